@@ -159,8 +159,8 @@ pub(super) fn read<T: Element>(
     let ways = ["choice", "uniform", "log_uniform", "int"];
     let there: Vec<&str> = ways.into_iter().filter(|way| section.optional(way).is_some()).collect();
     let [way] = there.as_slice() else {
-        let said = if there.is_empty() { "none".to_owned() } else { list(&there) };
-        return node.refuse(format!("has {said}; exactly one of {} is wanted", list(&ways)));
+        let found = if there.is_empty() { "none".to_owned() } else { list(&there) };
+        return node.refuse(format!("has {found}; exactly one of {} is wanted", list(&ways)));
     };
     let values = section.optional(way)?;
     let Some((_, spread)) = RANGES.iter().find(|(name, _)| name == way) else {

@@ -32,14 +32,15 @@ pub(super) fn read(node: &Node<'_>) -> Option<MergeSpec> {
     }
     let section = node.section()?;
     let rule =
-        given(&section, "rule", default.rule, |node| node.word(RULES)).and_then(|defaults| {
+        optional(&section, "rule", default.rule, |node| node.word(RULES)).and_then(|defaults| {
             let foreign = own_keys(&section, defaults.name(), keys_of(defaults));
             let rule = parameters(&section, defaults)?;
             foreign?;
             in_range(node, &section, rule)
         });
-    let optimizer = given(&section, "optimizer", default.optimizer, |node| node.word(OPTIMIZERS));
-    let canary = given(&section, "canary", None, |node| canary(node).map(Some));
+    let optimizer =
+        optional(&section, "optimizer", default.optimizer, |node| node.word(OPTIMIZERS));
+    let canary = optional(&section, "canary", None, |node| canary(node).map(Some));
     Some(MergeSpec { rule: rule?, optimizer: optimizer?, canary: canary? })
 }
 
@@ -53,7 +54,7 @@ fn canary(node: &Node<'_>) -> Option<f64> {
     Some(most)
 }
 
-fn given<'a, T>(
+fn optional<'a, T>(
     section: &Section<'a>,
     key: &str,
     default: T,
@@ -84,23 +85,26 @@ fn own_keys(section: &Section<'_>, name: &str, own: &[&str]) -> Option<()> {
 }
 
 fn parameters(section: &Section<'_>, defaults: RuleSpec) -> Option<RuleSpec> {
-    let weight = |default| given(section, "staleness", default, staleness);
-    let number = |key, default| given(section, key, default, Node::number);
-    let count =
-        |key, default| given(section, key, default, |node| node.integer(1, MAX_ARRIVALS).map(Some));
+    let weight = |default| optional(section, "staleness", default, staleness);
+    let number = |key, default| optional(section, key, default, Node::number);
+    let count = |key, default| {
+        optional(section, key, default, |node| node.integer(1, MAX_ARRIVALS).map(Some))
+    };
     Some(match defaults {
         RuleSpec::VcAsgd { alpha: default, staleness } => {
-            let (alpha, staleness) = (given(section, "alpha", default, alpha), weight(staleness));
+            let (alpha, staleness) =
+                (optional(section, "alpha", default, alpha), weight(staleness));
             RuleSpec::VcAsgd { alpha: alpha?, staleness: staleness? }
         }
         RuleSpec::Delta { gain, staleness } => {
-            let gain = given(section, "gain", gain, |node| node.number().map(Some));
+            let gain = optional(section, "gain", gain, |node| node.number().map(Some));
             let staleness = weight(staleness);
             RuleSpec::Delta { gain: gain?, staleness: staleness? }
         }
         RuleSpec::Fedbuff { arrivals, outer: default, staleness } => {
             let arrivals = count("arrivals", arrivals);
-            let (outer, staleness) = (given(section, "outer", default, outer), weight(staleness));
+            let (outer, staleness) =
+                (optional(section, "outer", default, outer), weight(staleness));
             RuleSpec::Fedbuff { arrivals: arrivals?, outer: outer?, staleness: staleness? }
         }
         RuleSpec::DelayedNesterov { period, rate, momentum } => {
@@ -136,8 +140,8 @@ fn staleness(node: &Node<'_>) -> Option<Staleness> {
 fn hinge(node: &Node<'_>) -> Option<Staleness> {
     let section = node.section()?;
     let Staleness::Hinge { a, b } = Staleness::HINGE else { return None };
-    let a = given(&section, "a", a, Node::number);
-    let b = given(&section, "b", b, |node| node.integer(0, u32::MAX));
+    let a = optional(&section, "a", a, Node::number);
+    let b = optional(&section, "b", b, |node| node.integer(0, u32::MAX));
     Some(Staleness::Hinge { a: a?, b: b? })
 }
 
@@ -147,7 +151,7 @@ fn outer(node: &Node<'_>) -> Option<Outer> {
     }
     let section = node.section()?;
     let name = section.required("name", "`sgd` or `nesterov`")?.word(OUTER)?;
-    let number = |key, default| given(&section, key, default, Node::number);
+    let number = |key, default| optional(&section, key, default, Node::number);
     match name {
         Outer::Sgd { rate } => {
             let foreign = own_keys(&section, "sgd", &["rate"]);

@@ -131,14 +131,14 @@ fn metric(node: &Node<'_>, loss: Option<Loss>) -> Option<Metric> {
     let words = Metric::ALL.map(|metric| (metric.name(), metric));
     let metric = node.word(&words)?;
     let Some(loss) = loss.filter(|loss| !metric.suits(*loss)) else { return Some(metric) };
-    let (needs, said) = match loss {
+    let (needs, name) = match loss {
         Loss::Mse => ("classes", "mse"),
         Loss::CrossEntropy => ("numbers", "cross-entropy"),
     };
     let names = words.iter().filter(|(_, other)| other.suits(loss)).map(|(name, _)| *name);
     let names: Vec<&str> = names.collect();
     node.refuse(format!(
-        "is `\"{}\"`, which needs labels that are {needs}; with `training.loss = \"{said}\"` one of {} is wanted",
+        "is `\"{}\"`, which needs labels that are {needs}; with `training.loss = \"{name}\"` one of {} is wanted",
         metric.name(),
         list(&names)
     ))

@@ -68,8 +68,8 @@ impl ModelHeader {
         let json = json.ok_or_else(|| broken("it ends within its header"))?;
         let metadata: Metadata = serde_json::from_slice(json)
             .map_err(|error| ModelFileError::NotSafetensors(error.to_string()))?;
-        let said = metadata.metadata().as_ref().and_then(|said| said.get(KEY));
-        let description = Description::parse(said.ok_or(ModelFileError::NotOurs)?)?;
+        let text = metadata.metadata().as_ref().and_then(|entries| entries.get(KEY));
+        let description = Description::parse(text.ok_or(ModelFileError::NotOurs)?)?;
         let data = u64::try_from(metadata.data_len()).ok();
         let file_bytes = data.and_then(|data| end.checked_add(data));
         let file_bytes = file_bytes.ok_or_else(|| broken("it would be too large"))?;

@@ -31,7 +31,7 @@ fn arrays_need_fewer_words_and_may_need_others() {
 #[test]
 fn words_about_data_that_do_not_fit_its_kind_are_refused() {
     let with = |train: &str, more: &str| {
-        told("train = \"x.csv\"\nlabel = \"y\"", &format!("train = \"{train}\"\n{more}"))
+        errors_with("train = \"x.csv\"\nlabel = \"y\"", &format!("train = \"{train}\"\n{more}"))
     };
     assert_eq!(
         with("x.csv", "label = \"y\"\nfeatures = \"x\""),

@@ -6,7 +6,7 @@ use super::*;
 fn several_problems_are_told_at_once_in_the_order_of_lines() {
     let text = SMALL.replace("epochs = 2", "epoch = 2").replace("label", "lable");
     assert_eq!(
-        said(&text),
+        errors_of(&text),
         "2: `data.label` is missing: the name of the label column\n\
          4: `data.lable` is no known key; did you mean `label`?\n\
          8: `training.epochs` is missing: how often to pass over the training data\n\
@@ -23,24 +23,24 @@ fn several_problems_are_told_at_once_in_the_order_of_lines() {
 #[test]
 fn unknown_keys_and_tables_get_the_nearest_word_or_their_place() {
     assert_eq!(
-        told("[training]", "[trainning]"),
+        errors_with("[training]", "[trainning]"),
         "1: `training` is missing: a table `[training]`\n\
          8: `trainning` is no known key or table; did you mean `training`?"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\nlr = 0.1"),
+        errors_with("epochs = 2", "epochs = 2\nlr = 0.1"),
         "10: `training.lr` is no known key; did you mean `training.optimizer.lr`?"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\nseed = 1"),
+        errors_with("epochs = 2", "epochs = 2\nseed = 1"),
         "10: `training.seed` is no known key; did you mean `seed` at the top of the file, before the first table?"
     );
     assert_eq!(
-        told("[training]", "[zzz]\nq = 1\n[training]"),
+        errors_with("[training]", "[zzz]\nq = 1\n[training]"),
         "8: `zzz` is no known key or table; known here: `name`, `seed`, `data`, `model`, `training`, `search`, `placement`"
     );
     assert_eq!(
-        told("hidden = [8]", "hidden = { chioce = [[8]] }"),
+        errors_with("hidden = [8]", "hidden = { chioce = [[8]] }"),
         "7: `model[0].hidden.chioce` is no known key; did you mean `choice`?\n\
          7: `model[0].hidden` has none; exactly one of `choice`, `uniform`, `log_uniform`, `int` is wanted"
     );
@@ -49,32 +49,32 @@ fn unknown_keys_and_tables_get_the_nearest_word_or_their_place() {
 #[test]
 fn wrong_types_say_what_is_there_and_what_is_wanted() {
     assert_eq!(
-        told("epochs = 2", "epochs = \"2\""),
+        errors_with("epochs = 2", "epochs = \"2\""),
         "9: `training.epochs` is a string (`\"2\"`); a whole number from 1 to 1000000 is wanted"
     );
     assert_eq!(
-        told("train = \"x.csv\"", "train = 3"),
+        errors_with("train = \"x.csv\"", "train = 3"),
         "3: `data.train` is a whole number (`3`); a path or a URL is wanted"
     );
     assert_eq!(
-        told("hidden = [8]", "hidden = { choice = [8, 16] }"),
+        errors_with("hidden = [8]", "hidden = { choice = [8, 16] }"),
         "7: `model[0].hidden.choice[0]` is a whole number (`8`); a list of whole numbers, e.g. `[64, 32]`, is wanted\n\
          7: `model[0].hidden.choice[1]` is a whole number (`16`); a list of whole numbers, e.g. `[64, 32]`, is wanted"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\nbatch_size = [32, 64]"),
+        errors_with("epochs = 2", "epochs = 2\nbatch_size = [32, 64]"),
         "10: `training.batch_size` is a list; one value is wanted, or to search over several: `{ choice = [...] }`"
     );
     assert_eq!(
-        told("[[model]]", "[model]"),
+        errors_with("[[model]]", "[model]"),
         "5: `model` is one table; write `[[model]]`, with two brackets, for each architecture"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\n[placement]\nreproducible = 1"),
+        errors_with("epochs = 2", "epochs = 2\n[placement]\nreproducible = 1"),
         "11: `placement.reproducible` is a whole number (`1`); `true` or `false` is wanted"
     );
     assert_eq!(
-        told("name = \"small\"", "name = 1979-05-27"),
+        errors_with("name = \"small\"", "name = 1979-05-27"),
         "1: `name` is a date; a string is wanted"
     );
 }
@@ -159,19 +159,19 @@ fn numbers_out_of_range_are_refused() {
             "7: `model[0].hidden[0]` is 0; a whole number from 1 to 1048576 is wanted",
         ),
     ] {
-        assert_eq!(told(from, to), wanted);
+        assert_eq!(errors_with(from, to), wanted);
     }
 }
 
 #[test]
 fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
-    let search = |line: &str| told("epochs = 2", &format!("epochs = 2\n[search]\n{line}"));
+    let search = |line: &str| errors_with("epochs = 2", &format!("epochs = 2\n[search]\n{line}"));
     assert_eq!(
-        told("arch = \"mlp\"", "arch = \"mpl\""),
+        errors_with("arch = \"mlp\"", "arch = \"mpl\""),
         "6: `model[0].arch` is `\"mpl\"`; did you mean `mlp`? one of `mlp`, `cnn`, `resnet` is wanted"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\noptimizer = \"adm\""),
+        errors_with("epochs = 2", "epochs = 2\noptimizer = \"adm\""),
         "10: `training.optimizer` is `\"adm\"`; did you mean `adam`? one of `sgd`, `adam`, `adamw` is wanted"
     );
     assert_eq!(
@@ -191,11 +191,11 @@ fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
         "11: `search.metric` is `\"accuracy\"`; did you mean `valid/accuracy`? one of `valid/accuracy`, `valid/top-k`, `valid/f1`, `valid/loss`, `valid/rmse` is wanted"
     );
     assert_eq!(
-        told("label = \"y\"", "label = \"y\"\nshards = \"many\""),
+        errors_with("label = \"y\"", "label = \"y\"\nshards = \"many\""),
         "5: `data.shards` is `\"many\"`; `\"auto\"` or a whole number from 1 to 65536 is wanted"
     );
     assert_eq!(
-        told("x.csv", "htps://example.org/x.csv"),
+        errors_with("x.csv", "htps://example.org/x.csv"),
         "3: `data.train` is `\"htps://example.org/x.csv\"`; did you mean `https`? a path, or a URL of `http`, `https`, `s3` is wanted"
     );
 }
@@ -203,43 +203,46 @@ fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
 #[test]
 fn keys_that_contradict_each_other_are_refused() {
     assert_eq!(
-        told("epochs = 2", "epochs = 2\nloss = \"mse\"\n[search]\nmetric = \"valid/accuracy\""),
+        errors_with(
+            "epochs = 2",
+            "epochs = 2\nloss = \"mse\"\n[search]\nmetric = \"valid/accuracy\""
+        ),
         "12: `search.metric` is `\"valid/accuracy\"`, which needs labels that are classes; with `training.loss = \"mse\"` one of `valid/loss`, `valid/rmse` is wanted"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\n[search]\nmetric = \"valid/rmse\""),
+        errors_with("epochs = 2", "epochs = 2\n[search]\nmetric = \"valid/rmse\""),
         "11: `search.metric` is `\"valid/rmse\"`, which needs labels that are numbers; with `training.loss = \"cross-entropy\"` one of `valid/accuracy`, `valid/top-k`, `valid/f1`, `valid/loss` is wanted"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\nloss = \"mse\"\n[search]\ntop_k = 3"),
+        errors_with("epochs = 2", "epochs = 2\nloss = \"mse\"\n[search]\ntop_k = 3"),
         "12: `search.top_k` needs classes; `training.loss` is `\"mse\"`"
     );
     assert_eq!(
-        told("arch = \"mlp\"", "arch = \"resnet\"\ndepth = 11"),
+        errors_with("arch = \"mlp\"", "arch = \"resnet\"\ndepth = 11"),
         "6: `model[0].arch` is `\"resnet\"`, which needs `data.shape = [channels, height, width]`\n\
          8: `model[0].hidden` is a key of `arch = \"mlp\"` and `arch = \"cnn\"`"
     );
     assert_eq!(
-        told("arch = \"mlp\"\nhidden = [8]", "arch = \"cnn\"\nchannels = [8]"),
+        errors_with("arch = \"mlp\"\nhidden = [8]", "arch = \"cnn\"\nchannels = [8]"),
         "6: `model[0].arch` is `\"cnn\"`, which needs `data.shape = [channels, height, width]`"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\noptimizer = { name = \"adam\", momentum = 0.9 }"),
+        errors_with("epochs = 2", "epochs = 2\noptimizer = { name = \"adam\", momentum = 0.9 }"),
         "10: `training.optimizer.momentum` is no key of this optimiser"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\nschedule = { name = \"cosine\", gamma = 0.5 }"),
+        errors_with("epochs = 2", "epochs = 2\nschedule = { name = \"cosine\", gamma = 0.5 }"),
         "10: `training.schedule.gamma` is a key of the schedule `step`"
     );
 }
 
 #[test]
 fn syntax_errors_and_duplicates_name_their_line() {
-    assert!(told("epochs = 2", "epochs = = 2").starts_with("9: no valid TOML here: "));
-    let twice = told("epochs = 2", "epochs = 2\nepochs = 3");
+    assert!(errors_with("epochs = 2", "epochs = = 2").starts_with("9: no valid TOML here: "));
+    let twice = errors_with("epochs = 2", "epochs = 2\nepochs = 3");
     assert!(twice.starts_with("10: no valid TOML here: duplicate key"), "{twice}");
-    assert!(said("").starts_with("1: `name` is missing"));
-    assert!(said("\u{0}").starts_with("1: "));
+    assert!(errors_of("").starts_with("1: `name` is missing"));
+    assert!(errors_of("\u{0}").starts_with("1: "));
 }
 
 proptest::proptest! {

@@ -14,8 +14,8 @@ fn merge(value: &str) -> MergeSpec {
 
 /// The error message for a bad `merge`, with its path below `placement`.
 fn refused(value: &str) -> String {
-    let said = said(&with(&format!("merge = {value}")));
-    said.replace("11: `placement.", "`")
+    let errors = errors_of(&with(&format!("merge = {value}")));
+    errors.replace("11: `placement.", "`")
 }
 
 #[test]
@@ -49,11 +49,11 @@ fn losses_are_looked_at_where_a_job_asks_for_it() {
     assert_eq!(merge("{ canary = 2.5 }"), spec);
     assert_eq!(merge("{ rule = \"vc-asgd\", canary = 1 }").canary, Some(1.0));
     for bad in ["0.9", "1001"] {
-        let said = refused(&format!("{{ canary = {bad} }}"));
+        let errors = refused(&format!("{{ canary = {bad} }}"));
         let wanted = format!(
             "`merge.canary` is {bad}: so many times the current version's loss, from 1 to 1000, is wanted"
         );
-        assert!(said.contains(&wanted), "{said}");
+        assert!(errors.contains(&wanted), "{errors}");
     }
 }
 
@@ -160,11 +160,11 @@ fn what_is_no_rule_is_refused_with_the_nearest_word() {
         "`merge.outer` is `\"adam\"`; one of `sgd`, `nesterov` is wanted"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\n[placement]\norder = \"merg\""),
+        errors_with("epochs = 2", "epochs = 2\n[placement]\norder = \"merg\""),
         "11: `placement.order` is `\"merg\"`; did you mean `merge`? one of `auto`, `hop`, `merge` is wanted"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\n[placement]\nlocal_steps = \"speed\""),
+        errors_with("epochs = 2", "epochs = 2\n[placement]\nlocal_steps = \"speed\""),
         "11: `placement.local_steps` is `\"speed\"`; did you mean `by-speed`? one of `shard`, `by-speed` is wanted"
     );
 }
@@ -204,7 +204,7 @@ fn keys_of_other_rules_are_refused() {
 
 #[test]
 fn parameters_out_of_range_are_refused_where_they_are() {
-    for (text, told) in [
+    for (text, expected) in [
         (
             "{ rule = \"vc-asgd\", alpha = 1.5 }",
             "`merge.alpha` is 1.5; the share that stays has to be from 0 to 1",
@@ -244,15 +244,15 @@ fn parameters_out_of_range_are_refused_where_they_are() {
         ("{ rate = true }", "`merge.rate` is a boolean (`true`); a number is wanted"),
         ("{ momentum = 2 }", "`merge.momentum` is 2; it has to be from 0 to 0.9999"),
     ] {
-        assert_eq!(refused(text), told, "{text}");
+        assert_eq!(refused(text), expected, "{text}");
     }
     assert_eq!(
-        said(&with("merge_below = 50")),
+        errors_of(&with("merge_below = 50")),
         "11: `placement.merge_below` is 50; a number from 0 to 1 is wanted"
     );
     // In a table of its own each key has its own line.
     assert_eq!(
-        said(&format!("{SMALL}[placement.merge]\nrule = \"vc-asgd\"\nalpha = -1\n")),
+        errors_of(&format!("{SMALL}[placement.merge]\nrule = \"vc-asgd\"\nalpha = -1\n")),
         "12: `placement.merge.alpha` is -1; the share that stays has to be from 0 to 1"
     );
 }
@@ -262,10 +262,10 @@ fn what_comes_past_the_reader_is_checked_too() {
     let mut placement = parse(SMALL).unwrap().placement;
     assert_eq!(placement.check_merging(), Ok(()));
     placement.merge_below = 1001;
-    let told = "`placement.merge_below` is 1001 thousandths; 1000 is the most";
-    assert_eq!(placement.check_merging().unwrap_err(), told);
+    let expected = "`placement.merge_below` is 1001 thousandths; 1000 is the most";
+    assert_eq!(placement.check_merging().unwrap_err(), expected);
     let rule = RuleSpec::Delta { gain: None, staleness: Staleness::Polynomial { a: -1.0 } };
     placement.merge = Some(MergeSpec { rule, ..MergeSpec::default() });
-    let told = "`placement.merge.staleness.a` is -1; the exponent has to be a number from 0 up";
-    assert_eq!(placement.check_merging().unwrap_err(), told);
+    let expected = "`placement.merge.staleness.a` is -1; the exponent has to be a number from 0 up";
+    assert_eq!(placement.check_merging().unwrap_err(), expected);
 }

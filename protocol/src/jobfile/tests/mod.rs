@@ -67,12 +67,12 @@ threads = 2
 "#;
 
 /// `SMALL` with one text replaced, and what is said about it, a line per problem.
-fn told(from: &str, to: &str) -> String {
+fn errors_with(from: &str, to: &str) -> String {
     assert!(SMALL.contains(from), "{from} isn't in the sample");
-    said(&SMALL.replacen(from, to, 1))
+    errors_of(&SMALL.replacen(from, to, 1))
 }
 
-fn said(text: &str) -> String {
+fn errors_of(text: &str) -> String {
     let error = parse(text).expect_err("the file is bad");
     let lines: Vec<String> =
         error.problems().map(|problem| format!("{}: {problem}", problem.line())).collect();

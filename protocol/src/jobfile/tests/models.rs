@@ -44,7 +44,9 @@ fn options_that_make_no_model_are_refused() {
     let cnn = |line: &str| {
         let shape = "label = \"y\"\nshape = [1, 8, 8]";
         let table = format!("arch = \"cnn\"\nchannels = [8]\n{line}");
-        said(&SMALL.replace("label = \"y\"", shape).replace("arch = \"mlp\"\nhidden = [8]", &table))
+        errors_of(
+            &SMALL.replace("label = \"y\"", shape).replace("arch = \"mlp\"\nhidden = [8]", &table),
+        )
     };
     assert_eq!(
         cnn("pool = \"mean\""),
@@ -66,7 +68,9 @@ fn options_that_make_no_model_are_refused() {
     let resnet = |lines: &str| {
         let shape = "label = \"y\"\nshape = [1, 8, 8]";
         let table = format!("arch = \"resnet\"\n{lines}");
-        said(&SMALL.replace("label = \"y\"", shape).replace("arch = \"mlp\"\nhidden = [8]", &table))
+        errors_of(
+            &SMALL.replace("label = \"y\"", shape).replace("arch = \"mlp\"\nhidden = [8]", &table),
+        )
     };
     assert_eq!(
         resnet("depth = { choice = [20, 21] }"),
@@ -82,7 +86,7 @@ fn options_that_make_no_model_are_refused() {
         "9: `model[0].batch_norm` is a key of `arch = \"mlp\"` and `arch = \"cnn\"`"
     );
     assert_eq!(
-        told("arch = \"mlp\"\nhidden = [8]", "arch = \"resnet\"\ndepth = 11"),
+        errors_with("arch = \"mlp\"\nhidden = [8]", "arch = \"resnet\"\ndepth = 11"),
         "6: `model[0].arch` is `\"resnet\"`, which needs `data.shape = [channels, height, width]`"
     );
 }
@@ -105,7 +109,7 @@ augment = { crop = { int = [0, 2] }, flip = true }";
 
 #[test]
 fn augmentation_and_precision_that_make_no_sense_are_refused() {
-    let training = |line: &str| told("epochs = 2", &format!("epochs = 2\n{line}"));
+    let training = |line: &str| errors_with("epochs = 2", &format!("epochs = 2\n{line}"));
     assert_eq!(
         training("augment = { flip = true }"),
         "10: `training.augment` takes images: `data.shape = [channels, height, width]` is wanted"
@@ -118,7 +122,7 @@ fn augmentation_and_precision_that_make_no_sense_are_refused() {
         training("precision = \"fp16\""),
         "10: `training.precision` is `\"fp16\"`; did you mean `bf16`? one of `f32`, `bf16` is wanted"
     );
-    let image = |line: &str| said(&FULL.replace("epochs = 3", &format!("epochs = 3\n{line}")));
+    let image = |line: &str| errors_of(&FULL.replace("epochs = 3", &format!("epochs = 3\n{line}")));
     assert_eq!(
         image("augment = { crop = 9 }"),
         "19: `training.augment.crop` goes up to 9, more than the images' shorter side, 8"

@@ -17,7 +17,8 @@ fn a_job_says_how_it_stands_to_others() {
 
 #[test]
 fn what_no_placement_can_be_is_refused() {
-    let placement = |line: &str| told("epochs = 2", &format!("epochs = 2\n[placement]\n{line}"));
+    let placement =
+        |line: &str| errors_with("epochs = 2", &format!("epochs = 2\n[placement]\n{line}"));
     assert_eq!(
         placement("replicas = \"demnad\""),
         "11: `placement.replicas` is `\"demnad\"`; did you mean `demand`? one of `demand` is wanted"
@@ -42,7 +43,8 @@ fn a_job_has_its_results_checked() {
     assert_eq!(verify("{}"), of(2, 100));
     assert_eq!(verify("{ quorum = 3, rate = 1 }"), of(3, 1000));
     assert_eq!(parse(SMALL).unwrap().placement.verify, None);
-    let placement = |line: &str| told("epochs = 2", &format!("epochs = 2\n[placement]\n{line}"));
+    let placement =
+        |line: &str| errors_with("epochs = 2", &format!("epochs = 2\n[placement]\n{line}"));
     assert_eq!(
         placement("verify = { quorum = 1 }"),
         "11: `placement.verify.quorum` is 1; a whole number from 2 to 5 is wanted"

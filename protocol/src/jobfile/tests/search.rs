@@ -78,7 +78,10 @@ fn what_a_search_counts_follows_from_its_metric_and_the_labels() {
 #[test]
 fn an_empty_or_impossible_search_is_refused() {
     let lr = |lr: &str| {
-        told("epochs = 2", &format!("epochs = 2\noptimizer = {{ name = \"sgd\", lr = {lr} }}"))
+        errors_with(
+            "epochs = 2",
+            &format!("epochs = 2\noptimizer = {{ name = \"sgd\", lr = {lr} }}"),
+        )
     };
     assert_eq!(
         lr("{ choice = [] }"),
@@ -113,29 +116,29 @@ fn an_empty_or_impossible_search_is_refused() {
         "10: `training.optimizer.lr` has `choice`, `int`; exactly one of `choice`, `uniform`, `log_uniform`, `int` is wanted"
     );
     assert_eq!(
-        told("hidden = [8]", "hidden = { int = [1, 2] }"),
+        errors_with("hidden = [8]", "hidden = { int = [1, 2] }"),
         "7: `model[0].hidden.int` has no meaning here; `choice` is the way to search over this key"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\n[search]\nmethod = \"random\""),
+        errors_with("epochs = 2", "epochs = 2\n[search]\nmethod = \"random\""),
         "10: `search.trials` is missing: how many combinations to draw"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\n[search]\nmethod = \"random\"\ntrials = 0"),
+        errors_with("epochs = 2", "epochs = 2\n[search]\nmethod = \"random\"\ntrials = 0"),
         "12: `search.trials` is 0; a whole number from 1 to 1000000 is wanted"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\n[search]\nmetric = \"valid/loss\"\ngoal = \"max\""),
+        errors_with("epochs = 2", "epochs = 2\n[search]\nmetric = \"valid/loss\"\ngoal = \"max\""),
         "12: `search.goal` would choose the worst trial: of `valid/loss` less is better"
     );
     assert_eq!(
-        told("epochs = 2", "epochs = 2\n[search]\ntrials = 3"),
+        errors_with("epochs = 2", "epochs = 2\n[search]\ntrials = 3"),
         "11: `search.trials` goes with `method = \"random\"`; a grid tries every combination"
     );
     let without = SMALL.replace("[[model]]\narch = \"mlp\"\nhidden = [8]\n", "");
-    assert_eq!(said(&without), "1: `model` is missing: at least one `[[model]]` table");
+    assert_eq!(errors_of(&without), "1: `model` is missing: at least one `[[model]]` table");
     let empty = format!("model = []\n{without}");
-    assert_eq!(said(&empty), "1: `model` is empty; at least one `[[model]]` table is wanted");
+    assert_eq!(errors_of(&empty), "1: `model` is empty; at least one `[[model]]` table is wanted");
 }
 
 #[test]
@@ -152,7 +155,7 @@ fn a_search_may_end_before_its_last_epoch() {
     assert!(!plain.reaches_target(1.0));
     let written = serde_json::to_string(&plain).unwrap();
     assert_eq!(written, r#"{"method":"grid","metric":"valid/accuracy","goal":"max"}"#);
-    for (lines, told) in [
+    for (lines, expected) in [
         (
             "target = 95",
             "11: `search.target` is 95; of `valid/accuracy` a number from 0 to 1 is wanted",
@@ -172,6 +175,6 @@ fn a_search_may_end_before_its_last_epoch() {
             "11: `search.wall_time` is a whole number (`2`); a length of time, e.g. `\"2h\"`, is wanted",
         ),
     ] {
-        assert_eq!(said(&search(lines)), told);
+        assert_eq!(errors_of(&search(lines)), expected);
     }
 }

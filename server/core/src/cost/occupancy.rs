@@ -52,12 +52,12 @@ impl Occupancy<'_> {
         let estimate = self.lease_time(lease);
         let to_do = u64::from(deadline.of.saturating_sub(deadline.done));
         if let Some((so_far, gained)) = deadline.pace() {
-            let left = mul_div(so_far, to_do, gained.into());
-            return left.saturating_sub(self.elapsed(deadline.done_at));
+            let remaining = mul_div(so_far, to_do, gained.into());
+            return remaining.saturating_sub(self.elapsed(deadline.done_at));
         }
         if deadline.started && deadline.of > 0 {
-            let left = mul_div(estimate, to_do, deadline.of.into());
-            return left.saturating_sub(self.elapsed(deadline.done_at));
+            let remaining = mul_div(estimate, to_do, deadline.of.into());
+            return remaining.saturating_sub(self.elapsed(deadline.done_at));
         }
         let begun = self.is_next_in_slot(lease).then_some(known.granted_at);
         estimate.saturating_sub(begun.map_or(0, |at| self.elapsed(at)))
@@ -76,9 +76,9 @@ impl Occupancy<'_> {
         let mut free = vec![0u64; to_usize(slots)];
         let provisional = self.leases.provisional().of(host).filter(|of| of.lease.device == device);
         let provisional: Vec<u64> = provisional.map(|of| self.provisional_time(of)).collect();
-        for left in leases.map(|lease| self.remaining_time(lease)).chain(provisional) {
+        for remaining in leases.map(|lease| self.remaining_time(lease)).chain(provisional) {
             if let Some(first) = free.iter_mut().min() {
-                *first = first.saturating_add(left);
+                *first = first.saturating_add(remaining);
             }
         }
         free
@@ -91,10 +91,10 @@ impl Occupancy<'_> {
         let session = self.hosts.session(known.host);
         let slots = session.and_then(|session| session.devices.get(&known.device));
         let slots = u64::from(slots.map_or(1, |slots| slots.count).max(1));
-        let (count, left) = older.fold((0u64, 0u64), |(count, left), other| {
-            (count + 1, left.saturating_add(self.remaining_time(other)))
+        let (count, remaining) = older.fold((0u64, 0u64), |(count, remaining), other| {
+            (count + 1, remaining.saturating_add(self.remaining_time(other)))
         });
-        if count < slots { 0 } else { left / slots }
+        if count < slots { 0 } else { remaining / slots }
     }
 
     /// Microseconds that a provisional lease's unit should still be in its slot.

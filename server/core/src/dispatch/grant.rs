@@ -24,14 +24,14 @@ impl Dispatcher<'_> {
         let mut filled = Vec::new();
         for Demand { device, idle, wanted, .. } in demand {
             let idle = *idle.min(wanted);
-            let mut given = 0;
-            while given < idle
+            let mut granted_now = 0;
+            while granted_now < idle
                 && let Some(lease) = self.grant_one(host, device, false)?
             {
-                given += 1;
+                granted_now += 1;
                 leases.push(lease);
             }
-            filled.push(given == idle);
+            filled.push(granted_now == idle);
         }
         for (Demand { device, idle, wanted, .. }, filled) in demand.iter().zip(filled) {
             let ahead = if filled { wanted.saturating_sub(*idle) } else { 0 };

@@ -41,9 +41,16 @@ impl RemainingWork {
 
 impl RemainingWorkIndex {
     /// Sets the remaining work of a trial, and whether it has a runnable hop now.
-    pub(crate) fn set(&mut self, trial: TrialId, left: RemainingWork, open: bool, now: UnixMillis) {
-        let work = left.rank();
-        if let Some((_, since)) = self.by_trial.get_mut(&trial).filter(|(was, _)| *was == left) {
+    pub(crate) fn set(
+        &mut self,
+        trial: TrialId,
+        remaining: RemainingWork,
+        open: bool,
+        now: UnixMillis,
+    ) {
+        let work = remaining.rank();
+        if let Some((_, since)) = self.by_trial.get_mut(&trial).filter(|(was, _)| *was == remaining)
+        {
             if open == since.is_some() {
                 return;
             }
@@ -57,10 +64,10 @@ impl RemainingWorkIndex {
         }
         let before = self.remove(trial);
         let since = open.then(|| before.unwrap_or(now));
-        self.by_trial.insert(trial, (left, since));
+        self.by_trial.insert(trial, (remaining, since));
         self.running.insert((Reverse(work), trial));
-        self.total = self.total.saturating_add(left.work);
-        self.merging += usize::from(left.merges);
+        self.total = self.total.saturating_add(remaining.work);
+        self.merging += usize::from(remaining.merges);
         if let Some(since) = since {
             self.open.insert((Reverse(work), trial), since);
         }
@@ -68,11 +75,11 @@ impl RemainingWorkIndex {
 
     /// A trial has ended, or has nothing left to train. Since when it had a runnable hop.
     pub(crate) fn remove(&mut self, trial: TrialId) -> Option<UnixMillis> {
-        let (left, since) = self.by_trial.remove(&trial)?;
-        self.running.remove(&(Reverse(left.rank()), trial));
-        self.open.remove(&(Reverse(left.rank()), trial));
-        self.total = self.total.saturating_sub(left.work);
-        self.merging -= usize::from(left.merges);
+        let (remaining, since) = self.by_trial.remove(&trial)?;
+        self.running.remove(&(Reverse(remaining.rank()), trial));
+        self.open.remove(&(Reverse(remaining.rank()), trial));
+        self.total = self.total.saturating_sub(remaining.work);
+        self.merging -= usize::from(remaining.merges);
         since
     }
 
@@ -101,7 +108,7 @@ impl RemainingWorkIndex {
     /// The remaining work of a running trial, in microseconds at the reference speed.
     #[must_use]
     pub(crate) fn work_of(&self, trial: TrialId) -> u64 {
-        self.by_trial.get(&trial).map_or(0, |(left, _)| left.work)
+        self.by_trial.get(&trial).map_or(0, |(remaining, _)| remaining.work)
     }
 
     /// Is no trial running?
@@ -130,15 +137,15 @@ mod tests {
     #[test]
     fn trials_stand_by_what_they_have_left() {
         let (mut index, now) = (RemainingWorkIndex::default(), UnixMillis(5));
-        let left = |work| RemainingWork { work, at_once: 1, merges: false };
-        index.set(TrialId(2), left(50), true, now);
-        index.set(TrialId(1), left(50), true, now);
-        index.set(TrialId(0), left(90), false, now);
+        let remaining = |work| RemainingWork { work, at_once: 1, merges: false };
+        index.set(TrialId(2), remaining(50), true, now);
+        index.set(TrialId(1), remaining(50), true, now);
+        index.set(TrialId(0), remaining(90), false, now);
         let open = [(TrialId(1), 50, now), (TrialId(2), 50, now)];
         assert_eq!(index.open().collect::<Vec<_>>(), open);
         assert_eq!((index.longest(), index.total()), (90, 190));
-        index.set(TrialId(0), left(40), true, UnixMillis(7));
-        index.set(TrialId(0), left(30), true, UnixMillis(9));
+        index.set(TrialId(0), remaining(40), true, UnixMillis(7));
+        index.set(TrialId(0), remaining(30), true, UnixMillis(9));
         assert_eq!(index.open().map(|(trial, ..)| trial.0).collect::<Vec<_>>(), [1, 2, 0]);
         let last = (TrialId(0), 30, UnixMillis(7));
         assert_eq!(index.open().last(), Some(last), "it is open all the time");

@@ -99,26 +99,27 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
         sojourn_model::validate(&trial.config, &data.shape, data.labels.outputs())
             .map_err(|error| invalid(format!("trial {n}: {error}")))?;
         trial.config.check().map_err(|error| invalid(format!("trial {n}: {error}")))?;
-        check_given(spec, data, trial).map_err(|error| invalid(format!("trial {n}: {error}")))?;
+        check_initial_weights(spec, data, trial)
+            .map_err(|error| invalid(format!("trial {n}: {error}")))?;
     }
     u32::try_from(trials.len()).map_err(|_| invalid("too many trials".into()))
 }
 
 /// Has the blob that the trial starts from the size of its model's parameters? What is in it the
 /// trainer sees.
-fn check_given(
+fn check_initial_weights(
     spec: &JobSpec,
     data: &DataManifest,
     trial: &sojourn_workgen::Trial,
 ) -> Result<(), String> {
-    let Some(given) = spec.initial_weights(trial.model) else { return Ok(()) };
+    let Some(weights) = spec.initial_weights(trial.model) else { return Ok(()) };
     let context = crate::state::context(spec, data, trial.config.clone());
     let layout = CheckpointLayout::of(&context).and_then(|layout| layout.given_layout());
     let expected = layout.map_err(|error| error.to_string())?.file_bytes();
-    if given.bytes == expected {
+    if weights.bytes == expected {
         return Ok(());
     }
-    let actual = given.bytes;
+    let actual = weights.bytes;
     Err(format!("`init` has {actual} bytes, the parameters of its model take {expected}"))
 }
 

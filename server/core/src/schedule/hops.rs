@@ -180,11 +180,12 @@ impl<'a> Scheduler<'a> {
         let by_speed = candidates.job.spec.placement.local_steps == LocalSteps::BySpeed;
         trial.merging.as_ref().filter(|_| by_speed)?;
         let (speed, fastest) = (self.speed(candidates.at), candidates.forecast.fastest.0);
-        let left = trial.chain.remaining_in(start.shard);
-        let all = u64::from(start.batch.saturating_add(left));
+        let remaining = trial.chain.remaining_in(start.shard);
+        let all = u64::from(start.batch.saturating_add(remaining));
         let steps = mul_div(all, speed, fastest.max(1));
         let steps = u32::saturating_from(steps.max(1));
-        (steps < left && left - steps > steps / 2).then(|| start.batch.saturating_add(steps))
+        (steps < remaining && remaining - steps > steps / 2)
+            .then(|| start.batch.saturating_add(steps))
     }
 
     /// When a job is expected to end, if it had all devices to itself.

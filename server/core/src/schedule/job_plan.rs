@@ -133,11 +133,11 @@ impl JobPlan {
             return None;
         }
         // A plan that pins trials is for long: it needn't be made again every second.
-        let left =
+        let pause =
             self.followed.as_ref().filter(|followed| followed.migrates).map_or(0, |followed| {
                 (followed.ends / 1000).saturating_sub(followed.at.0) / PLAN_PART
             });
-        self.requested_at.map(|at| at + every.max(Millis(left)))
+        self.requested_at.map(|at| at + every.max(Millis(pause)))
     }
 
     /// Microseconds of the remaining hops of each device, without contention.

@@ -215,7 +215,7 @@ impl Scheduler<'_> {
         };
         // A hop that is later than its estimate's spread is assumed to need the same delay once more.
         let late = passed.saturating_sub(due.saturating_add(spread));
-        let mut left = due.saturating_sub(passed).max(late);
+        let mut remaining = due.saturating_sub(passed).max(late);
         let seen = self.hosts.session(lease.host).map_or(UnixMillis(0), |of| of.seen_at);
         let seen = if self.waiters.waits(lease.host) { self.now } else { seen };
         let (beats, whole) = (self.config.heartbeat_every.0, self.config.lease_term.0);
@@ -223,11 +223,11 @@ impl Scheduler<'_> {
         let silent = (silent_at <= self.now).then_some((seen, deadline.renew_by));
         if silent.is_some() {
             // It starts again when the lease has run out.
-            left = left.max(micros(self.now, deadline.renew_by).saturating_add(estimate));
+            remaining = remaining.max(micros(self.now, deadline.renew_by).saturating_add(estimate));
         }
         Some(RunningHop {
             lease: id,
-            ends: left.saturating_mul(1000) / self.reliability(lease.host).max(1),
+            ends: remaining.saturating_mul(1000) / self.reliability(lease.host).max(1),
             late,
             spread,
             silent,
@@ -239,8 +239,8 @@ impl Scheduler<'_> {
     fn time_after(&self, trial: &Trial, lease: &Lease, work: u64) -> u64 {
         let batches =
             lease.visits().map(|shard| u64::from(trial.chain.remaining_in(shard))).sum::<u64>();
-        let left = trial.chain.remaining();
-        let rest = mul_div(work, left.saturating_sub(batches), left.max(1));
+        let remaining = trial.chain.remaining();
+        let rest = mul_div(work, remaining.saturating_sub(batches), remaining.max(1));
         training_time(rest, self.hosts.fleet().fastest(None))
     }
 

@@ -216,9 +216,9 @@ impl Job {
         let below_zero = FoldFault::CountBelowZero("visits to a shard");
         let mut load = self.load.clone();
         for shard in visited {
-            let left = load.get_mut(sojourn_protocol::unit::shard_index(shard));
-            let left = left.ok_or_else(|| below_zero.clone())?;
-            *left = left.checked_sub(1).ok_or_else(|| below_zero.clone())?;
+            let remaining = load.get_mut(sojourn_protocol::unit::shard_index(shard));
+            let remaining = remaining.ok_or_else(|| below_zero.clone())?;
+            *remaining = remaining.checked_sub(1).ok_or_else(|| below_zero.clone())?;
         }
         Ok(load)
     }

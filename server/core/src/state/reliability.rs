@@ -41,12 +41,12 @@ impl Reliability {
     fn at(self, now: UnixMillis) -> Self {
         let passed = (now - self.at).0;
         let halvings = u32::saturating_from(passed / HALF_LIFE);
-        let left = |weight: u64| {
+        let decayed = |weight: u64| {
             let halved = weight.checked_shr(halvings).unwrap_or(0);
             // Linear between one half-life and the next.
             halved - halved * (passed % HALF_LIFE) / (2 * HALF_LIFE)
         };
-        Self { kept: left(self.kept), broken: left(self.broken), at: self.at.max(now) }
+        Self { kept: decayed(self.kept), broken: decayed(self.broken), at: self.at.max(now) }
     }
 
     /// The expected share of deadlines that the host meets, in thousandths, as if it had met three more (additive

@@ -422,7 +422,7 @@ fn a_start_knows_what_was_asked_for() {
     bench.ask(OTHER, request(0, Vec::new()));
     let asked = bench.lease(OTHER);
     assert_eq!(evaluation(&asked).trial, TrialId(0));
-    // Test data is read under no lease while no evaluation asks for it.
+    // No lease gives access to test data that no evaluation asks for.
     let blob = Digest::of(b"t0");
     let read = |host| Command::AuthorizeRead { to: ReplyTo(1), host, blob };
     assert_eq!(bench.answer(read(HOST)).unwrap_err().kind, ErrorKind::Forbidden);
