@@ -29,7 +29,7 @@
 //! | `GET /v1/jobs`, `/v1/jobs/{job}`, `/v1/jobs/{job}/trials`, `/v1/jobs/{job}/events`, `/v1/jobs/{job}/trials/{trial}/history`, `/v1/jobs/{job}/trials/{trial}/evaluations`, `/v1/hosts` | admin | see [`crate::view`] |
 //! | `POST /v1/assimilations` | assimilator | [`TakeRequest`](crate::assimilation::TakeRequest) -> [`TakeAnswer`](crate::assimilation::TakeAnswer); held open up to `wait` where there is none |
 //! | `POST /v1/assimilations/{lease}/lead` | assimilator | [`LeadRequest`](crate::ranges::LeadRequest) -> [`LeadAnswer`](crate::ranges::LeadAnswer) |
-//! | `POST /v1/assimilations/{lease}/range` | assimilator | [`MadeRequest`](crate::ranges::MadeRequest) -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
+//! | `POST /v1/assimilations/{lease}/range` | assimilator | [`RangeResultRequest`](crate::ranges::RangeResultRequest) -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
 //! | `POST /v1/assimilations/{lease}/renew`, `.../assimilated`, `.../rejected` | assimilator | see [`crate::assimilation`] -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
 //! | `POST /v1/assimilations/{lease}/lost` | assimilator | [`LostRequest`](crate::assimilation::LostRequest) -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
 //! | `GET /v1/assimilations` | assimilator, admin | -> [`AssimilationsView`](crate::assimilation::AssimilationsView) |
