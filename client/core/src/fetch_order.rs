@@ -131,10 +131,17 @@ impl FetchOrder {
         false
     }
 
-    /// The server wants these to be fetched ahead.
-    pub(crate) fn fetch_ahead(&mut self, blobs: Vec<BlobRef>) {
+    /// The server wants these to be fetched ahead. False where it said so before, or none of them can be.
+    pub(crate) fn fetch_ahead(&mut self, blobs: Vec<BlobRef>, view: &impl TransferView) -> bool {
         self.answers = self.answers.wrapping_add(1);
+        let is_new = blobs.iter().any(|blob| {
+            let mut ahead = self.ahead.iter().chain(&self.fetching_ahead);
+            let is_known = self.needed.contains_key(&blob.sha256)
+                || ahead.any(|(_, known)| known.sha256 == blob.sha256);
+            !is_known && !view.has(&blob.sha256) && view.has_room(blob.bytes)
+        });
         self.ahead.extend(blobs.into_iter().map(|blob| (self.answers, blob)));
+        is_new
     }
 
     /// Nothing is fetched ahead any more.

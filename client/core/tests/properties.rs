@@ -738,6 +738,37 @@ fn shards_of_later_hops_come_one_at_a_time_in_their_order() {
 }
 
 #[test]
+fn only_answers_that_change_nothing_are_followed_by_a_pause() {
+    let mut world = World::new();
+    // Does it ask again at once?
+    let asks_after = |world: &mut World, fetch: Vec<BlobRef>, evict: Vec<Digest>| {
+        let ask = *world.asks.last().expect("an open request");
+        world.asks.remove(&ask);
+        let answer = WorkAnswer {
+            leases: Vec::new(),
+            drop: Vec::new(),
+            reports: Vec::new(),
+            ask_again: Millis(0),
+            send_inventory: false,
+            stop: Vec::new(),
+            fetch,
+            evict,
+        };
+        world.tell(Event::Work(ask, Ok(answer)));
+        !world.asks.is_empty()
+    };
+    let (shard, other) = (blob(5), blob(4));
+    assert!(asks_after(&mut world, vec![shard], Vec::new()), "a shard to fetch ahead");
+    assert!(!asks_after(&mut world, vec![shard], Vec::new()), "it knew that");
+    world.now += Micros::from_secs(10);
+    world.choose(Choice::Later(1));
+    world.disk.blobs.insert(other.sha256);
+    assert!(asks_after(&mut world, Vec::new(), vec![other.sha256]), "a shard to delete");
+    world.disk.blobs.remove(&other.sha256);
+    assert!(!asks_after(&mut world, Vec::new(), vec![other.sha256]), "it is gone");
+}
+
+#[test]
 fn a_lease_that_was_had_is_never_taken_again() {
     let mut world = with_a_lease();
     let grant = |world: &mut World, drop: Vec<LeaseId>| {

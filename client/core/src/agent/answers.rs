@@ -48,9 +48,10 @@ impl Agent {
         let asked = ask.as_ref().map_or(&[][..], |ask| &ask.reported);
         let mut fruitful = self.obey(&answer.drop, &answer.reports, asked, turn);
         fruitful |= self.stop_hops(&answer.stop, turn);
+        fruitful |= answer.evict.iter().any(|blob| turn.view.has(blob));
         turn.out.extend(answer.evict.into_iter().map(Action::Evict));
         if matches!(self.mode, Mode::Normal) {
-            self.fetches.fetch_ahead(answer.fetch);
+            fruitful |= self.fetches.fetch_ahead(answer.fetch, turn.view);
         }
         fruitful |= self.take_leases(answer.leases, turn);
         let Some(ask) = ask else { return };
