@@ -7,14 +7,14 @@ use sojourn_protocol::{
 use std::collections::BTreeMap;
 
 /// The trial that a cached checkpoint belongs to; none of a shard.
-pub(crate) type Owner = Option<(JobId, TrialId)>;
+pub(crate) type CheckpointOf = Option<(JobId, TrialId)>;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     bytes: u64,
     /// When it was used last, counted in uses.
     used: u64,
-    owner: Owner,
+    trial: CheckpointOf,
     /// A unit in work needs it.
     is_pinned: bool,
 }
@@ -59,7 +59,7 @@ impl Cache {
         let Some(entry) = self.entries.get_mut(blob) else { return };
         entry.is_pinned = false;
         let is_replaced = |of| self.checkpoints.get(&of) != Some(blob);
-        if entry.owner.is_some_and(is_replaced) {
+        if entry.trial.is_some_and(is_replaced) {
             self.remove(blob);
         }
     }
@@ -75,12 +75,17 @@ impl Cache {
     }
 
     /// Takes a blob in, which is pinned or not. What is beyond the limit goes, least recently used first.
-    pub(crate) fn insert(&mut self, blob: &BlobRef, owner: Owner, is_pinned: bool) -> Evicted {
+    pub(crate) fn insert(
+        &mut self,
+        blob: &BlobRef,
+        trial: CheckpointOf,
+        is_pinned: bool,
+    ) -> Evicted {
         self.uses += 1;
-        let entry = Entry { bytes: blob.bytes, used: self.uses, owner, is_pinned };
+        let entry = Entry { bytes: blob.bytes, used: self.uses, trial, is_pinned };
         let before = self.entries.insert(blob.sha256, entry);
         self.bytes = self.bytes - before.map_or(0, |entry| entry.bytes) + blob.bytes;
-        if let Some(trial) = owner
+        if let Some(trial) = trial
             && let Some(before) = self.checkpoints.insert(trial, blob.sha256)
             && before != blob.sha256
         {
@@ -90,11 +95,11 @@ impl Cache {
         while self.bytes > self.limit {
             let free = self.entries.iter().filter(|(_, entry)| !entry.is_pinned);
             let oldest = free.min_by_key(|(_, entry)| entry.used);
-            let Some((blob, owner)) = oldest.map(|(blob, entry)| (*blob, entry.owner)) else {
+            let Some((blob, trial)) = oldest.map(|(blob, entry)| (*blob, entry.trial)) else {
                 break;
             };
             self.remove(&blob);
-            if owner.is_none() {
+            if trial.is_none() {
                 evicted = Evicted::Data;
             }
         }
@@ -111,7 +116,7 @@ impl Cache {
     fn remove(&mut self, blob: &Digest) {
         let Some(entry) = self.entries.remove(blob) else { return };
         self.bytes -= entry.bytes;
-        if let Some(trial) = entry.owner
+        if let Some(trial) = entry.trial
             && self.checkpoints.get(&trial) == Some(blob)
         {
             self.checkpoints.remove(&trial);
@@ -134,7 +139,7 @@ impl Cache {
 
     /// Digests of the shards, as an inventory lists them.
     pub(crate) fn shards(&self) -> Vec<Digest> {
-        let shards = self.entries.iter().filter(|(_, entry)| entry.owner.is_none());
+        let shards = self.entries.iter().filter(|(_, entry)| entry.trial.is_none());
         shards.map(|(blob, _)| *blob).collect()
     }
 }

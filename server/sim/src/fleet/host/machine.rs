@@ -1,7 +1,7 @@
 //! The machine under an agent: its disk, and the two directions of its line.
 
 use crate::fleet::{
-    cache::{Cache, Owner},
+    cache::{Cache, CheckpointOf},
     link::{Ending, Link},
     scenario::HostGroup,
 };
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 pub(super) struct Fetch {
     /// With as many bytes as it really has.
     pub(super) blob: BlobRef,
-    pub(super) owner: Owner,
+    pub(super) trial: CheckpointOf,
     /// No unit needs it yet.
     pub(super) is_prefetch: bool,
 }
@@ -172,7 +172,7 @@ impl TransferView for View<'_> {
 }
 
 /// The trial whose checkpoint a unit begins with.
-pub(super) fn owner_of(unit: &Unit, blob: &BlobRef) -> Owner {
+pub(super) fn trial_of(unit: &Unit, blob: &BlobRef) -> CheckpointOf {
     let is_model = sojourn_client_core::model_of(unit) == Some(*blob);
     is_model.then(|| (unit.job(), unit.trial()))
 }

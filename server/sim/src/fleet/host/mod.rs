@@ -17,7 +17,7 @@ mod train;
 mod units;
 
 use super::{
-    cache::{Evicted, Owner},
+    cache::{CheckpointOf, Evicted},
     job::count,
     link::Ending,
     plan::Plan,
@@ -27,7 +27,7 @@ use super::{
     training::Trains,
 };
 use crate::call::Call;
-use machine::{Fetch, Machine, owner_of};
+use machine::{Fetch, Machine, trial_of};
 use running::Running;
 use sojourn_client_core::{
     self as client, Action, Agent, AgentConfig, BlobClass, CallError, DeviceSlots, Micros,
@@ -232,15 +232,15 @@ impl Host {
             around.pending.push_back(client::Event::BlobReady(blob.sha256));
             return;
         }
-        let owner = match class {
-            BlobClass::Checkpoint => self.fetching().find_map(|lease| owner_of(&lease.unit, &blob)),
+        let trial = match class {
+            BlobClass::Checkpoint => self.fetching().find_map(|lease| trial_of(&lease.unit, &blob)),
             BlobClass::Data => None,
         };
         // A checkpoint is as large as the scenario says, whatever the core takes it for.
-        let job = owner.and_then(|(job, _)| around.plan.job(job));
+        let job = trial.and_then(|(job, _)| around.plan.job(job));
         let bytes = job.and_then(|job| job.checkpoint_bytes).unwrap_or(blob.bytes);
         let is_prefetch = priority == Priority::Prefetch;
-        let fetch = Fetch { blob: BlobRef { bytes, ..blob }, owner, is_prefetch };
+        let fetch = Fetch { blob: BlobRef { bytes, ..blob }, trial, is_prefetch };
         if self.machine.down.is_instant() {
             return self.has_fetched(&fetch, around);
         }
@@ -273,9 +273,9 @@ impl Host {
     }
 
     fn has_fetched(&mut self, fetch: &Fetch, around: &mut HostContext<'_>) {
-        let Fetch { blob, owner, is_prefetch } = fetch;
+        let Fetch { blob, trial, is_prefetch } = fetch;
         around.tally.requests.transfers += 1;
-        match owner {
+        match trial {
             None => {
                 around.tally.shards += 1;
                 around.tally.shard_bytes += blob.bytes;
@@ -283,13 +283,13 @@ impl Host {
             Some(_) => around.tally.checkpoints_down += blob.bytes,
         }
         self.network.inventory_changed |= *is_prefetch;
-        self.store(blob, *owner, true);
+        self.store(blob, *trial, true);
         around.pending.push_back(client::Event::BlobReady(blob.sha256));
     }
 
     /// Takes a blob into the cache; the server hears of shards that had to go for it.
-    fn store(&mut self, blob: &BlobRef, owner: Owner, is_pinned: bool) {
-        let evicted = self.machine.cache.insert(blob, owner, is_pinned);
+    fn store(&mut self, blob: &BlobRef, trial: CheckpointOf, is_pinned: bool) {
+        let evicted = self.machine.cache.insert(blob, trial, is_pinned);
         self.network.inventory_changed |= evicted == Evicted::Data;
     }
 

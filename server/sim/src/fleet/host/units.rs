@@ -125,8 +125,8 @@ impl Host {
         let mut bytes = 0;
         if let Some(checkpoint) = checkpoint {
             bytes = known.unwrap_or(checkpoint.bytes);
-            let owner = Some((unit.job(), unit.trial()));
-            self.store(&BlobRef { bytes, ..checkpoint }, owner, false);
+            let trial = Some((unit.job(), unit.trial()));
+            self.store(&BlobRef { bytes, ..checkpoint }, trial, false);
         }
         let stored = StoredReport { report, checkpoint, bytes, sent: 0 };
         self.machine.outbox.insert(stored.report.lease, stored);
