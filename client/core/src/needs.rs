@@ -78,6 +78,12 @@ impl Needs {
         self.first.iter().chain(&self.later)
     }
 
+    /// The checkpoint that the unit goes on from, or evaluates.
+    pub(crate) fn checkpoint(&self) -> Option<BlobRef> {
+        let mut first = self.first.iter();
+        first.find(|need| need.class == BlobClass::Checkpoint).map(|need| need.blob)
+    }
+
     /// Does the unit need it in a later hop?
     pub(crate) fn is_later(&self, blob: &Digest) -> bool {
         self.later.iter().any(|need| need.blob.sha256 == *blob)

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use sojourn_client_core::{
     Action, Agent, AgentConfig, AskId, CallError, DeviceSlots, Event, Micros, OwnerEvent,
     ReportError, ResultFacts, StoredResult, TrainerState, TransferView, UnitError, UploadError,
-    Uploaded, lease::LeaseState,
+    UploadStart, Uploaded, lease::LeaseState,
 };
 use sojourn_protocol::{
     api::{HeartbeatAnswer, HeldState, ReleaseAnswer, ReportAnswer, WorkAnswer},
@@ -117,6 +117,7 @@ struct World {
     pins: BTreeSet<Digest>,
     running: BTreeMap<LeaseId, (u32, BTreeSet<Digest>)>,
     uploads: BTreeSet<LeaseId>,
+    upload_starts: Vec<UploadStart>,
     reports: BTreeSet<LeaseId>,
     releases: Vec<Vec<LeaseId>>,
     /// Results on the disk.
@@ -194,6 +195,7 @@ impl World {
             pins: BTreeSet::new(),
             running: BTreeMap::new(),
             uploads: BTreeSet::new(),
+            upload_starts: Vec::new(),
             reports: BTreeSet::new(),
             releases: Vec::new(),
             stored: BTreeSet::new(),
@@ -253,8 +255,9 @@ impl World {
                 Action::Kill(lease) => {
                     assert!(self.running.remove(&lease).is_some());
                 }
-                Action::Upload(lease, _) => {
+                Action::Upload(lease, start) => {
                     assert!(self.stored.contains(&lease) && self.uploads.insert(lease));
+                    self.upload_starts.push(start);
                 }
                 Action::Report(lease) => {
                     assert!(self.stored.contains(&lease) && self.reports.insert(lease));
@@ -735,6 +738,75 @@ fn shards_of_later_hops_come_one_at_a_time_in_their_order() {
     }
     arrives(&mut world, 2);
     assert!(world.fetches.iter().all(|blob| !only(0).contains(blob)));
+}
+
+#[test]
+fn a_provisional_result_waits_on_the_disk_until_the_server_has_the_one_before_it() {
+    let mut world = World::new();
+    let grant = |world: &mut World, lease: Lease| {
+        let ask = *world.asks.last().expect("an open request");
+        world.asks.remove(&ask);
+        world.granted += 1;
+        let mut answer = nothing();
+        answer.leases = vec![lease];
+        world.tell(Event::Work(ask, Ok(answer)));
+        if !world.fetches.is_empty() {
+            arrives(world, 0);
+        }
+    };
+    let ends = |world: &mut World, id: u64, checkpoint: u8| {
+        world.running.remove(&LeaseId(id));
+        world.stored.insert(LeaseId(id));
+        let continues_from = Some(blob(checkpoint));
+        let facts = ResultFacts { has_checkpoint: true, continues_from };
+        world.tell(Event::UnitEnded(LeaseId(id), facts));
+    };
+    grant(&mut world, lease(1, &[0]));
+    ends(&mut world, 1, 10);
+    assert_eq!(world.uploads, BTreeSet::from([LeaseId(1)]));
+    // Granted while the first result is on its way.
+    let mut second = lease(2, &[0]);
+    let Unit::Train(hop) = &mut second.unit else { panic!("a hop") };
+    hop.base = Base::Checkpoint { version: Version(1), blob: blob(10) };
+    world.disk.blobs.insert(blob(10).sha256);
+    grant(&mut world, second);
+    if world.fetches.contains(&blob(10).sha256) {
+        arrives(&mut world, 10);
+    }
+    ends(&mut world, 2, 11);
+    assert_eq!(world.uploads, BTreeSet::from([LeaseId(1)]), "the server takes nothing of it yet");
+    world.choose(Choice::Later(60_000_000));
+    assert_eq!(world.uploads, BTreeSet::from([LeaseId(1)]));
+    // The first result is acknowledged: the server is asked whether it takes the second, before bytes are sent.
+    world.choose(Choice::Upload { which: 0, how: 9 });
+    world.choose(Choice::Report { which: 0, how: 7 });
+    assert_eq!(world.agent.acknowledged(), [LeaseId(1)]);
+    assert_eq!(world.uploads, BTreeSet::from([LeaseId(2)]));
+    assert_eq!(world.upload_starts, [UploadStart::FirstByte, UploadStart::Locate]);
+    // It doesn't yet. When the first result has been taken in, it is asked again at once.
+    world.choose(Choice::Upload { which: 0, how: 0 });
+    assert_eq!(world.uploads, BTreeSet::new());
+    let ask = *world.asks.last().expect("an open request");
+    world.asks.remove(&ask);
+    let mut answer = nothing();
+    answer.reports = world.ended_reports(true);
+    world.tell(Event::Work(ask, Ok(answer)));
+    assert_eq!(world.uploads, BTreeSet::from([LeaseId(2)]));
+    assert_eq!(world.upload_starts.last(), Some(&UploadStart::Locate));
+}
+
+/// An answer to a request for work that says nothing.
+fn nothing() -> WorkAnswer {
+    WorkAnswer {
+        leases: Vec::new(),
+        drop: Vec::new(),
+        reports: Vec::new(),
+        ask_again: Millis(0),
+        send_inventory: false,
+        stop: Vec::new(),
+        fetch: Vec::new(),
+        evict: Vec::new(),
+    }
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn states() -> Vec<LeaseState> {
         LeaseState::Stored(Stored { result, delivery }),
         LeaseState::Uploading(Uploading { result, delivery }),
         LeaseState::Reporting(Reporting { result, delivery }),
-        LeaseState::Acknowledged(Acknowledged),
+        LeaseState::Acknowledged(Acknowledged { result }),
         LeaseState::Releasing(releasing),
     ]
 }

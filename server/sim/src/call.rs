@@ -1,6 +1,6 @@
 //! A simulated host's call to its server, and what its agent hears of the end.
 
-use sojourn_client_core::{AskId, CallError, Event, ReleaseReason, ReportError};
+use sojourn_client_core::{AskId, CallError, Event, ReleaseReason, ReportError, UploadError};
 use sojourn_core::Answer;
 use sojourn_protocol::{error::ApiError, ids::LeaseId};
 
@@ -10,6 +10,8 @@ pub(crate) enum Call {
     Ask(AskId),
     Beat,
     Report(LeaseId),
+    /// Asks how much of a checkpoint the server has, before the rest of it is sent.
+    Locate(LeaseId),
     Release(Box<(Vec<LeaseId>, ReleaseReason)>),
 }
 
@@ -35,6 +37,7 @@ impl Call {
             Self::Ask(ask) => Event::Work(ask, Err(call)),
             Self::Beat => Event::Heartbeat(Err(call)),
             Self::Release(release) => Event::Released(release.0, Err(call)),
+            Self::Locate(lease) => Event::UploadFailed(lease, UploadError::Later(call)),
             Self::Report(lease) => {
                 let error = refusal.map(ReportError::from_refusal);
                 Event::Report(lease, Err(error.unwrap_or(ReportError::NoAnswer(call))))

@@ -83,7 +83,12 @@ pub(super) async fn checkpoint_state(
             }
             Ok(web::Json(state))
         }
-        (None, Err(error)) if error.kind == ErrorKind::Unauthorized => Err(error.into()),
+        // Of a provisional lease: the host needn't try to send anything yet.
+        (None, Err(error))
+            if matches!(error.kind, ErrorKind::Unauthorized | ErrorKind::Unavailable) =>
+        {
+            Err(error.into())
+        }
         // Nothing has come: whatever is wrong with the lease, the upload will say.
         (None, _) => Ok(web::Json(UploadState { offset: 0, complete: false })),
     }

@@ -19,6 +19,10 @@ use sojourn_protocol::{
     unit::Lease,
 };
 
+/// The longest pause before the server is asked again whether it takes the result of a unit that was granted
+/// provisionally. Nothing is sent until it does.
+const MAX_PROVISIONAL_PAUSE: Micros = Micros::from_secs(1);
+
 impl Agent {
     pub(super) fn work_answered<V: TransferView>(
         &mut self,
@@ -177,6 +181,7 @@ impl Agent {
         let device = self.config.device(&lease.device);
         let mut held = HeldLease::granted(lease, device);
         let fetch = held.needs.missing(turn.view);
+        held.continues = self.producer_of(held.needs.checkpoint());
         let fits = self.budget.reserve(fetch.saturating_add(upload));
         if fits {
             (held.reserved_fetch, held.reserved_upload) = (fetch, upload);
@@ -228,12 +233,9 @@ impl Agent {
         result: Result<Uploaded, UploadError>,
         turn: &mut Turn<'_, V>,
     ) {
-        let Some(LeaseState::Uploading(Uploading { delivery, .. })) =
-            self.lease(id).map(HeldLease::state)
-        else {
-            return;
-        };
-        let delivery = *delivery;
+        let Some(held) = self.lease(id) else { return };
+        let LeaseState::Uploading(Uploading { delivery, .. }) = held.state() else { return };
+        let (delivery, is_provisional) = (*delivery, held.continues.is_some());
         let event = match result {
             // It has the checkpoint and yet refuses the report that goes with it.
             Ok(Uploaded::Before) if delivery.is_contested() => LeaseEvent::NotWanted(
@@ -241,7 +243,10 @@ impl Agent {
             ),
             Ok(Uploaded::Before | Uploaded::Sent) => LeaseEvent::Uploaded,
             Err(error) => {
-                let clock = self.clock(turn.now);
+                let mut clock = self.clock(turn.now);
+                if is_provisional {
+                    clock.max_pause = clock.max_pause.min(MAX_PROVISIONAL_PAUSE);
+                }
                 match delivery.upload_failed(error, clock, &mut self.rng) {
                     Ok(delivery) => LeaseEvent::UploadFailed(delivery),
                     Err(given_up) => give_up(given_up),

@@ -10,7 +10,10 @@ use crate::{
     share::Share,
     time::Micros,
 };
-use sojourn_protocol::{digest::Digest, ids::LeaseId};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::LeaseId,
+};
 
 impl Agent {
     /// Has a lease take an event. False where that changed nothing: it isn't held, or the event isn't for its state.
@@ -69,6 +72,8 @@ impl Agent {
                 let Some(held) = self.lease(id) else { return };
                 let LeaseState::Uploading(uploading) = held.state() else { return };
                 let start = match uploading.delivery.next {
+                    // Until the result before it was taken in, the server refuses each byte.
+                    DeliveryStep::Upload if held.continues.is_some() => UploadStart::Locate,
                     DeliveryStep::Upload => UploadStart::FirstByte,
                     DeliveryStep::Locate | DeliveryStep::Report => UploadStart::Locate,
                 };
@@ -102,9 +107,25 @@ impl Agent {
         }
     }
 
+    /// The lease of this host that has produced a checkpoint, if one has whose result the server isn't done with.
+    pub(super) fn producer_of(&self, checkpoint: Option<BlobRef>) -> Option<LeaseId> {
+        let checkpoint = checkpoint?;
+        let mut leases = self.leases.iter();
+        leases.find(|lease| lease.continues_from() == Some(checkpoint)).map(HeldLease::id)
+    }
+
+    /// Does the server lack the result that a lease's unit went on from? It takes nothing of the unit before.
+    pub(super) fn waits_for_result_before(&self, lease: &HeldLease) -> bool {
+        let before = lease.continues.and_then(|before| self.lease(before));
+        before.is_some_and(HeldLease::is_undelivered)
+    }
+
     /// Begins to send what is on the disk: the checkpoint first, where there is one.
     pub(super) fn deliver<V: TransferView>(&mut self, id: LeaseId, turn: &mut Turn<'_, V>) {
-        let Some(LeaseState::Stored(stored)) = self.lease(id).map(HeldLease::state) else { return };
+        let Some(held) = self.lease(id).filter(|held| !self.waits_for_result_before(held)) else {
+            return;
+        };
+        let LeaseState::Stored(stored) = held.state() else { return };
         let nothing = !stored.result.has_checkpoint || stored.delivery.next == DeliveryStep::Report;
         let event = if nothing { LeaseEvent::NothingToUpload } else { LeaseEvent::UploadStarted };
         self.apply(id, event, turn);
@@ -126,6 +147,11 @@ impl Agent {
     /// The lease is no longer held.
     fn close(&mut self, at: usize) -> HeldLease {
         let lease = self.leases.remove(at);
+        let after = self.leases.iter_mut().find(|other| other.continues == Some(lease.id));
+        if let Some(LeaseState::Stored(stored)) = after.map(|after| &mut after.state) {
+            // The server may take it now.
+            stored.delivery.due = Micros::ZERO;
+        }
         self.closed.insert(lease.id);
         lease
     }

@@ -40,6 +40,7 @@ impl Agent {
             return None;
         }
         let retries = self.leases.iter().filter_map(|lease| match lease.state() {
+            LeaseState::Stored(_) if self.waits_for_result_before(lease) => None,
             LeaseState::Stored(stored) => Some(stored.delivery.due),
             LeaseState::Releasing(releasing) => releasing.retry_at,
             _ => None,

@@ -27,6 +27,7 @@ use crate::{
 };
 use sojourn_protocol::{
     api::{Held, HeldState},
+    digest::BlobRef,
     ids::LeaseId,
     trainer::Progress,
     unit::{Lease, Unit},
@@ -56,6 +57,9 @@ pub struct HeldLease {
     pub(crate) may_stop: bool,
     /// It was asked to stop before it was in a slot.
     pub(crate) stops_at_start: bool,
+    /// The lease of this host whose result its unit begins with, where the server may not have taken that in when it
+    /// granted this one. It takes nothing of this one before.
+    pub(crate) continues: Option<LeaseId>,
     /// Bytes of the month's budget that are set aside for what it fetches, and for its result.
     pub(crate) reserved_fetch: u64,
     /// See `reserved_fetch`.
@@ -75,6 +79,7 @@ impl HeldLease {
             heartbeat_interval: Micros::from(lease.heartbeat_every).max(MIN_HEARTBEAT_INTERVAL),
             may_stop: matches!(lease.unit, Unit::Train(_)),
             stops_at_start: false,
+            continues: None,
             reserved_fetch: 0,
             reserved_upload: 0,
             needs: Needs::of(&lease.unit),
@@ -94,6 +99,7 @@ impl HeldLease {
             heartbeat_interval: heartbeat_interval.max(MIN_HEARTBEAT_INTERVAL),
             may_stop: false,
             stops_at_start: false,
+            continues: None,
             reserved_fetch: 0,
             reserved_upload: 0,
             needs: Needs::default(),
@@ -105,7 +111,8 @@ impl HeldLease {
     #[must_use]
     pub fn step(&mut self, event: LeaseEvent) -> Option<Transition> {
         // The placeholder lives until the end of this function.
-        let state = std::mem::replace(&mut self.state, LeaseState::Acknowledged(Acknowledged));
+        let state =
+            std::mem::replace(&mut self.state, LeaseState::Acknowledged(Acknowledged::default()));
         let step = state.step(event);
         let is_closed = match step.next {
             Next::Ignored(state) => {
@@ -217,12 +224,17 @@ impl HeldLease {
             LeaseState::Uploading(_) => HeldState::Sending { sent: view.sent(self.id) },
             LeaseState::Acknowledged(_) => return None,
         };
-        let made = match &self.state {
+        Some(Held { result: self.continues_from(), ..Held::new(self.id, state) })
+    }
+
+    /// The checkpoint that the trial can go on from here, once the unit has ended.
+    pub(crate) const fn continues_from(&self) -> Option<BlobRef> {
+        match &self.state {
             LeaseState::Stored(Stored { result, .. })
             | LeaseState::Uploading(Uploading { result, .. })
-            | LeaseState::Reporting(Reporting { result, .. }) => result.continues_from,
+            | LeaseState::Reporting(Reporting { result, .. })
+            | LeaseState::Acknowledged(Acknowledged { result }) => result.continues_from,
             _ => None,
-        };
-        Some(Held { result: made, ..Held::new(self.id, state) })
+        }
     }
 }

@@ -132,8 +132,11 @@ pub struct Reporting {
 }
 
 /// See [`LeaseState::Acknowledged`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Acknowledged;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Acknowledged {
+    /// The facts of the result.
+    pub result: ResultFacts,
+}
 
 /// See [`LeaseState::Releasing`].
 #[derive(Debug, Clone)]

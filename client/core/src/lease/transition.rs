@@ -325,7 +325,9 @@ impl Reporting {
             LeaseEvent::NotWanted(reason) => {
                 releasing(reason, two(LeaseAction::DeleteResult, LeaseAction::Release))
             }
-            LeaseEvent::Acknowledged => to(LeaseState::Acknowledged(Acknowledged), NOTHING),
+            LeaseEvent::Acknowledged => {
+                to(LeaseState::Acknowledged(Acknowledged { result }), NOTHING)
+            }
             LeaseEvent::ReportEnded => closed(one(LeaseAction::DeleteResult)),
             // The report's answer decides: the server may have said this before it had the report.
             LeaseEvent::Dropped => to(LeaseState::Reporting(Self { result, delivery }), NOTHING),

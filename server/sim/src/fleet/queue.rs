@@ -70,7 +70,7 @@ impl Event {
             | Event::Call(HostCall { call: Call::Report(_) | Call::Release(_), .. }) => 0,
             Event::Comes { .. } | Event::Preempted { .. } | Event::Goes { .. } => 1,
             Event::Assimilate | Event::Assimilated(_) => 2,
-            Event::Call(HostCall { call: Call::Ask(_), .. }) => 3,
+            Event::Call(HostCall { call: Call::Ask(_) | Call::Locate(_), .. }) => 3,
             Event::Call(HostCall { call: Call::Beat, .. }) | Event::Tick { .. } => 4,
             // Whoever is there has asked by then.
             Event::Submit { .. } => 5,

@@ -72,8 +72,8 @@ impl Host {
             let call = HostCall { host: self.index, boot: self.boot, call };
             // Whoever is there from the beginning has asked before it.
             let latency = if now > 0 { latency } else { 0 };
-            // Requests for work wait for what else happens at this instant: it may change them.
-            if latency == 0 && !matches!(call.call, Call::Ask(_)) {
+            // These wait for what else happens at this instant: it may change the answer.
+            if latency == 0 && !matches!(call.call, Call::Ask(_) | Call::Locate(_)) {
                 around.calls.push_back(call);
             } else {
                 around.queue.add(now + latency, Event::Call(call));

@@ -30,8 +30,8 @@ use crate::call::Call;
 use machine::{Fetch, Machine, trial_of};
 use running::Running;
 use sojourn_client_core::{
-    self as client, Action, Agent, AgentConfig, BlobClass, CallError, DeviceSlots, Micros,
-    Priority, UploadError, Uploaded, lease::LeaseState,
+    self as client, Action, Agent, AgentConfig, BlobClass, DeviceSlots, Micros, Priority,
+    UploadStart, Uploaded, lease::LeaseState,
 };
 use sojourn_protocol::{
     digest::BlobRef,
@@ -212,7 +212,8 @@ impl Host {
                 around.pending.push_back(client::Event::UnitFailed(lease, stopped, None));
             }
             Action::Kill(lease) => self.kill(lease, around),
-            Action::Upload(lease, _) => self.upload(lease, around),
+            Action::Upload(lease, UploadStart::FirstByte) => self.upload(lease, around),
+            Action::Upload(lease, UploadStart::Locate) => self.call(Call::Locate(lease), around),
             Action::DeleteResult(lease) => {
                 let next = self.machine.delete_result(lease, around.now);
                 self.upload_ends(next, around);
@@ -293,6 +294,12 @@ impl Host {
         self.network.inventory_changed |= evicted == Evicted::Data;
     }
 
+    /// The server has said what it lacks of a result's checkpoint: that is sent.
+    pub(crate) fn located(&mut self, lease: LeaseId, around: &mut HostContext<'_>) {
+        self.upload(lease, around);
+        self.handle_pending(around);
+    }
+
     fn upload(&mut self, lease: LeaseId, around: &mut HostContext<'_>) {
         if self.machine.up.is_instant() {
             return self.has_sent(lease, around);
@@ -308,23 +315,11 @@ impl Host {
         }
     }
 
-    /// The result whose checkpoint is being sent.
-    pub(crate) fn uploading(&self) -> Option<LeaseId> {
-        self.machine.up.items().next().copied()
-    }
-
-    /// An upload is through. `is_refused`: the server doesn't take it now.
-    pub(crate) fn sent(&mut self, serial: u32, is_refused: bool, around: &mut HostContext<'_>) {
-        let Some((lease, bytes, next)) = self.machine.up.end(around.now, serial) else { return };
+    /// An upload is through.
+    pub(crate) fn sent(&mut self, serial: u32, around: &mut HostContext<'_>) {
+        let Some((lease, _, next)) = self.machine.up.end(around.now, serial) else { return };
         self.upload_ends(next, around);
-        if is_refused {
-            around.tally.requests.transfers += 1;
-            around.tally.checkpoints_up += bytes;
-            let later = UploadError::Later(CallError::default());
-            around.pending.push_back(client::Event::UploadFailed(lease, later));
-        } else {
-            self.has_sent(lease, around);
-        }
+        self.has_sent(lease, around);
         self.handle_pending(around);
     }
 

@@ -97,6 +97,16 @@ impl Run<'_> {
                 self.apply(Command::Release { to: NOBODY, host: id, leases, reason })?;
             }
             Call::Report(lease) => self.report(index, *lease)?,
+            Call::Locate(lease) => {
+                self.tally.requests.transfers += 1;
+                let (lease, is_refused) = (*lease, self.core.is_provisional(id, *lease));
+                self.with(index, |host, around| match is_refused {
+                    // The server takes nothing of a unit before the result that it goes on from.
+                    true => host.hears(call.failed(None), around),
+                    false => host.located(lease, around),
+                });
+                return Ok(());
+            }
         }
         let event = self.answer.take().and_then(|answer| call.answered(answer));
         if let Some(event) = event {
@@ -127,14 +137,6 @@ impl Run<'_> {
             self.tally.loses(lease);
         }
         Ok(())
-    }
-
-    /// An upload is through. The server refuses it while the result that its unit goes on from isn't taken in.
-    pub(super) fn sent(&mut self, index: usize, boot: u32, serial: u32) {
-        let Some(host) = self.hosts.get(index).filter(|host| host.boot == boot) else { return };
-        let uploading = host.uploading();
-        let is_refused = uploading.is_some_and(|lease| self.core.is_provisional(host.id, lease));
-        self.with(index, |host, around| host.sent(serial, is_refused, around));
     }
 
     /// Where hosts ask all together: they do, if nobody has anything left to do. Evaluations are rounds of their own.

@@ -252,7 +252,9 @@ impl<'a> Run<'a> {
             Event::Fetched { host, boot, serial } => {
                 self.if_booted(host, boot, |host, around| host.fetched(serial, around));
             }
-            Event::Sent { host, boot, serial } => self.sent(index(host), boot, serial),
+            Event::Sent { host, boot, serial } => {
+                self.if_booted(host, boot, |host, around| host.sent(serial, around));
+            }
             Event::Heard { host, boot, event } => {
                 self.if_booted(host, boot, |host, around| host.tell(*event, around));
             }
