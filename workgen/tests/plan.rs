@@ -17,8 +17,8 @@ fn plan(name: PlannerName, problem: &Problem, seed: u64, iterations: u64) -> Opt
 }
 
 fn machine() -> impl Strategy<Value = Machine> {
-    (prop_oneof![Just(0), 0_u64..50], prop_oneof![3 => Just(0), 1 => 0_u64..5])
-        .prop_map(|(free_at, latency)| Machine { free_at, latency })
+    (prop_oneof![Just(0), 0_u64..50], prop_oneof![3 => Just(0), 1 => 0_u64..5], 0_u32..3)
+        .prop_map(|(free_at, latency, class)| Machine { free_at, latency, class })
 }
 
 fn trial(shards: usize, machines: usize) -> impl Strategy<Value = PlanTrial> {
@@ -32,10 +32,11 @@ fn trial(shards: usize, machines: usize) -> impl Strategy<Value = PlanTrial> {
         proptest::collection::vec(0_u64..40, shards),
         (1_u64..40).prop_map(move |work| vec![work; shards]),
     ];
-    (prop_oneof![Just(0), 0_u64..60], open, 0..=shards, 0_u32..3, work, pace).prop_map(
-        |(free_at, mut open, gone, epochs_after, work, pace)| {
+    let class = prop_oneof![3 => Just(None), 1 => (0_u32..3).prop_map(Some)];
+    (prop_oneof![Just(0), 0_u64..60], open, 0..=shards, 0_u32..3, work, pace, class).prop_map(
+        |(free_at, mut open, gone, epochs_after, work, pace, class)| {
             open.truncate(open.len() - gone);
-            PlanTrial { free_at, open, epochs_after, work, pace, ..PlanTrial::default() }
+            PlanTrial { free_at, open, epochs_after, work, pace, class, ..PlanTrial::default() }
         },
     )
 }
@@ -58,14 +59,18 @@ fn problem() -> impl Strategy<Value = Problem> {
                 proptest::collection::vec(trial(shards, machines), trials),
                 proptest::collection::vec(machine(), machines),
                 all,
+                proptest::bool::ANY,
             )
-                .prop_map(move |(trials, machines, mut holders)| {
+                .prop_map(move |(trials, machines, mut holders, stays_in_class)| {
                     if pinned > 0 {
                         for (shard, holders) in holders.iter_mut().enumerate() {
                             *holders = Some(vec![(shard % machines.len()) as u32]);
                         }
                     }
-                    Problem { trials, machines, holders }
+                    let mut problem = Problem { trials, machines, holders, stays_in_class };
+                    // Where some trial has no class, any machine is free to all.
+                    problem.stays_in_class &= problem.check().is_ok();
+                    problem
                 })
         },
     )
@@ -87,8 +92,9 @@ fn rollout_takes_no_plan_that_ends_later_than_the_one_it_has() {
             trial(0, &[], 1, [37, 30, 27, 15, 5]),
             trial(0, &[0, 1, 2, 3, 4], 0, [2; 5]),
         ],
-        machines: vec![Machine { free_at: 0, latency: 0 }, Machine { free_at: 0, latency: 1 }],
+        machines: vec![Machine::default(), Machine { latency: 1, ..Machine::default() }],
         holders: vec![Some(vec![0]), None, Some(vec![1]), Some(vec![0]), None],
+        stays_in_class: false,
     };
     let ltrp = plan(PlannerName::Ltrp, &problem, 0, 0).unwrap().makespan;
     for seed in 0..200 {
@@ -182,7 +188,7 @@ fn a_small_shop_is_done_in_its_bound() {
 fn the_bound_knows_machines_trials_and_capacity() {
     let mut problem = Problem::of_open_shop(&[vec![5, 1], vec![5, 1], vec![5, 1]]);
     assert_eq!(problem.lower_bound(), 15, "the first machine");
-    problem.machines[0] = Machine { free_at: 7, latency: 2 };
+    problem.machines[0] = Machine { free_at: 7, latency: 2, class: 0 };
     assert_eq!(problem.lower_bound(), 26, "and when it is free, and its rests");
     problem.machines[0] = Machine::default();
     problem.holders = vec![None, None];
@@ -270,6 +276,7 @@ fn trials_that_take_time_to_move_stay_where_they_are() {
         trials: vec![trial(10, 1), trial(10, 0), trial(9, 0)],
         machines: vec![Machine::default(); 2],
         holders: vec![None; 2],
+        stays_in_class: false,
     };
     let schedule = plan(PlannerName::Rollout, &problem, 1, 10).unwrap();
     assert_eq!(schedule.check(&problem), Ok(()));
@@ -282,4 +289,46 @@ fn trials_that_take_time_to_move_stay_where_they_are() {
         schedule.steps.iter().filter(|step| step.machine == 0).map(|step| step.trial).collect();
     assert_eq!(on_first, [1, 1, 2, 2, 1, 1, 2, 2]);
     assert_eq!(schedule.makespan, 76);
+}
+
+#[test]
+fn trials_are_shared_out_over_classes_by_what_each_can_train() {
+    // Two machines of a fast class, two of one that is four times as slow.
+    let pace = vec![PACE_ONE, PACE_ONE, 4 * PACE_ONE, 4 * PACE_ONE];
+    let trial = |work: u64, class| PlanTrial {
+        open: vec![0, 1],
+        epochs_after: 4,
+        work: vec![work; 2],
+        pace: pace.clone(),
+        class,
+        ..PlanTrial::default()
+    };
+    let machine = |class| Machine { class, ..Machine::default() };
+    let mut problem = Problem {
+        trials: vec![trial(100, None); 5],
+        machines: [0, 0, 7, 7].map(machine).to_vec(),
+        holders: vec![None; 2],
+        stays_in_class: true,
+    };
+    assert_eq!(problem.check(), Ok(()));
+    let classes = |problem: &Problem| -> (Vec<usize>, u64) {
+        let schedule = plan(PlannerName::Rollout, problem, 1, 50).unwrap();
+        assert_eq!(schedule.check(problem), Ok(()));
+        let slow = |trial: u32| {
+            let mut steps = schedule.steps.iter().filter(|step| step.trial == trial);
+            usize::from(steps.next().is_some_and(|step| step.machine > 1))
+        };
+        ((0..5).map(slow).collect(), schedule.makespan)
+    };
+    // A trial takes 1,000 on a fast machine. On a slow one it takes 4,000, more than all five on the two fast ones.
+    assert_eq!(classes(&problem), (vec![0; 5], 2_500));
+    // Of nine on the fast ones the last would end at 4,500.
+    problem.trials = [vec![trial(100, None); 5], vec![trial(100, Some(0)); 4]].concat();
+    let (slow, makespan) = classes(&problem);
+    assert_eq!((slow.iter().sum::<usize>(), makespan), (1, 4_000));
+    // One that has begun on a slow machine stays there, whatever that costs.
+    problem.trials = vec![trial(100, Some(7)), trial(100, None), trial(100, None)];
+    assert_eq!(classes(&problem).1, 4_000);
+    problem.trials[0].class = Some(3);
+    assert_eq!(problem.check(), Err(ProblemError::NoClass { trial: 0 }));
 }

@@ -71,6 +71,44 @@ fn bytes_take_their_time_on_the_line() {
 }
 
 #[test]
+fn a_provisional_result_is_sent_once() {
+    // A shard takes 1 s, a hop 1 s, an upload 4 s, and the server six more to take it in.
+    let run = run("[server]\nmost_hops = 1\nassimilation = \"6s\"\n\
+         [[hosts]]\ntflops = 1\ndownload = 8\nupload = 8\n\
+         [job]\nequal = 1000\ntrials = 1\nrows = 3000\nshards = 3\n\
+         data_bytes = \"3MB\"\ncheckpoint_bytes = \"4MB\"\n");
+    assert_eq!((run.hops, run.checkpoints_up), (3, 12_000_000), "{run:?}");
+    // Each result waits for the one before it, and about a second until the server is asked again.
+    let least = 2.0 + 3.0 * (4.0 + 6.0);
+    assert!((least..least + 3.0).contains(&run.makespan), "{run:?}");
+}
+
+#[test]
+fn a_fleet_of_several_numeric_classes_is_planned_for() {
+    // Four kinds of GPUs, each a class of its own, in which a trial then stays.
+    let run = |policy: &str| {
+        run(&format!(
+            "estimates = \"known\"\n[server]\npolicy = \"{policy}\"\n\
+             [[hosts]]\ncount = 16\ntflops = [12.1, 5.6, 11.3, 18.7]\npick = \"cycle\"\n\
+             [job]\ncosts = [900, 1700, 2600, 4100]\npick = \"cycle\"\ntrials = 32\n\
+             rows = 40_000\nshards = 8\nepochs = 3\nreproducible = true\n",
+        ))
+    };
+    let (ltrp, rollout) = (run("ltrp"), run("rollout"));
+    assert!(rollout.plans > 0 && ltrp.plans == 0, "{rollout:?}");
+    assert!(rollout.ratio < 1.1 && rollout.makespan < ltrp.makespan, "{rollout:?}\n{ltrp:?}");
+}
+
+#[test]
+fn the_fastest_hosts_are_planned_for_a_job_that_limits_them() {
+    let run = run("estimates = \"known\"\n\
+         [[hosts]]\ncount = 4\ntflops = 1\n[[hosts]]\ncount = 2\ntflops = 4\n\
+         [job]\nequal = 1000\ntrials = 6\nrows = 8000\nshards = 2\nepochs = 2\nmax_hosts = 2\n");
+    // Six trials of 16 s at 1 TFLOP/s, on the two of four.
+    assert!(run.plans > 0 && close(run.makespan, 12.0), "{run:?}");
+}
+
+#[test]
 fn a_unit_that_waits_for_a_shard_on_a_slow_line_is_not_overdue() {
     // A shard takes 200 s, training on it 1 s; without a sign of life a unit is given up after two terms.
     let run = run("[server]\nlease_term = \"60s\"\nmost_hops = 3\n\

@@ -19,7 +19,7 @@ use sojourn_protocol::quantity::to_usize;
 pub struct Cyclic;
 
 impl Planner for Cyclic {
-    fn plan(&self, problem: &Problem, _: u64, _: &mut dyn Budget) -> Option<Schedule> {
+    fn plan_class(&self, problem: &Problem, _: u64, _: &mut dyn Budget) -> Option<Schedule> {
         plan(&Shop::new(problem))
     }
 }

@@ -20,7 +20,7 @@ use std::cmp::Reverse;
 pub struct Ltrp;
 
 impl Planner for Ltrp {
-    fn plan(&self, problem: &Problem, _: u64, _: &mut dyn Budget) -> Option<Schedule> {
+    fn plan_class(&self, problem: &Problem, _: u64, _: &mut dyn Budget) -> Option<Schedule> {
         plan(&Shop::new(problem)).map(|(schedule, _)| schedule)
     }
 }

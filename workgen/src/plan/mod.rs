@@ -16,11 +16,13 @@
 //! | `randomized`, `ltrp`, `cyclic`, `vector_rearrangement` | plans made in one go |
 //! | `migration` | whole trials to machines, where moving them costs bytes |
 //! | `rollout` | the best of many |
+//! | `classes` | a numeric class for each trial, where trials stay in one |
 //! | `graph`, `anneal` | a schedule as a graph, and moves of single hops in it |
 
 mod anneal;
 mod bounds;
 mod budget;
+mod classes;
 mod cyclic;
 mod graph;
 mod list_schedule;
@@ -35,6 +37,7 @@ mod shop;
 mod vector_rearrangement;
 
 pub use budget::{Budget, Iterations, WHOLE};
+pub use classes::{PlanClass, plan_by_class};
 pub use cyclic::Cyclic;
 pub use ltrp::Ltrp;
 pub use migration::Migration;
@@ -51,7 +54,15 @@ use serde::{Deserialize, Serialize};
 pub trait Planner: std::fmt::Debug {
     /// A schedule of a problem that passes [`Problem::check`]; `None` where this planner has no answer
     /// for such a problem. Problem, seed and the budget's answers decide it.
-    fn plan(&self, problem: &Problem, seed: u64, budget: &mut dyn Budget) -> Option<Schedule>;
+    fn plan(&self, problem: &Problem, seed: u64, budget: &mut dyn Budget) -> Option<Schedule> {
+        plan_by_class(problem, seed, budget, &|class, seed, budget| {
+            self.plan_class(class, seed, budget)
+        })
+    }
+
+    /// The same where each trial may use any machine.
+    fn plan_class(&self, problem: &Problem, seed: u64, budget: &mut dyn Budget)
+    -> Option<Schedule>;
 }
 
 /// A planner by name.

@@ -24,6 +24,9 @@ pub struct Problem {
     pub machines: Vec<Machine>,
     /// By shard: the machines that may train it; `None`: all.
     pub holders: Vec<Option<Vec<u32>>>,
+    /// Each trial stays on machines of one class.
+    #[serde(default)]
+    pub stays_in_class: bool,
 }
 
 /// One trial: what it still has to visit, and how long that takes.
@@ -55,6 +58,9 @@ pub struct PlanTrial {
     /// Microseconds that it takes from the server to a machine that doesn't hold it.
     #[serde(default)]
     pub fetch: u64,
+    /// The class that it is in already, where trials stay in one.
+    #[serde(default)]
+    pub class: Option<u32>,
 }
 
 impl PlanTrial {
@@ -82,6 +88,9 @@ pub struct Machine {
     pub free_at: u64,
     /// Microseconds that it rests between two hops.
     pub latency: u64,
+    /// Machines of one class calculate alike, bit for bit.
+    #[serde(default)]
+    pub class: u32,
 }
 
 /// Why a problem isn't valid.
@@ -96,6 +105,8 @@ pub enum ProblemError {
     Holder { shard: usize, machine: u32 },
     #[error("no machine may train shard {shard}, and trial {trial} needs it")]
     Nowhere { shard: usize, trial: usize },
+    #[error("trial {trial} finds no class whose machines may train all that it has left")]
+    NoClass { trial: usize },
     #[error("all hops one after the other take longer than {MAX_TOTAL_TIME}")]
     TooLong,
     #[error("more than 2^31 trials, machines, shards or hops")]
@@ -118,6 +129,7 @@ impl Problem {
             trials: trials.collect(),
             machines: vec![Machine::default(); machines],
             holders: ids.clone().map(|machine| Some(vec![machine])).collect(),
+            stays_in_class: false,
         }
     }
 
@@ -179,6 +191,19 @@ impl Problem {
             Some(Some(holders)) => holders.is_empty(),
             _ => machines == 0,
         };
+        if self.stays_in_class {
+            let classes = self.machines_by_class();
+            let fits = |trial: &PlanTrial| {
+                classes.iter().any(|(class, machines)| self.fits_class(trial, *class, machines))
+            };
+            // A trial that has shards open which are none is told below.
+            let sound =
+                |trial: &PlanTrial| trial.open.iter().all(|shard| (*shard as usize) < shards);
+            let mut trials = self.trials.iter();
+            if let Some(trial) = trials.position(|trial| sound(trial) && !fits(trial)) {
+                return Err(ProblemError::NoClass { trial });
+            }
+        }
         let mut sum = 0_u128;
         let latest = self.trials.iter().map(|trial| trial.free_at);
         let latest =

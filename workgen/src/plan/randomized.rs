@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 pub struct Randomized;
 
 impl Planner for Randomized {
-    fn plan(&self, problem: &Problem, seed: u64, _: &mut dyn Budget) -> Option<Schedule> {
+    fn plan_class(&self, problem: &Problem, seed: u64, _: &mut dyn Budget) -> Option<Schedule> {
         let mut rule = Random { rng: seeds::stream("plan-randomized", &[seed]), hops: Vec::new() };
         ListScheduler::run(&Shop::new(problem), &mut rule, u64::MAX)
     }

@@ -30,7 +30,12 @@ const TILTING: u32 = WHOLE / 10;
 pub struct Rollout;
 
 impl Planner for Rollout {
-    fn plan(&self, problem: &Problem, seed: u64, budget: &mut dyn Budget) -> Option<Schedule> {
+    fn plan_class(
+        &self,
+        problem: &Problem,
+        seed: u64,
+        budget: &mut dyn Budget,
+    ) -> Option<Schedule> {
         // Where trials move, hop by hop isn't the scale to plan at, nor where there is too much to choose from.
         let choices = problem.hops().saturating_mul(u64::from(id(problem.machines.len())));
         if (choices > MAX_CHOICES || problem.trials.iter().any(PlanTrial::migrates))

@@ -49,6 +49,8 @@ pub enum ScheduleError {
     TooEarly(Step, u64),
     #[error("{0:?} stands behind epoch {1}")]
     Epoch(Step, u32),
+    #[error("{0:?} is on a machine of another class than the trial's hops before")]
+    Class(Step),
     #[error("{0:?} is out of order")]
     Order(Step),
     #[error("the last hop ends at {0}, the makespan is {1}")]
@@ -90,6 +92,8 @@ impl Schedule {
             problem.trials.iter().map(|trial| (trial.begins_at(), 0, 0)).collect();
         let mut machines: Vec<u64> =
             problem.machines.iter().map(|machine| machine.free_at).collect();
+        let mut classes: Vec<Option<u32>> =
+            problem.trials.iter().map(|trial| trial.class).collect();
         for (before, step) in self.steps.iter().zip(self.steps.iter().skip(1)) {
             if (step.start, step.machine) < (before.start, before.machine) {
                 return Err(ScheduleError::Order(*step));
@@ -112,6 +116,10 @@ impl Schedule {
             };
             if (step.shard as usize) >= shards || !problem.may_train(step.shard, step.machine) {
                 return Err(unknown);
+            }
+            let class = classes.get_mut(trial).filter(|_| problem.stays_in_class);
+            if class.is_some_and(|class| *class.get_or_insert(at.class) != at.class) {
+                return Err(ScheduleError::Class(step));
             }
             if std::mem::replace(seen, true) {
                 return Err(ScheduleError::Twice(step));

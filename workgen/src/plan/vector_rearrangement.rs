@@ -31,7 +31,7 @@ use super::{Budget, Planner, Problem, Schedule, Step, problem::id, shop::Shop};
 pub struct VectorRearrangement;
 
 impl Planner for VectorRearrangement {
-    fn plan(&self, problem: &Problem, _: u64, _: &mut dyn Budget) -> Option<Schedule> {
+    fn plan_class(&self, problem: &Problem, _: u64, _: &mut dyn Budget) -> Option<Schedule> {
         let shop = Shop::new(problem);
         let machine_of = assign(&shop);
         let table = padded(&shop, &machine_of);

@@ -185,6 +185,12 @@ impl Fleet {
         pools.into_iter().take(most).map(|(_, host)| *host).collect()
     }
 
+    /// Are there devices of more than one numeric class?
+    #[must_use]
+    pub(crate) fn has_several_classes(&self) -> bool {
+        self.by_speed.len() > 1
+    }
+
     /// The sum of the speeds of all slots.
     #[must_use]
     pub(crate) fn capacity(&self) -> u64 {

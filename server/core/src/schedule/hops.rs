@@ -53,6 +53,7 @@ impl PolicyView for JobCandidates<'_> {
             // A hop that waits in a busy slot becomes stale, while others go on.
             let ages = self.at.ahead && known.merging.is_some();
             let fits = !ages
+                && !self.scheduler.is_left_to_other_class(self.job, known, self.at)
                 && self.scheduler.may_train(self.job, known, self.at)
                 && self.scheduler.fits_memory(self.at.slots, known);
             let waited = Micros::from(self.scheduler.now - since);
@@ -117,6 +118,9 @@ impl<'a> Scheduler<'a> {
         let Some(remaining) = self.index.remaining(job.id) else { return HopPick::Nothing };
         if let Some(planned) = self.planned_for(job, at) {
             return planned;
+        }
+        if self.is_left_out(job, at.host) {
+            return HopPick::Nothing;
         }
         let candidates = JobCandidates {
             scheduler: *self,

@@ -150,6 +150,11 @@ impl JobPlan {
         self.followed.as_ref().map_or(0, |followed| followed.hops)
     }
 
+    /// Is there a plan that is followed, and does it name other hosts only?
+    pub(crate) fn leaves_out(&self, host: HostId) -> bool {
+        self.followed.as_ref().is_some_and(|followed| followed.leaves_out(host))
+    }
+
     /// Is there a plan that is followed?
     pub(crate) fn is_followed(&self) -> bool {
         self.followed.is_some()
@@ -187,13 +192,13 @@ impl JobPlan {
         followed.advise(device, now, is_over, status)
     }
 
-    /// The host that a trial's next planned hop is on.
-    pub(crate) fn next_host(
+    /// A trial's next planned hop.
+    pub(crate) fn next_hop(
         &self,
         trial: TrialId,
         is_over: impl Fn(&PlannedHop) -> bool,
-    ) -> Option<HostId> {
-        Some(self.followed.as_ref()?.next(trial, is_over)?.host)
+    ) -> Option<&PlannedHop> {
+        self.followed.as_ref()?.next(trial, is_over)
     }
 
     /// Has a trial visit these shards on a device, instead of those of a planned hop and the hops after it there.

@@ -82,6 +82,11 @@ impl PlannedHop {
         self.trial == next.trial && self.epoch == next.epoch
     }
 
+    /// Is it past the time at which it was to end?
+    pub(crate) fn is_overdue(&self, now: UnixMillis) -> bool {
+        self.end <= now.0.saturating_mul(1000)
+    }
+
     /// Until then others wait for it, in microseconds of the server's clock.
     fn patience_until(&self) -> u64 {
         let patience = self.end.saturating_sub(self.start) / LATE_PART + MIN_LATE;
@@ -191,6 +196,11 @@ impl FollowedPlan {
             }
         }
         PlanAdvice::Nothing
+    }
+
+    /// Has it hops, and none for this host?
+    pub(super) fn leaves_out(&self, host: HostId) -> bool {
+        !self.lists.is_empty() && !self.lists.contains_key(&host)
     }
 
     /// A trial's first hop that isn't over.

@@ -86,6 +86,48 @@ impl Scheduler<'_> {
         }
     }
 
+    /// Would a hop on this device bind a trial to another numeric class than its plan says?
+    pub(crate) fn is_left_to_other_class(
+        &self,
+        job: &Job,
+        trial: &Trial,
+        at: DeviceRef<'_>,
+    ) -> bool {
+        let binds = job.spec.placement.reproducible && trial.class.is_none();
+        if !binds || !self.hosts.fleet().has_several_classes() {
+            return false;
+        }
+        self.claimed_by(job, trial).is_some_and(|host| {
+            let mut pools = self.hosts.fleet().pools(host).iter();
+            pools.all(|pool| pool.class != at.class())
+        })
+    }
+
+    /// Does a job limit its hosts, and has its plan others for all trials that could go on?
+    pub(crate) fn is_left_out(&self, job: &Job, host: HostId) -> bool {
+        if job.spec.placement.max_hosts.is_none()
+            || !self.planner.plan(job.id).is_some_and(|plan| plan.leaves_out(host))
+        {
+            return false;
+        }
+        let mut open =
+            job.trials.iter().filter(|trial| has_planned_work(trial) && trial.is_runnable());
+        open.all(|trial| self.claimed_by(job, trial).is_some())
+    }
+
+    /// The host that a trial's plan names next, where it can be counted on: it may train the trial, and isn't later than
+    /// the time at which the hop was to end.
+    fn claimed_by(&self, job: &Job, trial: &Trial) -> Option<HostId> {
+        let hop = self.next_planned(job, trial).filter(|hop| !hop.is_overdue(self.now))?;
+        let host = hop.host;
+        let session = self.hosts.session(host)?;
+        let may = session.devices.values().any(|slots| {
+            self.may_train(job, trial, DeviceRef { host, slots, ahead: false })
+                && self.fits_memory(slots, trial)
+        });
+        (may && !self.hosts.is_cooling_down(host, self.now)).then_some(host)
+    }
+
     /// The shard to begin with: the planned one, or where any may be trained here, one that needn't be fetched.
     fn planned_shard(
         &self,
@@ -103,8 +145,13 @@ impl Scheduler<'_> {
 
     /// The host that a trial's plan names next.
     pub(crate) fn planned_host(&self, job: &Job, trial: &Trial) -> Option<HostId> {
+        self.next_planned(job, trial).map(|hop| hop.host)
+    }
+
+    /// The next hop in a trial's plan.
+    fn next_planned(&self, job: &Job, trial: &Trial) -> Option<&PlannedHop> {
         let plan = self.planner.plan(job.id)?;
-        plan.next_host(trial.id, |hop| self.is_hop_over(trial, hop))
+        plan.next_hop(trial.id, |hop| self.is_hop_over(trial, hop))
     }
 
     /// The same of any hop of a job's plan. A hop of a trial that the job doesn't have is over.

@@ -7,17 +7,19 @@ use super::{
 };
 use crate::{
     cost::{Cost, DeviceKey},
+    hosts::DevicePool,
     state::{Job, Trial},
 };
 use sojourn_protocol::{
+    digest::Digest,
     ids::{Epoch, HostId, JobId, ShardId, TrialId},
-    quantity::{SaturatingFrom as _, mul_div, to_u64},
+    quantity::{SaturatingFrom as _, mul_div, to_u64, to_usize},
     spec::Replicas,
 };
 use sojourn_workgen::plan::{Machine, PACE_ONE, PlanTrial, Problem};
 use std::{
-    cmp::Ordering,
-    collections::{BTreeMap, BTreeSet},
+    cmp::{Ordering, Reverse},
+    collections::BTreeMap,
 };
 
 /// Hops of one plan. Of longer jobs the next epochs are planned.
@@ -27,29 +29,30 @@ const SAMPLE_ROWS: u64 = 1_000_000;
 /// The most that planned hops of jobs of higher priority slow a device down, as a factor.
 const MAX_PRIORITY_CONTENTION: u64 = 64;
 
+/// A host of a job that limits its hosts counts as faster by this part of its speed, so that hosts aren't exchanged for
+/// nothing.
+const INCUMBENT_PART: u64 = 8;
+
 /// A slot: its device, and the operations per second that the device reports.
 type Slot = (DeviceId, f64);
 
 impl Scheduler<'_> {
     /// A job's remaining work on the hosts in contact, as a planner sees it.
     ///
-    /// `None` where a plan couldn't be followed: there are hosts of several numeric classes between which trials mustn't
-    /// migrate, or the job limits its hosts. `None` also where there is nothing to plan: any device may train any shard,
-    /// transfers are negligible, and there are more slots than trials.
+    /// `None` where there is nothing to plan: any device may train any shard, transfers are negligible, and there are
+    /// more slots than trials of one class.
     pub(crate) fn plan_problem(&self, job: &Job) -> Option<(Problem, PlanRequest)> {
-        let fleet = &self.hosts.fleet();
         let placement = &job.spec.placement;
-        let classes = fleet.hosts().flat_map(|(_, pools)| pools).map(|pool| pool.class);
-        let classes: BTreeSet<_> = classes.collect();
-        if (placement.reproducible && classes.len() > 1) || placement.max_hosts.is_some() {
+        let (slots, machines, classes) = self.plan_machines(job);
+        let is_choice = placement.reproducible && classes.len() > 1;
+        if placement.replicas == Replicas::Demand
+            && !is_choice
+            && self.has_slot_for_each(job, slots.len())
+        {
             return None;
         }
-        if placement.replicas == Replicas::Demand && self.has_slot_for_each(job) {
-            return None;
-        }
-        let (slots, machines) = self.plan_machines();
         let rows: Vec<u64> = job.data.train.iter().map(|shard| u64::from(shard.rows)).collect();
-        let (trials, of) = self.plan_trials(job, &slots, &rows);
+        let (trials, of) = self.plan_trials(job, &slots, &classes, &rows);
         let shards = (0u32..).map(ShardId).take(rows.len());
         let holders = match placement.replicas {
             Replicas::Demand => vec![None; rows.len()],
@@ -57,7 +60,8 @@ impl Scheduler<'_> {
                 shards.map(|shard| Some(self.holders(job, shard, &slots))).collect()
             }
         };
-        let alone = Problem { trials, machines, holders };
+        let stays_in_class = placement.reproducible;
+        let alone = Problem { trials, machines, holders, stays_in_class };
         if alone.trials.is_empty() || alone.check().is_err() {
             return None;
         }
@@ -114,46 +118,66 @@ impl Scheduler<'_> {
         contention
     }
 
-    /// Are there more slots than running trials, and are all transfers negligible?
-    fn has_slot_for_each(&self, job: &Job) -> bool {
+    /// Are there more of these slots than running trials, and are all transfers negligible?
+    fn has_slot_for_each(&self, job: &Job, slots: usize) -> bool {
         let mut running = job.trials.iter().filter(|trial| has_planned_work(trial));
-        let hosts = self.hosts.fleet().hosts();
-        let awake = hosts.filter(|(host, _)| !self.hosts.is_cooling_down(*host, self.now));
-        let slots = awake.flat_map(|(_, pools)| pools).map(|pool| u64::from(pool.slots));
-        let trials = to_u64(running.clone().count());
         let links = self.slowest_links();
-        slots.sum::<u64>() > trials
+        slots > running.clone().count()
             && running.all(|trial| Cost::transfer_over(trial, links).is_negligible())
     }
 
-    /// One machine for each slot, and when it is free.
-    fn plan_machines(&self) -> (Vec<Slot>, Vec<Machine>) {
-        let (mut slots, mut machines) = (Vec::new(), Vec::new());
-        let fleet = self.hosts.fleet().hosts();
-        for (host, devices) in
-            fleet.filter(|(host, _)| !self.hosts.is_cooling_down(*host, self.now))
-        {
+    /// One machine for each slot that the job may have, and when it is free. Also the numeric classes by which machines
+    /// are numbered.
+    fn plan_machines(&self, job: &Job) -> (Vec<Slot>, Vec<Machine>, Vec<Digest>) {
+        let (mut slots, mut machines, mut classes) = (Vec::new(), Vec::new(), Vec::new());
+        for (host, devices) in self.plan_hosts(job) {
             let session = self.hosts.session(host);
             for pool in devices {
                 let device = session.and_then(|session| session.device(&pool.device));
                 let flops = device.map_or(0.0, |device| device.flops);
+                let class = number_of(&mut classes, pool.class);
                 for free_at in self.slots_free_at(host, &pool.device, pool.slots) {
                     slots.push(((host, pool.device.clone()), flops));
-                    machines.push(Machine { free_at, ..Machine::default() });
+                    machines.push(Machine { free_at, class, ..Machine::default() });
                 }
             }
         }
-        (slots, machines)
+        (slots, machines, classes)
+    }
+
+    /// The hosts to plan for: all that don't cool down; for a job that limits its hosts the fastest of them.
+    fn plan_hosts(&self, job: &Job) -> Vec<(HostId, &[DevicePool])> {
+        let fleet = self.hosts.fleet().hosts();
+        let mut hosts: Vec<_> =
+            fleet.filter(|(host, _)| !self.hosts.is_cooling_down(*host, self.now)).collect();
+        if let Some(most) = job.spec.placement.max_hosts {
+            let speed = |(host, pools): &(HostId, &[DevicePool])| {
+                let speed = pools.iter().map(|pool| pool.speed.saturating_mul(pool.slots.into()));
+                let speed = speed.fold(0, u64::saturating_add);
+                let is_incumbent = job.hosts.contains_key(host);
+                speed.saturating_add(if is_incumbent { speed / INCUMBENT_PART } else { 0 })
+            };
+            hosts.sort_by_key(|host| (Reverse(speed(host)), host.0));
+            hosts.truncate(to_usize(most));
+            hosts.sort_by_key(|(host, _)| *host);
+        }
+        hosts
     }
 
     fn plan_trials(
         &self,
         job: &Job,
         slots: &[Slot],
+        classes: &[Digest],
         rows: &[u64],
     ) -> (Vec<PlanTrial>, Vec<(TrialId, Epoch)>) {
-        let running: Vec<&Trial> =
-            job.trials.iter().filter(|trial| has_planned_work(trial)).collect();
+        let class_of = |trial: &Trial| {
+            let required = self.state.required_class(job, trial);
+            required.map(|required| classes.iter().position(|class| *class == required))
+        };
+        // A trial whose class nobody is of waits.
+        let can_go_on = |trial: &&Trial| has_planned_work(trial) && class_of(trial) != Some(None);
+        let running: Vec<&Trial> = job.trials.iter().filter(can_go_on).collect();
         let per_epoch = to_u64(running.len() * rows.len()).max(1);
         let most_after = u32::saturating_from(MAX_HOPS / per_epoch);
         let links = self.slowest_links();
@@ -179,6 +203,7 @@ impl Scheduler<'_> {
                 fetch: transfer.fetch,
                 open,
                 epochs_after: after.min(most_after),
+                class: class_of(trial).flatten().map(u32::saturating_from),
                 ..self.plan_times(job.id, trial.id, slots, rows)
             });
             of.push((trial.id, epoch));
@@ -236,6 +261,15 @@ fn contended(alone: &Problem, contention: &[u64]) -> Option<Problem> {
 /// Has a trial hops in a row to plan? The hops of a trial whose results are merged go to any idle device.
 pub(crate) fn has_planned_work(trial: &Trial) -> bool {
     trial.is_running() && !trial.chain.is_done() && trial.merging.is_none()
+}
+
+/// The number of a class among these, at the end where it is new.
+fn number_of(classes: &mut Vec<Digest>, class: Digest) -> u32 {
+    let known = classes.iter().position(|other| *other == class);
+    u32::saturating_from(known.unwrap_or_else(|| {
+        classes.push(class);
+        classes.len() - 1
+    }))
 }
 
 fn scaled(value: u64, by: u64, over: u64) -> u64 {

@@ -51,7 +51,12 @@ const COUNTED: u32 = 4;
 pub struct Migration;
 
 impl Planner for Migration {
-    fn plan(&self, problem: &Problem, seed: u64, budget: &mut dyn Budget) -> Option<Schedule> {
+    fn plan_class(
+        &self,
+        problem: &Problem,
+        seed: u64,
+        budget: &mut dyn Budget,
+    ) -> Option<Schedule> {
         if problem.holders.iter().any(Option::is_some) || problem.machines.is_empty() {
             return None;
         }

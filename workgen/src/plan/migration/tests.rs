@@ -18,7 +18,7 @@ fn trial(hops: u32, work: u64) -> PlanTrial {
 
 fn problem(trials: Vec<PlanTrial>, machines: usize) -> Problem {
     let holders = vec![None; trials[0].work.len()];
-    Problem { trials, machines: vec![Machine::default(); machines], holders }
+    Problem { trials, machines: vec![Machine::default(); machines], holders, ..Problem::default() }
 }
 
 fn plan(problem: &Problem, iterations: u64) -> Schedule {
@@ -162,6 +162,7 @@ fn moving_trial(shards: u32, machines: u32) -> impl Strategy<Value = PlanTrial> 
             send,
             stay: stay.min(send),
             fetch,
+            class: None,
         },
     )
 }
@@ -169,7 +170,7 @@ fn moving_trial(shards: u32, machines: u32) -> impl Strategy<Value = PlanTrial> 
 fn moving() -> impl Strategy<Value = Problem> {
     (1_u32..5, 1_u32..4).prop_flat_map(|(shards, machines)| {
         let machine = (0_u64..50, 0_u64..3);
-        let machine = machine.prop_map(|(free_at, latency)| Machine { free_at, latency });
+        let machine = machine.prop_map(|(free_at, latency)| Machine { free_at, latency, class: 0 });
         (
             proptest::collection::vec(moving_trial(shards, machines), 0..7),
             proptest::collection::vec(machine, machines as usize),
@@ -178,6 +179,7 @@ fn moving() -> impl Strategy<Value = Problem> {
                 trials,
                 machines,
                 holders: vec![None; shards as usize],
+                stays_in_class: false,
             })
     })
 }
