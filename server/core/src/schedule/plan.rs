@@ -46,6 +46,8 @@ pub(crate) struct PlannedHop {
     pub(crate) epoch: Epoch,
     pub(crate) shard: ShardId,
     pub(crate) host: HostId,
+    /// The slot, among all that were planned for.
+    pub(crate) slot: u32,
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// Microseconds that it takes where no other job trains anything.
@@ -114,6 +116,7 @@ impl FollowedPlan {
                 epoch: Epoch(epoch.0 + step.epoch),
                 shard: ShardId(step.shard),
                 host: *host,
+                slot: step.machine,
                 start: begin + step.start,
                 end: begin + step.end,
                 alone: takes.saturating_mul(NO_CONTENTION)
@@ -169,24 +172,27 @@ impl FollowedPlan {
             let gone_by = |next: &PlannedHop| !self.migrates && next.patience_until() <= micros;
             next.is_none_or(|next| next == hop || gone_by(next))
         };
-        let mut looked = 0;
-        let mut before: Option<&PlannedHop> = None;
+        let mut looked: Vec<&PlannedHop> = Vec::new();
         for (n, hop) in remaining().enumerate() {
-            if before.is_some_and(|before| before.is_in_a_row_with(hop)) {
-                // Several hops in a row have the same status.
+            // Hops in a row have the same status. Where a plan pins trials, so have all hops of a trial: the slots of a
+            // device share a list, in which the trials that they train take turns.
+            let is_known = match self.migrates {
+                true => looked.iter().any(|before| before.trial == hop.trial),
+                false => looked.last().is_some_and(|before| before.is_in_a_row_with(hop)),
+            };
+            if is_known {
                 continue;
             }
-            before = Some(hop);
-            looked += 1;
-            if looked > MAX_LOOKED_AT {
+            if looked.len() >= MAX_LOOKED_AT {
                 break;
             }
+            looked.push(hop);
             let stands = status(hop);
             if self.migrates && stands == HopStatus::GoesOn && is_next(hop) {
                 return PlanAdvice::GoesOn;
             }
             if stands == HopStatus::Open && is_next(hop) {
-                let further = remaining().skip(n + 1);
+                let further = remaining().skip(n + 1).filter(|next| next.slot == hop.slot);
                 let further = further.take_while(|next| hop.is_in_a_row_with(next));
                 return PlanAdvice::Take(*hop, u32::saturating_from(further.count()));
             }
@@ -311,5 +317,38 @@ mod tests {
         let plan = FollowedPlan::new(&request, &Schedule { steps, makespan: 21 });
         let list: Vec<u64> = plan.lists[&HostId(1)]["cpu"].iter().map(|hop| hop.start).collect();
         assert_eq!(list, [0, 1, 10, 11]);
+    }
+
+    #[test]
+    fn a_lease_covers_the_hops_of_its_slot_whatever_other_slots_train_between() {
+        const SHARDS: u32 = 40;
+        let device = || (HostId(1), "gpu".to_owned());
+        let request = PlanRequest {
+            migrates: true,
+            trials: (0..3).map(|trial| (TrialId(trial), Epoch(0))).collect(),
+            devices: vec![device(), device()],
+            ..PlanRequest::empty(UnixMillis(0), 1)
+        };
+        // Trial 2 comes behind trial 1, in the same slot.
+        let shards = (0..3).flat_map(|trial| (0..SHARDS).map(move |shard| (trial, shard)));
+        let steps = shards.map(|(trial, shard)| {
+            let (machine, first) = if trial == 2 { (1, SHARDS) } else { (trial, 0) };
+            let start = u64::from(first + shard) * 10;
+            Step { trial, machine, epoch: 0, shard, start, end: start + 10 }
+        });
+        let plan = FollowedPlan::new(&request, &Schedule::new(steps.collect()));
+        let advice = |trains: &[u32]| {
+            let status = |hop: &PlannedHop| match trains.contains(&hop.trial.0) {
+                true => HopStatus::Later,
+                false => HopStatus::Open,
+            };
+            match plan.advise((HostId(1), "gpu"), UnixMillis(0), |_| false, status) {
+                PlanAdvice::Take(hop, further) => Some((hop.trial.0, further)),
+                _ => None,
+            }
+        };
+        assert_eq!(advice(&[]), Some((0, SHARDS - 1)));
+        assert_eq!(advice(&[0]), Some((1, SHARDS - 1)));
+        assert_eq!(advice(&[0, 1]), Some((2, SHARDS - 1)), "behind 80 hops of two trials");
     }
 }
