@@ -361,6 +361,51 @@ def failures(study, replicas):
     ]
 
 
+def fleets(study, title, note):
+    moved = lambda run: run["shard_bytes"] + run["checkpoints_down"] + run["checkpoints_up"]
+    lines, worse, wide, heavy = [], [], [], []
+    for row in study.rows:
+        lines.append([row, *(spread(study.cells[row, p], "ratio") for p in study.policies)])
+        best = min(study.cells[row, p]["ratio"]["mean"] for p in study.policies if p != "rollout")
+        if study.cells[row, "rollout"]["ratio"]["mean"] > best + 0.0005:
+            worse.append(row)
+        most = study.cells[row, "rollout"]["normalised"]["max"]
+        if most > 1.03:
+            wide.append(f"{row} ({most:.3f})")
+        least = min(study.mean(row, p, moved) for p in study.policies)
+        if study.mean(row, "rollout", moved) > 1.10 * least:
+            heavy.append(row)
+    claim = (
+        "`rollout` is on average no worse than the others in any row."
+        if not worse
+        else "`rollout` is on average worse in: " + "; ".join(worse) + "."
+    )
+    single = (
+        "No seed of it takes over 1.03 times as long as `ltrp`."
+        if not wide
+        else "Some seed of it takes over 1.03 times as long as `ltrp` in: " + "; ".join(wide) + "."
+    )
+    weight = (
+        "It moves at most 1.10 times the bytes of the policy that moves the fewest."
+        if not heavy
+        else "It moves over 1.10 times the bytes of the policy that moves the fewest in: " + "; ".join(heavy) + "."
+    )
+    picture = chart(
+        f"{study.name}.svg", "Makespan over the lower bound", study.rows, series(study, "ratio"), 1.0
+    )
+    bytes_of = [
+        [row, *(f"{study.mean(row, p, moved) / 1e9:.1f} GB" for p in study.policies)] for row in study.rows
+    ]
+    return f"## {title}\n", [
+        f"{study.head()} Makespan over the lower bound: mean (least to most). {note}\n",
+        table(["scenario", *study.policies], lines),
+        "Bytes of shards and checkpoints that were moved:\n",
+        table(["scenario", *study.policies], bytes_of),
+        f"{claim} {single} {weight}\n",
+        picture,
+    ]
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sojourn", default=ROOT / "target" / "release" / "sojourn", type=Path)
@@ -377,6 +422,17 @@ def main():
         thesis(run("3-thesis")),
         placement(run("4-placement"), run("4-seconds")),
         failures(run("5-failures"), run("5-replicas")),
+        fleets(
+            run("6-fleets"),
+            "6. Fleets of several kinds of machines",
+            "Rows that say so run with `reproducible = true`, a job file's default: each trial stays on machines of "
+            "one kind.",
+        ),
+        fleets(
+            run("7-bytes"),
+            "7. Slow lines and small caches",
+            "Any host may train any trial (`reproducible = false`).",
+        ),
     ]
     text = (
         "# What the simulator shows\n\n`make -C examples proofs` writes this page from the scenarios in this folder, sentences "

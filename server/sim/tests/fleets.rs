@@ -473,3 +473,31 @@ fn no_more_hosts_work_for_a_job_than_it_wants() {
     };
     assert!(close(four(""), 2.0) && close(four("max_hosts = 1\n"), 8.0));
 }
+
+/// A job whose data is eight times as large as hosts' caches, under a policy: seconds, and bytes moved.
+fn with_small_caches(policy: &str, hosts: &str, mflops: &str) -> (f64, u64) {
+    let run = run(&format!(
+        "seed = 4\n[server]\npolicy = \"{policy}\"\n\
+         [[hosts]]\n{hosts}slots = 0\ntflops = [1, 2]\ndownload = 400\nupload = 160\ncache = \"50MB\"\n\
+         [job]\ncosts = {mflops}\ntrials = 12\nrows = 20_000\nshards = 16\nepochs = 3\n\
+         data_bytes = \"400MB\"\ncheckpoint_bytes = \"10MB\"\n",
+    ));
+    (run.makespan, run.shard_bytes + run.checkpoints_down + run.checkpoints_up)
+}
+
+#[test]
+fn slots_of_a_host_share_what_it_fetches_for_their_plan() {
+    let with = |policy| with_small_caches(policy, "count = 2\ngpus = 4\n", "[100, 400]");
+    let (ltrp, planned) = (with("ltrp"), with("rollout"));
+    assert!(planned.0 <= ltrp.0 * 1.03, "{planned:?} {ltrp:?}");
+    assert!(planned.1 <= ltrp.1 * 11 / 10, "{planned:?} {ltrp:?}");
+}
+
+#[test]
+fn a_plan_that_would_have_hosts_wait_for_their_lines_is_not_made() {
+    let with = |policy, mflops| with_small_caches(policy, "count = 8\ngpus = 1\n", mflops);
+    let (ltrp, planned) = (with("ltrp", "[100, 400]"), with("rollout", "[100, 400]"));
+    assert!(planned.0 <= ltrp.0 * 1.03, "{planned:?} {ltrp:?}");
+    let (ltrp, planned) = (with("ltrp", "[1000, 4000]"), with("rollout", "[1000, 4000]"));
+    assert!(planned.0 < ltrp.0, "lines keep up: {planned:?} {ltrp:?}");
+}

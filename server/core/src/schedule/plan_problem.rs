@@ -33,6 +33,11 @@ const MAX_PRIORITY_CONTENTION: u64 = 64;
 /// nothing.
 const INCUMBENT_PART: u64 = 8;
 
+/// Microseconds over which the hops of a fleet are compared.
+const LONG_TIME: u64 = 1 << 40;
+/// Thousandths of the hops that a fleet could train, which it must train where hosts wait for shards.
+const MIN_TRAINED: u64 = 750;
+
 /// A slot: its device, and the operations per second that the device reports.
 type Slot = (DeviceId, f64);
 
@@ -62,7 +67,10 @@ impl Scheduler<'_> {
         };
         let stays_in_class = placement.reproducible;
         let alone = Problem { trials, machines, holders, stays_in_class };
-        if alone.trials.is_empty() || alone.check().is_err() {
+        if alone.trials.is_empty()
+            || alone.check().is_err()
+            || self.is_bound_by_lines(job, &slots, &alone)
+        {
             return None;
         }
         let contention = self.contention(job, &slots, &alone);
@@ -124,6 +132,38 @@ impl Scheduler<'_> {
         let links = self.slowest_links();
         slots > running.clone().count()
             && running.all(|trial| Cost::transfer_over(trial, links).is_negligible())
+    }
+
+    /// Would hosts that train whole trials wait for their lines?
+    ///
+    /// A trial that is trained on one host visits all shards there. Where the cache is smaller than they are, most visits
+    /// fetch one; the slots of a host share what it fetches. A plan isn't worth that where the fleet would train less
+    /// than a part of what its devices could. The policy then has trials go to the shards.
+    fn is_bound_by_lines(&self, job: &Job, slots: &[Slot], problem: &Problem) -> bool {
+        let shards = &job.data.train;
+        if job.spec.placement.replicas != Replicas::Demand || shards.is_empty() {
+            return false;
+        }
+        let data = shards.iter().fold(0_u64, |all, shard| all.saturating_add(shard.blob.bytes));
+        let mean = data / to_u64(shards.len());
+        let trials = to_u64(problem.trials.len()).max(1);
+        let mut counts: BTreeMap<HostId, u64> = BTreeMap::new();
+        for ((host, _), _) in slots {
+            *counts.entry(*host).or_default() += 1;
+        }
+        // Hops in a time that is long beside all of them.
+        let (mut trained, mut possible) = (0_u64, 0_u64);
+        for (machine, ((host, _), _)) in (0..).zip(slots) {
+            let hops = (0..).map(|trial| problem.time(trial, 0, machine));
+            let hop = hops.take(problem.trials.len()).fold(0, u64::saturating_add) / trials;
+            let cache = self.hosts.session(*host).and_then(|session| session.cache);
+            let missing = cache.map_or(0, |cache| data.saturating_sub(cache));
+            let fetch = scaled(self.fetch_time(*host, mean), missing, data);
+            let line = fetch / counts.get(host).copied().unwrap_or(1);
+            possible = possible.saturating_add(LONG_TIME / hop.max(1));
+            trained = trained.saturating_add(LONG_TIME / hop.max(line).max(1));
+        }
+        trained < scaled(possible, MIN_TRAINED, 1000)
     }
 
     /// One machine for each slot that the job may have, and when it is free. Also the numeric classes by which machines
