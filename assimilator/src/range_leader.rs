@@ -21,7 +21,7 @@ use sojourn_codec::ranges::{Index, Piece};
 use sojourn_model::Lineage;
 use sojourn_protocol::{
     digest::{BlobRef, Digest, Hasher},
-    ranges::{LeadAnswer, LeadRequest, RangeDone, RangeLeft, RangeResult, RangeTask},
+    ranges::{LeadAnswer, LeadRequest, RangeDone, RangeResult, RangeTask, RemainingRange},
     time::Millis,
 };
 use sojourn_rules::{ByteSpan, Whole};
@@ -71,11 +71,11 @@ impl<Q: Queue> Leader<'_, Q> {
 
     fn merge_all(&self, lineage: Lineage) -> Result<Indexes, VersionError> {
         let RangedMerge { unit, merge, merger, spans } = &self.ranged;
-        let left: Vec<RangeLeft> = (0..)
+        let left: Vec<RemainingRange> = (0..)
             .zip(spans)
             .collect::<Vec<_>>()
             .into_par_iter()
-            .map(|(range, span)| RangeLeft { range, upload: Digest::of(&self.returned(span)) })
+            .map(|(range, span)| RemainingRange { range, upload: Digest::of(&self.returned(span)) })
             .collect();
         let state = merge.state.map(|state| {
             Ok::<_, VersionError>((self.ranges.state_head(state, merger)?, state.bytes))
@@ -139,7 +139,7 @@ impl<Q: Queue> Leader<'_, Q> {
     fn run_all(
         &self,
         task: RangeTask,
-        all: &[RangeLeft],
+        all: &[RemainingRange],
         mut on_done: impl FnMut(usize, RangeOutput),
     ) -> Result<(), VersionError> {
         let spans = &self.ranged.spans;
@@ -175,7 +175,7 @@ impl<Q: Queue> Leader<'_, Q> {
         Ok(())
     }
 
-    fn request(&self, task: RangeTask, left: Vec<RangeLeft>) -> LeadRequest {
+    fn request(&self, task: RangeTask, left: Vec<RemainingRange>) -> LeadRequest {
         let unit = self.ranged.unit.clone();
         LeadRequest { unit, least: self.min_bytes, task, left, wait: LEAD_WAIT }
     }

@@ -64,7 +64,7 @@ pub struct RangeWork {
     /// The least bytes of a range: all cut alike.
     pub least: u64,
     /// Which range.
-    pub left: RangeLeft,
+    pub left: RemainingRange,
     /// The task for it.
     pub task: RangeTask,
 }
@@ -73,7 +73,7 @@ pub struct RangeWork {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-pub struct RangeLeft {
+pub struct RemainingRange {
     /// Its number, from 0 in the file's order.
     pub range: u32,
     /// The digest of the upload's bytes in it, which were checked as a whole.
@@ -121,7 +121,7 @@ pub struct LeadRequest {
     /// The round.
     pub task: RangeTask,
     /// The ranges that it lacks. With none left, its merge is no longer divided among assimilators.
-    pub left: Vec<RangeLeft>,
+    pub left: Vec<RemainingRange>,
     /// How long the server may hold the request while nothing is done and there is nothing for the leader to do.
     pub wait: Millis,
 }

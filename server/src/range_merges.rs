@@ -9,8 +9,8 @@ use sojourn_protocol::{
     assimilation::{AssimilationUnit, Offer},
     ids::LeaseId,
     ranges::{
-        LeadAnswer, LeadRequest, RangeDone, RangeLeft, RangeResult, RangeResultRequest, RangeTask,
-        RangeWork,
+        LeadAnswer, LeadRequest, RangeDone, RangeResult, RangeResultRequest, RangeTask, RangeWork,
+        RemainingRange,
     },
 };
 use std::{
@@ -45,7 +45,7 @@ struct RangeMerge {
 
 #[derive(Debug)]
 struct Posted {
-    left: RangeLeft,
+    left: RemainingRange,
     state: State,
 }
 
@@ -139,7 +139,7 @@ impl RangeMerge {
         Self { unit, least, task, heard: now, ranges: BTreeMap::new() }
     }
 
-    fn lead(&mut self, left: &[RangeLeft], now: Instant) -> (LeadAnswer, News) {
+    fn lead(&mut self, left: &[RemainingRange], now: Instant) -> (LeadAnswer, News) {
         self.heard = now;
         self.ranges.retain(|range, _| left.iter().any(|left| left.range == *range));
         let before = self.ranges.len();

@@ -59,7 +59,8 @@ fn merging() -> RangeTask {
 }
 
 fn request(claim: u64, task: RangeTask, left: &[u32]) -> LeadRequest {
-    let left = left.iter().map(|range| RangeLeft { range: *range, upload: Digest::of(b"bytes") });
+    let left =
+        left.iter().map(|range| RemainingRange { range: *range, upload: Digest::of(b"bytes") });
     LeadRequest { unit: unit(claim), least: 7, task, left: left.collect(), wait: Millis(0) }
 }
 

@@ -9,7 +9,7 @@ use sojourn_blobs::{BlobStore, HashedBytes};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{ClaimId, LeaseId, Version},
-    ranges::{LeadAnswer, LeadRequest, RangeDone, RangeLeft, RangeResultRequest, RangeWork},
+    ranges::{LeadAnswer, LeadRequest, RangeDone, RangeResultRequest, RangeWork, RemainingRange},
     report::{Sums, Trained},
     time::Millis,
     unit::{Base, Flush, Merge},
@@ -42,7 +42,7 @@ struct Inner {
     ended: Vec<Instant>,
     leads: bool,
     board: Option<LeadRequest>,
-    waiting: BTreeMap<u32, RangeLeft>,
+    waiting: BTreeMap<u32, RemainingRange>,
     made: Vec<RangeDone>,
 }
 

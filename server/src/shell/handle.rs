@@ -71,18 +71,6 @@ impl ShellHandle {
         })
     }
 
-    /// As [`ShellHandle::call`], for threads of their own.
-    ///
-    /// # Errors
-    /// As [`ShellHandle::call`].
-    pub fn call_blocking(
-        &self,
-        command: impl FnOnce(ReplyTo) -> Command,
-    ) -> Result<Answer, ApiError> {
-        let (_, answer) = self.send(command);
-        answer.blocking_recv().unwrap_or_else(|_| Err(unavailable()))
-    }
-
     /// Gives a command that has no answer.
     pub fn tell(&self, command: Command) {
         // A core that has stopped needs no more commands.

@@ -15,7 +15,8 @@ use sojourn_protocol::{
     error::ErrorKind,
     ids::Version,
     ranges::{
-        LeadAnswer, LeadRequest, RangeDone, RangeLeft, RangeResult, RangeResultRequest, RangeTask,
+        LeadAnswer, LeadRequest, RangeDone, RangeResult, RangeResultRequest, RangeTask,
+        RemainingRange,
     },
     report::{Report, ReportEnd},
     time::Millis,
@@ -124,8 +125,8 @@ async fn a_merge_is_shared_by_ranges_with_other_assimilators() {
     world.submit().await;
     world.result(&host).await;
     let unit = world.take(&token, 0).await.unwrap();
-    let left = |range| RangeLeft { range, upload: Digest::of(b"its bytes") };
-    let lead = |left: Vec<RangeLeft>| LeadRequest {
+    let left = |range| RemainingRange { range, upload: Digest::of(b"its bytes") };
+    let lead = |left: Vec<RemainingRange>| LeadRequest {
         unit: unit.clone(),
         least: 100,
         task: RangeTask::Squares,

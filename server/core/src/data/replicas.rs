@@ -61,7 +61,7 @@ impl Part<'_> {
 }
 
 impl ReplicaMap {
-    /// Assigns every shard to `copies` of these hosts, or to fewer where there are fewer hosts or caches are too small.
+    /// Assigns every shard to `count` of these hosts, or to fewer where there are fewer hosts or caches are too small.
     ///
     /// Every host keeps about as many shards. Larger shards go to faster hosts, so that all would be done with theirs at
     /// about the same time. A further replica goes first to the shards whose hosts are slow, so that every shard has a
@@ -71,16 +71,16 @@ impl ReplicaMap {
         &mut self,
         class: Option<Digest>,
         shards: &[Shard],
-        copies: u32,
+        count: u32,
         hosts: &[ReplicaHost],
     ) {
         let before = self.by_class.remove(&class).unwrap_or_default();
         self.by_host.retain(|(_, of), _| *of != class);
-        let copies = to_usize(copies).min(hosts.len());
-        if copies == 0 {
+        let count = to_usize(count).min(hosts.len());
+        if count == 0 {
             return;
         }
-        let most = (shards.len() * copies).div_ceil(hosts.len());
+        let most = (shards.len() * count).div_ceil(hosts.len());
         let mut replicas = vec![BTreeSet::new(); shards.len()];
         let mut speeds = vec![0; shards.len()];
         let part = |candidate| Part { candidate, shards: 0, rows: 0, bytes: 0 };
@@ -90,12 +90,12 @@ impl ReplicaMap {
             .all(|shard| shards.first().is_some_and(|first| first.rows.abs_diff(shard.rows) <= 1));
         let mut give = |may: &dyn Fn(usize, &Part<'_>) -> bool| {
             // Every shard has one replica before any has two.
-            for copy in 1..=copies {
+            for wanted in 1..=count {
                 for n in slowest_first(shards, &speeds) {
                     let (Some(replicas), Some(shard)) = (replicas.get_mut(n), shards.get(n)) else {
                         continue;
                     };
-                    if replicas.len() >= copy {
+                    if replicas.len() >= wanted {
                         continue;
                     }
                     let free = parts.iter_mut().filter(|part| {
@@ -270,7 +270,7 @@ mod tests {
         replicas.assign(None, &sized([1; 4]), 1, &[cached(1, [3, 1]), cached(2, [0, 1])]);
         assert_eq!((of(&replicas, 1), of(&replicas, 2)), (vec![1, 3], vec![0, 2]));
         replicas.assign(None, &sized([1; 4]), 9, &[replica_host(7, 1)]);
-        assert_eq!(of(&replicas, 7), [0, 1, 2, 3], "fewer hosts than copies");
+        assert_eq!(of(&replicas, 7), [0, 1, 2, 3], "fewer hosts than replicas");
         replicas.keep(&BTreeSet::new());
         assert!(of(&replicas, 7).is_empty());
     }
@@ -304,7 +304,7 @@ mod tests {
         fn no_replica_is_too_large_and_every_shard_has_one_that_fits_a_free_host(
             rows in proptest::collection::vec(1u32..50, 1..20),
             hosts in proptest::collection::vec((1u64..20, proptest::option::of(0u64..2000)), 1..8),
-            copies in 1u32..4,
+            count in 1u32..4,
         ) {
             let shards: Vec<Shard> = rows.iter().map(|rows| sized([*rows])[0]).collect();
             let candidates: Vec<ReplicaHost> = (1u64..).zip(&hosts).map(|(host, (speed, room))| ReplicaHost {
@@ -312,19 +312,19 @@ mod tests {
                 ..replica_host(host, *speed)
             }).collect();
             let mut replicas = ReplicaMap::default();
-            replicas.assign(None, &shards, copies, &candidates);
+            replicas.assign(None, &shards, count, &candidates);
             let bytes = |shard: u32| shards[shard as usize].blob.bytes;
             for candidate in &candidates {
                 let kept: u64 = of(&replicas, candidate.host.0).into_iter().map(bytes).sum();
                 prop_assert!(candidate.room.is_none_or(|room| kept <= room));
             }
-            let wanted = copies;
-            let copies = (copies as usize).min(candidates.len());
+            let wanted = count;
+            let most = (count as usize).min(candidates.len());
             for shard in (0u32..).take(shards.len()) {
                 let count = replicas.all(ShardId(shard)).count();
-                prop_assert!(count <= copies);
+                prop_assert!(count <= most);
                 let unlimited = hosts.iter().filter(|(_, room)| room.is_none()).count();
-                prop_assert!(count >= unlimited.min(copies), "an unlimited host keeps any");
+                prop_assert!(count >= unlimited.min(most), "an unlimited host keeps any");
             }
             let again = replicas.clone();
             replicas.assign(None, &shards, wanted, &candidates);
