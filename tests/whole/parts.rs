@@ -262,3 +262,21 @@ fn a_spot_machine_hands_its_hop_over_before_it_is_taken_away() {
     assert_eq!(again.wait(), Some(0), "{}", site.log("spot"));
     assert!(site.log("spot").contains("taking no work"), "{}", site.log("spot"));
 }
+
+#[test]
+fn a_checkpoint_goes_over_a_slow_line_once_for_each_hop() {
+    let site = Site::start_with_hops(1);
+    // Four hops of a model that its host's line takes most of a second to send: a plan keeps it there, and each hop begins
+    // while the checkpoint of the one before is on its way.
+    let job = submit_shards(&site, 2, 4, 800);
+    let mut client = site.client_with("slow", &["--limit", "upload=4MB/s"]);
+    let view = site.wait(&job, |view| view["state"] != "running");
+    assert_eq!((&view["state"], &view["hops"]), (&"finished".into(), &8.into()), "{view}");
+    let trials = site.json(&["trials", &job]);
+    assert_eq!(trials[0]["version"], 8, "one checkpoint for each hop: {trials}");
+    let health = site.get("health");
+    assert_eq!(health["checkpoint_uploads"], 8, "{health}\n{}", site.log("slow"));
+    let replay = site.json(&["replay", &job, "--trial", "0"]);
+    assert_eq!(replay["verdict"], "identical", "{replay}");
+    assert_eq!(client.end(), Some(0));
+}
