@@ -23,6 +23,12 @@ impl DeviceDemand {
         Self { slots, idle: slots.saturating_sub(units), wanted: all.saturating_sub(units) }
     }
 
+    /// Is there more to ask for than was said before: another idle slot, or any units where none were wanted?
+    #[must_use]
+    pub const fn is_more_than(self, said: Self) -> bool {
+        self.idle > said.idle || (self.wanted > 0 && said.wanted == 0)
+    }
+
     /// As the server is told.
     #[must_use]
     pub fn of(self, device: &str) -> Demand {

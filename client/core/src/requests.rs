@@ -1,10 +1,12 @@
 //! When to ask for work, when to send a heartbeat, and when to try again.
 //!
-//! One request for work counts at a time. The server holds it open; when another slot becomes idle, a newer one
-//! replaces it, and the server answers both.
+//! One request for work counts at a time. The server holds it open, even where nothing is wanted: so it can take back at
+//! once what hasn't begun, and have hops stopped. When another slot becomes idle, or a device wants units again, a newer
+//! request replaces it, and the server answers both.
 
 use crate::{
     config::AgentConfig,
+    demand::DeviceDemand,
     event::{AskId, CallError},
     retry::{self, Rng},
     time::Micros,
@@ -18,8 +20,8 @@ const MAX_FRUITLESS_PAUSE: Micros = Micros::from_secs(5);
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
     pub(crate) id: AskId,
-    /// Idle slots of each device, as it says.
-    pub(crate) idle: Vec<u32>,
+    /// The demand of each device, as it says.
+    pub(crate) demand: Vec<DeviceDemand>,
     /// Acknowledged reports that it names.
     pub(crate) reported: Vec<LeaseId>,
     pub(crate) has_inventory: bool,
@@ -41,8 +43,8 @@ pub(crate) struct Requests {
     /// No request before then: the last one failed.
     retry_at: Micros,
     ask_failures: u32,
-    /// No request before then, unless more slots are idle than these.
-    fruitless: Option<(Micros, Vec<u32>)>,
+    /// No request before then, unless more is wanted than this.
+    fruitless: Option<(Micros, Vec<DeviceDemand>)>,
     fruitless_answers: u32,
     beat: Beat,
     /// The server didn't answer the last call that any server answers.
@@ -74,14 +76,19 @@ impl Requests {
         self.asks.iter_mut().find(|ask| ask.id == id)
     }
 
-    /// Begins a request that says so many idle slots of each device.
-    pub(crate) fn begin_ask(&mut self, idle: Vec<u32>, is_last: bool, now: Micros) -> AskId {
+    /// Begins a request that says this demand of each device.
+    pub(crate) fn begin_ask(
+        &mut self,
+        demand: Vec<DeviceDemand>,
+        is_last: bool,
+        now: Micros,
+    ) -> AskId {
         self.asked = self.asked.wrapping_add(1);
         let id = AskId(self.asked);
         self.inventory_changed = false;
         self.asks.push(Ask {
             id,
-            idle,
+            demand,
             reported: Vec::new(),
             has_inventory: false,
             is_last,
@@ -102,8 +109,8 @@ impl Requests {
         self.asks.clear();
     }
 
-    /// When to ask at the earliest. `is_more`: has some device more idle slots than these?
-    pub(crate) fn ask_at(&self, is_more: impl Fn(&[u32]) -> bool) -> Micros {
+    /// When to ask at the earliest. `is_more`: is more wanted than this?
+    pub(crate) fn ask_at(&self, is_more: impl Fn(&[DeviceDemand]) -> bool) -> Micros {
         let fruitless = self.fruitless.as_ref().filter(|(_, before)| !is_more(before));
         self.retry_at.max(fruitless.map_or(Micros::ZERO, |(until, _)| *until))
     }
@@ -114,7 +121,7 @@ impl Requests {
         ask: &Ask,
         fruitful: bool,
         ask_again: Micros,
-        idle: Vec<u32>,
+        demand: Vec<DeviceDemand>,
         config: &AgentConfig,
         (now, rng): (Micros, &mut Rng),
     ) {
@@ -129,7 +136,7 @@ impl Requests {
         }
         let pause = retry::pause(self.fruitless_answers, MAX_FRUITLESS_PAUSE, None, rng);
         self.fruitless_answers = self.fruitless_answers.saturating_add(1);
-        self.fruitless = Some((now + pause.max(ask_again), idle));
+        self.fruitless = Some((now + pause.max(ask_again), demand));
     }
 
     /// The request that counts has failed.

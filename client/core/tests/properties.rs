@@ -642,6 +642,37 @@ fn one_unit_ahead_is_asked_for_and_a_finished_one_does_not_count() {
 }
 
 #[test]
+fn a_host_that_has_all_it_wants_keeps_a_request_open_and_asks_anew_when_it_wants_more() {
+    let mut world = World::new();
+    world.choose(Choice::Answer { grants: 4, shards: [0; 3], drop: 1, stop: false, end: false });
+    let wanted = |world: &World| world.agent.demand()[0].wanted;
+    assert_eq!((wanted(&world), world.asks.len()), (0, 1));
+    world.choose(Choice::Blob { which: 0, fails: false });
+    assert_eq!((world.running.len(), world.asks.len()), (2, 1), "nothing more is wanted");
+    // What the server takes back is dropped at once, and another unit is asked for.
+    let withdrawn = LeaseId(4);
+    assert!(world.is_held(withdrawn));
+    let ask = world.asks.pop_first().expect("an open request");
+    let answer = WorkAnswer {
+        leases: Vec::new(),
+        drop: vec![withdrawn],
+        reports: Vec::new(),
+        ask_again: Millis(0),
+        send_inventory: false,
+        stop: Vec::new(),
+        fetch: Vec::new(),
+        evict: Vec::new(),
+    };
+    world.tell_with_drops(Event::Work(ask, Ok(answer)), &[withdrawn]);
+    assert_eq!((world.is_held(withdrawn), wanted(&world), world.asks.len()), (false, 1, 1));
+    world.choose(Choice::Answer { grants: 1, shards: [0; 3], drop: 1, stop: false, end: false });
+    assert_eq!((wanted(&world), world.asks.len()), (0, 1));
+    // A unit ends, and the next one begins: the open request doesn't say that one more is wanted.
+    world.choose(Choice::Unit { which: 0, how: 4 });
+    assert_eq!((wanted(&world), world.asks.len()), (1, 2));
+}
+
+#[test]
 fn a_drop_that_a_report_overtook_changes_nothing() {
     let mut world = World::new();
     let grant = Choice::Answer { grants: 1, shards: [0; 3], drop: 1, stop: false, end: false };

@@ -453,6 +453,39 @@ fn a_job_of_higher_priority_is_served_first() {
     assert!(first >= 23.5 && second <= 13.5, "{first}, {second}");
 }
 
+/// Seconds that a job of 8 trials takes from its submission, after 60 s, on hosts of `slots` slots that are busy with 24
+/// trials of another job whose hops take `hop` seconds; or alone, where that is 0. Its own take 2 s.
+fn urgent_job(hosts: u32, slots: u32, hop: u32, priority: i32) -> f64 {
+    let job = "rows = 25_600\nshards = 16\ncheckpoint_bytes = \"200KB\"\ndata_bytes = \"16MB\"\n";
+    let busy = if hop == 0 {
+        String::new()
+    } else {
+        let mflops = hop * 625;
+        format!("[[jobs]]\nequal = {mflops}\ntrials = 24\nepochs = 4\n{job}")
+    };
+    let run = run(&format!(
+        "[server]\npolicy = \"rollout\"\n\
+         [[hosts]]\ncount = {hosts}\nslots = {slots}\ntflops = 1\ndownload = 40\nupload = 16\n{busy}\
+         [[jobs]]\nequal = 1250\ntrials = 8\nepochs = 2\nsubmitted = 60\npriority = {priority}\n{job}"
+    ));
+    let urgent = run.jobs.last().unwrap();
+    urgent.ended - urgent.submitted
+}
+
+#[test]
+fn a_priority_job_takes_little_longer_on_busy_hosts_than_alone() {
+    for (hosts, slots) in [(12, 1), (4, 3)] {
+        let alone = urgent_job(hosts, slots, 0, 0);
+        let beside = urgent_job(hosts, slots, 2, 0);
+        let first = urgent_job(hosts, slots, 2, 50);
+        assert!(first <= alone * 1.15, "{first} s, alone {alone} s");
+        assert!(beside > alone * 1.5, "{beside} s without priority, alone {alone} s");
+        // What runs when it comes isn't interrupted. After that, a slot that its trials go on in is kept for them.
+        let long_hops = urgent_job(hosts, slots, 20, 50);
+        assert!(long_hops <= alone * 1.15 + 20.0, "{long_hops} s, alone {alone} s");
+    }
+}
+
 #[test]
 fn jobs_get_slot_time_by_their_shares() {
     let (first, second) = two_jobs("", "");

@@ -62,10 +62,10 @@ impl Agent {
         self.requests.sends_inventory = answer.send_inventory;
         fruitful |= answer.send_inventory && !ask.has_inventory;
         if is_current {
-            let idle = self.idle();
+            let demand = self.device_demands().collect();
             let at = (turn.now, &mut self.rng);
             let again = Micros::from(answer.ask_again);
-            self.requests.answered(&ask, fruitful, again, idle, &self.config, at);
+            self.requests.answered(&ask, fruitful, again, demand, &self.config, at);
         }
     }
 

@@ -175,32 +175,28 @@ impl Agent {
         }
     }
 
-    /// Idle slots of each device.
-    pub(super) fn idle(&self) -> Vec<u32> {
-        self.device_demands().map(|demand| demand.idle).collect()
-    }
-
-    fn device_demands(&self) -> impl Iterator<Item = DeviceDemand> {
+    /// The demand of each device.
+    pub(super) fn device_demands(&self) -> impl Iterator<Item = DeviceDemand> {
         let devices = 0..self.config.devices.len();
         devices.map(|device| demand::of_device(device, &self.config, &self.slots, &self.leases))
     }
 
-    /// When to ask for work; none where nothing is wanted, something speaks against it, or a request says it already.
+    /// When to ask for work; none where no slot may be used, something speaks against it, or a request says it already.
     fn ask_at(&self) -> Option<Micros> {
         let may_ask = matches!(self.mode, Mode::Normal)
             && self.owner.computes
             && !self.owner.is_suspended
             && self.budget.is_open();
-        if !may_ask || self.device_demands().all(|demand| demand.wanted == 0) {
+        if !may_ask || self.device_demands().all(|demand| demand.slots == 0) {
             return None;
         }
-        let is_more = |before: &[u32]| {
-            self.device_demands().zip(before).any(|(demand, before)| demand.idle > *before)
+        let is_more = |said: &[DeviceDemand]| {
+            self.device_demands().zip(said).any(|(demand, said)| demand.is_more_than(*said))
         };
         let is_said = self
             .requests
             .current()
-            .is_some_and(|open| !is_more(&open.idle) && !self.requests.inventory_changed);
+            .is_some_and(|open| !is_more(&open.demand) && !self.requests.inventory_changed);
         if is_said {
             return None;
         }
@@ -212,7 +208,8 @@ impl Agent {
 
     fn ask<V>(&mut self, turn: &mut Turn<'_, V>) {
         if self.ask_at().is_some_and(|at| at <= turn.now) {
-            let ask = self.requests.begin_ask(self.idle(), false, turn.now);
+            let demand = self.device_demands().collect();
+            let ask = self.requests.begin_ask(demand, false, turn.now);
             turn.out.push(Action::Ask(ask));
         }
     }

@@ -131,7 +131,8 @@ impl Occupancy<'_> {
         u32::try_from(older.filter(running).count()).is_ok_and(|older| older < slots)
     }
 
-    fn leases_on(&self, host: HostId, device: &str) -> impl Iterator<Item = LeaseId> {
+    /// Live leases of a device, the oldest first.
+    pub(crate) fn leases_on(&self, host: HostId, device: &str) -> impl Iterator<Item = LeaseId> {
         let live = self.state.hosts.get(&host).map(|host| &host.live);
         let live = live.into_iter().flatten();
         live.copied().filter(move |lease| {
@@ -141,6 +142,16 @@ impl Occupancy<'_> {
 
     fn elapsed(&self, since: UnixMillis) -> u64 {
         micros(self.now - since)
+    }
+
+    /// Has a device a slot in which nothing runs, as far as its host has reported?
+    pub(crate) fn has_idle_slot(&self, host: HostId, device: &str) -> bool {
+        let session = self.hosts.session(host);
+        let slots = session.and_then(|session| session.devices.get(device));
+        let running = self.leases_on(host, device).filter(|lease| {
+            self.leases.deadline(*lease).is_some_and(|deadline| deadline.is_running())
+        });
+        slots.is_some_and(|slots| running.count() < to_usize(slots.count))
     }
 
     /// How many leases the host runs in its slots, as far as it has reported.

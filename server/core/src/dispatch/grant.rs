@@ -7,10 +7,18 @@ use crate::{
     fault::CoreFault,
     hosts::DeviceRef,
     leases::{LeaseHandler, ProvisionalLease, ResultBefore},
-    schedule::{Assignment, Explanation, Pick, PlannedHop, Scheduler, consider_speculation},
+    schedule::{
+        Assignment, Explanation, NotBegun, Pick, PlannedHop, Scheduler, consider_speculation,
+    },
     state::Lease,
 };
-use sojourn_protocol::{ids::HostId, inventory::Demand, time::Millis, unit};
+use sojourn_protocol::{
+    api::{WorkAnswer, WorkRequest},
+    ids::HostId,
+    inventory::Demand,
+    time::Millis,
+    unit,
+};
 
 impl Dispatcher<'_> {
     /// Grants units for each device, up to as many as are wanted there. Those for idle slots come first. The others are
@@ -47,20 +55,45 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
+    /// Grants units of jobs of higher priority in place of what a host hasn't begun, and revokes that.
+    pub(super) fn replace_not_begun(
+        &mut self,
+        host: HostId,
+        request: &WorkRequest,
+        answer: &mut WorkAnswer,
+    ) -> Result<(), CoreFault> {
+        for NotBegun { priority, lease, device } in self.scheduler().not_begun(host, request) {
+            let ahead = !self.leases.occupancy().has_idle_slot(host, &device);
+            let Some(assignment) = self.pick(host, &device, ahead, Some(priority)) else {
+                continue;
+            };
+            self.leases.give_way(host, lease)?;
+            answer.drop.push(lease);
+            answer.leases.extend(self.give(host, &device, assignment)?);
+        }
+        Ok(())
+    }
+
     fn grant_one(
         &mut self,
         host: HostId,
         device: &str,
         ahead: bool,
     ) -> Result<Option<unit::Lease>, CoreFault> {
-        match self.pick(host, device, ahead) {
+        match self.pick(host, device, ahead, None) {
             Some(assignment) => self.give(host, device, assignment),
             None => Ok(None),
         }
     }
 
-    /// Picks a unit for a slot, and remembers what the slot leaves to others.
-    fn pick(&mut self, host: HostId, device: &str, ahead: bool) -> Option<Assignment> {
+    /// Picks a unit for a slot, of a job of a priority above `above`, and remembers what the slot leaves to others.
+    fn pick(
+        &mut self,
+        host: HostId,
+        device: &str,
+        ahead: bool,
+        above: Option<i32>,
+    ) -> Option<Assignment> {
         let LeaseHandler { ledger, hosts } = &mut self.leases;
         if !Scheduler::new(ledger, hosts, self.data, self.policy).has_work_for(host) {
             return None;
@@ -68,7 +101,7 @@ impl Dispatcher<'_> {
         hosts.session_mut(host)?.index_cache(&ledger.state.jobs);
         let slots = hosts.device(host, device)?;
         let scheduler = Scheduler::new(ledger, hosts, self.data, self.policy);
-        let pick = scheduler.pick(DeviceRef { host, slots, ahead }, self.rng);
+        let pick = scheduler.pick(DeviceRef { host, slots, ahead }, above, self.rng);
         let (assignment, evaluations) = match pick {
             Pick::Assign(assignment, evaluations) => (Some(*assignment), evaluations),
             Pick::Defer { until, evaluations } => {

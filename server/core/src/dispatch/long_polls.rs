@@ -1,5 +1,8 @@
 //! Requests for work that are held open: ordered by the speed of their hosts, then by arrival, and by the time by which
 //! they must be answered.
+//!
+//! Hosts whose slots have all that they want hold one open too. Such a host doesn't wait for work. It is there to hear that
+//! what it hasn't begun is taken back, and that a hop is to end.
 
 use crate::command::ReplyTo;
 use sojourn_protocol::{
@@ -48,7 +51,10 @@ pub(crate) struct LongPolls {
     polls: BTreeMap<HostId, Box<LongPoll>>,
     by_until: BTreeSet<(UnixMillis, HostId)>,
     by_reply: BTreeMap<ReplyTo, HostId>,
+    /// Of hosts that wait for work.
     by_speed: BTreeSet<Rank>,
+    /// Hosts that have all that they want.
+    supplied: BTreeSet<HostId>,
     /// Idle slots of all of them.
     idle: usize,
     /// The number of the next one.
@@ -75,7 +81,11 @@ impl LongPolls {
         self.take(host);
         self.by_until.insert((poll.until, host));
         self.by_reply.insert(poll.to, host);
-        self.by_speed.insert(poll.rank(host));
+        if wants_work(&poll) {
+            self.by_speed.insert(poll.rank(host));
+        } else {
+            self.supplied.insert(host);
+        }
         self.idle += idle(&poll);
         self.polls.insert(host, poll);
     }
@@ -86,6 +96,7 @@ impl LongPolls {
         self.by_until.remove(&(poll.until, host));
         self.by_reply.remove(&poll.to);
         self.by_speed.remove(&poll.rank(host));
+        self.supplied.remove(&host);
         self.idle -= idle(&poll);
         Some(poll)
     }
@@ -103,16 +114,27 @@ impl LongPolls {
         }
     }
 
-    /// How many wait.
+    /// How many hosts wait for work.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
-        self.polls.len()
+        self.by_speed.len()
     }
 
-    /// Does a request of this host wait?
+    /// Does this host wait for work?
     #[must_use]
     pub(crate) fn waits(&self, host: HostId) -> bool {
-        self.polls.contains_key(&host)
+        self.polls.contains_key(&host) && !self.supplied.contains(&host)
+    }
+
+    /// Hosts that have all that they want, and hold a request open.
+    pub(crate) fn supplied(&self) -> impl Iterator<Item = HostId> + '_ {
+        self.supplied.iter().copied()
+    }
+
+    /// The request of a host.
+    #[must_use]
+    pub(crate) fn request(&self, host: HostId) -> Option<&WorkRequest> {
+        self.polls.get(&host).map(|poll| &poll.request)
     }
 
     /// When the first one must be answered.
@@ -134,7 +156,7 @@ impl LongPolls {
         self.by_speed.range((from, Bound::Unbounded)).next().copied()
     }
 
-    /// Hosts that wait, the fastest first.
+    /// Hosts that wait for work, the fastest first.
     pub(crate) fn fastest(&self) -> impl Iterator<Item = HostId> + '_ {
         self.by_speed.iter().map(|rank| rank.host)
     }
@@ -158,6 +180,10 @@ impl LongPolls {
     }
 }
 
+fn wants_work(poll: &LongPoll) -> bool {
+    poll.request.demand.iter().any(|demand| demand.wanted > 0)
+}
+
 fn idle(poll: &LongPoll) -> usize {
     let idle = poll.request.demand.iter().map(|demand| demand.idle);
     to_usize(idle.fold(0, u32::saturating_add))
@@ -179,6 +205,20 @@ mod tests {
             wait: Millis(10),
             inventory: None,
         }
+    }
+
+    #[test]
+    fn a_host_that_has_all_that_it_wants_holds_its_request_open_and_waits_for_no_work() {
+        let mut polls = LongPolls::default();
+        let [idle, supplied] = [HostId(1), HostId(2)];
+        polls.hold(idle, ReplyTo(1), request(1), UnixMillis(30), 5);
+        polls.hold(supplied, ReplyTo(2), request(0), UnixMillis(20), 9);
+        assert_eq!(polls.fastest().collect::<Vec<_>>(), [idle]);
+        assert_eq!(polls.supplied().collect::<Vec<_>>(), [supplied]);
+        assert_eq!((polls.len(), polls.waits(idle), polls.waits(supplied)), (1, true, false));
+        assert_eq!(polls.request(supplied), Some(&request(0)));
+        assert_eq!(polls.take_due(UnixMillis(20)).map(|(host, _)| host), Some(supplied));
+        assert_eq!(polls.supplied().count(), 0);
     }
 
     #[test]

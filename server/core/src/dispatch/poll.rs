@@ -151,6 +151,7 @@ impl Dispatcher<'_> {
         self.resend(host, &held, &mut resent, &mut answer.leases)?;
         let demand = self.remaining_demand(host, &request.demand, &resent);
         self.grant(host, &demand, &mut answer.leases)?;
+        self.replace_not_begun(host, request, &mut answer)?;
         Ok(answer)
     }
 

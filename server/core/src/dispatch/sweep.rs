@@ -78,13 +78,17 @@ impl Sweep {
 mod tests {
     use super::*;
     use crate::{command::ReplyTo, dispatch::LongPolls};
-    use sojourn_protocol::{api::WorkRequest, ids::HostId};
+    use sojourn_protocol::{
+        api::WorkRequest,
+        ids::HostId,
+        inventory::{CPU, Demand},
+    };
 
     #[test]
     fn a_sweep_goes_on_behind_its_last_host_and_another_follows_after_a_pause() {
         let mut polls = LongPolls::default();
         let request = WorkRequest {
-            demand: Vec::new(),
+            demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],
             holding: Vec::new(),
             reported: Vec::new(),
             wait: Millis(10),

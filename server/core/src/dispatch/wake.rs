@@ -43,16 +43,25 @@ impl Dispatcher<'_> {
             }
             self.sweep()?;
         }
+        self.offer_to_supplied()?;
         let polls = &self.leases.ledger.waiters.polls;
         let mut others: Vec<Rank> = hosts
             .into_iter()
             .filter_map(|host| polls.rank(host))
-            .filter(|rank| looked_at.is_none_or(|last| *rank > last))
+            .filter(|rank| looked_at.is_none_or(|last| *rank > last || !polls.waits(rank.host)))
             .collect();
         others.sort_unstable();
         others.dedup();
         for rank in others {
             self.answer_if_possible(rank.host)?;
+        }
+        Ok(())
+    }
+
+    /// Offers units that nobody waited for to hosts that have leases of lower priority which they haven't begun.
+    fn offer_to_supplied(&mut self) -> Result<(), CoreFault> {
+        for host in self.scheduler().hosts_to_yield() {
+            self.answer_if_possible(host)?;
         }
         Ok(())
     }

@@ -47,6 +47,19 @@ impl LeaseHandler<'_> {
         self.ledger.record(Event::LeaseEnded { lease, end })
     }
 
+    /// Revokes a lease that its host hasn't begun, a provisional one too: a job of higher priority has the slot.
+    pub(crate) fn give_way(&mut self, host: HostId, lease: LeaseId) -> Result<(), CoreFault> {
+        match self.ledger.leases.provisional.take(host, lease) {
+            Some(provisional) => self.ledger.withdrawn(&provisional),
+            None => {
+                let job = self.ledger.state.leases.get(&lease).map(|lease| lease.unit.job());
+                self.close(lease, LeaseEnd::Revoked)?;
+                job.into_iter().for_each(|job| self.ledger.planner.outdate_plan(job));
+            }
+        }
+        Ok(())
+    }
+
     /// Closes leases whose unit is settled.
     pub(crate) fn revoke(
         &mut self,

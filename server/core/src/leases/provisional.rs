@@ -72,6 +72,11 @@ impl ProvisionalLeases {
         self.by_host.remove(&key)
     }
 
+    /// A host's provisional lease.
+    pub(crate) fn get(&self, host: HostId, lease: LeaseId) -> Option<&ProvisionalLease> {
+        self.by_host.get(&(host, lease))
+    }
+
     /// Takes a host's provisional lease out.
     pub(crate) fn take(&mut self, host: HostId, lease: LeaseId) -> Option<ProvisionalLease> {
         let provisional = self.by_host.remove(&(host, lease))?;

@@ -30,6 +30,8 @@ pub(crate) enum HopPick {
     Assign(Box<Assignment>),
     /// Hops that it had better leave to others, for so many microseconds.
     Defer(u64),
+    /// None yet. The plan has one for it in so many microseconds.
+    Expect(u64),
     /// None.
     Nothing,
 }

@@ -7,6 +7,7 @@
 //! | `hops.rs`, `plan_advice.rs`, `evaluations.rs` | candidates of each kind |
 //! | `eligibility.rs`, `locality.rs`, `residency.rs` | who may do a unit, and what a fetch costs |
 //! | `fair_share.rs`, `shares.rs` | the order in which jobs are served |
+//! | `priority.rs` | slots and leases that jobs of higher priority get from others |
 //! | `plan.rs`, `job_plan.rs`, `plan_problem.rs` | the plan of a job |
 //! | `speculation.rs` | second leases of hops that everything waits for |
 //! | `explain.rs` | why a unit went where it did |
@@ -26,6 +27,7 @@ mod plan_problem;
 mod plan_request;
 mod planner;
 mod plans;
+mod priority;
 mod residency;
 mod scheduler;
 mod select;
@@ -39,5 +41,6 @@ pub(crate) use locality::Locality;
 pub(crate) use plan::PlannedHop;
 pub(crate) use planner::Planner;
 pub(crate) use plans::PlanHandler;
+pub(crate) use priority::NotBegun;
 pub(crate) use scheduler::Scheduler;
 pub(crate) use speculation::consider_speculation;

@@ -34,7 +34,7 @@ impl Scheduler<'_> {
         let device = &at.slots.device.name;
         let is_over = |hop: &PlannedHop| self.is_planned_hop_over(job, hop);
         let status = |hop: &PlannedHop| self.hop_status(job, hop, at);
-        let wait = |until: UnixMillis| HopPick::Defer((until - self.now).0.saturating_mul(1000));
+        let wait = |until: UnixMillis| HopPick::Expect((until - self.now).0.saturating_mul(1000));
         match plan.advise((at.host, device), self.now, is_over, status) {
             PlanAdvice::Take(hop, further) => {
                 let trial = job.trial(hop.trial)?;

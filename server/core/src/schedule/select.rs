@@ -14,6 +14,8 @@ use sojourn_protocol::{ids::HostId, time::Millis};
 pub(super) struct Deferred {
     /// Microseconds after which to look again.
     wait: Option<u64>,
+    /// The priority of a job whose plan has a hop for the slot, and in how many microseconds.
+    expected: Option<(i32, u64)>,
     /// Evaluations that are left to the host that produced their checkpoint.
     evaluations: Vec<UnitKey>,
 }
@@ -21,6 +23,13 @@ pub(super) struct Deferred {
 impl Deferred {
     fn wait(&mut self, micros: u64) {
         self.wait = Some(self.wait.map_or(micros, |before| before.min(micros)));
+    }
+
+    /// The slot is to have a planned hop of a job of this priority in so many microseconds.
+    fn expect(&mut self, priority: i32, micros: u64) {
+        self.wait(micros);
+        // Jobs are asked in the order of their priority.
+        self.expected.get_or_insert((priority, micros));
     }
 
     /// An evaluation is left to the host that produced its checkpoint, for so many microseconds.
@@ -37,13 +46,26 @@ impl<'a> Scheduler<'a> {
             && (self.state.supply() > 0 || self.planner.plans().any(|(_, plan)| plan.is_followed()))
     }
 
-    /// The unit that a slot gets, or what it goes on with when it has ended its own. It decides and changes nothing.
-    pub(crate) fn pick(&self, at: DeviceRef<'_>, rng: &mut ChaCha8Rng) -> Pick {
+    /// The unit that a slot gets, or what it goes on with when it has ended its own: of a job of a priority above
+    /// `above`, where one is given. It decides and changes nothing.
+    pub(crate) fn pick(&self, at: DeviceRef<'_>, above: Option<i32>, rng: &mut ChaCha8Rng) -> Pick {
         let mut deferred = Deferred::default();
         let mut jobs = self.by_fair_share().into_iter().filter(|job| {
-            self.state.lost_data(job).is_none() && self.state.admits_host(job, at.host)
+            above.is_none_or(|above| job.spec.placement.priority > above)
+                && self.state.lost_data(job).is_none()
+                && self.state.admits_host(job, at.host)
         });
-        let assignment = jobs.find_map(|job| self.pick_of(job, at, rng, &mut deferred));
+        let assignment = jobs.find_map(|job| {
+            let assignment = self.pick_of(job, at, rng, &mut deferred)?;
+            let free_for = self.free_for(job.spec.placement.priority, at, deferred.expected);
+            match free_for.filter(|micros| self.time_of(&assignment, at) > *micros) {
+                Some(micros) => {
+                    deferred.wait(micros);
+                    None
+                }
+                None => Some(assignment),
+            }
+        });
         match (assignment, deferred.wait) {
             (Some(assignment), _) => Pick::Assign(Box::new(assignment), deferred.evaluations),
             (None, Some(micros)) => Pick::Defer {
@@ -76,6 +98,7 @@ impl<'a> Scheduler<'a> {
         match self.hop_for(job, at, rng) {
             HopPick::Assign(assignment) => return Some(*assignment),
             HopPick::Defer(micros) => deferred.wait(micros),
+            HopPick::Expect(micros) => deferred.expect(job.spec.placement.priority, micros),
             HopPick::Nothing => {}
         }
         self.evaluation_for(job, at, deferred)

@@ -286,7 +286,7 @@ impl Scheduler<'_> {
                 && self.fits_memory(slots, trial)
                 && !matches!(
                     self.planned_for(job, at),
-                    Some(HopPick::Assign(_) | HopPick::Defer(_))
+                    Some(HopPick::Assign(_) | HopPick::Expect(_))
                 );
             let takes = fits.then(|| self.speculation_time(job, trial, lease, at)).flatten()?;
             Some(SpeculationTarget { host, device: device.to_owned(), takes })

@@ -17,6 +17,7 @@ mod initial_weights;
 mod merging;
 mod placement;
 mod plans;
+mod priority;
 mod provisional;
 mod recovery;
 mod reliability;

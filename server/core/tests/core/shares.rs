@@ -204,6 +204,25 @@ fn slot_time_goes_by_shares() {
 }
 
 #[test]
+fn shares_hold_within_five_percent_over_a_minute() {
+    let mut fleet = Fleet::new(12);
+    fleet.submit_placed(24, 1_900, "share = 3");
+    fleet.submit(24, 700);
+    for _ in 0..20 {
+        fleet.ask();
+        fleet.step();
+    }
+    let begun = fleet.bench.now;
+    fleet.used.fill(0);
+    while fleet.bench.now < begun + 60_000 {
+        assert!(fleet.ask(), "no slot stands idle");
+        fleet.step();
+    }
+    let (three, all) = (fleet.used[1], fleet.used[1] + fleet.used[2]);
+    assert!((700..=800).contains(&(three * 1000 / all)), "{three} of {all} ms");
+}
+
+#[test]
 fn a_higher_priority_is_served_before_a_lower_one() {
     let mut fleet = Fleet::new(3);
     fleet.submit(9, 20);

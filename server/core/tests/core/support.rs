@@ -163,6 +163,17 @@ impl Bench {
         self.answer(Command::Submit { to: ReplyTo(1), spec, data, again, nonce: None })
     }
 
+    /// Submits one more job; says all that follows.
+    pub(crate) fn submit_for_effects(
+        &mut self,
+        trials: u32,
+        epochs: u32,
+        more: &str,
+    ) -> Vec<Effect> {
+        let (spec, data) = (Box::new(spec(trials, epochs, more)), Box::new(data()));
+        self.apply(Command::Submit { to: ReplyTo(1), spec, data, again: true, nonce: None })
+    }
+
     pub(crate) fn apply(&mut self, command: Command) -> Vec<Effect> {
         let at = UnixMillis(self.now);
         let effects = self.core.apply(Envelope { at, seed: self.now, command }).unwrap();

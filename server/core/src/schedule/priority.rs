@@ -1,0 +1,159 @@
+//! Jobs of higher priority: slots that are kept for their next hops, and leases of other jobs that give way to them.
+//!
+//! ```text
+//!   slot      [ hop, priority 0 ][ hop, priority 50 ]........[ hop, priority 50 ]
+//!                                ^                   ^ its result is on its way, and the trial goes on here:
+//!   waits     [ hop, priority 0 ]  revoked: it         the slot is kept, for units that end sooner
+//!                                  had not begun
+//! ```
+
+use super::{assignment::Assignment, scheduler::Scheduler};
+use crate::{
+    cost::DeviceKey,
+    hosts::DeviceRef,
+    state::{Job, Lease, Trial},
+};
+use sojourn_protocol::{
+    api::{HeldState, WorkRequest},
+    ids::{HostId, LeaseId},
+    quantity::to_usize,
+};
+use std::cmp::Reverse;
+
+/// Trials of a job that are asked whether they go on in a slot: those with the most work left.
+const MAX_TRIALS: usize = 256;
+/// Hosts that are asked whether they give up what they haven't begun.
+const MAX_HOSTS: usize = 256;
+
+/// A lease that its host hasn't begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NotBegun {
+    pub(crate) priority: i32,
+    pub(crate) lease: LeaseId,
+    pub(crate) device: String,
+}
+
+impl Scheduler<'_> {
+    /// Microseconds that a unit chosen for a job of this priority should take.
+    pub(super) fn time_of(&self, assignment: &Assignment, at: DeviceRef<'_>) -> u64 {
+        let device = &at.slots.device;
+        let key = DeviceKey { host: at.host, device: &device.name, flops: device.flops };
+        self.unit_time(key, assignment.unit, &assignment.then)
+    }
+
+    /// For how many microseconds a slot is free for a job of this priority: until a trial of a job of higher priority goes
+    /// on there, or the hop is due that a plan has for it (`expected`, with the priority of its job). `None`: for any time.
+    pub(super) fn free_for(
+        &self,
+        priority: i32,
+        at: DeviceRef<'_>,
+        expected: Option<(i32, u64)>,
+    ) -> Option<u64> {
+        let planned = expected.filter(|(theirs, _)| *theirs > priority).map(|(_, micros)| micros);
+        let higher = self.state.jobs.values().filter(|job| {
+            job.spec.placement.priority > priority && job.is_open() && job.is_running()
+        });
+        let mut returning: Vec<u64> = Vec::new();
+        for job in higher {
+            let Some(remaining) = self.index.remaining(job.id) else { continue };
+            let trials = remaining.running().take(MAX_TRIALS);
+            let trials = trials.filter_map(|(trial, _)| job.trial(trial));
+            returning.extend(trials.filter_map(|trial| self.returns_in(trial, at)));
+        }
+        let slots = to_usize(at.slots.count);
+        let in_slots = self.unfinished_on(at.host, &at.slots.device.name).count();
+        // A unit that waits would begin in the slot that such a trial leaves for a moment.
+        let is_kept = at.ahead || in_slots + returning.len() >= slots;
+        let kept = returning.iter().copied().min().filter(|_| is_kept);
+        [planned, kept].into_iter().flatten().min()
+    }
+
+    /// Microseconds for which a slot is free before a trial goes on there whose hop that device has in hand: the time that
+    /// the result is on its way. `None` where it doesn't go on there, or still runs, and the slot beside it is idle.
+    fn returns_in(&self, trial: &Trial, at: DeviceRef<'_>) -> Option<u64> {
+        let here = |lease: &Lease| lease.host == at.host && lease.device == at.slots.device.name;
+        let lease = self.state.in_hand(trial).next().filter(|lease| here(lease))?;
+        let is_in_slot = self.leases.deadline(lease.id).is_some_and(|deadline| !deadline.finished);
+        let goes_on = trial.merging.is_none()
+            && (at.ahead || !is_in_slot)
+            && self.expected_chain(trial).remaining() > 0;
+        goes_on.then(|| {
+            let send = self.transfer_time(trial, at.host).send;
+            if is_in_slot { send } else { self.next_version_in(trial, send) }
+        })
+    }
+
+    /// Leases that a host said it hasn't begun, of jobs that others come before: those of the lowest priority first, and
+    /// the youngest of these.
+    pub(crate) fn not_begun(&self, host: HostId, request: &WorkRequest) -> Vec<NotBegun> {
+        let Some(first) = self.first_supply() else { return Vec::new() };
+        let waits = request
+            .holding
+            .iter()
+            .filter(|held| matches!(held.state, HeldState::Waiting | HeldState::Fetching { .. }));
+        let mut found: Vec<NotBegun> = waits
+            .filter_map(|held| {
+                let lease = match self.state.leases.get(&held.lease) {
+                    Some(live) => {
+                        let deadline = self.leases.deadline(live.id)?;
+                        Some(&**live).filter(|_| !deadline.started && !deadline.finished)?
+                    }
+                    None => &self.leases.provisional().get(host, held.lease)?.lease,
+                };
+                let priority = self.state.priority(lease.unit.job());
+                let device = lease.device.clone();
+                (lease.host == host && priority < first).then_some(NotBegun {
+                    priority,
+                    lease: lease.id,
+                    device,
+                })
+            })
+            .collect();
+        found.sort_by_key(|lease| (lease.priority, Reverse(lease.lease)));
+        found
+    }
+
+    /// The highest priority of a job that has units to hand out.
+    fn first_supply(&self) -> Option<i32> {
+        let supplied = self.state.jobs.values().filter(|job| job.supply() > 0);
+        supplied.map(|job| job.spec.placement.priority).max()
+    }
+
+    /// Hosts that have all that they want, and among it leases that should give way: those whose slots are free soonest
+    /// come first.
+    pub(crate) fn hosts_to_yield(&self) -> Vec<HostId> {
+        let Some(first) = self.first_supply() else { return Vec::new() };
+        let is_lower = |job: &Job| job.spec.placement.priority < first && job.is_open();
+        if !self.state.jobs.values().any(is_lower) {
+            return Vec::new();
+        }
+        let polls = self.waiters.polls();
+        let hosts = polls.supplied().take(MAX_HOSTS).filter_map(|host| {
+            let leases = self.not_begun(host, polls.request(host)?);
+            let free = leases.iter().map(|lease| self.slot_free_in(host, lease));
+            Some((free.min()?, host))
+        });
+        let mut hosts: Vec<(u64, HostId)> = hosts.collect();
+        hosts.sort_unstable();
+        hosts.into_iter().map(|(_, host)| host).collect()
+    }
+
+    /// Microseconds until a lease that hasn't begun could begin.
+    fn slot_free_in(&self, host: HostId, lease: &NotBegun) -> u64 {
+        let running = self
+            .unfinished_on(host, &lease.device)
+            .filter(|id| self.leases.deadline(*id).is_some_and(|deadline| deadline.started));
+        running.map(|id| self.remaining_time(id)).min().unwrap_or(0)
+    }
+
+    /// Live leases of a device that are or will be in its slots.
+    fn unfinished_on<'b>(
+        &'b self,
+        host: HostId,
+        device: &'b str,
+    ) -> impl Iterator<Item = LeaseId> + 'b {
+        let unfinished =
+            |lease: &LeaseId| self.leases.deadline(*lease).is_some_and(|of| !of.finished);
+        self.leases_on(host, device).filter(unfinished)
+    }
+}
