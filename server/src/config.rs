@@ -81,6 +81,8 @@ pub enum ServeError {
     Folder(#[from] DataFolderError),
     #[error("can't go on from the data folder's journal")]
     Shell(#[from] ShellError),
+    #[error("can't go on from the data folder's write-ahead log")]
+    WriteAheadLog(#[source] io::Error),
     /// The tokens can't be read or written.
     #[error(transparent)]
     Tokens(#[from] TokensError),

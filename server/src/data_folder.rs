@@ -57,6 +57,12 @@ impl DataFolder {
         self.root.join("journal.sqlite")
     }
 
+    /// The folder itself.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The folder of the blobs.
     #[must_use]
     pub fn blobs(&self) -> PathBuf {

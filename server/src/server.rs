@@ -14,7 +14,7 @@ use crate::{
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
 use rustls::ServerConfig;
-use sojourn_blobs::{BlobStore, Uploads};
+use sojourn_blobs::{BlobStore, Uploads, WriteAheadLog};
 use std::{
     io,
     net::{SocketAddr, TcpListener},
@@ -39,6 +39,7 @@ pub struct Server {
     http: ServerHandle,
     http_task: JoinHandle<io::Result<()>>,
     errands: JoinHandle<()>,
+    log: WriteAheadLog,
     _folder: DataFolder,
 }
 
@@ -60,13 +61,16 @@ impl Server {
             },
             None => Transport::Http,
         };
+        // Before blobs and uploads: it brings their files back.
+        let log = WriteAheadLog::with_disk(folder.root(), Arc::clone(&config.disk));
+        let log = log.map_err(ServeError::WriteAheadLog)?;
         let blobs = match &config.blobs {
             Some(url) => BlobStore::connect(url, &config.store).await?,
-            None => BlobStore::open(&folder.blobs())?,
+            None => BlobStore::with_log(&folder.blobs(), log.clone())?,
         };
         let staging = config.blobs.is_some().then(|| blobs.staging());
         let lease_term = Duration::from_millis(config.shell.core.lease_term.0);
-        let uploads = Uploads::with_disk(&folder.uploads(), config.disk)?;
+        let uploads = Uploads::with_log(&folder.uploads(), config.disk, log.clone())?;
 
         let path = folder.journal();
         let journals = config.journal.unwrap_or_else(|| {
@@ -131,7 +135,7 @@ impl Server {
         let ready =
             ServeReady { address, transport, enrol_token, admin_token_file, active, journal };
         tracing::info!(address = ready.url(), active, "serving");
-        Ok(Self { ready, admin_token, shell, http, http_task, errands, _folder: folder })
+        Ok(Self { ready, admin_token, shell, http, http_task, errands, log, _folder: folder })
     }
 
     /// Where the server listens, and how machines join.
@@ -152,6 +156,12 @@ impl Server {
         self.shell.handle()
     }
 
+    /// The log of small blobs and uploads.
+    #[must_use]
+    pub const fn write_ahead_log(&self) -> &WriteAheadLog {
+        &self.log
+    }
+
     /// Answers the requests that wait, writes a snapshot, and ends.
     pub async fn stop(self) {
         // The core ends first: requests that it holds open would delay the rest.
@@ -159,6 +169,10 @@ impl Server {
         self.http.stop(true).await;
         let _ = self.http_task.await;
         let _ = self.errands.await;
+        let retired = tokio::task::spawn_blocking(move || self.log.retire()).await;
+        if let Err(error) = retired.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            tracing::warn!(%error, "the write-ahead log stays until the next start");
+        }
         tracing::info!("stopped");
     }
 }

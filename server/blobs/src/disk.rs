@@ -4,6 +4,7 @@ use sojourn_protocol::quantity::to_usize;
 use std::{
     fs::File,
     io::{self, Write as _},
+    path::Path,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -15,11 +16,16 @@ pub trait Disk: Send + Sync + 'static {
     /// As [`std::io::Write::write_all`]; a part may have been written.
     fn append(&self, file: &mut File, bytes: &[u8]) -> io::Result<()>;
 
-    /// Returns when the file's bytes survive a power cut.
+    /// Returns when the bytes of a file, or the names in a folder, survive a power cut.
     ///
     /// # Errors
     /// As [`File::sync_all`].
     fn sync(&self, file: &File) -> io::Result<()>;
+}
+
+/// Returns when the names in a folder survive a power cut.
+pub(crate) fn sync_folder(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
+    disk.sync(&File::open(folder)?)
 }
 
 /// The disk as it is.

@@ -37,6 +37,15 @@ impl BlobError {
     pub(crate) fn store(error: object_store::Error) -> Self {
         if disk_is_full(&error) { BlobError::Full } else { BlobError::Store(error) }
     }
+
+    /// Classifies an I/O error: a full disk is one of its own.
+    pub(crate) fn io(path: &std::path::Path, source: io::Error) -> Self {
+        if full(source.kind()) {
+            BlobError::Full
+        } else {
+            BlobError::File { path: path.to_owned(), source }
+        }
+    }
 }
 
 fn disk_is_full(error: &(dyn std::error::Error + 'static)) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   bytes --> Uploads (spool: resumable, bounded, hashed) --verified file--> BlobStore (by digest)
+//!                '---------------- WriteAheadLog (small files, synced in groups) -----'
 //! ```
 //!
 //! A large blob may be stored in pieces. Reading it is the same.
@@ -27,19 +28,25 @@
 mod connect;
 mod disk;
 mod error;
+mod folder;
 mod hashed_bytes;
 mod hold;
+mod logged;
 mod object_times;
 mod objects;
 mod probe;
 mod ranged;
 mod settings;
 mod signed_urls;
+mod spool;
 mod staging;
 mod store;
+#[cfg(test)]
+mod test_disks;
 mod upload;
 mod upload_name;
 mod uploads;
+mod write_ahead_log;
 
 pub use connect::ConnectError;
 pub use disk::{Disk, FullDisk, RealDisk};
@@ -54,3 +61,4 @@ pub use store::{BlobBytes, BlobStore};
 pub use upload::{Encoding, Upload};
 pub use upload_name::UploadName;
 pub use uploads::Uploads;
+pub use write_ahead_log::WriteAheadLog;

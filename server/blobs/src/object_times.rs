@@ -2,6 +2,7 @@
 
 use crate::{
     error::BlobError,
+    logged::Logged,
     objects::{blob_key, index_key, indexed, time_of},
     probe,
     store::BlobStore,
@@ -10,9 +11,10 @@ use futures::TryStreamExt as _;
 use object_store::{Error, ObjectStoreExt as _, PutPayload, path::Path as Key};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    quantity::SaturatingFrom as _,
     time::UnixMillis,
 };
-use std::cmp::Reverse;
+use std::{cmp::Reverse, time::SystemTime};
 
 impl BlobStore {
     /// When the blob was stored, by the store's clock.
@@ -20,7 +22,7 @@ impl BlobStore {
     /// # Errors
     /// Where the store fails.
     pub async fn stored_at(&self, blob: Digest) -> Result<Option<UnixMillis>, BlobError> {
-        let mut found = None;
+        let mut found = self.small(blob).map(|file| millis(file.at));
         for key in [blob_key(blob), index_key(blob)] {
             match self.store().head(&key).await {
                 Ok(meta) => found = found.max(Some(time_of(&meta))),
@@ -37,6 +39,9 @@ impl BlobStore {
     /// Where the store fails.
     pub async fn list_aged(&self) -> Result<Vec<(BlobRef, UnixMillis)>, BlobError> {
         let mut blobs = Vec::new();
+        // First of those in memory: one that is written to its file meanwhile is found there too.
+        let small = self.logged().map(Logged::list).unwrap_or_default();
+        blobs.extend(small.into_iter().map(|(blob, at)| (blob, millis(at))));
         let mut objects = self.store().list(Some(&Key::from("sha256")));
         while let Some(meta) = objects.try_next().await.map_err(BlobError::store)? {
             let name = meta.location.filename().and_then(|name| name.parse().ok());
@@ -50,7 +55,7 @@ impl BlobStore {
             };
             blobs.push((blob, time_of(&meta)));
         }
-        // A blob that is stored both ways has the later time.
+        // A blob that is stored in two ways has the later time.
         blobs.sort_unstable_by_key(|(blob, at)| (*blob, Reverse(*at)));
         blobs.dedup_by_key(|(blob, _)| blob.sha256);
         Ok(blobs)
@@ -82,4 +87,9 @@ impl BlobStore {
         }
         Ok(())
     }
+}
+
+fn millis(at: SystemTime) -> UnixMillis {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    UnixMillis(u64::saturating_from(since.as_millis()))
 }

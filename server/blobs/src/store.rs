@@ -4,7 +4,9 @@ use crate::{
     error::BlobError,
     hashed_bytes::HashedBytes,
     hold::{Hold, Holds},
+    logged::Logged,
     objects::{CONCURRENT_PARTS, blob_key, size_of},
+    write_ahead_log::SmallFile,
 };
 use bytes::{Bytes, BytesMut};
 use futures::{
@@ -13,19 +15,19 @@ use futures::{
 };
 use object_store::{
     GetOptions, GetRange, GetResult, MultipartUpload as _, ObjectStore, ObjectStoreExt as _,
-    PutPayload, PutResult, local::LocalFileSystem, memory::InMemory, path::Path as Key,
-    signer::Signer,
+    PutPayload, PutResult, memory::InMemory, path::Path as Key, signer::Signer,
 };
 use parking_lot::Mutex;
 use sojourn_codec::ranges::Index;
-use sojourn_protocol::digest::{BlobRef, Digest, Hasher};
-use std::{collections::HashMap, ops::Range, path::Path, sync::Arc, time::Duration};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest, Hasher},
+    quantity::to_usize,
+};
+use std::{collections::HashMap, ops::Range, path::Path, sync::Arc};
 use tokio::io::AsyncReadExt as _;
 
 /// Bytes moved at once; S3 wants at least 5 MiB in every part but the last.
 const PART_BYTES: usize = 8 << 20;
-/// A half-written file that is older than this is abandoned.
-const ABANDONED_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A stream of a blob's bytes.
 pub type BlobBytes = BoxStream<'static, Result<Bytes, BlobError>>;
@@ -38,6 +40,7 @@ pub struct BlobStore {
     checked: Arc<Mutex<HashMap<Digest, String>>>,
     holds: Holds,
     remote: Option<Remote>,
+    logged: Option<Logged>,
 }
 
 /// How a blob is stored.
@@ -58,31 +61,6 @@ pub(crate) struct Remote {
 }
 
 impl BlobStore {
-    /// Blobs in a folder, which is made if it is missing. Files of an interrupted publish are deleted, so only one process
-    /// may have the folder open for writing.
-    ///
-    /// # Errors
-    /// Where the folder can't be made or read.
-    pub fn open(folder: &Path) -> Result<Self, BlobError> {
-        let file_error = |source| BlobError::File { path: folder.to_owned(), source };
-        std::fs::create_dir_all(folder).map_err(file_error)?;
-        remove_staging(folder, Duration::ZERO).map_err(file_error)?;
-        Self::in_folder(folder)
-    }
-
-    /// As [`BlobStore::open`], for several processes at once: only old files of an interrupted publish are deleted.
-    pub(crate) fn open_shared(folder: &Path) -> Result<Self, BlobError> {
-        let file_error = |source| BlobError::File { path: folder.to_owned(), source };
-        std::fs::create_dir_all(folder).map_err(file_error)?;
-        remove_staging(folder, ABANDONED_TIMEOUT).map_err(file_error)?;
-        Self::in_folder(folder)
-    }
-
-    fn in_folder(folder: &Path) -> Result<Self, BlobError> {
-        let store = LocalFileSystem::new_with_prefix(folder).map_err(BlobError::store)?;
-        Ok(Self::over(Arc::new(store.with_fsync(true))))
-    }
-
     /// Blobs in memory, for tests and simulations.
     #[must_use]
     pub fn in_memory() -> Self {
@@ -92,7 +70,7 @@ impl BlobStore {
     /// Blobs in any object store.
     #[must_use]
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
-        Self { store, checked: Arc::default(), holds: Holds::default(), remote: None }
+        Self { store, checked: Arc::default(), holds: Holds::default(), remote: None, logged: None }
     }
 
     /// The size of a blob, once its bytes have been found to have its digest; `None` where it isn't
@@ -109,6 +87,9 @@ impl BlobStore {
     }
 
     async fn find(&self, blob: Digest) -> Result<Option<Stored>, BlobError> {
+        if let Some(file) = self.small(blob) {
+            return Ok(Some(Stored::Whole(file.bytes.len() as u64)));
+        }
         let meta = match self.store.head(&blob_key(blob)).await {
             Ok(meta) => meta,
             Err(object_store::Error::NotFound { .. }) => {
@@ -154,6 +135,10 @@ impl BlobStore {
         if let Stored::Pieces(index) = stored {
             return Ok(self.read_ranged(&index, range));
         }
+        if let Some(SmallFile { bytes, .. }) = self.small(blob) {
+            let bytes = bytes.slice(to_usize(range.start)..to_usize(range.end));
+            return Ok(futures::stream::once(async { Ok(bytes) }).boxed());
+        }
         let options =
             GetOptions { range: Some(GetRange::Bounded(range.clone())), ..GetOptions::default() };
         let got = match self.store.get_opts(&blob_key(blob), options).await {
@@ -169,6 +154,9 @@ impl BlobStore {
     /// # Errors
     /// As [`BlobStore::read`].
     pub async fn bytes(&self, blob: Digest) -> Result<Bytes, BlobError> {
+        if let Some(file) = self.small(blob) {
+            return Ok(file.bytes);
+        }
         let got = match self.store.get(&blob_key(blob)).await {
             Ok(got) => got,
             Err(object_store::Error::NotFound { .. }) => {
@@ -188,6 +176,15 @@ impl BlobStore {
     /// # Errors
     /// [`BlobError::Unverified`], [`BlobError::Full`], or where the store fails or the file can't be read.
     pub async fn publish(&self, blob: BlobRef, file: &Path) -> Result<(), BlobError> {
+        if self.logged.as_ref().is_some_and(|logged| logged.takes(blob.bytes)) {
+            let file_error = |source| BlobError::File { path: file.to_owned(), source };
+            let named = HashedBytes::of(tokio::fs::read(file).await.map_err(file_error)?.into());
+            let BlobRef { sha256: found, bytes } = named.blob();
+            if named.blob() != blob {
+                return Err(BlobError::Unverified { blob, found, bytes });
+            }
+            return self.publish_bytes(named).await;
+        }
         let put = self.put_file(&blob_key(blob.sha256), blob, file).await?;
         self.remember(blob.sha256, put.e_tag);
         Ok(())
@@ -252,6 +249,11 @@ impl BlobStore {
     /// [`BlobError::Full`], or where the store fails.
     pub async fn publish_bytes(&self, named: HashedBytes) -> Result<(), BlobError> {
         let blob = named.blob().sha256;
+        if let Some(logged) = &self.logged
+            && logged.takes(named.blob().bytes)
+        {
+            return logged.put(named).await;
+        }
         let put = self.put(&blob_key(blob), named).await?;
         self.remember(blob, put.e_tag);
         Ok(())
@@ -280,6 +282,9 @@ impl BlobStore {
     /// # Errors
     /// Where the store fails.
     pub async fn plain_size(&self, blob: Digest) -> Result<Option<u64>, BlobError> {
+        if let Some(file) = self.small(blob) {
+            return Ok(Some(file.bytes.len() as u64));
+        }
         size_of(self.store.head(&blob_key(blob)).await)
     }
 
@@ -294,6 +299,20 @@ impl BlobStore {
 
     pub(crate) const fn remote(&self) -> Option<&Remote> {
         self.remote.as_ref()
+    }
+
+    /// Small blobs become durable through this log.
+    pub(crate) fn set_log(&mut self, logged: Logged) {
+        self.logged = Some(logged);
+    }
+
+    /// The blob, while it is in memory only.
+    pub(crate) fn small(&self, blob: Digest) -> Option<SmallFile> {
+        self.logged.as_ref()?.get(blob)
+    }
+
+    pub(crate) const fn logged(&self) -> Option<&Logged> {
+        self.logged.as_ref()
     }
 
     /// The objects that this is over.
@@ -314,9 +333,15 @@ impl BlobStore {
     /// Where the store fails.
     pub async fn delete(&self, blob: Digest) -> Result<(), BlobError> {
         self.checked.lock().remove(&blob);
-        match self.store.delete(&blob_key(blob)).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => self.delete_ranged(blob).await,
-            Err(error) => Err(BlobError::store(error)),
+        let deleted = match &self.logged {
+            Some(logged) => logged.delete(blob).await,
+            None => self.store.delete(&blob_key(blob)).await.map_err(BlobError::store),
+        };
+        match deleted {
+            Ok(()) | Err(BlobError::Store(object_store::Error::NotFound { .. })) => {
+                self.delete_ranged(blob).await
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -357,20 +382,4 @@ async fn next_part(file: &mut tokio::fs::File) -> std::io::Result<Bytes> {
         }
     }
     Ok(part.freeze())
-}
-
-/// The local store writes to `NAME#N` and renames; a crash in between leaves such files.
-fn remove_staging(folder: &Path, age: Duration) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            remove_staging(&entry.path(), age)?;
-        } else if entry.file_name().to_string_lossy().contains('#')
-            && (age.is_zero()
-                || entry.metadata()?.modified()?.elapsed().is_ok_and(|past| past > age))
-        {
-            std::fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
 }

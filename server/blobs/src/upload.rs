@@ -1,8 +1,11 @@
 //! One upload: the slot that owns its file, and the request that writes to it.
 
-use crate::{disk::Disk, error::UploadError, upload_name::UploadName};
+use crate::{
+    disk::sync_folder, error::UploadError, hashed_bytes::HashedBytes, spool::Spool,
+    upload_name::UploadName,
+};
+use bytes::Bytes;
 use parking_lot::Mutex;
-use sojourn_files::{if_exists, sync_folder};
 use sojourn_protocol::{
     api::UploadState,
     digest::{BlobRef, Hasher},
@@ -34,6 +37,9 @@ pub(crate) struct Slot {
     /// Counts the requests that have claimed it. Only the last one may write.
     generation: u64,
     content: Content,
+    /// Other complete files of this name. A power cut may bring back a file that was replaced, from the log or in the folder.
+    /// Nothing says which of them was acknowledged last, so each counts until the upload is deleted.
+    others: Vec<(BlobRef, PathBuf)>,
 }
 
 #[derive(Default)]
@@ -64,20 +70,46 @@ struct Partial {
 impl Slot {
     /// The upload of a file in the spool folder, as the file's name says; `None` for other files.
     pub(crate) fn from_file(path: &Path) -> Option<(UploadName, Self)> {
+        Self::from_content(path, fs::metadata(path).ok()?.len())
+    }
+
+    /// The upload of a file of so many bytes.
+    pub(crate) fn from_content(path: &Path, bytes: u64) -> Option<(UploadName, Self)> {
         let name = path.file_name()?.to_str()?;
         let mut words = name.split('.');
         let upload: UploadName = words.next()?.parse().ok()?;
         let sha256 = words.next()?.parse().ok()?;
         let blob = BlobRef { sha256, bytes: words.next()?.parse().ok()? };
-        let bytes = fs::metadata(path).ok()?.len();
         let path = path.to_owned();
-        let content = match words.next()? {
+        let content = match (words.next()?, words.next()) {
             // A truncated file isn't complete, whatever its name says.
-            "done" if bytes == blob.bytes => Content::Complete { blob, path },
-            "part" | "done" => Content::Found { blob, path, bytes },
+            ("done", None) if bytes == blob.bytes => Content::Complete { blob, path },
+            ("part" | "done", None) => Content::Found { blob, path, bytes },
             _ => return None,
         };
-        Some((upload, Self { generation: 0, content }))
+        Some((upload, Self { content, ..Self::default() }))
+    }
+
+    /// Adds another file of this name that was found at the start. Gives the file that isn't needed, if one isn't: no bytes
+    /// of an incomplete upload were promised.
+    pub(crate) fn add(&mut self, found: Self) -> Option<PathBuf> {
+        match (&self.content, found.content) {
+            (Content::Complete { .. }, Content::Complete { blob, path }) => {
+                self.others.push((blob, path));
+                None
+            }
+            (Content::Nothing, content) => {
+                self.content = content;
+                None
+            }
+            (Content::Found { path, .. }, content @ Content::Complete { .. }) => {
+                let unneeded = path.clone();
+                self.content = content;
+                Some(unneeded)
+            }
+            (_, Content::Found { path, .. }) => Some(path),
+            (_, Content::Nothing | Content::Partial(_) | Content::Complete { .. }) => None,
+        }
     }
 
     pub(crate) const fn generation(&self) -> u64 {
@@ -87,19 +119,16 @@ impl Slot {
     /// Claims this slot for a new request that sends bytes of `blob`.
     pub(crate) fn claim(
         &mut self,
-        folder: &Path,
+        spool: &Spool,
         name: UploadName,
         blob: BlobRef,
-        disk: &dyn Disk,
     ) -> Result<(), UploadError> {
         self.generation += 1;
-        if self.blob().is_some_and(|held| held != blob) {
-            self.clear()?;
-        }
+        self.clear_other(spool, blob)?;
         if let Content::Found { path, .. } = &self.content {
             let path = path.clone();
             let file_error = |source| UploadError::io(&path, source);
-            let part = folder.join(format!("{name}.{}.{}.part", blob.sha256, blob.bytes));
+            let part = spool.path(name, blob, "part");
             if path != part {
                 fs::rename(&path, &part).map_err(file_error)?;
             }
@@ -107,10 +136,10 @@ impl Slot {
             let file = OpenOptions::new().append(true).open(&part).map_err(file_error)?;
             self.content = Content::Partial(Partial { blob, path: part, file, hasher, bytes });
             // All bytes may have come before a crash that kept the file from its final name.
-            self.settle(name, disk)?;
+            self.settle(spool, name)?;
         }
         if matches!(self.content, Content::Nothing) {
-            let path = folder.join(format!("{name}.{}.{}.part", blob.sha256, blob.bytes));
+            let path = spool.path(name, blob, "part");
             let file = OpenOptions::new()
                 .append(true)
                 .create(true)
@@ -119,6 +148,51 @@ impl Slot {
                 .map_err(|source| UploadError::io(&path, source))?;
             let hasher = Hasher::default();
             self.content = Content::Partial(Partial { blob, path, file, hasher, bytes: 0 });
+        }
+        Ok(())
+    }
+
+    /// Takes an upload whose bytes are all here, and returns once it lasts. Only a small upload of which there is nothing
+    /// yet can be taken so: gives whether it was.
+    pub(crate) fn complete(
+        &mut self,
+        spool: &Spool,
+        name: UploadName,
+        blob: BlobRef,
+        bytes: &[u8],
+    ) -> Result<bool, UploadError> {
+        let Some(log) = spool.log.as_ref().filter(|log| log.takes(blob.bytes)) else {
+            return Ok(false);
+        };
+        if bytes.len() as u64 != blob.bytes {
+            return Ok(false);
+        }
+        self.clear_other(spool, blob)?;
+        if !matches!(self.content, Content::Nothing) {
+            return Ok(false);
+        }
+        self.generation += 1;
+        let named = HashedBytes::of(Bytes::copy_from_slice(bytes));
+        if named.blob() != blob {
+            let found = named.blob().sha256;
+            return Err(UploadError::DigestMismatch { declared: blob.sha256, found });
+        }
+        let path = spool.path(name, blob, "done");
+        log.put(&path, &named).map_err(|source| UploadError::io(&path, source))?;
+        self.content = Content::Complete { blob, path };
+        Ok(true)
+    }
+
+    /// Deletes the bytes of another upload than `blob`.
+    fn clear_other(&mut self, spool: &Spool, blob: BlobRef) -> Result<(), UploadError> {
+        if self.blob().is_none_or(|held| held == blob) {
+            return Ok(());
+        }
+        let same = self.others.iter().position(|(held, _)| *held == blob);
+        let same = same.map(|at| self.others.swap_remove(at));
+        self.clear(spool)?;
+        if let Some((blob, path)) = same {
+            self.content = Content::Complete { blob, path };
         }
         Ok(())
     }
@@ -148,35 +222,43 @@ impl Slot {
     pub(crate) fn complete_file(&self, wanted: BlobRef) -> Option<PathBuf> {
         match &self.content {
             Content::Complete { blob, path } if *blob == wanted => Some(path.clone()),
-            _ => None,
+            _ => {
+                let other = self.others.iter().find(|(blob, _)| *blob == wanted);
+                other.map(|(_, path)| path.clone())
+            }
         }
     }
 
     /// Deletes the upload. A request that still writes fails.
-    pub(crate) fn clear(&mut self) -> Result<(), UploadError> {
+    pub(crate) fn clear(&mut self, spool: &Spool) -> Result<(), UploadError> {
         self.generation += 1;
+        for (_, path) in std::mem::take(&mut self.others) {
+            spool.remove(&path)?;
+        }
         let (Content::Found { path, .. }
         | Content::Partial(Partial { path, .. })
         | Content::Complete { path, .. }) = std::mem::take(&mut self.content)
         else {
             return Ok(());
         };
-        if_exists(fs::remove_file(&path)).map_err(|source| UploadError::io(&path, source))?;
-        Ok(())
+        spool.remove(&path)
     }
 
-    pub(crate) fn untouched_since(&self, now: SystemTime, age: Duration) -> bool {
+    pub(crate) fn untouched_since(&self, spool: &Spool, now: SystemTime, age: Duration) -> bool {
         let path = match &self.content {
             Content::Found { path, .. }
             | Content::Partial(Partial { path, .. })
             | Content::Complete { path, .. } => path,
             Content::Nothing => return false,
         };
-        let touched = fs::metadata(path).and_then(|meta| meta.modified());
-        touched.is_ok_and(|touched| now.duration_since(touched).is_ok_and(|past| past >= age))
+        let touched = match spool.in_memory(path) {
+            Some(file) => Some(file.at),
+            None => fs::metadata(path).and_then(|meta| meta.modified()).ok(),
+        };
+        touched.is_some_and(|touched| now.duration_since(touched).is_ok_and(|past| past >= age))
     }
 
-    pub(crate) fn append(&mut self, bytes: &[u8], disk: &dyn Disk) -> Result<(), UploadError> {
+    pub(crate) fn append(&mut self, spool: &Spool, bytes: &[u8]) -> Result<(), UploadError> {
         let Content::Partial(partial) = &mut self.content else {
             // A complete upload takes no more bytes.
             let declared = self.held();
@@ -184,15 +266,15 @@ impl Slot {
         };
         let declared = partial.blob.bytes;
         if bytes.len() as u64 > declared - partial.bytes {
-            self.clear()?;
+            self.clear(spool)?;
             return Err(UploadError::TooLarge { declared });
         }
-        if let Err(source) = disk.append(&mut partial.file, bytes) {
+        if let Err(source) = spool.disk.append(&mut partial.file, bytes) {
             let error = UploadError::io(&partial.path, source);
             // Bytes that were written in part aren't hashed, so they are cut off. Where that fails, the file isn't
             // trusted.
             if partial.file.set_len(partial.bytes).is_err() {
-                self.clear()?;
+                self.clear(spool)?;
             }
             return Err(error);
         }
@@ -202,7 +284,7 @@ impl Slot {
     }
 
     /// Completes the upload if all bytes are there.
-    pub(crate) fn settle(&mut self, name: UploadName, disk: &dyn Disk) -> Result<(), UploadError> {
+    pub(crate) fn settle(&mut self, spool: &Spool, name: UploadName) -> Result<(), UploadError> {
         let Content::Partial(partial) = &mut self.content else { return Ok(()) };
         let blob = partial.blob;
         if partial.bytes < blob.bytes {
@@ -210,15 +292,14 @@ impl Slot {
         }
         let found = partial.hasher.clone().finish();
         if found != blob.sha256 || partial.bytes != blob.bytes {
-            self.clear()?;
+            self.clear(spool)?;
             return Err(UploadError::DigestMismatch { declared: blob.sha256, found });
         }
         let error = |source| UploadError::io(&partial.path, source);
-        disk.sync(&partial.file).map_err(error)?;
-        let folder = partial.path.parent().unwrap_or(Path::new("."));
-        let path = folder.join(format!("{name}.{}.{}.done", blob.sha256, blob.bytes));
+        spool.disk.sync(&partial.file).map_err(error)?;
+        let path = spool.path(name, blob, "done");
         fs::rename(&partial.path, &path).map_err(error)?;
-        sync_folder(folder).map_err(error)?;
+        sync_folder(&*spool.disk, &spool.folder).map_err(error)?;
         self.content = Content::Complete { blob, path };
         Ok(())
     }
@@ -231,7 +312,7 @@ pub struct Upload {
     generation: u64,
     declared: BlobRef,
     decoder: Option<Decoder<'static>>,
-    disk: Arc<dyn Disk>,
+    spool: Arc<Spool>,
 }
 
 impl std::fmt::Debug for Upload {
@@ -247,7 +328,7 @@ impl Upload {
         generation: u64,
         declared: BlobRef,
         encoding: Encoding,
-        disk: Arc<dyn Disk>,
+        spool: Arc<Spool>,
     ) -> Result<Self, UploadError> {
         let decoder = match encoding {
             Encoding::Identity => None,
@@ -258,7 +339,7 @@ impl Upload {
                 Some(decoder)
             }
         };
-        Ok(Self { name, slot, generation, declared, decoder, disk })
+        Ok(Self { name, slot, generation, declared, decoder, spool })
     }
 
     /// Takes the next bytes of the body, decoding and hashing them. No more than the declared size
@@ -269,7 +350,7 @@ impl Upload {
     /// [`UploadError::Full`], or where the disk fails.
     pub fn write(&mut self, body: &[u8]) -> Result<(), UploadError> {
         let Some(decoder) = &mut self.decoder else {
-            return Self::append(&self.slot, self.generation, self.name, &*self.disk, body);
+            return Self::append(&self.slot, self.generation, self.name, &self.spool, body);
         };
         let mut decoded = vec![0; 128 << 10];
         let mut input = InBuffer::around(body);
@@ -279,7 +360,7 @@ impl Upload {
             decoder.run(&mut input, &mut output).map_err(UploadError::Undecodable)?;
             let bytes = output.as_slice();
             let (made, whole) = (bytes.len(), bytes.len() == 128 << 10);
-            Self::append(&self.slot, self.generation, self.name, &*self.disk, bytes)?;
+            Self::append(&self.slot, self.generation, self.name, &self.spool, bytes)?;
             let idle = made == 0 && input.pos() == before;
             if idle || (input.pos() == body.len() && !whole) {
                 return Ok(());
@@ -297,7 +378,7 @@ impl Upload {
         if slot.generation() != self.generation {
             return Err(UploadError::TakenOver(self.name));
         }
-        slot.settle(self.name, &*self.disk)?;
+        slot.settle(&self.spool, self.name)?;
         let nothing = UploadState { offset: 0, complete: false };
         Ok(slot.state().map_or(nothing, |(_, state)| state))
     }
@@ -312,14 +393,14 @@ impl Upload {
         slot: &Mutex<Slot>,
         generation: u64,
         name: UploadName,
-        disk: &dyn Disk,
+        spool: &Spool,
         bytes: &[u8],
     ) -> Result<(), UploadError> {
         let mut slot = slot.lock();
         if slot.generation() != generation {
             return Err(UploadError::TakenOver(name));
         }
-        slot.append(bytes, disk)
+        slot.append(spool, bytes)
     }
 }
 

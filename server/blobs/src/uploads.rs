@@ -11,11 +11,14 @@ use crate::{
     disk::{Disk, RealDisk},
     error::UploadError,
     hashed_bytes::HashedBytes,
+    spool::Spool,
     upload::{Encoding, Slot, Upload},
     upload_name::UploadName,
+    write_ahead_log::{SmallFile, WriteAheadLog},
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
+use sojourn_files::if_exists;
 use sojourn_protocol::{api::UploadState, digest::BlobRef, quantity::to_usize};
 use std::{
     collections::BTreeMap,
@@ -30,14 +33,13 @@ use std::{
 /// The uploads of one spool folder; cheap to clone. All calls block on the disk.
 #[derive(Clone)]
 pub struct Uploads {
-    folder: Arc<Path>,
-    disk: Arc<dyn Disk>,
+    spool: Arc<Spool>,
     slots: Arc<Mutex<BTreeMap<UploadName, Arc<Mutex<Slot>>>>>,
 }
 
 impl fmt::Debug for Uploads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Uploads").field("folder", &self.folder).finish_non_exhaustive()
+        f.debug_struct("Uploads").field("folder", &self.spool.folder).finish_non_exhaustive()
     }
 }
 
@@ -55,17 +57,50 @@ impl Uploads {
     /// # Errors
     /// Where the folder can't be made or read.
     pub fn with_disk(folder: &Path, disk: Arc<dyn Disk>) -> Result<Self, UploadError> {
+        Self::in_spool(Spool { folder: folder.to_owned(), disk, log: None })
+    }
+
+    /// As [`Uploads::with_disk`]; small uploads that come whole become durable through a log of a folder above.
+    ///
+    /// # Errors
+    /// Where the folder can't be made or read.
+    pub fn with_log(
+        folder: &Path,
+        disk: Arc<dyn Disk>,
+        log: WriteAheadLog,
+    ) -> Result<Self, UploadError> {
+        Self::in_spool(Spool { folder: folder.to_owned(), disk, log: Some(log) })
+    }
+
+    fn in_spool(spool: Spool) -> Result<Self, UploadError> {
+        let folder = &*spool.folder;
         let error = |source| UploadError::io(folder, source);
         fs::create_dir_all(folder).map_err(error)?;
-        let mut slots = BTreeMap::new();
-        for entry in fs::read_dir(folder).map_err(error)? {
-            let path = entry.map_err(error)?.path();
-            if let Some((name, slot)) = Slot::from_file(&path) {
-                slots.insert(name, Arc::new(Mutex::new(slot)));
+        let mut slots = BTreeMap::<UploadName, Slot>::new();
+        // The bytes in the log are durable; a file at the same path may be torn.
+        let logged = spool.log.as_ref().map(|log| log.list(folder)).unwrap_or_default();
+        let logged: BTreeMap<PathBuf, u64> =
+            logged.into_iter().map(|file| (file.path, file.bytes.len() as u64)).collect();
+        for (path, bytes) in &logged {
+            if let Some((name, slot)) = Slot::from_content(path, *bytes) {
+                slots.entry(name).or_default().add(slot);
             }
         }
-        let slots = Arc::new(Mutex::new(slots));
-        Ok(Self { folder: folder.into(), disk, slots })
+        for entry in fs::read_dir(folder).map_err(error)? {
+            let path = entry.map_err(error)?.path();
+            if path.extension().is_some_and(|ending| ending == "tmp") {
+                // A killed process was writing it.
+                if_exists(fs::remove_file(&path)).map_err(error)?;
+            } else if !logged.contains_key(&path)
+                && let Some((name, slot)) = Slot::from_file(&path)
+                && let Some(unneeded) = slots.entry(name).or_default().add(slot)
+            {
+                if_exists(fs::remove_file(&unneeded)).map_err(error)?;
+            }
+        }
+        let slots = slots.into_iter().map(|(name, slot)| (name, Arc::new(Mutex::new(slot))));
+        let slots = Arc::new(Mutex::new(slots.collect()));
+        Ok(Self { spool: Arc::new(spool), slots })
     }
 
     /// Continues an upload of `declared`, or begins it. An earlier request of this name fails at its next write. Bytes of
@@ -83,14 +118,38 @@ impl Uploads {
         let slot = self.slot(name, true);
         let generation = {
             let mut slot = slot.lock();
-            slot.claim(&self.folder, name, declared, &*self.disk)?;
+            slot.claim(&self.spool, name, declared)?;
             let held = slot.held();
             if held != offset {
                 return Err(UploadError::WrongOffset { held, given: offset });
             }
             slot.generation()
         };
-        Upload::new(name, slot, generation, declared, encoding, Arc::clone(&self.disk))
+        Upload::new(name, slot, generation, declared, encoding, Arc::clone(&self.spool))
+    }
+
+    /// Takes the body of a request whole. As [`Uploads::begin`], [`Upload::write`] and [`Upload::finish`], but a small upload
+    /// shares its sync with others that come at the same time.
+    ///
+    /// # Errors
+    /// As these.
+    pub fn receive(
+        &self,
+        name: UploadName,
+        declared: BlobRef,
+        offset: u64,
+        encoding: Encoding,
+        body: &[u8],
+    ) -> Result<UploadState, UploadError> {
+        if offset == 0 && encoding == Encoding::Identity {
+            let slot = self.slot(name, true);
+            if slot.lock().complete(&self.spool, name, declared, body)? {
+                return Ok(UploadState { offset: declared.bytes, complete: true });
+            }
+        }
+        let mut upload = self.begin(name, declared, offset, encoding)?;
+        upload.write(body)?;
+        upload.finish()
     }
 
     /// Stores the whole of `blob` as a complete upload, and replaces any other of this name. It is as durable and verified
@@ -105,10 +164,13 @@ impl Uploads {
         if slot.complete_file(blob).is_some() {
             return Ok(());
         }
-        slot.clear()?;
-        slot.claim(&self.folder, name, blob, &*self.disk)?;
-        slot.append(bytes, &*self.disk)?;
-        slot.settle(name, &*self.disk)?;
+        slot.clear(&self.spool)?;
+        if slot.complete(&self.spool, name, blob, bytes)? {
+            return Ok(());
+        }
+        slot.claim(&self.spool, name, blob)?;
+        slot.append(&self.spool, bytes)?;
+        slot.settle(&self.spool, name)?;
         let path = slot.complete_file(blob);
         path.map(drop).ok_or(UploadError::NotComplete { name, blob: blob.sha256 })
     }
@@ -119,11 +181,25 @@ impl Uploads {
         self.slot(name, false).lock().state()
     }
 
+    /// Whether there is a complete upload of `blob`.
+    #[must_use]
+    pub fn is_complete(&self, name: UploadName, blob: BlobRef) -> bool {
+        self.slot(name, false).lock().complete_file(blob).is_some()
+    }
+
     /// The file of a complete upload of `blob`. Its bytes were verified when it was completed. A publish hashes them again.
+    /// [`Uploads::read`] needs no file of a small upload.
     ///
     /// # Errors
-    /// [`UploadError::NotComplete`].
+    /// [`UploadError::NotComplete`], or where the disk fails.
     pub fn complete(&self, name: UploadName, blob: BlobRef) -> Result<PathBuf, UploadError> {
+        let path = self.complete_path(name, blob)?;
+        self.spool.write_out(&path)?;
+        Ok(path)
+    }
+
+    /// Where the file of a complete upload lies, unless it is in memory only.
+    fn complete_path(&self, name: UploadName, blob: BlobRef) -> Result<PathBuf, UploadError> {
         let path = self.slot(name, false).lock().complete_file(blob);
         path.ok_or(UploadError::NotComplete { name, blob: blob.sha256 })
     }
@@ -133,9 +209,12 @@ impl Uploads {
     /// # Errors
     /// [`UploadError::NotComplete`], [`UploadError::DigestMismatch`] where the file was altered.
     pub fn read(&self, name: UploadName, blob: BlobRef) -> Result<HashedBytes, UploadError> {
-        let path = self.complete(name, blob)?;
-        let bytes = fs::read(&path).map_err(|source| UploadError::io(&path, source))?;
-        let named = HashedBytes::of(bytes.into());
+        let path = self.complete_path(name, blob)?;
+        let bytes = match self.spool.in_memory(&path) {
+            Some(file) => Ok(file.bytes),
+            None => fs::read(&path).map(Bytes::from),
+        };
+        let named = HashedBytes::of(bytes.map_err(|source| UploadError::io(&path, source))?);
         if named.blob() == blob {
             Ok(named)
         } else {
@@ -154,7 +233,13 @@ impl Uploads {
         blob: BlobRef,
         range: Range<u64>,
     ) -> Result<Bytes, UploadError> {
-        let path = self.complete(name, blob)?;
+        let path = self.complete_path(name, blob)?;
+        if let Some(SmallFile { bytes, .. }) = self.spool.in_memory(&path) {
+            let (start, end) = (to_usize(range.start), to_usize(range.end));
+            if start <= end && end <= bytes.len() {
+                return Ok(bytes.slice(start..end));
+            }
+        }
         let bytes = to_usize(range.end.saturating_sub(range.start));
         let mut all = vec![0; bytes];
         let read = fs::File::open(&path).and_then(|mut file| {
@@ -170,7 +255,7 @@ impl Uploads {
     /// # Errors
     /// Where the disk fails.
     pub fn remove(&self, name: UploadName) -> Result<(), UploadError> {
-        self.slot(name, false).lock().clear()?;
+        self.slot(name, false).lock().clear(&self.spool)?;
         let mut slots = self.slots.lock();
         // A request that began it anew meanwhile holds the slot, and goes on with it.
         let is_left =
@@ -197,7 +282,7 @@ impl Uploads {
                 let slot = self.slot(name, false);
                 let slot = slot.lock();
                 let age = slot.state().and_then(|(_, state)| keep(name, state));
-                age.is_some_and(|age| slot.untouched_since(now, age))
+                age.is_some_and(|age| slot.untouched_since(&self.spool, now, age))
             };
             if old {
                 self.remove(name)?;
@@ -217,3 +302,7 @@ impl Uploads {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "uploads_tests.rs"]
+mod tests;

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use sojourn_blobs::{BlobError, BlobStore, HashedBytes};
+use sojourn_blobs::{BlobError, BlobStore, HashedBytes, WriteAheadLog};
 use sojourn_protocol::digest::{BlobRef, Digest};
 use std::path::{Path, PathBuf};
 
@@ -94,6 +94,55 @@ async fn memory_keeps_the_contract() {
 async fn a_folder_keeps_the_contract() {
     let folder = tempfile::tempdir().unwrap();
     contract(BlobStore::open(folder.path()).unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_folder_with_a_log_keeps_the_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = WriteAheadLog::open(folder.path()).unwrap();
+    contract(BlobStore::with_log(&folder.path().join("blobs"), log).unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_folder_without_a_log_gets_one_and_goes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = folder.path().join("blobs");
+    let (old, new) = (HashedBytes::of("old".into()), HashedBytes::of("new".into()));
+    let (first, second) = (old.blob().sha256, new.blob().sha256);
+    BlobStore::open(&blobs).unwrap().publish_bytes(old).await.unwrap();
+    let log = WriteAheadLog::open(folder.path()).unwrap();
+    let store = BlobStore::with_log(&blobs, log.clone()).unwrap();
+    store.publish_bytes(new).await.unwrap();
+    for blob in [first, second] {
+        assert_eq!(store.size(blob).await.unwrap(), Some(3));
+    }
+    store.delete(first).await.unwrap();
+    log.retire().unwrap();
+    let store = BlobStore::open(&blobs).unwrap();
+    assert_eq!(store.bytes(second).await.unwrap(), "new");
+    assert_eq!(store.list().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_small_blob_that_a_power_cut_tore_is_whole_after_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = folder.path().join("blobs");
+    let open = || {
+        let log = WriteAheadLog::open(folder.path()).unwrap();
+        BlobStore::with_log(&blobs, log).unwrap()
+    };
+    let store = open();
+    let named = HashedBytes::of("some bytes".into());
+    let blob = named.blob().sha256;
+    store.publish_bytes(named).await.unwrap();
+    drop(store);
+    let name = blob.to_string();
+    let folder_of = blobs.join("sha256").join(&name[..2]);
+    std::fs::create_dir_all(&folder_of).unwrap();
+    std::fs::write(folder_of.join(&name), "some").unwrap();
+    let store = open();
+    assert_eq!(store.size(blob).await.unwrap(), Some(10));
+    assert_eq!(store.bytes(blob).await.unwrap(), "some bytes");
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use sojourn_blobs::{Encoding, FullDisk, UploadError, UploadName, Uploads};
+use sojourn_blobs::{
+    Encoding, FullDisk, RealDisk, UploadError, UploadName, Uploads, WriteAheadLog,
+};
 use sojourn_protocol::{
     api::UploadState,
     digest::{BlobRef, Digest},
@@ -280,4 +282,64 @@ fn a_put_replaces_a_partial_upload() {
     let uploads = Uploads::open(folder.path()).unwrap();
     assert_eq!(uploads.read(NAME, declared).unwrap().bytes(), &b"hello world"[..]);
     assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
+fn a_body_that_is_taken_whole_ends_as_one_in_pieces() {
+    let (hello, large) = (b"hello".to_vec(), vec![7; 200_000]);
+    let cases: [(&[u8], u64, Encoding, &[u8]); 9] = [
+        (&hello, 0, Encoding::Identity, b"hello"),
+        (&hello, 0, Encoding::Identity, b"hell"),
+        (&hello, 0, Encoding::Identity, b"hello!"),
+        (&hello, 0, Encoding::Identity, b"hallo"),
+        (&hello, 2, Encoding::Identity, b"llo"),
+        (&hello, 0, Encoding::Identity, b""),
+        (&hello, 0, Encoding::Zstd, &zstd::bulk::compress(b"hello", 1).unwrap()),
+        (b"", 0, Encoding::Identity, b""),
+        (&large, 0, Encoding::Identity, &large),
+    ];
+    // With nothing, the begin of it, all of it, or something else there before.
+    for before in [None, Some(0), Some(2), Some(5), Some(20)] {
+        for (content, offset, encoding, body) in cases {
+            let case = format!("{before:?}, {} bytes at {offset}, {encoding:?}", body.len());
+            let (plain, logged) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let log = WriteAheadLog::open(logged.path()).unwrap();
+            let spool = logged.path().join("uploads");
+            let uploads = [
+                (plain.path().to_owned(), Uploads::open(plain.path()).unwrap()),
+                (spool.clone(), Uploads::with_log(&spool, Arc::new(RealDisk), log).unwrap()),
+            ];
+            let [(one, two), (three, four)] = uploads.map(|(folder, uploads)| {
+                let mut earlier = before.map(|held| {
+                    let other = [1; 20];
+                    let content = if held > 5 { &other[..] } else { content };
+                    let bytes = &content[..held.min(content.len())];
+                    put(&uploads, blob(content), 0, Encoding::Identity, bytes).unwrap();
+                    let held = bytes.len() as u64;
+                    uploads.begin(NAME, blob(content), held, Encoding::Identity).unwrap()
+                });
+                let declared = blob(content);
+                let ended = match folder == spool {
+                    true => uploads.receive(NAME, declared, offset, encoding, body),
+                    false => put(&uploads, declared, offset, encoding, body),
+                };
+                let is_taken_over = earlier.as_mut().is_none_or(|earlier| {
+                    matches!(earlier.write(b"x"), Err(UploadError::TakenOver(NAME)))
+                });
+                assert!(is_taken_over, "{case}");
+                let after = format!("{ended:?}, {:?}", uploads.state(NAME));
+                if ended.as_ref().is_ok_and(|state| state.complete) {
+                    assert_eq!(uploads.read(NAME, declared).unwrap().bytes(), content, "{case}");
+                    let file = uploads.complete(NAME, declared).unwrap();
+                    assert_eq!(std::fs::read(file).unwrap(), content, "{case}");
+                }
+                let mut left = files(&folder);
+                left.sort();
+                uploads.remove(NAME).unwrap();
+                assert!(files(&folder).is_empty(), "{case}");
+                (after, left)
+            });
+            assert_eq!((one, two), (three, four), "{case}");
+        }
+    }
 }

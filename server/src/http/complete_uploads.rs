@@ -30,10 +30,10 @@ pub(super) async fn is_whole(
     blob: BlobRef,
 ) -> Result<bool, HttpError> {
     let uploads = app.uploads.clone();
-    let spooled = web::block(move || uploads.complete(UploadName::Lease(lease), blob)).await?;
+    let spooled = web::block(move || uploads.is_complete(UploadName::Lease(lease), blob)).await?;
     match (&app.staging, spooled) {
-        (_, Ok(_)) => stage(app, lease, blob).await.map(|()| true),
-        (Some(staging), Err(_)) => Ok(staging.is_staged(lease, blob).await?),
-        (None, Err(_)) => Ok(false),
+        (_, true) => stage(app, lease, blob).await.map(|()| true),
+        (Some(staging), false) => Ok(staging.is_staged(lease, blob).await?),
+        (None, false) => Ok(false),
     }
 }

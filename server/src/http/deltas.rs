@@ -153,7 +153,7 @@ async fn complete(app: App, lease: LeaseId, declared: Declared) -> Result<(), Ht
     };
     let uploads = app.uploads.clone();
     let made = web::block(move || -> Result<Result<(), DeltaError>, UploadError> {
-        if uploads.complete(UploadName::Lease(lease), result).is_ok() {
+        if uploads.is_complete(UploadName::Lease(lease), result) {
             // Another request has decoded it.
             return Ok(Ok(()));
         }

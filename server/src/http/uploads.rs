@@ -8,7 +8,7 @@ use actix_web::{
 };
 use bytes::BytesMut;
 use futures::StreamExt as _;
-use sojourn_blobs::{Encoding, Upload, UploadError, UploadName};
+use sojourn_blobs::{Encoding, Upload, UploadError, UploadName, Uploads};
 use sojourn_protocol::{
     api::{BYTES_HEADER, SHA256_HEADER, UploadState},
     digest::{BlobRef, Digest},
@@ -79,9 +79,8 @@ pub(super) async fn receive(
 ) -> Result<UploadState, HttpError> {
     let taken = match encoding(request) {
         Ok(encoding) => {
-            let uploads = app.uploads.clone();
-            let begin = move || uploads.begin(name, declared, offset, encoding);
-            feed(app, begin, &mut body).await
+            let began = Began { uploads: app.uploads.clone(), name, declared, offset, encoding };
+            feed(app, began, &mut body).await
         }
         Err(error) => Err(error),
     };
@@ -99,6 +98,26 @@ pub(super) async fn drain(body: &mut web::Payload) {
         if drained > MAX_DRAINED_BYTES {
             break;
         }
+    }
+}
+
+/// An upload as its request began it.
+struct Began {
+    uploads: Uploads,
+    name: UploadName,
+    declared: BlobRef,
+    offset: u64,
+    encoding: Encoding,
+}
+
+impl Began {
+    /// Takes the first bytes of the body, or the whole of it.
+    fn write(self, bytes: &[u8], whole: bool) -> Result<Fed, UploadError> {
+        let Self { uploads, name, declared, offset, encoding } = self;
+        if whole {
+            return uploads.receive(name, declared, offset, encoding, bytes).map(Fed::Ended);
+        }
+        write(uploads.begin(name, declared, offset, encoding)?, bytes, whole)
     }
 }
 
@@ -121,13 +140,12 @@ enum Fed {
 /// Writes the body in groups: each is one call on a blocking thread. Most bodies are one group.
 async fn feed(
     app: &AppState,
-    begin: impl FnOnce() -> Result<Upload, UploadError> + Send + 'static,
+    began: Began,
     body: &mut web::Payload,
 ) -> Result<UploadState, HttpError> {
     let (mut group, mut end) = gather(app, body).await;
     let mut whole = matches!(end, End::Whole);
-    let mut fed =
-        web::block(move || begin().and_then(|upload| write(upload, &group, whole))).await??;
+    let mut fed = web::block(move || began.write(&group, whole)).await??;
     loop {
         let upload = match (fed, end) {
             (Fed::Ended(state), _) => return Ok(state),

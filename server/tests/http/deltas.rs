@@ -110,6 +110,7 @@ async fn a_delta_in_several_requests_becomes_the_checkpoint() {
     second.send(blob(&delta), 0, &delta).await.refused(ErrorKind::WrongOffset);
     let state: UploadState = second.send(blob(&delta), some.len(), rest).await.json();
     assert_eq!(state, UploadState { offset: delta.len() as u64, complete: true });
+    second.world.write_out();
     let spooled = std::fs::read_dir(folder.path().join("uploads")).unwrap();
     assert_eq!(spooled.count(), 1, "nothing is left of the delta");
     second.end().await;
@@ -170,6 +171,7 @@ async fn a_missing_base_is_refused_before_the_delta_is_received() {
     let second = Second::start(folder.path()).await;
     let delta = second.delta();
     let name = blob(&second.base).sha256.to_string();
+    second.world.write_out();
     std::fs::remove_file(folder.path().join("blobs/sha256").join(&name[..2]).join(&name)).unwrap();
     let error = second.send(blob(&delta), 0, &delta).await.refused(ErrorKind::Conflict);
     assert!(error.message.contains("is gone"), "{error}");

@@ -256,6 +256,7 @@ async fn blobs_are_accepted_only_as_declared() {
     // Altered on disk: never served.
     let name = declared.sha256.to_string();
     let stored = folder.path().join("blobs/sha256").join(&name[..2]).join(&name);
+    world.write_out();
     let damaged = folder.path().join("damaged");
     std::fs::write(&damaged, b"some bytes of a sha!d").unwrap();
     std::fs::rename(&damaged, &stored).unwrap();
@@ -473,6 +474,7 @@ async fn a_lost_shard_is_reported_missing_and_can_be_uploaded_again() {
     let bytes = world.get(&path, &host.token).await.body;
     let name = shard.sha256.to_string();
     let stored = folder.path().join("blobs/sha256").join(&name[..2]).join(&name);
+    world.write_out();
     std::fs::remove_file(&stored).unwrap();
     let refused = world.get(&path, &host.token).await.refused(ErrorKind::NotFound);
     assert!(refused.message.contains(&name), "{refused}");
@@ -496,6 +498,7 @@ async fn an_upload_that_the_server_lost_is_not_its_hosts_fault() {
     let lease = world.lease(&host.token).await;
     let (bytes, report) = trained(&lease, 1);
     assert_eq!(world.upload(&host.token, &lease, &bytes).await.status, 200);
+    world.write_out();
     let spool = std::fs::read_dir(folder.path().join("uploads")).unwrap();
     for file in spool {
         std::fs::write(file.unwrap().path(), vec![b'x'; bytes.len()]).unwrap();

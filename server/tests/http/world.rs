@@ -111,6 +111,11 @@ impl World {
         Self { server, admin }
     }
 
+    /// Writes small files from the log to their paths, so that they can be damaged there.
+    pub(crate) fn write_out(&self) {
+        self.server.write_ahead_log().retire().unwrap();
+    }
+
     pub(crate) fn assimilator_token(&self, data: &Path) -> String {
         std::fs::read_to_string(data.join("assimilator-token")).unwrap().trim().to_owned()
     }

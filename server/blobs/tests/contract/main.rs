@@ -16,7 +16,7 @@ mod staging;
 
 use moto::Moto;
 use s3::{BUCKET, StandIn, provide_tls};
-use sojourn_blobs::{BlobStore, StoreSettings};
+use sojourn_blobs::{BlobStore, StoreSettings, WriteAheadLog};
 use sojourn_protocol::digest::{BlobRef, Digest};
 use tempfile::TempDir;
 
@@ -36,6 +36,9 @@ async fn subjects() -> Vec<Subject> {
     let subject =
         |name, blobs| Subject { name, blobs, _folders: vec![], _stand_in: None, _moto: None };
     let opened = BlobStore::open(own.path()).unwrap();
+    let above = TempDir::new().unwrap();
+    let log = WriteAheadLog::open(above.path()).unwrap();
+    let logged = BlobStore::with_log(&above.path().join("blobs"), log).unwrap();
     let url = format!("file://{}/made", shared.path().display());
     let by_url = BlobStore::connect(&url, &StoreSettings::default()).await.unwrap();
     let (stand_in, s3) = on_stand_in("a/prefix").await;
@@ -45,6 +48,7 @@ async fn subjects() -> Vec<Subject> {
     vec![
         subject("memory", BlobStore::in_memory()),
         Subject { _folders: vec![own], ..subject("folder", opened) },
+        Subject { _folders: vec![above], ..subject("folder with a log", logged) },
         Subject { _folders: vec![shared], ..subject("folder by URL", by_url) },
         Subject { _stand_in: Some(stand_in), ..subject("S3", s3) },
         Subject { _moto: Some(moto), ..subject("moto", on_moto) },

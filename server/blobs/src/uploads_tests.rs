@@ -1,0 +1,164 @@
+//! Small uploads that come at the same time.
+
+use super::*;
+use crate::{
+    HashedBytes,
+    test_disks::{CutDisk, GatedDisk},
+};
+use sojourn_protocol::ids::LeaseId;
+use tempfile::TempDir;
+
+const UPLOADS: u64 = 24;
+
+/// A spool folder in a folder with a log.
+fn spool(disk: Arc<dyn Disk>) -> (TempDir, Uploads) {
+    let root = tempfile::tempdir().unwrap();
+    let uploads = open(root.path(), disk);
+    (root, uploads)
+}
+
+fn open(root: &Path, disk: Arc<dyn Disk>) -> Uploads {
+    let log = WriteAheadLog::with_disk(root, Arc::clone(&disk)).unwrap();
+    Uploads::with_log(&root.join("uploads"), disk, log).unwrap()
+}
+
+fn receive(uploads: &Uploads, lease: u64) -> Result<UploadState, UploadError> {
+    let (name, bytes) = (UploadName::Lease(LeaseId(lease)), content(lease));
+    uploads.receive(name, blob(lease), 0, Encoding::Identity, &bytes)
+}
+
+fn content(lease: u64) -> Vec<u8> {
+    format!("checkpoint of lease {lease}").into_bytes()
+}
+
+fn blob(lease: u64) -> BlobRef {
+    HashedBytes::of(content(lease).into()).blob()
+}
+
+/// Starts all uploads at once, and lets the first sync end when all their bytes are written.
+fn at_once(uploads: &Uploads, disk: &GatedDisk) -> Vec<Result<UploadState, UploadError>> {
+    disk.close();
+    let appended = disk.appends();
+    std::thread::scope(|scope| {
+        let requests: Vec<_> =
+            (1..=UPLOADS).map(|lease| scope.spawn(move || receive(uploads, lease))).collect();
+        disk.wait_for_appends(appended + to_usize(UPLOADS));
+        assert!(requests.iter().all(|request| !request.is_finished()));
+        disk.open();
+        requests.into_iter().map(|request| request.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn small_uploads_share_a_sync_and_none_is_answered_before_it() {
+    let disk = Arc::new(GatedDisk::default());
+    let (_root, uploads) = spool(disk.clone());
+    receive(&uploads, 99).unwrap();
+    let before = disk.syncs();
+    let ended = at_once(&uploads, &disk);
+    assert!(ended.into_iter().all(|ended| ended.unwrap().complete));
+    let syncs = disk.syncs() - before;
+    // One is under way, one is for all that came meanwhile, and the last may come just after that has begun.
+    assert!(syncs <= 3, "{syncs} syncs");
+    for lease in 1..=UPLOADS {
+        let read = uploads.read(UploadName::Lease(LeaseId(lease)), blob(lease)).unwrap();
+        assert_eq!(read.bytes(), &content(lease));
+    }
+}
+
+#[test]
+fn a_failed_sync_refuses_every_upload_of_its_group() {
+    let disk = Arc::new(GatedDisk::default());
+    let (_root, uploads) = spool(disk.clone());
+    receive(&uploads, 99).unwrap();
+    disk.fail_syncs(true);
+    let ended = at_once(&uploads, &disk);
+    assert!(ended.iter().all(Result::is_err), "{ended:?}");
+    for lease in 1..=UPLOADS {
+        let name = UploadName::Lease(LeaseId(lease));
+        assert_eq!(uploads.state(name), None);
+        assert!(uploads.complete(name, blob(lease)).is_err());
+    }
+    disk.fail_syncs(false);
+    for lease in 1..=UPLOADS {
+        assert!(receive(&uploads, lease).unwrap().complete);
+    }
+}
+
+#[test]
+fn an_acknowledged_upload_is_complete_after_a_power_cut_and_a_torn_one_never_is() {
+    let root = tempfile::tempdir().unwrap();
+    let acknowledged = Arc::new(Mutex::new(Vec::new()));
+    let check = {
+        let (root, acknowledged) = (root.path().to_owned(), Arc::clone(&acknowledged));
+        move |disk: &CutDisk| {
+            for image in disk.images(&root) {
+                let uploads = open(image.path(), Arc::new(GatedDisk::default()));
+                for lease in 1..=4 {
+                    let name = UploadName::Lease(LeaseId(lease));
+                    let read = uploads.read(name, blob(lease));
+                    let is_acknowledged = acknowledged.lock().contains(&lease);
+                    assert!(read.is_ok() || !is_acknowledged, "lease {lease}: {read:?}");
+                    let is_complete = uploads.complete(name, blob(lease)).is_ok();
+                    assert_eq!(read.is_ok(), is_complete, "lease {lease}");
+                }
+            }
+        }
+    };
+    let disk = Arc::new(CutDisk::new(root.path(), check));
+    let uploads = open(root.path(), disk.clone());
+    for lease in 1..=4 {
+        receive(&uploads, lease).unwrap();
+        acknowledged.lock().push(lease);
+        disk.check();
+    }
+}
+
+/// Whichever was there before, in the log or as a file, and though a power cut may undo its removal.
+#[test]
+fn an_acknowledged_upload_that_replaced_another_survives_a_power_cut() {
+    let texts = [b"first".to_vec(), b"second".to_vec(), vec![3; 130 << 10], vec![4; 130 << 10]];
+    for before in 0..texts.len() {
+        for after in (0..texts.len()).filter(|after| *after != before) {
+            replace(&texts[before], &texts[after]);
+        }
+    }
+}
+
+fn replace(before: &[u8], after: &[u8]) {
+    const NAME: UploadName = UploadName::Lease(LeaseId(1));
+    let root = tempfile::tempdir().unwrap();
+    let acknowledged = Arc::new(Mutex::new(None));
+    let check = {
+        let (root, acknowledged) = (root.path().to_owned(), Arc::clone(&acknowledged));
+        move |disk: &CutDisk| {
+            let Some(blob) = *acknowledged.lock() else { return };
+            for image in disk.images(&root) {
+                let uploads = open(image.path(), Arc::new(GatedDisk::default()));
+                assert!(uploads.is_complete(NAME, blob));
+                assert_eq!(uploads.read(NAME, blob).unwrap().blob(), blob);
+                // The same upload is continued, though another may be there too.
+                let again = uploads.begin(NAME, blob, blob.bytes, Encoding::Identity);
+                assert!(again.unwrap().finish().unwrap().complete);
+                assert_eq!(uploads.state(NAME).map(|(held, _)| held), Some(blob));
+                uploads.remove(NAME).unwrap();
+                let left = fs::read_dir(image.path().join("uploads")).unwrap();
+                let mut left = left.map(|file| file.unwrap().file_name().into_string().unwrap());
+                assert_eq!(left.find(|file| file.starts_with("lease-1.")), None);
+            }
+        }
+    };
+    let disk = Arc::new(CutDisk::new(root.path(), check));
+    let uploads = open(root.path(), disk.clone());
+    // Begins the log, which makes the name of the spool folder durable.
+    receive(&uploads, 2).unwrap();
+    for bytes in [before, after] {
+        let declared = HashedBytes::of(bytes.to_vec().into()).blob();
+        *acknowledged.lock() = None;
+        assert!(uploads.receive(NAME, declared, 0, Encoding::Identity, bytes).unwrap().complete);
+        *acknowledged.lock() = Some(declared);
+        disk.check();
+    }
+    // The removal of the first may never have become durable: the next records are synced before it can be retired.
+    receive(&uploads, 3).unwrap();
+}
