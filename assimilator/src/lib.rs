@@ -24,6 +24,7 @@
 //! | `range_leader`, `range_worker` | the same by ranges: sharing them, doing one |
 //! | `renewal` | renews the claim of a unit while it is worked at |
 //! | `canary` | losses on held-out rows before a merge |
+//! | `small_results` | small results, many at once beside the threads |
 //! | `upload_source`, `spool_source` | where uploads are read |
 //! | `queue`, `http_queue` | where work comes from; the same over HTTP |
 //! | `thread_pool`, `process` | threads that assimilate; a process of its own |
@@ -57,6 +58,7 @@ mod queue;
 mod range_leader;
 mod range_worker;
 mod renewal;
+mod small_results;
 mod spool_source;
 mod thread_pool;
 mod upload_source;
@@ -66,6 +68,7 @@ pub use http_queue::{HttpQueue, HttpQueueError};
 pub use pipeline::{Assimilator, DEFAULT_SPLIT_OVER, Outcome, Step};
 pub use process::{ProcessConfig, ProcessError, run};
 pub use queue::{Fault, Merged, NewVersion, Offer, Queue, QueueError, Unit, Work};
+pub use small_results::DEFAULT_SMALL_RESULTS;
 pub use spool_source::SpooledOrStaged;
 pub use thread_pool::Workers;
 pub use upload_source::{SourceError, StagedUploads, UploadSource};

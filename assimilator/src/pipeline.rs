@@ -7,6 +7,7 @@ use crate::{
     range_leader::{Indexes, Leader},
     range_worker::{RangeWorker, RangedMerge},
     renewal::while_renewing,
+    small_results::{MAX_SMALL_RESULT_BYTES, SmallResults},
     upload_source::{SourceError, UploadSource},
 };
 use bytes::Bytes;
@@ -19,7 +20,7 @@ use sojourn_protocol::{
     unit::Merge,
 };
 use sojourn_rules::{Checked, MergeError, Next, Refusal, replace, screen};
-use std::error::Error;
+use std::{error::Error, sync::Arc};
 use tokio::runtime::Handle;
 
 /// How often a version is published and offered at most. It is done again where its blobs are deleted in between.
@@ -47,6 +48,8 @@ pub enum Outcome {
 pub enum Step {
     /// There was nothing to do.
     Nothing,
+    /// A small result is being assimilated beside this thread.
+    Begun,
     /// One unit has ended.
     Done(Outcome),
     /// A range of another process's merge is done.
@@ -82,6 +85,7 @@ pub struct Assimilator<Q> {
     merger: VersionMerger,
     ranges: RangeWorker,
     split_over: u64,
+    small_results: Arc<SmallResults>,
 }
 
 impl<Q: Queue> Assimilator<Q> {
@@ -90,7 +94,19 @@ impl<Q: Queue> Assimilator<Q> {
         let merger = VersionMerger::new(blobs.clone(), runtime.clone());
         let ranges = RangeWorker::new(blobs.clone(), runtime.clone());
         let (uploads, split_over) = (Box::new(uploads), DEFAULT_SPLIT_OVER);
-        Self { queue, uploads, blobs, runtime, merger, ranges, split_over }
+        let small_results = Arc::new(SmallResults::up_to(0));
+        Self { queue, uploads, blobs, runtime, merger, ranges, split_over, small_results }
+    }
+
+    /// Assimilates so many small results at once beside the threads. Without this, none.
+    #[must_use]
+    pub fn with_small_results(self, most: usize) -> Self {
+        Self { small_results: Arc::new(SmallResults::up_to(most)), ..self }
+    }
+
+    /// The small results under way beside the threads.
+    pub(crate) const fn small_results(&self) -> &Arc<SmallResults> {
+        &self.small_results
     }
 
     /// Merges models with larger checkpoints than this by ranges, which it shares with other processes. The result is
@@ -116,7 +132,51 @@ impl<Q: Queue> Assimilator<Q> {
     /// queue is logged; the unit then comes again.
     #[must_use]
     pub fn step(&self) -> Step {
-        let unit = match self.queue.take(self.merger.checks_losses()) {
+        self.carry_out(self.take())
+    }
+
+    /// As [`Assimilator::step`], but a small result is only begun, and `failed` called if it fails. The next step after that
+    /// fails, so that its thread pauses.
+    pub(crate) fn step_beside(self: &Arc<Self>, failed: impl FnOnce() + Send + 'static) -> Step {
+        if self.small_results.take_failure() {
+            return Step::Failed;
+        }
+        let work = self.take();
+        let permit = match &work {
+            Ok(Some(Work::Unit(unit))) => self.small_results.permit(unit),
+            _ => None,
+        };
+        let Some(permit) = permit else { return self.carry_out(work) };
+        let this = Arc::clone(self);
+        self.runtime.spawn_blocking(move || {
+            if this.carry_out_small(work) == Step::Failed {
+                permit.failed();
+                failed();
+            }
+        });
+        Step::Begun
+    }
+
+    /// Does a small result, and then others while there are any. So they don't wait for a thread that takes one at a time.
+    fn carry_out_small(&self, mut work: Result<Option<Work>, QueueError>) -> Step {
+        loop {
+            let step = self.carry_out(work);
+            let is_last = matches!(step, Step::Failed | Step::Nothing);
+            if is_last || self.small_results.is_stopping() {
+                return step;
+            }
+            let next = self.queue.take_small(MAX_SMALL_RESULT_BYTES);
+            work = next.map(|unit| unit.map(Work::Unit));
+        }
+    }
+
+    fn take(&self) -> Result<Option<Work>, QueueError> {
+        self.queue.take(self.merger.checks_losses())
+    }
+
+    /// Does the work that was taken.
+    fn carry_out(&self, taken: Result<Option<Work>, QueueError>) -> Step {
+        let unit = match taken {
             Ok(Some(Work::Unit(unit))) => {
                 tracing::debug!(lease = unit.lease.0, claim = unit.claim.0, "unit taken");
                 unit

@@ -38,6 +38,15 @@ pub trait Queue: Send + Sync + 'static {
     /// Where the queue doesn't answer.
     fn take(&self, losses: bool) -> Result<Option<Work>, QueueError>;
 
+    /// As [`Queue::take`], for a result that needs no merge, and whose checkpoint has at most `max_bytes`. Queues that can't
+    /// tell have none.
+    ///
+    /// # Errors
+    /// Where the queue doesn't answer.
+    fn take_small(&self, _max_bytes: u64) -> Result<Option<Box<Unit>>, QueueError> {
+        Ok(None)
+    }
+
     /// Renews the claim of a unit for another term, unless the unit was handed out again already.
     ///
     /// # Errors

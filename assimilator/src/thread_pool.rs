@@ -3,6 +3,7 @@
 use crate::{
     pipeline::{Assimilator, Step},
     queue::Queue,
+    small_results::SmallResults,
 };
 use parking_lot::{Condvar, Mutex};
 use sojourn_http::Backoff;
@@ -18,6 +19,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Workers {
     signal: Arc<WorkSignal>,
     start: Box<dyn Fn() -> io::Result<JoinHandle<()>> + Send + Sync>,
+    small_results: Arc<SmallResults>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -137,12 +139,14 @@ impl Workers {
         let (min, max) = (*count.start(), *count.end());
         let signal = Arc::new(WorkSignal::new(min, max));
         let (assimilator, shared) = (Arc::new(assimilator), Arc::clone(&signal));
+        let small_results = Arc::clone(assimilator.small_results());
         let start = move || {
             let (assimilator, signal) = (Arc::clone(&assimilator), Arc::clone(&signal));
             let thread = std::thread::Builder::new().name("assimilator".to_owned());
             thread.spawn(move || work(&assimilator, &signal))
         };
-        let workers = Self { signal: shared, start: Box::new(start), threads: Mutex::default() };
+        let (start, threads) = (Box::new(start), Mutex::default());
+        let workers = Self { signal: shared, start, small_results, threads };
         for _ in 0..min {
             workers.start_thread()?;
         }
@@ -170,7 +174,7 @@ impl Workers {
         self.signal.state.lock().running
     }
 
-    /// Stops each thread after its current unit, and waits for that.
+    /// Stops each thread after its current unit, and waits for that, and for small results.
     pub fn stop(&self) {
         self.signal.stop();
         let mut threads = self.threads.lock();
@@ -179,6 +183,7 @@ impl Workers {
                 tracing::error!("an assimilator thread panicked");
             }
         }
+        self.small_results.stop();
     }
 
     fn start_thread(&self) -> io::Result<()> {
@@ -196,16 +201,17 @@ impl Drop for Workers {
     }
 }
 
-fn work<Q: Queue>(assimilator: &Assimilator<Q>, signal: &WorkSignal) {
+fn work<Q: Queue>(assimilator: &Arc<Assimilator<Q>>, signal: &Arc<WorkSignal>) {
     let mut backoff = Backoff::from(FIRST_PAUSE, MAX_PAUSE);
     let mut next = signal.look();
     while next == Next::Look {
-        next = match assimilator.step() {
+        let shared = Arc::clone(signal);
+        next = match assimilator.step_beside(move || shared.notify_waiting()) {
             Step::Nothing if !assimilator.queue_waits() => {
                 backoff.reset();
                 signal.wait(None)
             }
-            Step::Nothing | Step::Done(_) | Step::RangeDone => {
+            Step::Nothing | Step::Begun | Step::Done(_) | Step::RangeDone => {
                 backoff.reset();
                 signal.look()
             }

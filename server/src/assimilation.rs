@@ -80,6 +80,17 @@ impl AssimilationHandle {
         self.shell.request(request::TakeAssimilation { losses }).await
     }
 
+    /// A result to assimilate that needs no merge, and whose checkpoint has at most `max_bytes`, if one waits.
+    ///
+    /// # Errors
+    /// As [`AssimilationHandle::take_unit`].
+    pub async fn take_small_unit(
+        &self,
+        max_bytes: u64,
+    ) -> Result<Option<Box<AssimilationUnit>>, ApiError> {
+        self.shell.request(request::TakeSmallAssimilation { max_bytes }).await
+    }
+
     /// A claimed unit is still worked at: its claim's term begins anew.
     ///
     /// # Errors

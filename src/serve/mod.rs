@@ -4,7 +4,8 @@ mod queue;
 
 use queue::CoreQueue;
 use sojourn_assimilator::{
-    Assimilator, DEFAULT_SPLIT_OVER, SpooledOrStaged, StagedUploads, Trainer, Workers,
+    Assimilator, DEFAULT_SMALL_RESULTS, DEFAULT_SPLIT_OVER, SpooledOrStaged, StagedUploads,
+    Trainer, Workers,
 };
 use sojourn_server::{AssimilationHandle, AssimilationThreads, LocalAssimilators};
 use sojourn_slot::SlotConfig;
@@ -49,7 +50,8 @@ impl AssimilatorConfig {
         };
         let queue = CoreQueue { server, runtime: runtime.clone() };
         let mut assimilator = Assimilator::new(queue, source, blobs, runtime.clone())
-            .with_split_over(self.split_over);
+            .with_split_over(self.split_over)
+            .with_small_results(DEFAULT_SMALL_RESULTS);
         if let Some(trainer) = self.trainer {
             assimilator = assimilator.with_losses(Trainer::new(trainer, runtime));
         }

@@ -1,6 +1,6 @@
 //! The server's queue, as an assimilator's thread of the same process sees it.
 
-use sojourn_assimilator::{Fault, NewVersion, Offer, Queue, QueueError, Work};
+use sojourn_assimilator::{Fault, NewVersion, Offer, Queue, QueueError, Unit, Work};
 use sojourn_protocol::{
     digest::Digest,
     error::ApiError,
@@ -23,18 +23,28 @@ impl CoreQueue {
     }
 }
 
+/// A server that stands by has no units. Once it is active, whoever waits for work is woken.
+fn unless_standby(
+    taken: Result<Option<Box<Unit>>, ApiError>,
+) -> Result<Option<Box<Unit>>, QueueError> {
+    match taken {
+        Err(error) if error.active.is_some() => Ok(None),
+        taken => taken.map_err(|error| QueueError(error.message)),
+    }
+}
+
 impl Queue for CoreQueue {
     fn take(&self, losses: bool) -> Result<Option<Work>, QueueError> {
         // A merge that was begun comes first.
         if let Some(range) = self.server.take_range() {
             return Ok(Some(Work::Range(Box::new(range))));
         }
-        match self.runtime.block_on(self.server.take_unit(losses)) {
-            Ok(unit) => Ok(unit.map(Work::Unit)),
-            // It stands by: once it is active, whoever waits for work is woken.
-            Err(error) if error.active.is_some() => Ok(None),
-            Err(error) => Err(QueueError(error.message)),
-        }
+        let taken = self.runtime.block_on(self.server.take_unit(losses));
+        Ok(unless_standby(taken)?.map(Work::Unit))
+    }
+
+    fn take_small(&self, max_bytes: u64) -> Result<Option<Box<Unit>>, QueueError> {
+        unless_standby(self.runtime.block_on(self.server.take_small_unit(max_bytes)))
     }
 
     fn renew(&self, lease: LeaseId, claim: ClaimId) -> Result<Offer, QueueError> {

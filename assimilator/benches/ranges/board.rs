@@ -204,7 +204,7 @@ fn assimilate(core: usize, seat: Seat, blobs: BlobStore, split_over: u64) {
             match assimilator.step() {
                 Step::Nothing => break,
                 Step::Failed => panic!("a merge went wrong"),
-                Step::Done(_) | Step::RangeDone => {}
+                Step::Begun | Step::Done(_) | Step::RangeDone => {}
             }
         }
     });

@@ -1,18 +1,24 @@
 //! Units are renewed while they are worked at, offered again where what was published is gone, and done by as many
 //! threads as there is work for.
 
-use crate::world::{LEASE, World, checkpoint, hop};
-use sojourn_assimilator::{Assimilator, Offer, Outcome, SourceError, Step, UploadSource, Workers};
+use crate::world::{LEASE, Remembers, World, checkpoint, hop};
+use sojourn_assimilator::{
+    Assimilator, Fault, NewVersion, Offer, Outcome, Queue, QueueError, SourceError, Step, Unit,
+    UploadSource, Work, Workers,
+};
 use sojourn_blobs::{HashedBytes, Uploads};
 use sojourn_protocol::{
-    digest::BlobRef,
+    digest::{BlobRef, Digest},
     ids::{ClaimId, LeaseId},
     time::Millis,
     unit::Base,
 };
 use std::{
     fmt,
-    sync::{Arc, Barrier},
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
@@ -70,6 +76,103 @@ fn a_version_deleted_before_its_offer_is_published_and_offered_again() {
     world.queue.first_answers.lock().unwrap().extend([Offer::Unpublished; 9]);
     world.unit(&first, blob, None);
     assert_eq!(world.assimilator().step(), Step::Failed);
+}
+
+#[test]
+fn small_results_are_assimilated_at_once_beside_one_thread() {
+    const AT_ONCE: usize = 4;
+    let world = World::new();
+    let all = Arc::new(Barrier::new(AT_ONCE));
+    let meet = Arc::clone(&all);
+    let until = move || {
+        meet.wait();
+    };
+    let uploads = Waits { uploads: world.uploads.clone(), until };
+    let (queue, blobs) = (world.queue.clone(), world.blobs.clone());
+    let assimilator = Assimilator::new(queue, uploads, blobs, world.runtime.handle().clone())
+        .with_small_results(AT_ONCE);
+    let hop = hop(Base::Initial { seed: 3 });
+    for _ in 0..AT_ONCE {
+        // Each is read only while the others are, too.
+        world.upload(&hop, &checkpoint(&hop, 3, 4), None);
+    }
+    let workers = Workers::start(1..=1, assimilator).unwrap();
+    for _ in 0..AT_ONCE {
+        assert!(world.offers.recv().unwrap().is_ok());
+    }
+    assert_eq!(workers.running(), 1);
+    workers.stop();
+    assert!(world.queue.held.lock().unwrap().iter().all(|held| *held));
+}
+
+#[test]
+fn one_small_result_is_followed_by_the_next_without_a_thread() {
+    let world = World::new();
+    let queue = OnlyOnce { queue: world.queue.clone(), taken: AtomicBool::new(false) };
+    let (uploads, blobs) = (world.uploads.clone(), world.blobs.clone());
+    let assimilator = Assimilator::new(queue, uploads, blobs, world.runtime.handle().clone())
+        .with_small_results(1);
+    let hop = hop(Base::Initial { seed: 3 });
+    for _ in 0..3 {
+        world.upload(&hop, &checkpoint(&hop, 3, 4), None);
+    }
+    let workers = Workers::start(1..=1, assimilator).unwrap();
+    for _ in 0..3 {
+        assert!(world.offers.recv().unwrap().is_ok());
+    }
+    workers.stop();
+}
+
+/// A queue that gives a thread one unit.
+struct OnlyOnce {
+    queue: Remembers,
+    taken: AtomicBool,
+}
+
+impl Queue for OnlyOnce {
+    fn take(&self, losses: bool) -> Result<Option<Work>, QueueError> {
+        let is_first = !self.taken.swap(true, Ordering::SeqCst);
+        if is_first { self.queue.take(losses) } else { Ok(None) }
+    }
+
+    fn take_small(&self, max_bytes: u64) -> Result<Option<Box<Unit>>, QueueError> {
+        self.queue.take_small(max_bytes)
+    }
+
+    fn renew(&self, lease: LeaseId, claim: ClaimId) -> Result<Offer, QueueError> {
+        self.queue.renew(lease, claim)
+    }
+
+    fn assimilated(&self, lease: LeaseId, made: NewVersion) -> Result<Offer, QueueError> {
+        self.queue.assimilated(lease, made)
+    }
+
+    fn lost(&self, lease: LeaseId, blob: Digest) -> Result<Offer, QueueError> {
+        self.queue.lost(lease, blob)
+    }
+
+    fn rejected(&self, lease: LeaseId, fault: Fault, reason: &str) -> Result<Offer, QueueError> {
+        self.queue.rejected(lease, fault, reason)
+    }
+}
+
+#[test]
+fn a_small_result_that_fails_has_a_thread_pause_and_is_done_again() {
+    let world = World::new();
+    let assimilator = world.assimilator().with_small_results(1);
+    let hop = hop(Base::Initial { seed: 3 });
+    world.queue.first_answers.lock().unwrap().extend([Offer::Unpublished; 3]);
+    let blob = world.upload(&hop, &checkpoint(&hop, 3, 4), None);
+    let workers = Workers::start(1..=1, assimilator).unwrap();
+    // Three offers of one unit fail. The queue hands it out again.
+    for _ in 0..3 {
+        world.offers.recv().unwrap().unwrap();
+    }
+    world.unit(&hop, blob, None);
+    workers.notify();
+    assert!(world.offers.recv().unwrap().is_ok());
+    workers.stop();
+    assert_eq!(world.stored(), [blob]);
 }
 
 #[test]

@@ -68,6 +68,12 @@ impl Queue for Remembers {
         Ok(unit.map(|unit| Work::Unit(Box::new(unit))))
     }
 
+    fn take_small(&self, max_bytes: u64) -> Result<Option<Box<Unit>>, QueueError> {
+        let mut units = self.units.lock().unwrap();
+        let small = units.iter().position(|unit| unit.is_small(max_bytes));
+        Ok(small.and_then(|at| units.remove(at)).map(Box::new))
+    }
+
     fn renew(&self, lease: LeaseId, claim: ClaimId) -> Result<Offer, QueueError> {
         self.renewed.lock().unwrap().push((lease, claim));
         Ok(Offer::Taken)

@@ -32,3 +32,11 @@ pub struct AssimilationUnit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<Merge>,
 }
+
+impl AssimilationUnit {
+    /// Whether the result needs no merge, and its checkpoint has at most so many bytes.
+    #[must_use]
+    pub const fn is_small(&self, max_bytes: u64) -> bool {
+        self.merge.is_none() && self.trained.checkpoint.bytes <= max_bytes
+    }
+}

@@ -12,10 +12,14 @@ use crate::{
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use sojourn_protocol::{
+    assimilation::AssimilationUnit,
     error::ApiError,
     ids::{JobId, LeaseId},
     time::UnixMillis,
 };
+
+/// Large results that a search for a small one passes over, so that a long queue of them doesn't make the step long.
+const MAX_LARGE_RESULTS_PASSED: usize = 64;
 
 impl Core {
     /// Takes one step: first expires all that is due, then carries out the command, then answers hosts that waited for
@@ -183,7 +187,18 @@ impl Core {
                 self.answer(to, reply.map(Answer::Report))
             }
             Command::TakeAssimilation { to, losses } => {
-                let unit = self.assimilation().claim(to, losses);
+                // Losses are compared in merges alone.
+                let compares = |unit: &AssimilationUnit| {
+                    unit.merge.as_ref().is_some_and(|merge| merge.canary.is_some())
+                };
+                let unit =
+                    self.assimilation().claim(to, usize::MAX, |unit| losses || !compares(unit));
+                self.answer(to, Ok(Answer::Assimilation(unit)))
+            }
+            Command::TakeSmallAssimilation { to, max_bytes } => {
+                let unit = self
+                    .assimilation()
+                    .claim(to, MAX_LARGE_RESULTS_PASSED, |unit| unit.is_small(max_bytes));
                 self.answer(to, Ok(Answer::Assimilation(unit)))
             }
             Command::RenewAssimilation { to, lease, claim } => {

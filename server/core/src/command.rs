@@ -74,6 +74,8 @@ pub enum Command {
     /// An assimilator asks for work; the reply is `None` where there is none. `losses`: it can say what the loss of a
     /// checkpoint is.
     TakeAssimilation { to: ReplyTo, losses: bool },
+    /// The same for a result that needs no merge, and whose checkpoint has at most `max_bytes`.
+    TakeSmallAssimilation { to: ReplyTo, max_bytes: u64 },
     /// An assimilator is still at what it has taken.
     RenewAssimilation {
         to: ReplyTo,

@@ -108,6 +108,8 @@ requests! {
         Answer::Report(answer) => answer;
     TakeAssimilation { losses: bool } => Option<Box<AssimilationUnit>>,
         Answer::Assimilation(unit) => unit;
+    TakeSmallAssimilation { max_bytes: u64 } => Option<Box<AssimilationUnit>>,
+        Answer::Assimilation(unit) => unit;
     RenewAssimilation { lease: LeaseId, claim: ClaimId } => Offered,
         Answer::Offered(offered) => offered;
     OfferAssimilated {

@@ -103,6 +103,7 @@ async fn an_upload_is_refused_and_a_lost_blob_is_looked_for() {
     let lost = LostRequest { blob: shard.sha256 };
     assert_eq!(world.offer(&token, &unit, "lost", &lost).await, Offer::Stale, "it is there");
     let name = shard.sha256.to_string();
+    world.write_out();
     std::fs::remove_file(folder.path().join("blobs/sha256").join(&name[..2]).join(&name)).unwrap();
     assert_eq!(world.offer(&token, &unit, "lost", &lost).await, Offer::Taken);
     let missing = json!({ "blobs": [shard] });

@@ -26,22 +26,26 @@ pub(crate) struct AssimilationHandler<'a> {
 }
 
 impl AssimilationHandler<'_> {
-    /// Gives out the first result that the assimilator can do, if there is one. `losses`: it can also do those for which
-    /// losses are compared.
-    pub(crate) fn claim(&mut self, to: ReplyTo, losses: bool) -> Option<Box<AssimilationUnit>> {
+    /// Gives out the first result that the assimilator can do, if there is one. Passes over at most `most` others.
+    pub(crate) fn claim(
+        &mut self,
+        to: ReplyTo,
+        most: usize,
+        can_do: impl Fn(&AssimilationUnit) -> bool,
+    ) -> Option<Box<AssimilationUnit>> {
         let (state, queue) = (&*self.results.ledger.state, &mut *self.results.queue);
         let now = self.results.ledger.clock.now();
         let term = self.results.ledger.config.assimilation_term;
-        let mut behind = None;
-        while let Some((position, lease)) = queue.first_behind(behind) {
+        let (mut behind, mut passed) = (None, 0);
+        while let Some((position, lease)) = queue.first_behind(behind).filter(|_| passed <= most) {
             behind = Some(position);
             let Some(mut unit) = state.assimilation_unit(lease, term) else {
                 // It has ended otherwise, or waits for something again.
                 queue.forget(lease);
                 continue;
             };
-            let compares = unit.merge.as_ref().is_some_and(|merge| merge.canary.is_some());
-            if compares && !losses {
+            if !can_do(&unit) {
+                passed += 1;
                 continue;
             }
             if let Some(claim) = queue.claim(lease, to, now, term) {

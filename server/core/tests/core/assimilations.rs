@@ -1,6 +1,6 @@
 //! Assimilation units are handed out, renewed, handed out again, and end once.
 
-use crate::support::{Bench, HOST, OTHER, done, offer};
+use crate::support::{Bench, HOST, OTHER, data, done, offer};
 use sojourn_core::{
     Answer, AssimilationCounts, AssimilationUnit, Command, Core, Effect, Event, Offered, Query,
     ReplyTo,
@@ -104,6 +104,34 @@ fn what_nobody_heard_that_he_had_taken_is_handed_out_at_once() {
     let again = bench.take().unwrap();
     assert_eq!(again.lease, lost.lease);
     assert_eq!((bench.renew(&other), bench.take()), (Offered::Taken, None));
+}
+
+#[test]
+fn small_results_are_claimed_apart_from_large_ones() {
+    let larger = "[[model]]\narch = \"mlp\"\nhidden = [64]\n";
+    let mut bench = Bench::with_job_on(data(), 3, 1, larger);
+    let leases = [(); 6].map(|()| {
+        let lease = bench.lease(HOST);
+        bench.report(HOST, done(&lease)).unwrap();
+        lease
+    });
+    let max_bytes = leases.iter().map(|lease| lease.upload_bytes).min().unwrap();
+    let (small, large): (Vec<_>, Vec<_>) =
+        leases.iter().partition(|lease| lease.upload_bytes == max_bytes);
+    assert_eq!((small.len(), large.len()), (3, 3));
+    let mut take_small =
+        |max_bytes| match bench.answer(Command::TakeSmallAssimilation { to: TO, max_bytes }) {
+            Ok(Answer::Assimilation(unit)) => unit.map(|unit| unit.lease),
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(take_small(max_bytes - 1), None);
+    for lease in small {
+        assert_eq!(take_small(max_bytes), Some(lease.id));
+    }
+    assert_eq!(take_small(max_bytes), None);
+    for lease in large {
+        assert_eq!(bench.take().map(|unit| unit.lease), Some(lease.id));
+    }
 }
 
 #[test]
