@@ -106,6 +106,8 @@ impl AssimilationHandler<'_> {
             let message = "the checkpoint's blob is being deleted: publish it again";
             return Err(Refusal::new(ErrorKind::Unavailable, message));
         }
+        let of = state.trained_result(lease).and_then(|(of, result)| state.trained_of(of, result));
+        let is_part = of.is_some_and(|(_, is_part)| is_part);
         self.results.queue.end(lease, ledger.clock.now());
         for blob in blobs() {
             if !ledger.state.blobs.is_published(&blob) {
@@ -113,6 +115,10 @@ impl AssimilationHandler<'_> {
             }
         }
         ledger.record(Event::Assimilated { lease, version, checkpoint, merged })?;
+        if is_part {
+            // The plan takes what remains of the lease's hops for done.
+            ledger.planner.outdate_plan(job);
+        }
         ledger.effect(Effect::DropUpload(lease));
         self.results.wake_host_of(lease);
         self.end_unwanted(job, trial)?;

@@ -108,12 +108,7 @@ impl ResultHandler<'_> {
             return false;
         };
         let state = &*self.ledger.state;
-        let Some(trial) = state.trial(lease.unit.job(), lease.unit.trial()) else { return false };
-        let whole: u64 =
-            lease.visits().map(|shard| u64::from(trial.chain.remaining_in(shard))).sum();
-        let Some((_, first)) = trial.base_of(lease) else { return false };
-        let done = trained.end.step.saturating_sub(first);
-        let is_part = done < whole;
+        let Some((done, is_part)) = state.trained_of(lease, trained) else { return false };
         let is_live = state.leases.contains_key(&lease.id);
         let is_further = |live: LeaseId| {
             let other = state.leases.get(&live).is_some_and(|live| live.host != lease.host);

@@ -47,6 +47,16 @@ impl State {
         Some((&past.lease, trained))
     }
 
+    /// Batches that a result has trained, and whether its lease's hops have more; `None` where it isn't wanted.
+    pub(crate) fn trained_of(&self, lease: &Lease, trained: &Trained) -> Option<(u64, bool)> {
+        let trial = self.trial(lease.unit.job(), lease.unit.trial())?;
+        let whole: u64 =
+            lease.visits().map(|shard| u64::from(trial.chain.remaining_in(shard))).sum();
+        let (_, first) = trial.base_of(lease)?;
+        let done = trained.end.step.saturating_sub(first);
+        Some((done, done < whole))
+    }
+
     /// How many units could be granted.
     pub(crate) fn supply(&self) -> usize {
         self.jobs.values().map(Job::supply).sum()

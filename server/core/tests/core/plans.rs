@@ -1,11 +1,14 @@
 //! Plans: asked for once there is a fleet, followed when they come, and done without when they don't.
 
-use crate::support::{Bench, HOST, JOB, OTHER, data_of_four, inventory, request};
+use crate::support::{
+    Bench, HOST, JOB, OTHER, data_of_four, hop, inventory, request, trained_after,
+};
 use sojourn_core::{Answer, Command, Effect, Event, ReplyTo, UnitKey};
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
     ids::{JobId, LeaseId},
     inventory::Inventory,
+    report::{Outcome, Report},
     time::Millis,
 };
 use sojourn_workgen::{
@@ -114,6 +117,48 @@ fn another_plan_is_requested_when_a_host_has_left() {
     let held = bench.core.state().leases[&lease].clone();
     let busy = problem.trials.iter().filter(|trial| trial.open.len() == 3).count();
     assert_eq!(busy, 1, "the hop of {held:?} is not planned again");
+}
+
+#[test]
+fn a_longer_plan_is_followed_when_a_result_is_of_a_part_of_its_hops() {
+    let mut bench = Bench::with_policy(PolicyName::Rollout, 4, 4, 2, "");
+    let (version, _) = with_plan(&mut bench);
+    // Each host trains two trials, one after the other.
+    let steps = (0..32).map(|n: u32| {
+        let (trial, epoch, shard) = (n / 8, n % 8 / 4, n % 4);
+        let start = u64::from(trial / 2 * 8 + n % 8) * 1_000_000;
+        Step { trial, epoch, shard, machine: trial % 2, start, end: start + 1_000_000 }
+    });
+    let schedule = Schedule::new(steps.collect());
+    bench.apply(ready(version, schedule.clone()));
+    bench.now += 2_000;
+    bench.apply(Command::Tick);
+    let (version, ..) = asked(&bench.plans[bench.plans.len() - 1..]).unwrap();
+    bench.apply(ready(version, schedule));
+    let lease = bench.core.state().hosts[&HOST].live.first().copied().unwrap();
+    let lease = bench.resent(HOST, lease);
+    assert!(!hop(&lease).then.is_empty(), "of several hops");
+    let before = bench.plans.len();
+    let outcome = Outcome::Trained(trained_after(&lease, 1));
+    bench.report(HOST, Report { lease: lease.id, outcome }).unwrap();
+    bench.assimilate();
+    bench.now += 2_000;
+    bench.apply(Command::Tick);
+    let rest = (0..4).map(|shard: u32| {
+        let start = u64::from(shard) * 60_000_000;
+        Step { trial: 0, epoch: 0, shard, machine: 0, start, end: start + 60_000_000 }
+    });
+    let rest = Schedule::new(rest.collect());
+    // The first of these plans was asked for before the result was taken in.
+    let mut answered = before;
+    while let Some((version, ..)) = asked(&bench.plans[answered..]) {
+        answered = bench.plans.len();
+        bench.apply(ready(version, rest.clone()));
+    }
+    let ask = Command::Ask { to: TO, host: HOST, request: request(1, Vec::new()) };
+    let granted = bench.events(ask);
+    let [(_, _, _, why)] = hops(&granted)[..] else { panic!("{granted:?}") };
+    assert!(why.contains(" of the plan's 4,"), "{why}");
 }
 
 #[test]

@@ -215,6 +215,12 @@ impl Bench {
         leases.remove(0)
     }
 
+    /// A live lease of a host, sent again as the host says that it holds nothing.
+    pub(crate) fn resent(&mut self, host: HostId, lease: LeaseId) -> Lease {
+        let leases = self.ask(host, request(0, Vec::new())).leases;
+        leases.into_iter().find(|sent| sent.id == lease).expect("it lives")
+    }
+
     pub(crate) fn report(&mut self, host: HostId, report: Report) -> Result<Answer, ApiError> {
         let uploaded = match &report.outcome {
             Outcome::Trained(trained) => Some(trained.checkpoint),
