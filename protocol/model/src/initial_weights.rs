@@ -27,7 +27,7 @@ impl CheckpointLayout {
     ///
     /// # Errors
     /// Tensors that can't be laid out.
-    pub fn given_layout(&self) -> Result<Layout, ModelError> {
+    pub fn initial_weights(&self) -> Result<Layout, ModelError> {
         Ok(Layout::new(self.model_tensors())?)
     }
 }
@@ -115,7 +115,7 @@ mod tests {
         let trained = initial_checkpoint(&other, 1, Lineage::initial(1)).unwrap();
         let given = weights_parameters(&trained).unwrap();
         let layout = CheckpointLayout::of(&other).unwrap();
-        assert_eq!(given.len() as u64, layout.given_layout().unwrap().file_bytes());
+        assert_eq!(given.len() as u64, layout.initial_weights().unwrap().file_bytes());
 
         let trial = context(mlp(), OptimizerName::Adam, 0.0);
         let start = weights_checkpoint(&trial, &given, Lineage::initial(9)).unwrap();

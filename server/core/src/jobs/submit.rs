@@ -114,7 +114,7 @@ fn check_initial_weights(
 ) -> Result<(), String> {
     let Some(weights) = spec.initial_weights(trial.model) else { return Ok(()) };
     let context = crate::state::context(spec, data, trial.config.clone());
-    let layout = CheckpointLayout::of(&context).and_then(|layout| layout.given_layout());
+    let layout = CheckpointLayout::of(&context).and_then(|layout| layout.initial_weights());
     let expected = layout.map_err(|error| error.to_string())?.file_bytes();
     if weights.bytes == expected {
         return Ok(());

@@ -1,6 +1,7 @@
 //! Why an event can't be folded into the state: it names something that isn't there, or doesn't follow from it.
 
 use crate::{event::JournalPosition, event::UnitKey};
+use sojourn_model::ModelError;
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, JobId, LeaseId, TrialId},
@@ -75,6 +76,16 @@ pub enum FoldFault {
         job: JobId,
         /// Why it doesn't.
         source: SearchError,
+    },
+    /// A model of a submitted job doesn't fit its data.
+    #[error("the model of trial {trial} of job {job} doesn't fit the data")]
+    InvalidModel {
+        /// The job.
+        job: JobId,
+        /// The trial.
+        trial: TrialId,
+        /// Why it doesn't.
+        source: ModelError,
     },
     /// The trained part isn't what comes next in its trial's chain.
     #[error("the trained part isn't what comes next")]

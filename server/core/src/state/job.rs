@@ -7,6 +7,7 @@ use super::{
 };
 use crate::event::UnitKey;
 use serde::{Deserialize, Serialize};
+use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId},
@@ -93,10 +94,11 @@ pub struct Counters {
 }
 
 impl Job {
-    /// A new job. Its models fit the data: that was checked when it was submitted.
+    /// A new job. A submission is checked before it is journalled, so this fails only where a journal is damaged.
     ///
     /// # Errors
-    /// [`FoldFault::InvalidSpec`] where its search has no trials.
+    /// [`FoldFault::InvalidSpec`] where its search has no trials, [`FoldFault::InvalidModel`] where one of its models doesn't
+    /// fit the data.
     pub(crate) fn new(
         id: JobId,
         spec: JobSpec,
@@ -107,10 +109,12 @@ impl Job {
     ) -> Result<Self, FoldFault> {
         let trials = sojourn_workgen::trials(&spec);
         let trials = trials.map_err(|source| FoldFault::InvalidSpec { job: id, source })?;
-        let trials: Vec<Trial> = (0u32..)
-            .zip(trials)
-            .map(|(n, trial)| new_trial(&spec, &data, TrialId(n), trial))
-            .collect();
+        let trials = (0u32..).zip(trials).map(|(n, trial)| {
+            let trial_id = TrialId(n);
+            let new = new_trial(&spec, &data, trial_id, trial);
+            new.map_err(|source| FoldFault::InvalidModel { job: id, trial: trial_id, source })
+        });
+        let trials: Vec<Trial> = trials.collect::<Result<_, _>>()?;
         let visits = to_u64(trials.len()) * u64::from(spec.training.epochs);
         let load = vec![visits; data.train.len()];
         let counters = Counters::default();
@@ -348,16 +352,14 @@ fn new_trial(
     data: &DataManifest,
     id: TrialId,
     trial: sojourn_workgen::Trial,
-) -> Trial {
+) -> Result<Trial, ModelError> {
     let training = trial.config.training;
     let context = context(spec, data, trial.config);
-    let checkpoint_bytes =
-        sojourn_model::CheckpointLayout::of(&context).map_or(0, |layout| layout.file_bytes());
+    let checkpoint_bytes = CheckpointLayout::of(&context)?.file_bytes();
     let flops_per_row =
-        sojourn_model::flops_per_row(&context.config.model, &context.shape, context.outputs)
-            .unwrap_or(1);
+        sojourn_model::flops_per_row(&context.config.model, &context.shape, context.outputs)?;
     let chain = Chain::new(training.epochs, training.batch_size, &data.train);
-    Trial {
+    Ok(Trial {
         id,
         choices: trial.choices,
         initial_seed: seeds::initial_weights(spec.seed, id),
@@ -387,5 +389,5 @@ fn new_trial(
         verdicts: BTreeMap::new(),
         kept: BTreeMap::new(),
         void_until: LeaseId(0),
-    }
+    })
 }

@@ -264,6 +264,19 @@ fn a_job_whose_spec_describes_no_trials_is_refused() {
 }
 
 #[test]
+fn a_job_whose_model_does_not_fit_its_data_is_refused() {
+    let (state, ..) = reported();
+    let known = &state.jobs[&JOB];
+    let mut data = Box::new(known.data.clone());
+    data.shape.clear();
+    let (spec, at_end) = (Box::new(known.spec.clone()), known.at_end);
+    let (job, key) = (JobId(2), Digest::of(b"rows without values"));
+    let submitted = Event::JobSubmitted { job, spec, data, key, nonce: None, at_end };
+    let found = fault(&state, submitted);
+    assert!(matches!(found, FoldFault::InvalidModel { trial: TRIAL, .. }), "{found:?}");
+}
+
+#[test]
 fn a_trial_goes_back_to_kept_epochs_alone() {
     let (bench, _) = leased();
     let back = Event::TrialRolledBack { job: JOB, trial: TRIAL, epochs: 2 };
