@@ -486,6 +486,30 @@ fn a_priority_job_takes_little_longer_on_busy_hosts_than_alone() {
     }
 }
 
+/// The same on twelve hosts with slow lines, whose leases are of several hops as uploads take longer than these.
+fn urgent_job_on_slow_lines(others: u32, priority: i32) -> f64 {
+    let job = "equal = 1250\nrows = 25_600\nshards = 16\ncheckpoint_bytes = \"4MB\"\ndata_bytes = \"16MB\"\n";
+    let busy = if others == 0 {
+        String::new()
+    } else {
+        format!("[[jobs]]\ntrials = {others}\nepochs = 4\n{job}")
+    };
+    let run = run(&format!(
+        "[server]\npolicy = \"rollout\"\n\
+         [[hosts]]\ncount = 12\ntflops = 1\ndownload = 20\nupload = 4\n{busy}\
+         [[jobs]]\ntrials = 8\nepochs = 2\nsubmitted = 60\npriority = {priority}\n{job}"
+    ));
+    let urgent = run.jobs.last().unwrap();
+    urgent.ended - urgent.submitted
+}
+
+#[test]
+fn leases_of_several_hops_end_early_for_a_job_of_higher_priority() {
+    let alone = urgent_job_on_slow_lines(0, 0);
+    let first = urgent_job_on_slow_lines(24, 50);
+    assert!(first <= alone * 1.15, "{first} s, alone {alone} s");
+}
+
 #[test]
 fn jobs_get_slot_time_by_their_shares() {
     let (first, second) = two_jobs("", "");

@@ -4,9 +4,9 @@
 use super::view::Cost;
 use crate::{
     hosts::Hosts,
-    leases::{Leases, ProvisionalLease},
+    leases::{Deadline, Leases, ProvisionalLease},
     ledger::Ledger,
-    state::Trial,
+    state::{Lease, Trial},
 };
 use sojourn_protocol::{
     ids::{HostId, LeaseId},
@@ -70,18 +70,47 @@ impl Occupancy<'_> {
         before.saturating_add(self.remaining_time(lease))
     }
 
-    /// Microseconds until each slot of a host's device should be free. Units that wait there go to the first free one.
-    pub(crate) fn slots_free_at(&self, host: HostId, device: &str, slots: u32) -> Vec<u64> {
-        let leases = self.leases_on(host, device);
+    /// Microseconds until each slot of a host's device should be free for a job of this priority. Units that wait there go
+    /// to the first free one.
+    pub(crate) fn slots_free_at(
+        &self,
+        (host, device): (HostId, &str),
+        slots: u32,
+        priority: i32,
+    ) -> Vec<u64> {
+        let leases = self.leases_on(host, device).map(|lease| self.occupied_for(lease, priority));
         let mut free = vec![0u64; to_usize(slots)];
-        let provisional = self.leases.provisional().of(host).filter(|of| of.lease.device == device);
+        let provisional = self.leases.provisional().of(host).filter(|of| {
+            of.lease.device == device && self.state.priority(of.lease.unit.job()) >= priority
+        });
         let provisional: Vec<u64> = provisional.map(|of| self.provisional_time(of)).collect();
-        for remaining in leases.map(|lease| self.remaining_time(lease)).chain(provisional) {
+        for remaining in leases.chain(provisional) {
             if let Some(first) = free.iter_mut().min() {
                 *first = first.saturating_add(remaining);
             }
         }
         free
+    }
+
+    /// Microseconds for which a live lease keeps its slot from a job of this priority: of a lease of lower priority only the
+    /// hop that runs, as the hops after it give way.
+    fn occupied_for(&self, lease: LeaseId, priority: i32) -> u64 {
+        let remaining = self.remaining_time(lease);
+        let Some(known) = self.state.leases.get(&lease) else { return 0 };
+        if self.state.priority(known.unit.job()) >= priority {
+            return remaining;
+        }
+        let gives_way =
+            |deadline: &Deadline| !deadline.started || deadline.is_to_stop() || remaining == 0;
+        if self.leases.deadline(lease).is_none_or(gives_way) {
+            return 0;
+        }
+        (remaining - 1) % self.hop_time(known).max(1) + 1
+    }
+
+    /// Microseconds of one of a lease's hops, where all take as long.
+    pub(crate) fn hop_time(&self, lease: &Lease) -> u64 {
+        self.lease_time(lease.id).div_ceil(lease.hops())
     }
 
     /// Microseconds that other leases of the same slots should still take, where one must wait for them.

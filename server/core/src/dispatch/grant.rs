@@ -74,6 +74,20 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
+    /// Has leases of several hops end early where units of jobs of higher priority wait for their slots.
+    pub(super) fn shorten_lower(
+        &mut self,
+        host: HostId,
+        request: &WorkRequest,
+    ) -> Result<(), CoreFault> {
+        for demand in &request.demand {
+            for lease in self.scheduler().leases_to_shorten(host, &demand.device) {
+                self.leases.stop(lease)?;
+            }
+        }
+        Ok(())
+    }
+
     fn grant_one(
         &mut self,
         host: HostId,

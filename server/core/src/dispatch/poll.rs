@@ -144,7 +144,6 @@ impl Dispatcher<'_> {
         let mut answer = self.nothing(host);
         answer.drop = self.leases.drop_unwanted(host, &request.holding);
         answer.reports = self.leases.ledger.state.ended_reports(host, &request.reported);
-        answer.stop = self.leases.take_stop_requests(host);
         answer.evict = self.data.take_evictions(host);
         let held: BTreeSet<LeaseId> = request.holding.iter().map(|held| held.lease).collect();
         let mut resent: BTreeMap<String, u32> = BTreeMap::new();
@@ -152,6 +151,8 @@ impl Dispatcher<'_> {
         let demand = self.remaining_demand(host, &request.demand, &resent);
         self.grant(host, &demand, &mut answer.leases)?;
         self.replace_not_begun(host, request, &mut answer)?;
+        self.shorten_lower(host, request)?;
+        answer.stop = self.leases.take_stop_requests(host);
         Ok(answer)
     }
 

@@ -162,9 +162,10 @@ impl Scheduler<'_> {
             slots.is_some_and(|slots| self.fits_memory(slots, wanted.trial))
         };
         let pools = self.hosts.fleet().pools(producer).iter();
+        let priority = job.spec.placement.priority;
         let free = pools
             .filter(|of| has_room(&of.device))
-            .flat_map(|of| self.slots_free_at(producer, &of.device, of.slots));
+            .flat_map(|of| self.slots_free_at((producer, &of.device), of.slots, priority));
         let free_in = free.min().filter(|_| self.may_retry(None, wanted.failures, producer))?;
         let there = self
             .fetch_time(producer, self.missing_bytes(job, wanted, producer))

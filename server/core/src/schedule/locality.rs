@@ -48,7 +48,11 @@ impl<'a> Locality<'a> {
         if transfer.is_negligible() {
             return None;
         }
-        let slots = self.slots_free_at(at.host, &at.slots.device.name, at.slots.count);
+        let slots = self.slots_free_at(
+            (at.host, &at.slots.device.name),
+            at.slots.count,
+            job.spec.placement.priority,
+        );
         let free_at = slots.into_iter().min()?;
         let lead = transfer.send.saturating_add(transfer.fetch).saturating_mul(LEAD_TRANSFERS);
         free_at.checked_sub(lead).filter(|early| *early > 0)
@@ -84,6 +88,7 @@ impl<'a> Locality<'a> {
         enough: u32,
     ) -> Option<EarlierFinish> {
         let class = job.spec.placement.reproducible.then(|| beside.class());
+        let priority = job.spec.placement.priority;
         let open = open_blobs(job, trial);
         let fleet = &self.hosts.fleet();
         let own = fleet.pools(beside.host).iter();
@@ -109,7 +114,7 @@ impl<'a> Locality<'a> {
                     self.may_train(job, trial, DeviceRef { host, slots, ahead: false })
                         && self.fits_memory(slots, trial)
                 });
-                let free = self.slots_free_at(host, &pool.device, pool.slots);
+                let free = self.slots_free_at((host, &pool.device), pool.slots, priority);
                 let trains = work / Speed(pool.speed);
                 let free = free.into_iter().map(Micros);
                 for free_in in free.filter(|free| may && *free + trains < within) {

@@ -176,7 +176,8 @@ impl Scheduler<'_> {
                 let device = session.and_then(|session| session.device(&pool.device));
                 let flops = device.map_or(0.0, |device| device.flops);
                 let class = number_of(&mut classes, pool.class);
-                for free_at in self.slots_free_at(host, &pool.device, pool.slots) {
+                let priority = job.spec.placement.priority;
+                for free_at in self.slots_free_at((host, &pool.device), pool.slots, priority) {
                     slots.push(((host, pool.device.clone()), flops));
                     machines.push(Machine { free_at, class, ..Machine::default() });
                 }

@@ -1,4 +1,5 @@
-//! Jobs of higher priority: slots that are kept for their next hops, and leases of other jobs that give way to them.
+//! Jobs of higher priority: slots that are kept for their next units, and leases of other jobs that give way to them: those
+//! that haven't begun are revoked, and running ones of several hops end early.
 //!
 //! ```text
 //!   slot      [ hop, priority 0 ][ hop, priority 50 ]........[ hop, priority 50 ]
@@ -74,9 +75,7 @@ impl Scheduler<'_> {
         let here = |lease: &Lease| lease.host == at.host && lease.device == at.slots.device.name;
         let lease = self.state.in_hand(trial).next().filter(|lease| here(lease))?;
         let is_in_slot = self.leases.deadline(lease.id).is_some_and(|deadline| !deadline.finished);
-        let goes_on = trial.merging.is_none()
-            && (at.ahead || !is_in_slot)
-            && self.expected_chain(trial).remaining() > 0;
+        let goes_on = trial.merging.is_none() && (at.ahead || !is_in_slot);
         goes_on.then(|| {
             let send = self.transfer_time(trial, at.host).send;
             if is_in_slot { send } else { self.next_version_in(trial, send) }
@@ -111,6 +110,32 @@ impl Scheduler<'_> {
             .collect();
         found.sort_by_key(|lease| (lease.priority, Reverse(lease.lease)));
         found
+    }
+
+    /// Running leases of a device that should end early: of several hops, with more than one of them to go, while a unit of
+    /// higher priority waits for a slot there. Those of the lowest priority come first, of these the ones with the most left.
+    pub(crate) fn leases_to_shorten(&self, host: HostId, device: &str) -> Vec<LeaseId> {
+        let (mut waiting, mut running) = (Vec::new(), Vec::new());
+        for id in self.unfinished_on(host, device) {
+            let Some(lease) = self.state.leases.get(&id) else { continue };
+            let Some(deadline) = self.leases.deadline(id) else { continue };
+            let priority = self.state.priority(lease.unit.job());
+            if !deadline.started {
+                waiting.push(priority);
+                continue;
+            }
+            let remaining = self.remaining_time(id);
+            let is_long = lease.hops() > 1 && remaining > self.hop_time(lease);
+            // A slot that is to be free soon is for the first of those that wait.
+            if deadline.is_to_stop() || is_long {
+                running.push((!deadline.is_to_stop(), priority, Reverse(remaining), id));
+            }
+        }
+        waiting.sort_unstable_by_key(|priority| Reverse(*priority));
+        running.sort_unstable();
+        let pairs = waiting.into_iter().zip(running);
+        let lower = pairs.filter(|(waits, (_, runs, ..))| runs < waits);
+        lower.map(|(_, (.., lease))| lease).collect()
     }
 
     /// The highest priority of a job that has units to hand out.

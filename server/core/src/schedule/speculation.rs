@@ -348,8 +348,7 @@ fn is_near_end(job: &Job, trial: &Trial, lease: &Lease) -> bool {
         return true;
     }
     let all = u64::from(trial.epochs()) * to_u64(job.data.train.len());
-    let at_hand = to_u64(lease.then.len() + 1);
-    all.saturating_sub(trial.chain.hops()).saturating_sub(at_hand) <= NEAR_END_HOPS
+    all.saturating_sub(trial.chain.hops()).saturating_sub(lease.hops()) <= NEAR_END_HOPS
 }
 
 /// Microseconds that the first attempt must still take, for a speculative lease that takes so long.

@@ -13,6 +13,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, LeaseId, ShardId, TrialId},
+    quantity::to_u64,
     report::{Outcome, ReportEnd, ReportState, Trained},
     spec::Verify,
     view::{HopRecord, Verification},
@@ -211,6 +212,11 @@ impl Lease {
             UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => None,
         };
         first.into_iter().chain(self.then.iter().copied())
+    }
+
+    /// Of how many hops it is; 1 for an evaluation.
+    pub(crate) fn hops(&self) -> u64 {
+        to_u64(self.then.len()) + 1
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a host hasn't begun gives way to a job of higher priority, and a slot is kept for the trial that goes on there.
 
-use crate::support::{Bench, HOST, JOB, OTHER, done, events, request};
+use crate::support::{Bench, HOST, JOB, OTHER, done, events, hop, request};
 use sojourn_core::{Answer, Command, Effect, Event, ReplyTo};
 use sojourn_protocol::{
     api::{HeldState, WorkAnswer, WorkRequest},
@@ -17,7 +17,10 @@ const RUNNING: HeldState = HeldState::Running { done: 0, of: 3 };
 
 /// A host that runs a unit of the first job and has one more ahead; its request is held open. The other host is gone.
 fn busy_host() -> (Bench, [Lease; 2]) {
-    let mut bench = Bench::with_job(8, 4);
+    busy_host_of(Bench::with_job(8, 4))
+}
+
+fn busy_host_of(mut bench: Bench) -> (Bench, [Lease; 2]) {
     bench.events(Command::RevokeHost { to: TO, host: OTHER });
     let running = bench.lease(HOST);
     let held = vec![(running.id, RUNNING)];
@@ -97,6 +100,24 @@ fn a_slot_is_kept_for_the_trial_that_goes_on_there() {
     // With its last hop the slot is free.
     bench.answer(Command::Cancel { to: TO, job: URGENT }).unwrap();
     assert_eq!(bench.lease(HOST).unit.job(), JOB);
+}
+
+#[test]
+fn a_lease_of_several_hops_ends_early_for_a_job_of_higher_priority() {
+    let (mut bench, [running, _]) = busy_host_of(Bench::with_long_leases(4, 8, 4));
+    assert!(!hop(&running).then.is_empty(), "of several hops");
+    let (_, answers) = submit(&mut bench, 50);
+    let [urgent] = &answers[0].leases[..] else { panic!("{answers:?}") };
+    assert_eq!(urgent.unit.job(), URGENT);
+    assert_eq!(answers[0].stop, [running.id]);
+    // Said once.
+    let holding = vec![(running.id, RUNNING), (urgent.id, HeldState::Waiting)];
+    assert_eq!(bench.ask(HOST, wants(0, holding)).stop, []);
+    // Of one hop it goes on to its end, and beside a job of the same priority too.
+    let (mut bench, _) = busy_host();
+    assert_eq!(submit(&mut bench, 50).1[0].stop, []);
+    let (mut bench, _) = busy_host_of(Bench::with_long_leases(4, 8, 4));
+    assert_eq!(submit(&mut bench, 0).1, []);
 }
 
 #[test]
