@@ -2,7 +2,7 @@
 
 use super::reader::{Node, Section, list};
 use crate::{
-    spec::{Goal, Loss, Metric, SearchMethod, SearchSpec},
+    spec::{Goal, Loss, Metric, SearchMethod, SearchSpec, Spread},
     time::Millis,
 };
 
@@ -14,6 +14,7 @@ pub(super) enum Method {
 }
 
 const METHODS: &[(&str, Method)] = &[("grid", Method::Grid), ("random", Method::Random)];
+const SPREADS: &[(&str, Spread)] = &[("breadth", Spread::Breadth), ("depth", Spread::Depth)];
 /// Words of the design that this version refuses instead of passing over.
 const LATER_METHODS: &[&str] = &["tpe", "asha", "hyperband", "pbt"];
 const MAX_TRIALS: u32 = 1_000_000;
@@ -76,6 +77,8 @@ pub(super) fn read(
         section.optional("target").map_or(Some(None), |node| target(&node, metric).map(Some));
     let wall_time =
         section.optional("wall_time").map_or(Some(None), |node| wall_time(&node).map(Some));
+    let spread =
+        section.optional("spread").map_or(Some(Spread::default()), |node| node.word(SPREADS));
     Some(SearchSpec {
         method: method?,
         metric: metric?,
@@ -83,6 +86,7 @@ pub(super) fn read(
         top_k: top_k?,
         target: target?,
         wall_time: wall_time?,
+        spread: spread?,
     })
 }
 

@@ -74,6 +74,29 @@ pub struct SearchSpec {
     /// The search ends when it has gone on for so long; what is trained by then is compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_time: Option<Millis>,
+    /// Whose epochs come first where there are more trials than slots.
+    #[serde(default, skip_serializing_if = "Spread::is_default")]
+    pub spread: Spread,
+}
+
+/// `search.spread`: whose epochs come first where there are more trials than slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// Trials that are behind: all can be compared early.
+    #[default]
+    Breadth,
+    /// Trials that were begun: some have ended early.
+    Depth,
+}
+
+impl Spread {
+    /// Is it what a job file leaves out?
+    #[must_use]
+    pub const fn is_default(&self) -> bool {
+        matches!(self, Self::Breadth)
+    }
 }
 
 /// k of top-k accuracy where a job doesn't say: ImageNet's.

@@ -20,7 +20,7 @@ pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use augment::{Augment, AugmentSpace};
 pub use data::{Channels, DataSpec, FileKind, Scale, ShardSizes, SourceSpec, Split};
 pub use dimension::Dimension;
-pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, SearchMethod, SearchSpec};
+pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, SearchMethod, SearchSpec, Spread};
 pub use merge::{
     Alpha, MAX_ARRIVALS, MAX_LOSS_RATIO, MAX_MOMENTUM, MAX_RATE, MergeSpec, OptimizerMerge, Outer,
     RuleFault, RuleSpec, Staleness, StalenessBound,

@@ -1,6 +1,6 @@
 //! The metric that a search compares trials by, and the counts that its evaluations need for it.
 
-use super::{DEFAULT_TOP_K, Goal, Loss, Metric, SearchMethod, SearchSpec};
+use super::{DEFAULT_TOP_K, Goal, Loss, Metric, SearchMethod, SearchSpec, Spread};
 use crate::{
     manifest::Labels,
     metrics::{ClassDetail, Counting, MAX_COUNTED_CLASSES},
@@ -12,7 +12,8 @@ impl SearchSpec {
     #[must_use]
     pub const fn new(method: SearchMethod, metric: Metric) -> Self {
         let goal = metric.goal();
-        Self { method, metric, goal, top_k: None, target: None, wall_time: None }
+        let spread = Spread::Breadth;
+        Self { method, metric, goal, top_k: None, target: None, wall_time: None, spread }
     }
 
     /// Is a value of the metric as good as the target?

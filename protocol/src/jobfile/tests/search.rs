@@ -1,7 +1,7 @@
 //! `[search]`: what trials are compared by, and how many there are.
 
 use super::*;
-use crate::time::Millis;
+use crate::{spec::Spread, time::Millis};
 
 #[test]
 fn mse_is_compared_by_loss() {
@@ -145,6 +145,11 @@ fn an_empty_or_impossible_search_is_refused() {
 fn a_search_may_end_before_its_last_epoch() {
     let search =
         |lines: &str| SMALL.replace("epochs = 2", &format!("epochs = 2\n[search]\n{lines}"));
+    let depth = parse(&search("spread = \"depth\"")).unwrap().search.spread;
+    assert_eq!(
+        (depth, parse(&search("")).unwrap().search.spread),
+        (Spread::Depth, Spread::Breadth)
+    );
     let read = parse(&search("target = 0.95\nwall_time = \"2h\"")).unwrap().search;
     assert_eq!((read.target, read.wall_time), (Some(0.95), Some(Millis(7_200_000))));
     assert!(read.reaches_target(0.95) && read.reaches_target(1.0));

@@ -12,6 +12,7 @@ use super::{
 };
 use sojourn_protocol::{
     ids::{HostId, ShardId, TrialId},
+    spec::Spread,
     time::{Millis, UnixMillis},
 };
 use sojourn_workgen::plan::Schedule;
@@ -67,12 +68,20 @@ impl JobPlan {
     }
 
     /// A plan is ready. False where it isn't the one that was requested last, or is no better than the followed one.
-    pub(crate) fn ready(&mut self, version: u64, schedule: &Schedule) -> bool {
+    pub(crate) fn ready(&mut self, version: u64, schedule: Schedule, spread: Spread) -> bool {
         if version != self.version {
             return false;
         }
         let Some(requested) = self.requested.take() else { return false };
-        let followed = FollowedPlan::new(&requested, schedule);
+        let schedule = match spread {
+            // Where checkpoints take no time to move, the order is what the plan is about, and trials go on in turn.
+            Spread::Breadth if requested.migrates => {
+                let epochs: Vec<u32> = requested.trials.iter().map(|(_, epoch)| epoch.0).collect();
+                schedule.breadth_first(&epochs)
+            }
+            Spread::Breadth | Spread::Depth => schedule,
+        };
+        let followed = FollowedPlan::new(&requested, &schedule);
         if let Some(before) = &self.followed
             && self.requested_for != Replan::Any
             && before.ends.saturating_add(self.late) <= followed.ends
@@ -242,11 +251,11 @@ mod tests {
         let mut planning = JobPlan::default();
         planning.outdate();
         let version = planning.request(requested());
-        assert!(planning.ready(version, &Schedule::default()));
+        assert!(planning.ready(version, Schedule::default(), Spread::Breadth));
         assert_eq!(planning.due_at(Millis(1)), None, "it knew all of it");
         let version = planning.request(requested());
         planning.outdate();
-        assert!(!planning.ready(version, &Schedule::default()), "it is no better");
+        assert!(!planning.ready(version, Schedule::default(), Spread::Breadth), "it is no better");
         assert_eq!(planning.due_at(Millis(1)), Some(NOW + Millis(1)));
     }
 }

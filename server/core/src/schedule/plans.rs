@@ -14,6 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     ids::JobId,
     seeds,
+    spec::Spread,
     time::{Millis, UnixMillis},
 };
 use sojourn_workgen::{Policy, plan::Schedule};
@@ -79,7 +80,7 @@ impl PlanHandler<'_> {
         let Some((problem, request)) = problem else {
             // There will be none for this fleet.
             let version = plan.request(PlanRequest::empty(self.ledger.clock.now(), fleet));
-            plan.ready(version, &Schedule::default());
+            plan.ready(version, Schedule::default(), Spread::Breadth);
             return;
         };
         let iterations = PLANNING_EFFORT / problem.hops().max(1);
@@ -91,9 +92,11 @@ impl PlanHandler<'_> {
 
     /// A plan is ready: it is followed, if it is the one that was requested last and better than the one before.
     pub(crate) fn ready(&mut self, job: JobId, version: u64, schedule: Option<&Schedule>) {
-        let Some(plan) = self.ledger.planner.plan_mut(job) else { return };
+        let Ledger { state, planner, .. } = &mut self.ledger;
+        let Some(plan) = planner.plan_mut(job) else { return };
         let is_first = !plan.is_followed();
-        if plan.ready(version, schedule.unwrap_or(&Schedule::default())) {
+        let spread = state.jobs.get(&job).map_or(Spread::Breadth, |job| job.spec.search.spread);
+        if plan.ready(version, schedule.cloned().unwrap_or_default(), spread) {
             self.ledger.waiters.wake(Wake::All);
             if is_first {
                 // The other jobs were planned as if this one had nothing to do.

@@ -41,6 +41,7 @@ pub(crate) fn make(
     if let Some(epochs) = entry.epochs {
         spec.training.epochs = epochs;
     }
+    spec.search.spread = entry.spread.unwrap_or(spec.search.spread);
     let placement = &mut spec.placement;
     placement.priority = entry.priority.unwrap_or(placement.priority);
     placement.share = entry.share.unwrap_or(placement.share);

@@ -3,6 +3,7 @@
 use super::Pick;
 use crate::fleet::quantity::{Auto, Bytes, Span};
 use serde::Deserialize;
+use sojourn_protocol::spec::Spread;
 
 /// `[job]` or one of `[[jobs]]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -60,6 +61,8 @@ pub struct JobEntry {
     pub priority: Option<i32>,
     /// Its part of slot time, beside jobs of the same priority.
     pub share: Option<u32>,
+    /// Whose epochs come first where there are more trials than slots.
+    pub spread: Option<Spread>,
     /// The most hosts that work for it at a time.
     pub max_hosts: Option<u32>,
 }
@@ -161,6 +164,7 @@ impl Default for JobEntry {
             replicas: None,
             priority: None,
             share: None,
+            spread: None,
             max_hosts: None,
         }
     }
