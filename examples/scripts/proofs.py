@@ -406,6 +406,31 @@ def fleets(study, title, note):
     ]
 
 
+def priority(study):
+    """Rows in threes: the second job alone, beside the first, and there with a higher priority."""
+    policy = study.policies[0]
+    second = lambda row: study.mean(row, policy, lambda run: run["jobs"][-1]["ended"] - run["jobs"][-1]["submitted"])
+    lines, beside, first = [], [], []
+    for n, row in enumerate(study.rows):
+        alone = second(study.rows[n - n % 3])
+        over = second(row) / alone
+        if n % 3 == 1:
+            beside.append(over)
+        if n % 3 == 2:
+            first.append(over)
+        both = "" if n % 3 == 0 else f"{study.cells[row, policy]['makespan']['mean']:.1f} s"
+        lines.append([row, f"{second(row):.1f} s", f"{over:.3f}", both])
+    claim = (
+        f"With priority the second job takes {min(first):.2f} to {max(first):.2f} times what it takes alone, without it "
+        f"{min(beside):.2f} to {max(beside):.2f} times."
+    )
+    return "## 8. Jobs of two priorities\n", [
+        f"{study.head()} Policy `{policy}`. How long the second job takes from its submission.\n",
+        table(["scenario", "the second job", "over alone", "both have ended after"], lines),
+        claim + "\n",
+    ]
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sojourn", default=ROOT / "target" / "release" / "sojourn", type=Path)
@@ -433,6 +458,7 @@ def main():
             "7. Slow lines and small caches",
             "Any host may train any trial (`reproducible = false`).",
         ),
+        priority(run("8-priority")),
     ]
     text = (
         "# What the simulator shows\n\n`make -C examples proofs` writes this page from the scenarios in this folder, sentences "
