@@ -1,5 +1,7 @@
 //! The jobs that are measured, over the digits in `examples`.
 
+use crate::size;
+
 /// A job file's text and the data beside it.
 pub(crate) struct Job {
     pub(crate) text: String,
@@ -7,6 +9,14 @@ pub(crate) struct Job {
 }
 
 const DIGITS: &str = include_str!("../../examples/digits/digits.csv");
+
+/// A model whose hops take about a second.
+fn heavy_model() -> &'static str {
+    size::of(
+        "[[model]]\narch = \"cnn\"\nchannels = [256, 384]",
+        "[[model]]\narch = \"cnn\"\nchannels = [16, 32]",
+    )
+}
 
 impl Job {
     /// Six mlps and six cnns, each with six learning rates.
@@ -22,24 +32,24 @@ impl Job {
     /// Four cnns whose hops take about a second; enough of them that the last ones, at which a slot waits for
     /// the other, count little.
     pub(crate) fn heavy() -> Self {
-        Self::of("[[model]]\narch = \"cnn\"\nchannels = [256, 384]", 2, 8, 4)
+        Self::of(heavy_model(), 2, size::of(8, 1), 4)
     }
 
     /// Eight of them, so that there is always one which nobody trains.
     pub(crate) fn many_heavy() -> Self {
-        Self::of("[[model]]\narch = \"cnn\"\nchannels = [256, 384]", 2, 3, 8)
+        Self::of(heavy_model(), 2, size::of(3, 1), 8)
     }
 
     /// Four cnns on eight times the rows, whose hops take more than ten seconds.
     pub(crate) fn long() -> Self {
-        let job = Self::of("[[model]]\narch = \"cnn\"\nchannels = [256, 384]", 1, 3, 4);
+        let job = Self::of(heavy_model(), 1, size::of(3, 1), 4);
         let rows = DIGITS.split_once('\n').map_or("", |(_, rows)| rows);
         Self { data: format!("{DIGITS}{}", rows.repeat(7)), ..job }
     }
 
     /// One mlp, a chain of 200 hops with an evaluation after every twentieth.
     pub(crate) fn chain() -> Self {
-        Self::of("[[model]]\narch = \"mlp\"\nhidden = [64]", 20, 10, 1)
+        Self::of("[[model]]\narch = \"mlp\"\nhidden = [64]", size::of(20, 2), size::of(10, 1), 1)
     }
 
     /// One mlp that takes half a gigabyte to train.

@@ -4,6 +4,7 @@
 use crate::{
     job::Job,
     site::{self, Site},
+    size,
 };
 use serde_json::Value;
 use std::{
@@ -47,7 +48,8 @@ pub(crate) fn redone(end: End) -> f64 {
     site.submit();
     let begun = Instant::now();
     let mut lives = LIVES.iter().cycle();
-    let mut due = [Duration::ZERO; 2].map(|_| Duration::from_secs(*lives.next().unwrap()));
+    let mut life = || Duration::from_secs(*lives.next().unwrap()) / size::of(1, 20);
+    let mut due = [Duration::ZERO; 2].map(|_| life());
     let mut deaths = Vec::new();
     while !site.is_over() {
         for (client, due) in due.iter_mut().enumerate() {
@@ -60,7 +62,7 @@ pub(crate) fn redone(end: End) -> f64 {
                 End::Notice => site.end(client),
             }
             site.again(client, names[client], 1, &["--keep-seconds", KEEP_SECONDS]);
-            *due = begun.elapsed() + Duration::from_secs(*lives.next().unwrap());
+            *due = begun.elapsed() + life();
         }
         thread::sleep(LOOK_EVERY);
     }

@@ -5,6 +5,7 @@ use crate::{
     figure,
     job::Job,
     site::{Site, seconds},
+    size,
 };
 use serde_json::Value;
 use std::{
@@ -12,15 +13,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-const CPU_OVER: Duration = Duration::from_secs(10);
-const RATE_OVER: Duration = Duration::from_secs(5);
-const MEMORY_OVER: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// In percent, bytes a second, and bytes.
 const CPU: f64 = 50.0;
 const RATE: f64 = 3e6;
 const MEMORY: f64 = 350e6;
+
+/// So many seconds of watching.
+fn over(seconds: u64) -> Duration {
+    Duration::from_secs(seconds) / size::of(1, 50)
+}
 
 /// Each limit, where there are two ways of keeping it both.
 pub(crate) fn measure() {
@@ -73,7 +76,7 @@ fn cpu(groups: bool) -> Option<f64> {
     let trainers = site.trainers();
     let taken = || trainers.iter().map(|pid| seconds(*pid)).sum::<f64>();
     let (before, begun) = (taken(), Instant::now());
-    thread::sleep(CPU_OVER);
+    thread::sleep(over(10));
     Some((taken() - before) / begun.elapsed().as_secs_f64() * 100.0)
 }
 
@@ -81,7 +84,7 @@ fn cpu(groups: bool) -> Option<f64> {
 fn memory(groups: bool) -> Option<f64> {
     let site = site(&Job::large(), groups, &["memory=350MB"], "memory")?;
     let (mut most, begun) = (0.0, Instant::now());
-    while begun.elapsed() < MEMORY_OVER {
+    while begun.elapsed() < over(10) {
         most = site.trainers().into_iter().map(resident).sum::<f64>().max(most);
         thread::sleep(LOOK_EVERY);
     }
@@ -107,7 +110,7 @@ fn rate(site: &Site, count: impl Fn(&Value) -> Option<f64>) -> f64 {
         thread::sleep(LOOK_EVERY);
         before = now();
     }
-    thread::sleep(RATE_OVER);
+    thread::sleep(over(5));
     let after = now();
     (after.0 - before.0) / after.1.duration_since(before.1).as_secs_f64()
 }

@@ -25,6 +25,8 @@ mod kills;
 mod limits;
 mod line;
 mod site;
+#[path = "../size.rs"]
+mod size;
 
 use job::Job;
 use kills::End;
@@ -46,18 +48,15 @@ const SHORT_SECONDS: f64 = 3.0;
 /// Bytes a second of a slow line.
 const LINE: f64 = 20e6;
 
-/// How often the whole search is run; the middle one counts.
-const TURNS: usize = 3;
-
 fn main() {
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|want| want == name);
     if is_wanted("search") {
-        search(60, SEARCH_SECONDS);
+        search(size::of(60, 1), SEARCH_SECONDS, true);
     }
     if is_wanted("short") {
-        search(3, SHORT_SECONDS);
+        search(size::of(3, 1), SHORT_SECONDS, false);
     }
     if is_wanted("busy") {
         busy();
@@ -80,11 +79,12 @@ fn main() {
     }
 }
 
-/// From nothing to the leader board; the last turn also says what was moved and what memory it took.
-fn search(epochs: u32, target: f64) {
+/// From nothing to the leader board, several times, of which the middle one counts. `costs`: also what was moved in the
+/// last one, and what memory it took.
+fn search(epochs: u32, target: f64, costs: bool) {
     let mut turns = Vec::new();
     let mut last = None;
-    for _ in 0..TURNS {
+    for _ in 0..size::of(3, 1) {
         let begun = Instant::now();
         let site = Site::start(&Job::search(epochs));
         site.client("client", 2);
@@ -102,7 +102,7 @@ fn search(epochs: u32, target: f64) {
     for (program, seconds) in anchor::searches(epochs) {
         figure(&format!("{name}; beside {program}"), took, "s", seconds);
     }
-    let Some(site) = last.filter(|_| epochs == 60) else { return };
+    let Some(site) = last.filter(|_| costs) else { return };
     let (uploads, downloads) = site.transfers();
     figure("checkpoint uploads over hops; beside the target", uploads, "1", TRANSFERS);
     figure("downloads over hops and evaluations; beside the target", downloads, "1", TRANSFERS);

@@ -4,6 +4,7 @@ use super::{
     connection::Connection,
     past::{self, HOSTS},
     program::{Program, Syncs},
+    size,
 };
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
@@ -20,9 +21,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long it is watched, after it has gone on for a while.
-const WATCHED: Duration = Duration::from_secs(5);
-const BEFORE: Duration = Duration::from_secs(1);
+/// How long it goes on before it is watched.
+fn before() -> Duration {
+    Duration::from_millis(size::of(1_000, 50))
+}
+
+/// How long it is watched.
+fn watched() -> Duration {
+    Duration::from_millis(size::of(5_000, 300))
+}
 
 /// The kind of a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +54,7 @@ pub(crate) struct Load {
 /// Loads a program with cycles.
 pub(crate) fn run(program: &Program, units: Units, syncs: &Syncs) -> Load {
     let stop = AtomicBool::new(false);
-    let begin = Instant::now() + BEFORE;
+    let begin = Instant::now() + before();
     let (hosts, synced, took) = std::thread::scope(|scope| {
         let threads: Vec<_> = (1..=HOSTS)
             .map(|host| {
@@ -63,17 +70,17 @@ pub(crate) fn run(program: &Program, units: Units, syncs: &Syncs) -> Load {
                 })
             })
             .collect();
-        std::thread::sleep(BEFORE);
-        let (watched, before) = (Instant::now(), syncs.count());
-        while watched.elapsed() < WATCHED && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(before());
+        let (begun, synced_before) = (Instant::now(), syncs.count());
+        while begun.elapsed() < watched() && !stop.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(1));
         }
-        let (took, synced) = (watched.elapsed().as_secs_f64(), syncs.count() - before);
+        let (took, synced) = (begun.elapsed().as_secs_f64(), syncs.count() - synced_before);
         stop.store(true, Ordering::Relaxed);
         let hosts: Vec<Host> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
         (hosts, synced, took)
     });
-    assert!(took > 1.0, "the work ran out before anything was seen");
+    assert!(took > size::of(1.0, 0.0), "the work ran out before anything was seen");
     let cycles: u64 = hosts.iter().map(|host| host.cycles).sum();
     let mut times: Vec<Duration> = hosts.into_iter().flat_map(|host| host.times).collect();
     times.sort_unstable();
@@ -95,7 +102,7 @@ pub(crate) fn longest_heartbeat(program: &Program) -> (f64, f64) {
     let body = HeartbeatRequest { holding: Vec::new(), reported: Vec::new() };
     let body = serde_json::to_vec(&body).unwrap();
     let begun = Instant::now();
-    while begun.elapsed() < WATCHED {
+    while begun.elapsed() < watched() {
         host.call("POST", "/v1/heartbeat", "", &body);
     }
     host.times.sort_unstable();

@@ -30,6 +30,8 @@ mod redis;
 #[expect(dead_code, reason = "the journal's own tests use all of it")]
 #[path = "../../server/tests/support/redis.rs"]
 mod redis_server;
+#[path = "../size.rs"]
+mod size;
 mod waiting;
 
 use load::{Load, Units};
@@ -45,13 +47,18 @@ use std::{
 
 /// The time that is added to each fsync.
 const SLOW: Duration = Duration::from_millis(5);
-/// Evaluations that wait when the load begins: more than can be done while it lasts.
-const BACKLOG: Shape = Shape { trials: 6_250, epochs: 8, shards: 1 };
 /// The pool of hops.
 const HOPS: Shape = Shape { trials: 256, epochs: 20, shards: 64 };
-const EVENTS: u64 = 1_000_000;
-/// Turns of a restart; the middle one counts.
-const TURNS: usize = 3;
+
+/// Evaluations that wait when the load begins: more than can be done while it lasts.
+fn backlog() -> Shape {
+    Shape { trials: size::of(6_250, 600), epochs: 8, shards: 1 }
+}
+
+/// Events of the journal from which a server is restarted.
+fn events() -> u64 {
+    size::of(1_000_000, 2_000)
+}
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -88,7 +95,7 @@ fn cycles() {
             let program = Program::plain(folder.path(), &syncs);
             load::run(&program, Units::Nothing, &syncs)
         };
-        for (units, shape) in [(Units::Evaluations, BACKLOG), (Units::Hops, HOPS)] {
+        for (units, shape) in [(Units::Evaluations, backlog()), (Units::Hops, HOPS)] {
             let folder = tempfile::tempdir().unwrap();
             let mut past = Past::begin(folder.path(), &shape);
             if units == Units::Evaluations {
@@ -121,11 +128,11 @@ fn report(what: &str, disk: &str, ours: &Load, plain: &Load) {
 fn restart() {
     let folder = tempfile::tempdir().unwrap();
     let mut past = Past::begin(folder.path(), &Shape { trials: 256, epochs: 40, shards: 64 });
-    past.train_until(EVENTS);
+    past.train_until(events());
     past.end();
     let syncs = Syncs::new(Duration::ZERO);
     Program::serve(folder.path(), &syncs).kill();
-    let mut turns: Vec<f64> = (0..TURNS)
+    let mut turns: Vec<f64> = (0..size::of(3, 1))
         .map(|_| {
             let begun = Instant::now();
             let program = Program::serve(folder.path(), &syncs);
@@ -136,7 +143,7 @@ fn restart() {
         .collect();
     turns.sort_by(f64::total_cmp);
     let name = "restart after SIGKILL, 1,000,000 events, beside reading and hashing the journal";
-    figure(name, turns[TURNS / 2], "s", hashing(&folder.path().join("journal.sqlite")));
+    figure(name, turns[turns.len() / 2], "s", hashing(&folder.path().join("journal.sqlite")));
     let program = Program::serve(folder.path(), &syncs);
     let (longest, usual) = load::longest_heartbeat(&program);
     let name = "longest heartbeat while a snapshot of 1,000,000 events is made, beside the median";

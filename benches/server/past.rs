@@ -112,7 +112,7 @@ impl Past {
     /// the last one as far back as possible.
     pub(crate) fn train_until(&mut self, events: u64) {
         let every = ShellConfig::default().snapshot_every;
-        let mut snapshot_at = events + 1 - 2 * every;
+        let mut snapshot_at = (events + 1).saturating_sub(2 * every);
         for host in (1..=HOSTS).map(HostId).cycle() {
             let lease = self.lease(host, 1).unwrap();
             self.finish(host, &lease);

@@ -1,11 +1,12 @@
 //! The same server with its journal in Redis: under load, as it starts, and as a standby takes over.
 
 use super::{
-    EVENTS, figure,
+    events, figure,
     load::{self, Load, Units},
     past::{Past, Shape},
     program::{Program, Syncs},
     redis_server::RedisServer,
+    size,
 };
 use sojourn_server::shell::ShellConfig;
 use std::{
@@ -14,10 +15,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The number of replayed events: a tenth of what the restart on SQLite has, as Redis has all of it in memory.
-const REPLAYED: u64 = EVENTS / 10;
-/// Take-overs; the middle one and the longest count.
-const TURNS: usize = 20;
 /// How long a server that has died keeps another from taking over.
 const LEASE_SECONDS: f64 = 3.0;
 
@@ -78,7 +75,8 @@ pub(crate) fn cycles(units: Units, shape: &Shape, sqlite: &Load) {
 pub(crate) fn replay() {
     let folder = tempfile::tempdir().unwrap();
     let mut past = Past::begin(folder.path(), &Shape { trials: 256, epochs: 40, shards: 64 });
-    past.train_until(REPLAYED);
+    // A tenth of what the restart on SQLite has, as Redis has all of it in memory.
+    past.train_until(events() / 10);
     past.end();
     let redis = Redis::with_past("everysec", folder.path());
     let syncs = Syncs::new(Duration::ZERO);
@@ -109,7 +107,8 @@ pub(crate) fn take_over() {
     let mut active =
         Program::serve_with(&folder.path().join(names[0]), &syncs, &redis.journal("always"));
     let mut turns = Vec::new();
-    for _ in 0..TURNS {
+    let count = size::of(20, 1);
+    for _ in 0..count {
         let standby = start(names[1]);
         active.kill();
         let begun = Instant::now();
@@ -122,8 +121,8 @@ pub(crate) fn take_over() {
     }
     turns.sort_by(f64::total_cmp);
     let name = |which: &str| {
-        format!("take-over after SIGKILL, {which} of {TURNS}, beside the lease's term")
+        format!("take-over after SIGKILL, {which} of {count}, beside the lease's term")
     };
-    figure(&name("median"), turns[TURNS / 2], "s", LEASE_SECONDS);
-    figure(&name("worst"), turns[TURNS - 1], "s", LEASE_SECONDS);
+    figure(&name("median"), turns[count / 2], "s", LEASE_SECONDS);
+    figure(&name("worst"), turns[count - 1], "s", LEASE_SECONDS);
 }

@@ -1,6 +1,9 @@
 //! One trial whose merges are shared by assimilators in this process, each pinned to a core of its own.
 
-use crate::trial::{FIRST, hop, result, spec};
+use crate::{
+    size,
+    trial::{FIRST, hop, result, spec},
+};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use sojourn_assimilator::{
     Assimilator, Fault, NewVersion, Offer, Queue, QueueError, StagedUploads, Step, Unit, Work,
@@ -20,8 +23,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Merges that are counted, after one that isn't.
-const MERGES: usize = 5;
 const LEASE: LeaseId = LeaseId(1);
 
 /// The trial, and the board of the merge that goes on.
@@ -85,7 +86,8 @@ impl Queue for Seat {
     fn take(&self, _: bool) -> Result<Option<Work>, QueueError> {
         let mut inner = self.inner();
         loop {
-            if inner.ended.len() > MERGES {
+            // One isn't counted.
+            if inner.ended.len() > size::of(5, 1) {
                 return Ok(None);
             }
             if let Some((_, left)) = inner.waiting.pop_first() {
@@ -211,6 +213,10 @@ fn assimilate(core: usize, seat: Seat, blobs: BlobStore, split_over: u64) {
 }
 
 fn pin(core: usize) {
+    if size::of(false, true) {
+        // There may be fewer cores, and nobody reads the figures.
+        return;
+    }
     let mut cores = CpuSet::new();
     cores.set(core);
     sched_setaffinity(None, &cores).unwrap();

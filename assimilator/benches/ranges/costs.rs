@@ -1,6 +1,9 @@
 //! What the steps of a merge by ranges take on one core, in seconds a raw byte.
 
-use crate::trial::{FIRST, LEAST, context, hop, merger, result};
+use crate::{
+    size,
+    trial::{FIRST, context, hop, least, merger, result},
+};
 use sojourn_codec::ranges::{Piece, pack};
 use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint};
 use sojourn_protocol::{
@@ -10,8 +13,6 @@ use sojourn_protocol::{
 };
 use sojourn_rules::{Arrival, Pieces, Update, screen};
 use std::{hint::black_box, time::Instant};
-
-const TIMES: usize = 5;
 
 /// All of them, and the sizes that they are of.
 #[derive(Debug, Clone)]
@@ -78,7 +79,7 @@ fn measure() -> Costs {
         position: end,
     };
     let first = merger.merge(&update).unwrap().made;
-    let stretches = merger.spans(LEAST);
+    let stretches = merger.spans(least());
     let stretch = &stretches[stretches.len() / 2];
     let of = |file: &[u8], place: &std::ops::Range<u64>| {
         let [start, end] = [place.start, place.end].map(|end| usize::try_from(end).unwrap());
@@ -112,12 +113,13 @@ fn measure() -> Costs {
 
 /// The middle one of several times.
 fn per_byte<T>(of: &[u8], work: impl Fn() -> T) -> f64 {
-    let spent = (0..TIMES).map(|_| {
+    let times = size::of(5, 1);
+    let spent = (0..times).map(|_| {
         let begun = Instant::now();
         black_box(work());
         begun.elapsed().as_secs_f64()
     });
     let mut spent: Vec<f64> = spent.collect();
     spent.sort_by(f64::total_cmp);
-    spent[TIMES / 2] / of.len() as f64
+    spent[times / 2] / of.len() as f64
 }

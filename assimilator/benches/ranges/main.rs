@@ -14,6 +14,8 @@
 mod board;
 mod costs;
 mod course;
+#[path = "../../../benches/size.rs"]
+mod size;
 mod trial;
 
 use costs::Costs;
@@ -29,9 +31,9 @@ fn main() {
     }
     let whole = board::merges_per_second(1, u64::MAX);
     line("merges of one model in one piece, 1 process", whole, "merges/s", None);
-    let one = board::merges_per_second(1, trial::DEFAULT_SPLIT_OVER);
+    let one = board::merges_per_second(1, trial::split_over());
     line("merges of one model by ranges, 1 process", one, "merges/s", Some(whole));
-    let two = board::merges_per_second(2, trial::DEFAULT_SPLIT_OVER);
+    let two = board::merges_per_second(2, trial::split_over());
     line("merges of one model by ranges, 2 processes", two, "merges/s", Some(one));
     let local = course::merges_per_second(&costs, f64::INFINITY, 1);
     line("the same simulated, 1 process", local, "merges/s", Some(one));

@@ -1,6 +1,7 @@
 //! A trial of 17 million numbers, without optimiser state, that `delayed-nesterov` merges: its checkpoints are of 68 MB,
 //! its states of 137 MB.
 
+use crate::size;
 use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -15,18 +16,26 @@ use sojourn_protocol::{
 };
 use sojourn_rules::Merger;
 
-/// Far below what is split as a rule: a merge is to take a second, not a minute.
-pub(crate) const DEFAULT_SPLIT_OVER: u64 = 16 << 20;
-/// The least bytes of a range that come of it.
-pub(crate) const LEAST: u64 = DEFAULT_SPLIT_OVER / 8;
-
 pub(crate) const FIRST: Base = Base::Initial { seed: 1 };
+
+/// Bytes over which checkpoints are split: far below the default, as a merge is to take a second, not a minute.
+pub(crate) fn split_over() -> u64 {
+    size::of(16 << 20, 256 << 10)
+}
+
+/// The least bytes of a range that come of it.
+pub(crate) fn least() -> u64 {
+    split_over() / 8
+}
 
 pub(crate) fn context() -> TrialContext {
     let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
     let training = TrainingConfig::new(1, 32, Loss::CrossEntropy, optimizer);
     TrialContext {
-        config: TrialConfig { model: Architecture::mlp([4096, 4096]), training },
+        config: TrialConfig {
+            model: Architecture::mlp(size::of([4096, 4096], [512, 512])),
+            training,
+        },
         shape: vec![64],
         outputs: 10,
         scaling: Scaling::None,

@@ -1,8 +1,8 @@
 //! From blobs in memory to blobs in the store.
 
 use crate::{
-    line, median, timed,
-    trial::{COUNT, context},
+    line, median, size, timed,
+    trial::{context, is_network},
 };
 use sojourn_blobs::{BlobStore, HashedBytes};
 use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint};
@@ -17,13 +17,11 @@ use sojourn_rules::{Arrival, Made, Merger, Spare, Update};
 use std::{fs::File, io::Write as _, path::Path};
 use tokio::runtime::Handle;
 
-const TIMES: usize = 15;
-
 /// Prints what a merge by this rule takes.
 pub(crate) fn blob_to_blob(rule: RuleSpec, folder: &Path, runtime: &Handle) {
     let context = context();
     let layout = CheckpointLayout::of(&context).unwrap();
-    assert_eq!(layout.parameter_count(), COUNT);
+    assert!(is_network(layout.parameter_count()));
     let spec = MergeSpec { rule, ..MergeSpec::default() };
     let merger = Merger::new(&spec, layout).unwrap();
     let [base, current, returned] =
@@ -47,7 +45,7 @@ pub(crate) fn blob_to_blob(rule: RuleSpec, folder: &Path, runtime: &Handle) {
     let blobs = BlobStore::open(&folder.join("blobs")).unwrap();
 
     let mut spent = [const { Vec::new() }; 4];
-    for _ in 0..TIMES {
+    for _ in 0..size::of(15, 1) {
         let [merging, storing, hashing, writing] = &mut spent;
         spare = timed(merging, || merge(spare)).into();
         let files = timed(storing, || store(&blobs, merge(spare), runtime));

@@ -5,7 +5,7 @@
 //! as much.
 
 use crate::{
-    line, median,
+    line, median, size,
     trial::{FIRST, hop, result},
 };
 use sojourn_assimilator::{
@@ -31,13 +31,15 @@ use std::{
 use tokio::runtime::Handle;
 
 const CLIENTS: u64 = 4;
-/// Updates of each client in a round.
-const ROUND: u64 = 8;
-const ROUNDS: usize = 3;
 /// Versions that a result may still have been trained from.
 const ALIVE: usize = 8;
 /// Bytes of one write of an upload, as they come in over HTTP.
 const CHUNK: usize = 256 << 10;
+
+/// Updates of each client in a round.
+fn round() -> u64 {
+    size::of(8, 1)
+}
 
 /// One trial, as its core would keep it.
 #[derive(Clone)]
@@ -146,7 +148,7 @@ impl Queue for Trial {
 /// Uploads a client's result again and again, each time trained from what is current then.
 fn client(number: u64, bytes: &[u8], trial: &Trial, uploads: &Uploads, workers: &Workers) {
     let blob = BlobRef { sha256: Digest::of(bytes), bytes: bytes.len() as u64 };
-    for turn in 0..ROUND {
+    for turn in 0..round() {
         let lease = LeaseId(1 + number + CLIENTS * turn);
         let hop = hop(number, trial.inner().current);
         let (base, position) = (hop.base.version(), hop.position_at(hop.batches()));
@@ -169,7 +171,7 @@ fn client(number: u64, bytes: &[u8], trial: &Trial, uploads: &Uploads, workers: 
 pub(crate) fn updates_per_second(folder: &Path, runtime: &Handle) {
     let results: Vec<Vec<u8>> = (0..CLIENTS).map(result).collect();
     let (mut merging, mut writing) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
+    for _ in 0..size::of(3, 1) {
         merging.push(within(folder, |place| merge_all(&results, place, runtime)));
         writing.push(within(folder, |place| write_all(&results, place)));
     }
@@ -223,7 +225,7 @@ fn write_all(results: &[Vec<u8>], folder: &Path) -> f64 {
         for (number, bytes) in results.iter().enumerate() {
             let (versions, write) = (&versions, &write);
             threads.spawn(move || {
-                for _ in 0..ROUND {
+                for _ in 0..round() {
                     let upload = write(&format!("upload-{number}"), bytes);
                     // As versions are: one after the other.
                     let turn = versions.lock().unwrap();
@@ -238,5 +240,5 @@ fn write_all(results: &[Vec<u8>], folder: &Path) -> f64 {
 }
 
 fn per_second(begun: Instant) -> f64 {
-    (CLIENTS * ROUND) as f64 / begun.elapsed().as_secs_f64()
+    (CLIENTS * round()) as f64 / begun.elapsed().as_secs_f64()
 }

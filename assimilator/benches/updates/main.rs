@@ -12,6 +12,8 @@
 
 mod blobs;
 mod clients;
+#[path = "../../../benches/size.rs"]
+mod size;
 mod trial;
 
 use sojourn_protocol::spec::RuleSpec;

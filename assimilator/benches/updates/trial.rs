@@ -1,5 +1,6 @@
 //! A trial of the VC-ASGD paper's network, without optimiser state: its checkpoints are of 20 MB.
 
+use crate::size;
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -10,13 +11,15 @@ use sojourn_protocol::{
     unit::{Base, Hop, TrialContext},
 };
 
-/// Parameters of the network, with its running statistics.
-pub(crate) const COUNT: u64 = 4_972_746;
+/// Layers of the network.
+const DEPTH: u32 = 164;
+/// Its parameters, with its running statistics.
+const COUNT: u64 = 4_972_746;
 
 pub(crate) const FIRST: Base = Base::Initial { seed: 1 };
 
 pub(crate) fn context() -> TrialContext {
-    let resnet = Resnet { depth: 164, width: Resnet::WIDTH };
+    let resnet = Resnet { depth: size::of(DEPTH, 11), width: Resnet::WIDTH };
     let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
     let training = TrainingConfig::new(1, 32, Loss::CrossEntropy, optimizer);
     TrialContext {
@@ -27,6 +30,11 @@ pub(crate) fn context() -> TrialContext {
         total_steps: 1,
         pinned_threads: None,
     }
+}
+
+/// Is a model of so many parameters the network, where it is of all its layers?
+pub(crate) fn is_network(parameters: u64) -> bool {
+    size::of(DEPTH, 11) != DEPTH || parameters == COUNT
 }
 
 /// What a client is to do.

@@ -8,6 +8,8 @@
 #![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
 
 mod eager;
+#[path = "../../../benches/size.rs"]
+mod size;
 
 use eager::Eager;
 use sojourn_codec::{Tensor as Plain, encode};
@@ -34,7 +36,6 @@ use tch::{
     nn::{self, Module, ModuleT, OptimizerConfig},
 };
 
-const TURNS: usize = 5;
 const BATCH: i64 = 64;
 const CLASSES: u32 = 10;
 
@@ -68,6 +69,7 @@ fn main() {
         },
         Case { name: "cnn 32-64 3x32x32", model: cnn(&[32, 64]), shape: [3, 32, 32], rows: 1_000 },
     ];
+    let cases = cases.map(|case| Case { rows: size::of(case.rows, 64), ..case });
     let (mut process, mut requests, mut lines) = start();
     let mut eager = Eager::start();
     for case in &cases {
@@ -81,7 +83,7 @@ fn main() {
         let folder = tempfile::tempdir().unwrap();
         let request = request(case, &x, &y, folder.path());
         let (mut trainer, mut by_hand, mut in_python) = (0.0f64, 0.0f64, None);
-        for _ in 0..TURNS {
+        for _ in 0..size::of(5, 1) {
             trainer = trainer.max(turn(&mut requests, &mut lines, &request));
             by_hand = by_hand.max(hand_written(case, &x, &y));
             if let Some(eager) = &mut eager {

@@ -5,6 +5,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
 
+#[path = "../../../benches/size.rs"]
+mod size;
+
 use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -25,8 +28,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-const OVER: Duration = Duration::from_secs(10);
-
 /// A model and its data, which last for longer than the bench looks.
 struct Case {
     hidden: &'static [u32],
@@ -36,8 +37,13 @@ struct Case {
 }
 
 fn main() {
-    let small = Case { hidden: &[64], features: 64, rows: 400_000, batch_size: 1 };
-    let large = Case { hidden: &[1024, 1024], features: 784, rows: 60_000, batch_size: 512 };
+    let small = Case { hidden: &[64], features: 64, rows: size::of(400_000, 4_000), batch_size: 1 };
+    let large = Case {
+        hidden: &[1024, 1024],
+        features: 784,
+        rows: size::of(60_000, 2_000),
+        batch_size: 512,
+    };
     for case in [small, large] {
         for percent in [50, 10] {
             let share = share(&case, percent);
@@ -76,7 +82,7 @@ fn share(case: &Case, percent: u8) -> f64 {
     // The shard is read and the first batches are done.
     next();
     let (before, started) = (ticks(process.id()), Instant::now());
-    thread::sleep(OVER);
+    thread::sleep(size::of(Duration::from_secs(10), Duration::from_millis(100)));
     let (after, seconds) = (ticks(process.id()), started.elapsed().as_secs_f64());
     // In the middle of its hop.
     process.kill().unwrap();

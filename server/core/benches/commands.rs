@@ -11,6 +11,9 @@
 #![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
+#[path = "../../../benches/size.rs"]
+mod size;
+
 use sojourn_core::{
     Answer, Command, Core, CoreConfig, Effect, Envelope, Event, JournalPosition, LeaseEnd, Record,
     ReplyTo,
@@ -32,15 +35,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-const TRIALS: usize = 256;
 const SHARDS: u32 = 64;
 /// Shards that a host holds.
 const CACHED: u64 = 8;
-const ROUNDS: u64 = 4_000;
 
 fn main() {
     let anchor = anchor();
-    for hosts in [1_000, 64] {
+    for hosts in size::of([1_000, 64], [20, 4]) {
         let value = commands(hosts);
         println!(
             "{{\"name\":\"core commands, {hosts} hosts\",\"value\":{value:.0},\"unit\":\"1/s\",\
@@ -50,15 +51,20 @@ fn main() {
     }
 }
 
+/// Trials of the job.
+fn trials() -> usize {
+    size::of(256, 8)
+}
+
 /// Commands a second.
 fn commands(hosts: u64) -> f64 {
     let mut bench = set_up(hosts);
-    let busy = TRIALS.min(usize::try_from(hosts).unwrap());
+    let busy = trials().min(usize::try_from(hosts).unwrap());
     assert_eq!(bench.held.len(), busy, "each trial is with a host");
     let mut last = HostId(0);
     (bench.commands, bench.encoded, bench.planning) = (0, 0, Duration::ZERO);
     let begun = Instant::now();
-    for round in 0..ROUNDS {
+    for round in 0..size::of(4_000, 40) {
         for n in 0..10 {
             bench.heartbeat(HostId((round * 10 + n) % hosts + 1));
         }
@@ -244,7 +250,8 @@ fn set_up(hosts: u64) -> Bench {
     let text = format!(
         "name = \"bench\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n\
          [training]\nepochs = 10\noptimizer = {{ name = \"sgd\", lr = {{ log_uniform = [1e-4, 1.0] }} }}\n\
-         [search]\nmethod = \"random\"\ntrials = {TRIALS}\n[placement]\norder = \"hop\"\n"
+         [search]\nmethod = \"random\"\ntrials = {}\n[placement]\norder = \"hop\"\n",
+        trials()
     );
     let spec = Box::new(jobfile::parse(&text).unwrap());
     for host in 1..=hosts {
@@ -266,13 +273,14 @@ fn set_up(hosts: u64) -> Bench {
 fn anchor() -> f64 {
     let event = Event::LeaseEnded { lease: LeaseId(1), end: LeaseEnd::Silent };
     let record = Record { position: JournalPosition(1), at: UnixMillis(1), event };
+    let count = size::of(1_000_000, 100);
     let begun = Instant::now();
     let mut bytes = 0;
-    for _ in 0..1_000_000 {
+    for _ in 0..count {
         bytes += serde_json::to_vec(std::hint::black_box(&record)).unwrap().len();
     }
     std::hint::black_box(bytes);
-    per_second(1_000_000, begun.elapsed().as_secs_f64())
+    per_second(count, begun.elapsed().as_secs_f64())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]

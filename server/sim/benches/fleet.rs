@@ -11,15 +11,19 @@
 #![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
+#[path = "../../../benches/size.rs"]
+mod size;
+
 use sojourn_sim::fleet::{self, Ask, Policy, Row, RunResult, Spread, Watch};
 use std::{path::Path, time::Instant};
 
 const SCENARIO: &str = "[server]\npolicy = [\"randomized\", \"ltrp\", \"rollout\"]\n\
                         [[hosts]]\ncount = 1000\ntflops = [12.1, 5.6, 11.3, 18.7]\n\
                         [job]\ntrials = 256\nshards = 64\nepochs = 10\n";
+const SMALLEST: &str = "[server]\npolicy = [\"ltrp\", \"rollout\"]\n\
+                        [[hosts]]\ncount = 4\ntflops = [12.1, 5.6]\n\
+                        [job]\ntrials = 4\nshards = 4\nepochs = 1\n";
 const ORDER: &str = "../../examples/scheduling/2-order.toml";
-/// Of the twenty of the example, for a bench that ends soon.
-const SEEDS: u64 = 3;
 
 struct Clock(Instant);
 
@@ -35,7 +39,7 @@ fn main() {
         by_hand(Path::new(&path));
         return;
     }
-    let study = fleet::read(SCENARIO).unwrap();
+    let study = fleet::read(size::of(SCENARIO, SMALLEST)).unwrap();
     let row = study.rows.first().unwrap();
     for policy in &row.scenario.server.policy.0 {
         let (run, took) = run(row, *policy, 0, Path::new("."));
@@ -62,10 +66,11 @@ fn run(row: &Row, policy: Policy, seed: u64, folder: &Path) -> (RunResult, f64) 
 fn makespans() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(ORDER);
     let study = fleet::read(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    for row in &study.rows {
+    for row in study.rows.iter().take(size::of(usize::MAX, 1)) {
         let ratio = |policy: Policy| {
-            let ratios =
-                (0..SEEDS).map(|seed| run(row, policy, seed, path.parent().unwrap()).0.ratio);
+            // Of the twenty of the example, for a bench that ends soon.
+            let ratios = (0..size::of(3, 1))
+                .map(|seed| run(row, policy, seed, path.parent().unwrap()).0.ratio);
             Spread::of(ratios).mean
         };
         let anchor = ratio(Policy::Randomized);
@@ -118,9 +123,10 @@ fn anchor() -> f64 {
     let record = serde_json::json!({"position": 1, "at": 1, "event": {"lease-ended": {"lease": 1, "end": "silent"}}});
     let begun = Instant::now();
     let mut bytes = 0;
-    for _ in 0..1_000_000 {
+    let count: u64 = size::of(1_000_000, 100);
+    for _ in 0..count {
         bytes += serde_json::to_vec(std::hint::black_box(&record)).unwrap().len();
     }
     std::hint::black_box(bytes);
-    1e6 / begun.elapsed().as_secs_f64()
+    float(count) / begun.elapsed().as_secs_f64()
 }

@@ -11,6 +11,8 @@
 
 mod instances;
 mod shops;
+#[path = "../../../benches/size.rs"]
+mod size;
 
 use instances::{Holders, convnets};
 use shops::balanced;
@@ -18,14 +20,9 @@ use sojourn_protocol::seeds;
 use sojourn_workgen::plan::{Budget, Iterations, PlannerName, Problem, WHOLE};
 use std::time::{Duration, Instant};
 
-const SEEDS: u64 = 20;
-/// Iterations of `rollout`.
-const ITERATIONS: u64 = 200;
-
 fn main() {
-    for (trials, machines, alike) in
-        [(16, 8, false), (64, 32, false), (256, 128, false), (16, 16, true)]
-    {
+    let shapes = [(16, 8, false), (64, 32, false), (256, 128, false), (16, 16, true)];
+    for (trials, machines, alike) in shapes.into_iter().take(size::of(4, 1)) {
         let kind = if alike { "all alike" } else { "four kinds" };
         for (holders, word) in [(Holders::Pinned, "pinned"), (Holders::All, "anywhere")] {
             if alike && holders == Holders::All {
@@ -40,7 +37,7 @@ fn main() {
         let plan = |seed| ratio(planner, &shop(seed), seed, &mut HalfASecond::new());
         line(planner, "open shop 10 x 10 in 500 ms", mean(plan), "makespan/bound", None);
     }
-    for (trials, machines) in [(16, 8), (256, 128)] {
+    for (trials, machines) in [(16, 8), (256, 128)].into_iter().take(size::of(2, 1)) {
         let problem = convnets(trials, machines, false, Holders::Pinned, 0);
         speed(&format!("{trials} x {machines}"), &problem);
     }
@@ -58,7 +55,8 @@ fn settings(name: &str, problem: &dyn Fn(u64) -> Problem) {
         {
             continue;
         }
-        let plan = |seed| ratio(planner, &problem(seed), seed, &mut Iterations::new(ITERATIONS));
+        let iterations = size::of(200, 2);
+        let plan = |seed| ratio(planner, &problem(seed), seed, &mut Iterations::new(iterations));
         line(planner, name, mean(plan), "makespan/bound", None);
     }
 }
@@ -71,7 +69,7 @@ fn speed(name: &str, problem: &Problem) {
     let mut rng = seeds::stream("anchor", &[]);
     let numbers: Vec<u32> = (0..problem.hops()).map(|_| seeds::below(&mut rng, u32::MAX)).collect();
     let (begun, mut sorted) = (Instant::now(), 0_u64);
-    while begun.elapsed() < Duration::from_millis(200) {
+    while begun.elapsed() < Duration::from_millis(size::of(200, 1)) {
         let mut numbers = std::hint::black_box(numbers.clone());
         numbers.sort_unstable();
         std::hint::black_box(numbers);
@@ -82,7 +80,8 @@ fn speed(name: &str, problem: &Problem) {
 }
 
 fn mean(of: impl Fn(u64) -> f64) -> f64 {
-    (0..SEEDS).map(of).sum::<f64>() / SEEDS as f64
+    let seeds: u64 = size::of(20, 1);
+    (0..seeds).map(of).sum::<f64>() / seeds as f64
 }
 
 fn ratio(planner: PlannerName, problem: &Problem, seed: u64, budget: &mut dyn Budget) -> f64 {
@@ -115,7 +114,8 @@ impl HalfASecond {
 
 impl Budget for HalfASecond {
     fn next(&mut self) -> Option<u32> {
-        let share = self.begun.elapsed().as_nanos() * u128::from(WHOLE) / 500_000_000;
+        let share =
+            self.begun.elapsed().as_nanos() * u128::from(WHOLE) / size::of(500_000_000, 5_000_000);
         let share = u32::try_from(share).ok().filter(|share| *share < WHOLE)?;
         self.iterations += 1;
         Some(share)

@@ -12,6 +12,9 @@
     reason = "a benchmark ends at what it did not expect, and makes small numbers"
 )]
 
+#[path = "../../../benches/size.rs"]
+mod size;
+
 use sojourn_ingest::ingest;
 use sojourn_protocol::{digest::Hasher, jobfile};
 use std::{
@@ -28,7 +31,8 @@ const NOISE: usize = 3 << 19;
 
 fn main() {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--gigabytes");
-    let gigabytes: f64 = arguments.nth(1).map_or(0.2, |number| number.parse().unwrap());
+    let gigabytes: f64 =
+        arguments.nth(1).map_or(size::of(0.2, 0.004), |number| number.parse().unwrap());
     let bytes = gigabytes * 1e9;
     // Pixels: small whole numbers. Measurements: eight digits with a point.
     run("pixels as CSV", "t.csv", 16, |path| {
@@ -42,7 +46,7 @@ fn main() {
         write_npz(path, bytes, 32, CompressionMethod::Deflated)
     });
     // Rows that are larger than the buffers of so many shards.
-    run("large images as NPZ", "t.npz", 200, |path| {
+    run("large images as NPZ", "t.npz", size::of(200, 8), |path| {
         write_npz(path, bytes, 256, CompressionMethod::Stored)
     });
     let peak = peak_memory().unwrap_or(f64::NAN) / 1e3;

@@ -12,6 +12,8 @@
 )]
 
 mod memory;
+#[path = "../../../../benches/size.rs"]
+mod size;
 
 use half::bf16;
 use memory::{Loop, Memory};
@@ -19,14 +21,16 @@ use sojourn_rules::{Element, Momentum, Pass, Slices, Step, norm};
 use std::{hint::black_box, time::Instant};
 
 /// Parameters and running statistics of the paper's `ResNet`.
-const COUNT: usize = 4_972_746;
+fn numbers() -> usize {
+    size::of(4_972_746, 1_000)
+}
 
 fn main() {
-    let mut memory = Memory::new(COUNT);
+    let mut memory = Memory::new(numbers());
     kernels::<f32>("f32", &mut memory);
     kernels::<bf16>("bf16", &mut memory);
-    let [base, returned] = [0.25, 0.5].map(|value| vec![value; COUNT]);
-    kernel("norm of the change", 8 * COUNT, &mut memory, || {
+    let [base, returned] = [0.25, 0.5].map(|value| vec![value; numbers()]);
+    kernel("norm of the change", 8 * numbers(), &mut memory, || {
         black_box(norm(&base, &returned));
     });
 }
@@ -46,10 +50,11 @@ fn kernels<E: Element>(kind: &str, memory: &mut Memory) {
         ("delayed-nesterov", Pass::GatherAndAdd { weight, gain }, 4, 2),
         ("delayed-nesterov, stepping", Pass::GatherAndStep { weight, gain, step: both }, 4, 4),
     ];
-    let [mut current, base, returned] = [0.5, 0.25, 0.75].map(|value| vec![E::store(value); COUNT]);
-    let [mut sum, mut momentum] = [0.0f32, 0.125].map(|value| vec![value; COUNT]);
+    let [mut current, base, returned] =
+        [0.5, 0.25, 0.75].map(|value| vec![E::store(value); numbers()]);
+    let [mut sum, mut momentum] = [0.0f32, 0.125].map(|value| vec![value; numbers()]);
     for (name, pass, model, slots) in passes {
-        let bytes = COUNT * (model * size_of::<E>() + slots * 4);
+        let bytes = numbers() * (model * size_of::<E>() + slots * 4);
         kernel(&format!("{name}, {kind}"), bytes, memory, || {
             let slices = Slices {
                 current: &mut current,
@@ -83,7 +88,9 @@ fn kernel(name: &str, bytes: usize, memory: &mut Memory, mut work: impl FnMut())
 fn medians<const N: usize>(mut work: impl FnMut(usize)) -> [f64; N] {
     let begun = Instant::now();
     let mut all = [const { Vec::new() }; N];
-    while all.iter().any(|spent| spent.len() < 25) || begun.elapsed().as_secs_f64() < 1.0 {
+    while all.iter().any(|spent| spent.len() < size::of(25, 2))
+        || begun.elapsed().as_secs_f64() < size::of(1.0, 0.0)
+    {
         for (turn, spent) in all.iter_mut().enumerate() {
             let start = Instant::now();
             work(turn);

@@ -15,6 +15,8 @@
     reason = "a benchmark ends at what it did not expect, counts megabytes, and takes the time"
 )]
 
+#[path = "../../../../benches/size.rs"]
+mod size;
 mod train;
 
 use sha2::{Digest as _, Sha256};
@@ -28,7 +30,6 @@ use train::Optimizer;
 
 /// zstd's own default.
 const PLAIN_LEVEL: i32 = 3;
-const EPOCHS: usize = 4;
 
 /// A checkpoint, and the group whose figures it counts in.
 type Checkpoint = (String, Vec<u8>);
@@ -49,7 +50,7 @@ fn main() {
         return;
     }
     for optimizer in [Optimizer::Momentum, Optimizer::Adam, Optimizer::Adamw] {
-        let checkpoints = train::train(optimizer, EPOCHS);
+        let checkpoints = train::train(optimizer, size::of(4, 1));
         let name = format!("digits cnn, {}", optimizer.name());
         ratios(&name, &checkpoints);
         // One of these is too small to take the time of: all of them side by side.
@@ -126,7 +127,7 @@ fn speeds(name: &str, base: &[u8], new: &[u8]) {
 fn median<T>(mut work: impl FnMut() -> T) -> f64 {
     let begun = Instant::now();
     let mut seconds = Vec::new();
-    while seconds.len() < 5 || begun.elapsed().as_secs_f64() < 0.2 {
+    while seconds.len() < size::of(5, 1) || begun.elapsed().as_secs_f64() < size::of(0.2, 0.0) {
         let start = Instant::now();
         std::hint::black_box(work());
         seconds.push(start.elapsed().as_secs_f64());

@@ -2,7 +2,7 @@
 //! convolutional network (3x3 convolutions of 16 and 32 channels, each with ReLU and 2x2 max pooling,
 //! then a linear layer) on the digits, in batches of 32. The figures are what it is for, not the model.
 
-use crate::Checkpoint;
+use crate::{Checkpoint, size};
 use sojourn_codec::{Tensor, encode};
 
 pub(crate) const SHARDS: usize = 4;
@@ -63,7 +63,8 @@ pub(crate) fn train(optimizer: Optimizer, epochs: usize) -> Vec<Checkpoint> {
     let mut random = Random(7);
     for epoch in 0..epochs {
         for shard in 0..SHARDS {
-            let mut order: Vec<usize> = (shard..rows.len()).step_by(SHARDS).collect();
+            let mut order: Vec<usize> =
+                (shard..size::of(rows.len(), 256)).step_by(SHARDS).collect();
             for last in (1..order.len()).rev() {
                 order.swap(last, random.below(last + 1));
             }
