@@ -51,12 +51,12 @@ impl ResultHandler<'_> {
                 self.queue_assimilation(first);
                 return Ok(());
             }
-            if !self.eligibility().has_verifier(first) {
-                self.ledger.record(Event::Unverified { lease: first })?;
-                self.queue_assimilation(first);
-                return Ok(());
-            }
-            self.ledger.record(Event::Challenged { lease: first })?;
+            // Where results are merged, another one is the first after either.
+            self.ledger.record(if self.eligibility().has_verifier(first) {
+                Event::Challenged { lease: first }
+            } else {
+                Event::Unverified { lease: first }
+            })?;
         }
     }
 

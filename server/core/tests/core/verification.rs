@@ -1,7 +1,7 @@
 //! Verification of results by recomputation (see `docs/internals/trust.md`).
 
 use crate::support::{Bench, HOST, JOB, OTHER, demand, done, hop, inventory, request};
-use sojourn_core::{Answer, Command, Event, Fault, LeaseEnd, Query, ReplyTo};
+use sojourn_core::{Answer, Command, Core, Event, Fault, LeaseEnd, Query, ReplyTo};
 use sojourn_protocol::{
     api::{RollbackRequest, RolledBack, WorkRequest},
     digest::Digest,
@@ -72,6 +72,36 @@ fn a_result_is_taken_in_when_a_second_host_has_come_to_it() {
     assert_eq!(verified(&bench), [Some(Verification::Confirmed)]);
     let trust = bench.core.state().hosts[&OTHER].trust;
     assert_eq!((trust.confirmed, trust.in_row, trust.last_confirmed), (1, 1, second.id));
+}
+
+/// Which results are verified is drawn again when the server starts, and before hosts are heard of nobody can be asked.
+#[test]
+fn where_results_are_merged_none_is_stuck_behind_one_that_nobody_can_verify() {
+    let verify = Some(Verify { quorum: 2, rate: 300 });
+    let placement = PlacementSpec { verify, ..PlacementSpec::new(OrderChoice::Merge, true, 1) };
+    let waiting = (0..100).find_map(|at| {
+        let mut bench = Bench::with_order(&placement, 1, 1);
+        bench.now += at;
+        for host in [HOST, OTHER] {
+            let lease = bench.lease(host);
+            report(&mut bench, host, &lease, "right");
+        }
+        let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
+        (trial.awaiting.len() == 2).then_some(bench)
+    });
+    let mut bench = waiting.expect("two that needn't be verified");
+    let (config, snapshot) = (*bench.core.config(), bench.core.snapshot().unwrap());
+    let mut unverified = 0;
+    for _ in 0..100 {
+        bench.core = Core::from_snapshot(&snapshot, config).unwrap();
+        bench.now += 1;
+        // The invariants are checked: each trial's first result is in the assimilators' queue.
+        let events = bench.events(Command::Started);
+        let of = |event: &&Event| matches!(event, Event::Unverified { .. });
+        unverified += events.iter().filter(of).count();
+        assert!(!bench.assimilate().is_empty());
+    }
+    assert!(unverified > 0, "some are drawn");
 }
 
 /// The trial waits for whoever was asked: a third host is asked when that one falls silent, and not the first again.
