@@ -49,7 +49,7 @@ impl Job {
 
     /// One mlp, a chain of 200 hops with an evaluation after every twentieth.
     pub(crate) fn chain() -> Self {
-        Self::of("[[model]]\narch = \"mlp\"\nhidden = [64]", size::of(20, 2), size::of(10, 1), 1)
+        Self::of("[[model]]\narch = \"mlp\"\nhidden = [64]", size::of(20, 6), size::of(10, 1), 1)
     }
 
     /// One mlp that takes half a gigabyte to train.
