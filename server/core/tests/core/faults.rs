@@ -8,8 +8,9 @@ use sojourn_core::{
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
-    manifest::DataSplit,
+    manifest::{DataManifest, DataSplit},
     report::{Failure, FailureKind, Outcome, Report, Sums},
+    spec::JobSpec,
     time::UnixMillis,
     unit::{Flush, Lease},
     view::MergeRecord,
@@ -233,47 +234,35 @@ fn a_blob_that_the_store_has_not_is_named() {
     ] {
         assert_eq!(fault(&state, event), FoldFault::UnknownBlob(blob));
     }
-    let submitted = |state: &State| {
-        let job = &state.jobs[&JOB];
-        let (spec, data) = (Box::new(job.spec.clone()), Box::new(job.data.clone()));
-        Event::JobSubmitted {
-            job: JobId(2),
-            spec,
-            data,
-            key: blob,
-            nonce: None,
-            at_end: job.at_end,
-        }
-    };
     let first = state.jobs[&JOB].blobs().next().unwrap().sha256;
     let empty = Core::new(*Bench::new().core.config());
-    assert_eq!(fault(empty.state(), submitted(&state)), FoldFault::UnknownBlob(first));
+    assert_eq!(fault(empty.state(), submitted(&state, |_, _| {})), FoldFault::UnknownBlob(first));
+}
+
+/// A second job, like the first but for what is changed.
+fn submitted(state: &State, change: impl FnOnce(&mut JobSpec, &mut DataManifest)) -> Event {
+    let known = &state.jobs[&JOB];
+    let (mut spec, mut data) = (Box::new(known.spec.clone()), Box::new(known.data.clone()));
+    change(&mut spec, &mut data);
+    let (key, at_end) = (Digest::of(b"another"), known.at_end);
+    Event::JobSubmitted { job: JobId(2), spec, data, key, nonce: None, at_end }
 }
 
 #[test]
 fn a_job_whose_spec_describes_no_trials_is_refused() {
     let (state, ..) = reported();
-    let known = &state.jobs[&JOB];
-    let mut spec = Box::new(known.spec.clone());
-    spec.models.clear();
-    let (data, at_end) = (Box::new(known.data.clone()), known.at_end);
-    let (job, key) = (JobId(2), Digest::of(b"without models"));
-    let submitted = Event::JobSubmitted { job, spec, data, key, nonce: None, at_end };
     let source = SearchError::Empty { dimension: "model".into() };
-    assert_eq!(fault(&state, submitted), FoldFault::InvalidSpec { job, source });
+    let without_models = submitted(&state, |spec, _| spec.models.clear());
+    let fault = fault(&state, without_models);
+    assert_eq!(fault, FoldFault::InvalidSpec { job: JobId(2), source });
 }
 
 #[test]
 fn a_job_whose_model_does_not_fit_its_data_is_refused() {
     let (state, ..) = reported();
-    let known = &state.jobs[&JOB];
-    let mut data = Box::new(known.data.clone());
-    data.shape.clear();
-    let (spec, at_end) = (Box::new(known.spec.clone()), known.at_end);
-    let (job, key) = (JobId(2), Digest::of(b"rows without values"));
-    let submitted = Event::JobSubmitted { job, spec, data, key, nonce: None, at_end };
-    let found = fault(&state, submitted);
-    assert!(matches!(found, FoldFault::InvalidModel { trial: TRIAL, .. }), "{found:?}");
+    let without_values = submitted(&state, |_, data| data.shape.clear());
+    let fault = fault(&state, without_values);
+    assert!(matches!(fault, FoldFault::InvalidModel { trial: TRIAL, .. }), "{fault:?}");
 }
 
 #[test]
