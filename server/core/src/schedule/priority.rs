@@ -115,15 +115,20 @@ impl Scheduler<'_> {
     /// Running leases of a device that should end early: of several hops, with more than one of them to go, while a unit of
     /// higher priority waits for a slot there. Those of the lowest priority come first, of these the ones with the most left.
     pub(crate) fn leases_to_shorten(&self, host: HostId, device: &str) -> Vec<LeaseId> {
-        let (mut waiting, mut running) = (Vec::new(), Vec::new());
-        for id in self.unfinished_on(host, device) {
-            let Some(lease) = self.state.leases.get(&id) else { continue };
-            let Some(deadline) = self.leases.deadline(id) else { continue };
-            let priority = self.state.priority(lease.unit.job());
-            if !deadline.started {
-                waiting.push(priority);
-                continue;
-            }
+        let priority = |lease: &Lease| self.state.priority(lease.unit.job());
+        let leases = || {
+            let known = self.unfinished_on(host, device);
+            known.filter_map(|id| Some((self.state.leases.get(&id)?, self.leases.deadline(id)?)))
+        };
+        let waits = leases().filter(|(_, deadline)| !deadline.started);
+        let mut waiting: Vec<i32> = waits.map(|(lease, _)| priority(lease)).collect();
+        // As at nearly every request.
+        if waiting.is_empty() {
+            return Vec::new();
+        }
+        let mut running = Vec::new();
+        for (lease, deadline) in leases().filter(|(_, deadline)| deadline.started) {
+            let (id, priority) = (lease.id, priority(lease));
             let remaining = self.remaining_time(id);
             let is_long = lease.hops() > 1 && remaining > self.hop_time(lease);
             // A slot that is to be free soon is for the first of those that wait.
