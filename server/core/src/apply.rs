@@ -264,7 +264,11 @@ impl Core {
                 self.answer(to, reply.map(Answer::RolledBack))
             }
             Command::PlanReady { job, version, schedule } => {
-                self.plans().ready(job, version, schedule.as_deref());
+                self.plans().ready(
+                    job,
+                    version,
+                    schedule.map(|schedule| *schedule).unwrap_or_default(),
+                );
                 Ok(())
             }
             Command::Query { to, query } => {

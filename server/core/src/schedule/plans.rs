@@ -91,12 +91,12 @@ impl PlanHandler<'_> {
     }
 
     /// A plan is ready: it is followed, if it is the one that was requested last and better than the one before.
-    pub(crate) fn ready(&mut self, job: JobId, version: u64, schedule: Option<&Schedule>) {
+    pub(crate) fn ready(&mut self, job: JobId, version: u64, schedule: Schedule) {
         let Ledger { state, planner, .. } = &mut self.ledger;
         let Some(plan) = planner.plan_mut(job) else { return };
         let is_first = !plan.is_followed();
         let spread = state.jobs.get(&job).map_or(Spread::Breadth, |job| job.spec.search.spread);
-        if plan.ready(version, schedule.cloned().unwrap_or_default(), spread) {
+        if plan.ready(version, schedule, spread) {
             self.ledger.waiters.wake(Wake::All);
             if is_first {
                 // The other jobs were planned as if this one had nothing to do.
