@@ -72,8 +72,8 @@ impl Schedule {
     /// The same hops on the same machines, with the trials of a machine in turn by epochs instead of one after the other.
     /// `epochs`: the current epoch of each trial, which the steps count from.
     ///
-    /// Machines on which a trial begins or ends that is also trained elsewhere stay as they are. On the others hops follow
-    /// one another without gaps: a trial that waits for its own checkpoint waits while others train.
+    /// A machine that shares a trial with another machine keeps its order. On the others hops follow one another without
+    /// gaps: while one trial waits for its checkpoint, others train.
     #[must_use]
     pub fn breadth_first(self, epochs: &[u32]) -> Self {
         let epoch =
