@@ -115,7 +115,7 @@ impl AssimilationHandler<'_> {
             }
         }
         ledger.record(Event::Assimilated { lease, version, checkpoint, merged })?;
-        if is_part {
+        if is_part && merged.is_none() {
             // The plan takes what remains of the lease's hops for done.
             ledger.planner.outdate_plan(job);
         }
