@@ -14,7 +14,7 @@ use crate::{
     config::AgentConfig,
     cooldown::Cooldown,
     data_budget::DataBudget,
-    demand,
+    demand::{self, DeviceDemand},
     event::{AskId, Event, OwnerEvent, StoredResult, TransferView},
     fetch_order::FetchOrder,
     lease::{HeldLease, LeaseEvent, LeaseState},
@@ -196,6 +196,8 @@ impl Agent {
     ) -> WorkRequest {
         let holding = self.holding(view);
         let reported = self.acknowledged();
+        // It may have changed since the request was begun; what the server is told counts.
+        let demand: Vec<DeviceDemand> = self.device_demands().collect();
         let open = self.requests.ask_mut(ask).filter(|open| !open.is_last);
         let Some(open) = open else {
             let (demand, wait) = (Vec::new(), Millis(0));
@@ -203,6 +205,7 @@ impl Agent {
         };
         reported.clone_into(&mut open.reported);
         open.has_inventory = inventory.is_some();
+        open.demand = demand;
         let wait = Millis(self.config.ask_wait.0.div_ceil(1000));
         WorkRequest { demand: self.demand(), holding, reported, wait, inventory }
     }

@@ -1,0 +1,123 @@
+//! What the server is told of idle slots, where that changes between a request's beginning and its sending.
+#![expect(clippy::expect_used, reason = "this whole crate is a test: what isn't there fails it")]
+
+use sojourn_client_core::{
+    Action, Agent, AgentConfig, AskId, DeviceSlots, Event, Micros, ResultFacts, TransferView,
+};
+use sojourn_protocol::{
+    api::WorkAnswer,
+    digest::{BlobRef, Digest},
+    ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
+    manifest::{Scaling, Shard},
+    position::Position,
+    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
+    time::{Millis, UnixMillis},
+    unit::{Base, Hop, Lease, TrialContext, Unit},
+};
+use std::sync::Arc;
+
+/// All blobs are here.
+struct Disk;
+
+impl TransferView for Disk {
+    fn has(&self, _: &Digest) -> bool {
+        true
+    }
+    fn fetched(&self, _: &Digest) -> u64 {
+        0
+    }
+    fn sent(&self, _: LeaseId) -> u64 {
+        0
+    }
+    fn has_room(&self, _: u64) -> bool {
+        true
+    }
+}
+
+fn lease(id: u64) -> Lease {
+    let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
+    let context = TrialContext {
+        config: TrialConfig {
+            model: Architecture::mlp([]),
+            training: TrainingConfig::new(1, 4, Loss::Mse, optimizer),
+        },
+        shape: vec![1],
+        outputs: 1,
+        scaling: Scaling::None,
+        total_steps: 9,
+        pinned_threads: None,
+    };
+    let blob = BlobRef { sha256: Digest::of(b"shard"), bytes: 5 };
+    let unit = Unit::Train(Hop {
+        job: JobId(1),
+        trial: TrialId(0),
+        base: Base::Initial { seed: 1 },
+        start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
+        shard: Shard { blob, rows: 36 },
+        seed: 1,
+        context: context.into(),
+        then: Vec::new(),
+        until: None,
+    });
+    Lease {
+        id: LeaseId(id),
+        unit,
+        device: "cpu".into(),
+        renew_by: UnixMillis(0),
+        heartbeat_every: Millis(1000),
+        upload_bytes: 5,
+    }
+}
+
+/// Tells the agent something, and that each blob that it asks for is here. The request for work that it begins.
+fn tell(agent: &mut Agent, event: Event) -> Option<AskId> {
+    let (mut events, mut asked) = (vec![event], None);
+    while let Some(event) = events.pop() {
+        for action in agent.handle(Micros::from_secs(1), event, &Disk) {
+            match action {
+                Action::Ask(ask) => asked = Some(ask),
+                Action::Fetch(blob, ..) => events.push(Event::BlobReady(blob.sha256)),
+                _ => {}
+            }
+        }
+    }
+    asked
+}
+
+fn grants(id: u64) -> WorkAnswer {
+    WorkAnswer {
+        leases: vec![lease(id)],
+        drop: Vec::new(),
+        reports: Vec::new(),
+        ask_again: Millis(0),
+        send_inventory: false,
+        stop: Vec::new(),
+        fetch: Vec::new(),
+        evict: Vec::new(),
+    }
+}
+
+#[test]
+fn an_idle_slot_of_which_the_server_was_not_told_is_asked_for_again() {
+    let device = DeviceSlots { name: "cpu".into(), slots: 1 };
+    let mut agent = Agent::new(Arc::new(AgentConfig::new(vec![device])), 7, Vec::new());
+    let actions = agent.start(Micros::from_secs(1), &Disk);
+    let asks = actions.into_iter().filter_map(|action| match action {
+        Action::Ask(ask) => Some(ask),
+        _ => None,
+    });
+    let first = asks.last().expect("a request for work");
+    let idle = |agent: &mut Agent, ask: AskId| {
+        let request = agent.work_request(ask, None, &Disk);
+        request.demand.iter().map(|demand| demand.idle).sum::<u32>()
+    };
+    assert_eq!(idle(&mut agent, first), 1);
+    let second = tell(&mut agent, Event::Work(first, Ok(grants(1)))).expect("a request");
+    assert_eq!(idle(&mut agent, second), 0);
+    // Another request is begun for the idle slot. Before it is sent, the answer to the last one fills the slot.
+    let ended = |id| Event::UnitEnded(LeaseId(id), ResultFacts::default());
+    let third = tell(&mut agent, ended(1)).expect("a request for the idle slot");
+    tell(&mut agent, Event::Work(second, Ok(grants(2))));
+    assert_eq!(idle(&mut agent, third), 0);
+    assert!(tell(&mut agent, ended(2)).is_some(), "the server knows of no idle slot");
+}
