@@ -1,30 +1,28 @@
-//! What a host keeps on its disk: shards, and the last checkpoint that it had of each trial.
+//! What a host keeps on its disk: shards and checkpoints, as the client's cache does.
 
-use sojourn_protocol::{
-    digest::{BlobRef, Digest},
-    ids::{JobId, TrialId},
-};
+use sojourn_client_core::BlobClass;
+use sojourn_protocol::digest::{BlobRef, Digest};
 use std::collections::BTreeMap;
 
-/// The trial that a cached checkpoint belongs to; none of a shard.
-pub(crate) type CheckpointOf = Option<(JobId, TrialId)>;
+/// The most checkpoints that are kept, however much room there is. The client keeps more; nobody asks for those.
+const MAX_CHECKPOINTS: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     bytes: u64,
     /// When it was used last, counted in uses.
     used: u64,
-    trial: CheckpointOf,
+    class: BlobClass,
     /// A unit in work needs it.
     is_pinned: bool,
 }
 
-/// Least recently used blobs go first, down to the owner's limit. What is pinned stays.
+/// Checkpoints go before shards, and of each the least recently used first, down to the owner's limit. What is pinned
+/// stays.
 #[derive(Debug)]
 pub(crate) struct Cache {
     entries: BTreeMap<Digest, Entry>,
-    /// The last checkpoint of each trial: it replaces the one before.
-    checkpoints: BTreeMap<(JobId, TrialId), Digest>,
+    checkpoints: usize,
     limit: u64,
     bytes: u64,
     uses: u64,
@@ -34,7 +32,7 @@ impl Cache {
     pub(crate) fn new(limit: Option<u64>) -> Self {
         Self {
             entries: BTreeMap::new(),
-            checkpoints: BTreeMap::new(),
+            checkpoints: 0,
             limit: limit.unwrap_or(u64::MAX),
             bytes: 0,
             uses: 0,
@@ -56,11 +54,8 @@ impl Cache {
 
     /// No unit in work needs the blob any more.
     pub(crate) fn unpin(&mut self, blob: &Digest) {
-        let Some(entry) = self.entries.get_mut(blob) else { return };
-        entry.is_pinned = false;
-        let is_replaced = |of| self.checkpoints.get(&of) != Some(blob);
-        if entry.trial.is_some_and(is_replaced) {
-            self.remove(blob);
+        if let Some(entry) = self.entries.get_mut(blob) {
+            entry.is_pinned = false;
         }
     }
 
@@ -69,37 +64,33 @@ impl Cache {
         self.limit
     }
 
-    /// Is there room for so much more within the limit?
-    pub(crate) const fn has_room(&self, bytes: u64) -> bool {
-        self.bytes.saturating_add(bytes) <= self.limit
+    /// Is there room for so much more within the limit, if only checkpoints go for it?
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        let stays = |entry: &&Entry| entry.class == BlobClass::Data || entry.is_pinned;
+        let fixed: u64 = self.entries.values().filter(stays).map(|entry| entry.bytes).sum();
+        fixed.saturating_add(bytes) <= self.limit
     }
 
-    /// Takes a blob in, which is pinned or not. What is beyond the limit goes, least recently used first.
-    pub(crate) fn insert(
-        &mut self,
-        blob: &BlobRef,
-        trial: CheckpointOf,
-        is_pinned: bool,
-    ) -> Evicted {
+    /// Takes a blob in, which is pinned or not, and deletes what must go for it.
+    pub(crate) fn insert(&mut self, blob: &BlobRef, class: BlobClass, is_pinned: bool) -> Evicted {
+        self.remove(&blob.sha256);
         self.uses += 1;
-        let entry = Entry { bytes: blob.bytes, used: self.uses, trial, is_pinned };
-        let before = self.entries.insert(blob.sha256, entry);
-        self.bytes = self.bytes - before.map_or(0, |entry| entry.bytes) + blob.bytes;
-        if let Some(trial) = trial
-            && let Some(before) = self.checkpoints.insert(trial, blob.sha256)
-            && before != blob.sha256
-        {
-            self.evict(&before);
-        }
+        let entry = Entry { bytes: blob.bytes, used: self.uses, class, is_pinned };
+        self.entries.insert(blob.sha256, entry);
+        self.bytes += blob.bytes;
+        self.checkpoints += usize::from(class == BlobClass::Checkpoint);
         let mut evicted = Evicted::Nothing;
-        while self.bytes > self.limit {
+        while self.bytes > self.limit || self.checkpoints > MAX_CHECKPOINTS {
+            let is_full = self.bytes > self.limit;
+            let is_data = |entry: &Entry| entry.class == BlobClass::Data;
             let free = self.entries.iter().filter(|(_, entry)| !entry.is_pinned);
-            let oldest = free.min_by_key(|(_, entry)| entry.used);
-            let Some((blob, trial)) = oldest.map(|(blob, entry)| (*blob, entry.trial)) else {
+            let may_go = free.filter(|(_, entry)| is_full || !is_data(entry));
+            let oldest = may_go.min_by_key(|(_, entry)| (is_data(entry), entry.used));
+            let Some((blob, is_data)) = oldest.map(|(blob, entry)| (*blob, is_data(entry))) else {
                 break;
             };
             self.remove(&blob);
-            if trial.is_none() {
+            if is_data {
                 evicted = Evicted::Data;
             }
         }
@@ -116,11 +107,7 @@ impl Cache {
     fn remove(&mut self, blob: &Digest) {
         let Some(entry) = self.entries.remove(blob) else { return };
         self.bytes -= entry.bytes;
-        if let Some(trial) = entry.trial
-            && self.checkpoints.get(&trial) == Some(blob)
-        {
-            self.checkpoints.remove(&trial);
-        }
+        self.checkpoints -= usize::from(entry.class == BlobClass::Checkpoint);
     }
 
     /// The program has ended: nothing is in work.
@@ -133,13 +120,13 @@ impl Cache {
 
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
-        self.checkpoints.clear();
+        self.checkpoints = 0;
         self.bytes = 0;
     }
 
     /// Digests of the shards, as an inventory lists them.
     pub(crate) fn shards(&self) -> Vec<Digest> {
-        let shards = self.entries.iter().filter(|(_, entry)| entry.trial.is_none());
+        let shards = self.entries.iter().filter(|(_, entry)| entry.class == BlobClass::Data);
         shards.map(|(blob, _)| *blob).collect()
     }
 }
@@ -166,34 +153,36 @@ mod tests {
         let mut cache = Cache::new(Some(30));
         let name = |n: u8| blob(n, 10).sha256;
         for n in 0..3 {
-            assert_eq!(cache.insert(&blob(n, 10), None, false), Evicted::Nothing);
+            assert_eq!(cache.insert(&blob(n, 10), BlobClass::Data, false), Evicted::Nothing);
         }
         assert!(cache.pin(&name(0)) && !cache.pin(&name(9)));
-        assert_eq!(cache.insert(&blob(3, 10), None, true), Evicted::Data);
+        assert_eq!(cache.insert(&blob(3, 10), BlobClass::Data, true), Evicted::Data);
         assert!(cache.pin(&name(0)) && !cache.pin(&name(1)) && cache.pin(&name(2)));
-        assert_eq!(cache.insert(&blob(4, 10), None, true), Evicted::Nothing);
+        assert_eq!(cache.insert(&blob(4, 10), BlobClass::Data, true), Evicted::Nothing);
         assert_eq!(cache.bytes, 40, "over the limit, as there is no other way");
         cache.evict(&name(2));
         assert!(cache.bytes_of(&name(2)).is_some(), "a unit needs it");
         cache.unpin(&name(2));
-        assert_eq!(cache.insert(&blob(4, 10), None, false), Evicted::Data);
+        assert_eq!(cache.insert(&blob(4, 10), BlobClass::Data, false), Evicted::Data);
         assert_eq!((cache.bytes, cache.bytes_of(&name(2))), (30, None));
         cache.evict(&name(4));
         assert_eq!((cache.bytes, cache.shards().len()), (20, 2));
     }
 
     #[test]
-    fn a_trials_next_checkpoint_takes_the_place_of_the_last() {
+    fn checkpoints_go_before_shards_and_there_are_never_many() {
+        let mut cache = Cache::new(Some(100));
+        cache.insert(&blob(0, 90), BlobClass::Data, false);
+        for n in 1..=2 {
+            assert_eq!(cache.insert(&blob(n, 10), BlobClass::Checkpoint, false), Evicted::Nothing);
+        }
+        let kept = |cache: &Cache, n: u8| cache.bytes_of(&blob(n, 0).sha256).is_some();
+        assert_eq!([0, 1, 2].map(|n| kept(&cache, n)), [true, false, true]);
         let mut cache = Cache::new(None);
-        let trial = Some((JobId(1), TrialId(2)));
-        cache.insert(&blob(7, 5), trial, false);
-        cache.insert(&blob(8, 5), trial, true);
-        assert_eq!((cache.bytes, cache.bytes_of(&blob(7, 5).sha256)), (5, None));
-        // A unit trains from it still.
-        cache.insert(&blob(9, 5), trial, false);
-        assert_eq!(cache.bytes, 10);
-        cache.unpin_all();
-        assert_eq!((cache.bytes, cache.bytes_of(&blob(9, 5).sha256)), (5, Some(5)));
+        for n in 0..=u8::try_from(MAX_CHECKPOINTS).unwrap() {
+            cache.insert(&blob(n, 10), BlobClass::Checkpoint, false);
+        }
+        assert_eq!([0, 1].map(|n| kept(&cache, n)), [false, true]);
         assert!(cache.shards().is_empty());
     }
 }

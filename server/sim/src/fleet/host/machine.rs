@@ -1,14 +1,14 @@
 //! The machine under an agent: its disk, and the two directions of its line.
 
 use crate::fleet::{
-    cache::{Cache, CheckpointOf},
+    cache::Cache,
     link::{Ending, Link},
     scenario::HostGroup,
 };
 use sojourn_client_core::{Micros, StoredResult, TransferView};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::LeaseId,
+    ids::{JobId, LeaseId, TrialId},
     report::Report,
     unit::Unit,
 };
@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 pub(super) struct Fetch {
     /// With as many bytes as it really has.
     pub(super) blob: BlobRef,
-    pub(super) trial: CheckpointOf,
+    /// The trial whose checkpoint it is; `None` of a shard.
+    pub(super) trial: Option<(JobId, TrialId)>,
     /// No unit needs it yet.
     pub(super) is_prefetch: bool,
 }
@@ -172,7 +173,7 @@ impl TransferView for View<'_> {
 }
 
 /// The trial whose checkpoint a unit begins with.
-pub(super) fn trial_of(unit: &Unit, blob: &BlobRef) -> CheckpointOf {
+pub(super) fn trial_of(unit: &Unit, blob: &BlobRef) -> Option<(JobId, TrialId)> {
     let is_model = sojourn_client_core::model_of(unit) == Some(*blob);
     is_model.then(|| (unit.job(), unit.trial()))
 }

@@ -17,7 +17,7 @@ mod train;
 mod units;
 
 use super::{
-    cache::{CheckpointOf, Evicted},
+    cache::Evicted,
     job::count,
     link::Ending,
     plan::Plan,
@@ -284,13 +284,14 @@ impl Host {
             Some(_) => around.tally.checkpoints_down += blob.bytes,
         }
         self.network.inventory_changed |= *is_prefetch;
-        self.store(blob, *trial, true);
+        let class = trial.map_or(BlobClass::Data, |_| BlobClass::Checkpoint);
+        self.store(blob, class, true);
         around.pending.push_back(client::Event::BlobReady(blob.sha256));
     }
 
     /// Takes a blob into the cache; the server hears of shards that had to go for it.
-    fn store(&mut self, blob: &BlobRef, trial: CheckpointOf, is_pinned: bool) {
-        let evicted = self.machine.cache.insert(blob, trial, is_pinned);
+    fn store(&mut self, blob: &BlobRef, class: BlobClass, is_pinned: bool) {
+        let evicted = self.machine.cache.insert(blob, class, is_pinned);
         self.network.inventory_changed |= evicted == Evicted::Data;
     }
 

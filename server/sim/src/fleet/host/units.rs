@@ -12,7 +12,7 @@ use crate::fleet::{
     scenario::HostGroup,
     tally::{Bar, Came},
 };
-use sojourn_client_core::{self as client, ResultFacts};
+use sojourn_client_core::{self as client, BlobClass, ResultFacts};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::LeaseId,
@@ -125,8 +125,7 @@ impl Host {
         let mut bytes = 0;
         if let Some(checkpoint) = checkpoint {
             bytes = known.unwrap_or(checkpoint.bytes);
-            let trial = Some((unit.job(), unit.trial()));
-            self.store(&BlobRef { bytes, ..checkpoint }, trial, false);
+            self.store(&BlobRef { bytes, ..checkpoint }, BlobClass::Checkpoint, false);
         }
         let stored = StoredReport { report, checkpoint, bytes, sent: 0 };
         self.machine.outbox.insert(stored.report.lease, stored);
