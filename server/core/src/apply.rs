@@ -267,7 +267,7 @@ impl Core {
                 self.plans().ready(
                     job,
                     version,
-                    schedule.map(|schedule| *schedule).unwrap_or_default(),
+                    &schedule.map(|schedule| *schedule).unwrap_or_default(),
                 );
                 Ok(())
             }

@@ -59,6 +59,6 @@ pub(crate) fn convnets(
         trials: costs.iter().map(trial).collect(),
         machines: vec![Machine::default(); machines],
         holders: (0..machines).map(holder).collect(),
-        stays_in_class: false,
+        ..Problem::default()
     }
 }

@@ -310,7 +310,7 @@ fn one_class(problem: &Problem, class: &Class) -> Problem {
         let pace = class.machines.iter().filter_map(|machine| trial.pace.get(*machine as usize));
         PlanTrial {
             pace: pace.copied().collect(),
-            at: trial.at.and_then(here),
+            at: trial.at.and_then(|(machine, here_at)| Some((here(machine)?, here_at))),
             class: None,
             ..trial.clone()
         }
@@ -325,6 +325,7 @@ fn one_class(problem: &Problem, class: &Class) -> Problem {
         machines: machines.map(|machine| Machine { class: 0, ..machine }).collect(),
         holders: holders.collect(),
         stays_in_class: false,
+        spread: problem.spread,
     }
 }
 

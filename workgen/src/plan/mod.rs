@@ -42,7 +42,7 @@ pub use cyclic::Cyclic;
 pub use ltrp::Ltrp;
 pub use migration::Migration;
 pub use open_shop::{OpenShopError, read_open_shop};
-pub use problem::{MAX_TOTAL_TIME, Machine, PACE_ONE, PlanTrial, Problem, ProblemError};
+pub use problem::{Line, MAX_TOTAL_TIME, Machine, PACE_ONE, PlanTrial, Problem, ProblemError};
 pub use randomized::Randomized;
 pub use rollout::Rollout;
 pub use schedule::{Schedule, ScheduleError, Step};

@@ -3,7 +3,10 @@
 //! Everything is a whole number: microseconds, or the units of an open-shop file. Ids are indices.
 
 use serde::{Deserialize, Serialize};
-use sojourn_protocol::quantity::{SaturatingFrom as _, mul_div_ceil};
+use sojourn_protocol::{
+    quantity::{SaturatingFrom as _, mul_div, mul_div_ceil},
+    spec::Spread,
+};
 
 /// The pace of a machine at which a hop takes exactly its work; a machine of pace `2 * PACE_ONE` is half as
 /// fast.
@@ -27,15 +30,20 @@ pub struct Problem {
     /// Each trial stays on machines of one class.
     #[serde(default)]
     pub stays_in_class: bool,
+    /// The order of the trials of a machine, where moving them takes time.
+    #[serde(default)]
+    pub spread: Spread,
 }
 
 /// One trial: what it still has to visit, and how long that takes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanTrial {
-    /// Microseconds from now until its checkpoint is at the server; at the machine that holds it, its next hop
-    /// may begin earlier, by as much as `stay` is shorter than `send`.
+    /// Microseconds from now until its checkpoint is at the server.
     pub free_at: u64,
+    /// Its current epoch, by which trials take turns.
+    #[serde(default)]
+    pub epoch: u32,
     /// Shards left in its current epoch, in any order.
     pub open: Vec<u32>,
     /// Whole epochs (all shards) after that.
@@ -45,19 +53,14 @@ pub struct PlanTrial {
     /// By machine: a hop takes `work * pace / PACE_ONE` microseconds, rounded up. Empty: [`PACE_ONE`]
     /// everywhere.
     pub pace: Vec<u64>,
-    /// The machine that holds its checkpoint, where it has one.
+    /// The machine that holds its checkpoint, where it has one, and microseconds from now until its next hop may begin
+    /// there: it needn't wait for the checkpoint to be at the server.
     #[serde(default)]
-    pub at: Option<u32>,
-    /// Microseconds that its checkpoint takes from a machine to the server; no other machine goes on with it before.
+    pub at: Option<(u32, u64)>,
+    /// Bytes of its checkpoint, which goes to the server after each epoch and before another machine goes on with it;
+    /// 0 where that takes no time worth planning for.
     #[serde(default)]
-    pub send: u64,
-    /// Microseconds from the end of some hops until the next may begin at the same machine: `send` where that waits
-    /// for the checkpoint too, 0 where it goes on from its own copy.
-    #[serde(default)]
-    pub stay: u64,
-    /// Microseconds that it takes from the server to a machine that doesn't hold it.
-    #[serde(default)]
-    pub fetch: u64,
+    pub checkpoint_bytes: u64,
     /// The class that it is in already, where trials stay in one.
     #[serde(default)]
     pub class: Option<u32>,
@@ -68,15 +71,15 @@ impl PlanTrial {
     #[must_use]
     pub const fn begins_at(&self) -> u64 {
         match self.at {
-            Some(_) => self.free_at.saturating_sub(self.send.saturating_sub(self.stay)),
-            None => self.free_at,
+            Some((_, here_at)) if here_at < self.free_at => here_at,
+            Some(_) | None => self.free_at,
         }
     }
 
     /// Does it take time to go from machine to machine?
     #[must_use]
     pub const fn migrates(&self) -> bool {
-        self.send > 0 || self.fetch > 0
+        self.checkpoint_bytes > 0
     }
 }
 
@@ -91,6 +94,45 @@ pub struct Machine {
     /// Machines of one class calculate alike, bit for bit.
     #[serde(default)]
     pub class: u32,
+    /// Its line to the server.
+    #[serde(default)]
+    pub line: Line,
+}
+
+/// The line between a machine and the server. By default bytes take no time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// Bytes per second to the server; 0: unlimited.
+    pub upload: u64,
+    /// Bytes per second from the server; 0: unlimited.
+    pub download: u64,
+    /// Machines that share it, as the slots of a host do; 0 is one.
+    pub machines: u32,
+}
+
+impl Line {
+    /// Microseconds that so many bytes take to the server.
+    #[must_use]
+    pub fn send(&self, bytes: u64) -> u64 {
+        transfer(bytes, self.upload)
+    }
+
+    /// Microseconds that so many bytes take from the server.
+    #[must_use]
+    pub fn fetch(&self, bytes: u64) -> u64 {
+        transfer(bytes, self.download)
+    }
+
+    /// Microseconds between two uploads of so many bytes by one machine, while the others send as much.
+    #[must_use]
+    pub fn send_interval(&self, bytes: u64) -> u64 {
+        self.send(bytes).saturating_mul(self.machines.max(1).into())
+    }
+}
+
+fn transfer(bytes: u64, per_second: u64) -> u64 {
+    if per_second == 0 { 0 } else { mul_div(bytes, 1_000_000, per_second) }
 }
 
 /// Why a problem isn't valid.
@@ -129,7 +171,7 @@ impl Problem {
             trials: trials.collect(),
             machines: vec![Machine::default(); machines],
             holders: ids.clone().map(|machine| Some(vec![machine])).collect(),
-            stays_in_class: false,
+            ..Self::default()
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::problem::{Problem, id};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// One hop with its machine and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -67,39 +66,6 @@ impl Schedule {
         });
         let makespan = steps.iter().map(|step| step.end).max().unwrap_or(0);
         Self { steps, makespan }
-    }
-
-    /// The same hops on the same machines, with the trials of a machine in turn by epochs instead of one after the other.
-    /// `epochs`: the current epoch of each trial, which the steps count from.
-    ///
-    /// A machine that shares a trial with another machine keeps its order. On the others hops follow one another without
-    /// gaps: while one trial waits for its checkpoint, others train.
-    #[must_use]
-    pub fn breadth_first(self, epochs: &[u32]) -> Self {
-        let epoch =
-            |step: &Step| epochs.get(step.trial as usize).map_or(0, |first| first + step.epoch);
-        let mut machines: BTreeMap<u32, Vec<Step>> = BTreeMap::new();
-        let mut first_machine: BTreeMap<u32, u32> = BTreeMap::new();
-        let mut moving = BTreeSet::new();
-        for step in &self.steps {
-            machines.entry(step.machine).or_default().push(*step);
-            if *first_machine.entry(step.trial).or_insert(step.machine) != step.machine {
-                moving.insert(step.trial);
-            }
-        }
-        for steps in machines.values_mut() {
-            if steps.iter().any(|step| moving.contains(&step.trial)) {
-                continue;
-            }
-            let mut time = steps.iter().map(|step| step.start).min().unwrap_or(0);
-            steps.sort_by_key(|step| (epoch(step), step.start));
-            for step in steps {
-                let takes = step.end.saturating_sub(step.start);
-                (step.start, step.end) = (time, time.saturating_add(takes));
-                time = step.end;
-            }
-        }
-        Self::new(machines.into_values().flatten().collect())
     }
 
     /// Is every hop there once, on a machine that may train it and for its time, epochs in their order,
@@ -193,41 +159,5 @@ impl Schedule {
         } else {
             Err(ScheduleError::Makespan(last, self.makespan))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn step(trial: u32, epoch: u32, machine: u32, start: u64) -> Step {
-        Step { trial, epoch, shard: 0, machine, start, end: start + 10 }
-    }
-
-    fn order(schedule: &Schedule, machine: u32) -> Vec<(u32, u32, u64)> {
-        let steps = schedule.steps.iter().filter(|step| step.machine == machine);
-        steps.map(|step| (step.trial, step.epoch, step.start)).collect()
-    }
-
-    #[test]
-    fn the_trials_of_a_machine_take_turns_by_epochs() {
-        // The second trial is two epochs behind, and the machine waits between epochs.
-        let steps = vec![step(0, 0, 0, 5), step(0, 1, 0, 20), step(1, 0, 0, 40), step(1, 1, 0, 60)];
-        let breadth = Schedule::new(steps).breadth_first(&[2, 1]);
-        assert_eq!(order(&breadth, 0), [(1, 0, 5), (0, 0, 15), (1, 1, 25), (0, 1, 35)]);
-        assert_eq!(breadth.makespan, 45);
-    }
-
-    #[test]
-    fn machines_between_which_a_trial_moves_keep_their_order() {
-        let steps = vec![
-            step(0, 0, 0, 0),
-            step(0, 1, 0, 10),
-            step(1, 0, 0, 20),
-            step(1, 1, 1, 30),
-            step(2, 0, 2, 0),
-        ];
-        let schedule = Schedule::new(steps);
-        assert_eq!(schedule.clone().breadth_first(&[0, 0, 0]), schedule);
     }
 }

@@ -7,6 +7,7 @@ use sojourn_protocol::{
     inventory::Links,
     quantity::{SaturatingFrom as _, mul_div},
 };
+use sojourn_workgen::plan::Line;
 
 /// Bytes per second of a link of which nothing is known.
 const DEFAULT_SPEED: u64 = 125_000_000;
@@ -81,10 +82,16 @@ impl Cost<'_> {
         })
     }
 
-    /// How long a trial's checkpoints take over given links; 0 where that is negligible.
-    pub(crate) fn transfer_over(trial: &Trial, links: Links) -> TransferTime {
-        let transfer = TransferTime::of(trial.checkpoint_bytes, links);
-        if transfer.is_negligible() { TransferTime { send: 0, fetch: 0 } } else { transfer }
+    /// How long a trial's checkpoints take over given links.
+    pub(crate) fn transfer_time_over(trial: &Trial, links: Links) -> TransferTime {
+        TransferTime::of(trial.checkpoint_bytes, links)
+    }
+
+    /// The line of a host, which so many slots share.
+    pub(crate) fn line(&self, host: HostId, slots: u32) -> Line {
+        let links = self.hosts.session(host).map(|session| session.links).unwrap_or_default();
+        let rate = |rate: Option<u64>| rate.unwrap_or(DEFAULT_SPEED).max(1);
+        Line { upload: rate(links.upload), download: rate(links.download), machines: slots }
     }
 }
 

@@ -12,7 +12,6 @@ use super::{
 };
 use sojourn_protocol::{
     ids::{HostId, ShardId, TrialId},
-    spec::Spread,
     time::{Millis, UnixMillis},
 };
 use sojourn_workgen::plan::Schedule;
@@ -67,24 +66,24 @@ impl JobPlan {
         self.version
     }
 
-    /// A plan is ready. False where it isn't the one that was requested last, or is no better than the followed one.
-    pub(crate) fn ready(&mut self, version: u64, schedule: Schedule, spread: Spread) -> bool {
+    /// A plan is ready at `now`. False where it isn't the one that was requested last, or is no better than the followed
+    /// one, which may have fallen behind.
+    pub(crate) fn ready(
+        &mut self,
+        version: u64,
+        schedule: &Schedule,
+        now: UnixMillis,
+        is_over: impl Fn(&PlannedHop) -> bool,
+    ) -> bool {
         if version != self.version {
             return false;
         }
         let Some(requested) = self.requested.take() else { return false };
-        let schedule = match spread {
-            // Where checkpoints take no time to move, the order is what the plan is about, and trials go on in turn.
-            Spread::Breadth if requested.migrates => {
-                let epochs: Vec<u32> = requested.trials.iter().map(|(_, epoch)| epoch.0).collect();
-                schedule.breadth_first(&epochs)
-            }
-            Spread::Breadth | Spread::Depth => schedule,
-        };
-        let followed = FollowedPlan::new(&requested, &schedule);
+        let followed = FollowedPlan::new(&requested, schedule);
         if let Some(before) = &self.followed
             && self.requested_for != Replan::Any
-            && before.ends.saturating_add(self.late) <= followed.ends
+            && before.ends.saturating_add(self.late.max(before.overdue(now, is_over)))
+                <= followed.ends
         {
             return false;
         }
@@ -251,11 +250,12 @@ mod tests {
         let mut planning = JobPlan::default();
         planning.outdate();
         let version = planning.request(requested());
-        assert!(planning.ready(version, Schedule::default(), Spread::Breadth));
+        assert!(planning.ready(version, &Schedule::default(), NOW, |_| true));
         assert_eq!(planning.due_at(Millis(1)), None, "it knew all of it");
         let version = planning.request(requested());
         planning.outdate();
-        assert!(!planning.ready(version, Schedule::default(), Spread::Breadth), "it is no better");
+        let is_taken = planning.ready(version, &Schedule::default(), NOW, |_| true);
+        assert!(!is_taken, "it is no better");
         assert_eq!(planning.due_at(Millis(1)), Some(NOW + Millis(1)));
     }
 }

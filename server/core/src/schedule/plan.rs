@@ -204,6 +204,14 @@ impl FollowedPlan {
         PlanAdvice::Nothing
     }
 
+    /// Microseconds by which the latest of the trials is behind, where the plan pins them.
+    pub(super) fn overdue(&self, now: UnixMillis, is_over: impl Fn(&PlannedHop) -> bool) -> u64 {
+        let micros = now.0.saturating_mul(1000);
+        let next = self.trials.keys().filter_map(|trial| self.next(*trial, &is_over));
+        let behind = next.filter(|_| self.migrates).map(|hop| micros.saturating_sub(hop.start));
+        behind.max().unwrap_or(0)
+    }
+
     /// Has it hops, and none for this host?
     pub(super) fn leaves_out(&self, host: HostId) -> bool {
         !self.lists.is_empty() && !self.lists.contains_key(&host)

@@ -66,11 +66,16 @@ impl Scheduler<'_> {
             }
         };
         let stays_in_class = placement.reproducible;
-        let alone = Problem { trials, machines, holders, stays_in_class };
-        if alone.trials.is_empty()
-            || alone.check().is_err()
-            || self.is_bound_by_lines(job, &slots, &alone)
-        {
+        let spread = job.spec.search.spread;
+        let mut alone = Problem { trials, machines, holders, stays_in_class, spread };
+        if placement.replicas == Replicas::Demand {
+            let fetches = self.fetches_per_hop(job, &slots);
+            if is_bound_by_fetches(&alone, &fetches) {
+                return None;
+            }
+            slow_down(&mut alone, &fetches);
+        }
+        if alone.trials.is_empty() || alone.check().is_err() {
             return None;
         }
         let contention = self.contention(job, &slots, &alone);
@@ -131,39 +136,28 @@ impl Scheduler<'_> {
         let mut running = job.trials.iter().filter(|trial| has_planned_work(trial));
         let links = self.slowest_links();
         slots > running.clone().count()
-            && running.all(|trial| Cost::transfer_over(trial, links).is_negligible())
+            && running.all(|trial| Cost::transfer_time_over(trial, links).is_negligible())
     }
 
-    /// Would hosts that train whole trials wait for their lines?
+    /// By slot: microseconds of its host's line for the shards of a hop, where a host trains whole trials.
     ///
     /// A trial that is trained on one host visits all shards there. Where the cache is smaller than they are, most visits
-    /// fetch one; the slots of a host share what it fetches. A plan isn't worth that where the fleet would train less
-    /// than a part of what its devices could. The policy then has trials go to the shards.
-    fn is_bound_by_lines(&self, job: &Job, slots: &[Slot], problem: &Problem) -> bool {
+    /// fetch one; the slots of a host share what it fetches.
+    fn fetches_per_hop(&self, job: &Job, slots: &[Slot]) -> Vec<u64> {
         let shards = &job.data.train;
-        if job.spec.placement.replicas != Replicas::Demand || shards.is_empty() {
-            return false;
-        }
         let data = shards.iter().fold(0_u64, |all, shard| all.saturating_add(shard.blob.bytes));
-        let mean = data / to_u64(shards.len());
-        let trials = to_u64(problem.trials.len()).max(1);
+        let mean = data / to_u64(shards.len()).max(1);
         let mut counts: BTreeMap<HostId, u64> = BTreeMap::new();
         for ((host, _), _) in slots {
             *counts.entry(*host).or_default() += 1;
         }
-        // Hops in a time that is long beside all of them.
-        let (mut trained, mut possible) = (0_u64, 0_u64);
-        for (machine, ((host, _), _)) in (0..).zip(slots) {
-            let hops = (0..).map(|trial| problem.time(trial, 0, machine));
-            let hop = hops.take(problem.trials.len()).fold(0, u64::saturating_add) / trials;
+        let fetch = slots.iter().map(|((host, _), _)| {
             let cache = self.hosts.session(*host).and_then(|session| session.cache);
             let missing = cache.map_or(0, |cache| data.saturating_sub(cache));
             let fetch = scaled(self.fetch_time(*host, mean), missing, data);
-            let line = fetch / counts.get(host).copied().unwrap_or(1);
-            possible = possible.saturating_add(LONG_TIME / hop.max(1));
-            trained = trained.saturating_add(LONG_TIME / hop.max(line).max(1));
-        }
-        trained < scaled(possible, MIN_TRAINED, 1000)
+            fetch / counts.get(host).copied().unwrap_or(1)
+        });
+        fetch.collect()
     }
 
     /// One machine for each slot that the job may have, and when it is free. Also the numeric classes by which machines
@@ -172,6 +166,7 @@ impl Scheduler<'_> {
         let (mut slots, mut machines, mut classes) = (Vec::new(), Vec::new(), Vec::new());
         for (host, devices) in self.plan_hosts(job) {
             let session = self.hosts.session(host);
+            let line = self.line(host, devices.iter().map(|pool| pool.slots).sum());
             for pool in devices {
                 let device = session.and_then(|session| session.device(&pool.device));
                 let flops = device.map_or(0.0, |device| device.flops);
@@ -179,7 +174,7 @@ impl Scheduler<'_> {
                 let priority = job.spec.placement.priority;
                 for free_at in self.slots_free_at((host, &pool.device), pool.slots, priority) {
                     slots.push(((host, pool.device.clone()), flops));
-                    machines.push(Machine { free_at, class, ..Machine::default() });
+                    machines.push(Machine { free_at, class, line, ..Machine::default() });
                 }
             }
         }
@@ -231,17 +226,20 @@ impl Scheduler<'_> {
             }
             let epoch = chain.epoch();
             let after = trial.epochs().saturating_sub(epoch.0 + 1);
-            let transfer = Cost::transfer_over(trial, links);
+            let is_negligible = Cost::transfer_time_over(trial, links).is_negligible();
             let last = trial.history.last().map(|hop| hop.host);
             let holder = self.state.in_hand(trial).map(|lease| lease.host).last().or(last);
             let at = holder.and_then(|host| slots.iter().position(|((of, _), _)| *of == host));
+            let send = match holder.filter(|_| !is_negligible) {
+                Some(host) => self.transfer_time(trial, host).send,
+                None => 0,
+            };
             trials.push(PlanTrial {
-                free_at: self.next_version_in(trial, transfer.send),
-                at: at.and_then(|slot| u32::try_from(slot).ok()),
-                send: transfer.send,
+                free_at: self.next_version_in(trial, send),
                 // The host goes on while the checkpoint is uploaded.
-                stay: 0,
-                fetch: transfer.fetch,
+                at: at.map(|slot| (u32::saturating_from(slot), self.next_version_in(trial, 0))),
+                epoch: epoch.0,
+                checkpoint_bytes: if is_negligible { 0 } else { trial.checkpoint_bytes },
                 open,
                 epochs_after: after.min(most_after),
                 class: class_of(trial).flatten().map(u32::saturating_from),
@@ -281,6 +279,31 @@ impl Scheduler<'_> {
         };
         let holders = (0u32..).zip(slots).filter(|(_, ((host, device), _))| keeps(*host, device));
         holders.map(|(slot, _)| slot).collect()
+    }
+}
+
+/// Would slots that train whole trials wait for shards, so that the fleet trains less than a part of what it could? A
+/// plan isn't worth that: the policy has trials go to the shards. `fetches`: by slot, microseconds for each hop.
+fn is_bound_by_fetches(problem: &Problem, fetches: &[u64]) -> bool {
+    let trials = problem.trials.len();
+    // Hops in a time that is long beside all of them.
+    let (mut trained, mut possible) = (0_u64, 0_u64);
+    for (machine, fetch) in (0..).zip(fetches) {
+        let hops = (0..).take(trials).map(|trial| problem.time(trial, 0, machine));
+        let hop = hops.fold(0, u64::saturating_add) / to_u64(trials).max(1);
+        possible = possible.saturating_add(LONG_TIME / hop.max(1));
+        trained = trained.saturating_add(LONG_TIME / hop.max(*fetch).max(1));
+    }
+    trained < scaled(possible, MIN_TRAINED, 1000)
+}
+
+/// No slot trains faster than it gets shards.
+fn slow_down(problem: &mut Problem, fetches: &[u64]) {
+    for trial in &mut problem.trials {
+        let mean = trial.work.iter().sum::<u64>() / to_u64(trial.work.len()).max(1);
+        for (pace, fetch) in trial.pace.iter_mut().zip(fetches) {
+            *pace = (*pace).max(scaled(*fetch, PACE_ONE, mean));
+        }
     }
 }
 

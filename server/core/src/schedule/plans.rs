@@ -14,7 +14,6 @@ use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     ids::JobId,
     seeds,
-    spec::Spread,
     time::{Millis, UnixMillis},
 };
 use sojourn_workgen::{Policy, plan::Schedule};
@@ -80,7 +79,7 @@ impl PlanHandler<'_> {
         let Some((problem, request)) = problem else {
             // There will be none for this fleet.
             let version = plan.request(PlanRequest::empty(self.ledger.clock.now(), fleet));
-            plan.ready(version, Schedule::default(), Spread::Breadth);
+            plan.ready(version, &Schedule::default(), self.ledger.clock.now(), |_| true);
             return;
         };
         let iterations = PLANNING_EFFORT / problem.hops().max(1);
@@ -91,12 +90,16 @@ impl PlanHandler<'_> {
     }
 
     /// A plan is ready: it is followed, if it is the one that was requested last and better than the one before.
-    pub(crate) fn ready(&mut self, job: JobId, version: u64, schedule: Schedule) {
-        let Ledger { state, planner, .. } = &mut self.ledger;
-        let Some(plan) = planner.plan_mut(job) else { return };
+    pub(crate) fn ready(&mut self, job: JobId, version: u64, schedule: &Schedule) {
+        let Some(mut plan) = self.ledger.planner.take_plan(job) else { return };
         let is_first = !plan.is_followed();
-        let spread = state.jobs.get(&job).map_or(Spread::Breadth, |job| job.spec.search.spread);
-        if plan.ready(version, schedule, spread) {
+        let scheduler = self.scheduler();
+        let known = scheduler.state.jobs.get(&job);
+        let is_over =
+            |hop: &PlannedHop| known.is_none_or(|known| scheduler.is_planned_hop_over(known, hop));
+        let is_taken = plan.ready(version, schedule, scheduler.now, is_over);
+        self.ledger.planner.put_plan(job, plan);
+        if is_taken {
             self.ledger.waiters.wake(Wake::All);
             if is_first {
                 // The other jobs were planned as if this one had nothing to do.

@@ -16,10 +16,23 @@ pub(super) struct Instance<'a> {
     open: Vec<Vec<u32>>,
     /// By trial: microseconds of all that it has left, at pace one.
     work: Vec<u64>,
-    /// By machine: its pace, on the mean of all trials.
+    /// By machine: its pace, on the mean of all trials, as far as its line lets it.
     paces: Vec<u64>,
     /// By trial, then machine: microseconds of a hop, on the mean of all that the trial has left.
     hop_takes: Vec<u64>,
+    /// By trial, then machine.
+    transfers: Vec<Transfer>,
+}
+
+/// Microseconds of a trial's checkpoint over a machine's line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Transfer {
+    /// To the server.
+    pub(super) send: u64,
+    /// From the server.
+    pub(super) fetch: u64,
+    /// Between two that the machine sends, while others share the line.
+    pub(super) interval: u64,
 }
 
 impl<'a> Instance<'a> {
@@ -34,10 +47,13 @@ impl<'a> Instance<'a> {
             let open: u64 = trial.open.iter().map(|shard| trial.work[*shard as usize]).sum();
             open + whole * u64::from(trial.epochs_after)
         });
-        let count = problem.trials.len().max(1) as u64;
-        let paces = (0..problem.machines.len()).map(|machine| {
-            let sum: u64 = problem.trials.iter().map(|trial| pace(trial, machine)).sum();
-            (sum / count).max(1)
+        let transfers = problem.trials.iter().flat_map(|trial| {
+            let bytes = trial.checkpoint_bytes;
+            problem.machines.iter().map(move |machine| Transfer {
+                send: machine.line.send(bytes),
+                fetch: machine.line.fetch(bytes),
+                interval: machine.line.send_interval(bytes),
+            })
         });
         let open = problem.trials.iter().map(|trial| {
             let mut open = trial.open.clone();
@@ -50,8 +66,42 @@ impl<'a> Instance<'a> {
             (0..problem.machines.len())
                 .map(move |machine| mul_div_ceil(hop, pace(trial, machine), PACE_ONE))
         });
-        let hop_takes = hop_takes.collect();
-        Self { problem, hops, open: open.collect(), work, paces: paces.collect(), hop_takes }
+        let (hop_takes, transfers) = (hop_takes.collect(), transfers.collect());
+        let (open, paces) = (open.collect(), Vec::new());
+        let mut instance = Self { problem, hops, open, work, paces, hop_takes, transfers };
+        let count = problem.trials.len().max(1) as u64;
+        let paces = (0..problem.machines.len()).map(|machine| {
+            let paces = (0..problem.trials.len()).map(|trial| instance.pace(trial, machine));
+            (paces.sum::<u64>() / count).max(1)
+        });
+        instance.paces = paces.collect();
+        instance
+    }
+
+    /// A machine's pace with all that a trial has left: how fast it trains, or how fast its line takes the checkpoints.
+    fn pace(&self, trial: usize, machine: usize) -> u64 {
+        let train = pace(&self.problem.trials[trial], machine);
+        let sends = self.epochs(trial) * self.transfer(trial, machine).interval;
+        train.max(mul_div(sends, PACE_ONE, self.work[trial].max(1)))
+    }
+
+    /// Epochs of which a trial has something left.
+    fn epochs(&self, trial: usize) -> u64 {
+        let known = &self.problem.trials[trial];
+        u64::from(known.epochs_after) + u64::from(!known.open.is_empty())
+    }
+
+    /// Microseconds of a trial's checkpoint over a machine's line.
+    pub(super) fn transfer(&self, trial: usize, machine: usize) -> Transfer {
+        self.transfers[trial * self.problem.machines.len() + machine]
+    }
+
+    /// About the microseconds of a share, trained or sent.
+    pub(super) fn share_takes(&self, share: &Share) -> u64 {
+        let hops = share.end - share.first;
+        let sends = self.epochs_of(share.trial, share.first, share.end);
+        let train = hops * self.hop_takes(share.trial, share.machine);
+        train.max(sends * self.transfer(share.trial, share.machine).interval)
     }
 
     /// About the microseconds of a hop: as if all of a trial took equally long.
@@ -76,7 +126,7 @@ impl<'a> Instance<'a> {
 
     /// Microseconds of all that a trial has left at a machine.
     pub(super) fn time(&self, trial: usize, machine: usize) -> u64 {
-        mul_div_ceil(self.work[trial], pace(&self.problem.trials[trial], machine), PACE_ONE)
+        mul_div_ceil(self.work[trial], self.pace(trial, machine), PACE_ONE)
     }
 
     /// Do the paces of two machines differ by less than such a part?
@@ -84,25 +134,15 @@ impl<'a> Instance<'a> {
         self.paces[a].abs_diff(self.paces[b]) <= self.paces[a] / part
     }
 
-    /// The fastest machine, on the mean of all trials.
-    pub(super) fn fastest(&self) -> usize {
-        (0..self.paces.len()).min_by_key(|machine| self.paces[*machine]).unwrap_or(0)
-    }
-
     /// Microseconds from now until a trial can begin at a machine.
     pub(super) fn arrives(&self, trial: usize, machine: usize) -> u64 {
         let known = &self.problem.trials[trial];
         match known.at {
-            Some(at) if at as usize != machine => known.free_at + known.fetch,
+            Some((at, _)) if at as usize != machine => {
+                known.free_at + self.transfer(trial, machine).fetch
+            }
             Some(_) | None => known.begins_at(),
         }
-    }
-
-    /// Microseconds between a trial's epochs, all together.
-    pub(super) fn between(&self, trial: usize) -> u64 {
-        let known = &self.problem.trials[trial];
-        let epochs = u64::from(known.epochs_after) + u64::from(!known.open.is_empty());
-        known.stay * epochs.saturating_sub(1)
     }
 
     /// Trials, the most weighted work first.
@@ -138,6 +178,17 @@ impl<'a> Instance<'a> {
         }
     }
 
+    /// Epochs in which a trial's hops from `first` to `end` are.
+    pub(super) fn epochs_of(&self, trial: usize, first: u64, end: u64) -> u64 {
+        let epoch = |hop| u64::from(self.hop(trial, hop).0);
+        if end > first { epoch(end - 1) - epoch(first) + 1 } else { 0 }
+    }
+
+    /// The epoch of a trial's hop, counted from the trial's first.
+    pub(super) fn epoch(&self, trial: usize, hop: u64) -> u32 {
+        self.problem.trials[trial].epoch + self.hop(trial, hop).0
+    }
+
     /// The epoch, from 0 for the current one, and the shard of a trial's hop.
     pub(super) fn hop(&self, trial: usize, hop: u64) -> (u32, u32) {
         let open = &self.open[trial];
@@ -165,15 +216,32 @@ impl<'a> Instance<'a> {
     /// No plan ends, its last checkpoint sent, before this.
     pub(super) fn aim(&self) -> u64 {
         let busy = (0..self.hops.len()).filter(|trial| self.hops[*trial] > 0);
-        let send = busy.clone().map(|trial| self.problem.trials[trial].send).min();
-        let alone = busy.map(|trial| {
-            let ends = |(machine, known): (usize, &Machine)| {
-                known.free_at.max(self.arrives(trial, machine)) + self.time(trial, machine)
-            };
-            let soonest = self.problem.machines.iter().enumerate().map(ends).min();
-            soonest.unwrap_or(0) + self.between(trial) + self.problem.trials[trial].send
+        let machines = 0..self.problem.machines.len();
+        let sends = busy.clone().flat_map(|trial| {
+            machines.clone().map(move |machine| self.transfer(trial, machine).send)
         });
-        alone.max().unwrap_or(0).max(self.problem.lower_bound() + send.unwrap_or(0))
+        let send = sends.min().unwrap_or(0);
+        let alone = busy.clone().map(|trial| {
+            let ends = |(machine, known): (usize, &Machine)| {
+                let from = known.free_at.max(self.arrives(trial, machine));
+                from + self.time(trial, machine) + self.transfer(trial, machine).send
+            };
+            self.problem.machines.iter().enumerate().map(ends).min().unwrap_or(0)
+        });
+        let alone = alone.max().unwrap_or(0);
+        alone.max(self.problem.lower_bound() + send).max(self.all_sent(busy))
+    }
+
+    /// All lines together don't take the checkpoints of these trials before this.
+    fn all_sent(&self, trials: impl Iterator<Item = usize>) -> u64 {
+        let bytes = |trial: usize| self.epochs(trial) * self.problem.trials[trial].checkpoint_bytes;
+        let lines = || self.problem.machines.iter().map(|machine| machine.line);
+        if lines().any(|line| line.upload == 0) {
+            return 0;
+        }
+        let upload = lines().map(|line| line.upload / u64::from(line.machines.max(1)));
+        let upload = upload.fold(0, u64::saturating_add);
+        mul_div(trials.map(bytes).sum(), 1_000_000, upload.max(1))
     }
 }
 

@@ -9,6 +9,8 @@
 //!    several orders, for a third of the budget.
 //! 3. A search from the best of these: other machines, other splits, other urgencies (`search`, `change`).
 //!
+//! Last come the turns that the trials of a machine take, by epochs, where the plan ends no later for it.
+//!
 //! Each is measured by working it off (`simulation`), which takes a few microseconds:
 //!
 //! ```text
@@ -27,14 +29,16 @@ mod search;
 mod share;
 mod simulation;
 
-use super::{Budget, Planner, Problem, Schedule, WHOLE, problem::id};
+use super::{Budget, Planner, Problem, Schedule, Step, WHOLE, problem::id};
 use instance::Instance;
 use pack::{Gaps, pack};
 use rand_chacha::ChaCha8Rng;
 use search::{Found, Search};
-use simulation::{Patience, Simulation};
-use sojourn_protocol::{quantity::mul_div, seeds};
+use simulation::{Patience, Simulation, Turns};
+use sojourn_protocol::{quantity::mul_div, seeds, spec::Spread};
 
+/// A plan in which trials take turns may end later by such a part.
+const BREADTH: u64 = 128;
 /// The weight that changes nothing.
 const EVEN: u64 = 1 << 8;
 /// The share of the budget for packing.
@@ -100,11 +104,21 @@ impl Planner for Migration {
             search.iterate(spent);
         }
         let (best, mut simulation) = search.best();
-        let mut steps = Vec::new();
-        simulation
-            .simulate(&best.shares, best.patience, &mut |block| block.steps(&instance, &mut steps));
-        Some(Schedule::new(steps))
+        Some(Schedule::new(order(&best, &mut simulation, problem.spread)))
     }
+}
+
+/// The hops of what was found, in the order in which trials come closest to being trained alike; none that ends much
+/// later than what was found.
+fn order(found: &Found, simulation: &mut Simulation<'_, '_>, spread: Spread) -> Vec<Step> {
+    let mut run = |turns| simulation.steps(&found.shares, found.patience, turns);
+    let (steps, ends) = run(Turns::None);
+    if spread == Spread::Depth {
+        return steps;
+    }
+    let latest = ends.saturating_add(ends / BREADTH);
+    let mut in_turn = [Turns::All, Turns::Staying].into_iter().map(run);
+    in_turn.find(|(_, ends)| *ends <= latest).map_or(steps, |(steps, _)| steps)
 }
 
 /// Moves some weights by up to a quarter.

@@ -54,7 +54,7 @@ pub(super) fn pack(
     let is_large = |trial: &usize| instance.work(*trial) > slowest.unwrap_or(0) / SMALL;
     let (large, small): (Vec<usize>, Vec<usize>) =
         instance.by_work(weights).into_iter().partition(is_large);
-    let mut needs: Vec<u64> = large.iter().map(|trial| packing.need(*trial)).collect();
+    let mut needs: Vec<u64> = large.iter().map(|trial| instance.work(*trial)).collect();
     needs.reverse();
     packing.small = small.iter().map(|trial| instance.work(*trial)).sum();
     for trial in large {
@@ -106,24 +106,13 @@ impl<'a> Packing<'a> {
         Self { instance, deadline, lanes, shares: Vec::new(), gaps, small: 0, spare: 0 }
     }
 
-    /// Work of a trial, and what a machine could do between its epochs.
-    fn need(&self, trial: usize) -> u64 {
-        let instance = self.instance;
-        let between = match self.gaps {
-            Gaps::None => 0,
-            Gaps::Lost => instance.work_of(instance.between(trial), instance.fastest()),
-        };
-        instance.work(trial) + between
-    }
-
     /// Small trials, each to the machine where it ends earliest.
     fn fill(&mut self, small: &[usize]) {
         let instance = self.instance;
         let mut free: Vec<u64> =
             instance.problem.machines.iter().map(|machine| machine.free_at).collect();
         for share in &self.shares {
-            free[share.machine] +=
-                (share.end - share.first) * instance.hop_takes(share.trial, share.machine);
+            free[share.machine] += instance.share_takes(share);
         }
         instance.finish_earliest(small, &mut free, &mut self.shares);
     }
@@ -131,13 +120,13 @@ impl<'a> Packing<'a> {
     /// The route of a trial that leaves room for the others.
     fn route(&self, trial: usize, others: &[u64]) -> Option<Route> {
         let known = &self.instance.problem.trials[trial];
-        let at = known.at.map(|at| at as usize);
+        let at = known.at.map(|(at, _)| at as usize);
         // Where it needs the least of what is better, its own machine before others.
         let mut fitting: Vec<(bool, u64, usize)> = Vec::new();
         for (n, lane) in self.lanes.iter().enumerate() {
             let Some(first) = lane.intervals.first() else { continue };
             let from = self.instance.arrives(trial, first.machine);
-            if lane.room_in(self.instance, from, self.deadline) >= self.need(trial) {
+            if lane.room_in(self.instance, from, self.deadline) >= self.instance.work(trial) {
                 fitting.push((at.is_some_and(|at| at != first.machine), lane.room, n));
             }
         }
@@ -193,7 +182,7 @@ impl<'a> Packing<'a> {
     fn along(&self, trial: usize, n: usize) -> Option<Route> {
         let lane = &self.lanes[n];
         let from = self.begins(trial, lane);
-        let need = self.need(trial);
+        let need = self.instance.work(trial);
         let to = lane.reaches(self.instance, from, need).filter(|to| *to <= self.deadline)?;
         let intervals = lane.cut(from, to);
         let left = lane.without(self.instance, from, to);
@@ -203,14 +192,17 @@ impl<'a> Packing<'a> {
     /// First on one lane, then to the end on another.
     fn across(&self, trial: usize, (first, second): (usize, usize)) -> Option<Route> {
         let (a, b) = (&self.lanes[first], &self.lanes[second]);
-        let known = &self.instance.problem.trials[trial];
         let ends = self.deadline;
-        let moves = match self.gaps {
-            Gaps::None => 0,
-            Gaps::Lost => known.send + known.fetch,
+        let moves = match (self.gaps, a.intervals.last(), b.intervals.first()) {
+            (Gaps::Lost, Some(from), Some(to)) => {
+                let transfer =
+                    |interval: &Interval| self.instance.transfer(trial, interval.machine);
+                transfer(from).send + transfer(to).fetch
+            }
+            _ => 0,
         };
         let from = self.begins(trial, a);
-        let need = self.need(trial);
+        let need = self.instance.work(trial);
         let room = |change: u64| {
             a.room_in(self.instance, from, change) + b.room_in(self.instance, change + moves, ends)
         };
@@ -283,7 +275,6 @@ impl<'a> Packing<'a> {
     /// Gives a trial its shares along a route.
     fn take(&mut self, trial: usize, route: Route) {
         self.spare += route.lost(self.instance);
-        self.spare += self.need(trial) - self.instance.work(trial);
         let mut n = 0;
         self.lanes.retain(|_| {
             n += 1;

@@ -7,6 +7,7 @@
 //! ```
 
 use super::{block::Block, instance::Instance, share::Share};
+use crate::plan::Step;
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// The hops that a machine may train while a more urgent trial is being moved to it.
@@ -33,6 +34,17 @@ impl Patience {
     }
 }
 
+/// The trials of a machine that take turns: of those that are there, the one whose epoch is the earliest goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turns {
+    /// None: the most urgent goes on.
+    None,
+    /// Those that stay at their machines; the others go first.
+    Staying,
+    /// All.
+    All,
+}
+
 /// The outcome of a set of shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Outcome {
@@ -55,8 +67,6 @@ struct TrialProgress {
     /// Where it is, and when it may go on there, or anywhere if it is nowhere.
     machine: Option<usize>,
     here: u64,
-    /// When it may go on elsewhere.
-    elsewhere: u64,
     /// When its checkpoint is at the server.
     sent: u64,
 }
@@ -74,6 +84,7 @@ struct Choice {
 pub(super) struct Simulation<'a, 'b> {
     instance: &'b Instance<'a>,
     patience: Patience,
+    turns: Turns,
     shares: Vec<Share>,
     /// By trial: its shares, in the order of hops.
     of_trial: Vec<Vec<usize>>,
@@ -84,8 +95,9 @@ pub(super) struct Simulation<'a, 'b> {
     /// By machine: microseconds of all its shares that are left.
     load: Vec<u64>,
     progress: Vec<TrialProgress>,
-    /// By machine: when it is free.
+    /// By machine: when it is free, and when its line has sent what it had to.
     free: Vec<u64>,
+    line_free: Vec<u64>,
     choices: Vec<Option<Choice>>,
     /// When which machine goes on. An entry that isn't the machine's choice holds no more.
     next: BinaryHeap<Reverse<(u64, usize)>>,
@@ -98,6 +110,7 @@ impl<'a, 'b> Simulation<'a, 'b> {
         Self {
             instance,
             patience: Patience::None,
+            turns: Turns::None,
             shares: Vec::new(),
             of_trial: vec![Vec::new(); trials],
             of_machine: vec![Vec::new(); machines],
@@ -105,6 +118,7 @@ impl<'a, 'b> Simulation<'a, 'b> {
             load: Vec::new(),
             progress: Vec::new(),
             free: Vec::new(),
+            line_free: Vec::new(),
             choices: Vec::new(),
             next: BinaryHeap::new(),
             moves: 0,
@@ -119,7 +133,8 @@ impl<'a, 'b> Simulation<'a, 'b> {
         aim: u64,
         limit: u64,
     ) -> Option<Outcome> {
-        if self.begin(shares, patience) > limit || !self.run(limit, Block::takes_about, &mut |_| {})
+        if self.begin(shares, patience, Turns::None) > limit
+            || !self.run(limit, Block::ends_about, &mut |_| {})
         {
             return None;
         }
@@ -135,33 +150,39 @@ impl<'a, 'b> Simulation<'a, 'b> {
         Some(outcome)
     }
 
-    /// Works all shares off, block by block.
-    pub(super) fn simulate(
+    /// Works all shares off. Their hops, and when the last trial is done and sent.
+    pub(super) fn steps(
         &mut self,
         shares: &[Share],
         patience: Patience,
-        block: &mut dyn FnMut(Block),
-    ) {
-        self.begin(shares, patience);
-        self.run(u64::MAX, Block::takes, block);
+        turns: Turns,
+    ) -> (Vec<Step>, u64) {
+        let instance = self.instance;
+        let mut steps = Vec::new();
+        let patience = if turns == Turns::None { patience } else { Patience::None };
+        self.begin(shares, patience, turns);
+        self.run(u64::MAX, Block::ends, &mut |block| block.steps(instance, &mut steps));
+        let sent = self.progress.iter().filter(|trial_at| trial_at.next > 0);
+        (steps, sent.map(|trial_at| trial_at.sent).max().unwrap_or(0))
     }
 
     /// Begins anew; the last end can't come before what this says.
-    fn begin(&mut self, shares: &[Share], patience: Patience) -> u64 {
+    fn begin(&mut self, shares: &[Share], patience: Patience, turns: Turns) -> u64 {
         let problem = self.instance.problem;
-        self.patience = patience;
+        (self.patience, self.turns) = (patience, turns);
         self.moves = 0;
         self.progress.clear();
         self.progress.extend(problem.trials.iter().map(|trial| TrialProgress {
             next: 0,
             share: 0,
-            machine: trial.at.map(|at| at as usize),
+            machine: trial.at.map(|(at, _)| at as usize),
             here: trial.begins_at(),
-            elsewhere: trial.free_at + if trial.at.is_some() { trial.fetch } else { 0 },
-            sent: 0,
+            sent: trial.free_at,
         }));
         self.free.clear();
         self.free.extend(problem.machines.iter().map(|machine| machine.free_at));
+        self.line_free.clear();
+        self.line_free.resize(self.free.len(), 0);
         self.choices.clear();
         self.choices.resize(self.free.len(), None);
         self.next.clear();
@@ -183,7 +204,7 @@ impl<'a, 'b> Simulation<'a, 'b> {
         self.least()
     }
 
-    /// A lower bound of the end: each trial's work in a row, and each machine's.
+    /// A lower bound of the end: each trial's work in a row, each machine's, and each line's.
     fn least(&mut self) -> u64 {
         self.load.clear();
         self.load.resize(self.free.len(), 0);
@@ -191,17 +212,18 @@ impl<'a, 'b> Simulation<'a, 'b> {
         self.after.resize(self.shares.len(), 0);
         let mut least = 0;
         for (trial, list) in self.of_trial.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
-            let known = &self.instance.problem.trials[trial];
-            let mut after = 0;
+            let (mut after, mut fetch) = (0, 0);
             for n in list.iter().rev() {
                 let share = &self.shares[*n];
                 let takes =
                     (share.end - share.first) * self.instance.hop_takes(share.trial, share.machine);
                 self.after[*n] = after;
                 self.load[share.machine] += takes;
-                after += takes + known.send + known.fetch;
+                let transfer = self.instance.transfer(trial, share.machine);
+                fetch = transfer.fetch;
+                after += takes + transfer.send + fetch;
             }
-            least = least.max(self.progress[trial].here + after - known.fetch);
+            least = least.max(self.progress[trial].here + after - fetch);
         }
         let busy = self.load.iter().zip(&self.free).filter(|(load, _)| **load > 0);
         busy.map(|(load, free)| load + free).max().unwrap_or(0).max(least)
@@ -211,13 +233,13 @@ impl<'a, 'b> Simulation<'a, 'b> {
     fn run(
         &mut self,
         limit: u64,
-        takes: fn(&Block, &Instance<'a>) -> u64,
+        ends: fn(&Block, &Instance<'a>) -> u64,
         block: &mut dyn FnMut(Block),
     ) -> bool {
         (0..self.free.len()).for_each(|machine| self.choose(machine));
         while let Some(Reverse((start, machine))) = self.next.pop() {
             let choice = self.choices[machine].take_if(|choice| choice.start == start);
-            if choice.is_some_and(|choice| self.train(machine, choice, takes, block) > limit) {
+            if choice.is_some_and(|choice| self.train(machine, choice, ends, block) > limit) {
                 return false;
             }
         }
@@ -229,18 +251,18 @@ impl<'a, 'b> Simulation<'a, 'b> {
         &mut self,
         machine: usize,
         choice: Choice,
-        takes: fn(&Block, &Instance<'a>) -> u64,
+        ends: fn(&Block, &Instance<'a>) -> u64,
         block: &mut dyn FnMut(Block),
     ) -> u64 {
         let share = self.shares[choice.share];
-        let trial = &self.instance.problem.trials[share.trial];
+        let transfer = self.instance.transfer(share.trial, machine);
         let latency = self.instance.problem.machines[machine].latency;
         let trial_at = &mut self.progress[share.trial];
         let hop = self.instance.hop_takes(share.trial, machine) + latency;
-        // Where it goes on at once, an epoch's end is nothing to stop at but for what comes then.
-        let end = match (trial.stay, self.patience) {
-            (0, Patience::Short | Patience::Long) => share.end,
-            _ => self.instance.next_epoch(share.trial, trial_at.next).min(share.end),
+        // It goes on at once, so an epoch's end is nothing to stop at but for what comes then.
+        let end = match self.patience {
+            Patience::Short | Patience::Long => share.end,
+            Patience::None => self.instance.next_epoch(share.trial, trial_at.next).min(share.end),
         };
         let room = (choice.until - choice.start).saturating_add(hop - self.patience.part(hop));
         let fits = match self.patience {
@@ -248,25 +270,31 @@ impl<'a, 'b> Simulation<'a, 'b> {
             Patience::Short | Patience::Long => (room / hop.max(1)).max(1),
         };
         let end = end.min(trial_at.next.saturating_add(fits));
-        let train =
-            Block { trial: share.trial, machine, first: trial_at.next, end, start: choice.start };
+        let train = Block {
+            trial: share.trial,
+            machine,
+            first: trial_at.next,
+            end,
+            start: choice.start,
+            line_free: self.line_free[machine],
+        };
         block(train);
-        let ends =
-            choice.start + takes(&train, self.instance) + latency * (end - trial_at.next - 1);
-        let sent = ends + trial.send;
+        let ends = ends(&train, self.instance);
+        let sent = ends + transfer.send;
+        let trained = (end - trial_at.next) * self.instance.hop_takes(share.trial, machine);
         self.moves += u64::from(trial_at.machine.is_some_and(|at| at != machine));
         let done = end == share.end;
         *trial_at = TrialProgress {
             next: end,
             share: trial_at.share + usize::from(done),
             machine: Some(machine),
-            here: ends + trial.stay,
-            elsewhere: sent + trial.fetch,
+            here: ends,
             sent,
         };
         let next = trial_at.share;
         self.free[machine] = ends + latency;
-        self.load[machine] = self.load[machine].saturating_sub(train.takes_about(self.instance));
+        self.line_free[machine] = ends + transfer.interval;
+        self.load[machine] = self.load[machine].saturating_sub(trained);
         if done {
             self.of_machine[machine].retain(|other| *other != choice.share);
         }
@@ -274,12 +302,42 @@ impl<'a, 'b> Simulation<'a, 'b> {
         if done && let Some(next) = self.of_trial[share.trial].get(next) {
             self.choose(self.shares[*next].machine);
         }
-        let rest = Block { first: end, end: share.end, ..train }.takes_about(self.instance);
+        let rest = (share.end - end) * self.instance.hop_takes(share.trial, machine);
         (sent + rest + self.after[choice.share]).max(self.free[machine] + self.load[machine])
     }
 
-    /// Chooses the next share of a machine: the most urgent one that is there, or the first to arrive.
+    /// Chooses the next share of a machine: of those that are there the most urgent, or the one whose turn it is; or the
+    /// first to arrive.
     fn choose(&mut self, machine: usize) {
+        let best = match self.turns {
+            Turns::None => self.most_urgent(machine),
+            Turns::Staying | Turns::All => self.next_in_turn(machine),
+        };
+        let before = std::mem::replace(&mut self.choices[machine], best);
+        if let Some(best) = best
+            && before.is_none_or(|before| before.start != best.start)
+        {
+            self.next.push(Reverse((best.start, machine)));
+        }
+    }
+
+    fn next_in_turn(&self, machine: usize) -> Option<Choice> {
+        let shares = self.of_machine[machine].iter().filter_map(|n| {
+            let share = &self.shares[*n];
+            let (arrives, known) = self.arrives(share);
+            let moves = self.of_trial[share.trial].len() > 1;
+            let epoch = match self.turns {
+                Turns::Staying if moves => 0,
+                _ => self.instance.epoch(share.trial, self.progress[share.trial].next),
+            };
+            known.then_some((self.free[machine].max(arrives), epoch, *n))
+        });
+        let ordered =
+            shares.enumerate().min_by_key(|(order, (start, epoch, _))| (*start, *epoch, *order));
+        ordered.map(|(_, (start, _, share))| Choice { start, share, until: u64::MAX })
+    }
+
+    fn most_urgent(&self, machine: usize) -> Option<Choice> {
         let free = self.free[machine];
         let mut best: Option<Choice> = None;
         let (mut until, mut sure) = (u64::MAX, u64::MAX);
@@ -299,30 +357,25 @@ impl<'a, 'b> Simulation<'a, 'b> {
             }
             until = until.min(start);
         }
-        let before = std::mem::replace(&mut self.choices[machine], best);
-        if let Some(best) = best
-            && before.is_none_or(|before| before.start != best.start)
-        {
-            self.next.push(Reverse((best.start, machine)));
-        }
+        best
     }
 
     /// When a trial can go on with a share, and whether that is known: it may have shares before.
     fn arrives(&self, share: &Share) -> (u64, bool) {
         let trial_at = &self.progress[share.trial];
+        let transfer = |machine| self.instance.transfer(share.trial, machine);
         let at = |machine: usize| {
             if trial_at.machine.is_none_or(|at| at == machine) {
                 trial_at.here
             } else {
-                trial_at.elsewhere
+                trial_at.sent + transfer(machine).fetch
             }
         };
         if trial_at.next >= share.first {
             return (at(share.machine), true);
         }
-        let known = &self.instance.problem.trials[share.trial];
         let machine = self.shares[self.of_trial[share.trial][trial_at.share]].machine;
         let left = (share.first - trial_at.next) * self.instance.hop_takes(share.trial, machine);
-        (at(machine) + left + known.send + known.fetch, false)
+        (at(machine) + left + transfer(machine).send + transfer(share.machine).fetch, false)
     }
 }
