@@ -21,7 +21,7 @@ use sojourn_workgen::{Policy, plan::Schedule};
 /// Plans of a job are requested at least this far apart.
 const PLAN_INTERVAL: Millis = Millis::from_secs(1);
 /// Forward simulations for one plan, times its hops.
-const PLANNING_EFFORT: u64 = 1 << 19;
+const PLANNING_EFFORT: u64 = 1 << 17;
 /// The fewest forward simulations for one plan.
 const MIN_ITERATIONS: u64 = 16;
 /// The most forward simulations for one plan.
