@@ -38,6 +38,7 @@ mod probe;
 mod ranged;
 mod settings;
 mod signed_urls;
+mod slot;
 mod spool;
 mod staging;
 mod store;

@@ -11,8 +11,9 @@ use crate::{
     disk::{Disk, RealDisk},
     error::UploadError,
     hashed_bytes::HashedBytes,
+    slot::Slot,
     spool::Spool,
-    upload::{Encoding, Slot, Upload},
+    upload::{Encoding, Upload},
     upload_name::UploadName,
     write_ahead_log::{SmallFile, WriteAheadLog},
 };

@@ -1,9 +1,11 @@
 //! One assimilation: from the upload of a result to the offer of the version that it makes.
 
+mod ending;
+
 use crate::{
     canary::Losses,
     merge::{MergedVersion, VersionError, VersionMerger},
-    queue::{Fault, Merged, NewVersion, Offer, Queue, QueueError, Unit, Work},
+    queue::{Fault, Merged, NewVersion, Queue, QueueError, Unit, Work},
     range_leader::{Indexes, Leader},
     range_worker::{RangeWorker, RangedMerge},
     renewal::while_renewing,
@@ -19,12 +21,10 @@ use sojourn_protocol::{
     ranges::{RangeDone, RangeResultRequest, RangeWork},
     unit::Merge,
 };
-use sojourn_rules::{Checked, MergeError, Next, Refusal, replace, screen};
+use sojourn_rules::{Checked, Next, Refusal, replace, screen};
 use std::{error::Error, sync::Arc};
 use tokio::runtime::Handle;
 
-/// How often a version is published and offered at most. It is done again where its blobs are deleted in between.
-const MAX_OFFERS: u32 = 3;
 /// Models with larger checkpoints than this many bytes are merged by ranges, unless the operator says otherwise.
 pub const DEFAULT_SPLIT_OVER: u64 = 256 << 20;
 /// Ranges of a checkpoint that is just large enough to be split; a larger one has more.
@@ -331,83 +331,6 @@ impl<Q: Queue> Assimilator<Q> {
         tracing::debug!(lease = unit.lease.0, "version published");
         // Where it was deleted meanwhile, its pieces are gone too: the unit is then done from its beginning.
         self.offer(unit, made)
-    }
-
-    /// Ends a unit whose result can't be merged.
-    fn merge_failed(&self, unit: &Unit, error: VersionError) -> Result<Outcome, PipelineError> {
-        match error {
-            VersionError::Rules(error @ MergeError::Norm(_)) => {
-                self.reject(unit, Fault::Host, error.to_string())
-            }
-            VersionError::Canary(refusal) => self.reject(unit, Fault::Host, refusal.to_string()),
-            VersionError::Store(BlobError::Missing(blob) | BlobError::Altered { blob, .. }) => {
-                self.blob_missing(unit, blob)
-            }
-            error => Err(PipelineError::Merge(error)),
-        }
-    }
-
-    /// Publishes and offers a version; again where its blobs were deleted in between. That happens while another process
-    /// holds them.
-    fn publish_and_offer(
-        &self,
-        unit: &Unit,
-        made: NewVersion,
-        publish: impl Fn() -> Result<(), BlobError>,
-    ) -> Result<Outcome, PipelineError> {
-        let mut remaining = MAX_OFFERS;
-        loop {
-            tracing::debug!(lease = unit.lease.0, "version made");
-            publish().map_err(PipelineError::Store)?;
-            tracing::debug!(lease = unit.lease.0, "version published");
-            remaining -= 1;
-            match self.offer(unit, made) {
-                Err(PipelineError::Unpublished) if remaining > 0 => {}
-                ended => return ended,
-            }
-        }
-    }
-
-    fn offer(&self, unit: &Unit, made: NewVersion) -> Result<Outcome, PipelineError> {
-        match self.queue.assimilated(unit.lease, made)? {
-            Offer::Taken => Ok(Outcome::Assimilated),
-            Offer::Stale => Ok(Outcome::Stale),
-            Offer::Unpublished => Err(PipelineError::Unpublished),
-        }
-    }
-
-    /// A blob that the merge needs is missing from the store, or damaged. Where it still is, the server is told of the
-    /// loss, and the result is rejected without blame for its host.
-    fn blob_missing(&self, unit: &Unit, blob: Digest) -> Result<Outcome, PipelineError> {
-        let hold = self.runtime.block_on(self.blobs.hold(blob));
-        match self.runtime.block_on(self.blobs.bytes(blob)) {
-            Err(BlobError::Missing(_) | BlobError::Altered { .. }) => {
-                if self.queue.lost(unit.lease, blob)? == Offer::Stale {
-                    return Err(PipelineError::Reappeared(blob));
-                }
-            }
-            Ok(_) => return Err(PipelineError::Reappeared(blob)),
-            Err(error) => return Err(PipelineError::Merge(error.into())),
-        }
-        drop(hold);
-        let lease = unit.lease.0;
-        tracing::error!(lease, %blob, "a blob that a merge needs is lost");
-        let reason = format!("the server lost blob `{blob}`, which it was to be merged with");
-        self.reject(unit, Fault::Server, reason)
-    }
-
-    /// The server has lost an acknowledged upload. Its host isn't to blame.
-    fn lost(&self, unit: &Unit, why: &str) -> Result<Outcome, PipelineError> {
-        tracing::error!(lease = unit.lease.0, why, "an acknowledged upload was lost");
-        self.reject(unit, Fault::Server, format!("the server lost the upload: {why}"))
-    }
-
-    fn reject(&self, unit: &Unit, fault: Fault, reason: String) -> Result<Outcome, PipelineError> {
-        match self.queue.rejected(unit.lease, fault, &reason)? {
-            Offer::Taken => Ok(Outcome::Rejected(reason)),
-            Offer::Stale => Ok(Outcome::Stale),
-            Offer::Unpublished => Err(PipelineError::Unpublished),
-        }
     }
 }
 
