@@ -1,5 +1,4 @@
 //! What the server is told of idle slots, where that changes between a request's beginning and its sending.
-#![expect(clippy::expect_used, reason = "this whole crate is a test: what isn't there fails it")]
 
 use sojourn_client_core::{
     Action, Agent, AgentConfig, AskId, DeviceSlots, Event, Micros, ResultFacts, TransferView,
