@@ -8,7 +8,9 @@
 use crate::{error::TrainError, flat_layout::FlatLayout};
 use sojourn_codec::decode;
 use sojourn_files::{Access, AtomicFile, Durability};
-use sojourn_model::{CheckpointLayout, LINEAGE, LayerKind, Lineage, Network, optimizer_slots};
+use sojourn_model::{
+    CheckpointLayout, LINEAGE, LayerKind, Lineage, Network, OptimizerSlot, optimizer_slots,
+};
 use sojourn_protocol::{
     digest::{BlobRef, Hasher},
     spec::Precision,
@@ -24,7 +26,7 @@ use tch::{Device, Kind, Tensor};
 #[derive(Debug)]
 pub(crate) struct Model {
     layout: CheckpointLayout,
-    slots: &'static [&'static str],
+    slots: &'static [OptimizerSlot],
     places: FlatLayout,
     /// All parameters.
     pub(crate) weights: Tensor,
@@ -75,7 +77,7 @@ impl Model {
         };
         let weights = flat("")?;
         let slots = optimizer_slots(&context.config.training.optimizer);
-        let state = slots.iter().map(|slot| flat(slot)).collect::<Result<Vec<_>, _>>()?;
+        let state = slots.iter().map(|slot| flat(slot.prefix)).collect::<Result<Vec<_>, _>>()?;
         let gradient = weights.f_zeros_like()?;
         let gradients = places.slices(&gradient)?;
         let rounded = match context.config.training.precision {
@@ -127,8 +129,9 @@ impl Model {
 
     /// Refuses parameters, buffers or state that have left the finite.
     pub(crate) fn check_finite(&self) -> Result<(), TrainError> {
-        let flats = [(&"weight", &self.weights), (&"running statistic", &self.running)];
-        let flats = flats.into_iter().chain(self.slots.iter().zip(&self.state));
+        let flats = [("weight", &self.weights), ("running statistic", &self.running)];
+        let slots = self.slots.iter().map(|slot| slot.prefix);
+        let flats = flats.into_iter().chain(slots.zip(&self.state));
         for (what, flat) in flats {
             if flat.f_isfinite()?.f_all()?.f_int64_value(&[])? == 0 {
                 let what = what.trim_end_matches('.');
@@ -182,7 +185,7 @@ impl Model {
                 continue;
             }
             let slot = self.slots.iter().zip(0usize..).find_map(|(slot, index)| {
-                spec.name.strip_prefix(slot).map(|parameter| (index, parameter))
+                spec.name.strip_prefix(slot.prefix).map(|parameter| (index, parameter))
             });
             let slice = if let Some((index, parameter)) = slot {
                 if state.as_ref().is_none_or(|(held, _)| *held != index) {

@@ -16,16 +16,39 @@ use std::ops::Range;
 /// Name of the tensor that holds a [`Lineage`].
 pub const LINEAGE: &str = "lineage";
 
-/// The optimiser's state tensors, one of each per parameter and of its shape: a state tensor's name
-/// is one of these and the parameter's. Adam's step count is the lineage's step.
+/// One of the optimiser's state tensors per parameter, each of the parameter's shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OptimizerSlot {
+    /// A tensor's name is this and the parameter's.
+    pub prefix: &'static str,
+    /// What its numbers are an average of.
+    pub moment: Moment,
+}
+
+/// What a tensor of an optimiser's state averages over past steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Moment {
+    /// Gradients: SGD's momentum buffer, Adam's `exp_avg`.
+    First,
+    /// Squared gradients: Adam's `exp_avg_sq`.
+    Second,
+}
+
+/// The optimiser's state. Adam's step count is the lineage's step.
 #[must_use]
-pub fn optimizer_slots(optimizer: &Optimizer) -> &'static [&'static str] {
+pub const fn optimizer_slots(optimizer: &Optimizer) -> &'static [OptimizerSlot] {
+    const fn first(prefix: &'static str) -> OptimizerSlot {
+        OptimizerSlot { prefix, moment: Moment::First }
+    }
+    const SGD: &[OptimizerSlot] = &[first("optimizer.momentum_buffer.")];
+    const ADAM: &[OptimizerSlot] = &[
+        first("optimizer.exp_avg."),
+        OptimizerSlot { prefix: "optimizer.exp_avg_sq.", moment: Moment::Second },
+    ];
     match optimizer.name {
         OptimizerName::Sgd if optimizer.momentum == 0.0 => &[],
-        OptimizerName::Sgd => &["optimizer.momentum_buffer."],
-        OptimizerName::Adam | OptimizerName::Adamw => {
-            &["optimizer.exp_avg.", "optimizer.exp_avg_sq."]
-        }
+        OptimizerName::Sgd => SGD,
+        OptimizerName::Adam | OptimizerName::Adamw => ADAM,
     }
 }
 
@@ -35,6 +58,7 @@ pub struct CheckpointLayout {
     network: Network,
     parameters: Vec<TensorSpec>,
     buffers: Vec<TensorSpec>,
+    moments: Vec<(Moment, String)>,
     tensors: Vec<TensorSpec>,
     layout: Layout,
 }
@@ -50,18 +74,18 @@ impl CheckpointLayout {
         let parameters: Vec<TensorSpec> = network.parameters().map(spec).collect();
         let buffers: Vec<TensorSpec> = network.buffers().map(spec).collect();
         let mut specs = [parameters.as_slice(), &buffers].concat();
+        let mut moments = Vec::new();
         for slot in optimizer_slots(&context.config.training.optimizer) {
-            specs.extend(
-                parameters.iter().map(|spec| TensorSpec {
-                    name: format!("{slot}{}", spec.name),
-                    ..spec.clone()
-                }),
-            );
+            for parameter in &parameters {
+                let name = format!("{}{}", slot.prefix, parameter.name);
+                moments.push((slot.moment, name.clone()));
+                specs.push(TensorSpec { name, ..parameter.clone() });
+            }
         }
         specs.push(TensorSpec::new(LINEAGE, Dtype::I64, [Lineage::LENGTH]));
         let layout = Layout::new(specs)?;
         let tensors = layout.tensors().iter().map(|(spec, _)| spec.clone()).collect();
-        Ok(Self { network, parameters, buffers, tensors, layout })
+        Ok(Self { network, parameters, buffers, moments, tensors, layout })
     }
 
     /// All tensors of a checkpoint, in name order.
@@ -81,6 +105,11 @@ impl CheckpointLayout {
     #[must_use]
     pub fn buffers(&self) -> &[TensorSpec] {
         &self.buffers
+    }
+
+    /// The names of the optimiser's state tensors, with what each averages.
+    pub fn moments(&self) -> impl Iterator<Item = (&str, Moment)> {
+        self.moments.iter().map(|(moment, name)| (name.as_str(), *moment))
     }
 
     /// The model itself: parameters and buffers, without optimiser state and lineage.

@@ -34,7 +34,7 @@ pub mod portable;
 mod step;
 
 pub use base::base_checkpoint;
-pub use checkpoint::{CheckpointLayout, LINEAGE, optimizer_slots};
+pub use checkpoint::{CheckpointLayout, LINEAGE, Moment, OptimizerSlot, optimizer_slots};
 pub use error::ModelError;
 pub use initial::{initial_checkpoint, initial_values};
 pub use initial_weights::{weights_checkpoint, weights_parameters};
