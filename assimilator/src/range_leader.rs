@@ -24,7 +24,7 @@ use sojourn_protocol::{
     ranges::{LeadAnswer, LeadRequest, RangeDone, RangeResult, RangeTask, RemainingRange},
     time::Millis,
 };
-use sojourn_rules::{ByteSpan, Whole};
+use sojourn_rules::{ByteSpan, Merger, Whole};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::mpsc,
@@ -155,8 +155,7 @@ impl<Q: Queue> Leader<'_, Q> {
             for RangeDone { range, result } in answer.done {
                 let at = usize::try_from(range).ok();
                 let done = at.and_then(|at| Some((at, spans.get(at)?))).and_then(|(at, span)| {
-                    let blocks = self.ranged.merger.blocks(span);
-                    Some((at, output_of(result, (span, blocks), &task)?))
+                    Some((at, output_of(result, span, &self.ranged.merger, &task)?))
                 });
                 if let Some((at, done)) = done.filter(|_| left.remove(&range)) {
                     on_done(at, done);
@@ -223,7 +222,8 @@ impl<Q: Queue> Leader<'_, Q> {
 /// The result of another process, if it fits the task.
 fn output_of(
     made: RangeResult,
-    (span, blocks): (&ByteSpan, usize),
+    span: &ByteSpan,
+    merger: &Merger,
     task: &RangeTask,
 ) -> Option<RangeOutput> {
     if !task.fits(&made) {
@@ -231,13 +231,12 @@ fn output_of(
     }
     Some(match made {
         RangeResult::Squares(bits) => {
-            let squares: Vec<f64> = bits.into_iter().map(f64::from_bits).collect();
-            // A sum that is no number would be blamed on the host: the leader computes it itself then.
-            let are_squares = squares.iter().all(|square| square.is_finite() && *square >= 0.0);
-            if squares.len() != blocks || !are_squares {
+            let sums: Vec<f64> = bits.into_iter().map(f64::from_bits).collect();
+            // Where they can't be right the leader computes them itself.
+            if !merger.are_sums(span, &sums) {
                 return None;
             }
-            RangeOutput::Squares(squares)
+            RangeOutput::Squares(sums)
         }
         RangeResult::Merged { checkpoint, slots } => {
             let places = [&span.place].into_iter().chain(&span.slots);

@@ -21,7 +21,7 @@ use sojourn_protocol::{
     ranges::{RangeDecision, RangeResult, RangeTask, RangeWork, StoredPiece},
     unit::{Base, Merge},
 };
-use sojourn_rules::{Arrival, ByteSpan, Decision, Merger, Pieces};
+use sojourn_rules::{Arrival, ByteSpan, Decision, Merger, Overlap, Pieces};
 use std::{
     ops::Range,
     process,
@@ -140,15 +140,17 @@ impl RangeWorker {
         let RangedMerge { unit, merge, merger, .. } = ranged;
         let base = self.read(unit, unit.hop.base, &span.place)?;
         let decision = match task {
-            RangeTask::Squares => {
-                return Ok(RangeOutput::Squares(merger.squares(span, &base, returned)?));
-            }
-            RangeTask::Merge(decision) => decode_decision(decision)?,
+            RangeTask::Squares => None,
+            RangeTask::Merge(decision) => Some(decode_decision(decision)?),
         };
-        let current = if unit.hop.base == merge.current {
+        let needs_current = decision.is_some() || merger.needs_overlap();
+        let current = if unit.hop.base == merge.current || !needs_current {
             base.clone()
         } else {
             self.read(unit, merge.current, &span.place)?
+        };
+        let Some(decision) = decision else {
+            return Ok(RangeOutput::Squares(merger.sums(span, &base, &current, returned)?));
         };
         let slots = self.slots(merge.state, span)?;
         let pieces = Pieces { base: &base, current: &current, returned, slots: &slots };
@@ -270,12 +272,21 @@ pub(crate) fn piece_of(StoredPiece { name, raw, packed }: &StoredPiece) -> Piece
 
 /// A decision as it is sent to other processes.
 pub(crate) fn encode_decision(decision: &Decision) -> RangeDecision {
-    let Decision { gathered, scale, lineage } = *decision;
-    RangeDecision { gathered, scale: scale.to_bits(), lineage: lineage.to_numbers().to_vec() }
+    let Decision { gathered, scale, overlap, lineage } = *decision;
+    let overlap = (overlap != Overlap::default())
+        .then(|| [overlap.of_change, overlap.of_others].map(f64::to_bits).to_vec());
+    let lineage = lineage.to_numbers().to_vec();
+    RangeDecision { gathered, scale: scale.to_bits(), overlap, lineage }
 }
 
 fn decode_decision(decision: &RangeDecision) -> Result<Decision, VersionError> {
-    let RangeDecision { gathered, scale, lineage } = decision;
+    let RangeDecision { gathered, scale, overlap, lineage } = decision;
     let lineage = Lineage::from_numbers(lineage)?;
-    Ok(Decision { gathered: *gathered, scale: f64::from_bits(*scale), lineage })
+    let overlap = match overlap.as_deref() {
+        Some(&[of_change, of_others]) => {
+            Overlap { of_change: f64::from_bits(of_change), of_others: f64::from_bits(of_others) }
+        }
+        _ => Overlap::default(),
+    };
+    Ok(Decision { gathered: *gathered, scale: f64::from_bits(*scale), overlap, lineage })
 }

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RangeTask {
-    /// Find the squares of the change in it.
+    /// Find the sums over the change in it.
     Squares,
     /// Make and store it.
     Merge(RangeDecision),
@@ -51,6 +51,10 @@ pub struct RangeDecision {
     pub gathered: u32,
     /// The bits of the `f64` by which the change is multiplied.
     pub scale: u64,
+    /// The bits of the two `f64` of the change's overlap with what others have changed; none where there is no overlap, or
+    /// the rule doesn't depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<Vec<u64>>,
     /// The numbers of the next version's lineage.
     pub lineage: Vec<i64>,
 }
@@ -85,7 +89,7 @@ pub struct RemainingRange {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RangeResult {
-    /// The bits of the `f64` of each block's sum of squares, in the blocks' order.
+    /// The bits of the `f64` of each block's sums, in the blocks' order: the sum of squares alone, or three products.
     Squares(Vec<u64>),
     /// Stored pieces of the next version.
     Merged {

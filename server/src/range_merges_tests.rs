@@ -55,7 +55,7 @@ fn unit(claim: u64) -> AssimilationUnit {
 }
 
 fn merging() -> RangeTask {
-    RangeTask::Merge(RangeDecision { gathered: 0, scale: 1, lineage: vec![0; 6] })
+    RangeTask::Merge(RangeDecision { gathered: 0, scale: 1, overlap: None, lineage: vec![0; 6] })
 }
 
 fn request(claim: u64, task: RangeTask, left: &[u32]) -> LeadRequest {

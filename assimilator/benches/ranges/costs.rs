@@ -88,7 +88,7 @@ fn measure() -> Costs {
     let [base, now, came] =
         [&base, &current, &returned].map(|file: &Vec<u8>| of(file, &stretch.place));
     let slots: Vec<u8> = stretch.slots.iter().flat_map(|place| of(&first.state, place)).collect();
-    let squares = || merger.squares(stretch, &base, &came).unwrap();
+    let squares = || merger.sums(stretch, &base, &now, &came).unwrap();
     let decision = merger.decide(&squares(), &update.whole(lineage)).unwrap().decision;
     let pieces = Pieces { base: &base, current: &now, returned: &came, slots: &slots };
     let merge = || merger.merge_stretch(&decision, arrival, stretch, &pieces).unwrap();

@@ -22,8 +22,7 @@ use std::{hint::black_box, time::Instant};
 fn main() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    for rule in [RuleSpec::VC_ASGD, RuleSpec::DELTA, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV]
-    {
+    for rule in RuleSpec::ALL {
         blobs::blob_to_blob(rule, folder.path(), runtime.handle());
     }
     clients::updates_per_second(folder.path(), runtime.handle());

@@ -33,6 +33,13 @@ impl Arrival {
         self.in_flight.max(1)
     }
 
+    /// The factor of the first moments where [`OptimizerMerge::Discount`](sojourn_protocol::spec::OptimizerMerge::Discount) holds: 1 for a result of the current version, which
+    /// is trained on as in hop order.
+    #[must_use]
+    pub(crate) fn discount(&self) -> f64 {
+        1.0 / (1.0 + real(self.staleness))
+    }
+
     /// Does the rule wait for more than these `count` results, this one included, if it steps with `full` of them?
     pub(crate) fn waits(&self, count: u32, full: u32) -> bool {
         count < full && self.flush == Flush::ByRule

@@ -17,6 +17,8 @@
 //! | optimiser state, `average` | `F32` | as the running statistics |
 //! | optimiser state, `reset` | `F32` | zeros |
 //! | optimiser state, `last` | `F32` | the returned one's |
+//! | optimiser state, `discount`, first moments | `F32` | the returned one's over `1 + t` |
+//! | optimiser state, `discount`, second moments | `F32` | as the running statistics |
 //! | lineage: position | `I64` | what the caller says; its step is the trial's, which is also Adam's step count |
 //! | lineage: trial, seed of the hop | `I64` | those of the hop that came: version 0 says no trial |
 //!
@@ -39,6 +41,7 @@ mod error;
 mod kernel;
 mod merge;
 mod merger;
+mod overlap;
 mod pass;
 mod refusal;
 mod rule;
@@ -49,13 +52,14 @@ pub use arrival::{Arrival, weight};
 pub use canary::check_canary;
 pub use clip::{Norms, WINDOW};
 pub use error::{Fit, MergeError};
-pub use kernel::{Element, Lengths, Slices, norm};
+pub use kernel::{Element, Lengths, Slices, norm, products};
 pub use merge::{Next, replace};
 pub use merger::{
     ByteSpan, Decided, Decision, Made, Merged, Merger, Pieces, SpanOutput, Spare, Update, Whole,
 };
+pub use overlap::{Overlap, Products};
 pub use pass::{Momentum, Pass, Step};
 pub use refusal::Refusal;
-pub use rule::{DelayedNesterov, Delta, Fedbuff, MergeRule, Slot, VcAsgd, rule_of};
+pub use rule::{Adasum, DelayedNesterov, Delta, Fedbuff, MergeRule, Slot, VcAsgd, rule_of};
 pub use screen::{Checked, screen};
 pub use state::{COUNTERS, Counters, StateError};

@@ -18,6 +18,13 @@ pub enum Pass {
         /// Of the change.
         gain: f64,
     },
+    /// `W <- W + gain D - back (W - W_b)`.
+    AddNew {
+        /// Of the change.
+        gain: f64,
+        /// Of what others have changed since the base.
+        back: f64,
+    },
     /// `sum <- sum + weight D`; `W` stays bit for bit.
     Gather {
         /// Of the change, in the sum.
@@ -69,6 +76,7 @@ impl Pass {
         match self {
             Self::Blend { take, scale } => Self::Blend { take, scale: scale * by },
             Self::Add { gain } => Self::Add { gain: gain * by },
+            Self::AddNew { gain, back } => Self::AddNew { gain: gain * by, back },
             Self::Gather { weight } => Self::Gather { weight: weight * by },
             Self::GatherAndAdd { weight, gain } => {
                 Self::GatherAndAdd { weight: weight * by, gain: gain * by }
@@ -83,7 +91,7 @@ impl Pass {
     #[must_use]
     pub(crate) const fn gathered_after(&self, gathered: u32) -> u32 {
         match self {
-            Self::Blend { .. } | Self::Add { .. } => gathered,
+            Self::Blend { .. } | Self::Add { .. } | Self::AddNew { .. } => gathered,
             Self::Gather { .. } | Self::GatherAndAdd { .. } => gathered.saturating_add(1),
             Self::GatherAndStep { .. } => 0,
         }

@@ -7,6 +7,7 @@ use crate::spec::{
 
 /// The rules by their words, with their defaults.
 const RULES: &[(&str, RuleSpec)] = &[
+    ("adasum", RuleSpec::ADASUM),
     ("vc-asgd", RuleSpec::VC_ASGD),
     ("delta", RuleSpec::DELTA),
     ("fedbuff", RuleSpec::FEDBUFF),
@@ -16,6 +17,7 @@ const OPTIMIZERS: &[(&str, OptimizerMerge)] = &[
     ("average", OptimizerMerge::Average),
     ("reset", OptimizerMerge::Reset),
     ("last", OptimizerMerge::Last),
+    ("discount", OptimizerMerge::Discount),
 ];
 const STALENESS: &[(&str, Staleness)] = &[
     ("constant", Staleness::Constant),
@@ -28,7 +30,7 @@ const OUTER: &[(&str, Outer)] = &[("sgd", Outer::SGD), ("nesterov", Outer::NESTE
 pub(super) fn read(node: &Node<'_>) -> Option<MergeSpec> {
     let default = MergeSpec::default();
     if node.is_string() {
-        return node.word(RULES).map(|rule| MergeSpec { rule, ..default });
+        return node.word(RULES).map(MergeSpec::of);
     }
     let section = node.section()?;
     let rule =
@@ -38,10 +40,11 @@ pub(super) fn read(node: &Node<'_>) -> Option<MergeSpec> {
             foreign?;
             in_range(node, &section, rule)
         });
-    let optimizer =
-        optional(&section, "optimizer", default.optimizer, |node| node.word(OPTIMIZERS));
+    let optimizer = optional(&section, "optimizer", None, |node| node.word(OPTIMIZERS).map(Some));
     let canary = optional(&section, "canary", None, |node| canary(node).map(Some));
-    Some(MergeSpec { rule: rule?, optimizer: optimizer?, canary: canary? })
+    let suited = MergeSpec::of(rule?);
+    let optimizer = optimizer?.unwrap_or(suited.optimizer);
+    Some(MergeSpec { optimizer, canary: canary?, ..suited })
 }
 
 fn canary(node: &Node<'_>) -> Option<f64> {
@@ -68,6 +71,7 @@ const fn keys_of(rule: RuleSpec) -> &'static [&'static str] {
     match rule {
         RuleSpec::VcAsgd { .. } => &["alpha", "staleness"],
         RuleSpec::Delta { .. } => &["gain", "staleness"],
+        RuleSpec::Adasum { .. } => &["staleness"],
         RuleSpec::Fedbuff { .. } => &["arrivals", "outer", "staleness"],
         RuleSpec::DelayedNesterov { .. } => &["period", "rate", "momentum"],
     }
@@ -107,6 +111,7 @@ fn parameters(section: &Section<'_>, defaults: RuleSpec) -> Option<RuleSpec> {
                 (optional(section, "outer", default, outer), weight(staleness));
             RuleSpec::Fedbuff { arrivals: arrivals?, outer: outer?, staleness: staleness? }
         }
+        RuleSpec::Adasum { staleness } => RuleSpec::Adasum { staleness: weight(staleness)? },
         RuleSpec::DelayedNesterov { period, rate, momentum } => {
             let period = count("period", period);
             let (rate, momentum) = (number("rate", rate), number("momentum", momentum));

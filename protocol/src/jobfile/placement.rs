@@ -5,8 +5,8 @@ use super::{
     reader::{Node, Section},
 };
 use crate::spec::{
-    LocalSteps, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE, OrderChoice, PlacementSpec,
-    Replicas, Verify,
+    LocalSteps, MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE,
+    MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify,
 };
 
 /// Far more hosts than there are.
@@ -27,6 +27,9 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
     let merge_below = section
         .optional("merge_below")
         .map_or(Some(defaults.merge_below), |node| thousandths(&node));
+    let merge_in_flight = section.optional("merge_in_flight").map_or(Some(None), |node| {
+        node.integer(MIN_MERGE_IN_FLIGHT, MAX_MERGE_IN_FLIGHT).map(Some)
+    });
     let local_steps = section
         .optional("local_steps")
         .map_or(Some(defaults.local_steps), |node| node.word(LOCAL_STEPS));
@@ -62,6 +65,7 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         max_hosts: max_hosts?,
         merge: merge?,
         merge_below: merge_below?,
+        merge_in_flight: merge_in_flight?,
         local_steps: local_steps?,
         verify: verify?,
     })

@@ -58,6 +58,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "order",
             "merge",
             "merge_below",
+            "merge_in_flight",
             "local_steps",
             "verify",
             "reproducible",

@@ -49,6 +49,12 @@ pub enum RuleSpec {
         /// `s`.
         staleness: Staleness,
     },
+    /// `W <- W + s(t) / (1 + q) (D - p (W - W_b))`: of a change the part that others have made already counts once, with `p`
+    /// and `q` its share of their change and of the host's (after Adasum, Maleki et al., 2021).
+    Adasum {
+        /// `s`.
+        staleness: Staleness,
+    },
     /// Each result `W <- W + rate D / period`; each `period`-th also a step of momentum along the mean of the
     /// `D` since the last one ("delayed Nesterov" with `c = 0`, Liu et al., 2024).
     DelayedNesterov {
@@ -126,6 +132,10 @@ pub enum OptimizerMerge {
     Reset,
     /// The state of the result that came last.
     Last,
+    /// The first moments (momentum) are the returned ones over `1 + t`, the second moments are blended. Results that
+    /// are applied late act as momentum by themselves (Mitliagkas et al., 2016, "Asynchrony begets Momentum"), so the
+    /// host's own has to shrink.
+    Discount,
 }
 
 /// How a trial's results are merged.
@@ -144,11 +154,30 @@ pub struct MergeSpec {
     pub canary: Option<f64>,
 }
 
+impl MergeSpec {
+    /// How results of jobs are merged whose stored placement names nothing. Such jobs were submitted before submission
+    /// wrote the default down.
+    pub const UNNAMED: Self =
+        Self { rule: RuleSpec::DELAYED_NESTEROV, optimizer: OptimizerMerge::Reset, canary: None };
+
+    /// A rule, and the treatment of the optimiser's state that suits it.
+    #[must_use]
+    pub const fn of(rule: RuleSpec) -> Self {
+        let optimizer = match rule {
+            RuleSpec::Adasum { .. } => OptimizerMerge::Discount,
+            RuleSpec::VcAsgd { .. }
+            | RuleSpec::Delta { .. }
+            | RuleSpec::Fedbuff { .. }
+            | RuleSpec::DelayedNesterov { .. } => OptimizerMerge::Reset,
+        };
+        Self { rule, optimizer, canary: None }
+    }
+}
+
 impl Default for MergeSpec {
-    /// The settings that the pilot study found best for one big model.
+    /// Of the rules the one that is least bad over the models and numbers of hosts of `examples/merging`.
     fn default() -> Self {
-        let optimizer = OptimizerMerge::default();
-        Self { rule: RuleSpec::DELAYED_NESTEROV, optimizer, canary: None }
+        Self::of(RuleSpec::ADASUM)
     }
 }
 
@@ -193,6 +222,13 @@ impl RuleSpec {
     pub const DELAYED_NESTEROV: Self =
         Self::DelayedNesterov { period: None, rate: 0.7, momentum: 0.9 };
 
+    /// `adasum`, as is least bad over the models of `examples/merging`: a result counts the less the staler it is.
+    pub const ADASUM: Self = Self::Adasum { staleness: Staleness::Polynomial { a: 1.0 } };
+
+    /// All rules, with their defaults.
+    pub const ALL: [Self; 5] =
+        [Self::ADASUM, Self::VC_ASGD, Self::DELTA, Self::FEDBUFF, Self::DELAYED_NESTEROV];
+
     /// Its name in job files.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -201,6 +237,7 @@ impl RuleSpec {
             Self::Delta { .. } => "delta",
             Self::Fedbuff { .. } => "fedbuff",
             Self::DelayedNesterov { .. } => "delayed-nesterov",
+            Self::Adasum { .. } => "adasum",
         }
     }
 
@@ -208,7 +245,7 @@ impl RuleSpec {
     #[must_use]
     pub const fn gathers(&self) -> bool {
         match self {
-            Self::VcAsgd { .. } | Self::Delta { .. } => false,
+            Self::VcAsgd { .. } | Self::Delta { .. } | Self::Adasum { .. } => false,
             Self::Fedbuff { .. } | Self::DelayedNesterov { .. } => true,
         }
     }
@@ -235,6 +272,7 @@ impl RuleSpec {
                 outer.check()?;
                 staleness.check()
             }
+            Self::Adasum { staleness } => staleness.check(),
             Self::DelayedNesterov { period, rate: outer, momentum } => {
                 period.map_or(Ok(()), |period| count("period", period))?;
                 rate("rate", outer)?;

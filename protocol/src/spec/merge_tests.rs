@@ -1,19 +1,18 @@
 //! Merge rules as JSON, and the values that are refused.
 
 use super::*;
-
-const ALL: [RuleSpec; 4] =
-    [RuleSpec::VC_ASGD, RuleSpec::DELTA, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV];
+use crate::spec::{OrderChoice, PlacementSpec};
 
 #[test]
 fn defaults_are_the_designs_and_are_written_so() {
     let texts = [
+        r#"{"rule":"adasum","staleness":{"polynomial":{"a":1.0}}}"#,
         r#"{"rule":"vc-asgd","alpha":{"constant":0.95},"staleness":"constant"}"#,
         r#"{"rule":"delta","staleness":{"polynomial":{"a":0.5}}}"#,
         r#"{"rule":"fedbuff","outer":{"sgd":{"rate":1.0}},"staleness":{"polynomial":{"a":0.5}}}"#,
         r#"{"rule":"delayed-nesterov","rate":0.7,"momentum":0.9}"#,
     ];
-    for (rule, text) in ALL.into_iter().zip(texts) {
+    for (rule, text) in RuleSpec::ALL.into_iter().zip(texts) {
         assert_eq!(serde_json::to_string(&rule).unwrap(), text);
         assert_eq!(serde_json::from_str::<RuleSpec>(text).unwrap(), rule);
         assert!(text.contains(rule.name()));
@@ -21,12 +20,28 @@ fn defaults_are_the_designs_and_are_written_so() {
     }
     let spec = MergeSpec { rule: RuleSpec::DELTA, optimizer: OptimizerMerge::Reset, canary: None };
     let text = serde_json::to_string(&spec).unwrap();
-    assert_eq!(text, format!(r#"{{"rule":{}}}"#, texts[1]));
+    assert_eq!(text, format!(r#"{{"rule":{}}}"#, texts[2]));
     assert_eq!(serde_json::from_str::<MergeSpec>(&text).unwrap(), spec);
     let last = MergeSpec { optimizer: OptimizerMerge::Last, ..spec };
     let text = serde_json::to_string(&last).unwrap();
     assert!(text.ends_with(r#""optimizer":"last"}"#), "{text}");
     assert_eq!(serde_json::from_str::<MergeSpec>(&text).unwrap(), last);
+}
+
+#[test]
+fn a_stored_job_that_names_nothing_means_what_it_meant_when_it_was_submitted() {
+    let mut placement = PlacementSpec::new(OrderChoice::Auto, true, 1);
+    let before = MergeSpec {
+        rule: RuleSpec::DELAYED_NESTEROV,
+        optimizer: OptimizerMerge::Reset,
+        canary: None,
+    };
+    assert_eq!(placement.merging(), before);
+    placement.name_merging();
+    assert_eq!(placement.merging(), MergeSpec::default());
+    let mut hop = PlacementSpec::new(OrderChoice::Hop, true, 1);
+    hop.name_merging();
+    assert_eq!(hop.merge, None);
 }
 
 #[test]

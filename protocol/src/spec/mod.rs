@@ -27,8 +27,8 @@ pub use merge::{
 };
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{
-    LocalSteps, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE, OrderChoice, PlacementSpec,
-    Replicas, Verify,
+    DEFAULT_MERGE_IN_FLIGHT, LocalSteps, MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM,
+    MAX_REPLICAS, MAX_SHARE, MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify,
 };
 pub use share::Share;
 pub use training::{

@@ -12,6 +12,13 @@ pub const MAX_PRIORITY: i32 = 100;
 pub const MAX_SHARE: u32 = 1000;
 /// The most [`Verify::quorum`].
 pub const MAX_QUORUM: u32 = 5;
+/// The fewest [`PlacementSpec::merge_in_flight`]: with one this is hop order.
+pub const MIN_MERGE_IN_FLIGHT: u32 = 2;
+/// The most [`PlacementSpec::merge_in_flight`]: far more than a fleet has slots.
+pub const MAX_MERGE_IN_FLIGHT: u32 = 1_000_000;
+/// [`PlacementSpec::merge_in_flight`] of trials that the server merges by itself. With more, results are so stale that
+/// some models learn much less in each epoch (examples/merging).
+pub const DEFAULT_MERGE_IN_FLIGHT: u32 = 4;
 /// The most [`PlacementSpec::replicas`].
 pub const MAX_REPLICAS: u32 = 1000;
 
@@ -39,13 +46,18 @@ pub struct PlacementSpec {
     /// The most hosts that work for the job at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_hosts: Option<u32>,
-    /// How results are merged, where they are; [`MergeSpec::default`] where not given.
+    /// How results are merged, where they are. Submission writes [`MergeSpec::default`] where it isn't given and results
+    /// may be merged; stored jobs without it are older and mean [`MergeSpec::UNNAMED`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<MergeSpec>,
     /// With [`OrderChoice::Auto`]: trials merge while fewer of them can go on than this many thousandths of the
     /// live slots; 0: they never do.
     #[serde(default = "half", skip_serializing_if = "is_half")]
     pub merge_below: u32,
+    /// The most units of a trial in flight at a time while its results are merged; no limit where not given. Submission
+    /// writes [`DEFAULT_MERGE_IN_FLIGHT`] for [`OrderChoice::Auto`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_in_flight: Option<u32>,
     /// Whether other hosts are asked to come to the same results, where `reproducible`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
@@ -58,7 +70,21 @@ impl PlacementSpec {
     /// How results are merged, where they are.
     #[must_use]
     pub fn merging(&self) -> MergeSpec {
-        self.merge.unwrap_or_default()
+        self.merge.unwrap_or(MergeSpec::UNNAMED)
+    }
+
+    /// Writes the defaults down where results may be merged and nothing says how.
+    pub fn name_merging(&mut self) {
+        match self.order {
+            OrderChoice::Hop => {}
+            OrderChoice::Merge => {
+                self.merge.get_or_insert_default();
+            }
+            OrderChoice::Auto => {
+                self.merge.get_or_insert_default();
+                self.merge_in_flight.get_or_insert(DEFAULT_MERGE_IN_FLIGHT);
+            }
+        }
     }
 
     /// Is all that it says about merging possible? The job file's reader says the same with line and key.
@@ -71,10 +97,18 @@ impl PlacementSpec {
             .check()
             .map_err(|fault| format!("`placement.merge.{}` {}", fault.key, fault.reason))?;
         let below = self.merge_below;
-        if below <= ALL {
-            return Ok(());
+        if below > ALL {
+            return Err(format!(
+                "`placement.merge_below` is {below} thousandths; {ALL} is the most"
+            ));
         }
-        Err(format!("`placement.merge_below` is {below} thousandths; {ALL} is the most"))
+        let limits = MIN_MERGE_IN_FLIGHT..=MAX_MERGE_IN_FLIGHT;
+        match self.merge_in_flight.filter(|limit| !limits.contains(limit)) {
+            None => Ok(()),
+            Some(limit) => Err(format!(
+                "`placement.merge_in_flight` is {limit}; it has to be from {MIN_MERGE_IN_FLIGHT} to {MAX_MERGE_IN_FLIGHT}"
+            )),
+        }
     }
 
     /// A placement with the defaults for all else.
@@ -91,6 +125,7 @@ impl PlacementSpec {
             merge: None,
             verify: None,
             merge_below: HALF,
+            merge_in_flight: None,
             local_steps: LocalSteps::default(),
         }
     }

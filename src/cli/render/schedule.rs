@@ -3,8 +3,8 @@
 use serde::Serialize;
 use sojourn_protocol::{
     spec::{
-        Alpha, JobSpec, LocalSteps, MergeSpec, OptimizerMerge, OrderChoice, Outer, PlacementSpec,
-        RuleSpec, Staleness,
+        Alpha, DEFAULT_MERGE_IN_FLIGHT, JobSpec, LocalSteps, MergeSpec, OptimizerMerge,
+        OrderChoice, Outer, PlacementSpec, RuleSpec, Staleness,
     },
     time::Millis,
 };
@@ -19,6 +19,8 @@ pub(crate) struct ScheduleSettings {
     /// Thousandths of the live slots.
     #[serde(skip_serializing_if = "Option::is_none")]
     merge_below: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merge_in_flight: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     local_steps: Option<LocalSteps>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,7 +42,13 @@ impl ScheduleSettings {
         let auto = placement.order == OrderChoice::Auto;
         Self {
             order: (!auto).then_some(placement.order),
-            merge: placement.merge.or(always.then(MergeSpec::default)).filter(|_| merges),
+            merge: placement
+                .merge
+                .or(always.then(MergeSpec::default))
+                .filter(|merge| merges && (always || *merge != MergeSpec::default())),
+            merge_in_flight: placement
+                .merge_in_flight
+                .filter(|limit| merges && (always || *limit != DEFAULT_MERGE_IN_FLIGHT)),
             merge_below: (auto && below != usual.merge_below).then_some(below),
             local_steps: (merges && placement.local_steps != usual.local_steps)
                 .then_some(placement.local_steps),
@@ -66,6 +74,7 @@ impl ScheduleSettings {
         };
         lines.extend(order.map(|order| ("order", order)));
         lines.extend(self.merge.map(|merge| ("merge", rule(&merge))));
+        lines.extend(self.merge_in_flight.map(|limit| ("in flight", format!("at most {limit}"))));
         if self.local_steps == Some(LocalSteps::BySpeed) {
             lines.push(("steps", "of a shard, by the speed of the host".to_owned()));
         }
@@ -92,6 +101,7 @@ fn rule(merge: &MergeSpec) -> String {
         RuleSpec::Delta { gain, staleness } => {
             (gain.map(|gain| format!("gain {gain}")).into_iter().collect(), staleness)
         }
+        RuleSpec::Adasum { staleness } => (Vec::new(), staleness),
         RuleSpec::Fedbuff { arrivals, outer, staleness } => {
             let arrivals = arrivals.map(|arrivals| format!("{arrivals} arrivals"));
             let outer = match outer {
@@ -116,7 +126,8 @@ fn rule(merge: &MergeSpec) -> String {
         Staleness::Hinge { a, b } => words.push(format!("staleness hinge {a}, {b}")),
     }
     match merge.optimizer {
-        OptimizerMerge::Reset => {}
+        OptimizerMerge::Reset => words.push("optimiser reset".to_owned()),
+        OptimizerMerge::Discount => words.push("momentum discounted".to_owned()),
         OptimizerMerge::Average => words.push("optimiser averaged".to_owned()),
         OptimizerMerge::Last => words.push("optimiser of the last".to_owned()),
     }

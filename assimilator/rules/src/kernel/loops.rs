@@ -52,6 +52,14 @@ pub(super) fn add<E: Element>(w: &mut [E], base: &[E], returned: &[E], gain: f32
 }
 
 #[inline(never)]
+pub(super) fn add_new<E: Element>(w: &mut [E], base: &[E], returned: &[E], gain: f32, back: f32) {
+    for ((w, b), c) in w.iter_mut().zip(base).zip(returned) {
+        let (now, base) = (w.load(), b.load());
+        *w = E::store(now + gain * (c.load() - base) - back * (now - base));
+    }
+}
+
+#[inline(never)]
 pub(super) fn gather<E: Element, S: Element>(
     sum: &mut [S],
     base: &[E],

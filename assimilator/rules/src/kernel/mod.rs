@@ -6,11 +6,14 @@
 mod element;
 mod loops;
 mod norm;
+mod products;
 mod slices;
 
 pub use element::Element;
 pub use norm::norm;
-pub(crate) use norm::{Pair, norm_of, squares_of};
+pub(crate) use norm::{Pair, squares_of};
+pub use products::products;
+pub(crate) use products::{Triple, products_of};
 pub use slices::{Lengths, Slices};
 
 /// Numbers in a block: five streams of them fit a core's own cache.

@@ -17,12 +17,7 @@ pub(crate) struct Pair<'a, E> {
 /// that no two finite models are too far apart for it.
 #[must_use]
 pub fn norm<E: Element>(base: &[E], returned: &[E]) -> f64 {
-    norm_of(&squares_of([Pair { base, returned }]))
-}
-
-/// The norm over several tensors, of the squares of all their blocks in this order.
-pub(crate) fn norm_of(squares: &[f64]) -> f64 {
-    squares.iter().sum::<f64>().sqrt()
+    squares_of([Pair { base, returned }]).iter().sum::<f64>().sqrt()
 }
 
 /// The sums of squares of each block of several tensors, in this order.

@@ -70,7 +70,10 @@ impl<E: Element, S: Element> Slices<'_, E, S> {
             Ok(())
         };
         let blends = matches!(pass, Pass::Blend { scale: 1.0, .. });
-        let keeps = !matches!(pass, Pass::Blend { .. } | Pass::Add { .. });
+        let keeps = matches!(
+            pass,
+            Pass::Gather { .. } | Pass::GatherAndAdd { .. } | Pass::GatherAndStep { .. }
+        );
         let step = match pass {
             Pass::GatherAndStep { step, .. } => step.momentum,
             _ => None,
@@ -108,6 +111,9 @@ impl Pass {
                 }
             }
             Self::Add { gain } => loops::add(current, base, returned, single(gain)),
+            Self::AddNew { gain, back } => {
+                loops::add_new(current, base, returned, single(gain), single(back));
+            }
             Self::Gather { weight } => loops::gather(sum, base, returned, single(weight)),
             Self::GatherAndAdd { weight, gain } => {
                 let (weight, gain) = (single(weight), single(gain));

@@ -30,6 +30,8 @@ pub(super) enum How {
     Pass(Pass),
     /// All its numbers are 0.
     Zero,
+    /// The returned one's numbers times this, rounded once.
+    Returned(f64),
 }
 
 /// The slots of all parameters that are still to come, old and new.
@@ -142,11 +144,24 @@ impl<'a> Job<'a> {
         match how {
             How::Stays => copy(next.current, current),
             How::Zero => next.current.fill(Number::default()),
+            How::Returned(factor) => scale(next.current, next.returned, factor),
             How::Pass(pass) => {
                 copy(next.current, current);
                 pass.run(next);
             }
         }
+    }
+}
+
+/// Writes `factor` times the numbers, of which there are as many.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the factor is rounded to the numbers' own type"
+)]
+fn scale(to: &mut [Number], from: &[Number], factor: f64) {
+    let factor = factor as f32;
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = (f32::from_le_bytes(*from) * factor).to_le_bytes();
     }
 }
 

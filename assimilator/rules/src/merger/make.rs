@@ -11,7 +11,7 @@ use crate::{
     state::{Counters, begin},
 };
 use rayon::prelude::*;
-use sojourn_model::Lineage;
+use sojourn_model::{Lineage, Moment};
 use sojourn_protocol::spec::OptimizerMerge;
 use std::ops::Range;
 
@@ -21,6 +21,8 @@ pub(super) struct Recipe<'a> {
     pub(super) pass: Pass,
     /// The share of what isn't trained, where it is blended.
     pub(super) share: f64,
+    /// The factor of the returned first moments, where they are discounted.
+    pub(super) discount: f64,
     /// The new version's.
     pub(super) lineage: Lineage,
     /// Where the span lies.
@@ -48,7 +50,7 @@ impl Merger {
 
     /// Writes a span of a version, all but the file's header, and what of the state's slots belongs to it.
     pub(super) fn fill(&self, recipe: &Recipe<'_>, checkpoint: &mut [u8], slots: &mut [u8]) {
-        let Recipe { pass, share, place, base, current, returned, .. } = recipe;
+        let Recipe { place, base, current, returned, .. } = recipe;
         let mut jobs = Vec::new();
         let mut kept = Kept::new(self.rule.slots(), recipe.slots, slots);
         let mut rest = Rest(&mut *checkpoint);
@@ -61,7 +63,7 @@ impl Merger {
             let (current, base) = (piece(current, &bytes), piece(base, &bytes));
             let job = Job::new(next, current, base, piece(returned, &bytes));
             let job = if part.role == Role::Parameter { job.with_slots(&mut kept) } else { job };
-            job.with(self.how(part.role, *pass, *share)).blocks(&mut jobs);
+            job.with(self.how(part.role, recipe)).blocks(&mut jobs);
         }
         jobs.into_par_iter().for_each(Job::run);
         let lineage = self.lineage_part().and_then(|part| part.within(place));
@@ -73,14 +75,20 @@ impl Merger {
     }
 
     /// How the tensors of a role are merged.
-    fn how(&self, role: Role, pass: Pass, share: f64) -> How {
+    fn how(&self, role: Role, recipe: &Recipe<'_>) -> How {
         let blend = |take| How::Pass(Pass::Blend { take, scale: 1.0 });
-        match (role, self.optimizer) {
-            (Role::Parameter, _) => How::Pass(pass),
-            (Role::Buffer, _) | (Role::Optimizer, OptimizerMerge::Average) => blend(share),
-            (Role::Optimizer, OptimizerMerge::Last) => blend(1.0),
-            (Role::Optimizer, OptimizerMerge::Reset) => How::Zero,
-            (Role::Lineage, _) => How::Stays,
+        match role {
+            Role::Parameter => How::Pass(recipe.pass),
+            Role::Buffer => blend(recipe.share),
+            Role::Optimizer(moment) => match (self.optimizer, moment) {
+                (OptimizerMerge::Average, _) | (OptimizerMerge::Discount, Moment::Second) => {
+                    blend(recipe.share)
+                }
+                (OptimizerMerge::Discount, Moment::First) => How::Returned(recipe.discount),
+                (OptimizerMerge::Last, _) => blend(1.0),
+                (OptimizerMerge::Reset, _) => How::Zero,
+            },
+            Role::Lineage => How::Stays,
         }
     }
 }

@@ -10,7 +10,8 @@ pub use spans::{ByteSpan, Decided, Decision, Pieces, SpanOutput, Whole};
 use crate::{
     arrival::Arrival,
     error::{Fit, MergeError},
-    kernel::{Pair, norm_of, squares_of},
+    kernel::{Pair, Triple, products_of, squares_of},
+    overlap::{Overlap, Products},
     rule::{MergeRule, rule_of},
     state::{Counters, StateLayout, header_of},
 };
@@ -23,7 +24,7 @@ use sojourn_protocol::{
     spec::{MergeSpec, OptimizerMerge},
 };
 use spans::length;
-use std::ops::Range;
+use std::ops::{Add, Range};
 
 /// The longest change that is merged. With the largest rate and the largest momentum, and a million of its like in one
 /// sum, a number of the model grows by less than 1e28 a merge: it stays finite for ten thousand million merges.
@@ -134,26 +135,70 @@ impl Merger {
         self.check("result", returned)?;
         let state = self.state.read(update.state, version)?;
         let place = 0..current.len();
-        let squares = self.squares_within(&place, base, returned);
-        let (norm, scale) = measure(&squares, &state.counters)?;
-        let pass = self.rule.pass(&state.counters, arrival).scaled(scale);
+        let sums = self.sums_within(&place, base, current, returned);
+        let Measured { norm, scale, overlap } = self.measure(&sums, &state.counters)?;
+        let pass = self.rule.pass(&state.counters, arrival, overlap).scaled(scale);
         let counters = state.counters.after(&pass, norm);
         let lineage = Lineage { position, ..self.lineage(returned)? };
         let share = self.rule.share(arrival) * scale;
+        let discount = arrival.discount();
         let slots = state.slots;
-        let recipe = Recipe { pass, share, lineage, place, base, current, returned, slots };
+        let recipe =
+            Recipe { pass, share, discount, lineage, place, base, current, returned, slots };
         let made = self.make(&recipe, &counters, spare)?;
         Ok(Merged { made, norm, scale })
     }
 
-    /// The squares of the change of the parameters in a span, of which these are the bytes: a sum for each block.
-    fn squares_within(&self, place: &Range<usize>, base: &[u8], returned: &[u8]) -> Vec<f64> {
+    /// The sums over the change of the parameters in a span, of which these are the bytes: for each block its squares,
+    /// or where the rule wants them the three numbers of its products.
+    fn sums_within(
+        &self,
+        place: &Range<usize>,
+        base: &[u8],
+        current: &[u8],
+        returned: &[u8],
+    ) -> Vec<f64> {
+        fn of<'a>(file: &'a [u8], bytes: &Range<usize>) -> &'a [[u8; 4]] {
+            piece(file, bytes).as_chunks().0
+        }
         let parameters = self.parts.iter().filter(|part| part.role == Role::Parameter);
         let places = parameters.filter_map(|part| part.within(place));
-        squares_of(places.map(|bytes| {
-            let of = |file| piece(file, &bytes).as_chunks::<4>().0;
-            Pair { base: of(base), returned: of(returned) }
-        }))
+        if !self.rule.needs_overlap() {
+            return squares_of(
+                places.map(|bytes| Pair { base: of(base, &bytes), returned: of(returned, &bytes) }),
+            );
+        }
+        let products = products_of(places.map(|bytes| Triple {
+            base: of(base, &bytes),
+            current: of(current, &bytes),
+            returned: of(returned, &bytes),
+        }));
+        products.into_iter().flat_map(Products::to_numbers).collect()
+    }
+
+    /// What all sums say: each block's, in order.
+    fn measure(&self, sums: &[f64], counters: &Counters) -> Result<Measured, MergeError> {
+        let products = if self.rule.needs_overlap() {
+            let (blocks, _) = sums.as_chunks();
+            blocks
+                .iter()
+                .map(|block| Products::from_numbers(*block))
+                .fold(Products::default(), Add::add)
+        } else {
+            Products { change: sums.iter().sum(), ..Products::default() }
+        };
+        let norm = products.change.sqrt();
+        if !norm.is_finite() || norm > MAX_NORM {
+            return Err(MergeError::Norm(norm));
+        }
+        let scale = counters.norms().scale(norm);
+        Ok(Measured { norm, scale, overlap: Overlap::of(products, scale) })
+    }
+
+    /// Does the first round of a merge by spans need the current version?
+    #[must_use]
+    pub fn needs_overlap(&self) -> bool {
+        self.rule.needs_overlap()
     }
 
     fn lineage_part(&self) -> Option<&Part> {
@@ -186,11 +231,12 @@ impl Merger {
     }
 }
 
-/// The norm of a change, and what it is to be multiplied by.
-fn measure(squares: &[f64], counters: &Counters) -> Result<(f64, f64), MergeError> {
-    let norm = norm_of(squares);
-    if !norm.is_finite() || norm > MAX_NORM {
-        return Err(MergeError::Norm(norm));
-    }
-    Ok((norm, counters.norms().scale(norm)))
+/// What is known of a change.
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    norm: f64,
+    /// What it is to be multiplied by.
+    scale: f64,
+    /// With what others have changed, after that.
+    overlap: Overlap,
 }

@@ -2,8 +2,11 @@
 
 use crate::{error::MergeError, state::bounds};
 use sojourn_codec::CodecError;
-use sojourn_model::{CheckpointLayout, LINEAGE};
-use std::{collections::BTreeSet, ops::Range};
+use sojourn_model::{CheckpointLayout, LINEAGE, Moment};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 /// The role of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,8 +15,8 @@ pub(super) enum Role {
     Parameter,
     /// Running statistics.
     Buffer,
-    /// The optimiser's state.
-    Optimizer,
+    /// The optimiser's state: what it averages.
+    Optimizer(Moment),
     /// Where the checkpoint comes from.
     Lineage,
 }
@@ -48,15 +51,17 @@ pub(super) fn piece<'a>(bytes: &'a [u8], place: &Range<usize>) -> &'a [u8] {
 pub(super) fn parts(layout: &CheckpointLayout) -> Result<Vec<Part>, MergeError> {
     let parameters: BTreeSet<&str> = layout.parameters().iter().map(|s| s.name.as_str()).collect();
     let buffers: BTreeSet<&str> = layout.buffers().iter().map(|s| s.name.as_str()).collect();
+    let moments: BTreeMap<&str, Moment> = layout.moments().collect();
     let role = |name: &str| match name {
-        LINEAGE => Role::Lineage,
-        name if parameters.contains(name) => Role::Parameter,
-        name if buffers.contains(name) => Role::Buffer,
-        _ => Role::Optimizer,
+        LINEAGE => Some(Role::Lineage),
+        name if parameters.contains(name) => Some(Role::Parameter),
+        name if buffers.contains(name) => Some(Role::Buffer),
+        name => moments.get(name).copied().map(Role::Optimizer),
     };
     let placed = layout.layout().tensors().iter().map(|(spec, place)| {
         let place = bounds(place).ok_or_else(|| CodecError::TooLarge(spec.name.clone()))?;
-        Ok(Part { role: role(&spec.name), place })
+        let role = role(&spec.name).ok_or_else(|| MergeError::Role(spec.name.clone()))?;
+        Ok(Part { role, place })
     });
     placed.collect()
 }

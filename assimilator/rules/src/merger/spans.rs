@@ -2,18 +2,19 @@
 //! byte for byte what one merge of the whole files makes.
 //!
 //! ```text
-//! squares of each span  ->  decide: norm, clipping, counters  ->  merge of each span
+//! sums of each span  ->  decide: norm, clipping, counters  ->  merge of each span
 //! ```
 //!
 //! Stretches end where tensors or blocks do, so that every block of the whole is a block of one span: sums over
 //! blocks are made in the same order then, and no bit depends on how a file was cut.
 
-use super::{Merger, Update, make::Recipe, measure};
+use super::{Measured, Merger, Update, make::Recipe};
 use crate::{
     arrival::Arrival,
     error::{Fit, MergeError},
     kernel::BLOCK,
     merger::parts::Role,
+    overlap::Overlap,
     state::Counters,
 };
 use sojourn_codec::CodecError;
@@ -57,6 +58,8 @@ pub struct Decision {
     pub gathered: u32,
     /// The factor of the change.
     pub scale: f64,
+    /// Its overlap with what others have changed, where the rule depends on it.
+    pub overlap: Overlap,
     /// The lineage of the next version.
     pub lineage: Lineage,
 }
@@ -155,43 +158,54 @@ impl Merger {
         ByteSpan { place: wide(place.start)..wide(place.end), slots: slots.collect() }
     }
 
-    /// The squares of the change in a span, for [`Merger::decide`].
+    /// The sums over the change in a span, for [`Merger::decide`].
     ///
     /// # Errors
     /// Bytes that aren't the span's, or not of the trial's files.
-    pub fn squares(
+    pub fn sums(
         &self,
         span: &ByteSpan,
         base: &[u8],
+        current: &[u8],
         returned: &[u8],
     ) -> Result<Vec<f64>, MergeError> {
         self.check_piece("base", span, base)?;
+        self.check_piece("current version", span, current)?;
         self.check_piece("result", span, returned)?;
-        Ok(self.squares_within(&span.bounds()?, base, returned))
+        Ok(self.sums_within(&span.bounds()?, base, current, returned))
     }
 
-    /// How many squares there are of a span.
+    /// Can these be the sums of a span? Numbers that aren't would be blamed on the host.
     #[must_use]
-    pub fn blocks(&self, span: &ByteSpan) -> usize {
+    pub fn are_sums(&self, span: &ByteSpan, sums: &[f64]) -> bool {
+        let each = if self.rule.needs_overlap() { 3 } else { 1 };
+        let mut squares = sums.iter().step_by(each);
+        sums.len() == each * self.blocks(span)
+            && sums.iter().all(|sum| sum.is_finite())
+            && squares.all(|square| *square >= 0.0)
+    }
+
+    /// Blocks of parameters in a span.
+    fn blocks(&self, span: &ByteSpan) -> usize {
         let Ok(place) = span.bounds() else { return 0 };
         let parameters = self.parts.iter().filter(|part| part.role == Role::Parameter);
         let places = parameters.filter_map(|part| part.within(&place));
         places.map(|bytes| (bytes.len() / 4).div_ceil(BLOCK)).sum()
     }
 
-    /// Decides what is done in all spans, of whose squares these are all, in order.
+    /// Decides what is done in all spans, of whose sums these are all, in order.
     ///
     /// # Errors
     /// A state of another rule or version, and a change too large to be one.
-    pub fn decide(&self, squares: &[f64], whole: &Whole<'_>) -> Result<Decided, MergeError> {
+    pub fn decide(&self, sums: &[f64], whole: &Whole<'_>) -> Result<Decided, MergeError> {
         let counters = match whole.state {
             None => Counters::new(whole.version),
             Some((start, bytes)) => self.state.read_head(start, bytes, whole.version)?,
         };
-        let (norm, scale) = measure(squares, &counters)?;
-        let pass = self.rule.pass(&counters, whole.arrival).scaled(scale);
+        let Measured { norm, scale, overlap } = self.measure(sums, &counters)?;
+        let pass = self.rule.pass(&counters, whole.arrival, overlap).scaled(scale);
         let lineage = Lineage { position: whole.position, ..whole.lineage };
-        let decision = Decision { gathered: counters.gathered(), scale, lineage };
+        let decision = Decision { gathered: counters.gathered(), scale, overlap, lineage };
         let counters = counters.after(&pass, norm);
         let state_head = self.state.begin_head(&counters);
         Ok(Decided { decision, version: counters.version(), norm, state_head })
@@ -220,8 +234,9 @@ impl Merger {
         // Of all counters the rules ask for this one alone.
         let counters = Counters::new(Version(0)).with_gathered(decision.gathered);
         let recipe = Recipe {
-            pass: self.rule.pass(&counters, arrival).scaled(decision.scale),
+            pass: self.rule.pass(&counters, arrival, decision.overlap).scaled(decision.scale),
             share: self.rule.share(arrival) * decision.scale,
+            discount: arrival.discount(),
             lineage: decision.lineage,
             place: span.bounds()?,
             base,

@@ -3,6 +3,7 @@
 use super::{MergeRule, one_over};
 use crate::{
     arrival::Arrival,
+    overlap::Overlap,
     pass::{Momentum, Pass, Step},
     rule::Slot,
     state::Counters,
@@ -37,7 +38,7 @@ impl MergeRule for DelayedNesterov {
         &[Slot::Momentum, Slot::Sum]
     }
 
-    fn pass(&self, counters: &Counters, arrival: Arrival) -> Pass {
+    fn pass(&self, counters: &Counters, arrival: Arrival, _: Overlap) -> Pass {
         let period = self.period.unwrap_or_else(|| arrival.concurrency());
         let (weight, gain) = (1.0, self.rate * one_over(period));
         let count = counters.gathered().saturating_add(1);

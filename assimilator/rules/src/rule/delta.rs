@@ -3,6 +3,7 @@
 use super::{MergeRule, one_over};
 use crate::{
     arrival::{Arrival, weight},
+    overlap::Overlap,
     pass::Pass,
     rule::Slot,
     state::Counters,
@@ -23,7 +24,7 @@ impl MergeRule for Delta {
         &[]
     }
 
-    fn pass(&self, _: &Counters, arrival: Arrival) -> Pass {
+    fn pass(&self, _: &Counters, arrival: Arrival, _: Overlap) -> Pass {
         let gain = self.gain.unwrap_or_else(|| one_over(arrival.concurrency()));
         Pass::Add { gain: gain * weight(self.staleness, arrival.staleness) }
     }

@@ -3,6 +3,7 @@
 use super::{MergeRule, one_over};
 use crate::{
     arrival::{Arrival, weight},
+    overlap::Overlap,
     pass::{Momentum, Pass, Step},
     rule::Slot,
     state::Counters,
@@ -49,7 +50,7 @@ impl MergeRule for Fedbuff {
         }
     }
 
-    fn pass(&self, counters: &Counters, arrival: Arrival) -> Pass {
+    fn pass(&self, counters: &Counters, arrival: Arrival, _: Overlap) -> Pass {
         let before = counters.gathered();
         let staleness = arrival.staleness.saturating_sub(u64::from(before));
         let weight = weight(self.staleness, staleness);

@@ -1,16 +1,18 @@
 //! The merge rules: what each does with a result, in scalars. One file per rule.
 
+mod adasum;
 mod delayed_nesterov;
 mod delta;
 mod fedbuff;
 mod vc_asgd;
 
+pub use adasum::Adasum;
 pub use delayed_nesterov::DelayedNesterov;
 pub use delta::Delta;
 pub use fedbuff::Fedbuff;
 pub use vc_asgd::VcAsgd;
 
-use crate::{arrival::Arrival, pass::Pass, state::Counters};
+use crate::{arrival::Arrival, overlap::Overlap, pass::Pass, state::Counters};
 use sojourn_protocol::spec::RuleSpec;
 use std::fmt;
 
@@ -21,7 +23,15 @@ pub trait MergeRule: fmt::Debug + Send + Sync {
 
     /// What it does with a result; and where no more of them come for now ([`Arrival::flush`]), at the end of an
     /// epoch and when a trial drains, with all that it has gathered.
-    fn pass(&self, counters: &Counters, arrival: Arrival) -> Pass;
+    ///
+    /// `overlap` is that of the change with what others have made; [`Overlap::default`] where the rule doesn't
+    /// [need it](Self::needs_overlap).
+    fn pass(&self, counters: &Counters, arrival: Arrival, overlap: Overlap) -> Pass;
+
+    /// Does it depend on what others have changed since the result's base? That takes another look at all numbers.
+    fn needs_overlap(&self) -> bool {
+        false
+    }
 
     /// The returned model's share, in `[0, 1]`, where numbers that aren't trained are blended: `1 / C`.
     fn share(&self, arrival: Arrival) -> f64 {
@@ -58,6 +68,7 @@ pub fn rule_of(spec: &RuleSpec) -> Box<dyn MergeRule> {
         RuleSpec::Fedbuff { arrivals, outer, staleness } => {
             Box::new(Fedbuff { arrivals, outer, staleness })
         }
+        RuleSpec::Adasum { staleness } => Box::new(Adasum { staleness }),
         RuleSpec::DelayedNesterov { period, rate, momentum } => {
             Box::new(DelayedNesterov { period, rate, momentum })
         }

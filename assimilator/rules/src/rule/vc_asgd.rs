@@ -3,6 +3,7 @@
 use super::MergeRule;
 use crate::{
     arrival::{Arrival, weight},
+    overlap::Overlap,
     pass::Pass,
     rule::Slot,
     state::Counters,
@@ -24,7 +25,7 @@ impl MergeRule for VcAsgd {
         &[]
     }
 
-    fn pass(&self, _: &Counters, arrival: Arrival) -> Pass {
+    fn pass(&self, _: &Counters, arrival: Arrival, _: Overlap) -> Pass {
         Pass::Blend { take: self.share(arrival), scale: 1.0 }
     }
 

@@ -104,12 +104,12 @@ const fn code(rule: &RuleSpec) -> i64 {
         RuleSpec::Delta { .. } => 2,
         RuleSpec::Fedbuff { .. } => 3,
         RuleSpec::DelayedNesterov { .. } => 4,
+        RuleSpec::Adasum { .. } => 5,
     }
 }
 
 fn name(code: i64) -> &'static str {
-    let rules = [RuleSpec::VC_ASGD, RuleSpec::DELTA, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV];
-    let of = rules.iter().find(|rule| self::code(rule) == code);
+    let of = RuleSpec::ALL.iter().find(|rule| self::code(rule) == code);
     of.map_or("one that this version doesn't know", RuleSpec::name)
 }
 

@@ -30,11 +30,16 @@ fn slot(state: &[u8], slot: Slot) -> Vec<f32> {
     kept.flat_map(|(_, numbers)| numbers).collect()
 }
 
+fn is_first_moment(name: &str) -> bool {
+    ["optimizer.momentum_buffer.", "optimizer.exp_avg."].iter().any(|slot| name.starts_with(slot))
+}
+
 fn optimizers() -> impl Strategy<Value = OptimizerMerge> {
     prop_oneof![
         Just(OptimizerMerge::Average),
         Just(OptimizerMerge::Reset),
         Just(OptimizerMerge::Last),
+        Just(OptimizerMerge::Discount),
     ]
 }
 
@@ -94,6 +99,10 @@ proptest! {
                 let returned = &to[name];
                 *numbers = match optimizer {
                     OptimizerMerge::Reset if name.starts_with("optimizer.") => vec![0.0; numbers.len()],
+                    OptimizerMerge::Discount if is_first_moment(name) => {
+                        let factor = (1.0 / (1.0 + staleness as f64)) as f32;
+                        returned.iter().map(|number| number * factor).collect()
+                    }
                     OptimizerMerge::Last if name.starts_with("optimizer.") => returned.clone(),
                     _ => blend(numbers, &[], returned, share, 1.0),
                 };
@@ -213,8 +222,7 @@ fn files_may_lie_anywhere_and_be_merged_by_any_number_of_threads() {
     let layout = layout(9000);
     let spec = |rule| MergeSpec { rule, optimizer: OptimizerMerge::Average, canary: None };
     let [base, current, returned] = [1, 2, 3].map(|seed| checkpoint(&layout, seed, 1.0));
-    for rule in [RuleSpec::VC_ASGD, RuleSpec::DELTA, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV]
-    {
+    for rule in RuleSpec::ALL {
         let merger = Merger::new(&spec(rule), layout.clone()).unwrap();
         let one = in_pool(1, || merger.merge(&update(&base, &current, &returned)).unwrap());
         for threads in [2, 7] {
@@ -237,4 +245,22 @@ fn files_may_lie_anywhere_and_be_merged_by_any_number_of_threads() {
         let two = in_pool(1, || merger.merge(&again).unwrap());
         assert!(in_pool(7, || merger.merge(&again).unwrap()) == two, "{rule:?}, the second");
     }
+}
+
+#[test]
+fn with_one_unit_in_flight_adasum_makes_the_returned_checkpoint() {
+    let layout = layout(3);
+    let merger = merger(RuleSpec::ADASUM, OptimizerMerge::Discount);
+    let base = checkpoint(&layout, 1, 1.0);
+    let returned = checkpoint(&layout, 2, 1.0);
+    let merged = merger.merge(&Update {
+        base: &base,
+        current: &base,
+        returned: &returned,
+        state: None,
+        version: Version(0),
+        arrival: Arrival { staleness: 0, epoch: 1, in_flight: 1, flush: Flush::ByRule },
+        position: lineage_of(&returned).position,
+    });
+    assert!(merged.unwrap().made.checkpoint == returned, "as in hop order, byte for byte");
 }

@@ -4,7 +4,7 @@ use sojourn_protocol::{
     spec::{Alpha, Outer, RuleSpec},
     unit::Flush,
 };
-use sojourn_rules::{Arrival, weight};
+use sojourn_rules::{Arrival, Overlap, products, weight};
 
 /// A model and its rule's state, in memory.
 #[derive(Debug, Clone)]
@@ -48,6 +48,18 @@ impl Plain {
                 let gain = gain.unwrap_or(1.0 / f64::from(units));
                 let gain = gain * weight(staleness, arrival.staleness) * k;
                 self.add(&changes, gain);
+            }
+            RuleSpec::Adasum { .. } if arrival.staleness == 0 => {
+                self.w = blend(&self.w, base, returned, 1.0, k);
+            }
+            RuleSpec::Adasum { staleness } => {
+                let Overlap { of_change, of_others } =
+                    Overlap::of(products(base, &self.w, returned), k);
+                let gain = weight(staleness, arrival.staleness) / (1.0 + of_change.abs());
+                let back = (gain * of_others.clamp(0.0, 1.0)) as f32;
+                for ((w, b), d) in self.w.iter_mut().zip(base).zip(&changes) {
+                    *w = *w + (gain * k) as f32 * d - back * (*w - b);
+                }
             }
             RuleSpec::Fedbuff { arrivals, staleness, .. } => {
                 let age = arrival.staleness.saturating_sub(u64::from(self.gathered));

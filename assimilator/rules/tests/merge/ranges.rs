@@ -18,6 +18,7 @@ fn optimizers() -> impl Strategy<Value = OptimizerMerge> {
         Just(OptimizerMerge::Average),
         Just(OptimizerMerge::Reset),
         Just(OptimizerMerge::Last),
+        Just(OptimizerMerge::Discount),
     ]
 }
 
@@ -35,7 +36,7 @@ fn by_spans(merger: &Merger, update: &Update<'_>, least: u64) -> Result<Merged, 
     let spans = merger.spans(least);
     let squares = |span: &ByteSpan| {
         let of = |file| cut(file, &span.place);
-        merger.squares(span, of(update.base), of(update.returned))
+        merger.sums(span, of(update.base), of(update.current), of(update.returned))
     };
     let squares: Vec<Vec<f64>> = spans.iter().map(squares).collect::<Result<_, _>>()?;
     let whole = update.whole(lineage_of(update.returned));
@@ -116,7 +117,7 @@ proptest! {
     fn spans_cover_a_file_and_its_state_once(hidden in 1u32..40_000, least in any::<u32>()) {
         let least = u64::from(least >> 12);
         let layout = layout(hidden);
-        for rule in [RuleSpec::VC_ASGD, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV] {
+        for rule in RuleSpec::ALL {
             let merger = merger(rule, OptimizerMerge::Average, &layout);
             let spans = merger.spans(least);
             let mut places: Vec<Range<u64>> = spans.iter().map(|s| s.place.clone()).collect();
@@ -173,7 +174,7 @@ fn what_is_refused_whole_is_refused_by_spans() {
         (&base[..base.len() - 1], "the base can't be used: the file has"),
         (&wide, "the base can't be used: the file has"),
     ] {
-        let error = merger.squares(&span, wrong, &returned).unwrap_err().to_string();
+        let error = merger.sums(&span, wrong, &current, &returned).unwrap_err().to_string();
         assert!(error.starts_with(says), "{error}");
     }
     let whole = update(&base, &current, &returned).whole(lineage(3));

@@ -6,7 +6,7 @@ use sojourn_protocol::{
     spec::{Alpha, Outer, RuleSpec, Staleness},
     unit::Flush,
 };
-use sojourn_rules::{Arrival, Counters, Element, MergeRule, Slices, rule_of};
+use sojourn_rules::{Arrival, Counters, Element, MergeRule, Overlap, Slices, products, rule_of};
 
 /// A model in memory, moved by the kernels.
 pub(crate) struct Model<E> {
@@ -24,7 +24,8 @@ impl<E: Element> Model<E> {
     }
 
     pub(crate) fn arrive(&mut self, base: &[E], returned: &[E], arrival: Arrival, scale: f64) {
-        let pass = self.rule.pass(&self.counters, arrival).scaled(scale);
+        let overlap = Overlap::of(products(base, &self.w, returned), scale);
+        let pass = self.rule.pass(&self.counters, arrival, overlap).scaled(scale);
         pass.apply(self.slices(base, returned)).unwrap();
         self.counters = self.counters.after(&pass, 1.0);
     }
@@ -65,6 +66,7 @@ pub(crate) fn rules() -> impl Strategy<Value = RuleSpec> {
     prop_oneof![
         (alpha, staleness.clone())
             .prop_map(|(alpha, staleness)| RuleSpec::VcAsgd { alpha, staleness }),
+        staleness.clone().prop_map(|staleness| RuleSpec::Adasum { staleness }),
         (prop::option::of(0.1..1.5), staleness.clone())
             .prop_map(|(gain, staleness)| RuleSpec::Delta { gain, staleness }),
         (count(), outer, staleness).prop_map(|(arrivals, outer, staleness)| {

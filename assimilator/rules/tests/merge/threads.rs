@@ -14,8 +14,7 @@ fn no_rule_depends_on_the_number_of_threads() {
         (0..count).map(|n| ((n * factor) % 1009) as f32 / 37.0 - 13.0).collect()
     };
     let (w, base, returned) = (numbers(17), numbers(29), numbers(31));
-    for rule in [RuleSpec::VC_ASGD, RuleSpec::DELTA, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV]
-    {
+    for rule in RuleSpec::ALL {
         let merged = |threads| {
             in_pool(threads, || {
                 let mut model = Model::new(rule, w.clone());

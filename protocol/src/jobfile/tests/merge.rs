@@ -21,13 +21,18 @@ fn refused(value: &str) -> String {
 #[test]
 fn a_rule_is_a_word_or_a_table() {
     for (word, rule) in [
+        ("adasum", RuleSpec::ADASUM),
         ("vc-asgd", RuleSpec::VC_ASGD),
         ("delta", RuleSpec::DELTA),
         ("fedbuff", RuleSpec::FEDBUFF),
         ("delayed-nesterov", RuleSpec::DELAYED_NESTEROV),
     ] {
         assert_eq!(rule.name(), word);
-        let spec = MergeSpec { rule, optimizer: OptimizerMerge::Reset, canary: None };
+        let optimizer = match rule {
+            RuleSpec::Adasum { .. } => OptimizerMerge::Discount,
+            _ => OptimizerMerge::Reset,
+        };
+        let spec = MergeSpec { rule, optimizer, canary: None };
         assert_eq!(merge(&format!("\"{word}\"")), spec);
         assert_eq!(merge(&format!("{{ rule = \"{word}\" }}")), spec);
     }
@@ -36,6 +41,7 @@ fn a_rule_is_a_word_or_a_table() {
         ("average", OptimizerMerge::Average),
         ("reset", OptimizerMerge::Reset),
         ("last", OptimizerMerge::Last),
+        ("discount", OptimizerMerge::Discount),
     ] {
         let spec = MergeSpec { optimizer, ..MergeSpec::default() };
         assert_eq!(merge(&format!("{{ optimizer = \"{word}\" }}")), spec);
@@ -118,7 +124,11 @@ fn when_and_how_much_is_said_beside_it() {
     let placement = parse(&text).unwrap().placement;
     assert_eq!((placement.order, placement.merge), (OrderChoice::Merge, None));
     assert_eq!((placement.merge_below, placement.local_steps), (250, LocalSteps::BySpeed));
-    assert_eq!(placement.merging().rule, RuleSpec::DELAYED_NESTEROV);
+    assert_eq!(placement.merge_in_flight, None);
+    let few = parse(&with("merge_in_flight = 6")).unwrap().placement;
+    assert_eq!(few.merge_in_flight, Some(6));
+    let errors = errors_of(&with("merge_in_flight = 1"));
+    assert!(errors.contains("`placement.merge_in_flight`"), "{errors}");
     assert_eq!(parse(&with("merge_below = 1")).unwrap().placement.merge_below, 1000);
     let usual = "order = \"auto\"\nmerge_below = 0.5\nlocal_steps = \"shard\"";
     let (usual, small) = (parse(&with(usual)).unwrap(), parse(SMALL).unwrap());

@@ -23,20 +23,22 @@ impl JobHandler<'_> {
     /// failed. `nonce` names the call: repeated, it has no other effect.
     pub(crate) fn submit(
         &mut self,
-        spec: Box<JobSpec>,
+        mut spec: Box<JobSpec>,
         data: Box<DataManifest>,
         again: bool,
         nonce: Option<String>,
     ) -> Reply<SubmitAnswer> {
         let trials = check_submission(&spec, &data)?;
-        let bytes = serde_json::to_vec(&(&spec, &data))
-            .map_err(|_| ApiError::new(ErrorKind::Invalid, "the job can't be written as JSON"))?;
-        let key = Digest::of(&bytes);
+        // A job that was submitted before the default way of merging was written down is the same job.
+        let before = job_key(&spec, &data)?;
+        spec.placement.name_merging();
+        let key = job_key(&spec, &data)?;
         let nonce = nonce.map(|nonce| nonce.chars().take(MAX_NONCE_CHARS).collect::<String>());
         let state = self.state();
         let same_call = nonce.as_ref().and_then(|nonce| state.job_nonces.get(nonce));
-        let existing = state.job_keys.get(&key).and_then(|job| state.jobs.get(job));
-        let existing = existing.filter(|job| !again && is_of_use(job)).map(|job| job.id);
+        let mut known = [key, before].into_iter().filter_map(|key| state.job_keys.get(&key));
+        let existing = known.find_map(|job| state.jobs.get(job).filter(|job| is_of_use(job)));
+        let existing = existing.filter(|_| !again).map(|job| job.id);
         if let Some(job) = same_call.copied().or(existing) {
             return Ok(SubmitAnswer { job, trials, submitted: Submitted::Existing });
         }
@@ -54,6 +56,13 @@ impl JobHandler<'_> {
         ledger.planner.keep_shares(|job| jobs.get(&job).is_some_and(Job::is_running));
         Ok(SubmitAnswer { job, trials, submitted: Submitted::New })
     }
+}
+
+/// The digest by which a job is known again.
+fn job_key(spec: &JobSpec, data: &DataManifest) -> Result<Digest, ApiError> {
+    let bytes = serde_json::to_vec(&(spec, data))
+        .map_err(|_| ApiError::new(ErrorKind::Invalid, "the job can't be written as JSON"))?;
+    Ok(Digest::of(&bytes))
 }
 
 /// The number of trials, where the job can be run.

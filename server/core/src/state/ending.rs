@@ -72,8 +72,9 @@ impl State {
             Ok((hop, Arc::clone(lease)))
         });
         let live: Vec<(HopUnit, Arc<Lease>)> = live.collect::<Result<_, FoldFault>>()?;
+        let limit = self.known_job(job)?.spec.placement.merge_in_flight;
         self.change_trial(job, id, at, |trial| match order {
-            MergeMode::Merging => trial.begin_merging(&live),
+            MergeMode::Merging => trial.begin_merging(&live, limit),
             MergeMode::Draining => trial.drain(),
             MergeMode::Hop => trial.merging = None,
         })

@@ -383,7 +383,8 @@ fn new_trial(
         live: BTreeSet::new(),
         awaiting: std::collections::VecDeque::new(),
         failures: BTreeMap::new(),
-        merging: (spec.placement.order == OrderChoice::Merge).then(|| Merging::new(&chain)),
+        merging: (spec.placement.order == OrderChoice::Merge)
+            .then(|| Merging::new(&chain, spec.placement.merge_in_flight)),
         chain,
         verification: None,
         verdicts: BTreeMap::new(),

@@ -18,7 +18,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     ids::{HostId, LeaseId, ShardId, Version},
     position::Position,
-    quantity::SaturatingFrom as _,
+    quantity::{SaturatingFrom as _, to_usize},
     report::Trained,
     spec::StalenessBound,
     unit::{Base, Flush},
@@ -46,6 +46,9 @@ pub struct Merging {
     pub in_flight: u32,
     /// The trial's chain, without the shards in flight.
     pub free: Chain,
+    /// The most units in flight at a time; as many as there are where none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
 }
 
 /// One shard's hop in the epoch that is being trained.
@@ -96,7 +99,7 @@ impl ShardUnit {
 impl Merging {
     /// No unit of a trial with this chain is in flight.
     #[must_use]
-    pub(super) fn new(chain: &Chain) -> Self {
+    pub(super) fn new(chain: &Chain, limit: Option<u32>) -> Self {
         Self {
             draining: false,
             units: BTreeMap::new(),
@@ -105,6 +108,7 @@ impl Merging {
             flushed: true,
             in_flight: 0,
             free: chain.clone(),
+            limit,
         }
     }
 
@@ -119,10 +123,16 @@ impl Merging {
         StalenessBound::of(self.in_flight)
     }
 
-    /// Could further shards be handed out, if there are any?
+    /// Does the trial wait for what is in flight: it drains, or no shard of the epoch is left to hand out?
+    pub(super) fn waits(&self) -> bool {
+        self.draining || self.free.open().next().is_none()
+    }
+
+    /// How many further shards could be handed out, if there are as many.
     #[must_use]
-    pub fn hands_out(&self) -> bool {
-        !self.draining || self.in_flight().next().is_none()
+    pub fn room(&self) -> usize {
+        let limit = if self.draining { 1 } else { self.limit.map_or(usize::MAX, to_usize) };
+        limit.saturating_sub(self.in_flight().count())
     }
 
     /// Live leases.
@@ -206,11 +216,7 @@ impl Trial {
         match &self.merging {
             _ if !open => 0,
             None => usize::from(self.in_hand().next().is_none()),
-            Some(merging) if !merging.hands_out() => 0,
-            Some(merging) => {
-                let free = merging.free.open().count();
-                if merging.draining { free.min(1) } else { free }
-            }
+            Some(merging) => merging.free.open().count().min(merging.room()),
         }
     }
 
@@ -377,12 +383,12 @@ impl Trial {
     }
 
     /// From now on results are merged: those of live leases too.
-    pub(super) fn begin_merging(&mut self, live: &[(HopUnit, Arc<Lease>)]) {
+    pub(super) fn begin_merging(&mut self, live: &[(HopUnit, Arc<Lease>)], limit: Option<u32>) {
         if let Some(merging) = &mut self.merging {
             merging.draining = false;
             return;
         }
-        let mut merging = Merging::new(&self.chain);
+        let mut merging = Merging::new(&self.chain, limit);
         for (hop, lease) in live {
             merging.units.entry(hop.shard).or_default().live.insert(lease.id);
             merging.refer(lease, self.checkpoint, self.chain.step());

@@ -107,9 +107,10 @@ impl State {
         let chain = trial.chain_after(epochs, &known.data.train).map_err(FoldFault::Chain)?;
         let search = known.spec.search.clone();
         let merges = known.spec.placement.order == OrderChoice::Merge;
+        let limit = known.spec.placement.merge_in_flight;
         self.change_trial(job, id, at, |trial| {
             trial.roll_back(epochs, chain, &search, until);
-            trial.merging = merges.then(|| Merging::new(&trial.chain));
+            trial.merging = merges.then(|| Merging::new(&trial.chain, limit));
         })?;
         self.known_job_mut(job)?.reopen();
         Ok(())

@@ -117,8 +117,7 @@ impl Trial {
     pub fn alone(&self) -> impl Iterator<Item = LeaseId> + '_ {
         let is_alone = self.live.len() == 1 && self.awaiting.is_empty();
         let next = self.live.iter().filter(move |_| is_alone);
-        let waits = self.open_hops() == 0;
-        let merging = self.merging.iter().filter(move |_| waits);
+        let merging = self.merging.iter().filter(|merging| merging.waits());
         let units = merging.flat_map(|merging| merging.units.values());
         let alone =
             units.filter(|unit| unit.is_waited_for()).flat_map(|unit: &ShardUnit| &unit.live);
