@@ -144,6 +144,21 @@ pub enum MergeMode {
     Draining,
 }
 
+/// Why a trial's results aren't merged though slots are idle.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MergeFault {
+    /// The validation loss after an epoch was too far above the best one before.
+    LossRose {
+        /// The epoch, counted from 1.
+        epoch: u32,
+        /// The mean loss after it; 0 where it was no number, which JSON can't hold.
+        loss: f64,
+        /// The lowest mean loss after an earlier epoch.
+        best: f64,
+    },
+}
+
 /// The party to blame for a refused result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -266,7 +281,14 @@ pub enum Event {
     /// A trial goes back to where it had trained so many epochs, as if nothing had been trained since.
     TrialRolledBack { job: JobId, trial: TrialId, epochs: u32 },
     /// From now on a trial's results are taken in like this.
-    TrialOrdered { job: JobId, trial: TrialId, order: MergeMode },
+    TrialOrdered {
+        job: JobId,
+        trial: TrialId,
+        order: MergeMode,
+        /// The reason, where it isn't the number of trials and slots.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<MergeFault>,
+    },
     /// A trial ended with an error.
     TrialFailed { job: JobId, trial: TrialId, error: String },
     /// Somebody asked for an evaluation outside the search.

@@ -67,8 +67,8 @@ pub use config::CoreConfig;
 pub use core::Core;
 pub use effect::{Answer, AssimilationCounts, AssimilationUnit, Effect, Offered};
 pub use event::{
-    AtEnd, EVENT_VERSION, Event, Fault, JournalPosition, LeaseEnd, MergeMode, READ_VERSIONS,
-    Record, RequestedEvaluation, UnitKey,
+    AtEnd, EVENT_VERSION, Event, Fault, JournalPosition, LeaseEnd, MergeFault, MergeMode,
+    READ_VERSIONS, Record, RequestedEvaluation, UnitKey,
 };
 pub use fault::{CoreFault, SnapshotError};
 pub use invariants::{Invariant, InvariantSet, UnknownInvariant, Violation};

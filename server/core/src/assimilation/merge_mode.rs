@@ -2,7 +2,8 @@
 //!
 //! Trials merge while the running trials are fewer than a share of the live slots: as many of them as fill the idle slots,
 //! those with the most remaining work first. They go back to hop order when there are half as many trials again. So no
-//! single host that comes and goes makes them switch. `docs/internals/merging.md` has the reasons.
+//! single host that comes and goes makes them switch. A trial whose validation loss has risen too far isn't merged any more.
+//! `docs/internals/merging.md` has the reasons.
 
 use crate::{
     cost::Occupancy,
@@ -84,7 +85,11 @@ impl MergeModeHandler<'_> {
         if order == MergeMode::Draining {
             self.ledger.planner.merge_modes().invalidate();
         }
-        self.ledger.record(Event::TrialOrdered { job, trial, order })?;
+        let reason = match order {
+            MergeMode::Draining => self.ledger.state.trial(job, trial).and_then(Trial::merge_fault),
+            MergeMode::Hop | MergeMode::Merging => None,
+        };
+        self.ledger.record(Event::TrialOrdered { job, trial, order, reason })?;
         self.ledger.planner.outdate_plan(job);
         Ok(())
     }
@@ -139,10 +144,15 @@ impl MergeModeHandler<'_> {
         trials.sort_by_key(|of| {
             (Reverse(of.merging.is_some()), Reverse(remaining.work_of(of.id)), of.id)
         });
-        let more = to_u64(job.data.train.len()).saturating_sub(1);
+        let shards = to_u64(job.data.train.len());
+        let limit = job.spec.placement.merge_in_flight.map_or(shards, u64::from);
+        let more = shards.min(limit).saturating_sub(1);
         let merges = trials.iter().map(|trial| {
             let share = if trial.merging.is_some() { share + share / 2 } else { share };
-            let merges = balance.idle > 0 && more > 0 && balance.is_below(share);
+            let merges = balance.idle > 0
+                && more > 0
+                && balance.is_below(share)
+                && trial.merge_fault().is_none();
             if merges {
                 balance.idle = balance.idle.saturating_sub(more);
             }

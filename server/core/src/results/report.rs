@@ -179,6 +179,9 @@ impl ResultHandler<'_> {
         self.ledger.record(Event::Evaluated { lease: lease.id, epoch, valid, f1 })?;
         self.leases().revoke(others)?;
         let trial = self.ledger.state.trial(job, trial);
+        if trial.is_some_and(|trial| trial.merging.is_some() && trial.merge_fault().is_some()) {
+            self.ledger.planner.merge_modes().invalidate();
+        }
         if trial.is_some_and(|trial| trial.stopped.is_some()) {
             // Its hops are planned beside others'.
             self.ledger.planner.outdate_plan(job);

@@ -188,7 +188,7 @@ impl State {
                 self.rolled_back(*job, *trial, *epochs, at)?;
                 changes.push(Change::Job(*job));
             }
-            Event::TrialOrdered { job, trial, order } => {
+            Event::TrialOrdered { job, trial, order, .. } => {
                 self.ordered(*job, *trial, *order, at)?;
             }
             Event::TrialFailed { job, trial, error } => {

@@ -15,6 +15,7 @@ mod job;
 mod lease;
 mod leases;
 mod lookup;
+mod merge_guard;
 mod merging;
 mod open;
 mod queries;

@@ -104,7 +104,7 @@ fn an_unknown_job_is_named() {
         Event::JobExtended { job, trials: Vec::new(), epochs: 3 },
         Event::JobPlaced { job, priority: 0, share: 1, max_hosts: None },
         Event::TrialFailed { job, trial: TRIAL, error: "e".into() },
-        Event::TrialOrdered { job, trial: TRIAL, order: MergeMode::Merging },
+        Event::TrialOrdered { job, trial: TRIAL, order: MergeMode::Merging, reason: None },
         Event::TrialRolledBack { job, trial: TRIAL, epochs: 0 },
         Event::ExtraAsked { job, name },
         Event::ExtraFailed { job, name, error: "e".into() },
@@ -122,7 +122,7 @@ fn an_unknown_trial_is_named() {
     for event in [
         Event::JobExtended { job, trials: vec![TRIAL, trial], epochs: 3 },
         Event::TrialFailed { job, trial, error: "e".into() },
-        Event::TrialOrdered { job, trial, order: MergeMode::Merging },
+        Event::TrialOrdered { job, trial, order: MergeMode::Merging, reason: None },
         Event::TrialRolledBack { job, trial, epochs: 0 },
         granted(HOST, unit),
     ] {

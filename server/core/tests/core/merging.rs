@@ -1,16 +1,16 @@
 //! Trials whose results are merged (see `docs/internals/merging.md`).
 
 use crate::support::{
-    Bench, HOST, JOB, OTHER, demand, done, hop, inventory, offer, request, trained,
+    Bench, HOST, JOB, OTHER, demand, done, evaluated, hop, inventory, offer, request, trained,
 };
-use sojourn_core::{Answer, Command, Core, Event, LeaseEnd, MergeMode, ReplyTo};
+use sojourn_core::{Answer, Command, Core, Event, LeaseEnd, MergeFault, MergeMode, ReplyTo};
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
     digest::Digest,
     ids::{HostId, LeaseId, TrialId, Version},
     inventory::{CPU, Device, Inventory},
     report::{Outcome, Report},
-    spec::{LocalSteps, MergeSpec, OrderChoice, PlacementSpec, RuleSpec},
+    spec::{DEFAULT_MERGE_IN_FLIGHT, LocalSteps, MergeSpec, OrderChoice, PlacementSpec, RuleSpec},
     unit::{Base, Canary, Flush, Lease, Unit},
     view::MergeRecord,
 };
@@ -344,4 +344,80 @@ fn the_first_validation_shard_is_looked_at_where_a_job_asks_for_it() {
         let wanted = canary.map(|most| Canary { shard, most });
         assert_eq!(unit.merge.unwrap().canary, wanted);
     }
+}
+
+#[test]
+fn no_more_units_of_a_trial_are_in_flight_than_the_job_allows() {
+    let placement = PlacementSpec { merge_in_flight: Some(2), ..merging() };
+    let mut bench = Bench::with_order(&placement, 1, 1);
+    let first = ask(&mut bench, HOST, 4, 4);
+    assert_eq!(first.len(), 2);
+    assert_eq!(ask(&mut bench, OTHER, 4, 4), []);
+    assert_eq!(merged(&bench.finish(HOST, &first[0])).len(), 1);
+    let next = ask(&mut bench, OTHER, 4, 4);
+    assert_eq!(next.len(), 1, "one has been merged");
+    // A speculative lease would be no help: another shard waits.
+    assert_eq!(bench.core.state().jobs[&JOB].trials[0].alone().count(), 0);
+    bench.work_to_the_end(&[HOST, OTHER]);
+    // Where the server chooses, submission writes a limit down.
+    let mut bench = Bench::with_order(&auto(), 1, 1);
+    let limit = bench.core.state().jobs[&JOB].spec.placement.merge_in_flight;
+    assert_eq!(limit, Some(DEFAULT_MERGE_IN_FLIGHT));
+    bench.work_to_the_end(&[HOST]);
+}
+
+/// Has the hosts work until the trial has been evaluated, with this loss for each row.
+fn epoch(bench: &mut Bench, loss: f64) -> Vec<Event> {
+    let mut events = Vec::new();
+    loop {
+        for lease in ask(bench, HOST, 4, 4) {
+            if let Unit::Evaluate(evaluation) = &lease.unit {
+                let mut result = evaluated(evaluation, 1);
+                for sums in &mut result.shards {
+                    sums.loss = loss * sums.rows as f64;
+                }
+                let report = Report { lease: lease.id, outcome: Outcome::Evaluated(result) };
+                let report = Command::Report { to: ReplyTo(1), host: HOST, report, uploaded: None };
+                events.extend(bench.events(report));
+                return events;
+            }
+            events.extend(bench.finish(HOST, &lease));
+        }
+    }
+}
+
+#[test]
+fn a_trial_whose_validation_loss_rises_too_far_goes_back_to_hop_order() {
+    let mut bench = Bench::with_order(&auto(), 1, 4);
+    let mut events = Vec::new();
+    for loss in [1.0, 1.4, 0.8] {
+        events.extend(epoch(&mut bench, loss));
+    }
+    assert_eq!(orders(&events), [MergeMode::Merging], "{events:?}");
+    let mut bench = Bench::with_order(&auto(), 1, 4);
+    let mut events = Vec::new();
+    for loss in [1.0, 1.6] {
+        events.extend(epoch(&mut bench, loss));
+    }
+    events.extend(epoch(&mut bench, 1.0));
+    assert_eq!(
+        orders(&events),
+        [MergeMode::Merging, MergeMode::Draining, MergeMode::Hop],
+        "{events:?}"
+    );
+    let fault = MergeFault::LossRose { epoch: 2, loss: 1.6, best: 1.0 };
+    let drained = Event::TrialOrdered {
+        job: JOB,
+        trial: TrialId(0),
+        order: MergeMode::Draining,
+        reason: Some(fault),
+    };
+    assert!(events.contains(&drained), "{events:?}");
+    // A job that asks for merging is merged whatever comes of it.
+    let mut bench = Bench::with_order(&merging(), 1, 3);
+    let mut events = Vec::new();
+    for loss in [1.0, 1.6, 1.0] {
+        events.extend(epoch(&mut bench, loss));
+    }
+    assert_eq!(orders(&events), []);
 }
