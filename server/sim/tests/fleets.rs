@@ -46,6 +46,22 @@ fn a_makespan_is_known_by_hand() {
 }
 
 #[test]
+fn slots_that_share_cores_are_slower() {
+    // One trial for each slot, of 10 s on a core of its own.
+    let run = |slots: u32, more: &str| {
+        run(&format!(
+            "estimates = \"known\"\n[[hosts]]\ntflops = 1\nslots = {slots}\n{more}\n\
+             [job]\nequal = 1000\ntrials = {slots}\nrows = 10_000\nshards = 1\n",
+        ))
+        .makespan
+    };
+    assert!(close(run(8, ""), 10.0) && close(run(4, "cores = 4"), 10.0));
+    assert!(close(run(8, "cores = 4"), 20.0), "no throughput is lost by sharing alone");
+    assert!(close(run(8, "cores = 4\ncontention = 0.5"), 30.0));
+    assert!(close(run(2, "cores = 4\ncontention = 0.5"), 10.0));
+}
+
+#[test]
 fn bytes_take_their_time_on_the_line() {
     // One host, one trial, two shards of 1 MB at a byte a microsecond; a checkpoint of 4 MB.
     let run = |policy: &str| {

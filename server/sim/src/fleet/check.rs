@@ -21,6 +21,8 @@ const LINES: (f64, f64) = (1e-6, 1e9);
 pub(crate) const COSTS: (f64, f64) = (1e-6, 1e12);
 /// Units that end with their host: with more hardly any comes to its end.
 const MAX_PREEMPTED: f64 = 0.9;
+/// With more, a second slot on one core leaves a hundredth of what one alone does.
+const MAX_CONTENTION: f64 = 100.0;
 /// Concentrations of label distributions: nearly all of a shard of one label, nearly all shards alike.
 const SKEWS: (f64, f64) = (1e-3, 1e3);
 /// Hops of one job, at the most.
@@ -174,6 +176,12 @@ fn group(table: &Table, group: &HostGroup) -> Result<(), Fault> {
     table.want(!both, "slots", "and `hosts.gpus` can't be together: make two groups of hosts")?;
     let places = if group.gpus > 0 { "gpus" } else { "slots" };
     table.want((1..=1024).contains(&group.places()), places, "must be from 1 to 1024")?;
+    table.want(group.cores != Some(0), "cores", "must be at least 1")?;
+    let on_processor = group.cores.is_none() || group.gpus == 0;
+    table.want(on_processor, "cores", "goes with `slots`: each unit on a GPU has that alone")?;
+    table.range("contention", group.contention, (0.0, MAX_CONTENTION))?;
+    let shared = group.contention == 0.0 || group.cores.is_some();
+    table.want(shared, "contention", "goes with `cores`: else each slot has its full speed")?;
     let auto = group.units_ahead();
     table.want(
         auto <= 1,

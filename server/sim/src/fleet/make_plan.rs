@@ -132,7 +132,7 @@ fn mean_unit(plan: &Plan) -> u64 {
 }
 
 fn kind(group: usize, of: &HostGroup, name: String, tflops: f64) -> Kind {
-    let flops = tflops * 1e12 * of.efficiency;
+    let flops = tflops * 1e12 * of.efficiency * of.share_of_speed();
     let device = if of.gpus > 0 { name.as_str() } else { CPU };
     let class = of.class.as_deref().unwrap_or(&name);
     let class = Digest::of(format!("numeric class of {class}").as_bytes());

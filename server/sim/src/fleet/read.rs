@@ -299,3 +299,13 @@ mod tests {
         assert!(error.starts_with("in the row `tflops 0`: `hosts.tflops` is 0: from"), "{error}");
     }
 }
+            ("[[hosts]]\ncores = 0\n[job]\n", "line 2: `hosts.cores` must be at least 1"),
+            ("[[hosts]]\ngpus = 2\ncores = 1\n[job]\n", "line 3: `hosts.cores` goes with `slots`"),
+            (
+                "[[hosts]]\ncontention = 0.5\n[job]\n",
+                "line 2: `hosts.contention` goes with `cores`",
+            ),
+            (
+                "[[hosts]]\ncores = 1\ncontention = -1\n[job]\n",
+                "line 3: `hosts.contention` is -1: from 0 to 100 is wanted",
+            ),

@@ -33,6 +33,10 @@ pub struct HostGroup {
     pub slots: Option<u32>,
     /// Units at once on GPUs, one on each.
     pub gpus: u32,
+    /// Slots that reach full speed side by side on the processor; none: all of them do.
+    pub cores: Option<u32>,
+    /// How much of their throughput more slots than `cores` cost each other.
+    pub contention: f64,
     /// Units fetched ahead for each slot.
     pub ahead: Auto<u32>,
     /// Most bytes in the cache; none: no limit.
@@ -172,6 +176,8 @@ impl Default for HostGroup {
             spread: 0.0,
             slots: None,
             gpus: 0,
+            cores: None,
+            contention: 0.0,
             ahead: Auto::Auto,
             cache: None,
             download: 0.0,
@@ -209,6 +215,15 @@ impl HostGroup {
     #[must_use]
     pub fn places(&self) -> u32 {
         if self.gpus > 0 { self.gpus } else { self.slots.unwrap_or(1) }
+    }
+
+    /// The share of its speed that each slot reaches beside all the others: 1 on enough cores. Else n slots share c
+    /// cores, and `contention` k takes a part of what these do: c / n / (1 + k (n / c - 1)).
+    #[must_use]
+    pub fn share_of_speed(&self) -> f64 {
+        let Some(cores) = self.cores.filter(|cores| *cores < self.places()) else { return 1.0 };
+        let load = f64::from(self.places()) / f64::from(cores.max(1));
+        1.0 / load / (1.0 + self.contention * (load - 1.0))
     }
 
     /// What the number of shards depends on, of a host each of whose slots computes so fast.
