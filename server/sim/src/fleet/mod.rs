@@ -73,7 +73,7 @@ pub use files::Files;
 pub use gantt::Chart;
 pub use policy::{Policies, Policy};
 pub use quantity::{Auto, Bytes, Span};
-pub use read::{Normalise, Row, Study, read};
+pub use read::{Normalise, Row, Study, read, read_with};
 pub use result::{JobResult, RunResult, Spread};
 pub use run::Watch;
 pub use scenario::Scenario;

@@ -13,7 +13,7 @@ use super::{
     lines,
     policy::Policy,
     scenario::Scenario,
-    vary::{combinations, of_cases, of_vary, set},
+    vary::{combinations, of_cases, of_setting, of_vary, set},
     words::{hint, unknown},
 };
 use serde::Deserialize;
@@ -65,6 +65,16 @@ impl fmt::Display for Normalise {
 /// # Errors
 /// The first thing that is wrong with it.
 pub fn read(text: &str) -> Result<Study, ScenarioError> {
+    read_with(text, &[])
+}
+
+/// As [`read`], with keys that every row has otherwise: `job.epochs=2`.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub fn read_with(text: &str, settings: &[String]) -> Result<Study, ScenarioError> {
+    let overrides = settings.iter().map(|setting| of_setting(setting));
+    let overrides = overrides.collect::<Result<Vec<_>, _>>()?;
     let mut base: Table =
         toml::from_str(text).map_err(|error| said(text, error.span(), error.message()))?;
     let varied = take(&mut base, "vary").map(of_vary).transpose()?.unwrap_or_default();
@@ -77,23 +87,27 @@ pub fn read(text: &str) -> Result<Study, ScenarioError> {
     }
     let no_case = cases.is_empty().then(|| (String::new(), Table::new()));
     let mut rows = Vec::new();
-    for (name, settings) in cases.into_iter().chain(no_case) {
+    for (name, case) in cases.into_iter().chain(no_case) {
         for combination in combinations(&varied) {
             let mut table = base.clone();
             let mut label = Vec::from_iter((!name.is_empty()).then(|| name.clone()));
-            for (key, value) in &settings {
+            for (key, value) in &case {
                 set(&mut table, key, value)?;
             }
             for (key, value) in &combination {
                 set(&mut table, key, value)?;
                 label.push(format!("{} {}", short(key), shown(value)));
             }
+            for (key, value) in &overrides {
+                set(&mut table, key, value)?;
+            }
             let label = label.join(", ");
             let scenario = Scenario::deserialize(table)
                 .map_err(|error| of_row(&label, &hint(error.message())))?;
             check::scenario(&scenario).map_err(|fault| {
                 let set = combination.iter().map(|(key, _)| *key);
-                let mut set = set.chain(settings.keys().map(String::as_str));
+                let set = set.chain(case.keys().map(String::as_str));
+                let mut set = set.chain(overrides.iter().map(|(key, _)| key.as_str()));
                 // What the row says stands elsewhere in the file.
                 let line = match set.any(|key| lines::meet(key, &fault.path)) {
                     true => None,
@@ -188,6 +202,29 @@ mod tests {
     }
 
     #[test]
+    fn settings_go_over_cases_and_what_varies() {
+        let text = format!("{LEAST}[[case]]\njob.shards = 4\n[vary]\njob.epochs = [1, 2]\n");
+        let settings =
+            ["job.epochs=7", "job.shards = 8", "server.policy=ltrp", "job.spread=\"depth\""];
+        let study = read_with(&text, &settings.map(str::to_owned)).unwrap();
+        assert_eq!(study.rows.len(), 2);
+        for row in &study.rows {
+            let job = row.scenario.job.as_ref().unwrap();
+            assert_eq!((job.epochs, job.shards.or(0)), (Some(7), 8));
+            assert_eq!(row.scenario.server.policy.0, [Policy::Ltrp]);
+        }
+        for (setting, wanted) in [
+            ("job.epochs", "`job.epochs` is no setting: `key=value` is wanted"),
+            ("job.epoch=3", "`epoch` is no known key; did you mean `epochs`?"),
+            ("job.epochs=0", "in the row `case 1, epochs 1`: `job.epochs` must be from 1"),
+            ("hosts.3.count=1", "`hosts` has only 1"),
+        ] {
+            let error = read_with(&text, &[setting.to_owned()]).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+
+    #[test]
     fn what_is_unknown_or_wrong_is_named_with_its_line() {
         for (text, wanted) in [
             ("[[hosts]]\ncont = 2\n", "line 2: `cont` is no known key; did you mean `count`?"),
@@ -274,6 +311,16 @@ mod tests {
                 "[[hosts]]\npreempted.share = 0.1\nhours = \"22:00-07:00\"\n[job]\n",
                 "line 2: `hosts.preempted` and `hosts.hours` can't be together",
             ),
+            ("[[hosts]]\ncores = 0\n[job]\n", "line 2: `hosts.cores` must be at least 1"),
+            ("[[hosts]]\ngpus = 2\ncores = 1\n[job]\n", "line 3: `hosts.cores` goes with `slots`"),
+            (
+                "[[hosts]]\ncontention = 0.5\n[job]\n",
+                "line 2: `hosts.contention` goes with `cores`",
+            ),
+            (
+                "[[hosts]]\ncores = 1\ncontention = -1\n[job]\n",
+                "line 3: `hosts.contention` is -1: from 0 to 100 is wanted",
+            ),
             ("[[hosts]]\nlate = 2\n[job]\n", "line 2: `hosts.late` is 2: from 0 to 1 is wanted"),
             ("[[hosts]]\n[job]\ncurve = 10\n", "line 3: `job.curve` goes with `train = true`"),
             ("[[hosts]]\n[job]\nskew = 0.3\n", "line 3: `job.skew` goes with `train = true`"),
@@ -299,13 +346,3 @@ mod tests {
         assert!(error.starts_with("in the row `tflops 0`: `hosts.tflops` is 0: from"), "{error}");
     }
 }
-            ("[[hosts]]\ncores = 0\n[job]\n", "line 2: `hosts.cores` must be at least 1"),
-            ("[[hosts]]\ngpus = 2\ncores = 1\n[job]\n", "line 3: `hosts.cores` goes with `slots`"),
-            (
-                "[[hosts]]\ncontention = 0.5\n[job]\n",
-                "line 2: `hosts.contention` goes with `cores`",
-            ),
-            (
-                "[[hosts]]\ncores = 1\ncontention = -1\n[job]\n",
-                "line 3: `hosts.contention` is -1: from 0 to 100 is wanted",
-            ),

@@ -61,6 +61,17 @@ fn flatten(
     Ok(())
 }
 
+/// A key with its value, as `job.epochs=2`: a number, a text, or whatever else TOML has. A bare word is a text.
+pub(super) fn of_setting(text: &str) -> Result<(String, Value), ScenarioError> {
+    let Some((key, value)) = text.split_once('=') else {
+        return Err(ScenarioError::Wrong(format!("`{text}` is no setting: `key=value` is wanted")));
+    };
+    let (key, value) = (key.trim(), value.trim());
+    let read = toml::from_str::<Table>(&format!("value = {value}"));
+    let read = read.ok().and_then(|mut table| table.remove("value"));
+    Ok((key.to_owned(), read.unwrap_or_else(|| Value::String(value.to_owned()))))
+}
+
 /// Every combination, the last key fastest.
 pub(super) fn combinations(varied: &BTreeMap<String, Vec<Value>>) -> Vec<Vec<(&str, &Value)>> {
     let mut all = vec![Vec::new()];

@@ -46,6 +46,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     #[arg(conflicts_with = "open_shop", allow_hyphen_values = true)]
     seeds: Option<u32>,
+    /// Set a key of every row, over what the file says, such as `job.epochs=2`; a value is written as in TOML, a bare
+    /// word is a text. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "open_shop")]
+    settings: Vec<String>,
     /// Write `result.json`, and for the first seed `gantt.svg`, `gantt.html` and `events.jsonl`, into this
     /// folder; with several rows or policies, the latter into a folder of its own for each. Of an open shop
     /// `schedule.json`, `gantt.svg` and `gantt.html`.
@@ -87,8 +91,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let path = file.display();
     let text = fs::read_to_string(file)
         .map_err(|error| Failure::call(format!("can't read `{path}`: {error}")))?;
-    let mut study =
-        fleet::read(&text).map_err(|error| Failure::call(format!("{path}: {error}")))?;
+    let mut study = fleet::read_with(&text, &args.settings)
+        .map_err(|error| Failure::call(format!("{path}: {error}")))?;
     override_with(&mut study, args)?;
     let folder = file.parent().unwrap_or(Path::new("."));
     let mut files = |name: &str| {
