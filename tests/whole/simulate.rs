@@ -173,7 +173,7 @@ fn results_are_merged_where_a_job_asks_for_real_training() {
          [job]\nfile = \"job/digits.toml\"\ntrain = true\nskew = 0.3\nshards = 12\nepochs = 3\ncurve = 12\n\
          set.placement = { order = \"merge\", merge = \"delta\", reproducible = false }\n",
     )]);
-    let job = "name = \"digits\"\n[data]\ntrain = \"digits.csv\"\nlabel = \"label\"\nscale = \"standard\"\n\
+    let job = "name = \"digits\"\n[data]\ntrain = \"digits.csv\"\nlabel = \"label\"\nscale = \"standard\"\ntest = 0.2\n\
                [[model]]\narch = \"mlp\"\nhidden = [32]\n\
                [training]\nepochs = 1\nbatch_size = 16\noptimizer = \"adam\"\n";
     fs::create_dir(folder.path().join("job")).unwrap();
@@ -188,6 +188,9 @@ fn results_are_merged_where_a_job_asks_for_real_training() {
     let value = |point: &serde_json::Value| point["value"].as_f64().unwrap();
     // A tenth is what guessing gives.
     assert!(value(&curve[2]) > 0.4 && value(&curve[2]) > value(&curve[0]), "{run}");
+    let test = |point: &serde_json::Value| point["test"].as_f64().unwrap();
+    assert!((test(&curve[2]) - value(&curve[2])).abs() < 0.2, "other rows, the same labels: {run}");
+    assert!(curve.iter().any(|point| test(point) != value(point)), "{run}");
     let (again, ..) = simulate(&folder, &["--json"]);
     assert_eq!(again, json, "the same bytes again");
 }

@@ -46,6 +46,13 @@ fn a_makespan_is_known_by_hand() {
 }
 
 #[test]
+fn an_epoch_ends_with_the_last_result_of_it() {
+    let run = run(SMALL);
+    // The dear trial ends its epochs after 6 s and 12 s, the cheap one before.
+    assert_eq!(run.jobs[0].epochs, [6.0, 12.0]);
+}
+
+#[test]
 fn slots_that_share_cores_are_slower() {
     // One trial for each slot, of 10 s on a core of its own.
     let run = |slots: u32, more: &str| {

@@ -116,6 +116,8 @@ pub struct JobResult {
     pub submitted: f64,
     /// When it ended, likewise.
     pub ended: f64,
+    /// When the last result of each epoch was taken, likewise: of those epochs of which any was.
+    pub epochs: Vec<f64>,
 }
 
 /// What is known of a run beside its counts.

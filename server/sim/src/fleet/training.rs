@@ -114,6 +114,9 @@ pub struct Point {
     pub trial: TrialId,
     /// Results, which is the number of the version.
     pub results: u32,
-    /// The job's metric.
+    /// The job's metric, on the validation rows.
     pub value: f64,
+    /// The same on the test rows, where the job file has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<f64>,
 }

@@ -86,23 +86,34 @@ impl Run<'_> {
         if !job.curve.is_some_and(|every| version.0.is_multiple_of(every)) {
             return Ok(());
         }
-        let evaluation = Unit::Evaluate(Evaluation {
-            job: hop.job,
-            trial: hop.trial,
-            epoch: hop.start.epoch,
-            version,
-            checkpoint,
-            shards: job.data.valid.clone(),
-            split: DataSplit::Valid,
-            counting: job.spec.search.counting(&job.data.labels),
-            context: Arc::clone(&hop.context),
-        });
-        let Outcome::Evaluated(evaluated) = trains.run(&evaluation, None)? else { return Ok(()) };
-        let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
-        let value = job.spec.search.metric.value(&evaluated.sums(), f1);
+        let mut metric = |split: DataSplit| {
+            let evaluation = Unit::Evaluate(Evaluation {
+                job: hop.job,
+                trial: hop.trial,
+                epoch: hop.start.epoch,
+                version,
+                checkpoint,
+                shards: job.data.split(split).to_vec(),
+                split,
+                counting: job.spec.search.counting(&job.data.labels),
+                context: Arc::clone(&hop.context),
+            });
+            Ok::<_, String>(match trains.run(&evaluation, None)? {
+                Outcome::Evaluated(evaluated) => {
+                    let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
+                    Some(job.spec.search.metric.value(&evaluated.sums(), f1))
+                }
+                _ => None,
+            })
+        };
+        let Some(value) = metric(DataSplit::Valid)? else { return Ok(()) };
+        let test = match job.data.test.is_empty() {
+            true => None,
+            false => metric(DataSplit::Test)?,
+        };
         let at = float(self.now - self.first_at.min(self.now)) / 1e6;
         let (job, trial, results) = (hop.job, hop.trial, version.0);
-        self.curve.push(Point { at, job, trial, results, value });
+        self.curve.push(Point { at, job, trial, results, value, test });
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use crate::fleet::{quantity::float, queue::Event, training::Score};
 use rand_core::Rng as _;
 use sojourn_client_core::{self as client, CallError};
 use sojourn_core::{
-    Answer, Command, Effect, Envelope, Event as Decided, MergeMode, Record, ReplyTo,
+    Answer, Command, Effect, Envelope, Event as Decided, MergeMode, Record, ReplyTo, UnitKey,
 };
 use sojourn_protocol::{
     error::{ApiError, error_chain},
@@ -113,6 +113,7 @@ impl Run<'_> {
             Decided::Assimilated { lease, merged, .. } => {
                 self.tally.assimilated += 1;
                 self.tally.takes(*lease);
+                self.is_taken(*lease);
                 if let Some(merged) = merged {
                     self.tally.merges(merged.staleness);
                 }
@@ -125,6 +126,14 @@ impl Run<'_> {
     fn count_ended(&mut self) {
         let jobs = self.core.state().jobs.values();
         self.ended = jobs.filter(|job| job.end.is_some()).count();
+    }
+
+    /// A hop's result was taken: if it is the last of its epoch, then the epoch ends now.
+    fn is_taken(&mut self, lease: LeaseId) {
+        let Some(past) = self.core.state().past.get(&lease) else { return };
+        if let UnitKey::Train { job, epoch, .. } = past.lease.unit {
+            self.epoch_ends.insert((job, epoch), self.now);
+        }
     }
 
     /// Keeps the metric of what was really trained.

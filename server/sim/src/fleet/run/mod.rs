@@ -28,8 +28,17 @@ use super::{
 use rand_chacha::ChaCha8Rng;
 use sojourn_client_core::{self as client, AskId};
 use sojourn_core::{Answer, Command, Core, Record, ReplyTo, State};
-use sojourn_protocol::{digest::Digest, error::ApiError, reason::WaitReason, seeds};
-use std::{collections::VecDeque, sync::Arc};
+use sojourn_protocol::{
+    digest::Digest,
+    error::ApiError,
+    ids::{Epoch, JobId},
+    reason::WaitReason,
+    seeds,
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 /// Whoever looks on.
 pub trait Watch {
@@ -78,6 +87,8 @@ pub(crate) struct Run<'a> {
     broken: Option<String>,
     scores: Vec<Score>,
     curve: Vec<Point>,
+    /// When the last result of a job's epoch was taken.
+    epoch_ends: BTreeMap<(JobId, Epoch), u64>,
     core: Core,
     chance: ChaCha8Rng,
     now: u64,
@@ -125,6 +136,7 @@ impl<'a> Run<'a> {
             broken: None,
             scores: Vec::new(),
             curve: Vec::new(),
+            epoch_ends: BTreeMap::new(),
             core: Core::new(plan.config(policy.in_core())),
             chance: seeds::stream("sim-core", &[plan.seed]),
             now: 0,
@@ -220,8 +232,15 @@ impl<'a> Run<'a> {
             name: of.name.clone(),
             submitted: after(of.at),
             ended: job.end.map_or(0.0, |(_, at)| after(at.0.saturating_mul(1000))),
+            epochs: self.epochs(job.id).map(after).collect(),
         });
         jobs.collect()
+    }
+
+    /// When the last result of each epoch of a job was taken, epoch by epoch.
+    fn epochs(&self, job: JobId) -> impl Iterator<Item = u64> {
+        let all = (job, Epoch(0))..=(job, Epoch(u32::MAX));
+        self.epoch_ends.range(all).map(|(_, at)| *at)
     }
 
     fn step(&mut self) -> Result<(), String> {
