@@ -88,11 +88,13 @@ def say(message):
     print(f"merging: {message}", file=sys.stderr)
 
 
-def result(sojourn, file, seed, folder):
-    """The cells of one seed, which is run unless its result is in the folder."""
-    kept = folder / f"{file.stem}-{seed}.json" if folder else None
+def result(sojourn, file, seed, folder, settings=()):
+    """The cells of one seed, which is run unless its result is in the folder; `settings` go over the file."""
+    kept = folder / "-".join([file.stem, str(seed), *settings]) if folder else None
+    kept = kept and kept.with_name(f"{kept.name}.json")
     if not kept or not kept.exists():
         command = [sojourn, "simulate", file, "--json", "--seed", str(seed), "--seeds", "1"]
+        command += [part for setting in settings for part in ("--set", setting)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"merging: {file.name}: {done.stderr.strip()}")
