@@ -40,7 +40,8 @@ sojourn simulate examples/preemption.toml
 
 One model is trained by merging, in virtual time; the server's own core decides. There are 2000 subtasks of 2.4 minutes, 200 on
 each of ten slots: 8 hours if nothing is lost. In the middle of a share p of the subtasks the machine is taken away, and another
-one takes its place a minute later. Nothing is really trained, links are free, and all machines are equal.
+one takes its place a minute later. Nothing is really trained, links are free, and all machines are equal. The policy is
+`rollout`, the server's default; `reproducible = false`, so that any machine may train any subtask.
 
 - **formula**: n p t_o, with n = 200 subtasks one after the other on a slot and a time-out t_o of 5 minutes. It is the growth of
   training time given with VC-ASGD (Atre, Jha and Rao, 2021, arXiv 2103.08894).
