@@ -14,9 +14,9 @@ OTHER = "#4c8bf5"
 
 
 def bars(title, groups, series, least=0.0):
-    """Groups of bars with a line from least to most: series is {name: [(mean, min, max), ...]}."""
+    """Groups of bars with a line from least to most: series is {name: [(mean, min, max), ...]}, None where there is no bar."""
     left, top, width, height = 50, 40, 700, 220
-    most = max(of[2] for values in series.values() for of in values)
+    most = max(of[2] for values in series.values() for of in values if of)
     most = least + (most - least) * 1.05
     y = lambda value: top + height * (1 - (min(max(value, least), most) - least) / (most - least))
     out = [
@@ -35,6 +35,8 @@ def bars(title, groups, series, least=0.0):
     bar = part * 0.8 / len(series)
     for g, group in enumerate(groups):
         for s, (name, values) in enumerate(series.items()):
+            if not values[g]:
+                continue
             mean, low, high = values[g]
             x = left + part * (g + 0.1) + bar * s
             out.append(
