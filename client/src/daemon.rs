@@ -265,7 +265,7 @@ async fn warm_up<R: UnitRunner>(context: &Context<R>) {
         .map(|(device, trainer)| async move {
             let mut trainer = trainer.lock().await;
             let _turn = turns.acquire().await;
-            device.check(&mut trainer).await
+            device.check_fastest(&mut trainer).await
         })
         .collect();
     for checked in futures::future::join_all(checks).await {

@@ -89,6 +89,11 @@ pub const AWAITING_SHARDS: &str = "awaiting-shards";
 /// ([`Held::result`]). Then the trial's next unit may come before the result is there.
 pub const PRODUCED_CHECKPOINTS: &str = "made-checkpoints";
 
+/// A feature of servers: a device may offer several numeric classes
+/// ([`Device::classes`](crate::inventory::Device::classes)). The host's leases then name the instruction set of a
+/// reproducible unit.
+pub const SEVERAL_CLASSES: &str = "several-classes";
+
 /// A feature: `PUT /v1/leases/{lease}/checkpoint/delta`.
 pub const DELTA_UPLOADS: &str = "delta-uploads";
 

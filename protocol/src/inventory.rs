@@ -58,17 +58,58 @@ pub struct Device {
     /// Bytes of memory that one unit may take; unknown where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
-    /// Measurements of units there.
+    /// Measurements of units there. Times are those that the units would have taken in `numeric_class`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measured: Vec<Measured>,
+    /// The numeric classes that it computes in, the fastest first; `numeric_class` is one of them. Left out where that
+    /// is the only one, or the instruction set isn't known. Only for servers with the feature
+    /// [`SEVERAL_CLASSES`](crate::api::SEVERAL_CLASSES).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<OfferedClass>,
+}
+
+/// A numeric class that a device computes in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct OfferedClass {
+    /// The instruction set that its trainers are pinned to: `avx2` or `avx512`. A lease names it.
+    pub instructions: String,
+    /// The class.
+    pub numeric_class: Digest,
+    /// Floating-point operations per second of one slot, as its trainer measured.
+    pub flops: f64,
 }
 
 impl Device {
     /// A device of which nothing more is known.
     #[must_use]
     pub fn new(name: impl Into<String>, numeric_class: Digest, flops: f64) -> Self {
-        Self { name: name.into(), numeric_class, flops, memory: None, measured: Vec::new() }
+        let (memory, measured, classes) = (None, Vec::new(), Vec::new());
+        Self { name: name.into(), numeric_class, flops, memory, measured, classes }
     }
+}
+
+/// The speed of a class in which a device is as fast as in its common one, [`Device::numeric_class`].
+pub const COMMON_SPEED: u64 = 1000;
+
+/// How fast a device is in a class, where it makes `flops` operations per second there and `common` in its common
+/// class: thousandths of the latter, from a quarter to 16 times as fast.
+#[must_use]
+pub fn class_speed(flops: f64, common: f64) -> u64 {
+    const LEAST: f64 = 250.0;
+    const MOST: f64 = 16_000.0;
+    let speed = flops / common * 1000.0;
+    if !speed.is_finite() {
+        return COMMON_SPEED;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to a range of whole numbers"
+    )]
+    let speed = speed.clamp(LEAST, MOST).round() as u64;
+    speed
 }
 
 /// The name of the device that is the machine's cores.

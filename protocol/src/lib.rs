@@ -42,6 +42,7 @@ pub mod direct;
 pub mod error;
 mod hop;
 pub mod ids;
+mod instructions;
 pub mod inventory;
 pub mod jobfile;
 pub mod manifest;

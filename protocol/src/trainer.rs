@@ -2,6 +2,8 @@
 //! one at a time; progress lines come in between, and a pace, a file or a request to stop may. stderr is the
 //! trainer's log. End of stdin ends it.
 
+pub use crate::instructions::InstructionSet;
+
 use crate::{
     digest::Digest,
     position::Position,
@@ -20,20 +22,6 @@ pub const TRAINER_PROTOCOL: u32 = 6;
 
 /// The name of the trainer program; it is looked for beside the `sojourn` program.
 pub const TRAINER_PROGRAM: &str = "sojourn-trainer";
-
-/// The environment that pins arithmetic (docs/internals/determinism.md). A slot sets it for the child of a
-/// reproducible unit; libtorch reads most of it only once, at start.
-pub const PINNED_ENVIRONMENT: &[(&str, &str)] = &[
-    ("ATEN_CPU_CAPABILITY", "avx2"),
-    ("ONEDNN_MAX_CPU_ISA", "AVX2"),
-    ("DNNL_MAX_CPU_ISA", "AVX2"),
-    ("MKL_CBWR", "AVX2"),
-    ("MKL_ENABLE_INSTRUCTIONS", "AVX2"),
-    ("MKL_DYNAMIC", "FALSE"),
-    ("OMP_DYNAMIC", "FALSE"),
-    // On a GPU: the same order of sums in every matrix product.
-    ("CUBLAS_WORKSPACE_CONFIG", ":4096:8"),
-];
 
 /// Threads with which a machine's numeric class is measured, whatever a job pins.
 pub const CLASS_THREADS: u32 = 1;

@@ -112,6 +112,11 @@ pub struct Lease {
     pub unit: Unit,
     /// On which of the host's devices.
     pub device: String,
+    /// The instruction set of the numeric class in which a reproducible unit is to be computed
+    /// ([`OfferedClass::instructions`](crate::inventory::OfferedClass::instructions)). Left out for devices that
+    /// offer one class without a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
     /// Contact the server about this lease before then (server time).
     pub renew_by: UnixMillis,
     /// How often to send a heartbeat while the lease is held.

@@ -65,6 +65,7 @@ fn lease(id: u64) -> Lease {
         renew_by: UnixMillis(0),
         heartbeat_every: Millis(1000),
         upload_bytes: 5,
+        instructions: None,
     }
 }
 

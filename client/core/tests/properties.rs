@@ -69,6 +69,7 @@ fn lease(id: u64, shards: &[u8]) -> Lease {
         renew_by: UnixMillis(0),
         heartbeat_every: Millis(1000),
         upload_bytes: 50,
+        instructions: None,
     }
 }
 

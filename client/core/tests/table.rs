@@ -128,6 +128,7 @@ fn lease() -> Box<Lease> {
         renew_by: UnixMillis(0),
         heartbeat_every: Millis(1000),
         upload_bytes: 5,
+        instructions: None,
     })
 }
 

@@ -9,10 +9,7 @@ use crate::{
 use parking_lot::Mutex;
 use sojourn_protocol::{
     report::{Failure, FailureKind},
-    trainer::{
-        Hello, PINNED_ENVIRONMENT, Pace, ShardArrived, TRAINER_PROTOCOL, TrainerLine,
-        TrainerRequest,
-    },
+    trainer::{Hello, Pace, ShardArrived, TRAINER_PROTOCOL, TrainerLine, TrainerRequest},
 };
 use std::{
     collections::VecDeque,
@@ -186,8 +183,8 @@ fn command(config: &SlotConfig, mode: Mode) -> Command {
         .kill_on_drop(true);
     // Signals to the daemon's group (Ctrl-C) are the daemon's to deal with.
     command.process_group(0);
-    if let Mode::Pinned { .. } = mode {
-        command.envs(PINNED_ENVIRONMENT.iter().copied());
+    if let Mode::Pinned { instructions, .. } = mode {
+        command.envs(instructions.environment().iter().copied());
     }
     if let Device::Cuda { uuid, library } = &config.device {
         // The only one that the child can see is its first.

@@ -5,7 +5,7 @@ use crate::{
     error::SlotError,
     trainer_group::TrainerGroup,
 };
-use sojourn_protocol::trainer::TRAINER_PROGRAM;
+use sojourn_protocol::trainer::{InstructionSet, TRAINER_PROGRAM};
 use std::{path::PathBuf, sync::Arc};
 
 /// How a slot runs its trainer.
@@ -15,6 +15,8 @@ pub struct SlotConfig {
     pub trainer: PathBuf,
     /// Threads of units that don't pin them, at least 1.
     pub threads: u32,
+    /// The instruction set of units that pin their arithmetic.
+    pub instructions: InstructionSet,
     /// The trainer's device.
     pub device: Device,
     /// How much of a GPU's memory the trainer may take; all of it where nothing is said.
@@ -24,11 +26,12 @@ pub struct SlotConfig {
 }
 
 impl SlotConfig {
-    /// That trainer, one thread, on the CPU, looked after by nobody.
+    /// That trainer, one thread, the common instruction set, on the CPU, looked after by nobody.
     #[must_use]
     pub fn new(trainer: PathBuf) -> Self {
-        let (threads, device) = (1, Device::Cpu);
-        Self { trainer, threads, device, gpu_memory: None, trainer_group: Arc::default() }
+        let (threads, instructions, device) = (1, InstructionSet::COMMON, Device::Cpu);
+        let (gpu_memory, trainer_group) = (None, Arc::default());
+        Self { trainer, threads, instructions, device, gpu_memory, trainer_group }
     }
 
     /// The trainer beside the running program (or, for a test program, one folder above), one thread,
@@ -66,6 +69,8 @@ pub enum Mode {
     Pinned {
         /// Threads of each operation.
         threads: u32,
+        /// The instruction set.
+        instructions: InstructionSet,
     },
     /// The fastest arithmetic of the machine.
     Free {
@@ -79,7 +84,32 @@ impl Mode {
     #[must_use]
     pub const fn threads(self) -> u32 {
         match self {
-            Mode::Pinned { threads } | Mode::Free { threads } => threads,
+            Mode::Pinned { threads, .. } | Mode::Free { threads } => threads,
         }
     }
+}
+
+/// The instruction sets that trainers can be pinned to on this machine, from the slowest to the fastest. The common one is
+/// always among them.
+#[must_use]
+pub fn supported_instructions() -> Vec<InstructionSet> {
+    InstructionSet::ALL.into_iter().filter(|set| is_supported(*set)).collect()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_supported(set: InstructionSet) -> bool {
+    match set {
+        InstructionSet::Avx2 => true,
+        InstructionSet::Avx512 => {
+            std::arch::is_x86_feature_detected!("avx512f")
+                && std::arch::is_x86_feature_detected!("avx512bw")
+                && std::arch::is_x86_feature_detected!("avx512dq")
+                && std::arch::is_x86_feature_detected!("avx512vl")
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn is_supported(set: InstructionSet) -> bool {
+    set == InstructionSet::COMMON
 }

@@ -27,7 +27,7 @@ mod error;
 mod slot;
 mod trainer_group;
 
-pub use config::{Mode, SlotConfig};
+pub use config::{Mode, SlotConfig, supported_instructions};
 pub use device::{Device, MemoryShare};
 pub use error::SlotError;
 pub use slot::{Slot, full_pace, no_more_files};

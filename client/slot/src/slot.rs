@@ -9,8 +9,8 @@ use sojourn_protocol::{
     digest::Digest,
     report::{Failure, FailureKind, Outcome},
     trainer::{
-        Hello, Pace, Predict, Predicted, RunUnit, ShardArrived, TrainerLine, TrainerRequest,
-        TrainerUpdate,
+        Hello, InstructionSet, Pace, Predict, Predicted, RunUnit, ShardArrived, TrainerLine,
+        TrainerRequest, TrainerUpdate,
     },
 };
 use std::{collections::BTreeMap, future::pending, pin::pin};
@@ -40,8 +40,8 @@ pub struct Slot {
     config: SlotConfig,
     /// The idle trainer; while it works it belongs to the future that waits for it.
     child: Option<Child>,
-    /// Numeric classes of the trainers so far, by the threads that they pinned.
-    classes: BTreeMap<u32, Digest>,
+    /// Numeric classes of the trainers so far, by what they pinned: instruction set and threads.
+    classes: BTreeMap<(InstructionSet, u32), Digest>,
 }
 
 impl Slot {
@@ -55,6 +55,12 @@ impl Slot {
     /// such unit has one started.
     pub fn set_threads(&mut self, threads: u32) {
         self.config.threads = threads.max(1);
+    }
+
+    /// From now on units that pin their arithmetic are computed in this instruction set: the next trainer for one is
+    /// pinned to it, and the next such unit has one started.
+    pub fn set_instructions(&mut self, instructions: InstructionSet) {
+        self.config.instructions = instructions;
     }
 
     /// The trainer's hello, in the mode of units that pin `pinned` threads (`None`: free).
@@ -167,7 +173,7 @@ impl Slot {
 
     fn mode(&self, pinned: Option<u32>) -> Mode {
         match pinned {
-            Some(threads) => Mode::Pinned { threads },
+            Some(threads) => Mode::Pinned { threads, instructions: self.config.instructions },
             None => Mode::Free { threads: self.config.threads },
         }
     }
@@ -188,23 +194,28 @@ impl Slot {
     /// A new trainer, whose arithmetic is that of those before it: what they made is known by their class,
     /// and the program may have been built anew meanwhile.
     async fn start(&mut self, mode: Mode) -> Result<Child, SlotError> {
-        let Mode::Pinned { threads } = mode else {
+        let Mode::Pinned { threads, instructions } = mode else {
             // Units that pin no threads promise no reproducible bytes.
             return Child::start(&self.config, mode).await;
         };
-        if let Some((&known, _)) = self.classes.first_key_value()
-            && !self.classes.contains_key(&threads)
+        let known = self.classes.range((instructions, 0)..=(instructions, u32::MAX)).next();
+        if let Some((&(_, known), _)) = known
+            && !self.classes.contains_key(&(instructions, threads))
         {
-            // The first of its mode can't be compared: one of another mode vouches for the program.
-            drop(self.start_pinned(known).await?);
+            // The first with so many threads can't be compared: one with others vouches for the program.
+            drop(self.start_pinned(known, instructions).await?);
         }
-        self.start_pinned(threads).await
+        self.start_pinned(threads, instructions).await
     }
 
-    async fn start_pinned(&mut self, threads: u32) -> Result<Child, SlotError> {
-        let child = Child::start(&self.config, Mode::Pinned { threads }).await?;
+    async fn start_pinned(
+        &mut self,
+        threads: u32,
+        instructions: InstructionSet,
+    ) -> Result<Child, SlotError> {
+        let child = Child::start(&self.config, Mode::Pinned { threads, instructions }).await?;
         let found = child.hello.numeric_class;
-        let was = *self.classes.entry(threads).or_insert(found);
+        let was = *self.classes.entry((instructions, threads)).or_insert(found);
         if found != was {
             return Err(SlotError::Class { trainer: self.config.trainer.clone(), was, found });
         }

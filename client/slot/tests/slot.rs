@@ -10,8 +10,8 @@ use sojourn_protocol::{
     report::{Failure, FailureKind, Outcome, Sums, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     trainer::{
-        Hello, Pace, Predict, Predicted, Progress, RunUnit, ShardArrived, TRAINER_PROTOCOL,
-        TrainerLine, TrainerUpdate,
+        Hello, InstructionSet, Pace, Predict, Predicted, Progress, RunUnit, ShardArrived,
+        TRAINER_PROTOCOL, TrainerLine, TrainerUpdate,
     },
     unit::{Base, Hop, TrialContext, Unit},
 };
@@ -500,4 +500,46 @@ async fn no_trainer_or_another_versions_is_an_error_that_names_it() {
     let silent = slot(&folder, "echo 'no libtorch here' >&2; exit 3").hello(Some(1)).await;
     let text = silent.unwrap_err().to_string();
     assert!(text.contains("no libtorch here") && text.contains("exit status: 3"), "{text}");
+}
+
+#[tokio::test]
+async fn a_trainer_is_pinned_to_the_instruction_set_that_is_asked_for() {
+    let folder = TempDir::new().unwrap();
+    let hello = hello(TRAINER_PROTOCOL);
+    // Its class is what its arithmetic follows from.
+    let classes = InstructionSet::ALL.map(|set| {
+        let pinned = Digest::of(set.name().as_bytes());
+        format!(
+            "test \"$ATEN_CPU_CAPABILITY $ONEDNN_MAX_CPU_ISA\" = '{} {}' && class={pinned}\n",
+            variable(set, "ATEN_CPU_CAPABILITY"),
+            variable(set, "ONEDNN_MAX_CPU_ISA")
+        )
+    });
+    let said = hello.replace(&Digest::of(b"class").to_string(), "'$class'");
+    let done = line(&TrainerLine::Trained(trained()));
+    let (starts, free) = (folder.path().join("starts"), Digest::of(b"free"));
+    let script = format!(
+        "echo $$ >> {}\nclass={free}\n{}{said}while read request; do\n{done}done\n",
+        starts.display(),
+        classes.concat()
+    );
+    let mut slot = slot(&folder, &script);
+    for set in InstructionSet::ALL {
+        slot.set_instructions(set);
+        let class = Digest::of(set.name().as_bytes());
+        assert_eq!(slot.hello(Some(1)).await.unwrap().numeric_class, class);
+        slot.run(unit(Some(1)), |_| {}, pending(), full_pace()).await.unwrap();
+    }
+    let started = || fs::read_to_string(&starts).unwrap().lines().count();
+    assert_eq!(started(), 2, "one trainer for each");
+    // Units that pin nothing have no instruction set to change.
+    slot.run(unit(None), |_| {}, pending(), full_pace()).await.unwrap();
+    slot.set_instructions(InstructionSet::COMMON);
+    slot.run(unit(None), |_| {}, pending(), full_pace()).await.unwrap();
+    assert_eq!(started(), 3);
+}
+
+fn variable(set: InstructionSet, name: &str) -> &'static str {
+    let (_, value) = set.environment().iter().find(|(known, _)| *known == name).unwrap();
+    value
 }

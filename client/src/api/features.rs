@@ -6,9 +6,10 @@ use sojourn_protocol::{
     PROTOCOL_HEADER,
     api::{
         AWAITING_SHARDS, DELTA_UPLOADS, FEATURES_HEADER, Held, HeldState, PRODUCED_CHECKPOINTS,
-        UPLOAD_PROGRESS,
+        SEVERAL_CLASSES, UPLOAD_PROGRESS,
     },
     direct::DIRECT_UPLOADS,
+    inventory::Inventory,
 };
 
 /// The features that this client can use.
@@ -16,6 +17,7 @@ use sojourn_protocol::{
 pub(super) struct Features {
     awaiting_shards: bool,
     produced_checkpoints: bool,
+    several_classes: bool,
     upload_progress: bool,
     /// The server accepts checkpoints as deltas.
     pub(super) delta_uploads: bool,
@@ -32,6 +34,7 @@ impl Features {
         Some(Self {
             awaiting_shards: has(AWAITING_SHARDS),
             produced_checkpoints: has(PRODUCED_CHECKPOINTS),
+            several_classes: has(SEVERAL_CLASSES),
             upload_progress: has(UPLOAD_PROGRESS),
             delta_uploads: has(DELTA_UPLOADS),
             direct_uploads: has(DIRECT_UPLOADS),
@@ -52,5 +55,14 @@ impl Features {
             ..Held::new(held.lease, reduce(held.state))
         });
         reduced.collect()
+    }
+
+    /// An inventory, reduced to what the server understands.
+    pub(super) fn reduce_inventory(self, inventory: &Inventory) -> Inventory {
+        let mut reduced = inventory.clone();
+        if !self.several_classes {
+            reduced.devices.iter_mut().for_each(|device| device.classes = Vec::new());
+        }
+        reduced
     }
 }

@@ -17,13 +17,14 @@ use sojourn_http::{
 };
 use sojourn_protocol::{
     api::{
-        BASE_HEADER, BYTES_HEADER, EnrolAnswer, EnrolRequest, HeartbeatAnswer, HeartbeatRequest,
-        RESULT_BYTES_HEADER, RESULT_SHA256_HEADER, ReleaseAnswer, ReleaseRequest, ReportAnswer,
-        SHA256_HEADER, UploadState, WorkAnswer, WorkRequest,
+        BASE_HEADER, BYTES_HEADER, EnrolAnswer, EnrolRequest, Health, HeartbeatAnswer,
+        HeartbeatRequest, RESULT_BYTES_HEADER, RESULT_SHA256_HEADER, ReleaseAnswer, ReleaseRequest,
+        ReportAnswer, SHA256_HEADER, UploadState, WorkAnswer, WorkRequest,
     },
     digest::{BlobRef, Digest},
     direct::{DirectAnswer, DirectRequest},
     ids::LeaseId,
+    inventory::Device,
     report::Report,
 };
 use std::{sync::Arc, time::Duration};
@@ -38,7 +39,8 @@ const USER_AGENT: &str = concat!("sojourn-client/", env!("CARGO_PKG_VERSION"));
 pub(crate) struct Api {
     http: HttpClient,
     timing: Timing,
-    features: Arc<Mutex<Features>>,
+    /// None until the server has answered something.
+    features: Arc<Mutex<Option<Features>>>,
     store: StoreClient,
 }
 
@@ -76,12 +78,12 @@ impl Api {
             authorities,
             ..HttpConfig::default()
         };
-        let features = Arc::<Mutex<Features>>::default();
+        let features = Arc::<Mutex<Option<Features>>>::default();
         let observed = Arc::clone(&features);
         let http = HttpClient::new(servers, &config).map_err(ClientError::Http)?;
         let http = http.with_observer(move |headers| {
             if let Some(features) = Features::of(headers) {
-                *observed.lock() = features;
+                *observed.lock() = Some(features);
             }
         });
         Ok(Self { http, timing, features, store })
@@ -107,9 +109,27 @@ impl Api {
     /// `POST /v1/work`; takes as long as the request lets the server wait.
     pub(crate) async fn work(&self, request: &WorkRequest) -> Result<WorkAnswer, CallError> {
         let limit = self.timing.answer + Duration::from_millis(request.wait.0);
-        let holding = self.features().reduce(&request.holding);
-        let request = WorkRequest { holding, ..request.clone() };
+        let offers = |device: &Device| !device.classes.is_empty();
+        let inventory = request.inventory.as_ref();
+        if inventory.is_some_and(|inventory| inventory.devices.iter().any(offers)) {
+            self.learn_features().await;
+        }
+        let features = self.features();
+        let holding = features.reduce(&request.holding);
+        let inventory = inventory.map(|inventory| features.reduce_inventory(inventory));
+        let request = WorkRequest { holding, inventory, ..request.clone() };
         self.post("v1/work", &request, limit).await
+    }
+
+    /// Has the server say what it understands, where it hasn't answered anything yet. A server that doesn't answer isn't
+    /// taken to understand more than the first version: the next request finds it away too.
+    async fn learn_features(&self) {
+        if self.features.lock().is_none() {
+            let health = Get::<Health>::new("v1/health").within(self.timing.answer);
+            if let Err(error) = self.http.call(health, RetryPolicy::Never).await {
+                tracing::debug!(%error, "the server doesn't say what it understands");
+            }
+        }
     }
 
     /// `POST /v1/heartbeat`
@@ -221,7 +241,7 @@ impl Api {
     }
 
     fn features(&self) -> Features {
-        *self.features.lock()
+        self.features.lock().unwrap_or_default()
     }
 
     /// The failure of a request that didn't move for so long.

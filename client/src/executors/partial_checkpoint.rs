@@ -116,7 +116,16 @@ mod tests {
         });
         let (renew_by, heartbeat_every) = (UnixMillis(0), Millis(1));
         let device = "cpu".to_owned();
-        Lease { id: LeaseId(7), unit, renew_by, heartbeat_every, upload_bytes: 5, device }
+        let (upload_bytes, instructions) = (5, None);
+        Lease {
+            id: LeaseId(7),
+            unit,
+            renew_by,
+            heartbeat_every,
+            upload_bytes,
+            device,
+            instructions,
+        }
     }
 
     fn blob(bytes: &[u8]) -> BlobRef {

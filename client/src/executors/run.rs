@@ -211,7 +211,7 @@ impl<R: UnitRunner> UnitRun<'_, R> {
             )));
         };
         let mut trainer = Arc::clone(&self.trainer).lock_owned().await;
-        device.check(&mut trainer).await.map_err(no_trainer)?;
+        device.check(&mut trainer, lease).await.map_err(no_trainer)?;
         tracing::debug!(lease = %lease.id, "unit started");
         let part_of = |end| run.part(end);
         let pace = || context.owner.pace(device.kind());
@@ -257,7 +257,7 @@ impl<R: UnitRunner> UnitRun<'_, R> {
     fn note(&self, device: &Device<R>, outcome: &Outcome, peak_memory: Option<u64>) {
         let Self { context, lease, .. } = self;
         let took = (peak_memory, context.owner.memory());
-        device.measure(&context.storage.measurements, &lease.unit, outcome, took);
+        device.measure(&context.storage.measurements, lease, outcome, took);
         context.trainers.last_failure.note(outcome);
         context.tell(Event::SlotFree(lease.id, TrainerState::after(outcome)));
     }

@@ -10,34 +10,56 @@ use crate::{
 };
 use sojourn_protocol::{
     digest::Digest,
-    inventory::{self, CPU, Workload},
+    inventory::{self, COMMON_SPEED, CPU, OfferedClass, Workload, class_speed},
+    quantity::mul_div,
     report::{Failure, FailureKind, Outcome},
-    trainer::Hello,
-    unit::Unit,
+    trainer::{Hello, InstructionSet},
+    unit::Lease,
 };
 
 /// How often the first trainer of a device is started before a person is told.
 const MAX_FIRST_TRIES: u32 = 3;
+/// The most by which an instruction set is taken to be faster than the one before it, as a factor.
+const MAX_GAIN: f64 = 1.5;
 
 /// All devices of the machine; at least one.
 #[derive(Debug)]
 pub(crate) struct Devices<R>(Vec<Device<R>>);
 
-/// Processors of one kind, with slots whose trainers are of one numeric class.
+/// Processors of one kind, with slots whose trainers calculate alike.
 #[derive(Debug)]
 pub(crate) struct Device<R> {
     /// `cpu`, or the GPUs' name.
     pub(crate) name: String,
-    /// The numeric class of its trainers, for the inventory.
-    numeric_class: Digest,
-    flops: f64,
+    /// The numeric classes of its trainers.
+    classes: DeviceClasses,
     /// Bytes of memory that there are for one unit.
     memory: Option<u64>,
     pub(crate) trainers: TrainerPool<R>,
 }
 
+/// The numeric classes of a device, as its first trainer measured.
+#[derive(Debug)]
+struct DeviceClasses {
+    /// In the instruction set that all machines have.
+    common: DeviceClass,
+    /// In the other ones that its trainers can be pinned to, from the slowest to the fastest.
+    faster: Vec<DeviceClass>,
+    /// The trainers can be pinned to instruction sets, so the inventory names those.
+    is_named: bool,
+}
+
+/// A numeric class of a device.
+#[derive(Debug, Clone, Copy)]
+struct DeviceClass {
+    instructions: InstructionSet,
+    numeric_class: Digest,
+    flops: f64,
+}
+
 impl<R: UnitRunner> Devices<R> {
-    /// Sorts the slots by what they are on, and has the first trainer of each device say what it is.
+    /// Sorts the slots by what they are on, and has the first trainer of each device say what it is in each instruction
+    /// set that it has.
     ///
     /// # Errors
     /// A trainer that doesn't come up.
@@ -55,9 +77,9 @@ impl<R: UnitRunner> Devices<R> {
             let memory = runners.iter().filter_map(|runner| runner.device().memory).min();
             // The last: it is the first to be given a unit.
             let Some(first) = runners.last_mut() else { continue };
-            let Hello { numeric_class, flops, .. } = greeted(first).await?;
+            let classes = DeviceClasses::measure(first).await?;
             let trainers = TrainerPool::new(runners);
-            devices.push(Device { name, numeric_class, flops, memory, trainers });
+            devices.push(Device { name, classes, memory, trainers });
         }
         Ok(Self(devices))
     }
@@ -75,12 +97,12 @@ impl<R: UnitRunner> Devices<R> {
     ) -> Vec<inventory::Device> {
         let devices = self.0.iter().map(|device| {
             let memory = device.memory(lent);
+            let common = device.classes.common;
             inventory::Device {
-                name: device.name.clone(),
-                numeric_class: device.numeric_class,
-                flops: device.flops,
                 memory,
                 measured: measurements.of(&device.name, memory),
+                classes: device.classes.offered(),
+                ..inventory::Device::new(&device.name, common.numeric_class, common.flops)
             }
         });
         devices.collect()
@@ -128,16 +150,19 @@ impl<R: UnitRunner> Device<R> {
     pub(crate) fn measure(
         &self,
         measurements: &Measurements,
-        unit: &Unit,
+        lease: &Lease,
         outcome: &Outcome,
         (peak_memory, lent): (Option<u64>, Option<u64>),
     ) {
         let took = match outcome {
             Outcome::Trained(trained) => Took {
-                nanos_per_row: trained
-                    .train_micros
-                    .saturating_mul(1000)
-                    .checked_div(trained.sums.rows),
+                // As it would have been in the common class.
+                nanos_per_row: mul_div(
+                    trained.train_micros.saturating_mul(1000),
+                    self.speed_of(lease),
+                    COMMON_SPEED,
+                )
+                .checked_div(trained.sums.rows),
                 peak_memory,
                 out_of_memory: None,
             },
@@ -147,26 +172,127 @@ impl<R: UnitRunner> Device<R> {
             // An evaluation takes less than training, of both.
             Outcome::Evaluated(_) | Outcome::Failed(_) => return,
         };
-        measurements.took(&self.name, Workload::of(unit.context()), took);
+        measurements.took(&self.name, Workload::of(lease.unit.context()), took);
     }
 
-    /// Starts a slot's trainer where it isn't, and makes sure that it calculates as the others do: the server knows
-    /// this device by one numeric class.
-    pub(crate) async fn check(&self, trainer: &mut Trainer<R>) -> Result<(), RunnerError> {
-        if trainer.is_checked {
+    /// Starts a slot's trainer where it isn't, pinned to the instruction set that a lease names, and makes sure that it
+    /// calculates as the others do: the server knows this device by one numeric class for each instruction set.
+    pub(crate) async fn check(
+        &self,
+        trainer: &mut Trainer<R>,
+        lease: &Lease,
+    ) -> Result<(), RunnerError> {
+        let class = self.class_of(lease)?;
+        trainer.runner.set_instructions(class.instructions);
+        let is_pinned = lease.unit.context().pinned_threads.is_some();
+        if !is_pinned && !trainer.checked.is_empty() {
+            return Ok(());
+        }
+        self.check_class(trainer, class).await
+    }
+
+    /// The same before the first lease, in the fastest class: most units are computed in it.
+    pub(crate) async fn check_fastest(&self, trainer: &mut Trainer<R>) -> Result<(), RunnerError> {
+        let class = self.classes.fastest();
+        trainer.runner.set_instructions(class.instructions);
+        self.check_class(trainer, class).await
+    }
+
+    async fn check_class(
+        &self,
+        trainer: &mut Trainer<R>,
+        known: DeviceClass,
+    ) -> Result<(), RunnerError> {
+        if trainer.checked.contains(&known.instructions) {
             return Ok(());
         }
         let found = trainer.runner.hello().await?.numeric_class;
-        if found != self.numeric_class {
-            let (name, found, known) = (&self.name, found.short(), self.numeric_class.short());
+        if found != known.numeric_class {
+            let (name, found, known) = (&self.name, found.short(), known.numeric_class.short());
             let message = format!(
                 "a slot on `{name}` is of numeric class {found}, another of {known}; start the client again, or \
                  one for each with `--gpus` and a `--data` folder of its own"
             );
             return Err(RunnerError::new(message).for_good());
         }
-        trainer.is_checked = true;
+        trainer.checked.insert(known.instructions);
         Ok(())
+    }
+}
+
+impl<R> Device<R> {
+    /// The class in which a lease's unit is computed. A lease of a server that knows of one class names none. A unit that
+    /// pins nothing is computed as fast as in the fastest class.
+    fn class_of(&self, lease: &Lease) -> Result<DeviceClass, RunnerError> {
+        let classes = &self.classes;
+        if lease.unit.context().pinned_threads.is_none() {
+            return Ok(classes.fastest());
+        }
+        let Some(name) = &lease.instructions else { return Ok(classes.common) };
+        let known = classes.fastest_first().find(|class| class.instructions.name() == name);
+        known
+            .ok_or_else(|| RunnerError::new(format!("`{}` doesn't compute in `{name}`", self.name)))
+    }
+
+    /// How fast it computes a lease's unit, in thousandths of its speed in the common class.
+    fn speed_of(&self, lease: &Lease) -> u64 {
+        let common = self.classes.common.flops;
+        self.class_of(lease).map_or(COMMON_SPEED, |class| class_speed(class.flops, common))
+    }
+}
+
+impl DeviceClasses {
+    /// The classes of a device whose first trainer this is: one for each instruction set in which it calculates otherwise
+    /// than in the slower ones. Its trainer stays in the fastest.
+    async fn measure<R: UnitRunner>(first: &mut R) -> Result<Self, RunnerError> {
+        let sets = first.instructions();
+        first.set_instructions(InstructionSet::COMMON);
+        let common = DeviceClass::of(InstructionSet::COMMON, &greeted(first).await?);
+        let mut classes = Self { common, faster: Vec::new(), is_named: !sets.is_empty() };
+        for instructions in sets.into_iter().filter(|set| *set != InstructionSet::COMMON) {
+            first.set_instructions(instructions);
+            let class = match greeted(first).await {
+                Ok(hello) => DeviceClass::of(instructions, &hello),
+                Err(error) if !error.is_for_good() => {
+                    tracing::warn!(%error, %instructions, "no trainer comes up in this instruction set");
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let is_new = classes.fastest_first().all(|of| of.numeric_class != class.numeric_class);
+            if is_new {
+                // The calibration is short, and other programs compute beside it. Where the set seems slower than one with
+                // fewer instructions, or faster than such sets are, that is chance.
+                let slower = classes.fastest().flops;
+                let flops = class.flops.max(slower).min(slower * MAX_GAIN);
+                classes.faster.push(DeviceClass { flops, ..class });
+            }
+        }
+        Ok(classes)
+    }
+
+    fn fastest(&self) -> DeviceClass {
+        self.faster.last().copied().unwrap_or(self.common)
+    }
+
+    fn fastest_first(&self) -> impl Iterator<Item = DeviceClass> + '_ {
+        self.faster.iter().rev().copied().chain([self.common])
+    }
+
+    /// As the inventory names them, the fastest first.
+    fn offered(&self) -> Vec<OfferedClass> {
+        let offered = self.fastest_first().filter(|_| self.is_named).map(|class| OfferedClass {
+            instructions: class.instructions.name().to_owned(),
+            numeric_class: class.numeric_class,
+            flops: class.flops,
+        });
+        offered.collect()
+    }
+}
+
+impl DeviceClass {
+    fn of(instructions: InstructionSet, hello: &Hello) -> Self {
+        Self { instructions, numeric_class: hello.numeric_class, flops: hello.flops }
     }
 }
 
@@ -191,8 +317,15 @@ mod tests {
     fn slots_share_the_memory_that_the_owner_lends() {
         let device = |name: &str, memory, slots: usize| Device {
             name: name.into(),
-            numeric_class: Digest::of(b"class"),
-            flops: 1e9,
+            classes: DeviceClasses {
+                common: DeviceClass {
+                    instructions: InstructionSet::COMMON,
+                    numeric_class: Digest::of(b"class"),
+                    flops: 1e9,
+                },
+                faster: Vec::new(),
+                is_named: false,
+            },
             memory,
             trainers: TrainerPool::new(vec![(); slots]),
         };

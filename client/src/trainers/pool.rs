@@ -1,9 +1,13 @@
 //! The trainers of one device's slots. Which unit is in which slot, the agent says; whoever has a slot's lock uses
 //! its trainer. A unit that is stopped holds the lock until it has let go.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use sojourn_protocol::trainer::InstructionSet;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 use tokio::sync::Mutex;
 
@@ -19,13 +23,13 @@ pub(crate) struct TrainerPool<R> {
 #[derive(Debug)]
 pub(crate) struct Trainer<R> {
     pub(crate) runner: R,
-    /// It has said what it is, and that was right, for as long as the daemon runs.
-    pub(crate) is_checked: bool,
+    /// The instruction sets in which it has said what it is, and that was right, for as long as the daemon runs.
+    pub(crate) checked: BTreeSet<InstructionSet>,
 }
 
 impl<R> TrainerPool<R> {
     pub(crate) fn new(runners: Vec<R>) -> Self {
-        let trainer = |runner| Arc::new(Mutex::new(Trainer { runner, is_checked: false }));
+        let trainer = |runner| Arc::new(Mutex::new(Trainer { runner, checked: BTreeSet::new() }));
         let slots: Vec<_> = runners.into_iter().map(trainer).collect();
         let usable = AtomicU32::new(u32::try_from(slots.len()).unwrap_or(u32::MAX));
         Self { slots, usable }

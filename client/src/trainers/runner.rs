@@ -3,7 +3,7 @@
 use sojourn_protocol::{
     inventory::CPU,
     report::Outcome,
-    trainer::{Hello, Pace, RunUnit, ShardArrived, TrainerUpdate},
+    trainer::{Hello, InstructionSet, Pace, RunUnit, ShardArrived, TrainerUpdate},
 };
 use std::error::Error;
 use tokio::sync::{mpsc::UnboundedReceiver, watch};
@@ -16,6 +16,15 @@ pub trait UnitRunner: Send + 'static {
     fn device(&self) -> RunnerDevice {
         RunnerDevice { name: CPU.to_owned(), memory: None }
     }
+
+    /// The instruction sets that its trainer can be pinned to, from the slowest to the fastest. None where that is no
+    /// choice, as on a GPU.
+    fn instructions(&self) -> Vec<InstructionSet> {
+        Vec::new()
+    }
+
+    /// From now on the trainer of units that pin their arithmetic is pinned to this instruction set.
+    fn set_instructions(&mut self, _instructions: InstructionSet) {}
 
     /// The trainer's handshake. Starts the trainer if need be.
     fn hello(&mut self) -> impl Future<Output = Result<Hello, RunnerError>> + Send;

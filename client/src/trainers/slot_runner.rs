@@ -2,10 +2,11 @@
 
 use crate::trainers::runner::{RunnerDevice, RunnerError, UnitRunner};
 use sojourn_protocol::{
+    inventory::CPU,
     report::Outcome,
-    trainer::{CLASS_THREADS, Hello, Pace, RunUnit, ShardArrived, TrainerUpdate},
+    trainer::{CLASS_THREADS, Hello, InstructionSet, Pace, RunUnit, ShardArrived, TrainerUpdate},
 };
-use sojourn_slot::{Slot, SlotError};
+use sojourn_slot::{Slot, SlotError, supported_instructions};
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering},
@@ -31,6 +32,14 @@ impl SlotRunner {
 impl UnitRunner for SlotRunner {
     fn device(&self) -> RunnerDevice {
         self.device.clone()
+    }
+
+    fn instructions(&self) -> Vec<InstructionSet> {
+        if self.device.name == CPU { supported_instructions() } else { Vec::new() }
+    }
+
+    fn set_instructions(&mut self, instructions: InstructionSet) {
+        self.slot.set_instructions(instructions);
     }
 
     async fn hello(&mut self) -> Result<Hello, RunnerError> {

@@ -4,13 +4,15 @@ use super::*;
 use crate::{
     limits::{limited, said},
     server::idle,
-    trainer::PEAK,
+    trainer::{PEAK, trained},
 };
 use sojourn_client::RunnerDevice;
 use sojourn_protocol::{
     api::HeldState,
+    digest::Digest,
     inventory::Workload,
-    report::{Failure, FailureKind, Outcome},
+    report::{Failure, FailureKind, Outcome, Sums, Trained},
+    trainer::InstructionSet,
 };
 
 const GPU: &str = "NVIDIA Test";
@@ -220,4 +222,96 @@ async fn memory_that_the_owner_lends_is_told_as_it_changes() {
         server.until("what is lent now", |world| told(world) == Some(memory)).await;
     }
     daemon.stop().await.unwrap();
+}
+
+/// A trainer that can be pinned to two instruction sets, and a server that understands such machines.
+async fn of_two_classes(features: &'static str) -> (TempDir, Arc<Server>, Arc<Trainer>) {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    *trainer.instructions.lock().unwrap() = InstructionSet::ALL.to_vec();
+    server.change(|world| world.features = features);
+    (dir, server, trainer)
+}
+
+#[tokio::test]
+async fn a_unit_is_run_in_the_instruction_set_that_its_lease_names() {
+    let (dir, server, trainer) = of_two_classes("several-classes").await;
+    server.change(|world| {
+        let shard = queue_hops(world, 1..=1);
+        let named = |lease: u64, set: InstructionSet| Lease {
+            instructions: Some(set.name().to_owned()),
+            ..hop(lease, shard)
+        };
+        world.queue.push_back(named(2, InstructionSet::Avx512));
+        world.queue.push_back(named(3, InstructionSet::Avx2));
+        world.queue.push_back(Lease { instructions: Some("amx".into()), ..hop(4, shard) });
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("three reports", |world| world.reports.len() == 3).await;
+    server.until("a release", |world| !world.released.is_empty()).await;
+    daemon.stop().await.unwrap();
+    let ran_in = trainer.ran_in.lock().unwrap().clone();
+    let (avx2, avx512) = (InstructionSet::Avx2, InstructionSet::Avx512);
+    assert_eq!(ran_in, [avx2, avx512, avx2], "a lease without a word of it means the common one");
+    let released = server.world().released[0].clone();
+    assert_eq!(released.0, LeaseId(4));
+    assert!(released.1.contains("doesn't compute in `amx`"), "{released:?}");
+    let inventory = server.world().works[0].inventory.clone().unwrap();
+    let device = &inventory.devices[0];
+    let offered: Vec<(&str, f64)> =
+        device.classes.iter().map(|of| (of.instructions.as_str(), of.flops)).collect();
+    assert_eq!(offered, [("avx512", 1.25e9), ("avx2", 1e9)], "the fastest first");
+    assert_eq!((device.numeric_class, device.flops), (Digest::of(b"fake"), 1e9));
+    assert_eq!(device.classes[1].numeric_class, device.numeric_class);
+    assert_ne!(device.classes[0].numeric_class, device.numeric_class);
+}
+
+#[tokio::test]
+async fn a_server_that_knows_of_one_class_is_told_the_common_one() {
+    let (dir, server, trainer) = of_two_classes("").await;
+    server.change(|world| queue_hops(world, 1..=1));
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    let inventory = server.world().works[0].inventory.clone().unwrap();
+    assert_eq!(inventory.devices[0].classes, []);
+    assert_eq!(inventory.devices[0].numeric_class, Digest::of(b"fake"));
+    assert_eq!(*trainer.ran_in.lock().unwrap(), [InstructionSet::COMMON]);
+}
+
+#[tokio::test]
+async fn a_client_that_starts_again_offers_its_classes_with_its_first_request() {
+    let (dir, server, trainer) = of_two_classes("several-classes").await;
+    for _ in 0..2 {
+        server.change(|world| world.works.clear());
+        let daemon = Daemon::start(config(&server, &dir), &trainer);
+        server.until("an ask", |world| !world.works.is_empty()).await;
+        daemon.stop().await.unwrap();
+        let inventory = server.world().works[0].inventory.clone().unwrap();
+        assert_eq!(inventory.devices[0].classes.len(), 2);
+    }
+    assert_eq!(server.world().enrolled, 1, "it is known from the first time");
+}
+
+#[tokio::test]
+async fn a_time_is_told_as_it_would_have_been_in_the_common_class() {
+    let (dir, server, trainer) = of_two_classes("several-classes").await;
+    *trainer.instead.lock().unwrap() = Some(Box::new(|run| {
+        let Outcome::Trained(done) = trained(run) else { panic!("no hop") };
+        let sums = Sums { rows: 10, ..Sums::default() };
+        Ok(Outcome::Trained(Trained { sums, train_micros: 1000, ..done }))
+    }));
+    server.change(|world| {
+        queue_hops(world, 1..=1);
+        let lease = world.queue.pop_front().unwrap();
+        world.queue.push_back(Lease { instructions: Some("avx512".into()), ..lease });
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    let told = |world: &World| {
+        let mut told = world.works.iter().rev().filter_map(|ask| ask.inventory.as_ref());
+        told.next().and_then(|inventory| inventory.devices[0].measured.first().cloned())
+    };
+    server.until("what it took", |world| told(world).is_some()).await;
+    daemon.stop().await.unwrap();
+    // 100 microseconds a row, where it computes 1.25 times as fast as in the common class.
+    assert_eq!(told(&server.world()).unwrap().nanos_per_row, Some(125_000));
 }

@@ -4,7 +4,10 @@ use sojourn_client::{RunnerDevice, RunnerError, UnitRunner};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     report::{Evaluated, Failure, FailureKind, Outcome, Sums, Trained},
-    trainer::{Hello, Pace, Progress, RunUnit, ShardArrived, TRAINER_PROTOCOL, TrainerUpdate},
+    trainer::{
+        Hello, InstructionSet, Pace, Progress, RunUnit, ShardArrived, TRAINER_PROTOCOL,
+        TrainerUpdate,
+    },
     unit::Unit,
 };
 use std::{
@@ -29,6 +32,10 @@ pub struct Trainer {
     pub most_at_once: AtomicUsize,
     /// Names of the numeric classes of the slots, in the order of their hellos; `fake` where none is left.
     pub classes: Mutex<VecDeque<&'static str>>,
+    /// The instruction sets that slots can be pinned to; none where nothing is said.
+    pub instructions: Mutex<Vec<InstructionSet>>,
+    /// The instruction set that each unit was run in.
+    pub ran_in: Mutex<Vec<InstructionSet>>,
     /// What slots are on; `cpu` where nothing is said.
     pub devices: Mutex<BTreeMap<u32, RunnerDevice>>,
     /// Units that were run on each device.
@@ -66,6 +73,8 @@ impl Trainer {
             at_once: AtomicUsize::new(0),
             most_at_once: AtomicUsize::new(0),
             classes: Mutex::default(),
+            instructions: Mutex::default(),
+            ran_in: Mutex::default(),
             devices: Mutex::default(),
             ran: Mutex::default(),
             keeps: AtomicBool::new(false),
@@ -86,12 +95,12 @@ impl Trainer {
     pub fn runner(self: &Arc<Self>, slot: u32) -> Runner {
         let device = self.devices.lock().unwrap().get(&slot).cloned();
         let device = device.unwrap_or(RunnerDevice { name: "cpu".into(), memory: None });
-        Runner(Arc::clone(self), None, device)
+        Runner(Arc::clone(self), None, device, InstructionSet::COMMON)
     }
 }
 
-/// A slot of the fake, its class once it has said hello, and what it is on.
-pub struct Runner(Arc<Trainer>, Option<&'static str>, RunnerDevice);
+/// A slot of the fake, its class once it has said hello, what it is on, and what it is pinned to.
+pub struct Runner(Arc<Trainer>, Option<&'static str>, RunnerDevice, InstructionSet);
 
 /// What the fake makes of a unit: so many bytes, each unit's own.
 pub fn checkpoint(seed: u64, bytes: u64) -> Vec<u8> {
@@ -120,6 +129,14 @@ impl UnitRunner for Runner {
         self.2.clone()
     }
 
+    fn instructions(&self) -> Vec<InstructionSet> {
+        self.0.instructions.lock().unwrap().clone()
+    }
+
+    fn set_instructions(&mut self, instructions: InstructionSet) {
+        self.3 = instructions;
+    }
+
     async fn hello(&mut self) -> Result<Hello, RunnerError> {
         let class = *self.1.get_or_insert_with(|| {
             self.0.greeted.send_modify(|greeted| *greeted += 1);
@@ -133,8 +150,11 @@ impl UnitRunner for Runner {
             protocol: TRAINER_PROTOCOL,
             libtorch: "none".into(),
             threads: 1,
-            numeric_class: Digest::of(class.as_bytes()),
-            flops: 1e9,
+            numeric_class: match self.3 {
+                InstructionSet::COMMON => Digest::of(class.as_bytes()),
+                set => Digest::of(format!("{class} {set}").as_bytes()),
+            },
+            flops: if self.3 == InstructionSet::COMMON { 1e9 } else { 1.25e9 },
             device: "cpu".into(),
         })
     }
@@ -148,6 +168,7 @@ impl UnitRunner for Runner {
         mut files: UnboundedReceiver<ShardArrived>,
     ) -> Result<Outcome, RunnerError> {
         let trainer = &*self.0;
+        trainer.ran_in.lock().unwrap().push(self.3);
         let now = trainer.at_once.fetch_add(1, Ordering::SeqCst) + 1;
         trainer.most_at_once.fetch_max(now, Ordering::SeqCst);
         *trainer.ran.lock().unwrap().entry(self.2.name.clone()).or_default() += 1;

@@ -12,7 +12,7 @@ use sojourn_protocol::{
     report::{FailureKind, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     trainer::{
-        Hello, PINNED_ENVIRONMENT, Pace, Progress, RunUnit, ShardArrived, TRAINER_PROTOCOL,
+        Hello, InstructionSet, Pace, Progress, RunUnit, ShardArrived, TRAINER_PROTOCOL,
         TrainerLine, TrainerRequest, TrainerUpdate,
     },
     unit::{Base, Evaluation, Hop, NextHop, TrialContext, Unit},
@@ -45,7 +45,7 @@ impl Trainer {
         let mut process = Command::new(env!("CARGO_BIN_EXE_sojourn-trainer"))
             .args(["--threads", "1"])
             .env_remove("LD_LIBRARY_PATH")
-            .envs(PINNED_ENVIRONMENT.iter().copied())
+            .envs(InstructionSet::COMMON.environment().iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -3,7 +3,7 @@
 use crate::{
     digest::Digest,
     ids::{Epoch, HostId, JobId, LeaseId, TrialId, Version},
-    inventory::{Links, Measured},
+    inventory::{Links, Measured, OfferedClass},
     metrics::is_default,
     time::{Millis, UnixMillis},
 };
@@ -85,7 +85,7 @@ pub struct DeviceView {
     pub name: String,
     /// Its slots.
     pub slots: u32,
-    /// The numeric class of its trainers.
+    /// The numeric class of its trainers; of several the common one.
     pub numeric_class: Digest,
     /// Floating-point operations per second of one slot, as its trainer measured.
     pub flops: f64,
@@ -99,6 +99,10 @@ pub struct DeviceView {
     /// what they took. None before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate_error: Option<u64>,
+    /// The numeric classes that it offers, with their instruction sets, the fastest first. None where its client names
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<OfferedClass>,
 }
 
 /// Whether a host may work.

@@ -99,6 +99,7 @@ impl Core {
             self.results().close_unanswerable()?;
         }
         self.merge_modes().switch()?;
+        self.placement().prefer_classes();
         self.placement().reassign_replicas();
         self.plans().request_due();
         Ok(())

@@ -130,6 +130,7 @@ impl Core {
             state: &self.state,
             hosts: &self.hosts,
             estimates: self.planner.estimates(),
+            preferred: self.planner.preferred(),
             config: &self.config,
             now: self.clock.now(),
         };

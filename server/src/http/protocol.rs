@@ -17,10 +17,10 @@ use sojourn_blobs::Staging;
 use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER, error::ErrorKind};
 
 /// The features of every server beyond the first version.
-const FEATURES: &str = "awaiting-shards, delta-uploads, made-checkpoints, upload-progress";
+const FEATURES: &str =
+    "awaiting-shards, delta-uploads, made-checkpoints, several-classes, upload-progress";
 /// The features of a server whose store takes uploads.
-const WITH_STORE: &str =
-    "awaiting-shards, delta-uploads, direct-uploads, made-checkpoints, upload-progress";
+const WITH_STORE: &str = "awaiting-shards, delta-uploads, direct-uploads, made-checkpoints, several-classes, upload-progress";
 
 /// Middleware that refuses another version before anything else.
 pub(crate) async fn check(
@@ -59,7 +59,9 @@ pub(crate) async fn check(
 mod tests {
     use super::{FEATURES, WITH_STORE};
     use sojourn_protocol::{
-        api::{AWAITING_SHARDS, DELTA_UPLOADS, PRODUCED_CHECKPOINTS, UPLOAD_PROGRESS},
+        api::{
+            AWAITING_SHARDS, DELTA_UPLOADS, PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, UPLOAD_PROGRESS,
+        },
         direct::DIRECT_UPLOADS,
     };
 
@@ -67,7 +69,14 @@ mod tests {
     fn the_features_are_those_that_the_protocol_names() {
         assert_eq!(
             FEATURES,
-            [AWAITING_SHARDS, DELTA_UPLOADS, PRODUCED_CHECKPOINTS, UPLOAD_PROGRESS].join(", ")
+            [
+                AWAITING_SHARDS,
+                DELTA_UPLOADS,
+                PRODUCED_CHECKPOINTS,
+                SEVERAL_CLASSES,
+                UPLOAD_PROGRESS
+            ]
+            .join(", ")
         );
         let mut with_store: Vec<&str> = FEATURES.split(", ").chain([DIRECT_UPLOADS]).collect();
         with_store.sort_unstable();

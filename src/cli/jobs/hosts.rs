@@ -92,14 +92,24 @@ fn estimates(host: &HostView) -> String {
     worst.map_or_else(|| "-".to_owned(), |off| format!("±{} %", off.div_ceil(10)))
 }
 
-/// A host's devices; where it has several, with the slots of each.
+/// A host's devices, with the instruction sets that reproducible units may be computed in; where it has several devices,
+/// with the slots of each.
 fn devices(host: &HostView) -> String {
     match &host.devices[..] {
         [] => "-".to_owned(),
-        [device] => device.name.clone(),
+        [device] => named(device),
         devices => {
-            let each = |device: &DeviceView| format!("{} x {}", device.slots, device.name);
+            let each = |device: &DeviceView| format!("{} x {}", device.slots, named(device));
             devices.iter().map(each).collect::<Vec<_>>().join(", ")
         }
+    }
+}
+
+fn named(device: &DeviceView) -> String {
+    let sets: Vec<&str> = device.classes.iter().map(|of| of.instructions.as_str()).collect();
+    if sets.is_empty() {
+        device.name.clone()
+    } else {
+        format!("{} ({})", device.name, sets.join(", "))
     }
 }

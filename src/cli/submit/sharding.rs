@@ -222,6 +222,7 @@ mod tests {
             memory: None,
             measured,
             estimate_error: None,
+            classes: Vec::new(),
         }
     }
 

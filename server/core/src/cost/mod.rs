@@ -4,16 +4,19 @@
 //! |---|---|
 //! | `estimate/` | how long units take, measured and guessed |
 //! | `view.rs` | what every estimate of time rests on |
+//! | `preferred.rs` | the numeric class that a job prefers, and the one that a device works in |
 //! | `unit_time.rs` | the time of a unit and of a lease, and how long to wait for it |
 //! | `transfer.rs` | the time of checkpoints and shards between server and hosts |
 //! | `occupancy.rs` | when running work ends |
 
 mod estimate;
 mod occupancy;
+mod preferred;
 mod transfer;
 mod unit_time;
 mod view;
 
 pub(crate) use estimate::{DeviceKey, Estimates, PACE_ONE};
 pub(crate) use occupancy::Occupancy;
+pub(crate) use preferred::PreferredClasses;
 pub(crate) use view::Cost;

@@ -86,7 +86,8 @@ impl Cost<'_> {
         let session = self.hosts.session(lease.host);
         let device = session.and_then(|session| session.device(&lease.device));
         let flops = device.map_or(0.0, |device| device.flops);
-        DeviceKey { host: lease.host, device: &lease.device, flops }
+        let speed = self.lease_speed(lease);
+        DeviceKey { host: lease.host, device: &lease.device, flops, speed }
     }
 
     /// By how much a lease's unit may take longer than estimated, in thousandths of that.

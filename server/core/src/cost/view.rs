@@ -1,6 +1,7 @@
 //! The lowest view: what every estimate of time rests on.
 
-use crate::{config::CoreConfig, cost::Estimates, hosts::Hosts, ledger::Ledger, state::State};
+use super::{Estimates, PreferredClasses};
+use crate::{config::CoreConfig, hosts::Hosts, ledger::Ledger, state::State};
 use sojourn_protocol::{ids::HostId, time::UnixMillis};
 
 /// How long things take. It reads, and changes nothing.
@@ -9,6 +10,7 @@ pub(crate) struct Cost<'a> {
     pub(crate) state: &'a State,
     pub(crate) hosts: &'a Hosts,
     pub(crate) estimates: &'a Estimates,
+    pub(crate) preferred: &'a PreferredClasses,
     pub(crate) config: &'a CoreConfig,
     pub(crate) now: UnixMillis,
 }
@@ -20,6 +22,7 @@ impl<'a> Cost<'a> {
             state: ledger.state,
             hosts,
             estimates: ledger.planner.estimates(),
+            preferred: ledger.planner.preferred(),
             config: ledger.config,
             now: ledger.clock.now(),
         }

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `replicas.rs` | which hosts keep which shard, where a job fixes the number of replicas |
 //! | `placement.rs` | when replicas are assigned, and to whom |
+//! | `preferred.rs` | which numeric class each job prefers, where devices offer several |
 //! | `prefetch.rs` | shards that idle hosts fetch ahead, and blobs that nobody will need |
 
 mod placement;
+mod preferred;
 mod prefetch;
 mod replicas;
 

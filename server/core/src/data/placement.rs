@@ -90,6 +90,7 @@ impl<'a> Eligibility<'a> {
             .zip((0u32..).map(ShardId))
             .collect();
         let mut candidates: BTreeMap<Option<Digest>, Vec<ReplicaHost>> = BTreeMap::new();
+        let kept = self.kept_classes(job);
         let fleet = self.hosts.fleet().hosts();
         for (host, pools) in fleet.filter(|(host, _)| self.hosts.cooldown(*host).is_none()) {
             let cached = self.hosts.session(host).map(|session| &session.cached);
@@ -97,7 +98,9 @@ impl<'a> Eligibility<'a> {
             let cached: BTreeSet<ShardId> = cached.collect();
             let mut speeds: BTreeMap<Option<Digest>, u64> = BTreeMap::new();
             for pool in pools.iter().filter(|pool| self.fits_all_trials(job, host, pool)) {
-                *speeds.entry(replica_class(job, pool.class)).or_default() += pool.speed;
+                for class in self.replica_classes(job, &kept, pool) {
+                    *speeds.entry(class).or_default() += pool.speed;
+                }
             }
             let room = self.free_cache(job, host);
             for (class, speed) in speeds {
@@ -164,6 +167,25 @@ impl<'a> Eligibility<'a> {
         replicas.is_none_or(|replicas| replicas.keeps(replica_class(job, class), shard, host))
     }
 
+    /// The numeric classes that running trials of a job are kept in.
+    fn kept_classes(&self, job: &Job) -> BTreeSet<Digest> {
+        let running = job.trials.iter().filter(|trial| trial.is_running());
+        running.filter_map(|trial| self.state.required_class(job, trial)).collect()
+    }
+
+    /// The classes for which a device keeps shards: the one that it trains new trials in, and those of trials that it may
+    /// have to go on with. `kept`: the classes of running trials.
+    fn replica_classes(
+        &self,
+        job: &Job,
+        kept: &BTreeSet<Digest>,
+        pool: &DevicePool,
+    ) -> BTreeSet<Option<Digest>> {
+        let own = self.class_for(job, &pool.classes);
+        let offered = kept.iter().copied().filter(|class| pool.classes.offers(*class));
+        offered.chain([own]).map(|class| replica_class(job, class)).collect()
+    }
+
     /// Does the job fix where its shards are kept?
     pub(crate) fn has_replicas(&self, job: &Job) -> bool {
         self.data.has_replicas(job.id)
@@ -174,7 +196,9 @@ impl<'a> Eligibility<'a> {
         let Some(replicas) = self.data.replicas(job.id) else { return Vec::new() };
         let cached = self.hosts.session(host).map(|session| &session.cached);
         let pools = self.hosts.fleet().pools(host).iter();
-        let classes: BTreeSet<_> = pools.map(|pool| replica_class(job, pool.class)).collect();
+        let trials = self.kept_classes(job);
+        let classes: BTreeSet<_> =
+            pools.flat_map(|pool| self.replica_classes(job, &trials, pool)).collect();
         let kept = classes.into_iter().flat_map(|class| replicas.of(class, host));
         let blobs = kept.filter_map(|shard| job.data.train.get(shard_index(*shard)));
         let blobs = blobs.map(|shard| shard.blob);

@@ -2,7 +2,6 @@
 
 use super::dispatcher::Dispatcher;
 use crate::{
-    cost::DeviceKey,
     event::{Event, UnitKey},
     fault::CoreFault,
     hosts::DeviceRef,
@@ -142,11 +141,15 @@ impl Dispatcher<'_> {
         device: &str,
         assignment: Assignment,
     ) -> Result<Option<unit::Lease>, CoreFault> {
-        let Some(session) = self.leases.hosts.session(host) else { return Ok(None) };
-        let known = session.device(device);
-        let key = DeviceKey { host, device, flops: known.map_or(0.0, |device| device.flops) };
-        let class = known.map(|device| device.numeric_class);
-        let takes = self.leases.cost().unit_time(key, assignment.unit, &assignment.then);
+        let Some(slots) = self.leases.hosts.device(host, device) else { return Ok(None) };
+        let job = self.leases.ledger.state.jobs.get(&assignment.unit.job());
+        let Some(job) = job else { return Ok(None) };
+        let cost = self.leases.cost();
+        let computes_in = cost.class_of(job, &assignment, slots);
+        let takes = cost.unit_time(slots.key(host, computes_in), assignment.unit, &assignment.then);
+        // A unit that pins nothing is of no class that could be kept; the common one stands for the device.
+        let reproducible = job.spec.placement.reproducible;
+        let class = Some(if reproducible { computes_in } else { slots.device.numeric_class });
         let why = Explanation {
             reason: assignment.why,
             hops: assignment.then.len() + 1,

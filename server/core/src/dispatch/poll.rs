@@ -2,8 +2,15 @@
 
 use super::dispatcher::Dispatcher;
 use crate::{
-    command::ReplyTo, cost::Occupancy, event::LeaseEnd, fault::CoreFault, hosts::HostHandler,
-    leases::LeaseHandler, reply::Reply, schedule::consider_speculation, state::Lease,
+    command::ReplyTo,
+    cost::Occupancy,
+    event::LeaseEnd,
+    fault::CoreFault,
+    hosts::{DeviceSlots, HostHandler, Session},
+    leases::LeaseHandler,
+    reply::Reply,
+    schedule::consider_speculation,
+    state::Lease,
 };
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
@@ -46,6 +53,7 @@ impl Dispatcher<'_> {
         self.take_in_session(host, &request);
         self.leases.mark_present(host, &request.holding)?;
         self.host_handler().update_fleet(host);
+        self.placement().prefer_classes();
         self.placement().reassign_replicas();
         let wait = request.wait.0.min(self.leases.ledger.config.longest_wait.0);
         let answer = self.work(host, &request)?;
@@ -169,6 +177,9 @@ impl Dispatcher<'_> {
         let lacking: Vec<LeaseId> = live.filter(|id| !held.contains(id)).copied().collect();
         for id in lacking {
             let Some(lease) = self.leases.ledger.state.leases.get(&id).cloned() else { continue };
+            if self.is_unknown_class(&lease) {
+                continue;
+            }
             if self.is_misplaced(&lease) || self.leases.ledger.state.is_paused(id) {
                 // The host has restarted, with other devices or for a job that is paused.
                 self.leases.close(id, LeaseEnd::Revoked)?;
@@ -186,12 +197,22 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
+    /// Is it unknown in which instruction set the host computes a reproducible unit? It is asked for its inventory, and
+    /// sent the lease after that.
+    fn is_unknown_class(&self, lease: &Lease) -> bool {
+        let job = self.leases.ledger.state.jobs.get(&lease.unit.job());
+        let is_known = self.leases.hosts.session(lease.host).is_some_and(Session::is_known);
+        !is_known && job.is_some_and(|job| job.spec.placement.reproducible)
+    }
+
     /// Was the lease granted for a device that its host doesn't have any more, or that calculates otherwise now?
     fn is_misplaced(&self, lease: &Lease) -> bool {
         let session = self.leases.hosts.session(lease.host).filter(|session| session.is_known());
         session.is_some_and(|session| {
-            let device = session.device(&lease.device);
-            device.is_none_or(|device| lease.class != Some(device.numeric_class))
+            let slots = session.devices.get(&lease.device);
+            let offers =
+                |slots: &DeviceSlots| lease.class.is_some_and(|class| slots.classes.offers(class));
+            !slots.is_some_and(offers)
         })
     }
 

@@ -3,6 +3,7 @@
 //! A host joins with its first inventory and slots. It leaves when it wasn't heard of for a lease's term, when it has no
 //! slots any more, or when it is revoked. Every change has a number, so that a plan for another fleet is known as stale.
 
+use super::classes::DeviceClasses;
 use sojourn_protocol::{
     digest::Digest,
     ids::HostId,
@@ -21,10 +22,25 @@ pub(crate) struct DevicePool {
     pub(crate) device: String,
     /// How many slots, at least one.
     pub(crate) slots: u32,
-    /// The numeric class of each.
-    pub(crate) class: Digest,
-    /// How fast each is, relative to [`Speed::REFERENCE`].
+    /// The numeric classes that each offers.
+    pub(crate) classes: DeviceClasses,
+    /// How fast each is in its fastest class, relative to [`Speed::REFERENCE`].
     pub(crate) speed: u64,
+}
+
+impl DevicePool {
+    /// By class that it offers: its speed there.
+    fn entries(&self, host: HostId) -> impl Iterator<Item = (Digest, (Reverse<u64>, HostId))> + '_ {
+        let speed = |class| self.classes.speed_in(class, self.speed);
+        self.classes.iter().map(move |of| (of.class, (Reverse(speed(of.class)), host)))
+    }
+
+    /// The classes that it offers, in order.
+    fn kind(&self) -> Vec<Digest> {
+        let mut kind: Vec<Digest> = self.classes.iter().map(|of| of.class).collect();
+        kind.sort_unstable();
+        kind
+    }
 }
 
 /// All hosts in contact.
@@ -33,6 +49,8 @@ pub(crate) struct Fleet {
     hosts: BTreeMap<HostId, Vec<DevicePool>>,
     /// Devices by speed, the fastest first, of each numeric class.
     by_speed: BTreeMap<Digest, BTreeSet<(Reverse<u64>, HostId)>>,
+    /// Devices by the classes that they offer: how many of each kind.
+    kinds: BTreeMap<Vec<Digest>, u64>,
     /// When to check whether a host is still present.
     check_at: BTreeSet<(UnixMillis, HostId)>,
     /// The sum of the speeds of all slots.
@@ -55,18 +73,18 @@ impl Fleet {
             return self.leave(host);
         }
         let same = self.hosts.get(&host).is_some_and(|known| {
-            let kind = |pool: &DevicePool| (pool.slots, pool.class);
             known.len() == pools.len()
                 && known
                     .iter()
                     .zip(&pools)
-                    .all(|(known, pool)| known.device == pool.device && kind(known) == kind(pool))
+                    .all(|(known, pool)| DevicePool { speed: pool.speed, ..known.clone() } == *pool)
         });
         let is_new = self.uncount(host).is_none();
         self.capacity = self.capacity.saturating_add(capacity(&pools));
         self.slots += slots(&pools);
         for pool in &pools {
-            self.by_speed.entry(pool.class).or_default().insert((Reverse(pool.speed), host));
+            self.index(pool, host);
+            *self.kinds.entry(pool.kind()).or_default() += 1;
         }
         self.hosts.insert(host, pools);
         if is_new {
@@ -81,15 +99,19 @@ impl Fleet {
         let Some(pools) = self.hosts.get_mut(&host) else { return };
         self.capacity = self.capacity.saturating_sub(capacity(pools));
         for pool in pools.iter() {
-            if let Some(of_class) = self.by_speed.get_mut(&pool.class) {
-                of_class.remove(&(Reverse(pool.speed), host));
+            for (class, entry) in pool.entries(host) {
+                if let Some(of_class) = self.by_speed.get_mut(&class) {
+                    of_class.remove(&entry);
+                }
             }
         }
         for (pool, speed) in pools.iter_mut().zip(speeds) {
             pool.speed = speed;
         }
         for pool in pools.iter() {
-            self.by_speed.entry(pool.class).or_default().insert((Reverse(pool.speed), host));
+            for (class, entry) in pool.entries(host) {
+                self.by_speed.entry(class).or_default().insert(entry);
+            }
         }
         self.capacity = self.capacity.saturating_add(capacity(pools));
     }
@@ -106,14 +128,29 @@ impl Fleet {
         self.capacity = self.capacity.saturating_sub(capacity(&pools));
         self.slots -= slots(&pools);
         for pool in &pools {
-            if let Some(of_class) = self.by_speed.get_mut(&pool.class) {
-                of_class.remove(&(Reverse(pool.speed), host));
-                if of_class.is_empty() {
-                    self.by_speed.remove(&pool.class);
+            for (class, entry) in pool.entries(host) {
+                if let Some(of_class) = self.by_speed.get_mut(&class) {
+                    of_class.remove(&entry);
+                    if of_class.is_empty() {
+                        self.by_speed.remove(&class);
+                    }
+                }
+            }
+            let kind = pool.kind();
+            if let Some(count) = self.kinds.get_mut(&kind) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    self.kinds.remove(&kind);
                 }
             }
         }
         Some(pools)
+    }
+
+    fn index(&mut self, pool: &DevicePool, host: HostId) {
+        for (class, entry) in pool.entries(host) {
+            self.by_speed.entry(class).or_default().insert(entry);
+        }
     }
 
     /// Hosts whose presence is to be checked by `now`. The caller calls `present_until` or `leave` for each.
@@ -185,10 +222,16 @@ impl Fleet {
         pools.into_iter().take(most).map(|(_, host)| *host).collect()
     }
 
-    /// Are there devices of more than one numeric class?
+    /// Are there devices that don't offer the same numeric classes?
     #[must_use]
-    pub(crate) fn has_several_classes(&self) -> bool {
-        self.by_speed.len() > 1
+    pub(crate) fn has_several_kinds(&self) -> bool {
+        self.kinds.len() > 1
+    }
+
+    /// Does a device offer several numeric classes?
+    #[must_use]
+    pub(crate) fn offers_choice(&self) -> bool {
+        self.kinds.keys().any(|kind| kind.len() > 1)
     }
 
     /// The sum of the speeds of all slots.
@@ -231,7 +274,12 @@ mod tests {
     use super::*;
 
     fn pool(slots: u32, speed: u64) -> DevicePool {
-        DevicePool { device: "cpu".into(), slots, class: Digest([0; 32]), speed }
+        DevicePool {
+            device: "cpu".into(),
+            slots,
+            classes: DeviceClasses::only(Digest([0; 32])),
+            speed,
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{
     session::DeviceSlots,
 };
 use crate::{
-    cost::{Cost, DeviceKey, PACE_ONE},
+    cost::{Cost, PACE_ONE},
     dispatch::Wake,
     event::Event,
     leases::LeaseHandler,
@@ -75,14 +75,13 @@ impl HostHandler<'_> {
         let estimates = self.ledger.planner.estimates();
         let with_slots = session.devices.values().filter(|slots| slots.count > 0 && !revoked);
         let speed = |slots: &DeviceSlots| {
-            let device = &slots.device;
-            let key = DeviceKey { host, device: &device.name, flops: device.flops };
+            let key = slots.key(host, slots.classes.fastest().class);
             reliable_speed(estimates.pace(key), reliability)
         };
         let known = fleet.pools(host);
         let is_known = |(slots, known): (&DeviceSlots, &DevicePool)| {
             known.device == slots.device.name
-                && (known.slots, known.class) == (slots.count, slots.device.numeric_class)
+                && (known.slots, &known.classes) == (slots.count, &slots.classes)
         };
         if with_slots.clone().count() == known.len() && with_slots.clone().zip(known).all(is_known)
         {
@@ -95,7 +94,7 @@ impl HostHandler<'_> {
         let pools = with_slots.map(|slots| DevicePool {
             device: slots.device.name.clone(),
             slots: slots.count,
-            class: slots.device.numeric_class,
+            classes: slots.classes.clone(),
             speed: speed(slots),
         });
         let pools: Vec<DevicePool> = pools.collect();

@@ -2,16 +2,19 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `classes.rs` | the numeric classes of a device, and its speed in each |
 //! | `session.rs` | what one host has said since the server started |
 //! | `fleet.rs` | the hosts in contact with their devices and speeds |
 //! | `handler.rs` | enrolment, revocation, presence |
 //!
 //! All of it is soft state: it is lost with the server, and hosts say it again.
 
+mod classes;
 mod fleet;
 mod handler;
 mod session;
 
+pub(crate) use classes::DeviceClasses;
 pub(crate) use fleet::{DevicePool, Fleet, training_time};
 pub(crate) use handler::{HostHandler, reliable_speed};
 pub(crate) use session::{DeviceRef, DeviceSlots, Session};

@@ -1,6 +1,7 @@
 //! The session of a host: the devices, slots, links and cache that it has reported since the server started.
 
-use crate::state::Job;
+use super::classes::DeviceClasses;
+use crate::{cost::DeviceKey, state::Job};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, JobId},
@@ -45,10 +46,10 @@ pub(crate) struct DeviceRef<'a> {
     pub(crate) ahead: bool,
 }
 
-impl DeviceRef<'_> {
-    /// Its numeric class.
-    pub(crate) fn class(self) -> Digest {
-        self.slots.device.numeric_class
+impl<'a> DeviceRef<'a> {
+    /// Its name for estimates, computing in that class.
+    pub(crate) fn key(self, class: Digest) -> DeviceKey<'a> {
+        self.slots.key(self.host, class)
     }
 }
 
@@ -59,6 +60,8 @@ pub(crate) struct DeviceSlots {
     pub(crate) count: u32,
     /// The device.
     pub(crate) device: Device,
+    /// The numeric classes that it offers.
+    pub(crate) classes: DeviceClasses,
     /// Peak bytes of memory by workload.
     pub(crate) peaks: BTreeMap<Workload, u64>,
     /// Workloads for which the memory wasn't enough.
@@ -171,7 +174,20 @@ impl DeviceSlots {
             count,
             peaks: measured().filter_map(peak).collect(),
             ran_out: ran_out.collect(),
+            classes: DeviceClasses::of(&device),
             device,
         }
+    }
+
+    /// Its name for estimates on a host, computing in that class.
+    pub(crate) fn key(&self, host: HostId, class: Digest) -> DeviceKey<'_> {
+        let Device { name, flops, .. } = &self.device;
+        DeviceKey { host, device: name, flops: *flops, speed: self.classes.speed(class) }
+    }
+
+    /// The instruction set of a class that it offers, where it names one.
+    pub(crate) fn instructions(&self, class: Digest) -> Option<&str> {
+        let offered = self.device.classes.iter().find(|offered| offered.numeric_class == class);
+        offered.map(|offered| offered.instructions.as_str())
     }
 }

@@ -24,6 +24,7 @@ impl Occupancy<'_> {
             id: lease,
             unit: self.state.unit_message(known)?,
             device: known.device.clone(),
+            instructions: self.instructions_of(known),
             renew_by: deadline
                 .map_or(self.now + self.config.lease_term, |deadline| deadline.renew_by),
             heartbeat_every: self.config.heartbeat_every,
@@ -46,10 +47,19 @@ impl Occupancy<'_> {
             id: lease.id,
             unit: Unit::Train(hop),
             device: lease.device.clone(),
+            instructions: self.instructions_of(lease),
             renew_by: self.now + self.config.lease_term,
             heartbeat_every: self.config.heartbeat_every,
             upload_bytes: provisional.base.bytes,
         })
+    }
+
+    /// The instruction set of the class in which a reproducible unit is to be computed, where its device names it.
+    fn instructions_of(&self, lease: &Lease) -> Option<String> {
+        let job = self.state.jobs.get(&lease.unit.job())?;
+        let class = lease.class.filter(|_| job.spec.placement.reproducible)?;
+        let slots = self.hosts.device(lease.host, &lease.device)?;
+        slots.instructions(class).map(str::to_owned)
     }
 
     /// The provisional leases that a host should hold and doesn't: the answer was lost, or the host has restarted.

@@ -72,10 +72,20 @@ impl Views<'_> {
     fn devices_of(&self, host: HostId, session: &Session) -> Vec<DeviceView> {
         let estimates = self.estimates;
         let view = |slots: &DeviceSlots| {
-            let Device { name, numeric_class, flops, memory, measured } = slots.device.clone();
+            let Device { name, numeric_class, flops, memory, measured, classes } =
+                slots.device.clone();
             let estimate_error = estimates.error_of(host, &name).thousandths();
             let slots = slots.count;
-            DeviceView { name, slots, numeric_class, flops, memory, measured, estimate_error }
+            DeviceView {
+                name,
+                slots,
+                numeric_class,
+                flops,
+                memory,
+                measured,
+                estimate_error,
+                classes,
+            }
         };
         session.devices.values().map(view).collect()
     }

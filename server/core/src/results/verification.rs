@@ -193,7 +193,8 @@ impl Eligibility<'_> {
             let session = self.hosts.session(host);
             let mut devices = session.into_iter().flat_map(|session| session.devices.values());
             devices.any(|slots| {
-                lease.class == Some(slots.device.numeric_class) && self.fits_memory(slots, trial)
+                lease.class.is_some_and(|class| slots.classes.offers(class))
+                    && self.fits_memory(slots, trial)
             })
         };
         lease.class.is_some()
@@ -243,7 +244,7 @@ impl Scheduler<'_> {
         verifications.find_map(|(trial, verification)| {
             let first = self.state.lease(verification.first)?;
             let fits = !at.ahead
-                && first.class == Some(at.class())
+                && first.class.is_some_and(|class| at.slots.classes.offers(class))
                 && self.may_verify(verification, at.host)
                 && !trial.blobs().any(|blob| self.state.blobs.is_lost(&blob))
                 && self.may_try_again(trial, verification, first, at.host)

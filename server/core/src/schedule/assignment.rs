@@ -1,8 +1,9 @@
 //! The choice for a slot: a unit, or until when to wait for one.
 
 use super::{explain::GrantReason, plan::PlannedHop};
-use crate::{event::UnitKey, leases::ResultBefore};
+use crate::{cost::Cost, event::UnitKey, hosts::DeviceSlots, leases::ResultBefore, state::Job};
 use sojourn_protocol::{
+    digest::Digest,
     ids::{LeaseId, ShardId, Version},
     time::UnixMillis,
 };
@@ -37,4 +38,22 @@ pub(crate) enum Pick {
     },
     /// Nothing.
     Nothing,
+}
+
+impl Cost<'_> {
+    /// The numeric class in which a device computes the unit that it gets: that of the trial, and before the trial has one
+    /// that of the lease which the unit repeats or goes on from. A device that evaluates a trial of a class that it
+    /// doesn't offer computes as it does for new trials.
+    pub(crate) fn class_of(&self, job: &Job, unit: &Assignment, slots: &DeviceSlots) -> Digest {
+        let beside = match unit.why {
+            GrantReason::Verification(first) => Some(first),
+            _ => unit.speculative_for.or(unit.after.as_ref().map(|after| after.lease)),
+        };
+        let beside = beside.and_then(|lease| self.state.lease(lease)?.class);
+        let kept = job.trial(unit.unit.trial());
+        let kept = || kept.and_then(|trial| self.state.required_class(job, trial));
+        let class = beside.or_else(kept).filter(|class| slots.classes.offers(*class));
+        let class = class.filter(|_| job.spec.placement.reproducible);
+        class.unwrap_or_else(|| self.class_for(job, &slots.classes))
+    }
 }

@@ -45,14 +45,15 @@ impl<'a> Eligibility<'a> {
         let mut trials = job.trials.iter().filter(|trial| trial.is_running());
         trials.any(|trial| {
             let kept = self.state.required_class(job, trial);
-            session.devices().any(|device| kept.is_none_or(|kept| kept == device.numeric_class))
+            let mut devices = session.devices.values();
+            devices.any(|slots| kept.is_none_or(|kept| slots.classes.offers(kept)))
         })
     }
 
     /// May the trial be trained there, but for memory?
     pub(crate) fn may_train(&self, job: &Job, trial: &Trial, at: DeviceRef<'_>) -> bool {
         let kept = self.state.required_class(job, trial);
-        kept.is_none_or(|kept| kept == at.class())
+        kept.is_none_or(|kept| at.slots.classes.offers(kept))
             && !(self.state.blobs.any_lost()
                 && trial.blobs().any(|blob| self.state.blobs.is_lost(&blob)))
             // Nobody else could do what a replica's host failed to do, until that cools down and another is assigned.
@@ -95,7 +96,7 @@ impl<'a> Eligibility<'a> {
         let class = self.state.required_class(job, trial);
         let sessions = self.live_hosts(class).filter_map(|host| self.hosts.session(host));
         let of_class = |slots: &&DeviceSlots| {
-            slots.count > 0 && class.is_none_or(|class| slots.device.numeric_class == class)
+            slots.count > 0 && class.is_none_or(|class| slots.classes.offers(class))
         };
         let mut slots = sessions.flat_map(|session| session.devices.values().filter(of_class));
         let mut any = false;
@@ -111,7 +112,7 @@ impl<'a> Eligibility<'a> {
         let sessions = self.hosts.sessions().filter(move |(host, session)| {
             // A host without slots has announced that it ends.
             let of_class = |slots: &DeviceSlots| {
-                slots.count > 0 && class.is_none_or(|class| slots.device.numeric_class == class)
+                slots.count > 0 && class.is_none_or(|class| slots.classes.offers(class))
             };
             session.devices.values().any(of_class)
                 && self.is_live(*host)

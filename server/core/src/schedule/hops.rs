@@ -5,7 +5,6 @@ use super::{
     scheduler::Scheduler,
 };
 use crate::{
-    cost::DeviceKey,
     event::UnitKey,
     hosts::{DeviceRef, reliable_speed, training_time},
     index::RemainingWorkIndex,
@@ -108,8 +107,8 @@ impl<'a> Scheduler<'a> {
         if let Some(most) = self.config.most_hops {
             return most;
         }
-        let device = &at.slots.device;
-        let name = DeviceKey { host: at.host, device: &device.name, flops: device.flops };
+        let required = self.state.required_class(job, trial);
+        let name = at.key(required.unwrap_or_else(|| self.class_for(job, &at.slots.classes)));
         let rows = job.data.train.get(shard_index(shard)).map_or(0, |shard| u64::from(shard.rows));
         let hop = self.estimates.micros(name, job.id, trial.id, rows);
         self.transfer_time(trial, at.host).hops(hop, MAX_HOPS)
@@ -185,7 +184,8 @@ impl<'a> Scheduler<'a> {
     ) -> Option<u32> {
         let by_speed = candidates.job.spec.placement.local_steps == LocalSteps::BySpeed;
         trial.merging.as_ref().filter(|_| by_speed)?;
-        let (speed, fastest) = (self.speed(candidates.at), candidates.forecast.fastest.0);
+        let speed = self.speed(candidates.job, candidates.at);
+        let (speed, fastest) = (speed, candidates.forecast.fastest.0);
         let remaining = trial.chain.remaining_in(start.shard);
         let all = u64::from(start.batch.saturating_add(remaining));
         let steps = mul_div(all, speed, fastest.max(1));
@@ -197,9 +197,10 @@ impl<'a> Scheduler<'a> {
     /// When a job is expected to end, if it had all devices to itself.
     fn forecast(&self, job: &Job, remaining: &RemainingWorkIndex, at: DeviceRef<'_>) -> Forecast {
         let fleet = &self.hosts.fleet();
-        let speed = self.speed(at);
+        let speed = self.speed(job, at);
+        let class = self.class_for(job, &at.slots.classes);
         let fastest = match job.spec.placement.replicas {
-            Replicas::Demand => fleet.fastest(job.spec.placement.reproducible.then(|| at.class())),
+            Replicas::Demand => fleet.fastest(job.spec.placement.reproducible.then_some(class)),
             Replicas::Fixed(_) => speed,
         };
         let fastest = fastest.max(speed);
@@ -208,9 +209,8 @@ impl<'a> Scheduler<'a> {
         Forecast { speed: Speed(speed), fastest: Speed(fastest), ends_in: Micros(ends_in) }
     }
 
-    fn speed(&self, at: DeviceRef<'_>) -> u64 {
-        let device = &at.slots.device;
-        let name = DeviceKey { host: at.host, device: &device.name, flops: device.flops };
+    fn speed(&self, job: &Job, at: DeviceRef<'_>) -> u64 {
+        let name = at.key(self.class_for(job, &at.slots.classes));
         let pace = self.estimates.pace(name);
         reliable_speed(pace, self.reliability(at.host))
     }

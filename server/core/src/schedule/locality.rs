@@ -87,7 +87,10 @@ impl<'a> Locality<'a> {
         (work, within): (Work, Micros),
         enough: u32,
     ) -> Option<EarlierFinish> {
-        let class = job.spec.placement.reproducible.then(|| beside.class());
+        let class = self.state.required_class(job, trial).or_else(|| {
+            let reproducible = job.spec.placement.reproducible;
+            reproducible.then(|| self.class_for(job, &beside.slots.classes))
+        });
         let priority = job.spec.placement.priority;
         let open = open_blobs(job, trial);
         let fleet = &self.hosts.fleet();

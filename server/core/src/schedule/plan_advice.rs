@@ -94,12 +94,13 @@ impl Scheduler<'_> {
         at: DeviceRef<'_>,
     ) -> bool {
         let binds = job.spec.placement.reproducible && trial.class.is_none();
-        if !binds || !self.hosts.fleet().has_several_classes() {
+        if !binds || !self.hosts.fleet().has_several_kinds() {
             return false;
         }
         self.claimed_by(job, trial).is_some_and(|host| {
             let mut pools = self.hosts.fleet().pools(host).iter();
-            pools.all(|pool| pool.class != at.class())
+            let own = self.class_for(job, &at.slots.classes);
+            pools.all(|pool| self.class_for(job, &pool.classes) != own)
         })
     }
 
@@ -180,9 +181,11 @@ impl Scheduler<'_> {
     /// How a planned hop that isn't over stands for a device.
     fn hop_status(&self, job: &Job, hop: &PlannedHop, at: DeviceRef<'_>) -> HopStatus {
         let Some(trial) = job.trial(hop.trial) else { return HopStatus::Later };
+        let class = self.state.required_class(job, trial);
+        let class = class.unwrap_or_else(|| self.class_for(job, &at.slots.classes));
         let may = self.may_train(job, trial, at)
             && self.fits_memory(at.slots, trial)
-            && self.keeps_replica(job, at.class(), hop.shard, at.host);
+            && self.keeps_replica(job, class, hop.shard, at.host);
         if trial.is_runnable() {
             let open = may && trial.chain.epoch() == hop.epoch;
             return if open { HopStatus::Open } else { HopStatus::Later };

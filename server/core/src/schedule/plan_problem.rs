@@ -38,8 +38,8 @@ const LONG_TIME: u64 = 1 << 40;
 /// Thousandths of the hops that a fleet could train, which it must train where hosts wait for shards.
 const MIN_TRAINED: u64 = 750;
 
-/// A slot: its device, and the operations per second that the device reports.
-type Slot = (DeviceId, f64);
+/// A slot: its device, the operations per second that the device reports, and its speed in the class that it works in.
+type Slot = (DeviceId, (f64, u64));
 
 impl Scheduler<'_> {
     /// A job's remaining work on the hosts in contact, as a planner sees it.
@@ -170,10 +170,12 @@ impl Scheduler<'_> {
             for pool in devices {
                 let device = session.and_then(|session| session.device(&pool.device));
                 let flops = device.map_or(0.0, |device| device.flops);
-                let class = number_of(&mut classes, pool.class);
+                let works_in = self.class_for(job, &pool.classes);
+                let class = number_of(&mut classes, works_in);
+                let figures = (flops, pool.classes.speed(works_in));
                 let priority = job.spec.placement.priority;
                 for free_at in self.slots_free_at((host, &pool.device), pool.slots, priority) {
-                    slots.push(((host, pool.device.clone()), flops));
+                    slots.push(((host, pool.device.clone()), figures));
                     machines.push(Machine { free_at, class, line, ..Machine::default() });
                 }
             }
@@ -254,9 +256,9 @@ impl Scheduler<'_> {
     fn plan_times(&self, job: JobId, trial: TrialId, slots: &[Slot], rows: &[u64]) -> PlanTrial {
         let estimates = self.estimates;
         let mut known: BTreeMap<(HostId, &str), u64> = BTreeMap::new();
-        let times = slots.iter().map(|((host, device), flops)| {
+        let times = slots.iter().map(|((host, device), (flops, speed))| {
             *known.entry((*host, device)).or_insert_with(|| {
-                let key = DeviceKey { host: *host, device, flops: *flops };
+                let key = DeviceKey { host: *host, device, flops: *flops, speed: *speed };
                 let micros = estimates.micros(key, job, trial, SAMPLE_ROWS).max(1);
                 micros.saturating_mul(1000) / self.reliability(*host).max(1)
             })
@@ -275,7 +277,9 @@ impl Scheduler<'_> {
         let keeps = |host: HostId, device: &str| {
             let mut pools = self.hosts.fleet().pools(host).iter();
             let pool = pools.find(|pool| pool.device == device);
-            pool.is_some_and(|pool| self.keeps_replica(job, pool.class, shard, host))
+            pool.is_some_and(|pool| {
+                self.keeps_replica(job, self.class_for(job, &pool.classes), shard, host)
+            })
         };
         let holders = (0u32..).zip(slots).filter(|(_, ((host, device), _))| keeps(*host, device));
         holders.map(|(slot, _)| slot).collect()

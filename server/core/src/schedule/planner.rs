@@ -1,7 +1,10 @@
 //! The soft state behind the choice of units: estimates, plans, fair shares, the time of the next speculation.
 
 use super::{job_plan::JobPlan, shares::FairShares};
-use crate::{cost::Estimates, memo::Memo};
+use crate::{
+    cost::{Estimates, PreferredClasses},
+    memo::Memo,
+};
 use sojourn_protocol::{
     ids::{HostId, JobId},
     time::UnixMillis,
@@ -13,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Planner {
     /// How long units take.
     estimates: Estimates,
+    /// The numeric classes that jobs prefer.
+    preferred: PreferredClasses,
     /// Plans, by job.
     plans: BTreeMap<JobId, JobPlan>,
     /// Jobs that have something to train, and how often others had before.
@@ -36,6 +41,16 @@ impl Planner {
     /// The same, to take measurements in.
     pub(crate) fn estimates_mut(&mut self) -> &mut Estimates {
         &mut self.estimates
+    }
+
+    /// The numeric classes that jobs prefer.
+    pub(crate) fn preferred(&self) -> &PreferredClasses {
+        &self.preferred
+    }
+
+    /// The same, to choose them.
+    pub(crate) fn preferred_mut(&mut self) -> &mut PreferredClasses {
+        &mut self.preferred
     }
 
     /// Forgets what was measured on hosts.

@@ -10,7 +10,6 @@
 
 use super::{assignment::Assignment, scheduler::Scheduler};
 use crate::{
-    cost::DeviceKey,
     hosts::DeviceRef,
     state::{Job, Lease, Trial},
 };
@@ -37,9 +36,10 @@ pub(crate) struct NotBegun {
 impl Scheduler<'_> {
     /// Microseconds that a unit chosen for a job of this priority should take.
     pub(super) fn time_of(&self, assignment: &Assignment, at: DeviceRef<'_>) -> u64 {
-        let device = &at.slots.device;
-        let key = DeviceKey { host: at.host, device: &device.name, flops: device.flops };
-        self.unit_time(key, assignment.unit, &assignment.then)
+        let class = self.state.jobs.get(&assignment.unit.job());
+        let class = class.map(|job| self.class_of(job, assignment, at.slots));
+        let class = class.unwrap_or(at.slots.device.numeric_class);
+        self.unit_time(at.key(class), assignment.unit, &assignment.then)
     }
 
     /// For how many microseconds a slot is free for a job of this priority: until a trial of a job of higher priority goes

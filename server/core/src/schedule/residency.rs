@@ -26,9 +26,10 @@ impl<'a> Locality<'a> {
     pub(crate) fn residency(&self, job: &'a Job, at: DeviceRef<'_>) -> Residency<'a> {
         let replicas = self.data.replicas(job.id);
         let session = self.hosts.session(at.host);
+        let class = self.class_for(job, &at.slots.classes);
         Residency {
             job,
-            kept: replicas.map(|of| of.of(replica_class(job, at.class()), at.host)),
+            kept: replicas.map(|of| of.of(replica_class(job, class), at.host)),
             session,
             cached: session.and_then(|session| session.shards_of(job.id)),
         }

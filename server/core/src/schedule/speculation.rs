@@ -12,7 +12,6 @@ use super::{
     scheduler::Scheduler,
 };
 use crate::{
-    cost::DeviceKey,
     dispatch::Dispatcher,
     effect::Answer,
     fault::CoreFault,
@@ -281,7 +280,8 @@ impl Scheduler<'_> {
             let slots = self.hosts.session(host)?.devices.get(device)?;
             let at = DeviceRef { host, slots, ahead: false };
             let kept = job.spec.placement.reproducible.then_some(lease.class);
-            let fits = kept.is_none_or(|class| class == Some(at.class()))
+            let fits = kept
+                .is_none_or(|class| class.is_some_and(|class| slots.classes.offers(class)))
                 && self.may_train(job, trial, at)
                 && self.fits_memory(slots, trial)
                 && !matches!(
@@ -303,8 +303,8 @@ impl Scheduler<'_> {
         lease: &Lease,
         at: DeviceRef<'_>,
     ) -> Option<u64> {
-        let device = &at.slots.device;
-        let name = DeviceKey { host: at.host, device: &device.name, flops: device.flops };
+        let kept = lease.class.filter(|_| job.spec.placement.reproducible);
+        let name = at.key(kept.unwrap_or_else(|| self.class_for(job, &at.slots.classes)));
         let mut bytes = 0;
         let residency = self.residency(job, at);
         for shard in lease.visits() {

@@ -9,6 +9,7 @@
 
 mod assimilations;
 mod batching;
+mod classes;
 mod control;
 mod devices;
 mod evaluations;

@@ -22,7 +22,7 @@ use crate::state::{Job, Trial};
 use ratio::Ratio;
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
-    inventory::{CPU, Device, Workload},
+    inventory::{COMMON_SPEED, CPU, Device, Workload},
     quantity::mul_div,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,8 +88,11 @@ pub(crate) struct DeviceKey<'a> {
     pub(crate) host: HostId,
     /// Its device.
     pub(crate) device: &'a str,
-    /// Operations per second, as the device reports.
+    /// Operations per second in its common class, as the device reports.
     pub(crate) flops: f64,
+    /// How fast it is in the class that it computes in, in thousandths of its speed in its common class. All figures of a
+    /// device are kept as of its common class.
+    pub(crate) speed: u64,
 }
 
 impl Estimates {
@@ -134,7 +137,8 @@ impl Estimates {
     ) {
         let Some(per_row) = micros.saturating_mul(1000).checked_div(rows) else { return };
         let Some(workload) = self.workload(job, trial) else { return };
-        let expected = self.nanos_per_row(device, workload);
+        let expected = self.common_nanos_per_row(device, workload);
+        let per_row = mul_div(per_row, device.speed, COMMON_SPEED);
         self.learn(device, workload, per_row);
         let figures = self.figures(device);
         match figures.by_workload.get_mut(&workload) {
@@ -204,7 +208,8 @@ impl Estimates {
 
     /// Takes what a host has measured earlier. Measurements of this server have precedence.
     pub(crate) fn reported(&mut self, host: HostId, device: &Device) {
-        let key = DeviceKey { host, device: &device.name, flops: device.flops };
+        let key =
+            DeviceKey { host, device: &device.name, flops: device.flops, speed: COMMON_SPEED };
         for measured in &device.measured {
             if let Some(peak) = measured.peak_memory {
                 let peaks = self.least_peaks.entry(device.name == CPU).or_default();
@@ -250,7 +255,13 @@ impl Estimates {
         Some(at_speed(work, device.flops))
     }
 
+    /// The time in the class that the device computes in.
     fn nanos_per_row(&self, device: DeviceKey<'_>, workload: WorkloadId) -> u64 {
+        mul_div(self.common_nanos_per_row(device, workload), COMMON_SPEED, device.speed.max(1))
+            .max(1)
+    }
+
+    fn common_nanos_per_row(&self, device: DeviceKey<'_>, workload: WorkloadId) -> u64 {
         let of_place = self.figures_of(device);
         if let Some(figure) = of_place.and_then(|of| of.by_workload.get(&workload)) {
             return figure.mean;
@@ -306,7 +317,8 @@ impl Estimates {
     #[must_use]
     pub(crate) fn pace(&self, device: DeviceKey<'_>) -> u64 {
         let ratio = self.figures_of(device).map_or(Ratio::default(), |of| of.ratio);
-        ratio.times(at_speed(PACE_ONE, device.flops)).max(1)
+        let common = ratio.times(at_speed(PACE_ONE, device.flops));
+        mul_div(common, COMMON_SPEED, device.speed.max(1)).max(1)
     }
 
     /// How far estimates of a device were off.

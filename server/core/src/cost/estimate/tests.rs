@@ -30,7 +30,7 @@ fn job() -> Job {
 }
 
 fn place(host: u64, flops: f64) -> DeviceKey<'static> {
-    DeviceKey { host: HostId(host), device: CPU, flops }
+    DeviceKey { host: HostId(host), device: CPU, flops, speed: COMMON_SPEED }
 }
 
 fn estimates() -> Estimates {

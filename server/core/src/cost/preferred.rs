@@ -1,0 +1,52 @@
+//! The numeric class that each job prefers where devices offer several, and the class that a device then works in.
+
+use super::view::Cost;
+use crate::{
+    hosts::DeviceClasses,
+    memo::Memo,
+    state::{Job, Lease},
+};
+use sojourn_protocol::{digest::Digest, ids::JobId, inventory::COMMON_SPEED};
+use std::collections::BTreeMap;
+
+/// The classes that jobs prefer. Soft state: it follows from the fleet and the trials.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct PreferredClasses {
+    by_job: BTreeMap<JobId, Digest>,
+    /// The versions of the fleet and of the jobs with work, and the number of running trials, for which they were chosen.
+    pub(crate) chosen_for: Memo<[u64; 3]>,
+}
+
+impl PreferredClasses {
+    /// These are the preferred classes from now on. True where one is another than before.
+    pub(crate) fn set(&mut self, by_job: BTreeMap<JobId, Digest>) -> bool {
+        let changed = self.by_job != by_job;
+        self.by_job = by_job;
+        changed
+    }
+
+    /// Is any class preferred to others?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_job.is_empty()
+    }
+}
+
+impl Cost<'_> {
+    /// The numeric class in which a device trains new trials of a job: the one that the job prefers, if the device offers
+    /// it, else the device's fastest. A unit that pins nothing is computed as fast as in the fastest.
+    pub(crate) fn class_for(&self, job: &Job, classes: &DeviceClasses) -> Digest {
+        let preferred = self.preferred.by_job.get(&job.id).copied();
+        let preferred = preferred.filter(|preferred| classes.offers(*preferred));
+        preferred.unwrap_or(classes.fastest().class)
+    }
+
+    /// How fast a device computes a lease's unit, in thousandths of its speed in its common class.
+    pub(crate) fn lease_speed(&self, lease: &Lease) -> u64 {
+        let Some(slots) = self.hosts.device(lease.host, &lease.device) else { return COMMON_SPEED };
+        let job = self.state.jobs.get(&lease.unit.job());
+        match lease.class.filter(|_| job.is_some_and(|job| job.spec.placement.reproducible)) {
+            Some(class) => slots.classes.speed(class),
+            None => slots.classes.fastest().speed,
+        }
+    }
+}
