@@ -20,7 +20,7 @@ use sojourn_protocol::{
     quantity::to_u64,
     trainer::CLASS_THREADS,
 };
-use sojourn_slot::{Slot, SlotConfig};
+use sojourn_slot::{Slot, SlotConfig, supported_instructions};
 
 /// Replays a trial, with a progress bar.
 pub(crate) async fn replay_trial(
@@ -44,20 +44,32 @@ pub(crate) async fn replay_trial(
     replay(client, &history, &mut slot, workspace.path(), &mut progress).await
 }
 
-/// A slot on the device of this machine that can judge trials of the class; where none can, on the one
-/// whose class the verdict then names.
+/// A slot on the device of this machine that can judge trials of the class, pinned to the class's instruction set; where
+/// none can, on the one whose class the verdict then names.
 async fn slot(gpus: &GpuChoice, class: Option<Digest>) -> Result<Slot, Failure> {
     let base = SlotConfig::find().map_err(slot_failure)?;
     let mut cpu = Slot::new(base.clone());
-    if *gpus == GpuChoice::Auto {
+    if matches!(gpus, GpuChoice::Auto | GpuChoice::Off) {
         let Some(class) = class else { return Ok(cpu) };
-        if cpu.hello(Some(CLASS_THREADS)).await.map_err(slot_failure)?.numeric_class == class {
+        if pin_to(&mut cpu, class).await? {
             return Ok(cpu);
         }
     }
     let gpu = gpu_slot(gpus, &base).await;
     let gpu = gpu.map_err(|error| Failure::work(error_chain(&error)))?;
     Ok(gpu.unwrap_or(cpu))
+}
+
+/// Pins a slot on the CPU to the instruction set in which this machine computes the class. False where it has none.
+async fn pin_to(cpu: &mut Slot, class: Digest) -> Result<bool, Failure> {
+    // The fastest first: most trials are trained in it.
+    for instructions in supported_instructions().into_iter().rev() {
+        cpu.set_instructions(instructions);
+        if cpu.hello(Some(CLASS_THREADS)).await.map_err(slot_failure)?.numeric_class == class {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The verdict for people.
