@@ -161,6 +161,9 @@ fn group(table: &Table, group: &HostGroup) -> Result<(), Fault> {
     for factor in group.speed_by_model.values() {
         table.range("speed_by_model", *factor, FACTORS)?;
     }
+    for factor in group.classes.values() {
+        table.range("classes", *factor, (0.25, 16.0))?;
+    }
     for (key, value) in [("spread", group.spread), ("noise", group.noise)] {
         table.range(key, value, (0.0, 3.0))?;
     }

@@ -4,6 +4,7 @@ use super::{
     job::job_index,
     plan::{Plan, lognormal},
     quantity::{float, whole},
+    scenario::HostGroup,
 };
 use crate::chaos::training::sums;
 use sojourn_protocol::{
@@ -15,6 +16,16 @@ use sojourn_protocol::{
     seeds,
     unit::{Evaluation, Hop, Lease, Unit},
 };
+
+/// How much longer a unit takes in the numeric class of its lease than in the fastest one of its host. A unit that pins
+/// nothing is as fast as in that.
+fn slowdown(lease: &Lease, group: &HostGroup) -> f64 {
+    if lease.unit.context().pinned_threads.is_none() {
+        return 1.0;
+    }
+    let named = lease.instructions.as_ref().and_then(|name| group.classes.get(name));
+    group.fastest_class() / named.copied().unwrap_or(1.0)
+}
 
 /// How a unit is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +70,7 @@ impl Training {
         let group = plan.kinds.get(kind).and_then(|kind| plan.groups.get(kind.group));
         let chance = |what: &str| seeds::stream(what, &[plan.seed, lease.id.0]);
         let mut micros = plan.micros(kind, job, trial, flops * share * float(rows));
+        micros *= group.map_or(1.0, |group| slowdown(lease, group));
         if let Some(group) = group.filter(|group| group.noise > 0.0) {
             micros *= lognormal(&mut chance("sim-noise"), group.noise);
         }

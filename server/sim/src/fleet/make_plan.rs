@@ -15,7 +15,7 @@ use super::{
 };
 use sojourn_protocol::{
     digest::Digest,
-    inventory::{CPU, Device, Measured, Workload},
+    inventory::{CPU, Device, Measured, OfferedClass, Workload},
     quantity::SaturatingFrom as _,
     seeds,
 };
@@ -28,6 +28,8 @@ const MIN_TERM: u64 = 60_000_000;
 const MIN_WAIT: u64 = 25_000_000;
 /// No more asks in vain than so many, all hosts together.
 const MAX_ASKS: f64 = 500_000.0;
+/// The instruction set of the class that hosts have beside their further ones.
+const COMMON_CLASS: &str = "common";
 /// Given up after so many lower bounds, and this.
 const MAX_BOUNDS: u64 = 1_000;
 const PATIENCE: u64 = 30 * 86_400_000_000;
@@ -81,6 +83,7 @@ pub(crate) fn make(
         };
         if scenario.estimates == Knowledge::Nothing {
             kind.device.flops = 0.0;
+            kind.device.classes.iter_mut().for_each(|class| class.flops = 0.0);
         }
     }
     let mut plan = Plan {
@@ -132,12 +135,29 @@ fn mean_unit(plan: &Plan) -> u64 {
 }
 
 fn kind(group: usize, of: &HostGroup, name: String, tflops: f64) -> Kind {
-    let flops = tflops * 1e12 * of.efficiency * of.share_of_speed();
+    let common_flops = tflops * 1e12 * of.efficiency * of.share_of_speed();
     let device = if of.gpus > 0 { name.as_str() } else { CPU };
     let class = of.class.as_deref().unwrap_or(&name);
-    let class = Digest::of(format!("numeric class of {class}").as_bytes());
-    let device = Device::new(device, class, flops);
-    Kind { group, name, flops, factors: Vec::new(), device }
+    let mut device = Device::new(device, digest_of(class), common_flops);
+    if !of.classes.is_empty() {
+        let further = of.classes.iter().map(|(name, factor)| (name.as_str(), *factor));
+        let mut classes: Vec<(&str, Digest, f64)> =
+            further.map(|(name, factor)| (name, digest_of(name), factor)).collect();
+        classes.push((COMMON_CLASS, device.numeric_class, 1.0));
+        classes.sort_by(|(_, _, one), (_, _, other)| other.total_cmp(one));
+        let offered = classes.into_iter().map(|(name, numeric_class, factor)| OfferedClass {
+            instructions: name.to_owned(),
+            numeric_class,
+            flops: common_flops * factor,
+        });
+        device.classes = offered.collect();
+    }
+    let flops = common_flops * of.fastest_class();
+    Kind { group, name, flops, common_flops, factors: Vec::new(), device }
+}
+
+fn digest_of(class: &str) -> Digest {
+    Digest::of(format!("numeric class of {class}").as_bytes())
 }
 
 /// How well a kind of processor suits each model.
@@ -170,7 +190,7 @@ fn measured(kind: &Kind, jobs: &[SimJob]) -> Vec<Measured> {
             };
             let factor = kind.factors.get(n).and_then(|factors| factors.get(*of)).unwrap_or(&1.0);
             let cost = job.costs.get(*of).map_or(0.0, |cost| cost.flops);
-            let nanos = whole(cost / (kind.flops * factor) * 1e9).unwrap_or(u64::MAX).max(1);
+            let nanos = whole(cost / (kind.common_flops * factor) * 1e9).unwrap_or(u64::MAX).max(1);
             all.insert(workload, nanos);
         }
     }

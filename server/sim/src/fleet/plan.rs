@@ -44,8 +44,10 @@ pub(crate) struct Plan {
 pub(crate) struct Kind {
     pub(crate) group: usize,
     pub(crate) name: String,
-    /// Operations a second of one slot, in training.
+    /// Operations a second of one slot, in training, in the fastest of its numeric classes.
     pub(crate) flops: f64,
+    /// The same in its common class.
+    pub(crate) common_flops: f64,
     /// Factors on that, by job and cost.
     pub(crate) factors: Vec<Vec<f64>>,
     /// What its hosts tell of it.

@@ -25,6 +25,9 @@ pub struct HostGroup {
     pub efficiency: f64,
     /// Hosts of the same name here calculate alike; none: those of the same speed.
     pub class: Option<String>,
+    /// Further numeric classes that each host offers, by name, with its speed there relative to that in `class`. Hosts of
+    /// one name here calculate alike there.
+    pub classes: BTreeMap<String, f64>,
     /// Factors on the speed, by the cost table's model names.
     pub speed_by_model: BTreeMap<String, f64>,
     /// How far speeds differ by model and kind of host: the sigma of a lognormal factor.
@@ -172,6 +175,7 @@ impl Default for HostGroup {
             pick: Pick::default(),
             efficiency: 1.0,
             class: None,
+            classes: BTreeMap::new(),
             speed_by_model: BTreeMap::new(),
             spread: 0.0,
             slots: None,
@@ -245,6 +249,11 @@ impl HostGroup {
             Notice::None => None,
             Notice::Before(Span(micros)) => Some(micros),
         }
+    }
+
+    /// How fast its hosts are in the fastest of their numeric classes, relative to the speed in `class`.
+    pub(crate) fn fastest_class(&self) -> f64 {
+        self.classes.values().copied().fold(1.0, f64::max)
     }
 
     /// Units held beside those that run.
