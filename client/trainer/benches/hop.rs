@@ -1,7 +1,9 @@
-//! Rows a second of hops in the trainer, beside a hand-written `tch` loop over the same rows, model and
+//! Rows a second of hops in the trainer, as a default job has them on a fleet of such machines: reproducible, in the
+//! fastest numeric class of the machine. Beside a hand-written `tch` loop over the same rows, model and
 //! optimiser: both on one thread, Adam, batches of 64, rows in an order made before the clock starts
 //! in the loop and within it in the trainer. The loop counts losses and hits too. And beside the same in
-//! PyTorch's eager mode, where it is installed ([`eager`]).
+//! PyTorch's eager mode, where it is installed ([`eager`]), beside a trainer that pins nothing, and beside one of the
+//! common class.
 //!
 //! Prints one JSON line per model and anchor; each figure is the best of several turns, taken alternately.
 
@@ -22,9 +24,10 @@ use sojourn_protocol::{
     spec::{
         Architecture, Cnn, Loss, Mlp, Optimizer, OptimizerName, Resnet, TrainingConfig, TrialConfig,
     },
-    trainer::{RunUnit, TrainerLine, TrainerRequest},
+    trainer::{InstructionSet, RunUnit, TrainerLine, TrainerRequest},
     unit::{Base, Hop, TrialContext, Unit},
 };
+use sojourn_slot::supported_instructions;
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{BufRead, BufReader, Write},
@@ -70,7 +73,8 @@ fn main() {
         Case { name: "cnn 32-64 3x32x32", model: cnn(&[32, 64]), shape: [3, 32, 32], rows: 1_000 },
     ];
     let cases = cases.map(|case| Case { rows: size::of(case.rows, 64), ..case });
-    let (mut process, mut requests, mut lines) = start();
+    let fastest = supported_instructions().pop().unwrap();
+    let mut trainers = [Some(fastest), None, Some(InstructionSet::COMMON)].map(Trainer::start);
     let mut eager = Eager::start();
     for case in &cases {
         let features: u32 = case.shape.iter().product();
@@ -81,23 +85,28 @@ fn main() {
         let y: Vec<i64> =
             (0..case.rows).map(|_| i64::from(seeds::below(&mut rng, CLASSES))).collect();
         let folder = tempfile::tempdir().unwrap();
-        let request = request(case, &x, &y, folder.path());
-        let (mut trainer, mut by_hand, mut in_python) = (0.0f64, 0.0f64, None);
+        let pinned = request(case, &x, &y, folder.path(), Some(1));
+        let free = request(case, &x, &y, folder.path(), None);
+        let (mut best, mut by_hand, mut in_python) = ([0.0f64; 3], 0.0f64, None);
         for _ in 0..size::of(5, 1) {
-            trainer = trainer.max(turn(&mut requests, &mut lines, &request));
+            for (trainer, best) in trainers.iter_mut().zip(&mut best) {
+                let request = if trainer.pinned.is_some() { &pinned } else { &free };
+                *best = best.max(trainer.turn(request));
+            }
             by_hand = by_hand.max(hand_written(case, &x, &y));
             if let Some(eager) = &mut eager {
                 let speed = eager.turn(&case.model, &case.shape, case.rows, BATCH, CLASSES);
                 in_python = Some(speed.max(in_python.unwrap_or(0.0)));
             }
         }
+        let [trainer, unpinned, common] = best;
         figure(case, "a tch loop", trainer, by_hand);
         if let Some(in_python) = in_python {
             figure(case, "PyTorch eager", trainer, in_python);
         }
+        figure(case, "a trainer that pins nothing", trainer, unpinned);
+        figure(case, "the common numeric class", trainer, common);
     }
-    drop(requests);
-    process.wait().unwrap();
 }
 
 fn figure(case: &Case, beside: &str, value: f64, anchor: f64) {
@@ -111,30 +120,54 @@ fn figure(case: &Case, beside: &str, value: f64, anchor: f64) {
     );
 }
 
-fn start() -> (Child, ChildStdin, BufReader<ChildStdout>) {
-    let mut process = Command::new(env!("CARGO_BIN_EXE_sojourn-trainer"))
-        .args(["--threads", "1"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let requests = process.stdin.take().unwrap();
-    let mut lines = BufReader::new(process.stdout.take().unwrap());
-    lines.read_line(&mut String::new()).unwrap();
-    (process, requests, lines)
+/// A trainer, on one thread as a slot starts it.
+struct Trainer {
+    /// The instruction set that it is pinned to, if any.
+    pinned: Option<InstructionSet>,
+    process: Child,
+    requests: Option<ChildStdin>,
+    lines: BufReader<ChildStdout>,
 }
 
-/// Rows a second of one hop in the trainer.
-fn turn(requests: &mut ChildStdin, lines: &mut impl BufRead, request: &TrainerRequest) -> f64 {
-    writeln!(requests, "{}", serde_json::to_string(request).unwrap()).unwrap();
-    loop {
-        let mut line = String::new();
-        lines.read_line(&mut line).unwrap();
-        match serde_json::from_str(&line).unwrap() {
-            TrainerLine::Update(_) => {}
-            TrainerLine::Trained(trained) => return speed(trained.sums.rows, trained.train_micros),
-            other => unreachable!("{other:?}"),
+impl Trainer {
+    fn start(pinned: Option<InstructionSet>) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_sojourn-trainer"))
+            .args(["--threads", "1"])
+            .envs([("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")])
+            .envs(pinned.into_iter().flat_map(|set| set.environment().iter().copied()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let requests = process.stdin.take();
+        let mut lines = BufReader::new(process.stdout.take().unwrap());
+        lines.read_line(&mut String::new()).unwrap();
+        Self { pinned, process, requests, lines }
+    }
+
+    /// Rows a second of one hop.
+    fn turn(&mut self, request: &TrainerRequest) -> f64 {
+        let requests = self.requests.as_mut().unwrap();
+        writeln!(requests, "{}", serde_json::to_string(request).unwrap()).unwrap();
+        loop {
+            let mut line = String::new();
+            self.lines.read_line(&mut line).unwrap();
+            match serde_json::from_str(&line).unwrap() {
+                TrainerLine::Update(_) => {}
+                TrainerLine::Trained(trained) => {
+                    return speed(trained.sums.rows, trained.train_micros);
+                }
+                other => unreachable!("{other:?}"),
+            }
         }
+    }
+}
+
+impl Drop for Trainer {
+    fn drop(&mut self) {
+        // At the end of its input it ends.
+        self.requests = None;
+        let _ = self.process.wait();
     }
 }
 
@@ -246,7 +279,13 @@ fn norm_relu(net: nn::SequentialT, root: &nn::Path<'_>, channels: i64) -> nn::Se
     net.add(nn::batch_norm2d(root, channels, nn::BatchNormConfig::default())).add_fn(Tensor::relu)
 }
 
-fn request(case: &Case, x: &[f32], y: &[i64], folder: &std::path::Path) -> TrainerRequest {
+fn request(
+    case: &Case,
+    x: &[f32],
+    y: &[i64],
+    folder: &std::path::Path,
+    pinned_threads: Option<u32>,
+) -> TrainerRequest {
     let rows = u64::from(case.rows);
     let features: u32 = case.shape.iter().product();
     let tensors = [Plain::f32("x", [rows, u64::from(features)], x), Plain::i64("y", [rows], y)];
@@ -263,7 +302,7 @@ fn request(case: &Case, x: &[f32], y: &[i64], folder: &std::path::Path) -> Train
         outputs: CLASSES,
         scaling: Scaling::None,
         total_steps: 1_000,
-        pinned_threads: None,
+        pinned_threads,
     };
     let hop = Hop {
         job: JobId(1),
