@@ -40,11 +40,13 @@ impl BlobStore {
 
     fn in_folder(folder: &Path) -> Result<Self, BlobError> {
         let store = LocalFileSystem::new_with_prefix(folder).map_err(BlobError::store)?;
-        Ok(Self::over(Arc::new(store.with_fsync(true))))
+        let mut blobs = Self::over(Arc::new(store.with_fsync(true)));
+        blobs.set_folder(folder);
+        Ok(blobs)
     }
 }
 
-/// The local store writes to `NAME#N` and renames, the write-ahead log to `NAME.tmp`; a crash in between leaves such files.
+/// The local store and `prepared` write to `NAME#N` and rename, the write-ahead log to `NAME.tmp`; a crash in between leaves such files.
 fn is_staging(name: &str) -> bool {
     name.contains('#') || name.ends_with(".tmp")
 }

@@ -36,6 +36,8 @@ pub type BlobBytes = BoxStream<'static, Result<Bytes, BlobError>>;
 #[derive(Debug, Clone)]
 pub struct BlobStore {
     store: Arc<dyn ObjectStore>,
+    /// The folder that the objects are in, where they are in one.
+    folder: Option<Arc<Path>>,
     /// The e-tags of objects whose digest this process has verified.
     checked: Arc<Mutex<HashMap<Digest, String>>>,
     holds: Holds,
@@ -70,7 +72,8 @@ impl BlobStore {
     /// Blobs in any object store.
     #[must_use]
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
-        Self { store, checked: Arc::default(), holds: Holds::default(), remote: None, logged: None }
+        let (checked, holds) = (Arc::default(), Holds::default());
+        Self { store, folder: None, checked, holds, remote: None, logged: None }
     }
 
     /// The size of a blob, once its bytes have been found to have its digest; `None` where it isn't
@@ -293,6 +296,14 @@ impl BlobStore {
         Self { remote: Some(remote), ..Self::over(store) }
     }
 
+    pub(crate) fn set_folder(&mut self, folder: &Path) {
+        self.folder = Some(folder.into());
+    }
+
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
     pub(crate) fn set_remote(&mut self, remote: Remote) {
         self.remote = Some(remote);
     }
@@ -354,7 +365,7 @@ impl BlobStore {
         Ok(aged.into_iter().map(|(blob, _)| blob).collect())
     }
 
-    fn remember(&self, blob: Digest, e_tag: Option<String>) {
+    pub(crate) fn remember(&self, blob: Digest, e_tag: Option<String>) {
         if let Some(e_tag) = e_tag {
             self.checked.lock().insert(blob, e_tag);
         }

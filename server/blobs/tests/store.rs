@@ -225,3 +225,30 @@ async fn a_blob_has_one_holder_at_a_time() {
     drop(held);
     drop(store.hold(one).await);
 }
+
+/// The files right in a folder.
+fn files_in(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries.filter(|entry| entry.file_type().unwrap().is_file()).count()
+}
+
+#[tokio::test]
+async fn prepared_bytes_are_in_the_folder_until_they_have_a_name_or_are_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = BlobStore::open(folder.path()).unwrap();
+    let large = |byte| store.prepare(vec![byte; 200_000].into());
+    let (first, second) = tokio::join!(large(1), large(2));
+    let (first, second) = (first.unwrap(), second.unwrap());
+    assert_eq!(files_in(folder.path()), 2);
+    store.publish_prepared(&first).await.unwrap();
+    assert_eq!(files_in(folder.path()), 1, "it was renamed");
+    drop((first, second));
+    assert_eq!(files_in(folder.path()), 0);
+    assert_eq!(store.list().await.unwrap(), [blob(&[1; 200_000])]);
+
+    // A crash deletes nothing; the next start does.
+    std::mem::forget(large(3).await.unwrap());
+    assert_eq!(files_in(folder.path()), 1);
+    BlobStore::open(folder.path()).unwrap();
+    assert_eq!(files_in(folder.path()), 0);
+}

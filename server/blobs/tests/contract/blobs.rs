@@ -55,3 +55,26 @@ async fn a_file_with_another_digest_is_not_published() {
         }
     }
 }
+
+#[tokio::test]
+async fn prepared_bytes_are_a_blob_once_they_are_published() {
+    for subject in subjects().await {
+        let (name, blobs) = (subject.name, &subject.blobs);
+        for bytes in [0, 5000, 200_000, 9 << 20] {
+            let content = content(3, bytes);
+            let blob = named(&content);
+            let prepared = blobs.prepare(Bytes::from(content.clone())).await.unwrap();
+            assert_eq!(prepared.named().blob(), blob, "{name}");
+            assert_eq!(blobs.stored_size(blob.sha256).await.unwrap(), None, "{name}");
+            assert_eq!(blobs.list().await.unwrap(), [], "{name}");
+            blobs.publish_prepared(&prepared).await.unwrap();
+            assert_eq!(blobs.list().await.unwrap(), [blob], "{name}");
+            assert_eq!(blobs.size(blob.sha256).await.unwrap(), Some(blob.bytes), "{name}");
+            blobs.delete(blob.sha256).await.unwrap();
+            // Once more, as for a version that was deleted before it was offered.
+            blobs.publish_prepared(&prepared).await.unwrap();
+            assert_eq!(blobs.bytes(blob.sha256).await.unwrap(), content, "{name}");
+            blobs.delete(blob.sha256).await.unwrap();
+        }
+    }
+}
