@@ -9,7 +9,7 @@ use crate::{
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
-use sojourn_blobs::{BlobError, BlobStore, HashedBytes};
+use sojourn_blobs::{BlobError, BlobStore, HashedBytes, Prepared};
 use sojourn_model::{CheckpointLayout, ModelError, base_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -46,11 +46,11 @@ pub(crate) enum VersionError {
     NoTrainer,
 }
 
-/// The files of a merged version.
-#[derive(Debug, Clone)]
+/// The files of a merged version, to be published.
+#[derive(Debug)]
 pub(crate) struct MergedVersion {
-    pub(crate) checkpoint: HashedBytes,
-    pub(crate) state: HashedBytes,
+    pub(crate) checkpoint: Prepared,
+    pub(crate) state: Prepared,
 }
 
 /// Merges uploads into stored versions.
@@ -66,9 +66,16 @@ pub(crate) struct VersionMerger {
 #[derive(Debug, Default)]
 struct MergeCache {
     /// The last one: the next merge mostly begins with it.
-    last: Option<MergedVersion>,
+    last: Option<KnownVersion>,
     /// The memory of the one before, for the next one's bytes.
     spare: Spare,
+}
+
+/// The files of a version that are in memory.
+#[derive(Debug)]
+struct KnownVersion {
+    checkpoint: HashedBytes,
+    state: HashedBytes,
 }
 
 impl VersionMerger {
@@ -115,11 +122,12 @@ impl VersionMerger {
         let spare = std::mem::take(&mut self.cache.lock().spare);
         let made = merger.merge_over(&update, spare)?.made;
         drop((base, current, state));
-        let name = |bytes: Vec<u8>| HashedBytes::of(Bytes::from(bytes));
-        let (checkpoint, state) = rayon::join(|| name(made.checkpoint), || name(made.state));
-        let files = MergedVersion { checkpoint, state };
+        let prepare = |bytes: Vec<u8>| self.blobs.prepare(Bytes::from(bytes));
+        let both = async { tokio::join!(prepare(made.checkpoint), prepare(made.state)) };
+        let (checkpoint, state) = self.runtime.block_on(both);
+        let files = MergedVersion { checkpoint: checkpoint?, state: state? };
         let mut cache = self.cache.lock();
-        if let Some(before) = cache.last.replace(files.clone()) {
+        if let Some(before) = cache.last.replace(KnownVersion::of(&files)) {
             cache.spare = before.into_spare();
         }
         Ok(files)
@@ -177,7 +185,12 @@ impl VersionMerger {
     }
 }
 
-impl MergedVersion {
+impl KnownVersion {
+    fn of(files: &MergedVersion) -> Self {
+        let (checkpoint, state) = (files.checkpoint.named(), files.state.named());
+        Self { checkpoint: checkpoint.clone(), state: state.clone() }
+    }
+
     fn find(&self, blob: Digest) -> Option<Bytes> {
         let mut files = [&self.checkpoint, &self.state].into_iter();
         files.find(|file| file.blob().sha256 == blob).map(|file| file.bytes().clone())

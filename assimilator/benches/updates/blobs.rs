@@ -69,13 +69,14 @@ pub(crate) fn blob_to_blob(rule: RuleSpec, folder: &Path, runtime: &Handle) {
 
 /// Both named and in the store, as the assimilator does it.
 fn store(blobs: &BlobStore, made: Made, runtime: &Handle) -> [HashedBytes; 2] {
-    let name = |bytes: Vec<u8>| HashedBytes::of(bytes.into());
-    let (checkpoint, state) = rayon::join(|| name(made.checkpoint), || name(made.state));
-    let files = [checkpoint.clone(), state.clone()];
-    let both = async { tokio::join!(blobs.publish_bytes(checkpoint), blobs.publish_bytes(state)) };
+    let prepare = |bytes: Vec<u8>| blobs.prepare(bytes.into());
+    let both = async { tokio::join!(prepare(made.checkpoint), prepare(made.state)) };
     let (checkpoint, state) = runtime.block_on(both);
+    let files = [checkpoint.unwrap(), state.unwrap()];
+    let [checkpoint, state] = files.each_ref().map(|file| blobs.publish_prepared(file));
+    let (checkpoint, state) = runtime.block_on(async { tokio::join!(checkpoint, state) });
     checkpoint.and(state).unwrap();
-    files
+    files.map(|file| file.named().clone())
 }
 
 const NAMES: [&str; 2] = ["checkpoint", "state"];

@@ -287,11 +287,11 @@ impl<Q: Queue> Assimilator<Q> {
                 Ok(files) => files,
                 Err(error) => return self.merge_failed(unit, error),
             };
-        let made = offer_of(unit, merge, checkpoint.blob(), state.blob());
+        let blobs = [&checkpoint, &state].map(|file| file.named().blob());
+        let made = offer_of(unit, merge, blobs);
         // Held as in `replace`. Always in this order, or two threads with the same work could wait for each other.
-        let hold = |file: &HashedBytes| self.runtime.block_on(self.blobs.hold(file.blob().sha256));
-        let _holds = [hold(&checkpoint), hold(&state)];
-        let publish = |file: &HashedBytes| self.blobs.publish_bytes(file.clone());
+        let _holds = blobs.map(|blob| self.runtime.block_on(self.blobs.hold(blob.sha256)));
+        let publish = |file| self.blobs.publish_prepared(file);
         self.publish_and_offer(unit, made, || {
             // Both to their ends: the store may go on with a request that is dropped half-way.
             let both = async { tokio::join!(publish(&checkpoint), publish(&state)) };
@@ -321,7 +321,7 @@ impl<Q: Queue> Assimilator<Q> {
             Err(error) => return self.merge_failed(unit, error),
         };
         tracing::debug!(lease = unit.lease.0, "version made");
-        let made = offer_of(unit, merge, checkpoint.blob(), state.blob());
+        let made = offer_of(unit, merge, [checkpoint.blob(), state.blob()]);
         let hold = |index: &Index| self.runtime.block_on(self.blobs.hold(index.blob().sha256));
         let _holds = [hold(&checkpoint), hold(&state)];
         for index in [&checkpoint, &state] {
@@ -335,7 +335,7 @@ impl<Q: Queue> Assimilator<Q> {
 }
 
 /// The offer of a merged version.
-fn offer_of(unit: &Unit, merge: &Merge, checkpoint: BlobRef, state: BlobRef) -> NewVersion {
+fn offer_of(unit: &Unit, merge: &Merge, [checkpoint, state]: [BlobRef; 2]) -> NewVersion {
     let merged = Merged { state, flush: merge.flush, in_flight: merge.in_flight };
     NewVersion { version: unit.version, checkpoint, merged: Some(merged) }
 }
