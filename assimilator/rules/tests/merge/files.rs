@@ -14,6 +14,7 @@ use sojourn_model::{CheckpointLayout, Lineage};
 use sojourn_protocol::{
     ids::Version,
     spec::{Alpha, MergeSpec, OptimizerMerge, RuleSpec, Staleness},
+    unit::Flush,
 };
 use sojourn_rules::{Arrival, COUNTERS, Made, Merger, Norms, Slot, Spare, Update};
 
