@@ -142,7 +142,7 @@ def beside(runs, slots, epochs):
         f"size, in each seed: {seeds(runs)} of what is trained, {len(next(iter(slots.values())))} of P, C and T.\n",
         table(["the paper", "here", "agrees"], rows).replace("| --- | ---: | ---: |", "| --- | --- | --- |"),
         f"More subsets at once (T): {slots_in_words(runs)}.\n",
-        f"In equal time: {in_equal_time(runs, best)}. The rule that holds by default here, `{DEFAULT}`, isn't the paper's.\n",
+        f"In equal time: {in_equal_time(runs, best)}. `{DEFAULT}`, which held by default here before `adasum`, isn't the paper's.\n",
     ]
 
 

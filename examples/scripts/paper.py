@@ -159,7 +159,7 @@ def conclusions(runs, epochs):
     rule = mean_of(runs[DEFAULT], final)
     return [
         "## What can be concluded, and what not\n",
-        f"- After {epochs} epochs the default rule, `{DEFAULT}`, is at {percent(rule)} %, the best alpha (`{best}`) at "
+        f"- After {epochs} epochs `{DEFAULT}`, the default before `adasum`, is at {percent(rule)} %, the best alpha (`{best}`) at "
         f"{percent(value)} %, one client alone at {percent(mean_of(runs[SERIAL], final))} %.\n"
         f"- {seeds(runs)}: two accuracies on 2,000 images may differ by {100 * CHANCE:.0f} points by chance alone.\n"
         "- A network 65 times smaller, a sixth of the images and few epochs: levels can't be compared with anybody's, and what a "

@@ -126,6 +126,7 @@ fn rule(merge: &MergeSpec) -> String {
         Staleness::Hinge { a, b } => words.push(format!("staleness hinge {a}, {b}")),
     }
     match merge.optimizer {
+        usual if usual == MergeSpec::of(merge.rule).optimizer => {}
         OptimizerMerge::Reset => words.push("optimiser reset".to_owned()),
         OptimizerMerge::Discount => words.push("momentum discounted".to_owned()),
         OptimizerMerge::Average => words.push("optimiser averaged".to_owned()),

@@ -366,58 +366,58 @@ fn no_more_units_of_a_trial_are_in_flight_than_the_job_allows() {
     bench.work_to_the_end(&[HOST]);
 }
 
-/// Has the hosts work until the trial has been evaluated, with this loss for each row.
-fn epoch(bench: &mut Bench, loss: f64) -> Vec<Event> {
+/// Has one host train and another one evaluate what the epoch before ended with, until the trial has ended; with this loss
+/// for each row after each epoch.
+fn train_with_losses(bench: &mut Bench, losses: &[f64]) -> Vec<Event> {
     let mut events = Vec::new();
-    loop {
-        for lease in ask(bench, HOST, 4, 4) {
-            if let Unit::Evaluate(evaluation) = &lease.unit {
-                let mut result = evaluated(evaluation, 1);
-                for sums in &mut result.shards {
-                    sums.loss = loss * sums.rows as f64;
-                }
-                let report = Report { lease: lease.id, outcome: Outcome::Evaluated(result) };
-                let report = Command::Report { to: ReplyTo(1), host: HOST, report, uploaded: None };
-                events.extend(bench.events(report));
-                return events;
+    let mut evaluations = losses.iter();
+    // Long after the start, when it is known who is there.
+    bench.now += 12_000;
+    for _ in 0..40 {
+        if bench.core.state().jobs[&JOB].trials[0].end.is_some() {
+            return events;
+        }
+        let hops = ask(bench, HOST, 4, 4);
+        for lease in ask(bench, OTHER, 1, 1).iter().chain(&hops) {
+            let host = if hops.contains(lease) { HOST } else { OTHER };
+            let Unit::Evaluate(evaluation) = &lease.unit else {
+                events.extend(bench.finish(host, lease));
+                continue;
+            };
+            let mut result = evaluated(evaluation, 1);
+            let loss = evaluations.next().unwrap();
+            for sums in &mut result.shards {
+                sums.loss = loss * sums.rows as f64;
             }
-            events.extend(bench.finish(HOST, &lease));
+            let report = Report { lease: lease.id, outcome: Outcome::Evaluated(result) };
+            events.extend(bench.events(Command::Report {
+                to: ReplyTo(1),
+                host,
+                report,
+                uploaded: None,
+            }));
         }
     }
+    panic!("the trial goes on: {events:?}");
 }
 
 #[test]
 fn a_trial_whose_validation_loss_rises_too_far_goes_back_to_hop_order() {
     let mut bench = Bench::with_order(&auto(), 1, 4);
-    let mut events = Vec::new();
-    for loss in [1.0, 1.4, 0.8] {
-        events.extend(epoch(&mut bench, loss));
-    }
-    assert_eq!(orders(&events), [MergeMode::Merging], "{events:?}");
+    let events = train_with_losses(&mut bench, &[1.0, 1.4, 0.8, 1.0]);
+    assert_eq!(orders(&events), [], "it merges to the end");
     let mut bench = Bench::with_order(&auto(), 1, 4);
-    let mut events = Vec::new();
-    for loss in [1.0, 1.6] {
-        events.extend(epoch(&mut bench, loss));
-    }
-    events.extend(epoch(&mut bench, 1.0));
-    assert_eq!(
-        orders(&events),
-        [MergeMode::Merging, MergeMode::Draining, MergeMode::Hop],
-        "{events:?}"
-    );
-    let fault = MergeFault::LossRose { epoch: 2, loss: 1.6, best: 1.0 };
+    let events = train_with_losses(&mut bench, &[1.0, 1.6, 1.0, 1.0]);
+    assert_eq!(orders(&events), [MergeMode::Draining, MergeMode::Hop], "{events:?}");
     let drained = Event::TrialOrdered {
         job: JOB,
         trial: TrialId(0),
         order: MergeMode::Draining,
-        reason: Some(fault),
+        reason: Some(MergeFault::LossRose { epoch: 2, loss: 1.6, best: 1.0 }),
     };
     assert!(events.contains(&drained), "{events:?}");
     // A job that asks for merging is merged whatever comes of it.
-    let mut bench = Bench::with_order(&merging(), 1, 3);
-    let mut events = Vec::new();
-    for loss in [1.0, 1.6, 1.0] {
-        events.extend(epoch(&mut bench, loss));
-    }
+    let mut bench = Bench::with_order(&merging(), 1, 4);
+    let events = train_with_losses(&mut bench, &[1.0, 1.6, 1.0, 1.0]);
     assert_eq!(orders(&events), []);
 }
