@@ -175,7 +175,7 @@ impl MergeSpec {
 }
 
 impl Default for MergeSpec {
-    /// Of the rules the one that is least bad over the models and numbers of hosts of `examples/merging`.
+    /// A compromise between the models of `examples/merging/README.md`, none of whose rules is the best everywhere.
     fn default() -> Self {
         Self::of(RuleSpec::ADASUM)
     }
@@ -222,7 +222,7 @@ impl RuleSpec {
     pub const DELAYED_NESTEROV: Self =
         Self::DelayedNesterov { period: None, rate: 0.7, momentum: 0.9 };
 
-    /// `adasum`, as is least bad over the models of `examples/merging`: a result counts the less the staler it is.
+    /// `adasum` with the staleness that suited the residual network of `examples/merging` best, in one run.
     pub const ADASUM: Self = Self::Adasum { staleness: Staleness::Polynomial { a: 1.0 } };
 
     /// All rules, with their defaults.
