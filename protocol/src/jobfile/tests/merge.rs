@@ -110,7 +110,7 @@ fn each_rule_has_its_parameters() {
             RuleSpec::DelayedNesterov { period: Some(3), rate: 0.5, momentum: 0.0 },
         ),
         (
-            "{ momentum = 0.8 }",
+            "{ rule = \"delayed-nesterov\", momentum = 0.8 }",
             RuleSpec::DelayedNesterov { period: None, rate: 0.7, momentum: 0.8 },
         ),
     ] {
@@ -138,7 +138,7 @@ fn when_and_how_much_is_said_beside_it() {
 
 #[test]
 fn what_is_no_rule_is_refused_with_the_nearest_word() {
-    let rules = "one of `vc-asgd`, `delta`, `fedbuff`, `delayed-nesterov` is wanted";
+    let rules = "one of `adasum`, `vc-asgd`, `delta`, `fedbuff`, `delayed-nesterov` is wanted";
     assert_eq!(
         refused("\"vcasgd\""),
         format!("`merge` is `\"vcasgd\"`; did you mean `vc-asgd`? {rules}")
@@ -188,7 +188,7 @@ fn keys_of_other_rules_are_refused() {
     );
     assert_eq!(
         refused("{ alpha = 0.9 }"),
-        "`merge.alpha` is no key of `delayed-nesterov`, which has `period`, `rate`, `momentum`"
+        "`merge.alpha` is no key of `adasum`, which has `staleness`"
     );
     assert_eq!(
         refused("{ rule = \"fedbuff\", outer = { name = \"sgd\", momentum = 0.9 } }"),
@@ -248,11 +248,17 @@ fn parameters_out_of_range_are_refused_where_they_are() {
             "`merge.outer.momentum` is 1; it has to be from 0 to 0.9999",
         ),
         (
-            "{ period = 1.5 }",
+            "{ rule = \"delayed-nesterov\", period = 1.5 }",
             "`merge.period` is a number (`1.5`); a whole number from 1 to 1000000 is wanted",
         ),
-        ("{ rate = true }", "`merge.rate` is a boolean (`true`); a number is wanted"),
-        ("{ momentum = 2 }", "`merge.momentum` is 2; it has to be from 0 to 0.9999"),
+        (
+            "{ rule = \"delayed-nesterov\", rate = true }",
+            "`merge.rate` is a boolean (`true`); a number is wanted",
+        ),
+        (
+            "{ rule = \"delayed-nesterov\", momentum = 2 }",
+            "`merge.momentum` is 2; it has to be from 0 to 0.9999",
+        ),
     ] {
         assert_eq!(refused(text), expected, "{text}");
     }
