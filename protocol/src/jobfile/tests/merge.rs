@@ -155,7 +155,7 @@ fn what_is_no_rule_is_refused_with_the_nearest_word() {
     );
     assert_eq!(
         refused("{ optimizer = \"mean\" }"),
-        "`merge.optimizer` is `\"mean\"`; one of `average`, `reset`, `last` is wanted"
+        "`merge.optimizer` is `\"mean\"`; one of `average`, `reset`, `last`, `discount` is wanted"
     );
     assert_eq!(
         refused("{ rule = \"vc-asgd\", alpha = \"e/e+1\" }"),
