@@ -588,6 +588,14 @@ fn a_plan_that_would_have_hosts_wait_for_their_lines_is_not_made() {
     assert!(planned.0 < ltrp.0, "lines keep up: {planned:?} {ltrp:?}");
 }
 
+#[test]
+fn a_trial_does_not_wait_for_a_host_that_still_fetches_shards() {
+    // At the end a plan has a trial follow another one on a host. That one's hops take as long as their shards.
+    let with = |policy| with_small_caches(policy, 9, "count = 8\ngpus = 1\n", "[100, 400]").0;
+    let (ltrp, planned) = (with("ltrp"), with("rollout"));
+    assert!(planned <= ltrp * 1.03, "{planned} {ltrp}");
+}
+
 /// Four machines of two speeds, whose lines take longer for a checkpoint than the fast ones for an epoch.
 fn slow_lines(policy: &str, seed: u64) -> RunResult {
     run(&format!(

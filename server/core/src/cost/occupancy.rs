@@ -12,6 +12,7 @@ use sojourn_protocol::{
     ids::{HostId, LeaseId},
     quantity::{mul_div, to_usize},
     time::{Millis, UnixMillis},
+    unit::shard_index,
 };
 use std::ops::Deref;
 
@@ -78,7 +79,32 @@ impl Occupancy<'_> {
         slots: u32,
         priority: i32,
     ) -> Vec<u64> {
-        let leases = self.leases_on(host, device).map(|lease| self.occupied_for(lease, priority));
+        self.free_after((host, device), slots, priority, |lease| self.occupied_for(lease, priority))
+    }
+
+    /// The same for a plan, which has trials follow each other in a slot: a lease keeps its slot until its shards are there,
+    /// too.
+    pub(crate) fn planned_slots_free_at(
+        &self,
+        device: (HostId, &str),
+        slots: u32,
+        priority: i32,
+    ) -> Vec<u64> {
+        self.free_after(device, slots, priority, |lease| {
+            let occupied = self.occupied_for(lease, priority);
+            occupied.max(self.fetches_for(lease, priority))
+        })
+    }
+
+    /// When each slot is free, where a live lease keeps its slot for so long.
+    fn free_after(
+        &self,
+        (host, device): (HostId, &str),
+        slots: u32,
+        priority: i32,
+        occupied: impl Fn(LeaseId) -> u64,
+    ) -> Vec<u64> {
+        let leases = self.leases_on(host, device).map(occupied);
         let mut free = vec![0u64; to_usize(slots)];
         let provisional = self.leases.provisional().of(host).filter(|of| {
             of.lease.device == device && self.state.priority(of.lease.unit.job()) >= priority
@@ -106,6 +132,25 @@ impl Occupancy<'_> {
             return 0;
         }
         (remaining - 1) % self.hop_time(known).max(1) + 1
+    }
+
+    /// Microseconds until a host should have fetched those shards of a live lease for which its cache has no room, since it
+    /// got the lease. The unit isn't done before. 0 for a lease of lower priority, which gives way.
+    fn fetches_for(&self, lease: LeaseId, priority: i32) -> u64 {
+        let Some(lease) = self.state.leases.get(&lease) else { return 0 };
+        if self.state.priority(lease.unit.job()) < priority {
+            return 0;
+        }
+        let is_done = self.leases.deadline(lease.id).is_none_or(|deadline| deadline.finished);
+        let session = self.hosts.session(lease.host).filter(|_| !is_done);
+        let cache = session.and_then(|session| session.cache);
+        let (Some(cache), Some(job)) = (cache, self.state.jobs.get(&lease.unit.job())) else {
+            return 0;
+        };
+        let shards = lease.visits().filter_map(|shard| job.data.train.get(shard_index(shard)));
+        let bytes = shards.fold(0_u64, |all, shard| all.saturating_add(shard.blob.bytes));
+        let fetches = self.fetch_time(lease.host, bytes.saturating_sub(cache));
+        fetches.saturating_sub(self.elapsed(lease.granted_at))
     }
 
     /// Microseconds of one of a lease's hops, where all take as long.

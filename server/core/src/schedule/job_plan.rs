@@ -82,8 +82,11 @@ impl JobPlan {
         let followed = FollowedPlan::new(&requested, schedule);
         if let Some(before) = &self.followed
             && self.requested_for != Replan::Any
-            && before.ends.saturating_add(self.late.max(before.overdue(now, is_over)))
-                <= followed.ends
+            && before.ends.saturating_add(self.late.max(before.overdue(
+                now,
+                &requested.free,
+                is_over,
+            ))) <= followed.ends
         {
             return false;
         }
@@ -237,12 +240,15 @@ impl JobPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::plan_request::NO_CONTENTION;
+    use sojourn_protocol::ids::Epoch;
+    use sojourn_workgen::plan::Step;
+    use std::collections::BTreeMap;
 
     const NOW: UnixMillis = UnixMillis(5);
 
     fn requested() -> PlanRequest {
-        let (trials, devices, contention) = (Vec::new(), Vec::new(), Vec::new());
-        PlanRequest { at: NOW, fleet: 1, migrates: false, trials, devices, contention }
+        PlanRequest::empty(NOW, 1)
     }
 
     #[test]
@@ -257,5 +263,34 @@ mod tests {
         let is_taken = planning.ready(version, &Schedule::default(), NOW, |_| true);
         assert!(!is_taken, "it is no better");
         assert_eq!(planning.due_at(Millis(1)), Some(NOW + Millis(1)));
+    }
+
+    #[test]
+    fn a_plan_whose_host_is_still_busy_gives_way_to_one_that_ends_sooner() {
+        const BUSY: HostId = HostId(1);
+        let request = |free| PlanRequest {
+            migrates: true,
+            trials: vec![(TrialId(0), Epoch(0))],
+            devices: [BUSY, HostId(2)].map(|host| (host, "cpu".to_owned())).to_vec(),
+            free: BTreeMap::from([(BUSY, free), (HostId(2), 0)]),
+            contention: vec![NO_CONTENTION; 2],
+            ..PlanRequest::empty(UnixMillis(0), 1)
+        };
+        let plan = |machine, start| {
+            let end = start + 1_000;
+            Schedule::new(vec![Step { trial: 0, epoch: 0, shard: 0, machine, start, end }])
+        };
+        let is_taken = |free| {
+            let mut planning = JobPlan::default();
+            let version = planning.request(request(0));
+            assert!(planning.ready(version, &plan(0, 2_000), UnixMillis(0), |_| false));
+            planning.resume();
+            // It is before the time at which the followed plan has the hop begin.
+            let version = planning.request(request(free));
+            planning.ready(version, &plan(1, 4_000), UnixMillis(1), |_| false)
+        };
+        assert!(!is_taken(2_000), "its host is free in time");
+        assert!(!is_taken(4_000), "it ends at the same time");
+        assert!(is_taken(5_000), "its host is free after the other one");
     }
 }

@@ -204,11 +204,20 @@ impl FollowedPlan {
         PlanAdvice::Nothing
     }
 
-    /// Microseconds by which the latest of the trials is behind, where the plan pins them.
-    pub(super) fn overdue(&self, now: UnixMillis, is_over: impl Fn(&PlannedHop) -> bool) -> u64 {
+    /// Microseconds by which the latest of the trials is behind, where the plan pins them: its next hop begins no sooner
+    /// than now, and no sooner than its host has a slot free by what is known now.
+    pub(super) fn overdue(
+        &self,
+        now: UnixMillis,
+        free: &BTreeMap<HostId, u64>,
+        is_over: impl Fn(&PlannedHop) -> bool,
+    ) -> u64 {
         let micros = now.0.saturating_mul(1000);
         let next = self.trials.keys().filter_map(|trial| self.next(*trial, &is_over));
-        let behind = next.filter(|_| self.migrates).map(|hop| micros.saturating_sub(hop.start));
+        let behind = next.filter(|_| self.migrates).map(|hop| {
+            let free = free.get(&hop.host).copied().unwrap_or(0);
+            micros.max(free).saturating_sub(hop.start)
+        });
         behind.max().unwrap_or(0)
     }
 

@@ -83,8 +83,15 @@ impl Scheduler<'_> {
             Some(contended) => (contended, contention),
             None => (alone, vec![NO_CONTENTION; slots.len()]),
         };
+        let mut free = BTreeMap::new();
+        for (((host, _), _), machine) in slots.iter().zip(&problem.machines) {
+            let at = self.now.0.saturating_mul(1000).saturating_add(machine.free_at);
+            let first = free.entry(*host).or_insert(at);
+            *first = at.min(*first);
+        }
         let asked = PlanRequest {
             at: self.now,
+            free,
             fleet: self.hosts.fleet().version() + self.planner.sharing_version(),
             migrates: problem.trials.iter().any(PlanTrial::migrates),
             trials: of,
@@ -174,7 +181,8 @@ impl Scheduler<'_> {
                 let class = number_of(&mut classes, works_in);
                 let figures = (flops, pool.classes.speed(works_in));
                 let priority = job.spec.placement.priority;
-                for free_at in self.slots_free_at((host, &pool.device), pool.slots, priority) {
+                let free = self.planned_slots_free_at((host, &pool.device), pool.slots, priority);
+                for free_at in free {
                     slots.push(((host, pool.device.clone()), figures));
                     machines.push(Machine { free_at, class, line, ..Machine::default() });
                 }

@@ -4,6 +4,7 @@ use sojourn_protocol::{
     ids::{Epoch, HostId, TrialId},
     time::UnixMillis,
 };
+use std::collections::BTreeMap;
 
 /// A plan that is being made, with the trials and devices that its numbers stand for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub(crate) struct PlanRequest {
     pub(crate) migrates: bool,
     pub(crate) trials: Vec<(TrialId, Epoch)>,
     pub(crate) devices: Vec<DeviceId>,
+    /// By host: when its first slot should be free, in microseconds of the server's clock.
+    pub(crate) free: BTreeMap<HostId, u64>,
     /// By device: how much slower it is, as other jobs have planned hops there, relative to [`NO_CONTENTION`].
     pub(crate) contention: Vec<u64>,
 }
@@ -28,6 +31,7 @@ impl PlanRequest {
     /// The request of a plan that there can't be: for this fleet none is requested again.
     pub(crate) fn empty(at: UnixMillis, fleet: u64) -> Self {
         let (trials, devices, contention) = (Vec::new(), Vec::new(), Vec::new());
-        Self { at, fleet, migrates: false, trials, devices, contention }
+        let free = BTreeMap::new();
+        Self { at, fleet, migrates: false, trials, devices, free, contention }
     }
 }
