@@ -274,7 +274,7 @@ pub(crate) fn piece_of(StoredPiece { name, raw, packed }: &StoredPiece) -> Piece
 pub(crate) fn encode_decision(decision: &Decision) -> RangeDecision {
     let Decision { gathered, scale, overlap, lineage } = *decision;
     let overlap = (overlap != Overlap::default())
-        .then(|| [overlap.of_change, overlap.of_others].map(f64::to_bits).to_vec());
+        .then(|| [overlap.of_change, overlap.of_others].map(f64::to_bits));
     let lineage = lineage.to_numbers().to_vec();
     RangeDecision { gathered, scale: scale.to_bits(), overlap, lineage }
 }
@@ -282,11 +282,9 @@ pub(crate) fn encode_decision(decision: &Decision) -> RangeDecision {
 fn decode_decision(decision: &RangeDecision) -> Result<Decision, VersionError> {
     let RangeDecision { gathered, scale, overlap, lineage } = decision;
     let lineage = Lineage::from_numbers(lineage)?;
-    let overlap = match overlap.as_deref() {
-        Some(&[of_change, of_others]) => {
-            Overlap { of_change: f64::from_bits(of_change), of_others: f64::from_bits(of_others) }
-        }
-        _ => Overlap::default(),
-    };
+    let overlap = overlap.map_or_else(Overlap::default, |numbers| {
+        let [of_change, of_others] = numbers.map(f64::from_bits);
+        Overlap { of_change, of_others }
+    });
     Ok(Decision { gathered: *gathered, scale: f64::from_bits(*scale), overlap, lineage })
 }

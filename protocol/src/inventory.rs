@@ -97,8 +97,8 @@ pub const COMMON_SPEED: u64 = 1000;
 /// class: thousandths of the latter, from a quarter to 16 times as fast.
 #[must_use]
 pub fn class_speed(flops: f64, common: f64) -> u64 {
-    const LEAST: f64 = 250.0;
-    const MOST: f64 = 16_000.0;
+    const MIN_SPEED: f64 = 250.0;
+    const MAX_SPEED: f64 = 16_000.0;
     let speed = flops / common * 1000.0;
     if !speed.is_finite() {
         return COMMON_SPEED;
@@ -108,7 +108,7 @@ pub fn class_speed(flops: f64, common: f64) -> u64 {
         clippy::cast_sign_loss,
         reason = "clamped to a range of whole numbers"
     )]
-    let speed = speed.clamp(LEAST, MOST).round() as u64;
+    let speed = speed.clamp(MIN_SPEED, MAX_SPEED).round() as u64;
     speed
 }
 

@@ -54,7 +54,7 @@ pub struct RangeDecision {
     /// The bits of the two `f64` of the change's overlap with what others have changed; none where there is no overlap, or
     /// the rule doesn't depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overlap: Option<Vec<u64>>,
+    pub overlap: Option<[u64; 2]>,
     /// The numbers of the next version's lineage.
     pub lineage: Vec<i64>,
 }

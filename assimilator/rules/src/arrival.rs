@@ -33,8 +33,9 @@ impl Arrival {
         self.in_flight.max(1)
     }
 
-    /// The factor of the first moments where [`OptimizerMerge::Discount`](sojourn_protocol::spec::OptimizerMerge::Discount) holds: 1 for a result of the current version, which
-    /// is trained on as in hop order.
+    /// The factor of the first moments where the spec says
+    /// [`Discount`](sojourn_protocol::spec::OptimizerMerge::Discount): 1 for a result of the current version, which is
+    /// trained on as in hop order.
     #[must_use]
     pub(crate) fn discount(&self) -> f64 {
         1.0 / (1.0 + real(self.staleness))

@@ -36,7 +36,7 @@ const INCUMBENT_PART: u64 = 8;
 /// Microseconds over which the hops of a fleet are compared.
 const LONG_TIME: u64 = 1 << 40;
 /// Thousandths of the hops that a fleet could train, which it must train where hosts wait for shards.
-const MIN_TRAINED: u64 = 750;
+const MIN_TRAINED: u64 = 850;
 
 /// A slot: its device, the operations per second that the device reports, and its speed in the class that it works in.
 type Slot = (DeviceId, (f64, u64));

@@ -145,11 +145,6 @@ impl Merging {
         self.bases.values().filter_map(|base| base.checkpoint).chain(self.state)
     }
 
-    /// Is a lease listened to?
-    fn refers(&self, lease: &Lease) -> bool {
-        self.bases.get(&lease.base).is_some_and(|base| base.leases.contains(&lease.id))
-    }
-
     /// A lease of a shard refers to its base.
     fn refer(&mut self, lease: &Lease, checkpoint: Option<BlobRef>, step: u64) {
         let base = self.bases.entry(lease.base);
@@ -185,8 +180,7 @@ impl Merging {
         let mut gone = Vec::new();
         for (shard, unit) in &mut self.units {
             let all = settled(*shard);
-            let forgotten = unit.late.extract_if(.., |lease| all || of_old.contains(lease));
-            gone.extend(forgotten);
+            gone.extend(unit.late.extract_if(.., |lease| all || of_old.contains(lease)));
         }
         for lease in gone {
             self.unrefer(lease);
@@ -254,9 +248,9 @@ impl Trial {
         let Some(merging) = &self.merging else {
             return lease.base == self.version && lease.id > self.void_until;
         };
-        let next = self.chain.next(shard);
+        let (base, next) = (merging.bases.get(&lease.base), self.chain.next(shard));
         next.is_some_and(|next| next.epoch == epoch && next.batch == from)
-            && merging.refers(lease)
+            && base.is_some_and(|base| base.leases.contains(&lease.id))
             && merging.bound().allows(self.staleness(lease))
     }
 
@@ -280,8 +274,8 @@ impl Trial {
     #[must_use]
     pub fn flush_with(&self, lease: &Lease, ends_epoch: bool) -> Flush {
         let last = self.merging.as_ref().is_some_and(|merging| {
-            let mut out =
-                merging.units.values().flat_map(|unit| unit.live.iter().chain(&unit.reported));
+            let units = merging.units.values();
+            let mut out = units.flat_map(|unit| unit.live.iter().chain(&unit.reported));
             merging.draining && out.all(|other| *other == lease.id)
         });
         if ends_epoch || last { Flush::Now } else { Flush::ByRule }

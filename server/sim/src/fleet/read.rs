@@ -175,11 +175,11 @@ fn said(text: &str, span: Option<std::ops::Range<usize>>, message: &str) -> Scen
 mod tests {
     use super::*;
 
-    const LEAST: &str = "[[hosts]]\ncount = 2\n[job]\ntrials = 3\n";
+    const SMALLEST: &str = "[[hosts]]\ncount = 2\n[job]\ntrials = 3\n";
 
     #[test]
     fn a_file_without_variation_is_one_row() {
-        let study = read(LEAST).unwrap();
+        let study = read(SMALLEST).unwrap();
         assert_eq!(study.rows.len(), 1);
         assert_eq!(study.rows[0].scenario.host_count(), 2);
         assert_eq!(study.normalise, Normalise::Bound);
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn cases_and_what_varies_are_multiplied() {
         let text = format!(
-            "normalise = \"randomized\"\n{LEAST}[vary]\n\"job.trials\" = [1, 2]\nhosts.0.slots = [1, 2, 3]\n\
+            "normalise = \"randomized\"\n{SMALLEST}[vary]\n\"job.trials\" = [1, 2]\nhosts.0.slots = [1, 2, 3]\n\
              [[case]]\nname = \"small\"\njob.shards = 4\n[[case]]\njob.shards = 8\n"
         );
         let study = read(&text).unwrap();
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn settings_go_over_cases_and_what_varies() {
-        let text = format!("{LEAST}[[case]]\njob.shards = 4\n[vary]\njob.epochs = [1, 2]\n");
+        let text = format!("{SMALLEST}[[case]]\njob.shards = 4\n[vary]\njob.epochs = [1, 2]\n");
         let settings =
             ["job.epochs=7", "job.shards = 8", "server.policy=ltrp", "job.spread=\"depth\""];
         let study = read_with(&text, &settings.map(str::to_owned)).unwrap();
@@ -338,10 +338,10 @@ mod tests {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(wanted), "{error}");
         }
-        let text = format!("{LEAST}[vary]\n\"job.trails\" = [3]\n");
+        let text = format!("{SMALLEST}[vary]\n\"job.trails\" = [3]\n");
         let error = read(&text).unwrap_err().to_string();
         assert!(error.starts_with("in the row `trails 3`: `trails` is no known key"), "{error}");
-        let text = format!("{LEAST}[vary]\nhosts.tflops = [1, 0]\n");
+        let text = format!("{SMALLEST}[vary]\nhosts.tflops = [1, 0]\n");
         let error = read(&text).unwrap_err().to_string();
         assert!(error.starts_with("in the row `tflops 0`: `hosts.tflops` is 0: from"), "{error}");
     }
