@@ -21,24 +21,28 @@ REQUIREMENTS = [
 RECIPE = f"{' '.join(REQUIREMENTS)} recipe 2\n"  # another text makes every user's copy anew
 
 
-def is_whole(folder):
+def is_whole(folder, recipe):
     stamp = folder / "stamp"
     # The interpreter is a link to the system's, which may have gone since.
-    known = stamp.is_file() and stamp.read_text(encoding="utf-8") == RECIPE
+    known = stamp.is_file() and stamp.read_text(encoding="utf-8") == recipe
     return known and (folder / "bin" / "python").is_file()
 
 
-def install(cache):
-    folder = cache / "python-2"
-    if is_whole(folder):
+def environment(folder, requirements, recipe, purpose):
+    """Makes the environment in this folder, if it isn't there."""
+    if is_whole(folder, recipe):
         return folder
-    say("making a Python environment for the tests (check-jsonschema, moto, numpy, safetensors)")
+    say(f"making a Python environment for {purpose}")
     shutil.rmtree(folder, ignore_errors=True)
     run([sys.executable, "-m", "venv", str(folder)])
     options = ["--quiet", "--only-binary=:all:", "--disable-pip-version-check", "--no-cache-dir"]
-    run([str(folder / "bin" / "python"), "-m", "pip", "install", *options, *REQUIREMENTS])
-    (folder / "stamp").write_text(RECIPE, encoding="utf-8")
+    run([str(folder / "bin" / "python"), "-m", "pip", "install", *options, *requirements])
+    (folder / "stamp").write_text(recipe, encoding="utf-8")
     return folder
+
+
+def install(cache):
+    return environment(cache / "python-2", REQUIREMENTS, RECIPE, "the tests (check-jsonschema, moto, numpy, safetensors)")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The sections of PROOFS.md that hold experiments of the Cerebro papers against runs of the simulator."""
 
+from platform_paper import platform
 from study import chart, milp_note, series, spread, table, tenths
 
 CLOSE = 2  # per cent: what is called close to a plan's makespan
@@ -71,36 +72,7 @@ def five_minutes(study, once):
     ]
 
 
-# What the platform paper's plans gain over `random`, case by case.
-PLATFORM = {"6 on 8x2": 1.85, "6 on 4+2+2": 1.48, "10 on 4+2+2": 1.14}
-
-
-def platform(study):
-    """The reported gain of planned gangs, between the two kinds of random orders here."""
-    makespans = lambda row, policy: [run["makespan"] for run in study.cells[row, policy]["runs"]]
-    lines, within = [], 0
-    for case, there in PLATFORM.items():
-        gpu, node = f"{case}, one on each GPU", f"{case}, one on each node"
-        best = [min(pair) for pair in zip(makespans(gpu, "rollout"), makespans(node, "rollout"))]
-        gains = []
-        for row in (gpu, node):
-            ratios = [time / least for time, least in zip(makespans(row, "randomized"), best)]
-            gains.append(sum(ratios) / len(ratios))
-        within += gains[1] <= there <= gains[0]
-        agrees = "between" if gains[1] <= there <= gains[0] else "outside"
-        lines.append([case, f"{there:.2f}", f"{gains[0]:.2f}", f"{gains[1]:.2f}", agrees])
-    return [
-        "The platform paper (2023, section 4.3, equations 4.1 to 4.14) plans more: each task's strategy, its gang of GPUs, their "
-        "starts and their order, in one mixed-integer program. That program isn't built here. Here a row says how many GPUs "
-        "each trial has, and no trial pays for using several. So only the gain over a random schedule can be put beside. There, "
-        "the strategy is random too. Here it is either a trial on each GPU or one on each node, in random order, over the "
-        "shorter of `rollout`'s two plans; a mean of the seeds:\n",
-        table(["case", "multi-GPU MOP over random, there", "random order on GPUs, here", "on nodes, here", "there is"], lines, words=["there is"]),
-        f"In {within} of {len(lines)} cases the paper's figure lies between the two of here.\n",
-    ]
-
-
-def thesis(study):
+def thesis(study, figures):
     lines = [
         [
             row,
@@ -139,7 +111,7 @@ def thesis(study):
         " ".join(texts) + "\n",
         milp_note(study),
         chart("3-thesis.svg", "Makespan over that of randomized", rows, series(study, "normalised"), 0.8),
-        *platform(study),
+        *platform(figures),
     ]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # a checkout stays as it is
 from cerebro import figure_6, figure_8, thesis  # noqa: E402
-from study import FOLDER, ROOT, Study, chart, say, series, spread, table  # noqa: E402
+from study import FOLDER, ROOT, Study, chart, planned_gangs, say, series, spread, table  # noqa: E402
 from traffic import traffic  # noqa: E402
 
 
@@ -258,7 +258,7 @@ def main():
     parts = [
         figure_6(run("1-cerebro"), run("1-milp")),
         order(run("2-order")),
-        thesis(run("3-thesis")),
+        thesis(run("3-thesis"), planned_gangs(given)),
         placement(run("4-placement"), run("4-seconds")),
         failures(run("5-failures"), run("5-replicas")),
         fleets(

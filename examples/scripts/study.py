@@ -14,24 +14,31 @@ from barchart import bars
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "examples" / "scheduling"
 CHARTS = FOLDER / "proofs"
+SCRIPTS = Path(__file__).resolve().parent
+SOLVER = ROOT / ".cache" / "solver" / "bin" / "python"
 
 
 def say(message):
     print(f"proofs: {message}", file=sys.stderr)
 
 
+def kept(given, name, make):
+    """A result out of the folder of results, or made, and put there."""
+    file = given.results / f"{name}.json" if given.results else None
+    if file and file.exists():
+        return json.loads(file.read_text(encoding="utf-8"))
+    result = make()
+    if file:
+        given.results.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(result), encoding="utf-8")
+    return result
+
+
 class Study:
     """One scenario file's cells, by row and policy, and what deciding took."""
 
     def __init__(self, given, name):
-        kept = given.results / f"{name}.json" if given.results else None
-        if kept and kept.exists():
-            result = json.loads(kept.read_text(encoding="utf-8"))
-        else:
-            result = run(given.sojourn, name, given.seeds)
-            if kept:
-                given.results.mkdir(parents=True, exist_ok=True)
-                kept.write_text(json.dumps(result), encoding="utf-8")
+        result = kept(given, name, lambda: run(given.sojourn, name, given.seeds))
         self.name = name
         self.cells = {(cell["row"], cell["policy"]): cell for cell in result["cells"]}
         self.rows = list(dict.fromkeys(row for row, _ in self.cells))
@@ -80,6 +87,22 @@ def run(sojourn, name, seeds):
         cells = json.loads((Path(out) / "result.json").read_text(encoding="utf-8"))["cells"]
     say(f"{name}: {time.monotonic() - begun:.0f} s")
     return {"cells": cells, "times": real_times(done.stdout)}
+
+
+def planned_gangs(given):
+    """What gang_study.py measures, in the environment that scripts/solver.py makes."""
+
+    def make():
+        say("gangs ...")
+        seeds = ["--seeds", str(given.seeds)] if given.seeds else []
+        with tempfile.TemporaryDirectory() as out:
+            file = Path(out) / "gangs.json"
+            command = [SOLVER, SCRIPTS / "gang_study.py", "--sojourn", given.sojourn, "--out", file, *seeds]
+            if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode != 0:
+                sys.exit("proofs: gang_study.py failed")
+            return json.loads(file.read_text(encoding="utf-8"))
+
+    return kept(given, "gangs", make)
 
 
 def real_times(printed):
