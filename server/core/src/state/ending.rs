@@ -137,8 +137,10 @@ impl State {
             self.blobs.release(extra.checkpoint.sha256, at)?;
         }
         for trial in running {
-            self.end_trial(job, trial, TrialEnd::Cancelled, at)?;
+            self.change_trial(job, trial, at, |trial| trial.end_as(TrialEnd::Cancelled))?;
         }
-        Ok(())
+        // Once, not for each of what may be many thousands: both look at all trials.
+        self.known_job_mut(job)?.recount_load();
+        self.settle(job, at)
     }
 }

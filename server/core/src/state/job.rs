@@ -300,7 +300,8 @@ impl Job {
         until: LeaseId,
         at: UnixMillis,
     ) {
-        for trial in self.trials.iter_mut().filter(|trial| trials.contains(&trial.id)) {
+        let meant: BTreeSet<TrialId> = trials.iter().copied().collect();
+        for trial in self.trials.iter_mut().filter(|trial| meant.contains(&trial.id)) {
             let batch_size = trial.context.config.training.batch_size;
             trial.extend(epochs, self.data.steps_per_epoch(batch_size), until);
         }

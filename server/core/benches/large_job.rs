@@ -1,0 +1,119 @@
+//! How long the core is busy with one command over a job of 65,536 trials, in milliseconds: nobody else gets an answer
+//! meanwhile. Twice, once with half as many trials: what grows faster than their number shows in the ratio, which is 2
+//! where it grows alike.
+//!
+//! Prints one JSON line each. The anchor is the time of the same command for half as many trials.
+
+#![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
+#![expect(clippy::disallowed_methods, reason = "a bench measures time")]
+
+#[path = "../../../benches/size.rs"]
+mod size;
+
+use sojourn_core::{Answer, Command, Core, CoreConfig, Effect, Envelope, Query, ReplyTo};
+use sojourn_protocol::{
+    api::RollbackRequest,
+    digest::{BlobRef, Digest},
+    ids::{JobId, TrialId},
+    jobfile,
+    manifest::{DataManifest, Labels, Scaling, Shard},
+    time::UnixMillis,
+};
+use std::{hint::black_box, time::Instant};
+
+/// A command over the whole job, or a question about it.
+type Make = fn(ReplyTo) -> Command;
+
+const JOB: JobId = JobId(1);
+
+/// In this order: each finds the job as those before have left it.
+const COMMANDS: [(&str, Make); 8] = [
+    ("jobs", |to| Command::Query { to, query: Query::Jobs }),
+    ("status", |to| Command::Query { to, query: Query::Job { job: JOB } }),
+    ("trials", |to| Command::Query { to, query: Query::Trials { job: JOB } }),
+    ("pause", |to| Command::Pause { to, job: JOB, now: true }),
+    ("resume", |to| Command::Resume { to, job: JOB }),
+    ("extend", |to| Command::Extend { to, job: JOB, epochs: 11, trial: None }),
+    ("rollback", |to| {
+        let request = RollbackRequest::Trial { trial: TrialId(0), epochs: 0 };
+        Command::Rollback { to, job: JOB, request }
+    }),
+    ("cancel", |to| Command::Cancel { to, job: JOB }),
+];
+
+fn main() {
+    let trials = size::of(65_536, 16);
+    let all = times(trials);
+    let half = times(trials / 2);
+    for (((name, _), all), half) in COMMANDS.iter().zip(all).zip(half) {
+        println!(
+            "{{\"name\":\"a job of {trials} trials: {name}\",\"value\":{all:.2},\"unit\":\"ms\",\
+             \"anchor\":{half:.2},\"ratio\":{:.2}}}",
+            all / half
+        );
+    }
+}
+
+/// Milliseconds of each command over so many trials: the least of three jobs.
+fn times(trials: usize) -> Vec<f64> {
+    let runs = (0..3).map(|_| {
+        let mut bench = LargeJob::submitted(trials);
+        COMMANDS.map(|(_, command)| bench.time(command))
+    });
+    runs.reduce(|least, run| std::array::from_fn(|n| f64::min(least[n], run[n]))).unwrap().to_vec()
+}
+
+struct LargeJob {
+    core: Core,
+    next: u64,
+}
+
+impl LargeJob {
+    fn submitted(trials: usize) -> Self {
+        let mut bench = Self { core: Core::new(CoreConfig::default()), next: 0 };
+        let text = format!(
+            "name = \"large\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n\
+             [training]\nepochs = 10\noptimizer = {{ name = \"sgd\", lr = {{ log_uniform = [1e-4, 1.0] }} }}\n\
+             [search]\nmethod = \"random\"\ntrials = {trials}\n[placement]\norder = \"hop\"\n"
+        );
+        let shard = |n: u32| {
+            let blob = BlobRef { sha256: Digest::of(&n.to_le_bytes()), bytes: 100 };
+            Shard { blob, rows: 64 }
+        };
+        let data = DataManifest {
+            shape: vec![4],
+            features: ["a", "b", "c", "d"].map(String::from).to_vec(),
+            labels: Labels::Classes(vec!["0".into(), "1".into()]),
+            scaling: Scaling::None,
+            train: (0..16).map(shard).collect(),
+            valid: vec![shard(16)],
+            test: Vec::new(),
+        };
+        for blob in data.blobs() {
+            bench.apply(|to| Command::Published { to, blob });
+        }
+        let (spec, data) = (Box::new(jobfile::parse(&text).unwrap()), Box::new(data));
+        bench.apply(|to| Command::Submit { to, spec, data, again: false, nonce: None });
+        bench
+    }
+
+    fn time(&mut self, command: Make) -> f64 {
+        let begun = Instant::now();
+        black_box(self.apply(command));
+        begun.elapsed().as_secs_f64() * 1e3
+    }
+
+    /// The answer, which must not be a refusal.
+    fn apply(&mut self, command: impl FnOnce(ReplyTo) -> Command) -> Answer {
+        self.next += 1;
+        let own = ReplyTo(self.next);
+        let envelope =
+            Envelope { at: UnixMillis(1_000 + self.next), seed: 1, command: command(own) };
+        let effects = self.core.apply(envelope).unwrap();
+        let answers = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Reply { to, answer, .. } if to == own => Some(*answer.unwrap()),
+            _ => None,
+        });
+        answers.last().unwrap()
+    }
+}
