@@ -5,12 +5,10 @@ use super::{
     reader::{Node, Section},
 };
 use crate::spec::{
-    LocalSteps, MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE,
-    MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify,
+    LocalSteps, MAX_HOSTS, MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE,
+    MAX_THREADS, MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify,
 };
 
-/// Far more hosts than there are.
-const MAX_HOSTS: u32 = 10_000_000;
 const ORDERS: &[(&str, OrderChoice)] =
     &[("auto", OrderChoice::Auto), ("hop", OrderChoice::Hop), ("merge", OrderChoice::Merge)];
 const LOCAL_STEPS: &[(&str, LocalSteps)] =
@@ -35,8 +33,9 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         .map_or(Some(defaults.local_steps), |node| node.word(LOCAL_STEPS));
     let reproducible =
         section.optional("reproducible").map_or(Some(defaults.reproducible), |node| node.boolean());
-    let threads =
-        section.optional("threads").map_or(Some(defaults.threads), |node| node.integer(1, 1024));
+    let threads = section
+        .optional("threads")
+        .map_or(Some(defaults.threads), |node| node.integer(1, MAX_THREADS));
     let replicas =
         section.optional("replicas").map_or(Some(defaults.replicas), |node| replicas(&node));
     let priority = section

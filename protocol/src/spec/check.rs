@@ -2,7 +2,7 @@
 //!
 //! The job file's reader says the same with line and key; this is the last word, at the server.
 
-use super::{Architecture, Optimizer, Schedule, Share, TrainingConfig, TrialConfig};
+use super::{Architecture, MAX_EPOCHS, Optimizer, Schedule, Share, TrainingConfig, TrialConfig};
 
 impl TrialConfig {
     /// Is every value one that can be trained with?
@@ -39,7 +39,7 @@ impl Architecture {
 
 impl TrainingConfig {
     fn check(&self) -> Result<(), String> {
-        want("training.epochs", f64::from(self.epochs), self.epochs >= 1)?;
+        want("training.epochs", f64::from(self.epochs), (1..=MAX_EPOCHS).contains(&self.epochs))?;
         want("training.batch_size", f64::from(self.batch_size), self.batch_size >= 1)?;
         if let Some(norm) = self.clip_norm {
             want("training.clip_norm", norm, norm.is_finite() && norm > 0.0)?;

@@ -5,6 +5,7 @@
 
 use super::{MergeSpec, dimension::is_default};
 use serde::{Deserialize, Serialize};
+use std::{fmt::Display, ops::RangeInclusive};
 
 /// The highest [`PlacementSpec::priority`]; the lowest is its negative.
 pub const MAX_PRIORITY: i32 = 100;
@@ -21,6 +22,10 @@ pub const MAX_MERGE_IN_FLIGHT: u32 = 1_000_000;
 pub const DEFAULT_MERGE_IN_FLIGHT: u32 = 4;
 /// The most [`PlacementSpec::replicas`].
 pub const MAX_REPLICAS: u32 = 1000;
+/// The most [`PlacementSpec::threads`].
+pub const MAX_THREADS: u32 = 1024;
+/// The most [`PlacementSpec::max_hosts`].
+pub const MAX_HOSTS: u32 = 10_000_000;
 
 /// `[placement]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -87,28 +92,37 @@ impl PlacementSpec {
         }
     }
 
-    /// Is all that it says about merging possible? The job file's reader says the same with line and key.
+    /// Is every value possible? The job file's reader says the same with line and key; this is the last word, at the
+    /// server.
     ///
     /// # Errors
     /// The first key and value that isn't.
-    pub fn check_merging(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
+        within("threads", self.threads, 1..=MAX_THREADS)?;
+        if let Replicas::Fixed(replicas) = self.replicas {
+            within("replicas", replicas, 1..=MAX_REPLICAS)?;
+        }
+        within("priority", self.priority, -MAX_PRIORITY..=MAX_PRIORITY)?;
+        within("share", self.share, 1..=MAX_SHARE)?;
+        if let Some(hosts) = self.max_hosts {
+            within("max_hosts", hosts, 1..=MAX_HOSTS)?;
+        }
         self.merging()
             .rule
             .check()
             .map_err(|fault| format!("`placement.merge.{}` {}", fault.key, fault.reason))?;
-        let below = self.merge_below;
-        if below > ALL {
-            return Err(format!(
-                "`placement.merge_below` is {below} thousandths; {ALL} is the most"
-            ));
+        within("merge_below", self.merge_below, 0..=ALL)?;
+        if let Some(limit) = self.merge_in_flight {
+            within("merge_in_flight", limit, MIN_MERGE_IN_FLIGHT..=MAX_MERGE_IN_FLIGHT)?;
         }
-        let limits = MIN_MERGE_IN_FLIGHT..=MAX_MERGE_IN_FLIGHT;
-        match self.merge_in_flight.filter(|limit| !limits.contains(limit)) {
-            None => Ok(()),
-            Some(limit) => Err(format!(
-                "`placement.merge_in_flight` is {limit}; it has to be from {MIN_MERGE_IN_FLIGHT} to {MAX_MERGE_IN_FLIGHT}"
-            )),
+        let Some(verify) = self.verify else { return Ok(()) };
+        within("verify.quorum", verify.quorum, 2..=MAX_QUORUM)?;
+        within("verify.rate", verify.rate, 1..=ALL)?;
+        if self.reproducible {
+            return Ok(());
         }
+        Err("`placement.verify` needs `reproducible`: other arithmetic comes to other results"
+            .into())
     }
 
     /// A placement with the defaults for all else.
@@ -211,4 +225,16 @@ const fn one() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_one(number: &u32) -> bool {
     *number == 1
+}
+
+fn within<T: PartialOrd + Display>(
+    key: &str,
+    value: T,
+    bounds: RangeInclusive<T>,
+) -> Result<(), String> {
+    if bounds.contains(&value) {
+        return Ok(());
+    }
+    let (least, most) = bounds.into_inner();
+    Err(format!("`placement.{key}` is {value}; it has to be from {least} to {most}"))
 }

@@ -1,7 +1,9 @@
 //! `merge` of `[placement]`, and what goes with it.
 
 use super::*;
-use crate::spec::{Alpha, LocalSteps, MergeSpec, OptimizerMerge, Outer, RuleSpec, Staleness};
+use crate::spec::{
+    Alpha, LocalSteps, MergeSpec, OptimizerMerge, Outer, PlacementSpec, RuleSpec, Staleness, Verify,
+};
 
 fn with(line: &str) -> String {
     format!("{SMALL}[placement]\n{line}\n")
@@ -275,13 +277,50 @@ fn parameters_out_of_range_are_refused_where_they_are() {
 
 #[test]
 fn what_comes_past_the_reader_is_checked_too() {
-    let mut placement = parse(SMALL).unwrap().placement;
-    assert_eq!(placement.check_merging(), Ok(()));
-    placement.merge_below = 1001;
-    let expected = "`placement.merge_below` is 1001 thousandths; 1000 is the most";
-    assert_eq!(placement.check_merging().unwrap_err(), expected);
-    let rule = RuleSpec::Delta { gain: None, staleness: Staleness::Polynomial { a: -1.0 } };
-    placement.merge = Some(MergeSpec { rule, ..MergeSpec::default() });
-    let expected = "`placement.merge.staleness.a` is -1; the exponent has to be a number from 0 up";
-    assert_eq!(placement.check_merging().unwrap_err(), expected);
+    let placement = parse(SMALL).unwrap().placement;
+    assert_eq!(placement.check(), Ok(()));
+    let refused = |change: fn(&mut PlacementSpec)| {
+        let mut changed = placement.clone();
+        change(&mut changed);
+        changed.check().unwrap_err()
+    };
+    assert_eq!(
+        refused(|placement| placement.merge_below = 1001),
+        "`placement.merge_below` is 1001; it has to be from 0 to 1000"
+    );
+    assert_eq!(
+        refused(|placement| {
+            let staleness = Staleness::Polynomial { a: -1.0 };
+            let rule = RuleSpec::Delta { gain: None, staleness };
+            placement.merge = Some(MergeSpec { rule, ..MergeSpec::default() });
+        }),
+        "`placement.merge.staleness.a` is -1; the exponent has to be a number from 0 up"
+    );
+    assert_eq!(
+        refused(|placement| placement.threads = 4_000_000_000),
+        "`placement.threads` is 4000000000; it has to be from 1 to 1024"
+    );
+    assert_eq!(
+        refused(|placement| placement.max_hosts = Some(0)),
+        "`placement.max_hosts` is 0; it has to be from 1 to 10000000"
+    );
+    assert_eq!(
+        refused(|placement| placement.priority = 101),
+        "`placement.priority` is 101; it has to be from -100 to 100"
+    );
+    assert_eq!(
+        refused(|placement| placement.share = 0),
+        "`placement.share` is 0; it has to be from 1 to 1000"
+    );
+    assert_eq!(
+        refused(|placement| placement.verify = Some(Verify { quorum: 6, rate: 100 })),
+        "`placement.verify.quorum` is 6; it has to be from 2 to 5"
+    );
+    assert_eq!(
+        refused(|placement| {
+            placement.reproducible = false;
+            placement.verify = Some(Verify { quorum: 2, rate: 100 });
+        }),
+        "`placement.verify` needs `reproducible`: other arithmetic comes to other results"
+    );
 }

@@ -6,7 +6,7 @@ use sojourn_protocol::{
     api::PlacementRequest,
     error::{ApiError, ErrorKind},
     ids::JobId,
-    spec::{MAX_PRIORITY, MAX_SHARE},
+    spec::{MAX_HOSTS, MAX_PRIORITY, MAX_SHARE},
 };
 
 impl JobHandler<'_> {
@@ -36,6 +36,9 @@ fn changed(job: &Job, request: PlacementRequest) -> Result<Option<Event>, ApiErr
     }
     if share.is_some_and(|share| !(1..=MAX_SHARE).contains(&share)) {
         return invalid(format!("a share is 1 to {MAX_SHARE}"));
+    }
+    if max_hosts.is_some_and(|most| most > MAX_HOSTS) {
+        return invalid(format!("a job has at most {MAX_HOSTS} hosts"));
     }
     let (priority, share) = (priority.unwrap_or(is.priority), share.unwrap_or(is.share));
     let max_hosts = match max_hosts {

@@ -80,10 +80,7 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
             "more than {MAX_EVALUATION_SHARDS} validation or test shards"
         )));
     }
-    if spec.placement.threads == 0 {
-        return Err(invalid("`placement.threads` is 0".into()));
-    }
-    spec.placement.check_merging().map_err(invalid)?;
+    spec.placement.check().map_err(invalid)?;
     match (&data.labels, spec.training.loss) {
         (Labels::Classes(_), Loss::CrossEntropy) | (Labels::Number, Loss::Mse) => {}
         (Labels::Classes(_), Loss::Mse) => {

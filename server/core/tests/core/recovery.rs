@@ -130,6 +130,9 @@ fn a_job_that_no_job_file_could_make_is_refused() {
         assert!(refused(&lr(value)).contains("training.optimizer.lr"));
     }
     assert!(refused(&|spec| spec.training.epochs = 0).contains("training.epochs"));
+    assert!(refused(&|spec| spec.training.epochs = u32::MAX).contains("training.epochs"));
+    assert!(refused(&|spec| spec.placement.threads = u32::MAX).contains("placement.threads"));
+    assert!(refused(&|spec| spec.placement.max_hosts = Some(0)).contains("placement.max_hosts"));
     assert!(refused(&|spec| spec.training.batch_size = 0.into()).contains("training.batch_size"));
     assert!(refused(&|spec| spec.models.clear()).contains("empty"));
     assert!(refused(&|spec| spec.placement.threads = 0).contains("placement.threads"));
