@@ -10,6 +10,7 @@
 //! decides what happens to a blob.
 
 use crate::shell::ShellHandle;
+use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use sojourn_blobs::{BlobError, BlobStore};
 use sojourn_core::{BlobStatus, Command, request};
@@ -21,6 +22,9 @@ use std::{collections::BTreeSet, ops::Not as _, path::Path, sync::Arc, time::Dur
 
 /// The pause before a failed deletion is retried.
 const DELETE_RETRY_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Blobs that are looked for in the store at a time.
+const LOOKUPS: usize = 32;
 
 /// Why a blob was not published.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +100,26 @@ impl BlobLifecycle {
                 // Another task that waits for the hold may do it.
                 self.deleting.lock().insert(blob).not()
             }
+        }
+    }
+
+    /// Those of these blobs that have to be sent, in their order: that the core doesn't know, or that it takes for stored
+    /// and aren't there whole. The core hears of the latter.
+    pub(crate) async fn missing(&self, blobs: Vec<BlobRef>) -> Result<Vec<Digest>, ApiError> {
+        let unknown = self.shell.request(request::Missing { blobs: blobs.clone() }).await?;
+        let unknown: BTreeSet<Digest> = unknown.into_iter().collect();
+        let missing = stream::iter(blobs).map(|blob| {
+            let is_known = !unknown.contains(&blob.sha256);
+            async move { (!is_known || self.is_lost(blob).await).then_some(blob.sha256) }
+        });
+        Ok(missing.buffered(LOOKUPS).filter_map(std::future::ready).collect().await)
+    }
+
+    /// Is a blob that the core takes for stored not in the store?
+    async fn is_lost(&self, blob: BlobRef) -> bool {
+        match self.store.size(blob.sha256).await {
+            Ok(Some(_)) => false,
+            Ok(None) | Err(_) => self.report_missing(blob.sha256).await.kind == ErrorKind::NotFound,
         }
     }
 

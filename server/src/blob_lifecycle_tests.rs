@@ -189,3 +189,18 @@ async fn a_lost_blob_is_reported_and_can_be_published_again() {
         assert_eq!(missing.await.unwrap(), [blob().sha256], "{damage:?}");
     }
 }
+
+#[tokio::test]
+async fn who_asks_which_blobs_to_send_hears_of_losses_that_nobody_has_seen_yet() {
+    let world = World::new();
+    let other = BlobRef { sha256: Digest::of(b"never sent"), bytes: 10 };
+    let missing = || world.blobs.missing(vec![other, blob()]);
+    world.publish().await;
+    assert_eq!(missing().await.unwrap(), [other.sha256]);
+    std::fs::remove_file(world.stored()).unwrap();
+    assert_eq!(missing().await.unwrap(), [other.sha256, blob().sha256]);
+    world.publish().await;
+    assert_eq!(missing().await.unwrap(), [other.sha256]);
+    std::fs::write(world.stored(), b"some bites").unwrap();
+    assert_eq!(missing().await.unwrap(), [other.sha256, blob().sha256], "it is damaged");
+}

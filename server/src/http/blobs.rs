@@ -217,8 +217,7 @@ pub(super) async fn missing(
     _: Admin,
     request: web::Json<MissingRequest>,
 ) -> JsonResult<MissingAnswer> {
-    let blobs = request.into_inner().blobs;
-    let missing = app.shell.request(request::Missing { blobs }).await?;
+    let missing = app.blobs.missing(request.into_inner().blobs).await?;
     Ok(web::Json(MissingAnswer { missing }))
 }
 
