@@ -55,6 +55,7 @@ pub mod report;
 pub mod seeds;
 pub mod spec;
 mod sums;
+pub mod text;
 pub mod time;
 pub mod trainer;
 pub mod unit;

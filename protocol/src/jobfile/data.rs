@@ -4,14 +4,16 @@ use super::{
     reader::{Node, Section, list},
     vocabulary::nearest,
 };
-use crate::spec::{
-    Channels, DataSpec, FileKind, PlacementSpec, Replicas, Scale, ShardSizes, SourceSpec, Split,
-    data::DEFAULT_LABEL,
+use crate::{
+    spec::{
+        Channels, DataSpec, FileKind, PlacementSpec, Replicas, Scale, ShardSizes, SourceSpec,
+        Split, data::DEFAULT_LABEL,
+    },
+    text::{MAX_NAME_CHARS, is_plain_line},
 };
 
 const DEFAULT_VALID: f64 = 0.2;
 const MAX_SHARDS: u32 = 65_536;
-const MAX_NAME: usize = 200;
 
 /// The job's name: something that a table can print.
 pub(super) fn name(node: &Node<'_>) -> Option<String> {
@@ -19,8 +21,8 @@ pub(super) fn name(node: &Node<'_>) -> Option<String> {
     if name.trim().is_empty() {
         return node.refuse("is empty");
     }
-    if name.chars().any(char::is_control) || name.chars().count() > MAX_NAME {
-        return node.refuse(format!("must be one line of at most {MAX_NAME} characters"));
+    if !is_plain_line(name, MAX_NAME_CHARS) {
+        return node.refuse(format!("must be one line of at most {MAX_NAME_CHARS} characters"));
     }
     Some(name.to_owned())
 }

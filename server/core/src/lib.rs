@@ -60,7 +60,6 @@ mod results;
 mod schedule;
 mod snapshot;
 pub mod state;
-mod text;
 
 pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
 pub use config::CoreConfig;

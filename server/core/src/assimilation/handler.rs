@@ -15,6 +15,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     error::ErrorKind,
     ids::{ClaimId, JobId, LeaseId, TrialId, Version},
+    text::plain_text,
 };
 
 /// Characters of a rejection's reason that are kept.
@@ -153,7 +154,7 @@ impl AssimilationHandler<'_> {
             return Ok(Offered::Stale);
         }
         self.results.queue.end(lease, ledger.clock.now());
-        let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
+        let reason = plain_text(&reason, MAX_REASON_CHARS);
         let past = ledger.state.past.get(&lease).map(|past| past.lease.clone());
         ledger.record(Event::Rejected { lease, reason, fault })?;
         ledger.effect(Effect::DropUpload(lease));

@@ -18,6 +18,7 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{HostId, LeaseId},
     quantity::{Speed, mul_div},
+    text::plain_line,
     time::UnixMillis,
 };
 use std::collections::BTreeSet;
@@ -41,7 +42,7 @@ impl HostHandler<'_> {
         }
         let last = self.ledger.state.hosts.keys().next_back().copied();
         let host = last.unwrap_or_default().next();
-        let name = name.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
+        let name = plain_line(name, MAX_NAME_CHARS);
         self.ledger.record(Event::HostEnrolled { host, name, token_sha256 })?;
         Ok(host)
     }

@@ -13,6 +13,7 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     manifest::{DataManifest, Labels, MAX_EVALUATION_SHARDS},
     spec::{JobSpec, Loss},
+    text::{MAX_NAME_CHARS, is_plain_line},
 };
 
 /// Characters of a call's name that are kept.
@@ -68,6 +69,11 @@ fn job_key(spec: &JobSpec, data: &DataManifest) -> Result<Digest, ApiError> {
 /// The number of trials, where the job can be run.
 fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError> {
     let invalid = |message: String| ApiError::new(ErrorKind::Invalid, message);
+    if !is_plain_line(&spec.name, MAX_NAME_CHARS) {
+        return Err(invalid(format!(
+            "the job's name isn't one line of at most {MAX_NAME_CHARS} characters"
+        )));
+    }
     if data.train.is_empty() || data.valid.is_empty() {
         return Err(invalid("the job has no training or no validation shards".into()));
     }

@@ -1,11 +1,12 @@
 //! Hosts release leases; those that release again and again cool down.
 
 use super::handler::LeaseHandler;
-use crate::{event::LeaseEnd, reply::Reply, text::plain_text};
+use crate::{event::LeaseEnd, reply::Reply};
 use sojourn_protocol::{
     api::ReleaseAnswer,
     ids::{HostId, LeaseId},
     reason::ReleaseReason,
+    text::plain_text,
     time::Millis,
 };
 

@@ -10,7 +10,6 @@ use crate::{
     hosts::HostHandler,
     reply::{Refusal, Reply},
     state::{Lease, Past, PastState},
-    text::plain_text,
 };
 use sojourn_protocol::{
     api::ReportAnswer,
@@ -19,6 +18,7 @@ use sojourn_protocol::{
     ids::{HostId, LeaseId},
     metrics::ByClass,
     report::{Evaluated, Outcome, Report, ReportState, Trained},
+    text::plain_text,
     time::Millis,
 };
 
@@ -26,6 +26,8 @@ use sojourn_protocol::{
 const MAX_CLOCK_SKEW: Millis = Millis(1000);
 /// Characters of an error message that are kept.
 const MAX_MESSAGE_CHARS: usize = 8_000;
+/// Characters of the reason why a report is refused that are kept.
+const MAX_REASON_CHARS: usize = 1_000;
 
 impl ResultHandler<'_> {
     /// Acknowledges a report. `uploaded`: the blob that the shell holds under the lease, whole and with that digest.
@@ -63,7 +65,7 @@ impl ResultHandler<'_> {
             return Err(Refusal::new(ErrorKind::Conflict, message));
         }
         self.credit(&lease, &mut report.outcome);
-        trim(&mut report.outcome, wanted);
+        trim(&mut report.outcome, wanted && refusal.is_none());
         self.ledger.leases.deadlines_mut().clear(id);
         self.ledger.leases.reported(id);
         self.hosts.clear_releases(host);
@@ -75,6 +77,7 @@ impl ResultHandler<'_> {
         let trained = wanted && refusal.is_none() && matches!(outcome, Outcome::Trained(_));
         match refusal {
             Some(reason) => {
+                let reason = plain_text(&reason, MAX_REASON_CHARS);
                 self.ledger.record(Event::Rejected { lease: id, reason, fault: Fault::Host })?;
                 self.ledger.effect(Effect::DropUpload(id));
                 self.cool_down_if_failing(host);
@@ -218,12 +221,12 @@ impl ResultHandler<'_> {
 }
 
 /// Cuts what nobody reads, so that no host can fill the journal with it.
-fn trim(outcome: &mut Outcome, wanted: bool) {
+fn trim(outcome: &mut Outcome, is_of_use: bool) {
     match outcome {
         Outcome::Failed(failure) => {
             failure.message = plain_text(&failure.message, MAX_MESSAGE_CHARS);
         }
-        Outcome::Evaluated(evaluated) if !wanted => {
+        Outcome::Evaluated(evaluated) if !is_of_use => {
             evaluated.shards.clear();
             evaluated.by_class = None;
         }

@@ -346,6 +346,20 @@ fn counts_that_can_not_be_are_not_believed() {
 }
 
 #[test]
+fn of_a_refused_evaluation_the_journal_keeps_little_however_long_it_is() {
+    const MOST_BYTES: usize = 4_000;
+    let (mut bench, lease) = tested();
+    let mut lies = evaluated(evaluation(&lease), 1);
+    lies.shards = lies.shards.iter().cycle().take(100_000).cloned().collect();
+    let report = Report { lease: lease.id, outcome: Outcome::Evaluated(lies) };
+    let command = Command::Report { to: ReplyTo(1), host: HOST, report, uploaded: None };
+    let events = bench.events(command);
+    assert!(events.iter().any(|event| matches!(event, Event::Rejected { .. })), "it is refused");
+    let bytes = serde_json::to_vec(&events).unwrap().len();
+    assert!(bytes < MOST_BYTES, "{bytes} bytes");
+}
+
+#[test]
 fn a_search_by_macro_f1_counts_classes_and_finds_the_best_by_it() {
     let more = "[search]\nmetric = \"valid/f1\"\n";
     let mut bench = Bench::with_job_on(data(), 1, 2, more);
