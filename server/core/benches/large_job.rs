@@ -58,9 +58,12 @@ fn main() {
 fn times(trials: usize) -> Vec<f64> {
     let runs = (0..3).map(|_| {
         let mut bench = LargeJob::submitted(trials);
-        COMMANDS.map(|(_, command)| bench.time(command))
+        COMMANDS.iter().map(|(_, command)| bench.time(*command)).collect()
     });
-    runs.reduce(|least, run| std::array::from_fn(|n| f64::min(least[n], run[n]))).unwrap().to_vec()
+    let least = |least: Vec<f64>, run: Vec<f64>| {
+        least.into_iter().zip(run).map(|(a, b)| a.min(b)).collect()
+    };
+    runs.reduce(least).unwrap()
 }
 
 struct LargeJob {

@@ -154,7 +154,7 @@ impl AssimilationHandler<'_> {
             return Ok(Offered::Stale);
         }
         self.results.queue.end(lease, ledger.clock.now());
-        let reason = plain_text(&reason, MAX_REASON_CHARS);
+        let reason = plain_text(reason, MAX_REASON_CHARS);
         let past = ledger.state.past.get(&lease).map(|past| past.lease.clone());
         ledger.record(Event::Rejected { lease, reason, fault })?;
         ledger.effect(Effect::DropUpload(lease));
