@@ -8,6 +8,7 @@ use sojourn_protocol::{
     ids::LeaseId,
     quantity::SaturatingFrom as _,
     ranges::{LeadAnswer, LeadRequest, RangeResultRequest, RangeWork},
+    text::plain_line,
     time::Millis,
 };
 use std::{
@@ -141,7 +142,7 @@ impl Assimilators {
 
     /// Notes that a process asked, and got so many units.
     pub(crate) fn heard(&self, name: &str, taken: u64) {
-        let name: String = name.chars().take(MAX_NAME_CHARS).collect();
+        let name = plain_line(name, MAX_NAME_CHARS);
         let now = Instant::now();
         let mut heard = self.heard.lock();
         heard.retain(|_, one| now.duration_since(one.at) < SILENCE_TIMEOUT);

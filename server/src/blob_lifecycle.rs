@@ -10,7 +10,7 @@
 //! decides what happens to a blob.
 
 use crate::shell::ShellHandle;
-use futures::{StreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _, future::ready, stream};
 use parking_lot::Mutex;
 use sojourn_blobs::{BlobError, BlobStore};
 use sojourn_core::{BlobStatus, Command, request};
@@ -104,22 +104,39 @@ impl BlobLifecycle {
     }
 
     /// Those of these blobs that have to be sent, in their order: that the core doesn't know, or that it takes for stored
-    /// and aren't there whole. The core hears of the latter.
+    /// and aren't there in their length. The core hears of the latter. No blob is read: an altered one is found by whoever
+    /// reads it.
     pub(crate) async fn missing(&self, blobs: Vec<BlobRef>) -> Result<Vec<Digest>, ApiError> {
         let unknown = self.shell.request(request::Missing { blobs: blobs.clone() }).await?;
         let unknown: BTreeSet<Digest> = unknown.into_iter().collect();
         let missing = stream::iter(blobs).map(|blob| {
             let is_known = !unknown.contains(&blob.sha256);
-            async move { (!is_known || self.is_lost(blob).await).then_some(blob.sha256) }
+            async move {
+                let is_missing = !is_known || self.is_lost(blob).await?;
+                Ok(is_missing.then_some(blob.sha256))
+            }
         });
-        Ok(missing.buffered(LOOKUPS).filter_map(std::future::ready).collect().await)
+        missing.buffered(LOOKUPS).try_filter_map(|missing| ready(Ok(missing))).try_collect().await
     }
 
     /// Is a blob that the core takes for stored not in the store?
-    async fn is_lost(&self, blob: BlobRef) -> bool {
-        match self.store.size(blob.sha256).await {
-            Ok(Some(_)) => false,
-            Ok(None) | Err(_) => self.report_missing(blob.sha256).await.kind == ErrorKind::NotFound,
+    async fn is_lost(&self, blob: BlobRef) -> Result<bool, ApiError> {
+        match self.store.stored_size(blob.sha256).await {
+            Ok(Some(bytes)) if bytes == blob.bytes => return Ok(false),
+            Ok(_) | Err(BlobError::Altered { .. }) => {}
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(blob = %blob.sha256, error, "can't look for a blob in the store");
+                let message = "the server can't look in its store; its log says why";
+                return Err(ApiError::new(ErrorKind::Unavailable, message));
+            }
+        }
+        let found = self.report_missing(blob.sha256).await;
+        match found.kind {
+            ErrorKind::NotFound => Ok(true),
+            // Somebody has just put it there.
+            ErrorKind::Unavailable => Ok(false),
+            _ => Err(found),
         }
     }
 

@@ -111,13 +111,13 @@ impl PlacementSpec {
             .rule
             .check()
             .map_err(|fault| format!("`placement.merge.{}` {}", fault.key, fault.reason))?;
-        within("merge_below", self.merge_below, 0..=ALL)?;
+        thousandths("merge_below", self.merge_below, 0)?;
         if let Some(limit) = self.merge_in_flight {
             within("merge_in_flight", limit, MIN_MERGE_IN_FLIGHT..=MAX_MERGE_IN_FLIGHT)?;
         }
         let Some(verify) = self.verify else { return Ok(()) };
         within("verify.quorum", verify.quorum, 2..=MAX_QUORUM)?;
-        within("verify.rate", verify.rate, 1..=ALL)?;
+        thousandths("verify.rate", verify.rate, 1)?;
         if self.reproducible {
             return Ok(());
         }
@@ -237,4 +237,12 @@ fn within<T: PartialOrd + Display>(
     }
     let (least, most) = bounds.into_inner();
     Err(format!("`placement.{key}` is {value}; it has to be from {least} to {most}"))
+}
+
+/// A share is written in thousandths here, and as a fraction in a job file.
+fn thousandths(key: &str, value: u32, least: u32) -> Result<(), String> {
+    if (least..=ALL).contains(&value) {
+        return Ok(());
+    }
+    Err(format!("`placement.{key}` is {value} thousandths; it has to be from {least} to {ALL}"))
 }

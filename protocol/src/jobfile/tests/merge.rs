@@ -286,7 +286,7 @@ fn what_comes_past_the_reader_is_checked_too() {
     };
     assert_eq!(
         refused(|placement| placement.merge_below = 1001),
-        "`placement.merge_below` is 1001; it has to be from 0 to 1000"
+        "`placement.merge_below` is 1001 thousandths; it has to be from 0 to 1000"
     );
     assert_eq!(
         refused(|placement| {

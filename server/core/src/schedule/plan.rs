@@ -205,7 +205,7 @@ impl FollowedPlan {
     }
 
     /// Microseconds by which the latest of the trials is behind, where the plan pins them: its next hop begins no sooner
-    /// than now, and no sooner than its host has a slot free by what is known now.
+    /// than now, and no sooner than its host has a slot free, as of the request of the next plan.
     pub(super) fn overdue(
         &self,
         now: UnixMillis,
