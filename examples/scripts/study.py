@@ -93,6 +93,8 @@ def planned_gangs(given):
     """What gang_study.py measures, in the environment that scripts/solver.py makes."""
 
     def make():
+        if not SOLVER.exists():
+            sys.exit("proofs: there is no solver: run `make -C examples gangs` first")
         say("gangs ...")
         seeds = ["--seeds", str(given.seeds)] if given.seeds else []
         with tempfile.TemporaryDirectory() as out:
