@@ -77,6 +77,8 @@ enum Ended {
     Normally,
     /// With more bytes than the blob has; nothing of it counts.
     TooLong,
+    /// Without an answer of the server: the store wasn't asked.
+    Unopened(CallError),
     /// Broken off.
     Broken(CallError),
 }
@@ -123,6 +125,7 @@ impl Fetcher {
             let (reached, ended) = self.attempt(blob, part, direct).await.map_err(disk)?;
             part = reached;
             let advanced = part.written() > before;
+            let asked_store = !matches!(ended, Ended::Unopened(_));
             let failure = match ended {
                 Ended::Normally if part.is_long_enough() => {
                     if part.is_right() {
@@ -139,9 +142,9 @@ impl Fetcher {
                     continue;
                 }
                 Ended::TooLong => None,
-                Ended::Broken(failure) => Some(failure),
+                Ended::Unopened(failure) | Ended::Broken(failure) => Some(failure),
             };
-            if !advanced {
+            if !advanced && asked_store {
                 store_failures += 1;
             }
             let Some(failure) = failure else {
@@ -194,7 +197,8 @@ impl Fetcher {
         let _shown = self.bandwidth.moving.download(blob, part.count());
         let mut download = match self.api.blob(blob.sha256, part.written(), direct).await {
             Ok(download) => download,
-            Err(failure) => return Ok((part, Ended::Broken(failure))),
+            Err(failure) if failure.is_of_store() => return Ok((part, Ended::Broken(failure))),
+            Err(failure) => return Ok((part, Ended::Unopened(failure))),
         };
         let part = if download.from() == part.written() { part } else { part.rewound()? };
         let mut coming = part.written();

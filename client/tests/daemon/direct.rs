@@ -75,6 +75,16 @@ async fn a_broken_download_goes_on_where_it_was() {
 }
 
 #[tokio::test]
+async fn a_server_that_was_away_for_a_while_still_sends_nothing_that_is_in_the_store() {
+    let server = after_a_hop(|world| {
+        for _ in 0..3 {
+            world.fail("GET /v1/blobs", Fault::Lost);
+        }
+    });
+    assert_eq!(counts(&*server.await), [4, 1, 0, 1]);
+}
+
+#[tokio::test]
 async fn uploads_that_the_store_keeps_refusing_go_through_the_server() {
     let server = after_a_hop(|world| {
         for _ in 0..2 {

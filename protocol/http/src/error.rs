@@ -1,6 +1,6 @@
 //! Why a call failed, and what a caller can do about it.
 
-use crate::tls::TlsFault;
+use crate::{store::STORE, tls::TlsFault};
 use reqwest::{StatusCode, Url};
 use sojourn_protocol::{
     PROTOCOL_VERSION,
@@ -75,15 +75,25 @@ impl CallError {
     /// A refusal that the server itself has contradicted.
     #[must_use]
     pub fn contradicted(refusal: &Self) -> Self {
-        let server = match refusal {
+        let server = refusal.server().to_owned();
+        let detail = format!("{refusal}; but asked again, the server took the token");
+        Self::InvalidResponse { server, status: 0, detail, retry_after: None }
+    }
+
+    /// Did the store, where the server had pointed, give no usable answer?
+    #[must_use]
+    pub fn is_of_store(&self) -> bool {
+        self.server() == STORE
+    }
+
+    fn server(&self) -> &str {
+        match self {
             Self::Unreachable { server, .. }
             | Self::Untrusted { server, .. }
             | Self::InvalidResponse { server, .. }
-            | Self::Refused { server, .. } => server.clone(),
-            Self::Protocol { .. } => String::new(),
-        };
-        let detail = format!("{refusal}; but asked again, the server took the token");
-        Self::InvalidResponse { server, status: 0, detail, retry_after: None }
+            | Self::Refused { server, .. } => server,
+            Self::Protocol { .. } => "",
+        }
     }
 
     /// The kind of a refusal.

@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 /// Redirects within the server that are followed.
 const MAX_REDIRECTS: usize = 10;
 /// The store's name in errors: its signed address is a secret.
-const STORE: &str = "the store";
+pub(crate) const STORE: &str = "the store";
 
 /// Where one upload goes, past the server.
 #[derive(Clone)]
