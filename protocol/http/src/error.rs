@@ -1,6 +1,6 @@
 //! Why a call failed, and what a caller can do about it.
 
-use crate::{store::STORE, tls::TlsFault};
+use crate::tls::TlsFault;
 use reqwest::{StatusCode, Url};
 use sojourn_protocol::{
     PROTOCOL_VERSION,
@@ -8,6 +8,9 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind, Retry},
 };
 use std::{io, path::PathBuf, time::Duration};
+
+/// The store's name in errors: its signed address is a secret.
+pub(crate) const STORE: &str = "the store";
 
 /// Why a call gave no answer that can be used.
 #[derive(Debug, thiserror::Error)]

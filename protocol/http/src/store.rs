@@ -5,7 +5,7 @@
 
 use crate::{
     body::{one_line, read_bounded},
-    error::CallError,
+    error::{CallError, STORE},
     tls::Authorities,
     transport,
 };
@@ -18,8 +18,6 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 /// Redirects within the server that are followed.
 const MAX_REDIRECTS: usize = 10;
-/// The store's name in errors: its signed address is a secret.
-pub(crate) const STORE: &str = "the store";
 
 /// Where one upload goes, past the server.
 #[derive(Clone)]
