@@ -21,6 +21,7 @@ from linechart import lines  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "examples" / "merging"
+IMAGES = ROOT / "examples" / "cifar10" / "cifar10-train.npz"
 DEFAULT = "delayed-nesterov"
 BEST_TUNED = "delta tuned"
 WANTED = 0.95
@@ -281,6 +282,8 @@ def rule_table(values, title):
 
 def default_rule(given):
     """How the rules do with their own defaults: merging/default.toml by kind of shards, and merging/default-cifar10.toml."""
+    if not IMAGES.exists() and not (given.results and any(given.results.glob("default-cifar10-*.json"))):
+        sys.exit(f"merging: {IMAGES} is missing: default-cifar10.toml trains on it; merging/resnet.toml says what it is")
     digits, count = accuracies(given, "default.toml", digits_column)
     cifar, of_cifar = accuracies(given, "default-cifar10.toml", cifar_column)
     parts, furthest = [], []
@@ -365,8 +368,9 @@ def main():
     options.add_argument("--results", type=Path, help="keep results in this folder, and take them from there")
     given = options.parse_args()
     run = lambda file: Study(ROOT / "examples" / file, given)
+    of_default = default_rule(given)
     lying = Study(ROOT / "examples" / "merging/liars.toml", given, "liar")
-    parts = [rules(run("merge.toml")), default_rule(given), optimizers(run("merging/optimizer.toml")), liars(lying)]
+    parts = [rules(run("merge.toml")), of_default, optimizers(run("merging/optimizer.toml")), liars(lying)]
     text = "\n".join([HEAD, *("\n".join(paragraphs) for paragraphs in parts), CONCLUSIONS])
     (FOLDER / "README.md").write_text(text, encoding="utf-8")
     say(f"{FOLDER / 'README.md'} is written")
