@@ -122,6 +122,8 @@ pub enum WaitReason {
     NoReplicaSpace(ShardId),
     /// No host of the trial's numeric class is in contact.
     NoClass(Digest),
+    /// Hosts came to different results, and none is in contact that could be asked as well.
+    NoVerifier,
 }
 
 /// Why a host is in its cool-down.
@@ -163,6 +165,9 @@ impl fmt::Display for WaitReason {
                 f,
                 "no host in contact has the room in its cache to keep shard {shard}: let an owner lend more, or \
                  start a client on another machine"
+            ),
+            Self::NoVerifier => f.write_str(
+                "hosts came to different results: one more host of their numeric class must repeat the unit, and none is in contact",
             ),
             Self::NoClass(class) => {
                 write!(f, "no host of numeric class {} is in contact", class.short())

@@ -199,6 +199,9 @@ pub struct CurvePoint {
     /// Macro F1 there, where the job's metric needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub f1: Option<f64>,
+    /// How the evaluation's verification ended, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verification>,
 }
 
 /// One line of a job's history.

@@ -31,7 +31,7 @@ fn done() -> EvaluationState {
     let by_class = ByClass::Confusion(Confusion(vec![vec![4, 0, 0], vec![0, 4, 0], vec![1, 1, 0]]));
     let metrics = Metrics::of(Loss::CrossEntropy, &sums, Some(&by_class), None);
     let (at, by_class) = (UnixMillis(0), Some(by_class));
-    EvaluationState::Done(EvaluationResult { at, metrics, by_class })
+    EvaluationState::Done(EvaluationResult { at, metrics, by_class, verified: None })
 }
 
 /// A server whose evaluation is in these states, one look after the other.

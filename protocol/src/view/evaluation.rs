@@ -6,6 +6,7 @@ use crate::{
     manifest::DataSplit,
     metrics::{ByClass, Metrics},
     time::UnixMillis,
+    view::Verification,
 };
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +58,9 @@ pub struct EvaluationResult {
     /// Rows by class, in the order of the job's classes. Lists of jobs and of trials leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_class: Option<ByClass>,
+    /// How its verification ended, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verification>,
 }
 
 impl EvaluationView {

@@ -8,6 +8,7 @@ use crate::{
     fault::CoreFault,
     query::Views,
     reply::{Refusal, Reply},
+    state::Job,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -95,7 +96,7 @@ impl Core {
         if self.state.blobs.any_lost() {
             self.results().fail_lost_evaluations()?;
         }
-        if self.state.jobs.values().any(|job| job.open.has_verifications()) {
+        if self.state.jobs.values().any(Job::has_verifications) {
             self.results().close_unanswerable()?;
         }
         self.merge_modes().switch()?;

@@ -96,7 +96,12 @@ mod tests {
     }
 
     fn result(by_class: ByClass) -> EvaluationResult {
-        EvaluationResult { at: UnixMillis(0), metrics: metrics(), by_class: Some(by_class) }
+        EvaluationResult {
+            at: UnixMillis(0),
+            metrics: metrics(),
+            by_class: Some(by_class),
+            verified: None,
+        }
     }
 
     #[test]

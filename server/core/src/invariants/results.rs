@@ -12,7 +12,9 @@ pub(super) fn reports_have_ended_or_wait(state: &State) -> Result<(), Violation>
         let waits = matches!(past.state, PastState::Acknowledged(_));
         let unit = past.lease.unit;
         let trial = state.trial(unit.job(), unit.trial());
-        let in_line = trial.is_some_and(|trial| trial.waiting().any(|waiting| waiting == *id));
+        let verification = state.jobs.get(&unit.job()).and_then(|job| job.verification_of(&unit));
+        let in_line = trial.is_some_and(|trial| trial.waiting().any(|waiting| waiting == *id))
+            || verification.is_some_and(|verification| verification.results.contains_key(id));
         holds(Invariant::A1, waits == in_line, || {
             format!("report {id}: acknowledged and open {waits}, in its queue {in_line}")
         })?;

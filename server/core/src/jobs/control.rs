@@ -4,7 +4,7 @@ use super::JobHandler;
 use crate::{
     event::Event,
     reply::{Refusal, Reply},
-    state::{Job, JobEnd, Trial, TrialEnd, running_in_flight},
+    state::{ExtraEvaluation, InFlight, Job, JobEnd, Trial, TrialEnd, running_in_flight},
 };
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
@@ -60,12 +60,11 @@ impl JobHandler<'_> {
         let known = self.state().find_job(job)?;
         if known.is_running() || !known.extras.is_empty() {
             let in_flight = running_in_flight(known);
-            let extras: Vec<LeaseId> =
-                known.extras.iter().flat_map(|extra| &extra.live).copied().collect();
+            let of_extras: Vec<InFlight> =
+                known.extras.iter().map(ExtraEvaluation::in_flight).collect();
             self.record(Event::JobCancelled { job })?;
-            self.results.leases().revoke(extras)?;
-            for of_trial in in_flight {
-                self.results.abandon(of_trial)?;
+            for of_unit in of_extras.into_iter().chain(in_flight) {
+                self.results.abandon(of_unit)?;
             }
         } else if !matches!(known.end, Some((JobEnd::Cancelled, _))) {
             let message = format!("job {job} has ended: there is nothing to cancel");

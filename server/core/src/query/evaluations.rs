@@ -69,13 +69,14 @@ impl Views<'_> {
 fn ended_view(job: &Job, result: &ExtraResult) -> EvaluationView {
     let state = match &result.end {
         ExtraEnd::Failed { error } => EvaluationState::Failed { error: error.clone() },
-        ExtraEnd::Evaluated { sums, by_class } => {
+        ExtraEnd::Evaluated { sums, by_class, verified } => {
             let k = job.spec.search.k(&job.data.labels);
             let metrics = Metrics::of(job.spec.training.loss, sums, by_class.as_ref(), k);
             EvaluationState::Done(EvaluationResult {
                 at: result.at,
                 metrics,
                 by_class: by_class.clone(),
+                verified: *verified,
             })
         }
     };

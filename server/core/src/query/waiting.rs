@@ -59,6 +59,10 @@ impl Views<'_> {
         {
             return Some(WaitReason::LostCheckpoint(lost));
         }
+        let mut disagreed = trial.incomplete_verifications().filter(|of| !of.is_unanimous());
+        if disagreed.any(|of| !self.has_verifier(of.first)) {
+            return Some(WaitReason::NoVerifier);
+        }
         if !trial.is_runnable() && trial.open_evaluations().next().is_none() {
             return None;
         }

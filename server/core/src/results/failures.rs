@@ -9,7 +9,7 @@ use crate::{
     effect::Effect,
     event::{Event, UnitKey},
     fault::CoreFault,
-    state::{InFlight, Lease, RequestedEvaluation, Trial, marks},
+    state::{ExtraEvaluation, InFlight, Lease, RequestedEvaluation, Trial, marks},
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
@@ -140,9 +140,10 @@ impl ResultHandler<'_> {
         for host in marks(known.and_then(|job| job.failures_of(&unit))).into_keys() {
             self.hosts.end_cooldown(host);
         }
-        let live = self.ledger.state.live_leases_of(&unit);
+        let extra = known.and_then(|job| job.extra(&name));
+        let in_flight = extra.map(ExtraEvaluation::in_flight).unwrap_or_default();
         self.ledger.record(Event::ExtraFailed { job, name, error })?;
-        self.leases().revoke(live)
+        self.abandon(in_flight)
     }
 
     /// Fails evaluations whose checkpoint the store has lost: it won't come back.

@@ -21,6 +21,7 @@ use sojourn_protocol::{
     text::plain_text,
     time::Millis,
 };
+use std::sync::Arc;
 
 /// The clocks of a slot and of the server may differ by this much over one unit.
 const MAX_CLOCK_SKEW: Millis = Millis(1000);
@@ -141,12 +142,7 @@ impl ResultHandler<'_> {
     ) -> Result<(), CoreFault> {
         match outcome {
             Outcome::Failed(failure) if wanted => self.unit_failed(lease, failure),
-            Outcome::Evaluated(evaluated) if wanted => match lease.unit {
-                UnitKey::Extra { .. } => self.requested_evaluation_done(lease, &evaluated),
-                UnitKey::Train { .. } | UnitKey::Evaluate { .. } => {
-                    self.evaluation_done(lease, &evaluated)
-                }
-            },
+            Outcome::Evaluated(evaluated) if wanted => self.evaluation_arrived(lease, &evaluated),
             Outcome::Trained(trained) if wanted => {
                 self.measure(lease, trained.sums.rows, trained.train_micros);
                 self.result_arrived(lease)
@@ -170,6 +166,20 @@ impl ResultHandler<'_> {
             Outcome::Failed(_) => return,
         };
         *micros = (*micros).min(had.saturating_mul(1000));
+    }
+
+    /// Takes in the counts of an acknowledged evaluation.
+    pub(super) fn take_in_evaluation(&mut self, id: LeaseId) -> Result<(), CoreFault> {
+        let Some((lease, evaluated)) = self.ledger.state.evaluated_result(id) else {
+            return Ok(());
+        };
+        let (lease, evaluated) = (Arc::clone(lease), evaluated.clone());
+        match lease.unit {
+            UnitKey::Extra { .. } => self.requested_evaluation_done(&lease, &evaluated),
+            UnitKey::Train { .. } | UnitKey::Evaluate { .. } => {
+                self.evaluation_done(&lease, &evaluated)
+            }
+        }
     }
 
     /// Takes the sums of a wanted evaluation of the search, which may end its trial.

@@ -9,24 +9,30 @@
 //! A share of the results of each host is verified: a smaller share where it has earned trust, all of them where it has
 //! lost trust. While hosts disagree nothing is taken in: in hop order the trial waits, and where results are merged the
 //! shard does.
+//!
+//! Evaluations are verified likewise, and always those on which something depends: that make their trial the best of the job,
+//! that end it at the target, and those outside the search.
 
 use super::ResultHandler;
 use crate::{
     dispatch::Wake,
     effect::Effect,
+    event::UnitKey,
     event::{Event, Fault},
     fault::CoreFault,
-    hosts::DeviceRef,
+    hosts::{DeviceRef, Session},
     schedule::{Assignment, Eligibility, GrantReason, Scheduler},
-    state::{Job, Lease, PendingVerification, Trial, Trust},
+    state::{FailedBy, Host, Job, Lease, PendingVerification, Trial, Trust},
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
+    metrics::ByClass,
     quantity::to_usize,
+    report::Evaluated,
     seeds,
     spec::Verify,
 };
-use std::sync::Arc;
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 /// When the results of so many more hosts than the quorum differ, the numeric class itself is at fault.
 const MAX_EXTRA_RESULTS: usize = 3;
@@ -52,7 +58,7 @@ impl ResultHandler<'_> {
                 return Ok(());
             }
             // Where results are merged, another one is the first after either.
-            self.ledger.record(if self.eligibility().has_verifier(first) {
+            self.ledger.record(if self.could_be_verified(first) {
                 Event::Challenged { lease: first }
             } else {
                 Event::Unverified { lease: first }
@@ -63,16 +69,36 @@ impl ResultHandler<'_> {
     /// A hop's result waits to be taken in. A verification may have waited for it.
     pub(crate) fn result_arrived(&mut self, lease: &Lease) -> Result<(), CoreFault> {
         let (job, id) = (lease.unit.job(), lease.unit.trial());
-        let Some(trial) = self.ledger.state.trial(job, id) else { return Ok(()) };
-        match trial.pending_verification_of(lease).cloned() {
+        let Some(known) = self.ledger.state.jobs.get(&job) else { return Ok(()) };
+        let Some(trial) = known.trial(id) else { return Ok(()) };
+        match known.verification_of(&lease.unit).cloned() {
             Some(verification) if verification.results.contains_key(&lease.id) => {
-                self.judge(job, id, &verification)
+                self.judge(&verification)
             }
             // It ends elsewhere, and says nothing of the result that is verified.
             Some(_) => self.supersede(lease.id),
             None if trial.awaiting.front() == Some(&lease.id) => self.process_next(job, id),
             None => Ok(()),
         }
+    }
+
+    /// The counts of an evaluation are taken in, or verified before. A verification may have waited for them.
+    pub(crate) fn evaluation_arrived(
+        &mut self,
+        lease: &Lease,
+        evaluated: &Evaluated,
+    ) -> Result<(), CoreFault> {
+        let job = self.ledger.state.jobs.get(&lease.unit.job());
+        if let Some(verification) = job.and_then(|job| job.verification_of(&lease.unit)).cloned() {
+            return self.judge(&verification);
+        }
+        if self.is_evaluation_to_verify(lease, evaluated) {
+            if self.could_be_verified(lease.id) {
+                return self.ledger.record(Event::Challenged { lease: lease.id });
+            }
+            self.ledger.record(Event::Unverified { lease: lease.id })?;
+        }
+        self.take_in_evaluation(lease.id)
     }
 
     /// Puts a result into the queue where it is the first of its trial.
@@ -86,23 +112,48 @@ impl ResultHandler<'_> {
     /// Ends verifications for which there is no host left to ask.
     pub(crate) fn close_unanswerable(&mut self) -> Result<(), CoreFault> {
         let verifications = self.ledger.state.jobs.values().flat_map(|job| {
-            let trials = job.open.verifications().filter_map(|trial| job.trial(trial));
-            let verifications = trials.flat_map(Trial::incomplete_verifications);
+            let verifications =
+                job.incomplete_verifications().map(|(_, verification)| verification);
             verifications.filter(|verification| verification.is_unanimous()).cloned()
         });
         let verifications: Vec<PendingVerification> = verifications.collect();
-        for PendingVerification { first, results, .. } in verifications {
-            let unit = self.ledger.state.lease(first).map(|lease| lease.unit);
-            let Some(unit) = unit.filter(|_| !self.eligibility().has_verifier(first)) else {
+        for PendingVerification { first, unit, results, .. } in verifications {
+            if self.could_be_verified(first) {
                 continue;
-            };
+            }
             for lease in results.into_keys().filter(|lease| *lease != first) {
                 self.supersede(lease)?;
             }
             self.ledger.record(Event::Unverified { lease: first })?;
-            self.process_next(unit.job(), unit.trial())?;
+            self.take_in(unit, first)?;
         }
         Ok(())
+    }
+
+    /// Is there another host that could be asked to reproduce this result? Right after a start others may not have had the time
+    /// to show themselves.
+    fn could_be_verified(&self, first: LeaseId) -> bool {
+        let state = &*self.ledger.state;
+        let Some(lease) = state.lease(first) else { return false };
+        let job = state.jobs.get(&lease.unit.job());
+        let have_said = job.and_then(|job| job.verification_of(&lease.unit));
+        let have_said = have_said.map(|verification| verification.hosts(state)).unwrap_or_default();
+        let may_come = |host: &Host| {
+            let is_known = self.hosts.session(host.id).is_some_and(Session::is_known);
+            let has_said = host.id == lease.host || have_said.contains(&host.id);
+            !is_known && !has_said && !host.revoked && !host.trust.is_lost()
+        };
+        self.eligibility().has_verifier(first)
+            || (self.ledger.clock.is_warming_up(self.ledger.config.lease_term)
+                && state.hosts.values().any(may_come))
+    }
+
+    /// A result's verification has ended: it is taken in, or queued for that.
+    fn take_in(&mut self, unit: UnitKey, lease: LeaseId) -> Result<(), CoreFault> {
+        match unit {
+            UnitKey::Train { job, trial, .. } => self.process_next(job, trial),
+            UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => self.take_in_evaluation(lease),
+        }
     }
 
     /// A trial is extended: hosts that are asked from now on would train for another length than those that were. So
@@ -127,26 +178,49 @@ impl ResultHandler<'_> {
         seeds::below(self.rng, PER_MILLE) < rate(verify, trust)
     }
 
+    /// Is an evaluation verified: by chance, or because something depends on it?
+    fn is_evaluation_to_verify(&mut self, lease: &Lease, evaluated: &Evaluated) -> bool {
+        let Some((verify, trust)) = self.ledger.state.verification_of(lease.id) else {
+            return false;
+        };
+        self.is_decisive(lease, evaluated)
+            || seeds::below(self.rng, PER_MILLE) < rate(verify, trust)
+    }
+
+    /// Would an evaluation make its trial the best of the job, or end it at the target, or is it outside the search, where its
+    /// counts are what was asked for?
+    fn is_decisive(&self, lease: &Lease, evaluated: &Evaluated) -> bool {
+        let Some(job) = self.ledger.state.jobs.get(&lease.unit.job()) else { return false };
+        if let UnitKey::Extra { .. } = lease.unit {
+            return true;
+        }
+        let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
+        let value = job.spec.search.metric.value(&evaluated.sums(), f1);
+        job.would_be_best(value) || job.spec.search.reaches_target(value)
+    }
+
     /// Ends a verification where a quorum of hosts came to the same result.
-    fn judge(
-        &mut self,
-        job: JobId,
-        trial: TrialId,
-        verification: &PendingVerification,
-    ) -> Result<(), CoreFault> {
-        let Some(known) = self.ledger.state.jobs.get(&job) else { return Ok(()) };
+    fn judge(&mut self, verification: &PendingVerification) -> Result<(), CoreFault> {
+        let (state, unit) = (&*self.ledger.state, verification.unit);
+        let Some(known) = state.jobs.get(&unit.job()) else { return Ok(()) };
         let quorum = known.spec.placement.verify.map_or(Verify::QUORUM, |verify| verify.quorum);
         let quorum = to_usize(quorum);
-        let (alike, of) = verification.most_alike();
+        let (alike, right) = verification.most_alike(state);
         if alike >= quorum {
-            let right = of.and_then(|of| verification.results.get(&of));
             let (confirmed, refuted): (Vec<_>, Vec<_>) =
-                verification.results.iter().partition(|(_, digest)| Some(*digest) == right);
+                verification.results.iter().partition(|(_, digest)| Some(**digest) == right);
             let leases = |of: Vec<(&LeaseId, _)>| of.into_iter().map(|(lease, _)| *lease).collect();
-            return self.conclude(leases(confirmed), leases(refuted));
+            return self.conclude(unit, leases(confirmed), leases(refuted));
         }
-        if verification.results.len() >= quorum.saturating_add(MAX_EXTRA_RESULTS) {
-            return self.fail_trial(job, trial, NOT_REPRODUCIBLE.into());
+        if verification.hosts(state).len() >= quorum.saturating_add(MAX_EXTRA_RESULTS) {
+            return match unit {
+                UnitKey::Train { job, trial, .. } | UnitKey::Evaluate { job, trial, .. } => {
+                    self.fail_trial(job, trial, NOT_REPRODUCIBLE.into())
+                }
+                UnitKey::Extra { job, name } => {
+                    self.fail_evaluation(job, name, NOT_REPRODUCIBLE.into())
+                }
+            };
         }
         self.ledger.waiters.wake(Wake::All);
         Ok(())
@@ -154,6 +228,7 @@ impl ResultHandler<'_> {
 
     fn conclude(
         &mut self,
+        unit: UnitKey,
         confirmed: Vec<LeaseId>,
         refuted: Vec<LeaseId>,
     ) -> Result<(), CoreFault> {
@@ -173,11 +248,7 @@ impl ResultHandler<'_> {
         for lease in others {
             self.supersede(lease)?;
         }
-        let unit = self.ledger.state.lease(first).map(|lease| lease.unit);
-        match unit {
-            Some(unit) => self.process_next(unit.job(), unit.trial()),
-            None => Ok(()),
-        }
+        self.take_in(unit, first)
     }
 }
 
@@ -188,7 +259,7 @@ impl Eligibility<'_> {
         let unit = lease.unit;
         let Some(job) = self.state.jobs.get(&unit.job()) else { return false };
         let Some(trial) = job.trial(unit.trial()) else { return false };
-        let verification = trial.pending_verification_of(lease);
+        let verification = job.verification_of(&unit);
         let has_device = |host: HostId| {
             let session = self.hosts.session(host);
             let mut devices = session.into_iter().flat_map(|session| session.devices.values());
@@ -211,12 +282,16 @@ impl Eligibility<'_> {
     /// May the host try: it hasn't failed at it, or every other host that could be asked has failed as often?
     fn may_try_again(
         &self,
+        job: &Job,
         trial: &Trial,
         verification: &PendingVerification,
         first: &Lease,
         host: HostId,
     ) -> bool {
-        let failures = trial.hop_failures();
+        let failures: Cow<'_, BTreeMap<HostId, FailedBy>> = match verification.unit {
+            UnitKey::Train { .. } => trial.hop_failures(),
+            of => job.failures_of(&of).map(Cow::Borrowed).unwrap_or_default(),
+        };
         let count = |host: &HostId| failures.get(host).map_or(0, |failed| failed.count);
         let own = count(&host);
         let mut others = self.live_hosts(first.class).filter(|other| {
@@ -237,17 +312,13 @@ impl Eligibility<'_> {
 impl Scheduler<'_> {
     /// The verification that a device could do for a job.
     pub(crate) fn verification_for(&self, job: &Job, at: DeviceRef<'_>) -> Option<Assignment> {
-        let trials = job.open.verifications().filter_map(|trial| job.trial(trial));
-        let mut verifications = trials.flat_map(|trial| {
-            trial.incomplete_verifications().map(move |verification| (trial, verification))
-        });
-        verifications.find_map(|(trial, verification)| {
+        job.incomplete_verifications().find_map(|(trial, verification)| {
             let first = self.state.lease(verification.first)?;
             let fits = !at.ahead
                 && first.class.is_some_and(|class| at.slots.classes.offers(class))
                 && self.may_verify(verification, at.host)
                 && !trial.blobs().any(|blob| self.state.blobs.is_lost(&blob))
-                && self.may_try_again(trial, verification, first, at.host)
+                && self.may_try_again(job, trial, verification, first, at.host)
                 && self.fits_memory(at.slots, trial);
             fits.then(|| verification_of(verification, first))
         })
@@ -267,12 +338,13 @@ fn rate(verify: Verify, trust: Trust) -> u32 {
 
 /// The unit of a result that is verified, as far as that came.
 fn verification_of(verification: &PendingVerification, first: &Arc<Lease>) -> Assignment {
-    let reached = first.then.iter().position(|shard| *shard == verification.end.shard);
+    let end = verification.end;
+    let reached = first.then.iter().position(|shard| Some(*shard) == end.map(|end| end.shard));
     let then = first.then.iter().take(reached.map_or(0, |at| at + 1)).copied().collect();
     Assignment {
         unit: verification.unit,
         then,
-        until: Some(verification.end.batch),
+        until: end.map(|end| end.batch),
         base: first.base,
         speculative_for: None,
         after: None,

@@ -3,11 +3,14 @@
 //! The host that produced a checkpoint still holds it, as a rule, and needn't fetch it. So it gets evaluations of that
 //! checkpoint first. Other hosts leave them to it where it would be free before they had fetched what they lack. They do so
 //! for no longer than half of that fetch, from when the first of them did.
+//!
+//! Where results are verified, an evaluation is done in its trial's numeric class as long as hosts of it are there: others could
+//! not be verified by them.
 
 use super::{assignment::Assignment, explain::GrantReason, scheduler::Scheduler, select::Deferred};
 use crate::{
     event::UnitKey,
-    hosts::DeviceRef,
+    hosts::{DeviceRef, DeviceSlots},
     state::{FailedBy, Job, Trial},
 };
 use sojourn_protocol::{
@@ -63,7 +66,7 @@ impl Scheduler<'_> {
         at: DeviceRef<'_>,
         deferred: &mut Deferred,
     ) -> Option<Assignment> {
-        let open = job.extras.iter().filter(|extra| extra.live.is_empty());
+        let open = job.extras.iter().filter(|extra| extra.is_open());
         let wanted = open.filter_map(|extra| {
             Some(OpenEvaluation {
                 unit: UnitKey::Extra { job: job.id, name: extra.name },
@@ -128,6 +131,7 @@ impl Scheduler<'_> {
         let may = |wanted: &OpenEvaluation<'_>| {
             self.may_retry(None, wanted.failures, at.host)
                 && self.fits_memory(at.slots, wanted.trial)
+                && self.may_be_verified(job, wanted.trial, at.slots)
         };
         let mut first = None;
         for wanted in wanted.filter(may).take(MAX_CANDIDATES) {
@@ -143,6 +147,20 @@ impl Scheduler<'_> {
             }
         }
         first
+    }
+
+    /// Can hosts that trained the trial verify what a device evaluates, or are none of them there?
+    fn may_be_verified(&self, job: &Job, trial: &Trial, slots: &DeviceSlots) -> bool {
+        let placement = &job.spec.placement;
+        let Some(class) =
+            trial.class.filter(|_| placement.reproducible && placement.verify.is_some())
+        else {
+            return true;
+        };
+        slots.classes.offers(class)
+            || !self.live_hosts(Some(class)).any(|host| {
+                !self.hosts.is_cooling_down(host, self.now) && self.state.admits_host(job, host)
+            })
     }
 
     /// Would the host that produced the checkpoint begin before this one had fetched what it lacks? Then for so many

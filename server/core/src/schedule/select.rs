@@ -85,8 +85,11 @@ impl<'a> Scheduler<'a> {
         deferred: &mut Deferred,
     ) -> Option<Assignment> {
         let requested = self.requested_evaluation_for(job, at, deferred);
-        if requested.is_some() || !job.is_running() {
+        if requested.is_some() {
             return requested;
+        }
+        if !job.is_running() {
+            return self.verification_for(job, at);
         }
         if let Some(micros) = self.is_early(job, at) {
             deferred.wait(micros);

@@ -264,7 +264,7 @@ impl Scheduler<'_> {
 
     /// The idle device that should have the result first.
     fn best_target(&self, job: &Job, trial: &Trial, lease: &Lease) -> Option<SpeculationTarget> {
-        let verification = trial.pending_verification_of(lease);
+        let verification = job.verification_of(&lease.unit);
         let idle = self.waiters.polls().fastest().filter(|host| {
             *host != lease.host
                 && verification.is_none_or(|verification| self.may_verify(verification, *host))

@@ -241,6 +241,12 @@ impl Job {
         best
     }
 
+    /// Would a trial with this value be the best of the job?
+    #[must_use]
+    pub fn would_be_best(&self, value: f64) -> bool {
+        is_better(self.spec.search.goal, value, self.best().map(|(_, best)| best.value))
+    }
+
     /// Recounts how many times running trials will still train on each shard.
     pub(super) fn recount_load(&mut self) {
         let running = self.trials.iter().filter(|trial| trial.is_running());

@@ -141,6 +141,11 @@ impl State {
             Outcome::Trained(trained) if wanted => trial.hop_reported(hop, &lease, trained),
             _ => trial.hop_over(hop, &lease),
         })?;
+        if let Outcome::Evaluated(evaluated) = &report.outcome
+            && wanted
+        {
+            self.evaluation_reported(&lease, evaluated);
+        }
         let state = PastState::Acknowledged(Box::new(report.outcome.clone()));
         // It isn't forgotten before the report has ended.
         self.past.insert(id, Past { lease, state, forget_at: at });

@@ -1,7 +1,7 @@
 //! Which of a job's units could be granted now: kept from event to event, so that a request for work
 //! needn't look at every trial.
 
-use super::trial::Trial;
+use super::trial::{PendingEvaluation, Trial};
 use sojourn_protocol::ids::{Epoch, TrialId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ impl Open {
     /// Something has happened to a trial's hop or evaluation in this epoch.
     pub(super) fn renew(&mut self, trial: &Trial, epoch: Epoch) {
         self.renew_hop(trial);
-        let waits = trial.evaluations.get(&epoch).is_some_and(|e| e.live.is_empty());
+        let waits = trial.evaluations.get(&epoch).is_some_and(PendingEvaluation::is_open);
         if waits && trial.is_running() {
             self.evaluations.insert((epoch, trial.id));
         } else {

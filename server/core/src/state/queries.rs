@@ -14,7 +14,7 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, LeaseId, ShardId, TrialId},
     quantity::to_u64,
-    report::{Outcome, ReportEnd, ReportState, Trained},
+    report::{Evaluated, Outcome, ReportEnd, ReportState, Trained},
     spec::Verify,
     view::{HopRecord, Verification},
 };
@@ -46,6 +46,14 @@ impl State {
         let PastState::Acknowledged(outcome) = &past.state else { return None };
         let Outcome::Trained(trained) = outcome.as_ref() else { return None };
         Some((&past.lease, trained))
+    }
+
+    /// An acknowledged evaluation that hasn't ended.
+    pub(crate) fn evaluated_result(&self, lease: LeaseId) -> Option<(&Arc<Lease>, &Evaluated)> {
+        let past = self.past.get(&lease)?;
+        let PastState::Acknowledged(outcome) = &past.state else { return None };
+        let Outcome::Evaluated(evaluated) = outcome.as_ref() else { return None };
+        Some((&past.lease, evaluated))
     }
 
     /// Batches that a result has trained, and whether its lease's hops have more; `None` where it isn't wanted.
@@ -232,7 +240,8 @@ pub(crate) struct InFlight {
 impl InFlight {
     /// The leases and results of this trial that are in flight.
     pub(crate) fn of(trial: &Trial) -> Self {
-        Self { live: trial.live_leases(), awaiting: trial.waiting().collect() }
+        let awaiting = trial.waiting().chain(trial.evaluations_verified());
+        Self { live: trial.live_leases(), awaiting: awaiting.collect() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Requested evaluations: of a trial's best checkpoint, on the test data when the search ends, and on either split
 //! when a user asks. The search never uses them.
 
-use super::FailedBy;
+use super::{FailedBy, InFlight, PendingVerification};
 use crate::event::RequestedEvaluation;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -10,6 +10,7 @@ use sojourn_protocol::{
     metrics::ByClass,
     report::Sums,
     time::UnixMillis,
+    view::Verification,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +27,24 @@ pub struct ExtraEvaluation {
     pub live: BTreeSet<LeaseId>,
     /// Trainer errors, by host.
     pub failures: BTreeMap<HostId, FailedBy>,
+    /// The verification that its result waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<PendingVerification>,
+}
+
+impl ExtraEvaluation {
+    /// Is a host to be found for it: none is at it, and no result of it is verified?
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.live.is_empty() && self.verification.is_none()
+    }
+
+    /// Its live leases, and its acknowledged results that are verified.
+    #[must_use]
+    pub(crate) fn in_flight(&self) -> InFlight {
+        let results = self.verification.iter().flat_map(|of| of.results.keys().copied());
+        InFlight { live: self.live.iter().copied().collect(), awaiting: results.collect() }
+    }
 }
 
 /// A requested evaluation that has ended.
@@ -51,6 +70,9 @@ pub enum ExtraEnd {
         sums: Sums,
         /// Rows by class, where there are classes and not too many.
         by_class: Option<ByClass>,
+        /// How its verification ended, where there was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verified: Option<Verification>,
     },
     /// By errors: the last one.
     Failed {

@@ -52,6 +52,7 @@ impl State {
         (past.state, past.forget_at) = (state, forget_at);
         self.past_order.insert((forget_at, id));
         self.hop_over(&lease, at)?;
+        self.evaluation_over(&lease);
         self.known_trial_mut(job, trial)?.verdicts.remove(&id);
         Ok(lease)
     }
@@ -143,6 +144,7 @@ impl State {
                         train,
                         live: Default::default(),
                         failures: Default::default(),
+                        verification: None,
                     },
                 );
             }
@@ -192,9 +194,11 @@ impl State {
         if !matches!(unit, UnitKey::Evaluate { epoch: of, .. } if of == epoch) {
             return Err(FoldFault::WrongUnit(id));
         }
-        if !self.known_trial(job, trial)?.evaluations.contains_key(&epoch) {
+        let known = self.known_trial(job, trial)?;
+        if !known.evaluations.contains_key(&epoch) {
             return Err(FoldFault::UnknownEvaluation(unit));
         }
+        let verified = known.verdict_of(id);
         self.take_evaluation(id, at)?;
         let job_of = self.known_job_mut(job)?;
         job_of.counters.evaluations += 1;
@@ -203,7 +207,8 @@ impl State {
             let done = trial.evaluations.remove(&epoch);
             let done = done.ok_or(FoldFault::UnknownEvaluation(unit))?;
             let place = trial.curve.partition_point(|point| point.epoch < epoch);
-            trial.curve.insert(place, CurvePoint { epoch, train: done.train, valid, f1 });
+            let point = CurvePoint { epoch, train: done.train, valid, f1, verified };
+            trial.curve.insert(place, point);
             let value = search.metric.value(&valid, f1);
             let current = trial.best.map(|best| (best.value, best.epoch));
             let earlier = current.is_some_and(|(best, at)| best == value && epoch < at);
@@ -263,8 +268,9 @@ impl State {
         if self.known_job(job)?.extra(&name).is_none() {
             return Err(FoldFault::UnknownEvaluation(lease.unit));
         }
+        let verified = self.known_trial(job, name.trial)?.verdict_of(id);
         let by_class = self.take_evaluation(id, at)?;
-        self.end_extra(job, name, ExtraEnd::Evaluated { sums, by_class }, at)?;
+        self.end_extra(job, name, ExtraEnd::Evaluated { sums, by_class, verified }, at)?;
         Ok(host)
     }
 

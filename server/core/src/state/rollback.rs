@@ -51,6 +51,9 @@ impl Trial {
         self.train_sums = Sums::default();
         self.curve.retain(|point| point.epoch.0 < epochs);
         self.evaluations.retain(|epoch, _| epoch.0 < epochs);
+        for evaluation in self.evaluations.values_mut() {
+            evaluation.verification = None;
+        }
         self.kept.retain(|epoch, _| epoch.0 < epochs);
         if self.best.is_some_and(|best| best.epoch.0 >= epochs) {
             self.best = self.best_kept(search);

@@ -125,6 +125,17 @@ pub struct PendingEvaluation {
     pub live: BTreeSet<LeaseId>,
     /// Trainer errors, by host.
     pub failures: BTreeMap<HostId, FailedBy>,
+    /// The verification that its result waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<PendingVerification>,
+}
+
+impl PendingEvaluation {
+    /// Is a host to be found for it: none is at it, and no result of it is verified?
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.live.is_empty() && self.verification.is_none()
+    }
 }
 
 /// Trainer errors of one host at one unit.
@@ -181,10 +192,10 @@ impl Trial {
         self.open_hops() > 0
     }
 
-    /// Evaluations that no live lease is for.
+    /// Evaluations that a host is to be found for.
     pub fn open_evaluations(&self) -> impl Iterator<Item = (Epoch, &PendingEvaluation)> {
         let running = self.is_running();
-        let open = self.evaluations.iter().filter(move |(_, e)| running && e.live.is_empty());
+        let open = self.evaluations.iter().filter(move |(_, e)| running && e.is_open());
         open.map(|(epoch, evaluation)| (*epoch, evaluation))
     }
 

@@ -37,6 +37,7 @@ impl Job {
             checkpoint,
             live: BTreeSet::new(),
             failures: BTreeMap::new(),
+            verification: None,
         });
         Some(checkpoint)
     }

@@ -1,29 +1,33 @@
 //! Verification of results by recomputation (see `docs/internals/trust.md`): other hosts train the same unit again.
 //!
 //! Units are exact: hosts of one numeric class that train the same batches from the same version produce the same
-//! bytes. Equal digests of different hosts confirm each other, and a different one is refuted.
+//! bytes, and those that evaluate the same version the same counts. Equal digests of different hosts confirm each other, and a
+//! different one is refuted.
 
-use super::{FoldFault, Lease, State, Trial};
+use super::{FoldFault, Job, Lease, State, Trial};
 use crate::event::{HopUnit, UnitKey};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{LeaseId, ShardId},
+    ids::{HostId, LeaseId, ShardId},
     position::Position,
+    report::{Evaluated, Outcome},
     view::Verification,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// A verification under way. In hop order the trial waits for it; where results are merged, the shard does.
+/// A verification under way. In hop order the trial waits for it; where results are merged, the shard does; an evaluation waits
+/// by itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingVerification {
     /// The lease of the result that is verified.
     pub first: LeaseId,
     /// Its unit.
     pub unit: UnitKey,
-    /// Where it ended; the others must end there too.
-    pub end: Position,
-    /// The digest of each lease's result, the first one included.
+    /// Where a hop ended; the others must end there too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Position>,
+    /// The digest of each lease's result, the first one included: of a checkpoint, or of an evaluation's counts.
     pub results: BTreeMap<LeaseId, Digest>,
 }
 
@@ -32,15 +36,15 @@ pub struct PendingVerification {
 pub struct Trust {
     /// Results that other hosts reproduced.
     pub confirmed: u64,
-    /// How many were reproduced since the last one that wasn't.
+    /// How many hops were reproduced since the last result that wasn't.
     pub in_row: u32,
     /// Results that differ from those of an agreeing quorum.
     pub refuted: u64,
-    /// The last lease whose result was confirmed.
+    /// The last lease whose hop was confirmed.
     pub last_confirmed: LeaseId,
 }
 
-/// So many reproduced results in a row make a host trusted.
+/// So many reproduced hops in a row make a host trusted.
 const TRUSTED_AFTER: u32 = 10;
 
 impl Trust {
@@ -58,41 +62,44 @@ impl Trust {
 }
 
 impl PendingVerification {
-    /// The largest number of equal results, and the first of their leases.
-    #[must_use]
-    pub fn most_alike(&self) -> (usize, Option<LeaseId>) {
-        let mut alike: BTreeMap<Digest, (usize, LeaseId)> = BTreeMap::new();
+    /// The largest number of hosts with equal results, and the digest of these. A host that has reported twice, under a lease
+    /// that had expired too, counts once.
+    pub(crate) fn most_alike(&self, state: &State) -> (usize, Option<Digest>) {
+        let mut alike: BTreeMap<Digest, (BTreeSet<HostId>, LeaseId)> = BTreeMap::new();
         for (lease, digest) in &self.results {
-            alike.entry(*digest).or_insert((0, *lease)).0 += 1;
+            let (hosts, _) = alike.entry(*digest).or_insert_with(|| (BTreeSet::new(), *lease));
+            hosts.extend(state.lease(*lease).map(|lease| lease.host));
         }
-        let most =
-            alike.into_values().max_by_key(|(count, lease)| (*count, std::cmp::Reverse(*lease)));
-        most.map_or((0, None), |(count, lease)| (count, Some(lease)))
+        let most = alike
+            .into_iter()
+            .max_by_key(|(_, (hosts, lease))| (hosts.len(), std::cmp::Reverse(*lease)));
+        most.map_or((0, None), |(digest, (hosts, _))| (hosts.len(), Some(digest)))
+    }
+
+    /// The hosts that have given a result.
+    pub(crate) fn hosts(&self, state: &State) -> BTreeSet<HostId> {
+        self.results.keys().filter_map(|lease| Some(state.lease(*lease)?.host)).collect()
     }
 
     /// Are all results so far equal?
     #[must_use]
     pub fn is_unanimous(&self) -> bool {
-        self.most_alike().0 == self.results.len()
+        let mut results = self.results.values();
+        let first = results.next();
+        results.all(|other| Some(other) == first)
     }
 
     /// Is a result of this lease, which ended there, comparable with the one that is verified?
     fn concerns(&self, lease: &Lease, end: Position) -> bool {
-        (lease.unit, end) == (self.unit, self.end)
+        (lease.unit, Some(end)) == (self.unit, self.end)
     }
 }
 
 impl Trial {
-    /// Its verifications under way: of its next hop, or of shards whose results are merged.
+    /// The verifications under way of its hops: of the next one, or of shards whose results are merged.
     pub fn verifications(&self) -> impl Iterator<Item = &PendingVerification> {
         let merging = self.merging.iter().flat_map(|merging| merging.units.values());
         self.verification.iter().chain(merging.filter_map(|unit| unit.verification.as_ref()))
-    }
-
-    /// The verification that a result of this lease would be part of.
-    #[must_use]
-    pub fn pending_verification_of(&self, lease: &Lease) -> Option<&PendingVerification> {
-        self.verifications().find(|verification| verification.unit == lease.unit)
     }
 
     pub(super) fn verification_mut(&mut self, shard: ShardId) -> Option<&mut PendingVerification> {
@@ -131,6 +138,12 @@ impl Trial {
             .is_some_and(|verification| verification.results.insert(lease.id, made).is_none())
     }
 
+    /// Acknowledged evaluations of it that are verified.
+    pub fn evaluations_verified(&self) -> impl Iterator<Item = LeaseId> + '_ {
+        let verifications = self.evaluations.values().filter_map(|of| of.verification.as_ref());
+        verifications.flat_map(|verification| verification.results.keys().copied())
+    }
+
     /// Results that wait to be assimilated, and those that are verified first.
     pub fn waiting(&self) -> impl Iterator<Item = LeaseId> + '_ {
         let checked = self.verifications().flat_map(|verification| verification.results.keys());
@@ -150,8 +163,10 @@ impl Trial {
             }
             _ => self.live.is_empty(),
         };
-        self.verifications()
-            .filter(move |verification| self.is_running() && open(&verification.unit))
+        let of_hops = self.verifications().filter(move |verification| open(&verification.unit));
+        let free = self.evaluations.values().filter(|evaluation| evaluation.live.is_empty());
+        let of_evaluations = free.filter_map(|evaluation| evaluation.verification.as_ref());
+        of_hops.chain(of_evaluations).filter(|_| self.is_running())
     }
 
     /// How the verification of a waiting result ended, where there was one.
@@ -161,11 +176,70 @@ impl Trial {
     }
 }
 
+impl Job {
+    /// The verification under way of a unit.
+    #[must_use]
+    pub fn verification_of(&self, unit: &UnitKey) -> Option<&PendingVerification> {
+        match unit {
+            UnitKey::Train { trial, .. } => {
+                self.trial(*trial)?.verifications().find(|of| of.unit == *unit)
+            }
+            UnitKey::Evaluate { trial, epoch, .. } => {
+                self.trial(*trial)?.evaluations.get(epoch)?.verification.as_ref()
+            }
+            UnitKey::Extra { name, .. } => self.extra(name)?.verification.as_ref(),
+        }
+    }
+
+    /// Where the verification of an open evaluation is kept.
+    fn evaluation_verification_mut(
+        &mut self,
+        unit: &UnitKey,
+    ) -> Option<&mut Option<PendingVerification>> {
+        match unit {
+            UnitKey::Train { .. } => None,
+            UnitKey::Evaluate { trial, epoch, .. } => {
+                Some(&mut self.trial_mut(*trial)?.evaluations.get_mut(epoch)?.verification)
+            }
+            UnitKey::Extra { name, .. } => {
+                let extra = self.extras.iter_mut().find(|extra| extra.name == *name)?;
+                Some(&mut extra.verification)
+            }
+        }
+    }
+
+    /// Is there a verification for which one more host could be asked?
+    #[must_use]
+    pub fn has_verifications(&self) -> bool {
+        self.open.has_verifications() || self.extras.iter().any(|of| of.verification.is_some())
+    }
+
+    /// Verifications for which one more host could be asked, with their trials.
+    pub fn incomplete_verifications(&self) -> impl Iterator<Item = (&Trial, &PendingVerification)> {
+        let trials = self.open.verifications().filter_map(|trial| self.trial(trial));
+        let of_trials = trials.flat_map(|trial| {
+            trial.incomplete_verifications().map(move |pending| (trial, pending))
+        });
+        let free = self.extras.iter().filter(|extra| extra.live.is_empty());
+        of_trials.chain(free.filter_map(|extra| {
+            Some((self.trial(extra.name.trial)?, extra.verification.as_ref()?))
+        }))
+    }
+}
+
 impl State {
     /// Begins the verification of a result that waits.
     pub(super) fn challenged(&mut self, id: LeaseId) -> Result<(), FoldFault> {
+        let (lease, outcome) = self.reported(id)?;
+        if let Outcome::Evaluated(evaluated) = outcome {
+            let (unit, results) = (lease.unit, BTreeMap::from([(id, evaluated.digest())]));
+            let slot = self.known_job_mut(unit.job())?.evaluation_verification_mut(&unit);
+            *slot.ok_or(FoldFault::UnknownEvaluation(unit))? =
+                Some(PendingVerification { first: id, unit, end: None, results });
+            return Ok(());
+        }
         let (lease, hop, trained) = self.trained(id)?;
-        let (unit, end, made) = (lease.unit, trained.end, trained.checkpoint.sha256);
+        let (unit, end, made) = (lease.unit, Some(trained.end), trained.checkpoint.sha256);
         let trial = self.known_trial_mut(hop.job, hop.trial)?;
         if !trial.awaiting.contains(&id) {
             return Err(FoldFault::NotAcknowledged(id));
@@ -185,15 +259,19 @@ impl State {
         for lease in confirmed.iter().chain(refuted) {
             self.known_host(self.known_lease(*lease)?.host)?;
         }
-        let waiting = match confirmed.first() {
-            Some(first) => self.waiting_hop(*first)?,
-            None => None,
+        let waits = match confirmed.first() {
+            Some(first) => self.waits(*first)?,
+            None => false,
         };
         for lease in confirmed {
+            let is_hop = self.known_lease(*lease)?.unit.hop().is_some();
             let trust = self.trust_of(*lease)?;
             trust.confirmed += 1;
-            trust.in_row = trust.in_row.saturating_add(1);
-            trust.last_confirmed = trust.last_confirmed.max(*lease);
+            // An evaluation costs little, and says nothing of what the host has trained.
+            if is_hop {
+                trust.in_row = trust.in_row.saturating_add(1);
+                trust.last_confirmed = trust.last_confirmed.max(*lease);
+            }
         }
         for lease in refuted {
             let trust = self.trust_of(*lease)?;
@@ -201,32 +279,44 @@ impl State {
             trust.in_row = 0;
         }
         // A result that was assimilated or given up before doesn't wait: then only the hosts' records change.
-        match (confirmed.first(), waiting) {
-            (Some(first), Some(hop)) => self.end_check(*first, hop, Verification::Confirmed),
+        match confirmed.first() {
+            Some(first) if waits => self.end_check(*first, Verification::Confirmed),
             _ => Ok(()),
         }
     }
 
     /// A verification was given up: no host is there to ask.
     pub(super) fn unverified(&mut self, lease: LeaseId) -> Result<(), FoldFault> {
-        let hop = self.waiting_hop(lease)?.ok_or(FoldFault::NotAcknowledged(lease))?;
-        self.end_check(lease, hop, Verification::Unverified)
+        if !self.waits(lease)? {
+            return Err(FoldFault::NotAcknowledged(lease));
+        }
+        self.end_check(lease, Verification::Unverified)
     }
 
-    /// The hop of a lease whose result waits, or is being verified; `None` where it doesn't.
-    fn waiting_hop(&self, lease: LeaseId) -> Result<Option<HopUnit>, FoldFault> {
-        let hop = self.known_lease(lease)?.unit.hop().ok_or(FoldFault::WrongUnit(lease))?;
-        let trial = self.known_trial(hop.job, hop.trial)?;
-        Ok(trial.waiting().any(|waiting| waiting == lease).then_some(hop))
+    /// Does the result of a lease wait, or is it being verified?
+    fn waits(&self, lease: LeaseId) -> Result<bool, FoldFault> {
+        let unit = self.known_lease(lease)?.unit;
+        let trial = self.known_trial(unit.job(), unit.trial())?;
+        Ok(match unit {
+            UnitKey::Train { .. } => trial.waiting().any(|waiting| waiting == lease),
+            UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => {
+                self.known_job(unit.job())?.failures_of(&unit).is_some()
+                    && matches!(self.reported(lease), Ok((_, Outcome::Evaluated(_))))
+            }
+        })
     }
 
-    /// Ends a verification: this result is to be assimilated, in hop order before all others.
-    fn end_check(
-        &mut self,
-        lease: LeaseId,
-        hop: HopUnit,
-        verdict: Verification,
-    ) -> Result<(), FoldFault> {
+    /// Ends a verification: this result is to be taken in, in hop order before all others.
+    fn end_check(&mut self, lease: LeaseId, verdict: Verification) -> Result<(), FoldFault> {
+        let unit = self.known_lease(lease)?.unit;
+        let Some(hop) = unit.hop() else {
+            self.known_trial(unit.job(), unit.trial())?;
+            let job = self.known_job_mut(unit.job())?;
+            let slot = job.evaluation_verification_mut(&unit);
+            *slot.ok_or(FoldFault::UnknownEvaluation(unit))? = None;
+            self.known_trial_mut(unit.job(), unit.trial())?.verdicts.insert(lease, verdict);
+            return Ok(());
+        };
         let trial = self.known_trial_mut(hop.job, hop.trial)?;
         trial.set_verification(hop, None);
         trial.verdicts.insert(lease, verdict);
@@ -236,6 +326,29 @@ impl State {
             Some(_) => trial.awaiting.push_back(lease),
         }
         Ok(())
+    }
+
+    /// Adds an acknowledged evaluation to the verification of its unit, where one is under way.
+    pub(super) fn evaluation_reported(&mut self, lease: &Lease, evaluated: &Evaluated) {
+        let job = self.jobs.get_mut(&lease.unit.job());
+        let slot = job.and_then(|job| job.evaluation_verification_mut(&lease.unit));
+        if let Some(Some(verification)) = slot {
+            verification.results.insert(lease.id, evaluated.digest());
+        }
+    }
+
+    /// An acknowledged evaluation has ended: its verification goes on without it.
+    pub(super) fn evaluation_over(&mut self, lease: &Lease) {
+        let job = self.jobs.get_mut(&lease.unit.job());
+        let slot = job.and_then(|job| job.evaluation_verification_mut(&lease.unit));
+        if let Some(slot) = slot
+            && let Some(verification) = slot
+        {
+            verification.results.remove(&lease.id);
+            if verification.results.is_empty() {
+                *slot = None;
+            }
+        }
     }
 
     fn trust_of(&mut self, lease: LeaseId) -> Result<&mut Trust, FoldFault> {

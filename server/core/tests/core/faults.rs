@@ -296,8 +296,6 @@ fn a_hop_is_no_evaluation_and_an_evaluation_no_hop() {
     fold(&mut state, Event::ReportAcknowledged { report, host: HOST });
     for event in [
         assimilated(lease, checkpoint),
-        Event::Challenged { lease },
-        Event::Unverified { lease },
         Event::ExtraEvaluated { lease, sums },
         Event::Evaluated { lease, epoch: Epoch(1), valid, f1: None },
     ] {

@@ -31,4 +31,5 @@ mod stopping;
 mod support;
 mod units;
 mod verification;
+mod verified_evaluations;
 mod waiting;

@@ -74,7 +74,7 @@ fn a_result_is_taken_in_when_a_second_host_has_come_to_it() {
     assert_eq!((trust.confirmed, trust.in_row, trust.last_confirmed), (1, 1, second.id));
 }
 
-/// Which results are verified is drawn again when the server starts, and before hosts are heard of nobody can be asked.
+/// Which results are verified is drawn again when the server starts. Where no host comes back, nobody can be asked.
 #[test]
 fn where_results_are_merged_none_is_stuck_behind_one_that_nobody_can_verify() {
     let verify = Some(Verify { quorum: 2, rate: 300 });
@@ -96,7 +96,10 @@ fn where_results_are_merged_none_is_stuck_behind_one_that_nobody_can_verify() {
         bench.core = Core::from_snapshot(&snapshot, config).unwrap();
         bench.now += 1;
         // The invariants are checked: each trial's first result is in the assimilators' queue.
-        let events = bench.events(Command::Started);
+        let mut events = bench.events(Command::Started);
+        // Nobody has come who could be asked.
+        bench.now += bench.core.config().lease_term.0 + 1;
+        events.extend(bench.events(Command::Tick));
         let of = |event: &&Event| matches!(event, Event::Unverified { .. });
         unverified += events.iter().filter(of).count();
         assert!(!bench.assimilate().is_empty());
@@ -269,8 +272,24 @@ fn train(bench: &mut Bench, host: HostId, versions: u32, word: &str) {
             }
             bench.assimilate();
         }
+        verify_evaluations(bench);
     }
     panic!("it doesn't come so far");
+}
+
+/// Whoever is asked to verify an evaluation comes to the same.
+fn verify_evaluations(bench: &mut Bench) {
+    for host in [HOST, OTHER, THIRD] {
+        let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
+        if trial.evaluations_verified().next().is_none() {
+            return;
+        }
+        let asked = bench.ask(host, request(1, Vec::new())).leases;
+        for lease in asked {
+            assert!(matches!(lease.unit, Unit::Evaluate(_)), "{lease:?}");
+            bench.report(host, done(&lease)).unwrap();
+        }
+    }
 }
 
 fn rollback(bench: &mut Bench, request: RollbackRequest) -> Vec<RolledBack> {

@@ -100,7 +100,8 @@ fn check_trials(state: &State, liars: &BTreeSet<HostId>) -> Result<(), String> {
     for job in state.jobs.values() {
         check_test(job)?;
         for trial in &job.trials {
-            check_extras(job, trial)?;
+            check_extras(job, trial, liars)?;
+            check_curve(job, trial, liars)?;
             let history = TrialHistory {
                 merge: None,
                 job: job.id,
@@ -154,13 +155,16 @@ fn check_test(job: &Job) -> Result<(), String> {
 }
 
 /// Every evaluation outside the search is of what the trial's history has, over the rows of its split.
-fn check_extras(job: &Job, trial: &Trial) -> Result<(), String> {
+fn check_extras(job: &Job, trial: &Trial, liars: &BTreeSet<HostId>) -> Result<(), String> {
     for result in &trial.extras {
         let mut of_epoch = trial.history.iter().filter(|hop| hop.epoch() == result.name.epoch);
         if of_epoch.next_back().map(|hop| hop.checkpoint) != Some(result.checkpoint) {
             return Err(format!("{result:?} isn't of the checkpoint of its epoch"));
         }
-        if let ExtraEnd::Evaluated { sums, by_class } = &result.end {
+        if let ExtraEnd::Evaluated { sums, by_class, verified } = &result.end {
+            if may_be_a_lie(*verified, liars) {
+                continue;
+            }
             let shards = job.data.split(result.name.split).iter();
             let wanted = shards.fold(Sums::default(), |all, shard| {
                 all.plus(training::sums(&result.checkpoint.sha256, shard.rows))
@@ -169,6 +173,26 @@ fn check_extras(job: &Job, trial: &Trial) -> Result<(), String> {
             if *sums != wanted || fault != Some(None) {
                 return Err(format!("{result:?} isn't what its checkpoint gives"));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Nobody could be asked about an evaluation, and one of the hosts lies.
+fn may_be_a_lie(verified: Option<Verification>, liars: &BTreeSet<HostId>) -> bool {
+    verified == Some(Verification::Unverified) && !liars.is_empty()
+}
+
+/// Every evaluation of the search is of its epoch's checkpoint.
+fn check_curve(job: &Job, trial: &Trial, liars: &BTreeSet<HostId>) -> Result<(), String> {
+    for point in trial.curve.iter().filter(|point| !may_be_a_lie(point.verified, liars)) {
+        let of_epoch = trial.history.iter().rfind(|hop| hop.epoch() == point.epoch);
+        let checkpoint = of_epoch.ok_or_else(|| format!("{point:?} is of no epoch"))?.checkpoint;
+        let wanted = job.data.valid.iter().fold(Sums::default(), |all, shard| {
+            all.plus(training::sums(&checkpoint.sha256, shard.rows))
+        });
+        if point.valid != wanted {
+            return Err(format!("trial {}: {point:?} isn't what its checkpoint gives", trial.id));
         }
     }
     Ok(())
