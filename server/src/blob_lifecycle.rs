@@ -140,6 +140,37 @@ impl BlobLifecycle {
         }
     }
 
+    /// Looks in the store for blobs that it had lost: a folder may be mounted again, or a copy put in its place. Those that are
+    /// whole are the core's again.
+    pub(crate) async fn find_lost(&self) {
+        let lost = match self.shell.request(request::GetLostBlobs {}).await {
+            Ok(lost) => lost,
+            Err(error) => return tracing::debug!(%error, "lost blobs can't be looked for"),
+        };
+        for blob in lost {
+            let _hold = self.store.hold(blob.sha256).await;
+            match self.store.size_of_whole(blob.sha256).await {
+                Ok(Some(bytes)) if bytes == blob.bytes => {
+                    match self.shell.request(request::Published { blob }).await {
+                        Ok(()) => tracing::info!(blob = %blob.sha256, "a lost blob is there again"),
+                        Err(error) => {
+                            tracing::warn!(blob = %blob.sha256, %error, "a lost blob is there again")
+                        }
+                    }
+                }
+                Ok(_)
+                | Err(
+                    BlobError::Missing(_) | BlobError::Altered { .. } | BlobError::Shortened(_),
+                ) => {}
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    // The store is away: the others are neither to be found.
+                    return tracing::warn!(error, "lost blobs can't be looked for in the store");
+                }
+            }
+        }
+    }
+
     /// Verifies that a blob is missing or altered, after a read has failed, and tells the core. Gives the answer for the
     /// reader.
     pub(crate) async fn report_missing(&self, blob: Digest) -> ApiError {

@@ -5,7 +5,10 @@ use crate::{
     journal::{Journal, MemoryJournal},
     shell::{Clock, Shell, ShellConfig, SideEffect},
 };
-use sojourn_protocol::time::{Millis, UnixMillis};
+use sojourn_protocol::{
+    manifest::{DataManifest, Labels, Scaling, Shard},
+    time::{Millis, UnixMillis},
+};
 use std::{
     path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
@@ -65,6 +68,26 @@ impl World {
 
     async fn publish(&self) {
         self.blobs.publish(blob(), &self.file()).await.unwrap();
+    }
+
+    /// A job trains on the blob.
+    async fn refer(&self) {
+        let spec = "name = \"t\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n\
+                    [training]\nepochs = 1\n";
+        let shard = Shard { blob: blob(), rows: 8 };
+        let data = DataManifest {
+            shape: vec![1],
+            features: vec!["a".to_owned()],
+            labels: Labels::Classes(vec!["0".to_owned(), "1".to_owned()]),
+            scaling: Scaling::None,
+            train: vec![shard],
+            valid: vec![shard],
+            test: Vec::new(),
+        };
+        let (spec, data) =
+            (Box::new(sojourn_protocol::jobfile::parse(spec).unwrap()), Box::new(data));
+        let submit = request::Submit { spec, data, again: false, nonce: None };
+        self.shell.handle().request(submit).await.unwrap();
     }
 
     async fn status(&self) -> Option<BlobStatus> {
@@ -203,4 +226,23 @@ async fn who_asks_which_blobs_to_send_hears_of_losses_that_nobody_has_seen_yet()
     assert_eq!(missing().await.unwrap(), [other.sha256]);
     std::fs::write(world.stored(), b"some").unwrap();
     assert_eq!(missing().await.unwrap(), [other.sha256, blob().sha256], "it is cut short");
+}
+
+#[tokio::test]
+async fn a_lost_blob_that_turns_up_again_is_found() {
+    let world = World::new();
+    world.publish().await;
+    world.refer().await;
+    let aside = world.folder.path().join("aside");
+    std::fs::rename(world.stored(), &aside).unwrap();
+    world.blobs.report_missing(blob().sha256).await;
+    assert_eq!(world.status().await, Some(BlobStatus::Lost));
+    world.blobs.find_lost().await;
+    assert_eq!(world.status().await, Some(BlobStatus::Lost), "it isn't there");
+    std::fs::write(world.stored(), b"some byte!").unwrap();
+    world.blobs.find_lost().await;
+    assert_eq!(world.status().await, Some(BlobStatus::Lost), "what is there is another");
+    std::fs::rename(&aside, world.stored()).unwrap();
+    world.blobs.find_lost().await;
+    assert_eq!(world.status().await, Some(BlobStatus::Published));
 }

@@ -92,6 +92,11 @@ pub enum ServeError {
     /// The object store can't be used.
     #[error(transparent)]
     Store(#[from] ConnectError),
+    #[error(
+        "this server's blobs are in another store than those of its journal, so a server that takes over would lack \
+         checkpoints: start all servers of a journal with the same `--blobs` (the journal's store is {journal}, this one {own})"
+    )]
+    OtherStore { journal: String, own: String },
     /// The certificate can't be served.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -104,6 +109,11 @@ pub enum ServeError {
     Listen { address: SocketAddr, source: io::Error },
     #[error("the system refused")]
     System(#[source] io::Error),
+    #[error(
+        "the data folder `{}` was deleted, moved or replaced while the server ran: it ends, as nothing that it wrote from then \
+         on would be kept", .0.display()
+    )]
+    FolderGone(PathBuf),
     /// The core's thread has ended by a fault of the program.
     #[error("the core has ended; its log says why")]
     CoreEnded,

@@ -1,11 +1,11 @@
 //! The server's data folder: its lock and its files.
 
-use sojourn_files::{Access, Durability, if_exists, try_lock};
+use sojourn_files::{Access, Durability, LockedFile, if_exists};
 use std::{
-    fs::{self, File},
-    io,
+    fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// Why the data folder can't be used.
@@ -21,6 +21,9 @@ pub enum DataFolderError {
     NoRandomness(#[source] getrandom::Error),
 }
 
+/// How often the folder is looked for.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
 fn file_error(path: &Path) -> impl FnOnce(io::Error) -> DataFolderError {
     |source| DataFolderError::File { path: path.to_owned(), source }
 }
@@ -29,8 +32,7 @@ fn file_error(path: &Path) -> impl FnOnce(io::Error) -> DataFolderError {
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
-    /// Locked while it is open.
-    _lock: File,
+    lock: LockedFile,
 }
 
 impl DataFolder {
@@ -41,14 +43,27 @@ impl DataFolder {
     pub fn take(root: &Path) -> Result<Self, DataFolderError> {
         fs::create_dir_all(root).map_err(file_error(root))?;
         let path = root.join("lock");
-        let Some(lock) = try_lock(&path).map_err(file_error(&path))? else {
+        let Some(lock) = LockedFile::try_lock(&path).map_err(file_error(&path))? else {
             return Err(DataFolderError::InUse(root.to_owned()));
         };
-        let folder = Self { root: root.to_owned(), _lock: lock };
+        let folder = Self { root: root.to_owned(), lock };
         // An address of an earlier run must not pass for this one's.
         let address = folder.address_file();
         if_exists(fs::remove_file(&address)).map_err(file_error(&address))?;
         Ok(folder)
+    }
+
+    /// Has somebody deleted, moved or replaced the folder?
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.lock.is_gone()
+    }
+
+    /// Ends when somebody has deleted, moved or replaced the folder: what is written to it from then on is lost.
+    pub async fn gone(&self) {
+        while !self.is_gone() {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
     }
 
     /// The journal's file.
@@ -140,8 +155,10 @@ impl DataFolder {
 
 impl Drop for DataFolder {
     fn drop(&mut self) {
-        // Nothing listens any more.
-        let _ = fs::remove_file(self.address_file());
+        // Nothing listens any more. In a folder in its place another server may.
+        if !self.is_gone() {
+            let _ = fs::remove_file(self.address_file());
+        }
     }
 }
 

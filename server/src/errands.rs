@@ -10,11 +10,14 @@ use std::time::{Duration, SystemTime};
 use tokio::{
     runtime::Handle,
     sync::mpsc::UnboundedReceiver,
-    time::{Instant, MissedTickBehavior, interval_at},
+    task::JoinHandle,
+    time::{Instant, MissedTickBehavior, interval, interval_at},
 };
 
 /// How often old uploads are looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(3600);
+/// How often blobs that the store has lost are looked for there.
+const LOST_INTERVAL: Duration = Duration::from_secs(30);
 /// An upload of a blob that wasn't written for so long is deleted. A complete one is published at once.
 const BLOB_UPLOAD_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// An incomplete upload of a result that wasn't written for so long is deleted.
@@ -22,7 +25,7 @@ const RESULT_UPLOAD_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Carries out side effects until the core has ended.
 pub(crate) async fn run(side_effects: UnboundedReceiver<SideEffect>, app: AppState) {
-    let (shell, uploads) = (app.shell.clone(), app.uploads.clone());
+    let (shell, uploads, blobs) = (app.shell.clone(), app.uploads.clone(), app.blobs.clone());
     let runtime = Handle::current();
     let mut carried = tokio::task::spawn_blocking(move || {
         carry_out(side_effects, &app, &runtime);
@@ -30,9 +33,19 @@ pub(crate) async fn run(side_effects: UnboundedReceiver<SideEffect>, app: AppSta
     });
     let mut sweeps = interval_at(Instant::now() + SWEEP_INTERVAL, SWEEP_INTERVAL);
     sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut searches = interval(LOST_INTERVAL);
+    searches.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut search = None;
     loop {
         tokio::select! {
             _ = &mut carried => return,
+            _ = searches.tick() => {
+                // One that takes long isn't joined by others.
+                if search.as_ref().is_none_or(JoinHandle::is_finished) {
+                    let blobs = blobs.clone();
+                    search = Some(tokio::spawn(async move { blobs.find_lost().await }));
+                }
+            }
             _ = sweeps.tick() => drop(tokio::spawn(sweep(shell.clone(), uploads.clone()))),
         }
     }

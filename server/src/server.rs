@@ -4,13 +4,13 @@ use crate::{
     assimilation::{AssimilationHandle, LocalAssimilators},
     blob_lifecycle::BlobLifecycle,
     config::{ServeConfig, ServeError, ServeReady, Transport, url},
-    data_folder::DataFolder,
+    data_folder::{DataFolder, DataFolderError, new_token},
     errands,
     http::{self, AppState, Tokens},
-    journal::{Journal, JournalError, SqliteJournal},
+    journal::{Journal, JournalError, OpenJournal, SqliteJournal},
     shell::{Shell, ShellHandle, SideEffect},
     tls::Certificates,
-    tokens::{SharedTokens, settle_tokens},
+    tokens::{SharedTokens, TokensError, settle_tokens},
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
 use rustls::ServerConfig;
@@ -40,7 +40,7 @@ pub struct Server {
     http_task: JoinHandle<io::Result<()>>,
     errands: JoinHandle<()>,
     log: WriteAheadLog,
-    _folder: DataFolder,
+    folder: DataFolder,
 }
 
 impl Server {
@@ -68,6 +68,8 @@ impl Server {
             Some(url) => BlobStore::connect(url, &config.store).await?,
             None => BlobStore::with_log(&folder.blobs(), log.clone())?,
         };
+        let store_id = new_token().map_err(DataFolderError::NoRandomness)?;
+        let store_id = blobs.identity(&store_id).await?;
         let staging = config.blobs.is_some().then(|| blobs.staging());
         let lease_term = Duration::from_millis(config.shell.core.lease_term.0);
         let uploads = Uploads::with_log(&folder.uploads(), config.disk, log.clone())?;
@@ -82,6 +84,7 @@ impl Server {
         let url = config.advertise.unwrap_or_else(|| url(address, &transport));
         let started = tokio::task::spawn_blocking(move || -> Result<_, ServeError> {
             let tokens = settle_tokens(&folder, &*journals)?;
+            verify_store(&*journals, store_id)?;
             journals.advertise(&url);
             let shell = Shell::start(Arc::clone(&journals), settings, clock)?;
             let durability = journals.durability().map(str::to_owned);
@@ -135,7 +138,7 @@ impl Server {
         let ready =
             ServeReady { address, transport, enrol_token, admin_token_file, active, journal };
         tracing::info!(address = ready.url(), active, "serving");
-        Ok(Self { ready, admin_token, shell, http, http_task, errands, log, _folder: folder })
+        Ok(Self { ready, admin_token, shell, http, http_task, errands, log, folder })
     }
 
     /// Where the server listens, and how machines join.
@@ -175,6 +178,13 @@ impl Server {
         }
         tracing::info!("stopped");
     }
+}
+
+/// The blobs of a journal are in one store, that of the server which used the journal first. Another server would stand by with
+/// a store that lacks them.
+fn verify_store(journals: &dyn OpenJournal, own: String) -> Result<(), ServeError> {
+    let journal = journals.secret("store", &own).map_err(TokensError::Journal)?;
+    if journal == own { Ok(()) } else { Err(ServeError::OtherStore { journal, own }) }
 }
 
 /// The tasks that run beside the core.
@@ -223,7 +233,7 @@ fn start_services(
 /// Serves until the process gets SIGTERM or SIGINT. Then it finishes replies and writes a snapshot.
 ///
 /// # Errors
-/// As [`Server::start`], and [`ServeError::CoreEnded`].
+/// As [`Server::start`], [`ServeError::CoreEnded`] and [`ServeError::FolderGone`].
 pub async fn serve(
     config: ServeConfig,
     on_ready: impl FnOnce(&ServeReady),
@@ -237,7 +247,11 @@ pub async fn serve(
             server.stop().await;
             Ok(())
         }
-        () = server.shell.ended() => Err(ServeError::CoreEnded),
+        () = server.shell.ended() => Err(match server.folder.is_gone() {
+            true => ServeError::FolderGone(server.folder.root().to_owned()),
+            false => ServeError::CoreEnded,
+        }),
+        () = server.folder.gone() => Err(ServeError::FolderGone(server.folder.root().to_owned())),
     }
 }
 

@@ -73,7 +73,8 @@ fn a_standby_takes_over_and_the_old_leader_changes_nothing() {
     let redis = RedisServer::start();
     let folder = folder();
     let path = folder.path();
-    let journal = ["--journal", &redis.url()];
+    let blobs = format!("file://{}", path.join("blobs").display());
+    let journal = ["--journal", &redis.url(), "--blobs", &blobs];
     let mut one = Server::start(path, "one", &journal);
     let mut two = Server::start(path, "two", &journal);
     let token = one.token();
@@ -114,6 +115,48 @@ fn a_standby_takes_over_and_the_old_leader_changes_nothing() {
     let output = run(path, &two.url, &token, &["jobs", "--json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(two.process.end(), Some(0));
+}
+
+/// What the active one acknowledges would be in its own folder alone.
+#[test]
+fn a_server_with_a_store_of_its_own_does_not_stand_by() {
+    let redis = RedisServer::start();
+    let folder = folder();
+    let path = folder.path();
+    let journal = ["--journal", &redis.url()];
+    let mut one = Server::start(path, "one", &journal);
+    let mut command = Command::new(program());
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(path.join("two"))
+        .args(journal);
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("start all servers of a journal with the same `--blobs`"), "{told}");
+    // The first goes on, and may be started again.
+    assert_eq!(one.process.end(), Some(0));
+    let mut one = Server::start(path, "one", &journal);
+    assert_eq!(one.process.end(), Some(0));
+}
+
+/// What it wrote from then on would be gone with it.
+#[test]
+fn a_server_whose_folder_is_deleted_acknowledges_nothing_more_and_ends() {
+    let redis = RedisServer::start();
+    for journal in [&[][..], &["--journal", &redis.url()]] {
+        let folder = folder();
+        let path = folder.path();
+        let mut server = Server::start(path, "one", journal);
+        let token = server.token();
+        json(path, &server.url, &token, &["submit", "job.toml"]);
+        fs::remove_dir_all(&server.data).unwrap();
+        let output = run(path, &server.url, &token, &["pause", "1"]);
+        assert_eq!(output.status.code(), Some(3), "{journal:?}");
+        assert_eq!(server.process.wait(), Some(1));
+        let log = fs::read_to_string(path.join("one.log")).unwrap();
+        assert!(log.contains("was deleted, moved or replaced while the server ran"), "{log}");
+    }
 }
 
 #[test]

@@ -14,12 +14,11 @@
 
 use crate::{control::SOCKET_FILE, error::ClientError, log::LOG_FOLDER};
 use rustix::process::Signal;
-use sojourn_files::{Access, Durability, if_exists, try_lock};
+use sojourn_files::{Access, Durability, LockedFile, if_exists};
 use sojourn_protocol::ids::LeaseId;
 use std::{
     fs::{self, File},
     io,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -32,7 +31,7 @@ const LOCK: &str = "lock";
 #[derive(Debug)]
 pub(crate) struct Folder {
     root: PathBuf,
-    lock: File,
+    lock: LockedFile,
 }
 
 impl Folder {
@@ -46,7 +45,7 @@ impl Folder {
         // Absolute, because trainers are told these paths and may run elsewhere.
         let root = root.canonicalize().map_err(refuse(root))?;
         let lock_path = root.join(LOCK);
-        let Some(lock) = try_lock(&lock_path).map_err(refuse(&lock_path))? else {
+        let Some(lock) = LockedFile::try_lock(&lock_path).map_err(refuse(&lock_path))? else {
             return Err(ClientError::FolderInUse { path: root });
         };
         let folder = Self { root, lock };
@@ -64,18 +63,9 @@ impl Folder {
     pub(crate) async fn gone(&self, every: Duration) -> ClientError {
         loop {
             tokio::time::sleep(every).await;
-            if self.is_gone() {
+            if self.lock.is_gone() {
                 return ClientError::FolderGone { path: self.root.clone() };
             }
-        }
-    }
-
-    fn is_gone(&self) -> bool {
-        match (fs::metadata(self.root.join(LOCK)), self.lock.metadata()) {
-            (Ok(found), Ok(held)) => (found.dev(), found.ino()) != (held.dev(), held.ino()),
-            (Err(error), _) => error.kind() == io::ErrorKind::NotFound,
-            // A disk in trouble, which may pass.
-            (Ok(_), Err(_)) => false,
         }
     }
 

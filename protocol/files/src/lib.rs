@@ -25,6 +25,7 @@ use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process,
     sync::atomic::{AtomicU64, Ordering},
@@ -78,17 +79,36 @@ pub fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Locks a file, which is created where it is missing, for as long as the result is open; the system unlocks it even
-/// if the process is killed. `None` where another process has locked it.
-///
-/// # Errors
-/// Where the file can't be opened or locked.
-pub fn try_lock(path: &Path) -> io::Result<Option<File>> {
-    let file = File::options().create(true).truncate(false).write(true).open(path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error),
+/// A file that this process has locked, until it is dropped; the system unlocks it even if the process is killed.
+#[derive(Debug)]
+pub struct LockedFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl LockedFile {
+    /// Locks a file, which is created where it is missing. `None` where another process has locked it.
+    ///
+    /// # Errors
+    /// Where the file can't be opened or locked.
+    pub fn try_lock(path: &Path) -> io::Result<Option<Self>> {
+        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { path: path.to_owned(), file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Has somebody deleted, moved or replaced it? Another process could have locked what is in its place by then.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        match (fs::metadata(&self.path), self.file.metadata()) {
+            (Ok(found), Ok(held)) => (found.dev(), found.ino()) != (held.dev(), held.ino()),
+            (Err(error), _) => error.kind() == io::ErrorKind::NotFound,
+            // A disk in trouble, which may pass.
+            (Ok(_), Err(_)) => false,
+        }
     }
 }
 

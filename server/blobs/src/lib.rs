@@ -31,6 +31,7 @@ mod error;
 mod folder;
 mod hashed_bytes;
 mod hold;
+mod identity;
 mod logged;
 mod object_times;
 mod objects;

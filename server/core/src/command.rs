@@ -152,6 +152,8 @@ pub enum Query {
     HostByToken { token_sha256: Digest },
     /// The status of a blob.
     BlobStatus { blob: Digest },
+    /// Blobs that are referred to and that the store has lost.
+    LostBlobs,
     /// How much there is to assimilate.
     Assimilations,
     /// How many events there are; also says that the core is alive.

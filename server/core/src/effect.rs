@@ -8,7 +8,7 @@ use crate::{
 pub use sojourn_protocol::assimilation::AssimilationUnit;
 use sojourn_protocol::{
     api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, RolledBack, SubmitAnswer, WorkAnswer},
-    digest::Digest,
+    digest::{BlobRef, Digest},
     error::ApiError,
     ids::{HostId, JobId, LeaseId},
     time::Millis,
@@ -85,6 +85,7 @@ pub enum Answer {
     RolledBack(Vec<RolledBack>),
     HostByToken(Option<HostId>),
     BlobStatus(Option<BlobStatus>),
+    LostBlobs(Vec<BlobRef>),
     Assimilations(AssimilationCounts),
     Position(JournalPosition),
 }

@@ -148,6 +148,7 @@ queries! {
         Answer::HostByToken(host) => host;
     GetBlobStatus { blob: Digest } from BlobStatus => Option<BlobStatus>,
         Answer::BlobStatus(status) => status;
+    GetLostBlobs {} from LostBlobs => Vec<BlobRef>, Answer::LostBlobs(blobs) => blobs;
     GetAssimilations {} from Assimilations => AssimilationCounts,
         Answer::Assimilations(counts) => counts;
     GetPosition {} from Position => JournalPosition, Answer::Position(position) => position;

@@ -1,6 +1,7 @@
 //! Errors of a journal.
 
 use sojourn_core::JournalPosition;
+use std::path::PathBuf;
 
 /// Why the journal was refused or could not do something.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,9 @@ pub enum JournalError {
         /// The URL of the active server; empty if it set none.
         active: String,
     },
+    /// Its folder was deleted while it was open: what was appended last isn't kept.
+    #[error("`{}` was deleted: its folder is gone", .0.display())]
+    Gone(PathBuf),
     /// Another server has taken over: this one can't write any more.
     #[error("another server has taken over the journal")]
     Fenced,

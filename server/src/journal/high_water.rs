@@ -4,6 +4,8 @@
 //! The note is written after each append. It is synced when the journal is opened, with each snapshot and every
 //! [`SYNC_INTERVAL`] appends. After a kill it names the last append; after a power cut it may lag behind the journal. It
 //! is never ahead of the journal.
+//!
+//! A note that has been deleted while it is open shows that the folder was.
 
 use super::{JournalError, chain::next};
 use sojourn_core::JournalPosition;
@@ -11,6 +13,7 @@ use sojourn_files::if_exists;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Seek as _, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -131,7 +134,12 @@ impl HighWaterMark {
                 file.insert(opened.map_err(failed)?)
             }
         };
-        file.rewind().and_then(|()| file.write_all(text.as_bytes())).map_err(failed)
+        file.rewind().and_then(|()| file.write_all(text.as_bytes())).map_err(failed)?;
+        // With the folder the journal and the blobs were deleted as well, and are written on unseen.
+        match file.metadata().map_err(failed)?.nlink() {
+            0 => Err(JournalError::Gone(self.path.clone())),
+            _ => Ok(()),
+        }
     }
 }
 

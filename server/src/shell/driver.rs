@@ -214,7 +214,8 @@ impl Driver {
                 let wanted = LiveUploads::of(&self.core);
                 self.pass(vec![Item::Uploads { wanted, reply }]);
             }
-            Input::Broken { number } => {
+            Input::Broken { for_good: true, .. } => return Next::Stop,
+            Input::Broken { number, .. } => {
                 if self.writer.as_ref().is_some_and(|writer| writer.number == number) {
                     return self.recover_journal();
                 }
@@ -323,7 +324,7 @@ impl Driver {
             // A writer that has ended drops the items, and the replies in them. It has reported that itself,
             // unless it panicked.
             if writer.items.send(items).is_err() {
-                let _ = self.inputs.send(Input::Broken { number: writer.number });
+                let _ = self.inputs.send(Input::Broken { number: writer.number, for_good: false });
             }
         }
     }

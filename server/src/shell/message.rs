@@ -9,10 +9,24 @@ use tokio::sync::oneshot;
 /// An input of the driver.
 #[derive(Debug)]
 pub(super) enum Input {
-    Command { command: Box<Command>, reply: Option<(ReplyTo, ReplySender)> },
-    Events { job: JobId, after: JournalPosition, limit: usize, reply: EventsSender },
-    Uploads { reply: UploadsSender },
-    Broken { number: u64 },
+    Command {
+        command: Box<Command>,
+        reply: Option<(ReplyTo, ReplySender)>,
+    },
+    Events {
+        job: JobId,
+        after: JournalPosition,
+        limit: usize,
+        reply: EventsSender,
+    },
+    Uploads {
+        reply: UploadsSender,
+    },
+    /// The journal of the writer of this number has failed. `for_good`: it is gone.
+    Broken {
+        number: u64,
+        for_good: bool,
+    },
     Stop,
 }
 

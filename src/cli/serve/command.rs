@@ -186,6 +186,7 @@ fn failure(error: &ServeError) -> Failure {
         | ServeError::Listen { .. }
         | ServeError::Folder(_)
         | ServeError::Store(_)
+        | ServeError::OtherStore { .. }
         | ServeError::Tls(_)
         | ServeError::Tokens(_)
         | ServeError::Shell(ShellError::Journal(

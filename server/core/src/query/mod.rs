@@ -51,6 +51,7 @@ impl Views<'_> {
                 Answer::HostByToken(self.state.tokens.get(&token_sha256).copied())
             }
             Query::BlobStatus { blob } => Answer::BlobStatus(self.state.blobs.status(&blob)),
+            Query::LostBlobs => Answer::LostBlobs(self.state.blobs.all_lost().collect()),
             Query::Assimilations => Answer::Assimilations(self.assimilations()),
             Query::Position => Answer::Position(self.state.position),
         })

@@ -1,0 +1,51 @@
+//! Which store it is: an object in it has a name that no other store has.
+
+use crate::{error::BlobError, store::BlobStore};
+use object_store::{Error, ObjectStoreExt as _, PutMode, PutPayload, path::Path as Key};
+
+/// The object's key.
+const IDENTITY: &str = "store-id";
+
+impl BlobStore {
+    /// The store's id. Where it has none yet it is `new`, of random text: of several processes that give one at the same time,
+    /// all are told the same.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn identity(&self, new: &str) -> Result<String, BlobError> {
+        let key = Key::from(IDENTITY);
+        let made = PutPayload::from(format!("{new}\n").into_bytes());
+        match self.store().put_opts(&key, made, PutMode::Create.into()).await {
+            Ok(_) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
+            // It can't tell whether there is one: who comes first at the same time is decided by the last.
+            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
+                if matches!(self.store().head(&key).await, Err(Error::NotFound { .. })) {
+                    let made = PutPayload::from(format!("{new}\n").into_bytes());
+                    self.store().put(&key, made).await.map_err(BlobError::store)?;
+                }
+            }
+            Err(error) => return Err(BlobError::store(error)),
+        }
+        let got = self.store().get(&key).await.map_err(BlobError::store)?;
+        let bytes = got.bytes().await.map_err(BlobError::store)?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_keeps_the_first_id_that_it_was_given() {
+        let (one, two) = (BlobStore::in_memory(), BlobStore::in_memory());
+        assert_eq!(one.identity("a").await.unwrap(), "a");
+        assert_eq!(one.identity("b").await.unwrap(), "a");
+        assert_eq!(two.identity("b").await.unwrap(), "b");
+
+        let folder = tempfile::tempdir().unwrap();
+        let open = || BlobStore::open(&folder.path().join("blobs")).unwrap();
+        assert_eq!(open().identity("c").await.unwrap(), "c");
+        assert_eq!(open().identity("d").await.unwrap(), "c");
+    }
+}
