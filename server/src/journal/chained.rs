@@ -6,6 +6,7 @@ use super::{
     encoding::{decode, encode, in_order, known_version, snapshot_digest, supported},
     event_job::ended,
     high_water::HighWaterMark,
+    listing::Listing,
     storage::{NewRow, Row, Storage, StoredSnapshot, Versions},
 };
 use sojourn_core::{EVENT_VERSION, JournalPosition, READ_VERSIONS, Record};
@@ -24,6 +25,12 @@ pub(super) enum Verify {
     All,
     /// That the last row is the tail. The rest is verified when it is read.
     Tail,
+}
+
+/// Rows that follow each other, and the jobs under which they are listed, where that is to be verified.
+struct Batch {
+    rows: Vec<Row>,
+    jobs: Vec<Option<JobId>>,
 }
 
 /// A journal over a storage.
@@ -73,13 +80,19 @@ impl<S: Storage> ChainedJournal<S> {
         Ok(journal)
     }
 
-    /// Walks the whole chain. This thread reads it, another one hashes what was read.
+    /// Walks the whole chain, and what follows from it. This thread reads it, another one verifies what was read.
     fn verify_all(&mut self) -> Result<(), JournalError> {
-        let (batches, inbox) = std::sync::mpsc::sync_channel::<Vec<Row>>(2);
+        let (batches, inbox) = std::sync::mpsc::sync_channel::<Batch>(2);
         let Marks { anchor, tail } = self.marks;
+        let mut listing = Listing::new(self.storage.jobs_of_leases()?);
         let end = std::thread::scope(|scope| {
-            let hashing =
-                scope.spawn(move || inbox.iter().try_fold(anchor, |mark, rows| mark.verify(&rows)));
+            let hashing = scope.spawn(move || {
+                inbox.iter().try_fold(anchor, |mark, Batch { rows, jobs }| {
+                    let mark = mark.verify(&rows)?;
+                    listing.verify(&rows, &jobs)?;
+                    Ok(mark)
+                })
+            });
             let read = self.send_rows(&batches);
             drop(batches);
             let hashed = hashing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -99,13 +112,14 @@ impl<S: Storage> ChainedJournal<S> {
     }
 
     /// Sends all rows, until nobody wants more of them.
-    fn send_rows(&mut self, batches: &SyncSender<Vec<Row>>) -> Result<(), JournalError> {
+    fn send_rows(&mut self, batches: &SyncSender<Batch>) -> Result<(), JournalError> {
         let mut position = self.marks.anchor.position;
         loop {
-            let batch = self.storage.rows(None, position, BATCH)?;
-            let Some(last) = batch.last() else { return Ok(()) };
+            let rows = self.storage.rows(None, position, BATCH)?;
+            let jobs = self.storage.jobs_of_rows(position, BATCH)?;
+            let Some(last) = rows.last() else { return Ok(()) };
             position = last.position;
-            if batches.send(batch).is_err() {
+            if batches.send(Batch { rows, jobs }).is_err() {
                 return Ok(());
             }
         }

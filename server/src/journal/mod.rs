@@ -14,6 +14,7 @@ mod encoding;
 mod error;
 mod event_job;
 mod high_water;
+mod listing;
 mod memory;
 mod redis;
 mod sqlite;

@@ -19,7 +19,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{JobId, LeaseId},
 };
-use std::{error::Error, path::Path};
+use std::{collections::HashMap, error::Error, path::Path};
 
 const TABLES: &str = "
     CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
@@ -186,6 +186,30 @@ impl Storage for SqliteStorage {
         }
     }
 
+    fn jobs_of_rows(
+        &mut self,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Result<Vec<Option<JobId>>, JournalError> {
+        let Ok(after) = signed(after.0) else { return Ok(Vec::new()) };
+        let mut statement = self.connection.prepare_cached(
+            "SELECT job FROM records WHERE position > ?1 ORDER BY position LIMIT ?2",
+        )?;
+        let jobs = statement.query_map(params![after, signed(limit)?], |row| {
+            let job: Option<i64> = row.get(0)?;
+            job.map(|job| Ok(JobId(unsigned(job, 0)?))).transpose()
+        })?;
+        Ok(jobs.collect::<Result<_, _>>()?)
+    }
+
+    fn jobs_of_leases(&mut self) -> Result<HashMap<LeaseId, JobId>, JournalError> {
+        let mut statement = self.connection.prepare("SELECT lease, job FROM lease_jobs")?;
+        let jobs = statement.query_map([], |row| {
+            Ok((LeaseId(unsigned(row.get(0)?, 0)?), JobId(unsigned(row.get(1)?, 1)?)))
+        })?;
+        Ok(jobs.collect::<Result<_, _>>()?)
+    }
+
     fn put_snapshot(&mut self, snapshot: &StoredSnapshot, keep: u32) -> Result<(), JournalError> {
         let StoredSnapshot { position, version, digest, bytes } = snapshot;
         let transaction = self.connection.transaction()?;
@@ -234,12 +258,14 @@ impl Storage for SqliteStorage {
     }
 }
 
-/// The position in the first column. SQLite's integers are signed; a negative one is no position of ours.
+/// The position in the first column.
 fn position_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<JournalPosition> {
-    let position: i64 = row.get(0)?;
-    let position = u64::try_from(position)
-        .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, position))?;
-    Ok(JournalPosition(position))
+    Ok(JournalPosition(unsigned(row.get(0)?, 0)?))
+}
+
+/// A number of a column. SQLite's integers are signed; a negative one is none of ours.
+fn unsigned(number: i64, column: usize) -> rusqlite::Result<u64> {
+    u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
 }
 
 /// A number as SQLite's integers have it.

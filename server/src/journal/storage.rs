@@ -9,6 +9,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{JobId, LeaseId},
 };
+use std::collections::HashMap;
 
 /// A record as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +79,21 @@ pub trait Storage: Send {
         after: JournalPosition,
         limit: usize,
     ) -> Result<Vec<Row>, JournalError>;
+
+    /// The jobs under which the first rows after a position are listed, in order; none where that is kept elsewhere than with
+    /// the rows.
+    fn jobs_of_rows(
+        &mut self,
+        _after: JournalPosition,
+        _limit: usize,
+    ) -> Result<Vec<Option<JobId>>, JournalError> {
+        Ok(Vec::new())
+    }
+
+    /// The jobs of leases, by which rows that name a lease alone are listed.
+    fn jobs_of_leases(&mut self) -> Result<HashMap<LeaseId, JobId>, JournalError> {
+        Ok(HashMap::new())
+    }
 
     /// Stores a snapshot, and drops all but the newest `keep`.
     fn put_snapshot(&mut self, snapshot: &StoredSnapshot, keep: u32) -> Result<(), JournalError>;

@@ -56,6 +56,11 @@ fn an_altered_or_torn_journal_is_refused_with_the_position() {
         ),
         ("UPDATE records SET mark = zeroblob(32) WHERE position = 12", 12),
         ("DELETE FROM records WHERE position = 60", 60),
+        // Granted, and ended: the columns by which a job's events are found aren't in the chain.
+        ("UPDATE records SET job = 3 WHERE position = 40", 40),
+        ("UPDATE records SET job = NULL WHERE position = 41", 41),
+        ("UPDATE records SET job = 3 - job WHERE job IS NOT NULL", 3),
+        ("UPDATE lease_jobs SET job = 7 WHERE lease = 10", 40),
         ("DELETE FROM records WHERE position > 90", 91),
         ("DELETE FROM records WHERE position < 10", 1),
         ("DELETE FROM records", 1),
