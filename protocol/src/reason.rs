@@ -118,6 +118,8 @@ pub enum WaitReason {
     },
     /// No host has the memory for the trial.
     NoMemory,
+    /// No host lends the disk for its evaluation.
+    NoDisk,
     /// No host has the cache space for another replica of the shard.
     NoReplicaSpace(ShardId),
     /// No host of the trial's numeric class is in contact.
@@ -161,6 +163,9 @@ impl fmt::Display for WaitReason {
                 write!(f, "host {host} (`{name}`) is given no work for a while, as {cause}")
             }
             Self::NoMemory => f.write_str("no host in contact has the memory for it"),
+            Self::NoDisk => f.write_str(
+                "no host in contact lends the disk for its evaluation, which takes all validation data at once",
+            ),
             Self::NoReplicaSpace(shard) => write!(
                 f,
                 "no host in contact has the room in its cache to keep shard {shard}: let an owner lend more, or \

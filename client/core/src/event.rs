@@ -206,4 +206,6 @@ pub trait TransferView {
     fn sent(&self, lease: LeaseId) -> u64;
     /// Is there room for so many bytes, with nothing deleted for it?
     fn has_room(&self, bytes: u64) -> bool;
+    /// Bytes that the machine's owner lends for blobs.
+    fn capacity(&self) -> u64;
 }

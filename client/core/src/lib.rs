@@ -13,6 +13,7 @@
 //!     fn fetched(&self, _: &Digest) -> u64 { 0 }
 //!     fn sent(&self, _: LeaseId) -> u64 { 0 }
 //!     fn has_room(&self, _: u64) -> bool { true }
+//!     fn capacity(&self) -> u64 { u64::MAX }
 //! }
 //!
 //! let device = DeviceSlots { name: "cpu".to_owned(), slots: 2 };

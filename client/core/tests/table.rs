@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// From, event, to, actions. A lease that isn't held begins as `Queued`, or as `Reporting` where its result was found
 /// on disk; one that was held before is given back without a state.
 const ROWS: &str = "
-Queued | NoBudget | Releasing | Cooldown Release
+Queued | TooLarge | Releasing | Cooldown Release
 Queued | FetchStarted | Fetching | Fetch
 Queued | Dropped | Closed | Abort
 Queued | Withdrawn | Closed | Abort ReleaseWithOthers
@@ -163,7 +163,7 @@ fn events() -> BTreeMap<&'static str, LeaseEvent> {
     let reason = || ReleaseReason::Fault("as told".to_owned());
     let error = || UnitError::Unit("as told".to_owned());
     BTreeMap::from([
-        ("NoBudget", LeaseEvent::NoBudget(ReleaseReason::MonthlyBudget)),
+        ("TooLarge", LeaseEvent::TooLarge(ReleaseReason::MonthlyBudget)),
         ("FetchStarted", LeaseEvent::FetchStarted),
         ("FirstBlobsReady", LeaseEvent::FirstBlobsReady(1)),
         ("FetchFailed", LeaseEvent::FetchFailed(error())),

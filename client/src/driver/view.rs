@@ -65,4 +65,8 @@ impl TransferView for Transfers {
     fn has_room(&self, bytes: u64) -> bool {
         self.cache.has_free(bytes)
     }
+
+    fn capacity(&self) -> u64 {
+        self.cache.limit()
+    }
 }

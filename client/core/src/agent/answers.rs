@@ -15,6 +15,7 @@ use crate::{
 use sojourn_protocol::{
     api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, WorkAnswer},
     ids::LeaseId,
+    quantity::to_usize,
     report::ReportState,
     unit::Lease,
 };
@@ -22,6 +23,10 @@ use sojourn_protocol::{
 /// The longest pause before the server is asked again whether it takes the result of a unit that was granted
 /// provisionally. Nothing is sent until it does.
 const MAX_PROVISIONAL_PAUSE: Micros = Micros::from_secs(1);
+/// Units that a host holds at most for each of its slots. It asks for two.
+const MAX_UNITS_PER_SLOT: usize = 4;
+/// Why a unit beyond these is given back.
+const SURPLUS: &str = "the machine has more units than it asked for";
 
 impl Agent {
     pub(super) fn work_answered<V: TransferView>(
@@ -147,7 +152,7 @@ impl Agent {
 
     /// Takes new leases. False where none was new.
     fn take_leases<V: TransferView>(&mut self, leases: Vec<Lease>, turn: &mut Turn<'_, V>) -> bool {
-        let (mut again, mut unwanted) = (Vec::new(), Vec::new());
+        let (mut again, mut unwanted, mut surplus) = (Vec::new(), Vec::new(), Vec::new());
         let mut changed = false;
         for lease in leases {
             let Err(at) = self.index(lease.id) else { continue };
@@ -156,19 +161,30 @@ impl Agent {
             } else if self.closed.contains(lease.id) {
                 // The server still counts on it; without a word it would until the lease runs out.
                 again.push(lease.id);
+            } else if self.is_full() {
+                surplus.push(lease.id);
             } else {
                 changed = true;
                 self.take_lease(at, Box::new(lease), turn);
             }
         }
-        for (leases, reason) in
-            [(again, ReleaseReason::Closed), (unwanted, ReleaseReason::Stopping)]
-        {
+        for (leases, reason) in [
+            (again, ReleaseReason::Closed),
+            (unwanted, ReleaseReason::Stopping),
+            (surplus, ReleaseReason::Fault(SURPLUS.to_owned())),
+        ] {
             if !leases.is_empty() {
                 self.release(leases, reason, turn);
             }
         }
         changed
+    }
+
+    /// Has this host more units to do than any server that it asked would give it?
+    fn is_full(&self) -> bool {
+        let work = self.leases.iter().filter(|lease| lease.is_work()).count();
+        let slots: usize = self.config.devices.iter().map(|device| to_usize(device.slots)).sum();
+        work >= slots.saturating_mul(MAX_UNITS_PER_SLOT)
     }
 
     fn take_lease<V: TransferView>(
@@ -182,16 +198,16 @@ impl Agent {
         let mut held = HeldLease::granted(lease, device);
         let fetch = held.needs.missing(turn.view);
         held.continues = self.producer_of(held.needs.checkpoint());
-        let fits = self.budget.reserve(fetch.saturating_add(upload));
-        if fits {
-            (held.reserved_fetch, held.reserved_upload) = (fetch, upload);
-        }
-        self.leases.insert(at, held);
-        let event = match fits {
-            true => LeaseEvent::FetchStarted,
-            false => LeaseEvent::NoBudget(ReleaseReason::MonthlyBudget),
+        let too_large = match too_large(&held, upload, turn.view.capacity()) {
+            Some(reason) => Some(reason),
+            None if self.budget.reserve(fetch.saturating_add(upload)) => {
+                (held.reserved_fetch, held.reserved_upload) = (fetch, upload);
+                None
+            }
+            None => Some(ReleaseReason::MonthlyBudget),
         };
-        self.apply(id, event, turn);
+        self.leases.insert(at, held);
+        self.apply(id, too_large.map_or(LeaseEvent::FetchStarted, LeaseEvent::TooLarge), turn);
     }
 
     pub(super) fn report_ended<V: TransferView>(
@@ -297,6 +313,17 @@ impl Agent {
     fn clock(&self, now: Micros) -> Clock {
         Clock { now, max_pause: self.config.max_retry_pause }
     }
+}
+
+/// Why a unit can't be done within so many bytes of disk, also with nothing else there.
+fn too_large(lease: &HeldLease, upload: u64, capacity: u64) -> Option<ReleaseReason> {
+    let begins = lease.needs.first.iter().map(|need| need.blob.bytes);
+    let needed = begins.fold(0, u64::saturating_add).max(upload);
+    (needed > capacity).then(|| {
+        ReleaseReason::Fault(format!(
+            "the unit takes {needed} bytes of disk, and this machine's owner lends {capacity}"
+        ))
+    })
 }
 
 fn give_up(given_up: GivenUp) -> LeaseEvent {

@@ -16,8 +16,8 @@ use sojourn_protocol::{digest::Digest, trainer::Progress, unit::Lease};
 /// Something that happened to a lease.
 #[derive(Debug, Clone)]
 pub enum LeaseEvent {
-    /// It doesn't fit into the month's bytes.
-    NoBudget(ReleaseReason),
+    /// It would take more than the machine's owner lends: of a month's bytes, or of the disk.
+    TooLarge(ReleaseReason),
     /// Its bytes are reserved, and its first blobs are asked for.
     FetchStarted,
     /// All blobs are here that it begins with. It gets the next turn for a slot.
@@ -184,7 +184,7 @@ fn ignored(state: LeaseState) -> Step {
 impl Queued {
     fn step(self, event: LeaseEvent) -> Step {
         match event {
-            LeaseEvent::NoBudget(reason) => {
+            LeaseEvent::TooLarge(reason) => {
                 releasing(reason, two(LeaseAction::Cooldown, LeaseAction::Release))
             }
             LeaseEvent::FetchStarted => {

@@ -5,7 +5,10 @@ use crate::{
     leases::FREE_RELEASES,
     state::{Job, Trial},
 };
-use sojourn_protocol::reason::{CooldownCause, WaitReason};
+use sojourn_protocol::{
+    manifest::DataSplit,
+    reason::{CooldownCause, WaitReason},
+};
 
 impl Views<'_> {
     /// Why nothing of a job goes on; `None` where something does.
@@ -49,6 +52,15 @@ impl Views<'_> {
         live.next().is_none().then_some(WaitReason::NoHosts)
     }
 
+    /// Is there an evaluation of a trial to do, and no host in contact that lends the disk for it?
+    fn has_no_disk(&self, job: &Job, trial: &Trial) -> bool {
+        let Some((_, evaluation)) = trial.open_evaluations().next() else { return false };
+        let mut hosts = self.live_hosts(None).peekable();
+        hosts.peek().is_some()
+            && !hosts
+                .any(|host| self.lends_disk_for(job, DataSplit::Valid, evaluation.checkpoint, host))
+    }
+
     /// Why nothing of a trial goes on, where that is known.
     pub(crate) fn trial_waits(&self, job: &Job, trial: &Trial) -> Option<WaitReason> {
         if trial.is_running() && job.paused_at.is_some() {
@@ -68,6 +80,9 @@ impl Views<'_> {
         }
         if self.fits_nowhere(job, trial) {
             return Some(WaitReason::NoMemory);
+        }
+        if self.has_no_disk(job, trial) {
+            return Some(WaitReason::NoDisk);
         }
         if let Some(shard) = self.unplaced_shard(job, trial).filter(|_| trial.is_runnable()) {
             return Some(WaitReason::NoReplicaSpace(shard));

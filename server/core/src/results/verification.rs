@@ -26,6 +26,7 @@ use crate::{
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
+    manifest::DataSplit,
     metrics::ByClass,
     quantity::to_usize,
     report::Evaluated,
@@ -302,6 +303,21 @@ impl Eligibility<'_> {
         own == 0 || others.all(|other| count(&other) >= own)
     }
 
+    /// Does the host lend the disk for a unit that is verified, where that is an evaluation?
+    fn has_disk_for(&self, job: &Job, verification: &PendingVerification, host: HostId) -> bool {
+        let (split, checkpoint) = match verification.unit {
+            UnitKey::Train { .. } => return true,
+            UnitKey::Evaluate { trial, epoch, .. } => {
+                let evaluation = job.trial(trial).and_then(|trial| trial.evaluations.get(&epoch));
+                (DataSplit::Valid, evaluation.map(|evaluation| evaluation.checkpoint))
+            }
+            UnitKey::Extra { name, .. } => {
+                (name.split, job.extra(&name).map(|extra| extra.checkpoint))
+            }
+        };
+        checkpoint.is_none_or(|checkpoint| self.lends_disk_for(job, split, checkpoint, host))
+    }
+
     /// May the host be asked: it hasn't given its result yet, and is trusted?
     pub(crate) fn may_verify(&self, verification: &PendingVerification, host: HostId) -> bool {
         let has_said = |lease: &LeaseId| self.state.lease(*lease).is_some_and(|of| of.host == host);
@@ -319,6 +335,7 @@ impl Scheduler<'_> {
                 && self.may_verify(verification, at.host)
                 && !trial.blobs().any(|blob| self.state.blobs.is_lost(&blob))
                 && self.may_try_again(job, trial, verification, first, at.host)
+                && self.has_disk_for(job, verification, at.host)
                 && self.fits_memory(at.slots, trial);
             fits.then(|| verification_of(verification, first))
         })

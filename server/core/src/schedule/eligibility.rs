@@ -8,7 +8,12 @@ use crate::{
     ledger::Ledger,
     state::{FailedBy, Job, Trial},
 };
-use sojourn_protocol::{digest::Digest, ids::HostId, inventory::Workload};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::HostId,
+    inventory::Workload,
+    manifest::DataSplit,
+};
 use std::{collections::BTreeMap, ops::Deref};
 
 /// The view that says which hosts may do a unit. It reads, and changes nothing.
@@ -89,6 +94,21 @@ impl<'a> Eligibility<'a> {
         let own = slots.peaks.get(&workload).copied();
         let takes = own.or_else(|| self.estimates.least_peak(&slots.device.name, &workload));
         takes.unwrap_or(0).max(trial.checkpoint_bytes) <= memory
+    }
+
+    /// Does a host lend the disk for an evaluation: for a checkpoint, and all shards of a split at once?
+    pub(crate) fn lends_disk_for(
+        &self,
+        job: &Job,
+        split: DataSplit,
+        checkpoint: BlobRef,
+        host: HostId,
+    ) -> bool {
+        let Some(lends) = self.hosts.session(host).and_then(|session| session.cache) else {
+            return true;
+        };
+        let shards = job.data.split(split).iter().map(|shard| shard.blob.bytes);
+        shards.fold(checkpoint.bytes, u64::saturating_add) <= lends
     }
 
     /// Has no device in contact that could train the trial the memory for it, though there are some?

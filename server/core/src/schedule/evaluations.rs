@@ -132,6 +132,7 @@ impl Scheduler<'_> {
             self.may_retry(None, wanted.failures, at.host)
                 && self.fits_memory(at.slots, wanted.trial)
                 && self.may_be_verified(job, wanted.trial, at.slots)
+                && self.lends_disk_for(job, wanted.split, wanted.checkpoint, at.host)
         };
         let mut first = None;
         for wanted in wanted.filter(may).take(MAX_CANDIDATES) {

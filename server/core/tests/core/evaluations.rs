@@ -90,3 +90,20 @@ fn it_is_left_to_nobody_who_is_gone_and_not_for_little() {
     let mut bench = trained();
     assert!(is_evaluation(&bench.ask(OTHER, over(1_000_000)).leases[0]));
 }
+
+/// All validation data must be there at once.
+#[test]
+fn a_host_that_lends_too_little_disk_for_an_evaluation_is_not_given_it() {
+    let mut bench = trained();
+    // Two shards of 100 bytes and a checkpoint.
+    let lends = |cache| {
+        let inventory = Inventory { cache: Some(cache), ..inventory("class") };
+        WorkRequest { inventory: Some(inventory), ..request(1, Vec::new()) }
+    };
+    for host in [HOST, OTHER] {
+        assert_eq!(bench.ask(host, lends(719)).leases, []);
+    }
+    let waiting = bench.trials()[0].waiting.clone().expect("a reason");
+    assert!(waiting.contains("lends the disk for its evaluation"), "{waiting}");
+    assert!(is_evaluation(&bench.ask(HOST, lends(720)).leases[0]));
+}

@@ -82,6 +82,10 @@ impl TransferView for Disk {
     fn has_room(&self, _: u64) -> bool {
         true
     }
+
+    fn capacity(&self) -> u64 {
+        u64::MAX
+    }
 }
 
 /// A machine with the agent that runs on it.

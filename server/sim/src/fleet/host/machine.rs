@@ -170,6 +170,10 @@ impl TransferView for View<'_> {
     fn has_room(&self, bytes: u64) -> bool {
         self.machine.cache.has_room(bytes)
     }
+
+    fn capacity(&self) -> u64 {
+        self.machine.cache.limit()
+    }
 }
 
 /// The trial whose checkpoint a unit begins with.

@@ -1,0 +1,155 @@
+//! The owner's limit on the disk, against whatever a server says.
+
+use sojourn_client_core::{
+    Action, Agent, AgentConfig, DeviceSlots, Event, Micros, ReleaseReason, TransferView,
+};
+use sojourn_protocol::{
+    api::WorkAnswer,
+    digest::{BlobRef, Digest},
+    ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
+    manifest::{Scaling, Shard},
+    position::Position,
+    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
+    time::{Millis, UnixMillis},
+    unit::{Base, Hop, Lease, TrialContext, Unit},
+};
+use std::sync::Arc;
+
+/// Nothing is here, and the owner lends so many bytes.
+struct Disk(u64);
+
+impl TransferView for Disk {
+    fn has(&self, _: &Digest) -> bool {
+        false
+    }
+    fn fetched(&self, _: &Digest) -> u64 {
+        0
+    }
+    fn sent(&self, _: LeaseId) -> u64 {
+        0
+    }
+    fn has_room(&self, _: u64) -> bool {
+        false
+    }
+    fn capacity(&self) -> u64 {
+        self.0
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
+fn blob(n: u64, bytes: u64) -> BlobRef {
+    BlobRef { sha256: Digest::of(&n.to_le_bytes()), bytes }
+}
+
+/// A hop over a shard of its own.
+fn lease(id: u64, shard_bytes: u64, upload_bytes: u64) -> Lease {
+    let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
+    let context = TrialContext {
+        config: TrialConfig {
+            model: Architecture::mlp([]),
+            training: TrainingConfig::new(1, 4, Loss::Mse, optimizer),
+        },
+        shape: vec![1],
+        outputs: 1,
+        scaling: Scaling::None,
+        total_steps: 9,
+        pinned_threads: None,
+    };
+    let unit = Unit::Train(Hop {
+        job: JobId(1),
+        trial: TrialId(0),
+        base: Base::Initial { seed: 1 },
+        start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
+        shard: Shard { blob: blob(id, shard_bytes), rows: 36 },
+        seed: 1,
+        context: context.into(),
+        then: Vec::new(),
+        until: None,
+    });
+    Lease {
+        id: LeaseId(id),
+        unit,
+        device: "cpu".into(),
+        renew_by: UnixMillis(0),
+        heartbeat_every: Millis(1000),
+        upload_bytes,
+        instructions: None,
+    }
+}
+
+/// What an agent does that is given these leases.
+struct Host {
+    agent: Agent,
+    disk: Disk,
+}
+
+impl Host {
+    fn new(slots: u32, capacity: u64) -> Self {
+        let device = DeviceSlots { name: "cpu".into(), slots };
+        let agent = Agent::new(Arc::new(AgentConfig::new(vec![device])), 7, Vec::new());
+        Self { agent, disk: Disk(capacity) }
+    }
+
+    fn handle(&mut self, event: Event) -> Vec<Action> {
+        self.agent.handle(Micros::from_secs(1), event, &self.disk)
+    }
+
+    fn given(&mut self, leases: Vec<Lease>) -> Vec<Action> {
+        let actions = self.agent.start(Micros::from_secs(1), &self.disk);
+        let asked = actions.into_iter().find_map(|action| match action {
+            Action::Ask(ask) => Some(ask),
+            _ => None,
+        });
+        let answer = WorkAnswer {
+            leases,
+            drop: Vec::new(),
+            reports: Vec::new(),
+            ask_again: Millis(0),
+            send_inventory: false,
+            stop: Vec::new(),
+            fetch: Vec::new(),
+            evict: Vec::new(),
+        };
+        let Some(asked) = asked else { panic!("no request for work") };
+        self.handle(Event::Work(asked, Ok(answer)))
+    }
+}
+
+fn fetched(actions: &[Action]) -> Vec<BlobRef> {
+    let fetches = actions.iter().filter_map(|action| match action {
+        Action::Fetch(blob, ..) => Some(*blob),
+        _ => None,
+    });
+    fetches.collect()
+}
+
+fn given_back(actions: &[Action]) -> Vec<(usize, String)> {
+    let releases = actions.iter().filter_map(|action| match action {
+        Action::Release(leases, reason @ ReleaseReason::Fault(_)) => {
+            Some((leases.len(), reason.to_string()))
+        }
+        _ => None,
+    });
+    releases.collect()
+}
+
+#[test]
+fn a_unit_that_takes_more_disk_than_is_lent_is_given_back_before_anything_is_fetched() {
+    for (shard, upload) in [(1_000_000_000_000_000, 5), (5, 1_000_000_000_000_000), (51 * MIB, 5)] {
+        let mut host = Host::new(1, 50 * MIB);
+        let actions = host.given(vec![lease(1, shard, upload)]);
+        assert_eq!(fetched(&actions), []);
+        let [(1, reason)] = &given_back(&actions)[..] else { panic!("{actions:?}") };
+        assert!(reason.contains("this machine's owner lends 52428800"), "{reason}");
+    }
+}
+
+#[test]
+fn units_that_were_not_asked_for_are_given_back() {
+    let mut host = Host::new(2, u64::MAX);
+    let actions = host.given((1..=20_000).map(|id| lease(id, 5, 5)).collect());
+    assert_eq!(fetched(&actions).len(), 8);
+    let [(19_992, reason)] = &given_back(&actions)[..] else { panic!("{actions:?}") };
+    assert!(reason.contains("more units than it asked for"), "{reason}");
+}
