@@ -6,6 +6,7 @@
 use crate::{
     body::{one_line, read_bounded},
     error::{CallError, STORE},
+    reach::Reach,
     tls::Authorities,
     transport,
 };
@@ -14,7 +15,7 @@ use reqwest::{
     header::{CONTENT_LENGTH, LOCATION, RANGE},
     redirect::{Attempt, Policy},
 };
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 /// Redirects within the server that are followed.
 const MAX_REDIRECTS: usize = 10;
@@ -39,9 +40,12 @@ impl fmt::Debug for UploadTarget {
 #[derive(Debug, Clone)]
 pub struct StoreClient {
     http: Client,
+    reach: Reach,
 }
 
 impl StoreClient {
+    /// Requests to stores to which this server may lead: on the internet, or in the network that the server is in.
+    ///
     /// Stores are checked against the system's certificates, whoever signs the server's. Where there are none, the
     /// server's `authorities` are used for the store too.
     ///
@@ -52,13 +56,15 @@ impl StoreClient {
         authorities: Option<&Authorities>,
         connect_timeout: Duration,
     ) -> Result<Self, reqwest::Error> {
+        let reach = Reach::of(server);
         let client = |authorities| {
             transport::connect(server, authorities, |builder| {
-                builder.tcp_nodelay(true).connect_timeout(connect_timeout).redirect(Policy::none())
+                let builder = builder.tcp_nodelay(true).connect_timeout(connect_timeout);
+                builder.redirect(Policy::none()).dns_resolver(Arc::new(reach.clone()))
             })
         };
         let http = client(None).or_else(|_| client(authorities))?;
-        Ok(Self { http })
+        Ok(Self { http, reach })
     }
 
     /// Requests where the server's redirect leads, from byte `from` on.
@@ -71,6 +77,7 @@ impl StoreClient {
         let target = redirect.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let target = target.and_then(|target| redirect.url().join(target).ok());
         let target = target.ok_or_else(|| failure("nowhere", "the redirect leads nowhere"))?;
+        self.reach.check(&target).await?;
         let mut request = self.http.get(target);
         if from > 0 {
             request = request.header(RANGE, format!("bytes={from}-"));
@@ -90,7 +97,9 @@ impl StoreClient {
         bytes: u64,
         body: Body,
     ) -> Result<(), CallError> {
-        let request = self.http.put(&target.url).header(CONTENT_LENGTH, bytes).body(body);
+        let url: Url = target.url.parse().map_err(|_| failure("nowhere", "the URL is none"))?;
+        self.reach.check(&url).await?;
+        let request = self.http.put(url).header(CONTENT_LENGTH, bytes).body(body);
         let headers = target.headers.iter();
         let request = headers.fold(request, |request, (name, value)| request.header(name, value));
         successful(request.send().await.map_err(unreachable)?).await.map(drop)
