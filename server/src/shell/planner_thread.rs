@@ -4,13 +4,10 @@ use super::{error::ShellError, message::Input};
 use sojourn_core::Command;
 use sojourn_protocol::ids::JobId;
 use sojourn_workgen::plan::{Budget, Iterations, Planner as _, Problem, Rollout};
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, Sender},
-    },
-    thread::JoinHandle,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+    mpsc::{Receiver, Sender},
 };
 
 /// A plan to make.
@@ -23,12 +20,12 @@ pub(super) struct Task {
     pub(super) iterations: u64,
 }
 
-/// The thread; it ends when this is dropped, after the iteration that it is at.
+/// The thread; it ends when this is dropped, after the iteration that it is at. Nobody waits for that: an iteration over a large
+/// job takes long, and what comes of it nobody hears.
 #[derive(Debug)]
 pub(super) struct PlannerThread {
     stop: Arc<AtomicBool>,
-    tasks: Option<Sender<Task>>,
-    thread: Option<JoinHandle<()>>,
+    tasks: Sender<Task>,
 }
 
 impl PlannerThread {
@@ -38,14 +35,13 @@ impl PlannerThread {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread.spawn(move || work(&inbox, &inputs, &stopped));
-        let thread = thread.map_err(ShellError::Thread)?;
-        Ok(Self { stop, tasks: Some(tasks), thread: Some(thread) })
+        thread.map_err(ShellError::Thread)?;
+        Ok(Self { stop, tasks })
     }
 
     /// Has a plan made. Where the thread has gone there will be none, and the policy decides alone.
     pub(super) fn make(&self, task: Task) {
-        let sent = self.tasks.as_ref().is_some_and(|tasks| tasks.send(task).is_ok());
-        if !sent {
+        if self.tasks.send(task).is_err() {
             tracing::error!("the planner's thread has ended: units are handed out without a plan");
         }
     }
@@ -53,11 +49,7 @@ impl PlannerThread {
 
 impl Drop for PlannerThread {
     fn drop(&mut self) {
-        self.tasks = None;
         self.stop.store(true, Ordering::Release);
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the planner's thread panicked");
-        }
     }
 }
 
