@@ -26,10 +26,20 @@ impl Process {
         self.0.wait().unwrap();
     }
 
-    /// `SIGTERM`, and its exit code.
+    /// `SIGTERM`, once it is ready for that, and its exit code.
     pub(crate) fn end(&mut self) -> Option<i32> {
+        // One that was just started would be ended by the signal itself.
+        poll(|| (self.catches_term() || !self.is_running()).then_some(()));
         self.signal(rustix::process::Signal::TERM);
         self.0.wait().unwrap().code()
+    }
+
+    fn catches_term(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id()));
+        let status = status.unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        caught.is_some_and(|mask| mask >> (rustix::process::Signal::TERM.as_raw() - 1) & 1 == 1)
     }
 
     /// Any other signal.
