@@ -211,7 +211,11 @@ fn start_services(
 
     let app = web::Data::new(app);
     let server = HttpServer::new(move || {
-        App::new().app_data(app.clone()).wrap(from_fn(http::protocol)).configure(http::routes)
+        App::new()
+            .app_data(app.clone())
+            .wrap(from_fn(http::authenticate))
+            .wrap(from_fn(http::protocol))
+            .configure(http::routes)
     })
     .disable_signals()
     // Without it the second write of an answer waits up to 40 ms for the first one's acknowledgement.

@@ -1,7 +1,17 @@
 //! Authenticates callers: machines that enrol, hosts, assimilators, users. Tokens come as `Authorization: Bearer`.
+//!
+//! Nothing of a request's body is read before somebody is known who sends it. What the caller may do is found out after that, by
+//! what each handler asks for.
 
-use super::{AppState, error::HttpError};
-use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header, web};
+use super::{AppState, body, error::HttpError};
+use actix_web::{
+    Error, FromRequest, HttpRequest, ResponseError as _,
+    body::{BoxBody, MessageBody},
+    dev::{Payload, ServiceRequest, ServiceResponse},
+    http::{ConnectionType, header},
+    middleware::Next,
+    web,
+};
 use futures::future::LocalBoxFuture;
 use sojourn_core::request;
 use sojourn_protocol::{digest::Digest, error::ErrorKind, ids::HostId};
@@ -21,6 +31,48 @@ impl Tokens {
             [enrol, admin, assimilator].map(|token| Digest::of(token.as_bytes()));
         Self { enrol, admin, assimilator }
     }
+}
+
+/// Addresses that anybody may ask.
+const OPEN: [&str; 2] = ["/v1/health", "/v1/openapi.json"];
+
+/// Middleware that refuses a request without a known token before its body is read, and has other bodies keep a pace.
+pub(crate) async fn authenticate(
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    if !OPEN.contains(&request.path())
+        && let Err(error) = known(request.request()).await
+    {
+        body::drop_some(&mut request).await;
+        let mut answer = error.error_response();
+        // The rest of the body isn't read.
+        answer.head_mut().set_connection_type(ConnectionType::Close);
+        return Ok(request.into_response(answer));
+    }
+    body::pace(&mut request);
+    Ok(next.call(request).await?.map_into_boxed_body())
+}
+
+/// Is the request's token that of anybody?
+async fn known(request: &HttpRequest) -> Result<(), HttpError> {
+    let (token, app) = (bearer(request)?, app(request)?);
+    let Tokens { enrol, admin, assimilator } = app.tokens;
+    if [enrol, admin, assimilator].map(|own| same(token, own)).contains(&true) {
+        return Ok(());
+    }
+    host_of(token, &app).await.map(drop)
+}
+
+/// The host with this token.
+async fn host_of(token_sha256: Digest, app: &AppState) -> Result<HostId, HttpError> {
+    if let Some(host) = app.token_cache.get(token_sha256) {
+        return Ok(host);
+    }
+    let host = app.shell.request(request::GetHostByToken { token_sha256 }).await?;
+    let host = host.ok_or_else(unknown)?;
+    app.token_cache.insert(token_sha256, host);
+    Ok(host)
 }
 
 /// Compares in constant time.
@@ -115,13 +167,7 @@ impl FromRequest for Host {
         let (token, app) = (bearer(request), app(request));
         Box::pin(async move {
             let (token_sha256, app) = (token?, app?);
-            if let Some(host) = app.token_cache.get(token_sha256) {
-                return Ok(Self(host));
-            }
-            let host = app.shell.request(request::GetHostByToken { token_sha256 }).await?;
-            let host = host.ok_or_else(unknown)?;
-            app.token_cache.insert(token_sha256, host);
-            Ok(Self(host))
+            host_of(token_sha256, &app).await.map(Self)
         })
     }
 }

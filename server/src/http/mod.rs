@@ -5,6 +5,7 @@ mod app_state;
 mod assimilations;
 mod auth;
 mod blobs;
+mod body;
 mod checkpoints;
 mod complete_uploads;
 mod deltas;
@@ -26,6 +27,6 @@ mod work;
 
 pub(crate) use app_state::AppState;
 use app_state::{App, JsonResult};
-pub(crate) use auth::Tokens;
+pub(crate) use auth::{Tokens, authenticate};
 pub(crate) use protocol::check as protocol;
 pub(crate) use routes::routes;

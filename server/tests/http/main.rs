@@ -32,10 +32,43 @@ use sojourn_server::{
 };
 use sojourn_slot::SlotConfig;
 use std::sync::Arc;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use world::{World, ask, blob, hop, report_of, send, trained};
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
+}
+
+/// A wrong token is refused as that, whatever the body is, and before the body is read.
+#[tokio::test]
+async fn nothing_is_read_from_nobody() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    for _ in 0..50 {
+        let answer = send(world.address(), "POST", "/v1/jobs", "nobody's", &[], b"{ no json").await;
+        answer.refused(ErrorKind::Unauthorized);
+    }
+    for token in ["", "authorization: Bearer nobody's\r\n"] {
+        for address in [format!("PUT /v1/blobs/{}", blob(b"large").sha256), "POST /v1/jobs".into()]
+        {
+            let mut stream = TcpStream::connect(world.address()).await.unwrap();
+            let head = format!(
+                "{address} HTTP/1.1\r\nhost: x\r\n{token}sojourn-bytes: 1000000000\r\n\
+                 content-length: 1000000000\r\n\r\n",
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            // A part of the body, and no more comes.
+            stream.write_all(&[0; 1000]).await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            let answer = String::from_utf8(answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+            assert!(answer.contains("connection: close"), "{answer}");
+        }
+    }
 }
 
 #[tokio::test]
