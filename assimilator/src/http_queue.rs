@@ -62,6 +62,12 @@ impl From<CallError> for HttpQueueError {
 }
 
 impl HttpQueueError {
+    /// Has a server said it, so that one is there?
+    #[must_use]
+    pub const fn is_answer(&self) -> bool {
+        matches!(self, Self::Refused { .. })
+    }
+
     /// May the same call succeed later, or at another server?
     #[must_use]
     pub fn is_passing(&self) -> bool {

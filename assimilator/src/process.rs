@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// At the start, a server that doesn't answer is waited for so long; later for ever.
+/// At the start, a server that doesn't answer at all is waited for so long; later, and where all stand by, for ever.
 const FIRST_CONTACT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Ceilings of the first and the longest pause before it is asked again.
 const FIRST_PAUSE: Duration = Duration::from_millis(400);
@@ -114,8 +114,10 @@ async fn first_contact(queue: &HttpQueue) -> Result<AssimilationsView, HttpQueue
             queue.view().await
         };
         match view.await {
-            Err(error) if error.is_passing() && Instant::now() < deadline => {
-                tracing::warn!(%error, "no server answers yet; trying again");
+            Err(error)
+                if error.is_passing() && (error.is_answer() || Instant::now() < deadline) =>
+            {
+                tracing::warn!(%error, "no server is active yet; trying again");
                 sleep(backoff.next(None)).await;
             }
             answer => return answer,

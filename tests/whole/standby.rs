@@ -159,6 +159,43 @@ fn a_server_whose_folder_is_deleted_acknowledges_nothing_more_and_ends() {
     }
 }
 
+/// A machine may start before its Redis, and an assimilator before there is an active server.
+#[test]
+fn a_server_waits_for_a_redis_that_is_not_there_yet_and_an_assimilator_for_the_server() {
+    let mut redis = RedisServer::start();
+    let folder = folder();
+    let path = folder.path();
+    let blobs = format!("file://{}", path.join("blobs").display());
+    let journal = ["--journal", &redis.url(), "--blobs", &blobs];
+    let data = path.join("one");
+    let mut one = Server::start(path, "one", &journal);
+    let token = fs::read_to_string(data.join("assimilator-token")).unwrap();
+    assert_eq!(one.process.end(), Some(0));
+    let mut command = Command::new(program());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(&data).args(journal);
+    redis.kill();
+    let mut waiting = spawn(command, &path.join("waits.log"));
+    let log = || fs::read_to_string(path.join("waits.log")).unwrap_or_default();
+    poll(|| log().contains("waiting for the journal").then_some(())).expect("it says so");
+    assert!(waiting.is_running(), "{}", log());
+    redis.start_again();
+    let url = format!("http://{}", listening(&data, &mut waiting, &path.join("waits.log")));
+
+    // Another that stands by, and an assimilator that knows only this one.
+    let mut two = Server::start(path, "two", &journal);
+    let mut command = Command::new(program());
+    command.args(["assimilate", "--server", &two.url, "--blobs", &blobs, "--token", token.trim()]);
+    let mut assimilator = spawn(command, &path.join("assimilator.log"));
+    let log = || fs::read_to_string(path.join("assimilator.log")).unwrap_or_default();
+    poll(|| log().contains("no server is active yet").then_some(())).expect("it says so");
+    waiting.kill();
+    poll(|| log().contains("assimilating").then_some(())).expect("it begins");
+    assert!(assimilator.is_running(), "{}", log());
+    assert_ne!(url, two.url);
+    assert_eq!(assimilator.end(), Some(0));
+    assert_eq!(two.process.end(), Some(0));
+}
+
 #[test]
 fn a_server_waits_for_a_redis_that_died() {
     let mut redis = RedisServer::start();

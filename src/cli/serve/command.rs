@@ -117,7 +117,7 @@ fn raise_file_limit() {
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     raise_file_limit();
     let data = args.data.clone().unwrap_or_else(|| local::data_folder("server"));
-    let journals = args.journal.journals(&data)?;
+    let journals = args.journal.journals(&data).await?;
     let mut config = ServeConfig::new(data, args.listen);
     config.journal = journals;
     config.advertise.clone_from(&args.advertise);

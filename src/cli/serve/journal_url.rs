@@ -1,6 +1,7 @@
 //! Where a server keeps its journal, by URL.
 
 use crate::cli::terminal::exit::Failure;
+use sojourn_http::Backoff;
 use sojourn_protocol::error::error_chain;
 use sojourn_server::journal::{
     Durability, Journal, JournalError, OpenJournal, RedisJournals, RedisSettings, RedisUrl,
@@ -10,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
+    time::Duration,
 };
 
 /// The journal of a server.
@@ -61,6 +63,14 @@ impl Place {
         durability: Durability,
         folder: &Path,
     ) -> Result<Arc<dyn OpenJournal>, Failure> {
+        Ok(self.connect(durability, folder)?)
+    }
+
+    fn connect(
+        &self,
+        durability: Durability,
+        folder: &Path,
+    ) -> Result<Arc<dyn OpenJournal>, OpenError> {
         match self {
             Self::Sqlite(file) => {
                 let file = file.clone();
@@ -70,10 +80,10 @@ impl Place {
                 Ok(Arc::new(open))
             }
             Self::Redis(url) => {
-                let call = |error: &dyn std::error::Error| Failure::call(error_chain(error));
-                let url = RedisUrl::of(url).map_err(|error| call(&error))?;
+                let url =
+                    RedisUrl::of(url).map_err(|error| OpenError::Other(error_chain(&error)))?;
                 std::fs::create_dir_all(folder).map_err(|error| {
-                    Failure::call(format!("can't use `{}`: {error}", folder.display()))
+                    OpenError::Other(format!("can't use `{}`: {error}", folder.display()))
                 })?;
                 let settings = RedisSettings {
                     url,
@@ -81,18 +91,60 @@ impl Place {
                     lease: RedisSettings::DEFAULT_LEASE,
                     note: folder.join("redis.reached"),
                 };
-                let journals = RedisJournals::connect(settings).map_err(|error| call(&error))?;
-                Ok(Arc::new(journals))
+                match RedisJournals::connect(settings) {
+                    Ok(journals) => Ok(Arc::new(journals)),
+                    Err(error @ JournalError::Unreachable { .. }) => {
+                        Err(OpenError::Unreachable(error))
+                    }
+                    Err(error) => Err(OpenError::Other(error_chain(&error))),
+                }
             }
         }
     }
 }
 
+/// Why a journal can't be used.
+enum OpenError {
+    /// Its storage isn't there, perhaps not yet.
+    Unreachable(JournalError),
+    /// What was asked for can't work.
+    Other(String),
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Unreachable(error) => Self::call(error_chain(&error)),
+            OpenError::Other(message) => Self::call(message),
+        }
+    }
+}
+
+/// Pauses between attempts to reach a journal's storage.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// See [`FIRST_PAUSE`].
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
 impl JournalArgs {
-    /// The journal that was asked for; none where it is to be in the data folder.
-    pub(crate) fn journals(&self, data: &Path) -> Result<Option<Arc<dyn OpenJournal>>, Failure> {
-        let open = |place: &Place| place.journals(self.redis_durability, data);
-        self.journal.as_ref().map(open).transpose()
+    /// The journal that was asked for; none where it is to be in the data folder. A Redis that can't be reached is waited for: a
+    /// machine may start before it.
+    pub(crate) async fn journals(
+        &self,
+        data: &Path,
+    ) -> Result<Option<Arc<dyn OpenJournal>>, Failure> {
+        let Some(place) = &self.journal else { return Ok(None) };
+        let mut backoff = Backoff::from(FIRST_PAUSE, LONGEST_PAUSE);
+        loop {
+            match place.connect(self.redis_durability, data) {
+                Ok(journals) => return Ok(Some(journals)),
+                Err(OpenError::Unreachable(error)) => {
+                    let error = error_chain(&error);
+                    tracing::warn!(error, "waiting for the journal");
+                    tokio::time::sleep(backoff.next(None)).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }
 
