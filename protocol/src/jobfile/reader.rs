@@ -7,28 +7,44 @@ use super::{
     error::{JobFileError, Problem},
     vocabulary,
 };
-use std::{cell::RefCell, collections::BTreeSet};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeSet,
+};
 use toml::de::{DeTable, DeValue};
+
+/// Problems that are told of one file; of others only that there are more.
+const MAX_PROBLEMS: usize = 100;
 
 /// The text that is read and the problems found in it so far.
 pub(super) struct Problems<'t> {
     text: &'t str,
     found: RefCell<Vec<Problem>>,
+    more: Cell<bool>,
 }
 
 impl<'t> Problems<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, found: RefCell::default() }
+        Self { text, found: RefCell::default(), more: Cell::new(false) }
     }
 
     /// Reports a problem of `key` at a byte offset of the text.
     pub(super) fn add(&self, offset: usize, key: &str, message: String) {
+        if self.found.borrow().len() >= MAX_PROBLEMS {
+            return self.more.set(true);
+        }
         let before = self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count();
         self.found.borrow_mut().push(Problem::new(before + 1, key.to_owned(), message));
     }
 
     pub(super) fn into_error(self) -> Option<JobFileError> {
-        JobFileError::from_problems(self.found.into_inner())
+        let mut found = self.found.into_inner();
+        if self.more.get() {
+            let last = found.iter().map(Problem::line).max().unwrap_or(1);
+            let message = "there are more problems than these".to_owned();
+            found.push(Problem::new(last, String::new(), message));
+        }
+        JobFileError::from_problems(found)
     }
 }
 

@@ -59,9 +59,18 @@ pub(crate) fn choices(choices: &Choices) -> String {
             serde_json::Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        format!("{short}={value}")
+        format!("{short}={}", shortened(value))
     });
     pairs.collect::<Vec<_>>().join(" ")
+}
+
+/// A value of at most so many characters; of a longer one its beginning.
+fn shortened(value: String) -> String {
+    const MOST: usize = 100;
+    match value.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", value.get(..end).unwrap_or_default()),
+        None => value,
+    }
 }
 
 /// A number with up to four digits that count: `32`, `0.003162`, `1e-5`.
@@ -171,6 +180,8 @@ mod tests {
             ("training.batch_size".to_owned(), json!(32)),
         ]);
         assert_eq!(choices(&chosen), "channels=[16,32] batch_size=32 lr=0.003162 optimizer=adam");
+        let long = Choices::from([("model[0].hidden".to_owned(), json!(vec![4; 1_000_000]))]);
+        assert_eq!(choices(&long).chars().count(), "hidden=".len() + 100 + "...".len());
         assert_eq!(number_text(0.000_01), "1e-5");
     }
 }

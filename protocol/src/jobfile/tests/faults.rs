@@ -21,6 +21,16 @@ fn several_problems_are_told_at_once_in_the_order_of_lines() {
 }
 
 #[test]
+fn of_very_many_problems_the_first_are_told_and_that_there_are_more() {
+    let zeros = vec!["0"; 1_000_000].join(",");
+    let text = SMALL.replace("hidden = [8]", &format!("hidden = [{zeros}]"));
+    let error = parse(&text).unwrap_err();
+    assert_eq!(error.problems().count(), 101);
+    let last = error.problems().last().map(ToString::to_string);
+    assert_eq!(last.as_deref(), Some("there are more problems than these"));
+}
+
+#[test]
 fn unknown_keys_and_tables_get_the_nearest_word_or_their_place() {
     assert_eq!(
         errors_with("[training]", "[trainning]"),
