@@ -1,9 +1,10 @@
 //! The checkpoints of leases, uploaded through the server.
 
 use super::{
-    App, JsonResult,
+    App, AppState, JsonResult,
     auth::Host,
     complete_uploads,
+    error::HttpError,
     schema::Bytes,
     uploads::{Offset, declared_bytes, declared_digest, receive},
 };
@@ -14,7 +15,7 @@ use sojourn_protocol::{
     api::UploadState,
     digest::{BlobRef, Digest},
     error::ErrorKind,
-    ids::LeaseId,
+    ids::{HostId, LeaseId},
 };
 
 /// Uploads a lease's checkpoint, or goes on with it; the body is what follows `offset`.
@@ -71,25 +72,37 @@ pub(super) async fn checkpoint_state(
     lease: web::Path<LeaseId>,
 ) -> JsonResult<UploadState> {
     let lease = *lease;
+    own_lease(&app, host, lease).await?;
     let uploads = app.uploads.clone();
     let state = web::block(move || uploads.state(UploadName::Lease(lease))).await?;
-    let bytes = state.map_or(0, |(blob, _)| blob.bytes);
-    let may = app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await;
-    match (state, may) {
-        (Some((blob, state)), may) => {
-            may?;
-            if state.complete {
-                complete_uploads::stage(&app, lease, blob).await?;
-            }
-            Ok(web::Json(state))
+    let Some((blob, state)) = state else {
+        // Nothing has come: whatever is wrong with the lease, the upload will say.
+        return Ok(web::Json(UploadState { offset: 0, complete: false }));
+    };
+    let bytes = blob.bytes;
+    app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
+    if state.complete {
+        complete_uploads::stage(&app, lease, blob).await?;
+    }
+    Ok(web::Json(state))
+}
+
+/// Refuses to say anything of a lease that isn't known, or is another host's: both in the same words. Of a provisional lease the
+/// host needn't try to send anything yet.
+pub(super) async fn own_lease(
+    app: &AppState,
+    host: HostId,
+    lease: LeaseId,
+) -> Result<(), HttpError> {
+    let may = app.shell.request(request::AuthorizeUpload { host, lease, bytes: 0 }).await;
+    match may {
+        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Forbidden) => {
+            Err(HttpError::new(ErrorKind::NotFound, format!("this host has no lease {lease}")))
         }
-        // Of a provisional lease: the host needn't try to send anything yet.
-        (None, Err(error))
-            if matches!(error.kind, ErrorKind::Unauthorized | ErrorKind::Unavailable) =>
-        {
+        Err(error) if matches!(error.kind, ErrorKind::Unauthorized | ErrorKind::Unavailable) => {
             Err(error.into())
         }
-        // Nothing has come: whatever is wrong with the lease, the upload will say.
-        (None, _) => Ok(web::Json(UploadState { offset: 0, complete: false })),
+        // It is the host's: the rest is said where there is something to send.
+        Ok(()) | Err(_) => Ok(()),
     }
 }

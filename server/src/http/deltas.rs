@@ -10,6 +10,7 @@
 use super::{
     App, AppState, JsonResult,
     auth::Host,
+    checkpoints::own_lease,
     complete_uploads,
     error::HttpError,
     schema::Bytes,
@@ -200,6 +201,7 @@ pub(super) async fn state(
     lease: web::Path<LeaseId>,
 ) -> JsonResult<UploadState> {
     let lease = *lease;
+    own_lease(&app, host, lease).await?;
     let uploads = app.uploads.clone();
     let found = web::block(move || {
         let state = |name| uploads.state(name);

@@ -8,7 +8,7 @@ use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
     http::{
         StatusCode,
-        header::{HeaderName, HeaderValue},
+        header::{ALLOW, HeaderName, HeaderValue},
     },
     middleware::Next,
     web,
@@ -45,7 +45,13 @@ pub(crate) async fn check(
     if answer.status() == StatusCode::METHOD_NOT_ALLOWED {
         let message = format!("this address doesn't take `{}`", answer.request().method());
         let error = HttpError::new(ErrorKind::Invalid, message);
-        answer = answer.into_response(error.error_response());
+        let allowed = answer.headers().get(ALLOW).cloned();
+        let mut refusal = error.error_response();
+        *refusal.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+        answer = answer.into_response(refusal);
+        if let Some(allowed) = allowed {
+            answer.headers_mut().insert(ALLOW, allowed);
+        }
     }
     let name = HeaderName::from_static(PROTOCOL_HEADER);
     answer.headers_mut().insert(name, HeaderValue::from(PROTOCOL_VERSION));

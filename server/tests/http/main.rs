@@ -71,6 +71,36 @@ async fn nothing_is_read_from_nobody() {
     }
 }
 
+/// Whether the lease is another host's, or nobody's.
+#[tokio::test]
+async fn a_host_learns_nothing_of_leases_that_are_not_its_own() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    world.submit().await;
+    let (owner, other) = (world.enrol("one").await, world.enrol("two").await);
+    let lease = world.lease(&owner.token).await.id;
+    for what in ["checkpoint", "checkpoint/delta"] {
+        let path = |lease: LeaseId| format!("/v1/leases/{lease}/{what}");
+        let mine = world.get(&path(lease), &owner.token).await;
+        assert_eq!(mine.json::<UploadState>().offset, 0);
+        let refusals = [lease, LeaseId(77)].map(|lease| (lease, path(lease)));
+        for (lease, path) in refusals {
+            let error = world.get(&path, &other.token).await.refused(ErrorKind::NotFound);
+            assert_eq!(error.message, format!("this host has no lease {lease}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_method_that_an_address_does_not_take_is_answered_with_those_that_it_does() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let answer = send(world.address(), "DELETE", "/v1/jobs", &world.admin, &[], b"").await;
+    assert_eq!(answer.status, 405);
+    let allowed = answer.header("allow").unwrap_or_default();
+    assert!(allowed.contains("GET") && allowed.contains("POST"), "{allowed}");
+}
+
 #[tokio::test]
 async fn a_result_becomes_a_version_and_is_visible() {
     let folder = folder();
@@ -178,7 +208,7 @@ async fn each_token_allows_only_its_own_routes() {
 
     // A token that has opened doors opens none once its host is revoked.
     let upload = "/v1/leases/1/checkpoint";
-    assert_eq!(world.get(upload, &host.token).await.status, 200);
+    world.get(upload, &host.token).await.refused(ErrorKind::NotFound);
     let revoke = format!("/v1/hosts/{}/revoke", host.host);
     assert_eq!(world.post(&revoke, &world.admin, &()).await.status, 200);
     world.post("/v1/work", &host.token, &ask(0)).await.refused(ErrorKind::Unauthorized);
@@ -203,8 +233,9 @@ async fn malformed_requests_are_refused_as_invalid() {
     world.get("/v1/jobs/7/events", &admin).await.refused(ErrorKind::NotFound);
     world.get("/v1/jobs/seven", &admin).await.refused(ErrorKind::Invalid);
     world.get("/v1/blobs/abc", &admin).await.refused(ErrorKind::Invalid);
-    let wrong = world.post("/v1/jobs/7/trials", &admin, &()).await.refused(ErrorKind::Invalid);
-    assert!(wrong.message.contains("`POST`"), "{wrong}");
+    let wrong = world.post("/v1/jobs/7/trials", &admin, &()).await;
+    assert_eq!(wrong.status, 405);
+    assert!(String::from_utf8_lossy(&wrong.body).contains("`POST`"));
     let unknown = serde_json::json!({ "blobs": [], "more": 1 });
     let refused = world.post("/v1/blobs/missing", &admin, &unknown).await;
     assert!(refused.refused(ErrorKind::Invalid).message.contains("`more`"));
