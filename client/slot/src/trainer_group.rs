@@ -4,9 +4,14 @@
 //! It makes no groups and sets no limits; whoever does that says here where the groups are.
 
 use parking_lot::Mutex;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use std::{
-    collections::BTreeMap, fs, io, os::unix::process::ExitStatusExt, path::PathBuf,
-    process::ExitStatus, sync::Arc,
+    collections::BTreeMap,
+    fs, io,
+    os::{fd::OwnedFd, unix::process::ExitStatusExt},
+    path::PathBuf,
+    process::ExitStatus,
+    sync::Arc,
 };
 
 /// The signal by which the kernel ends what takes too much memory.
@@ -32,12 +37,20 @@ pub struct TrainerGroup {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why each is to end, where it is, by process id.
-    members: BTreeMap<u32, Option<String>>,
+    /// By process id.
+    members: BTreeMap<u32, MemberState>,
     /// How many of the kernel's kills are accounted for.
     claimed: u64,
     /// Is there a trainer that didn't get into its groups?
     outside: bool,
+}
+
+#[derive(Debug)]
+struct MemberState {
+    /// Why it is to end, where it is.
+    reason: Option<String>,
+    /// The process itself, whoever has its number after it; none where the kernel has no such.
+    process: Option<OwnedFd>,
 }
 
 impl TrainerGroup {
@@ -59,7 +72,22 @@ impl TrainerGroup {
     pub fn condemn(&self, pid: u32, why: String) -> bool {
         let mut state = self.state.lock();
         let member = state.members.get_mut(&pid);
-        member.map(|reason| *reason = Some(why)).is_some()
+        member.map(|member| member.reason = Some(why)).is_some()
+    }
+
+    /// Ends a trainer with `SIGKILL`. One that has ended stays so, and whoever got its number lives.
+    ///
+    /// # Errors
+    /// Where it has ended already, or the system refuses.
+    pub fn kill(&self, pid: u32) -> io::Result<()> {
+        let state = self.state.lock();
+        let member = state.members.get(&pid).ok_or(io::ErrorKind::NotFound)?;
+        let killed = match (&member.process, raw(pid)) {
+            (Some(process), _) => pidfd_send_signal(process, Signal::KILL),
+            (None, Some(pid)) => kill_process(pid, Signal::KILL),
+            (None, None) => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        Ok(killed?)
     }
 
     /// Is there, or was there, a trainer that couldn't enter its groups? What they limit isn't limited then.
@@ -70,7 +98,9 @@ impl TrainerGroup {
 
     /// A trainer has started.
     pub(crate) fn enter(self: &Arc<Self>, pid: u32) -> Member {
-        self.state.lock().members.insert(pid, None);
+        // It hasn't been waited for: the number is its own.
+        let process = raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        self.state.lock().members.insert(pid, MemberState { reason: None, process });
         self.put(pid, &self.places.at_start);
         Member { trainer_group: Arc::clone(self), pid }
     }
@@ -97,6 +127,11 @@ impl TrainerGroup {
     }
 }
 
+/// A process id as the system takes it.
+fn raw(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
 /// A trainer of a trainer group, for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Member {
@@ -116,8 +151,13 @@ impl Member {
         if !killed {
             return None;
         }
-        let condemned =
-            self.trainer_group.state.lock().members.get_mut(&self.pid).and_then(Option::take);
+        let condemned = self
+            .trainer_group
+            .state
+            .lock()
+            .members
+            .get_mut(&self.pid)
+            .and_then(|of| of.reason.take());
         condemned.or_else(|| {
             let by_kernel =
                 "the trainers took more memory than they may, and the kernel ended this one";
@@ -182,6 +222,20 @@ mod tests {
         assert_eq!(second.out_of_memory(&killed()), None);
         events(2);
         assert!(second.out_of_memory(&killed()).is_some());
+    }
+
+    #[test]
+    fn a_trainer_is_ended_and_whoever_has_its_number_afterwards_is_not() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let trainer_group = Arc::new(TrainerGroup::default());
+        let member = trainer_group.enter(child.id());
+        trainer_group.kill(child.id()).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL));
+        // From now on the number may be anybody's.
+        let again = trainer_group.kill(child.id()).unwrap_err();
+        assert_eq!(again.raw_os_error(), Some(rustix::io::Errno::SRCH.raw_os_error()));
+        drop(member);
+        assert_eq!(trainer_group.kill(child.id()).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -3,7 +3,6 @@
 
 use super::Limits;
 use crate::{context::Context, trainers::runner::UnitRunner};
-use rustix::process::{Pid, Signal, kill_process};
 use sojourn_slot::TrainerGroup;
 use std::{convert::Infallible, fs, path::Path, time::Duration};
 use tokio::time::sleep;
@@ -47,8 +46,7 @@ fn look(trainer_group: &TrainerGroup, limits: &Limits) {
     if !trainer_group.condemn(pid, why) {
         return;
     }
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    if let Some(Err(error)) = pid.map(|pid| kill_process(pid, Signal::KILL)) {
+    if let Err(error) = trainer_group.kill(pid) {
         tracing::debug!(%error, "a trainer has ended by itself");
     }
 }
