@@ -32,6 +32,11 @@ pub enum JournalError {
         /// The URL of the active server; empty if it set none.
         active: String,
     },
+    /// A sync has failed. The system may have dropped what it couldn't write, so that what is read now isn't what a power cut leaves.
+    #[error(
+        "the disk has failed to keep what was written to the journal: the server must start again from what is there"
+    )]
+    Unsynced(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Its folder was deleted while it was open: what was appended last isn't kept.
     #[error("`{}` was deleted: its folder is gone", .0.display())]
     Gone(PathBuf),
@@ -42,6 +47,13 @@ pub enum JournalError {
     Unreachable { place: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("Redis can't keep the journal as was asked: {0}")]
     Weak(String),
+}
+
+impl JournalError {
+    /// Must the process end, because nothing that it reads from now on tells what a restart will find?
+    pub(crate) const fn is_final(&self) -> bool {
+        matches!(self, Self::Gone(_) | Self::Unsynced(_))
+    }
 }
 
 fn at(active: &str) -> String {

@@ -24,6 +24,8 @@ pub enum Fault {
     Unknown,
     /// The first half of the group is written, and it fails.
     Torn,
+    /// All is written, and its sync fails.
+    Unsynced,
 }
 
 /// A journal in memory. Clones are the same journal: each call opens it anew.
@@ -158,6 +160,7 @@ impl Storage for MemoryStorage {
             Some(Fault::Fails) => (0, injected),
             Some(Fault::Unknown) => (rows.len(), injected),
             Some(Fault::Torn) => (rows.len() / 2, injected),
+            Some(Fault::Unsynced) => (rows.len(), Err(JournalError::Unsynced("injected".into()))),
         };
         shared.write(rows.get(..written).unwrap_or_default());
         answer

@@ -13,7 +13,7 @@ use super::{
     high_water::HighWaterMark,
     storage::{NewRow, Row, Storage, StoredSnapshot, Versions},
 };
-use rusqlite::{Connection, OptionalExtension as _, Params, Transaction, params};
+use rusqlite::{Connection, OptionalExtension as _, Params, Transaction, ffi, params};
 use sojourn_core::JournalPosition;
 use sojourn_protocol::{
     digest::Digest,
@@ -291,6 +291,28 @@ fn set_mark(transaction: &Transaction<'_>, key: &str, mark: Mark) -> Result<(), 
 
 impl From<rusqlite::Error> for JournalError {
     fn from(error: rusqlite::Error) -> Self {
-        JournalError::Storage(error.into())
+        match error.sqlite_extended_error_code() {
+            Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => {
+                JournalError::Unsynced(error.into())
+            }
+            _ => JournalError::Storage(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_sync_is_told_from_other_errors_of_the_disk() {
+        let error =
+            |code| JournalError::from(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+        for code in [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_DIR_FSYNC] {
+            assert!(error(code).is_final(), "{code}");
+        }
+        for code in [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_FULL, ffi::SQLITE_BUSY] {
+            assert!(!error(code).is_final(), "{code}");
+        }
     }
 }

@@ -22,7 +22,7 @@ pub(super) enum Input {
     Uploads {
         reply: UploadsSender,
     },
-    /// The journal of the writer of this number has failed. `for_good`: it is gone.
+    /// The journal of the writer of this number has failed. `for_good`: the process is to end.
     Broken {
         number: u64,
         for_good: bool,

@@ -55,7 +55,7 @@ impl Writer {
             self.gather(&mut group, items);
             if let Err(error) = self.write(group) {
                 tracing::error!(error = &error as &dyn std::error::Error, "the journal failed");
-                let for_good = matches!(error, JournalError::Gone(_));
+                let for_good = error.is_final();
                 let _ = self.driver.send(Input::Broken { number: self.number, for_good });
                 while items.recv().is_ok() {}
                 return;

@@ -114,6 +114,22 @@ async fn while_the_journal_cannot_be_opened_everyone_is_refused_and_then_it_goes
     shell.stop().await;
 }
 
+/// What is read after a failed sync may be what the system has in memory, and no longer writes.
+#[tokio::test]
+async fn after_a_failed_sync_nothing_is_answered_and_the_core_ends() {
+    let journal = MemoryJournal::default();
+    let open: Arc<dyn OpenJournal> = Arc::new({
+        let journal = journal.clone();
+        move || -> Opened { Ok(Box::new(journal.clone())) }
+    });
+    let mut shell = start(open, ShellConfig::default());
+    enrol(shell.handle(), 1).await.unwrap();
+    journal.inject(Fault::Unsynced);
+    assert_eq!(enrol(shell.handle(), 2).await.unwrap_err().kind, ErrorKind::Unavailable);
+    shell.ended().await;
+    assert_eq!(hosts(shell.handle()).await.unwrap_err().kind, ErrorKind::Unavailable);
+}
+
 /// A journal whose appends wait until they are let through.
 struct Gated {
     journal: MemoryJournal,
