@@ -376,6 +376,10 @@ fn serve(
 ) -> (Process, String) {
     let mut command = Command::new(program());
     command.args(["serve", "--listen", listen, "--lease-seconds", "2", "--data"]).arg(data);
+    if secured.is_none() {
+        // Some listen in a network of their own.
+        command.arg("--insecure");
+    }
     command.args(more).envs(environment.iter().map(|(word, value)| (word, value)));
     if let Some(Secured { certificate, key, .. }) = secured {
         command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key);

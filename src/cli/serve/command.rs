@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// AWS_ENDPOINT_URL, GOOGLE_SERVICE_ACCOUNT, AZURE_STORAGE_ACCOUNT_NAME and the like) [default: the data folder].
     #[arg(long, env = "SOJOURN_BLOBS", value_name = "URL")]
     blobs: Option<String>,
-    /// The address to listen on. Without a certificate the connection isn't encrypted.
+    /// The address to listen on. On another than loopback a certificate is needed, `--behind-proxy`, or `--insecure`.
     #[arg(long, env = "SOJOURN_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8642")]
     listen: SocketAddr,
     #[command(flatten)]
@@ -44,6 +44,12 @@ pub(crate) struct Args {
     /// The certificate's private key: a PEM file without a passphrase.
     #[arg(long, env = "SOJOURN_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// Serve other machines without encryption, though tokens travel with every request: for a network that you trust.
+    #[arg(long, env = "SOJOURN_INSECURE", conflicts_with = "tls_cert")]
+    insecure: bool,
+    /// A proxy before the server encrypts, and the network between the two is trusted.
+    #[arg(long, env = "SOJOURN_BEHIND_PROXY", conflicts_with_all = ["tls_cert", "insecure"])]
+    behind_proxy: bool,
     /// Seconds without a word from a machine after which its work is given to others.
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -114,7 +120,29 @@ fn raise_file_limit() {
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
+/// Refuses to serve other machines in the clear unless that was asked for.
+fn check_encryption(args: &Args) -> Result<(), Failure> {
+    let address = args.listen;
+    let is_local = address.ip().is_loopback();
+    if is_local || args.tls_cert.is_some() || args.behind_proxy {
+        return Ok(());
+    }
+    if !args.insecure {
+        return Err(Failure::call(format!(
+            "other machines reach {address}, and tokens travel with every request: give a certificate (`--tls-cert` and \
+             `--tls-key`), put a proxy that encrypts before the server (`--behind-proxy`), or, in a network that you \
+             trust, say `--insecure`"
+        )));
+    }
+    tracing::warn!(
+        %address,
+        "serving WITHOUT encryption: whoever sees the network's traffic can read tokens, data and models"
+    );
+    Ok(())
+}
+
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    check_encryption(args)?;
     raise_file_limit();
     let data = args.data.clone().unwrap_or_else(|| local::data_folder("server"));
     let journals = args.journal.journals(&data).await?;
@@ -193,5 +221,38 @@ fn failure(error: &ServeError) -> Failure {
             JournalError::Unreachable { .. } | JournalError::Weak(_),
         )) => Failure::call(message),
         _ => Failure::work(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn check(words: &[&str]) -> Result<(), String> {
+        let line = Line::try_parse_from([&["serve"], words].concat());
+        let args = line.map_err(|error| error.to_string())?.args;
+        check_encryption(&args).map_err(|failure| format!("{failure:?}"))
+    }
+
+    #[test]
+    fn other_machines_are_served_in_the_clear_only_where_that_was_asked_for() {
+        let outside = ["--listen", "0.0.0.0:8642"];
+        let with = |more: &[&str]| check(&[&outside, more].concat());
+        assert!(check(&[]).is_ok() && check(&["--listen", "[::1]:1"]).is_ok());
+        for address in ["0.0.0.0:8642", "192.168.0.2:8642", "[::]:1"] {
+            let refused = check(&["--listen", address]).unwrap_err();
+            assert!(refused.contains("--insecure") && refused.contains(address), "{refused}");
+        }
+        assert!(with(&["--insecure"]).is_ok() && with(&["--behind-proxy"]).is_ok());
+        let tls = ["--tls-cert", "a", "--tls-key", "b"];
+        assert!(with(&tls).is_ok());
+        assert!(with(&[&tls[..], &["--insecure"]].concat()).is_err(), "one or the other");
     }
 }
