@@ -99,13 +99,14 @@ pub(crate) fn take_over() {
     let redis = Redis::start("always");
     let folder = tempfile::tempdir().unwrap();
     let syncs = Syncs::new(Duration::ZERO);
+    let mut journal = redis.journal("always").to_vec();
+    journal.extend(["--blobs".to_owned(), format!("file://{}/blobs", folder.path().display())]);
     let start = |name: &str| {
         let data = folder.path().join(name);
-        Program::stand_by(&data, &syncs, &redis.journal("always"))
+        Program::stand_by(&data, &syncs, &journal)
     };
     let mut names = ["one", "two"];
-    let mut active =
-        Program::serve_with(&folder.path().join(names[0]), &syncs, &redis.journal("always"));
+    let mut active = Program::serve_with(&folder.path().join(names[0]), &syncs, &journal);
     let mut turns = Vec::new();
     let count = size::of(20, 1);
     for _ in 0..count {

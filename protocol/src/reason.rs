@@ -118,7 +118,7 @@ pub enum WaitReason {
     },
     /// No host has the memory for the trial.
     NoMemory,
-    /// No host lends the disk for its evaluation.
+    /// No host lends the disk for its next unit.
     NoDisk,
     /// No host has the cache space for another replica of the shard.
     NoReplicaSpace(ShardId),
@@ -164,7 +164,7 @@ impl fmt::Display for WaitReason {
             }
             Self::NoMemory => f.write_str("no host in contact has the memory for it"),
             Self::NoDisk => f.write_str(
-                "no host in contact lends the disk for its evaluation, which takes all validation data at once",
+                "no host in contact lends the disk for it: a hop takes a shard and a checkpoint, an evaluation all its data at once",
             ),
             Self::NoReplicaSpace(shard) => write!(
                 f,

@@ -18,10 +18,19 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
 };
-use std::{collections::BTreeSet, ops::Not as _, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Not as _,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// The pause before a failed deletion is retried.
 const DELETE_RETRY_INTERVAL: Duration = Duration::from_secs(30);
+
+/// The pause before a lost blob, of which there are other bytes, is read once more.
+const ALTERED_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Blobs that are looked for in the store at a time.
 const LOOKUPS: usize = 32;
@@ -44,11 +53,13 @@ pub(crate) struct BlobLifecycle {
     store: BlobStore,
     /// Blobs with a pending deletion: one task is enough, however often a deletion is asked for.
     deleting: Arc<Mutex<BTreeSet<Digest>>>,
+    /// Lost blobs of which there were other bytes, and when they were read.
+    altered: Arc<Mutex<BTreeMap<Digest, Instant>>>,
 }
 
 impl BlobLifecycle {
     pub(crate) fn new(shell: ShellHandle, store: BlobStore) -> Self {
-        Self { shell, store, deleting: Arc::default() }
+        Self { shell, store, deleting: Arc::default(), altered: Arc::default() }
     }
 
     pub(crate) const fn store(&self) -> &BlobStore {
@@ -147,25 +158,29 @@ impl BlobLifecycle {
             Ok(lost) => lost,
             Err(error) => return tracing::debug!(%error, "lost blobs can't be looked for"),
         };
+        self.altered.lock().retain(|_, at| at.elapsed() < ALTERED_INTERVAL);
         for blob in lost {
+            if self.altered.lock().contains_key(&blob.sha256) {
+                continue;
+            }
             let _hold = self.store.hold(blob.sha256).await;
             match self.store.size_of_whole(blob.sha256).await {
                 Ok(Some(bytes)) if bytes == blob.bytes => {
                     match self.shell.request(request::Published { blob }).await {
                         Ok(()) => tracing::info!(blob = %blob.sha256, "a lost blob is there again"),
                         Err(error) => {
-                            tracing::warn!(blob = %blob.sha256, %error, "a lost blob is there again")
+                            let blob = blob.sha256;
+                            tracing::warn!(%blob, %error, "a lost blob that is there again waits for the core");
                         }
                     }
                 }
-                Ok(_)
-                | Err(
-                    BlobError::Missing(_) | BlobError::Altered { .. } | BlobError::Shortened(_),
-                ) => {}
+                Ok(_) | Err(BlobError::Missing(_)) => {}
+                Err(BlobError::Altered { .. } | BlobError::Shortened(_)) => {
+                    self.altered.lock().insert(blob.sha256, Instant::now());
+                }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    // The store is away: the others are neither to be found.
-                    return tracing::warn!(error, "lost blobs can't be looked for in the store");
+                    tracing::warn!(blob = %blob.sha256, error, "a lost blob can't be looked for");
                 }
             }
         }

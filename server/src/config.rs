@@ -94,7 +94,8 @@ pub enum ServeError {
     Store(#[from] ConnectError),
     #[error(
         "this server's blobs are in another store than those of its journal, so a server that takes over would lack \
-         checkpoints: start all servers of a journal with the same `--blobs` (the journal's store is {journal}, this one {own})"
+         checkpoints: start all servers of a journal with the same `--blobs` (the journal's store is {journal}, this one {own}; \
+         docs/operate/high-availability.md says how to name another)"
     )]
     OtherStore { journal: String, own: String },
     /// The certificate can't be served.

@@ -15,6 +15,12 @@ use std::{
     sync::Arc,
 };
 
+/// Azure's and Alibaba's services for their machines.
+const CLOUD_SERVICES_V4: [Ipv4Addr; 2] =
+    [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200)];
+/// Amazon's metadata service.
+const CLOUD_SERVICE_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
 /// The network that an address is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Network {
@@ -41,11 +47,17 @@ impl Network {
 
     fn of_v4(address: Ipv4Addr) -> Self {
         let [first, second, ..] = address.octets();
+        // Services of clouds for their machines, outside the link-local addresses.
+        let is_cloud = CLOUD_SERVICES_V4.contains(&address);
         // Carriers use 100.64.0.0/10 before their customers.
         let is_shared = first == 100 && second & 0b1100_0000 == 64;
         if address.is_loopback() || address.is_unspecified() {
             Self::Loopback
-        } else if address.is_link_local() || address.is_multicast() || address.is_broadcast() {
+        } else if is_cloud
+            || address.is_link_local()
+            || address.is_multicast()
+            || address.is_broadcast()
+        {
             Self::LinkLocal
         } else if address.is_private() || is_shared {
             Self::Private
@@ -55,7 +67,23 @@ impl Network {
     }
 
     fn of_v6(address: Ipv6Addr) -> Self {
-        if address.is_loopback() || address.is_unspecified() {
+        let [first, second, third, .., high, low] = address.segments();
+        let v4 = |high: u16, low: u16| {
+            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+            Self::of_v4(Ipv4Addr::new(a, b, c, d))
+        };
+        match (first, second) {
+            // NAT64 and 6to4 lead to the address that they hold.
+            (0x64, 0xff9b) => return v4(high, low),
+            (0x2002, _) => return v4(second, third),
+            _ => {}
+        }
+        let is_site_local = first & 0xffc0 == 0xfec0;
+        if address == CLOUD_SERVICE_V6 {
+            Self::LinkLocal
+        } else if is_site_local {
+            Self::Private
+        } else if address.is_loopback() || address.is_unspecified() {
             Self::Loopback
         } else if address.is_unicast_link_local() || address.is_multicast() {
             Self::LinkLocal
@@ -113,8 +141,10 @@ impl Reach {
             return Ok(found);
         }
         let own = self.networks_of_server().await?;
-        let leads =
-            |address: &&SocketAddr| own.iter().any(|own| own.leads_to(Network::of(address.ip())));
+        let leads = |address: &&SocketAddr| {
+            // Its owner chooses what its name resolves to: one address doesn't open what another doesn't.
+            !own.is_empty() && own.iter().all(|own| own.leads_to(Network::of(address.ip())))
+        };
         let kept: Vec<SocketAddr> = found.iter().filter(leads).copied().collect();
         match (kept.is_empty(), found.first()) {
             (true, Some(first)) => {
@@ -184,6 +214,11 @@ mod tests {
             "http://[fd00::1]/",
             "http://169.254.169.254/latest/meta-data/",
             "http://[fe80::1]/",
+            "http://168.63.129.16/",
+            "http://[fd00:ec2::254]/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://[2002:c0a8:101::1]/",
+            "http://[fec0::1]/",
         ] {
             assert!(!follows(internet, store).await, "{store}");
         }

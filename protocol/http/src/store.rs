@@ -60,7 +60,12 @@ impl StoreClient {
         let client = |authorities| {
             transport::connect(server, authorities, |builder| {
                 let builder = builder.tcp_nodelay(true).connect_timeout(connect_timeout);
-                builder.redirect(Policy::none()).dns_resolver(Arc::new(reach.clone()))
+                let builder = builder.redirect(Policy::none());
+                // A proxy is looked up by the same resolver, and looks up the rest itself.
+                match transport::has_proxy() {
+                    true => builder,
+                    false => builder.dns_resolver(Arc::new(reach.clone())),
+                }
             })
         };
         let http = client(None).or_else(|_| client(authorities))?;

@@ -32,6 +32,13 @@ pub fn connect(
     }
 }
 
+/// Does the environment name a proxy?
+pub(crate) fn has_proxy() -> bool {
+    let names =
+        ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+    names.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
 /// Is this address on this machine?
 #[must_use]
 pub fn is_loopback(server: &Url) -> bool {

@@ -13,22 +13,32 @@ impl BlobStore {
     /// # Errors
     /// Where the store fails.
     pub async fn identity(&self, new: &str) -> Result<String, BlobError> {
-        let key = Key::from(IDENTITY);
-        let made = PutPayload::from(format!("{new}\n").into_bytes());
-        match self.store().put_opts(&key, made, PutMode::Create.into()).await {
-            Ok(_) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
-            // It can't tell whether there is one: who comes first at the same time is decided by the last.
-            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
-                if matches!(self.store().head(&key).await, Err(Error::NotFound { .. })) {
-                    let made = PutPayload::from(format!("{new}\n").into_bytes());
-                    self.store().put(&key, made).await.map_err(BlobError::store)?;
-                }
-            }
-            Err(error) => return Err(BlobError::store(error)),
+        if let Some(id) = self.given_identity().await? {
+            return Ok(id);
         }
-        let got = self.store().get(&key).await.map_err(BlobError::store)?;
+        let key = Key::from(IDENTITY);
+        let made = || PutPayload::from(format!("{new}\n").into_bytes());
+        let put = self.store().put_opts(&key, made(), PutMode::Create.into()).await;
+        let was_quicker =
+            matches!(&put, Err(Error::AlreadyExists { .. } | Error::Precondition { .. }));
+        if put.is_err() && !was_quicker {
+            // Stores that know no conditions: of two at the same time, the last counts.
+            self.store().put(&key, made()).await.map_err(BlobError::store)?;
+        }
+        self.given_identity().await?.ok_or_else(|| {
+            let source = "the id of the store was written there, and isn't there".into();
+            BlobError::Store(Error::Generic { store: "blobs", source })
+        })
+    }
+
+    async fn given_identity(&self) -> Result<Option<String>, BlobError> {
+        let got = match self.store().get(&Key::from(IDENTITY)).await {
+            Ok(got) => got,
+            Err(Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(BlobError::store(error)),
+        };
         let bytes = got.bytes().await.map_err(BlobError::store)?;
-        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+        Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned()))
     }
 }
 

@@ -16,8 +16,9 @@ use std::ops::RangeInclusive;
 /// and evaluations outside the search; version 3 has hosts with several devices, and more kinds of failure;
 /// version 4 has leases of several hops in a row; version 5 has second copies of running hops,
 /// and jobs whose placement is changed; version 6 has trials whose results are merged, results that other hosts come
-/// to as well, trials that are taken back, and jobs that end when their time is up.
-pub const EVENT_VERSION: u32 = 6;
+/// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
+/// to as well.
+pub const EVENT_VERSION: u32 = 7;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
 

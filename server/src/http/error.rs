@@ -3,7 +3,7 @@
 use crate::blob_lifecycle::PublishError;
 use actix_web::{
     HttpResponse, HttpResponseBuilder, ResponseError,
-    error::JsonPayloadError,
+    error::{JsonPayloadError, PayloadError},
     http::{StatusCode, header},
 };
 use sojourn_blobs::{BlobError, UploadError};
@@ -44,6 +44,10 @@ impl HttpError {
             JsonPayloadError::OverflowKnownLength { limit, .. } => too_large(*limit),
             JsonPayloadError::Deserialize(cause) => {
                 Self::new(ErrorKind::Invalid, format!("the body can't be understood: {cause}"))
+            }
+            // It came too slowly, or the connection broke: the same may go well next time.
+            JsonPayloadError::Payload(PayloadError::Io(error)) => {
+                Self::new(ErrorKind::Unavailable, format!("the body can't be read: {error}"))
             }
             other => Self::new(ErrorKind::Invalid, format!("the body can't be read: {other}")),
         }

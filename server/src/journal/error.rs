@@ -45,6 +45,8 @@ pub enum JournalError {
     Fenced,
     #[error("`{place}` can't be reached")]
     Unreachable { place: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("`{place}` refuses")]
+    Refused { place: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("Redis can't keep the journal as was asked: {0}")]
     Weak(String),
 }

@@ -135,11 +135,16 @@ impl HighWaterMark {
             }
         };
         file.rewind().and_then(|()| file.write_all(text.as_bytes())).map_err(failed)?;
-        // With the folder the journal and the blobs were deleted as well, and are written on unseen.
-        match file.metadata().map_err(failed)?.nlink() {
-            0 => Err(JournalError::Gone(self.path.clone())),
-            _ => Ok(()),
+        if file.metadata().map_err(failed)?.nlink() > 0 {
+            return Ok(());
         }
+        if self.path.parent().is_some_and(Path::exists) {
+            // Somebody has removed the note alone: it begins anew.
+            self.file = None;
+            return Ok(());
+        }
+        // With the folder the journal and the blobs were deleted as well, and are written on unseen.
+        Err(JournalError::Gone(self.path.clone()))
     }
 }
 

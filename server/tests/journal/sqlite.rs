@@ -94,9 +94,9 @@ fn a_newer_journal_is_refused() {
         assert!(refused.to_string().contains(says), "{refused}");
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut journal = damaged(folder.path(), "UPDATE snapshots SET version = 7").unwrap();
+    let mut journal = damaged(folder.path(), "UPDATE snapshots SET version = 9").unwrap();
     let refused = journal.load_snapshot().unwrap_err();
-    assert!(refused.to_string().contains("version `7`"), "{refused}");
+    assert!(refused.to_string().contains("version `9`"), "{refused}");
 }
 
 #[test]

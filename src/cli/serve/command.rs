@@ -218,7 +218,7 @@ fn failure(error: &ServeError) -> Failure {
         | ServeError::Tls(_)
         | ServeError::Tokens(_)
         | ServeError::Shell(ShellError::Journal(
-            JournalError::Unreachable { .. } | JournalError::Weak(_),
+            JournalError::Unreachable { .. } | JournalError::Refused { .. } | JournalError::Weak(_),
         )) => Failure::call(message),
         _ => Failure::work(message),
     }

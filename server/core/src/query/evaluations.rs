@@ -56,7 +56,10 @@ impl Views<'_> {
     fn open_view(&self, job: &Job, extra: &ExtraEvaluation) -> EvaluationView {
         let state = if extra.live.is_empty() {
             let paused = job.paused_at.map(|_| "the job is paused".to_owned());
-            let waits = || self.data_waits(job).or_else(|| self.hosts_wait());
+            let waits = || {
+                let data = self.data_waits(job).or_else(|| self.hosts_wait());
+                data.or_else(|| self.requested_evaluation_waits(job, extra))
+            };
             let reason = paused.or_else(|| Some(waits()?.to_string()));
             EvaluationState::Waiting { reason }
         } else {

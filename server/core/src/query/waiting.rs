@@ -3,9 +3,10 @@
 use super::Views;
 use crate::{
     leases::FREE_RELEASES,
-    state::{Job, Trial},
+    state::{ExtraEvaluation, Job, Trial},
 };
 use sojourn_protocol::{
+    ids::HostId,
     manifest::DataSplit,
     reason::{CooldownCause, WaitReason},
 };
@@ -19,7 +20,11 @@ impl Views<'_> {
         if job.paused_at.is_some() {
             return Some(WaitReason::Paused { leases_live: job.counters.leases_live });
         }
-        let testing = job.search_ended().then_some(WaitReason::Testing);
+        let testing = job.search_ended().then(|| {
+            let mut extras = job.extras.iter();
+            let waits = extras.find_map(|extra| self.requested_evaluation_waits(job, extra));
+            waits.unwrap_or(WaitReason::Testing)
+        });
         self.data_waits(job).or_else(|| {
             if job.counters.leases_live > 0 {
                 return testing;
@@ -52,13 +57,40 @@ impl Views<'_> {
         live.next().is_none().then_some(WaitReason::NoHosts)
     }
 
-    /// Is there an evaluation of a trial to do, and no host in contact that lends the disk for it?
-    fn has_no_disk(&self, job: &Job, trial: &Trial) -> bool {
-        let Some((_, evaluation)) = trial.open_evaluations().next() else { return false };
+    /// Why an open evaluation outside the search isn't done, where that is known.
+    pub(crate) fn requested_evaluation_waits(
+        &self,
+        job: &Job,
+        extra: &ExtraEvaluation,
+    ) -> Option<WaitReason> {
+        match &extra.verification {
+            Some(of) => (!of.is_unanimous() && !self.has_verifier(of.first))
+                .then_some(WaitReason::NoVerifier),
+            None => {
+                let lends =
+                    |host| self.lends_disk_for(job, extra.name.split, extra.checkpoint, host);
+                self.is_lent_by_nobody(lends).then_some(WaitReason::NoDisk)
+            }
+        }
+    }
+
+    /// Are hosts in contact, and does none of them lend the disk?
+    fn is_lent_by_nobody(&self, lends: impl Fn(HostId) -> bool) -> bool {
         let mut hosts = self.live_hosts(None).peekable();
-        hosts.peek().is_some()
-            && !hosts
-                .any(|host| self.lends_disk_for(job, DataSplit::Valid, evaluation.checkpoint, host))
+        hosts.peek().is_some() && !hosts.any(lends)
+    }
+
+    /// Is there something of a trial to do, and no host in contact that lends the disk for it?
+    fn has_no_disk(&self, job: &Job, trial: &Trial) -> bool {
+        let for_hops = |host| self.lends_disk_for_hops(job, trial, host);
+        let evaluation = trial.open_evaluations().next();
+        (trial.is_runnable() && self.is_lent_by_nobody(for_hops))
+            || evaluation.is_some_and(|(_, evaluation)| {
+                let checkpoint = evaluation.checkpoint;
+                self.is_lent_by_nobody(|host| {
+                    self.lends_disk_for(job, DataSplit::Valid, checkpoint, host)
+                })
+            })
     }
 
     /// Why nothing of a trial goes on, where that is known.

@@ -25,6 +25,7 @@ use crate::{
     state::{FailedBy, Host, Job, Lease, PendingVerification, Trial, Trust},
 };
 use sojourn_protocol::{
+    digest::BlobRef,
     ids::{HostId, JobId, LeaseId, TrialId},
     manifest::DataSplit,
     metrics::ByClass,
@@ -188,7 +189,7 @@ impl ResultHandler<'_> {
             || seeds::below(self.rng, PER_MILLE) < rate(verify, trust)
     }
 
-    /// Would an evaluation make its trial the best of the job, or end it at the target, or is it outside the search, where its
+    /// Would an evaluation make its trial the best of the job or one as good, or end it at the target, or is it outside the search, where its
     /// counts are what was asked for?
     fn is_decisive(&self, lease: &Lease, evaluated: &Evaluated) -> bool {
         let Some(job) = self.ledger.state.jobs.get(&lease.unit.job()) else { return false };
@@ -197,7 +198,7 @@ impl ResultHandler<'_> {
         }
         let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
         let value = job.spec.search.metric.value(&evaluated.sums(), f1);
-        job.would_be_best(value) || job.spec.search.reaches_target(value)
+        job.may_be_best(value) || job.spec.search.reaches_target(value)
     }
 
     /// Ends a verification where a quorum of hosts came to the same result.
@@ -269,9 +270,12 @@ impl Eligibility<'_> {
                     && self.fits_memory(slots, trial)
             })
         };
+        let is_lost = unit.hop().is_none() && self.is_base_lost(job, trial, &unit);
         lease.class.is_some()
+            && !is_lost
             && self.live_hosts(lease.class).any(|host| {
                 host != lease.host
+                    && self.has_disk_for(job, &unit, host)
                     && !self.hosts.is_cooling_down(host, self.now)
                     && self.state.admits_host(job, host)
                     && has_device(host)
@@ -298,24 +302,40 @@ impl Eligibility<'_> {
         let mut others = self.live_hosts(first.class).filter(|other| {
             *other != host
                 && !self.hosts.is_cooling_down(*other, self.now)
+                && self.has_disk_for(job, &verification.unit, *other)
                 && self.may_verify(verification, *other)
         });
         own == 0 || others.all(|other| count(&other) >= own)
     }
 
-    /// Does the host lend the disk for a unit that is verified, where that is an evaluation?
-    fn has_disk_for(&self, job: &Job, verification: &PendingVerification, host: HostId) -> bool {
-        let (split, checkpoint) = match verification.unit {
-            UnitKey::Train { .. } => return true,
+    /// The rows and the checkpoint of a unit that is an evaluation.
+    fn evaluation_of(&self, job: &Job, unit: &UnitKey) -> Option<(DataSplit, BlobRef)> {
+        match unit {
+            UnitKey::Train { .. } => None,
             UnitKey::Evaluate { trial, epoch, .. } => {
-                let evaluation = job.trial(trial).and_then(|trial| trial.evaluations.get(&epoch));
-                (DataSplit::Valid, evaluation.map(|evaluation| evaluation.checkpoint))
+                let evaluation = job.trial(*trial)?.evaluations.get(epoch)?;
+                Some((DataSplit::Valid, evaluation.checkpoint))
             }
-            UnitKey::Extra { name, .. } => {
-                (name.split, job.extra(&name).map(|extra| extra.checkpoint))
-            }
-        };
-        checkpoint.is_none_or(|checkpoint| self.lends_disk_for(job, split, checkpoint, host))
+            UnitKey::Extra { name, .. } => Some((name.split, job.extra(name)?.checkpoint)),
+        }
+    }
+
+    /// Does the host lend the disk for a unit that is verified?
+    fn has_disk_for(&self, job: &Job, unit: &UnitKey, host: HostId) -> bool {
+        match self.evaluation_of(job, unit) {
+            Some((split, checkpoint)) => self.lends_disk_for(job, split, checkpoint, host),
+            None => job
+                .trial(unit.trial())
+                .is_none_or(|trial| self.lends_disk_for_hops(job, trial, host)),
+        }
+    }
+
+    /// Has the store lost what a unit that is verified begins with?
+    fn is_base_lost(&self, job: &Job, trial: &Trial, unit: &UnitKey) -> bool {
+        match self.evaluation_of(job, unit) {
+            Some((_, checkpoint)) => self.state.blobs.is_lost(&checkpoint.sha256),
+            None => trial.blobs().any(|blob| self.state.blobs.is_lost(&blob)),
+        }
     }
 
     /// May the host be asked: it hasn't given its result yet, and is trusted?
@@ -333,9 +353,9 @@ impl Scheduler<'_> {
             let fits = !at.ahead
                 && first.class.is_some_and(|class| at.slots.classes.offers(class))
                 && self.may_verify(verification, at.host)
-                && !trial.blobs().any(|blob| self.state.blobs.is_lost(&blob))
+                && !self.is_base_lost(job, trial, &verification.unit)
                 && self.may_try_again(job, trial, verification, first, at.host)
-                && self.has_disk_for(job, verification, at.host)
+                && self.has_disk_for(job, &verification.unit, at.host)
                 && self.fits_memory(at.slots, trial);
             fits.then(|| verification_of(verification, first))
         })

@@ -59,6 +59,7 @@ impl<'a> Eligibility<'a> {
     pub(crate) fn may_train(&self, job: &Job, trial: &Trial, at: DeviceRef<'_>) -> bool {
         let kept = self.state.required_class(job, trial);
         kept.is_none_or(|kept| at.slots.classes.offers(kept))
+            && self.lends_disk_for_hops(job, trial, at.host)
             && !(self.state.blobs.any_lost()
                 && trial.blobs().any(|blob| self.state.blobs.is_lost(&blob)))
             // Nobody else could do what a replica's host failed to do, until that cools down and another is assigned.
@@ -72,12 +73,10 @@ impl<'a> Eligibility<'a> {
         failures: &BTreeMap<HostId, FailedBy>,
         host: HostId,
     ) -> bool {
-        let count = |host: HostId| failures.get(&host).map_or(0, |failed| failed.count);
-        let own = count(host);
-        let mut others = self
+        let others = self
             .live_hosts(class)
             .filter(|other| *other != host && !self.hosts.is_cooling_down(*other, self.now));
-        own == 0 || others.all(|other| count(other) >= own)
+        may_retry_beside(failures, host, others)
     }
 
     /// Has a slot the memory for the trial's units? Where nobody has reported what they take, it is at least their
@@ -111,6 +110,15 @@ impl<'a> Eligibility<'a> {
         shards.fold(checkpoint.bytes, u64::saturating_add) <= lends
     }
 
+    /// Does a host lend the disk for a trial's hops: for a checkpoint, and the largest of the shards?
+    pub(crate) fn lends_disk_for_hops(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
+        let Some(lends) = self.hosts.session(host).and_then(|session| session.cache) else {
+            return true;
+        };
+        let largest = job.data.train.iter().map(|shard| shard.blob.bytes).max().unwrap_or(0);
+        largest.saturating_add(trial.checkpoint_bytes) <= lends
+    }
+
     /// Has no device in contact that could train the trial the memory for it, though there are some?
     pub(crate) fn fits_nowhere(&self, job: &Job, trial: &Trial) -> bool {
         let class = self.state.required_class(job, trial);
@@ -140,4 +148,15 @@ impl<'a> Eligibility<'a> {
         });
         sessions.map(|(host, _)| host)
     }
+}
+
+/// A host that failed a unit gets it again only when each of the others, who could do it, has failed it as often.
+pub(crate) fn may_retry_beside(
+    failures: &BTreeMap<HostId, FailedBy>,
+    host: HostId,
+    mut others: impl Iterator<Item = HostId>,
+) -> bool {
+    let count = |host: HostId| failures.get(&host).map_or(0, |failed| failed.count);
+    let own = count(host);
+    own == 0 || others.all(|other| count(other) >= own)
 }

@@ -7,10 +7,13 @@
 //! Where results are verified, an evaluation is done in its trial's numeric class as long as hosts of it are there: others could
 //! not be verified by them.
 
-use super::{assignment::Assignment, explain::GrantReason, scheduler::Scheduler, select::Deferred};
+use super::{
+    assignment::Assignment, eligibility::may_retry_beside, explain::GrantReason,
+    scheduler::Scheduler, select::Deferred,
+};
 use crate::{
     event::UnitKey,
-    hosts::{DeviceRef, DeviceSlots},
+    hosts::DeviceRef,
     state::{FailedBy, Job, Trial},
 };
 use sojourn_protocol::{
@@ -128,12 +131,7 @@ impl Scheduler<'_> {
         at: DeviceRef<'_>,
         mut deferred: Option<&mut Deferred>,
     ) -> Option<OpenEvaluation<'a>> {
-        let may = |wanted: &OpenEvaluation<'_>| {
-            self.may_retry(None, wanted.failures, at.host)
-                && self.fits_memory(at.slots, wanted.trial)
-                && self.may_be_verified(job, wanted.trial, at.slots)
-                && self.lends_disk_for(job, wanted.split, wanted.checkpoint, at.host)
-        };
+        let may = |wanted: &OpenEvaluation<'_>| self.may_evaluate(job, wanted, at);
         let mut first = None;
         for wanted in wanted.filter(may).take(MAX_CANDIDATES) {
             if wanted.producer() == Some(at.host) {
@@ -150,18 +148,48 @@ impl Scheduler<'_> {
         first
     }
 
-    /// Can hosts that trained the trial verify what a device evaluates, or are none of them there?
-    fn may_be_verified(&self, job: &Job, trial: &Trial, slots: &DeviceSlots) -> bool {
+    /// The numeric class in which an evaluation is to be done: that of its trial where results are verified, as long as a trusted
+    /// host of it could do it.
+    fn class_to_evaluate(&self, job: &Job, wanted: &OpenEvaluation<'_>) -> Option<Digest> {
         let placement = &job.spec.placement;
-        let Some(class) =
-            trial.class.filter(|_| placement.reproducible && placement.verify.is_some())
-        else {
-            return true;
-        };
-        slots.classes.offers(class)
-            || !self.live_hosts(Some(class)).any(|host| {
-                !self.hosts.is_cooling_down(host, self.now) && self.state.admits_host(job, host)
+        let is_verified = placement.reproducible && placement.verify.is_some();
+        let class = wanted.trial.class.filter(|_| is_verified)?;
+        let mut hosts = self.live_hosts(Some(class)).filter(|host| {
+            !self.state.has_lost_trust(*host)
+                && self.could_evaluate(job, wanted, *host, Some(class))
+        });
+        hosts.next().map(|_| class)
+    }
+
+    /// Could a host do an evaluation, on a device of the class where one is given?
+    fn could_evaluate(
+        &self,
+        job: &Job,
+        wanted: &OpenEvaluation<'_>,
+        host: HostId,
+        class: Option<Digest>,
+    ) -> bool {
+        let session = self.hosts.session(host);
+        let mut devices = session.into_iter().flat_map(|session| session.devices.values());
+        !self.hosts.is_cooling_down(host, self.now)
+            && self.state.admits_host(job, host)
+            && self.lends_disk_for(job, wanted.split, wanted.checkpoint, host)
+            && devices.any(|of| {
+                class.is_none_or(|class| of.classes.offers(class))
+                    && self.fits_memory(of, wanted.trial)
             })
+    }
+
+    /// May a device do an evaluation?
+    fn may_evaluate(&self, job: &Job, wanted: &OpenEvaluation<'_>, at: DeviceRef<'_>) -> bool {
+        let class = self.class_to_evaluate(job, wanted);
+        let others = self
+            .live_hosts(class)
+            .filter(|other| *other != at.host && self.could_evaluate(job, wanted, *other, class));
+        class.is_none_or(|class| at.slots.classes.offers(class))
+            && self.fits_memory(at.slots, wanted.trial)
+            && self.lends_disk_for(job, wanted.split, wanted.checkpoint, at.host)
+            && may_retry_beside(wanted.failures, at.host, others)
     }
 
     /// Would the host that produced the checkpoint begin before this one had fetched what it lacks? Then for so many

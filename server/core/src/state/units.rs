@@ -49,7 +49,9 @@ impl Job {
         match &lease.unit {
             UnitKey::Train { .. } => trial.wants_hop(lease),
             UnitKey::Evaluate { epoch, .. } => {
-                trial.is_running() && trial.evaluations.contains_key(epoch)
+                trial.is_running()
+                    && lease.id > trial.void_until
+                    && trial.evaluations.contains_key(epoch)
             }
             UnitKey::Extra { name, .. } => self.extra(name).is_some(),
         }

@@ -104,6 +104,6 @@ fn a_host_that_lends_too_little_disk_for_an_evaluation_is_not_given_it() {
         assert_eq!(bench.ask(host, lends(719)).leases, []);
     }
     let waiting = bench.trials()[0].waiting.clone().expect("a reason");
-    assert!(waiting.contains("lends the disk for its evaluation"), "{waiting}");
+    assert!(waiting.contains("lends the disk for it"), "{waiting}");
     assert!(is_evaluation(&bench.ask(HOST, lends(720)).leases[0]));
 }

@@ -1,7 +1,7 @@
 //! Verification of evaluations: a host that lies about them chooses no best model, and ends no trial.
 
 use crate::support::{
-    Bench, HOST, JOB, OTHER, data_with_test, done, evaluated, evaluation, inventory, request,
+    Bench, HOST, JOB, OTHER, data_with_test, done, evaluated, evaluation, fail, inventory, request,
 };
 use sojourn_core::{Answer, Command, Core, Event, ReplyTo};
 use sojourn_protocol::{
@@ -9,7 +9,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, LeaseId, TrialId},
     inventory::Inventory,
-    report::{Outcome, Report},
+    report::{FailureKind, Outcome, Report},
     unit::{Lease, Unit},
     view::{TrialView, Verification},
 };
@@ -204,6 +204,83 @@ fn evaluations_are_left_to_hosts_of_the_class_that_trained_the_trial() {
     let ask = WorkRequest { inventory: Some(other), ..request(1, Vec::new()) };
     assert_eq!(bench.ask(OTHER, ask).leases, []);
     evaluation_for(&mut bench, THIRD);
+}
+
+#[test]
+fn others_evaluate_where_no_host_of_the_class_lends_the_disk() {
+    let mut bench = trained(1, "");
+    let lends = |class, cache| {
+        let inventory = Some(Inventory { cache: Some(cache), ..inventory(class) });
+        WorkRequest { inventory, ..request(0, Vec::new()) }
+    };
+    for host in [HOST, THIRD, TRAINER] {
+        bench.ask(host, lends("class", 100));
+    }
+    let ask = lends("another class", 1_000_000);
+    let ask = WorkRequest { demand: request(1, Vec::new()).demand, ..ask };
+    let leases = bench.ask(OTHER, ask).leases;
+    assert!(matches!(leases[0].unit, Unit::Evaluate(_)), "{leases:?}");
+}
+
+/// The others can't do it: who failed gets it again.
+#[test]
+fn the_only_host_of_the_class_gets_an_evaluation_again_that_it_failed() {
+    let mut bench = trained(1, "");
+    for host in [OTHER, THIRD, TRAINER] {
+        let inventory = Some(inventory("another class"));
+        bench.ask(host, WorkRequest { inventory, ..request(0, Vec::new()) });
+    }
+    let lease = evaluation_for(&mut bench, HOST);
+    fail(&mut bench, HOST, lease.id, FailureKind::Died, "killed");
+    let inventory = Some(inventory("another class"));
+    let ask = WorkRequest { inventory, ..request(1, Vec::new()) };
+    assert_eq!(bench.ask(OTHER, ask).leases, []);
+    evaluation_for(&mut bench, HOST);
+}
+
+#[test]
+fn nobody_waits_for_a_verifier_that_lends_too_little_disk() {
+    let mut bench = trained(1, "");
+    for host in [OTHER, THIRD, TRAINER] {
+        let inventory = Some(Inventory { cache: Some(100), ..inventory("class") });
+        bench.ask(host, WorkRequest { inventory, ..request(0, Vec::new()) });
+    }
+    let lease = evaluation_for(&mut bench, HOST);
+    let events = report(&mut bench, HOST, &lease, 1);
+    assert!(events.contains(&Event::Unverified { lease: lease.id }), "{events:?}");
+}
+
+#[test]
+fn a_job_says_that_its_test_waits_for_a_third_host() {
+    let mut bench = trained(1, "");
+    for host in [HOST, OTHER] {
+        let lease = evaluation_for(&mut bench, host);
+        report(&mut bench, host, &lease, 1);
+    }
+    for host in [THIRD, TRAINER] {
+        let inventory = Some(inventory("another class"));
+        bench.ask(host, WorkRequest { inventory, ..request(0, Vec::new()) });
+    }
+    for (host, misses) in [(HOST, 0), (OTHER, 1)] {
+        let lease = evaluation_for(&mut bench, host);
+        report(&mut bench, host, &lease, misses);
+    }
+    let waiting = bench.job().waiting.expect("a reason");
+    assert!(waiting.contains("came to different results"), "{waiting}");
+}
+
+/// One as good would become the best by its lower number.
+#[test]
+fn an_evaluation_as_good_as_the_best_is_verified() {
+    let mut bench = trained(2, "");
+    for host in [HOST, OTHER] {
+        let lease = evaluation_for(&mut bench, host);
+        report(&mut bench, host, &lease, 1);
+    }
+    train_an_epoch(&mut bench);
+    let as_good = evaluation_for(&mut bench, HOST);
+    let events = report(&mut bench, HOST, &as_good, 1);
+    assert_eq!(events.last(), Some(&Event::Challenged { lease: as_good.id }), "{events:?}");
 }
 
 #[test]

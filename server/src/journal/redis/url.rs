@@ -10,7 +10,7 @@ use super::connection::RedisConnection;
 use crate::journal::JournalError;
 use parking_lot::Mutex;
 use redis::{
-    Client, ConnectionAddr, IntoConnectionInfo as _, RedisError, TlsMode,
+    Client, ConnectionAddr, ErrorKind, IntoConnectionInfo as _, RedisError, TlsMode,
     sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType},
 };
 use std::{fmt, time::Duration};
@@ -100,9 +100,14 @@ impl RedisUrl {
             connection.set_write_timeout(Some(answer))?;
             Ok(connection)
         };
-        connect().map(RedisConnection::new).map_err(|error| JournalError::Unreachable {
-            place: self.shown.clone(),
-            source: Box::new(error),
+        connect().map(RedisConnection::new).map_err(|error| {
+            let place = self.shown.clone();
+            match error.kind() {
+                ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => {
+                    JournalError::Refused { place, source: Box::new(error) }
+                }
+                _ => JournalError::Unreachable { place, source: Box::new(error) },
+            }
         })
     }
 }
