@@ -23,14 +23,11 @@ use std::{
     ops::Not as _,
     path::Path,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// The pause before a failed deletion is retried.
 const DELETE_RETRY_INTERVAL: Duration = Duration::from_secs(30);
-
-/// The pause before a lost blob, of which there are other bytes, is read once more.
-const ALTERED_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Blobs that are looked for in the store at a time.
 const LOOKUPS: usize = 32;
@@ -53,8 +50,8 @@ pub(crate) struct BlobLifecycle {
     store: BlobStore,
     /// Blobs with a pending deletion: one task is enough, however often a deletion is asked for.
     deleting: Arc<Mutex<BTreeSet<Digest>>>,
-    /// Lost blobs of which there were other bytes, and when they were read.
-    altered: Arc<Mutex<BTreeMap<Digest, Instant>>>,
+    /// Lost blobs of which there are other bytes: the objects that were read.
+    altered: Arc<Mutex<BTreeMap<Digest, String>>>,
 }
 
 impl BlobLifecycle {
@@ -158,9 +155,11 @@ impl BlobLifecycle {
             Ok(lost) => lost,
             Err(error) => return tracing::debug!(%error, "lost blobs can't be looked for"),
         };
-        self.altered.lock().retain(|_, at| at.elapsed() < ALTERED_INTERVAL);
+        let is_lost = |digest: &Digest| lost.iter().any(|blob| blob.sha256 == *digest);
+        self.altered.lock().retain(|digest, _| is_lost(digest));
         for blob in lost {
-            if self.altered.lock().contains_key(&blob.sha256) {
+            let stamp = self.store.stamp(blob.sha256).await.ok().flatten();
+            if stamp.is_some() && self.altered.lock().get(&blob.sha256) == stamp.as_ref() {
                 continue;
             }
             let _hold = self.store.hold(blob.sha256).await;
@@ -176,7 +175,7 @@ impl BlobLifecycle {
                 }
                 Ok(_) | Err(BlobError::Missing(_)) => {}
                 Err(BlobError::Altered { .. } | BlobError::Shortened(_)) => {
-                    self.altered.lock().insert(blob.sha256, Instant::now());
+                    self.altered.lock().extend(stamp.map(|stamp| (blob.sha256, stamp)));
                 }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;

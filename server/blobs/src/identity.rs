@@ -1,7 +1,10 @@
-//! Which store it is: an object in it has a name that no other store has.
+//! Which store it is, by an object in it with a name that no other store has; and which object a blob is.
 
-use crate::{error::BlobError, store::BlobStore};
-use object_store::{Error, ObjectStoreExt as _, PutMode, PutPayload, path::Path as Key};
+use crate::{error::BlobError, objects::blob_key, store::BlobStore};
+use object_store::{
+    Error, ObjectMeta, ObjectStoreExt as _, PutMode, PutPayload, path::Path as Key,
+};
+use sojourn_protocol::digest::Digest;
 
 /// The object's key.
 const IDENTITY: &str = "store-id";
@@ -29,6 +32,21 @@ impl BlobStore {
             let source = "the id of the store was written there, and isn't there".into();
             BlobError::Store(Error::Generic { store: "blobs", source })
         })
+    }
+
+    /// Names the object that a blob is stored as: another one, once it was written anew. `None` where there is no such object.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn stamp(&self, blob: Digest) -> Result<Option<String>, BlobError> {
+        match self.store().head(&blob_key(blob)).await {
+            Ok(meta) => {
+                let ObjectMeta { last_modified, size, e_tag, .. } = meta;
+                Ok(Some(e_tag.unwrap_or_else(|| format!("{last_modified} {size}"))))
+            }
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(BlobError::store(error)),
+        }
     }
 
     async fn given_identity(&self) -> Result<Option<String>, BlobError> {

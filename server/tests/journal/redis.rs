@@ -10,7 +10,11 @@ use sojourn_protocol::ids::JobId;
 use sojourn_server::journal::{
     JournalError, OpenJournal, RedisJournals, RedisSettings, RedisUrl, Snapshot,
 };
-use std::{path::PathBuf, time::Duration};
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    path::PathBuf,
+    time::Duration,
+};
 use tempfile::TempDir;
 
 /// The lease of servers here: none of them is to lose it by being slow.
@@ -285,4 +289,33 @@ fn a_damaged_stream_is_refused() {
     }
     let refused = journal_of(&["HSET", "{sojourn}:meta", "event-version", "99"]);
     assert!(refused.to_string().contains("event-version `99`"), "{refused}");
+}
+
+/// After a power cut: it takes connections, and answers nothing until it has read its file.
+#[test]
+fn a_redis_that_still_loads_its_file_counts_as_not_there_yet_and_one_that_refuses_does_not() {
+    let says = |user: &str, answer: &'static str| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("redis://{user}{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let lines = BufReader::new(&stream).lines();
+            for line in lines.map_while(Result::ok) {
+                // Each command begins with the count of its words.
+                if line.starts_with('*') && (&stream).write_all(answer.as_bytes()).is_err() {
+                    break;
+                }
+            }
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let refused = RedisJournals::connect(settings(&url, "always", folder.path().join("n")));
+        let refused = refused.err().unwrap();
+        server.join().unwrap();
+        refused
+    };
+    let loading = says("", "-LOADING Redis is loading the dataset in memory\r\n");
+    assert!(matches!(loading, JournalError::Unreachable { .. }), "{loading}");
+    let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    let password = says(":secret@", wrong);
+    assert!(matches!(password, JournalError::Refused { .. }), "{password}");
 }

@@ -10,7 +10,8 @@ use super::connection::RedisConnection;
 use crate::journal::JournalError;
 use parking_lot::Mutex;
 use redis::{
-    Client, ConnectionAddr, ErrorKind, IntoConnectionInfo as _, RedisError, TlsMode,
+    Client, Connection, ConnectionAddr, ErrorKind, IntoConnectionInfo as _, RedisError,
+    ServerErrorKind, TlsMode, Value, cmd,
     sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType},
 };
 use std::{fmt, time::Duration};
@@ -95,9 +96,10 @@ impl RedisUrl {
                 Servers::One(client) => Client::clone(client),
                 Servers::Sentinel(sentinel) => sentinel.lock().get_client()?,
             };
-            let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT)?;
+            let mut connection = client.get_connection_with_timeout(CONNECT_TIMEOUT)?;
             connection.set_read_timeout(Some(answer))?;
             connection.set_write_timeout(Some(answer))?;
+            is_loaded(&mut connection)?;
             Ok(connection)
         };
         connect().map(RedisConnection::new).map_err(|error| {
@@ -109,6 +111,15 @@ impl RedisUrl {
                 _ => JournalError::Unreachable { place, source: Box::new(error) },
             }
         })
+    }
+}
+
+/// Fails while Redis still reads its file: it takes connections by then, and answers nothing.
+fn is_loaded(connection: &mut Connection) -> Result<(), RedisError> {
+    match cmd("PING").query::<Value>(connection) {
+        Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::BusyLoading) => Err(error),
+        // Whatever else is wrong, the command that is needed says.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
