@@ -66,8 +66,8 @@ pub(crate) fn choices(choices: &Choices) -> String {
 
 /// A value of at most so many characters; of a longer one its beginning.
 fn shortened(value: String) -> String {
-    const MOST: usize = 100;
-    match value.char_indices().nth(MOST) {
+    const MAX_CHARS: usize = 100;
+    match value.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}...", value.get(..end).unwrap_or_default()),
         None => value,
     }

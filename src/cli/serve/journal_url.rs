@@ -123,7 +123,7 @@ impl From<OpenError> for Failure {
 /// Pauses between attempts to reach a journal's storage.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// See [`FIRST_PAUSE`].
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 impl JournalArgs {
     /// The journal that was asked for; none where it is to be in the data folder. A Redis that can't be reached is waited for: a
@@ -133,7 +133,7 @@ impl JournalArgs {
         data: &Path,
     ) -> Result<Option<Arc<dyn OpenJournal>>, Failure> {
         let Some(place) = &self.journal else { return Ok(None) };
-        let mut backoff = Backoff::from(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut backoff = Backoff::from(FIRST_PAUSE, MAX_PAUSE);
         loop {
             match place.connect(self.redis_durability, data) {
                 Ok(journals) => return Ok(Some(journals)),

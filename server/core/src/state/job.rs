@@ -241,13 +241,6 @@ impl Job {
         best
     }
 
-    /// Would a trial with this value be the best of the job, or as good?
-    #[must_use]
-    pub fn may_be_best(&self, value: f64) -> bool {
-        let best = self.best().map(|(_, best)| best.value);
-        best == Some(value) || is_better(self.spec.search.goal, value, best)
-    }
-
     /// Recounts how many times running trials will still train on each shard.
     pub(super) fn recount_load(&mut self) {
         let running = self.trials.iter().filter(|trial| trial.is_running());
