@@ -145,7 +145,8 @@ impl ApiClient {
     }
 
     pub(crate) async fn missing(&self, request: &MissingRequest) -> CallResult<MissingAnswer> {
-        self.post("v1/blobs/missing", request).await
+        // Hours of reading data may be behind it.
+        self.http.call(Post::new("v1/blobs/missing", request), RetryPolicy::WhileAway).await
     }
 
     /// Submits a job. Where the answer is lost the same call is made again; the request's nonce sees to it that no

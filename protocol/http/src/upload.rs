@@ -85,7 +85,7 @@ impl HttpClient {
         let name = blob.sha256;
         let in_file = |source| TransferError::File { path: path.to_owned(), source };
         let mut file = File::open(path).map_err(in_file)?;
-        let mut offset = self.uploaded(name).await?;
+        let mut offset = self.uploaded(name, RetryPolicy::WhileAway).await?;
         let mut backoff = Backoff::from(FIRST_PAUSE, MAX_PAUSE);
         let (mut fruitless, mut mismatches) = (0, 0);
         loop {
@@ -108,7 +108,7 @@ impl HttpClient {
                     if error.is_away() {
                         tokio::time::sleep(backoff.next(error.retry_after())).await;
                     }
-                    match self.uploaded(name).await {
+                    match self.uploaded(name, RetryPolicy::WhileBusy).await {
                         // Still away: the same piece fails again and is counted.
                         Err(error) if error.is_away() => before,
                         offset => offset?,
@@ -129,9 +129,9 @@ impl HttpClient {
     }
 
     /// How many bytes of an upload the server holds.
-    async fn uploaded(&self, name: Digest) -> Result<u64, CallError> {
+    async fn uploaded(&self, name: Digest, retries: RetryPolicy) -> Result<u64, CallError> {
         let get = Get::<UploadState>::new(format!("v1/uploads/{name}"));
-        match self.call(get, RetryPolicy::WhileBusy).await {
+        match self.call(get, retries).await {
             Ok(state) => Ok(state.offset),
             Err(error) if error.kind() == Some(ErrorKind::NotFound) => Ok(0),
             Err(error) => Err(error),

@@ -45,6 +45,11 @@ impl Answer {
         Self { status, headers: Vec::new(), body: body.as_bytes().to_vec() }
     }
 
+    /// None: the connection is cut once the request is read.
+    pub(crate) fn cut() -> Self {
+        Self { status: 0, headers: Vec::new(), body: Vec::new() }
+    }
+
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
@@ -87,6 +92,9 @@ fn read(stream: &TcpStream) -> Request {
 
 fn write(mut stream: TcpStream, answer: &Answer) -> std::io::Result<()> {
     let Answer { status, headers, body } = answer;
+    if *status == 0 {
+        return Ok(());
+    }
     write!(
         stream,
         "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {}\r\n",

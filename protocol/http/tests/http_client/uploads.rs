@@ -18,6 +18,18 @@ fn blob(folder: &Path) -> (std::path::PathBuf, BlobRef) {
     (path, BlobRef { sha256: Digest::of(bytes), bytes: 10 })
 }
 
+/// Hours of reading data may be behind it.
+#[tokio::test]
+async fn an_upload_goes_on_after_connections_that_were_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, blob) = blob(folder.path());
+    let cut = Answer::cut;
+    let answers = vec![cut(), state(4, false), cut(), state(4, false), state(10, true)];
+    let (address, requests) = serve(answers);
+    client(&[&address]).upload(blob, &path, &mut |_| {}).await.unwrap();
+    assert_eq!(requests.try_iter().count(), 5);
+}
+
 #[tokio::test]
 async fn an_upload_resumes_where_the_servers_part_ends() {
     let folder = tempfile::tempdir().unwrap();
