@@ -106,8 +106,7 @@ impl<'a> Eligibility<'a> {
         let Some(lends) = self.hosts.session(host).and_then(|session| session.cache) else {
             return true;
         };
-        let shards = job.data.split(split).iter().map(|shard| shard.blob.bytes);
-        shards.fold(checkpoint.bytes, u64::saturating_add) <= lends
+        job.sizes.split(split).saturating_add(checkpoint.bytes) <= lends
     }
 
     /// Does a host lend the disk for a trial's hops: for a checkpoint, and the largest of the shards?
@@ -115,8 +114,7 @@ impl<'a> Eligibility<'a> {
         let Some(lends) = self.hosts.session(host).and_then(|session| session.cache) else {
             return true;
         };
-        let largest = job.data.train.iter().map(|shard| shard.blob.bytes).max().unwrap_or(0);
-        largest.saturating_add(trial.checkpoint_bytes) <= lends
+        job.sizes.largest_shard().saturating_add(trial.checkpoint_bytes) <= lends
     }
 
     /// Has no device in contact that could train the trial the memory for it, though there are some?

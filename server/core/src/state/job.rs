@@ -1,7 +1,7 @@
 //! One job: its trials and its counts.
 
 use super::{
-    AtEnd, ExtraEvaluation, FoldFault, Lease, Merging, RequestedEvaluation,
+    AtEnd, DataSizes, ExtraEvaluation, FoldFault, Lease, Merging, RequestedEvaluation,
     open::Open,
     trial::{Best, Trial, TrialEnd, is_better},
 };
@@ -31,6 +31,9 @@ pub struct Job {
     pub spec: JobSpec,
     /// Its data.
     pub data: DataManifest,
+    /// Its sizes.
+    #[serde(skip)]
+    pub sizes: DataSizes,
     /// The digest of both: the same submission again gets the same job.
     pub key: Digest,
     /// When it was submitted.
@@ -121,6 +124,7 @@ impl Job {
         Ok(Self {
             id,
             spec,
+            sizes: DataSizes::of(&data),
             data,
             key,
             submitted_at: at,

@@ -7,6 +7,7 @@
 
 mod blob;
 mod change;
+mod data_sizes;
 mod ending;
 mod fault;
 mod fold;
@@ -31,6 +32,7 @@ mod verification;
 pub use crate::event::{AtEnd, RequestedEvaluation};
 pub use blob::{BlobStatus, Blobs};
 pub use change::{Change, Changes};
+pub use data_sizes::DataSizes;
 pub use fault::{FoldError, FoldFault};
 pub use host::Host;
 pub(crate) use job::context;
@@ -115,6 +117,7 @@ impl State {
     pub(crate) fn index(&mut self) {
         for job in self.jobs.values_mut() {
             job.open = Open::of(&job.trials);
+            job.sizes = DataSizes::of(&job.data);
         }
         for lease in self.leases.values() {
             if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
