@@ -1,19 +1,17 @@
 //! What the server is told of idle slots, where that changes between a request's beginning and its sending.
 
+mod support;
+
 use sojourn_client_core::{
     Action, Agent, AgentConfig, AskId, DeviceSlots, Event, Micros, ResultFacts, TransferView,
 };
 use sojourn_protocol::{
     api::WorkAnswer,
     digest::{BlobRef, Digest},
-    ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
-    manifest::{Scaling, Shard},
-    position::Position,
-    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
-    time::{Millis, UnixMillis},
-    unit::{Base, Hop, Lease, TrialContext, Unit},
+    ids::LeaseId,
 };
 use std::sync::Arc;
+use support::{gives, lease};
 
 /// All blobs are here.
 struct Disk;
@@ -36,42 +34,6 @@ impl TransferView for Disk {
     }
 }
 
-fn lease(id: u64) -> Lease {
-    let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
-    let context = TrialContext {
-        config: TrialConfig {
-            model: Architecture::mlp([]),
-            training: TrainingConfig::new(1, 4, Loss::Mse, optimizer),
-        },
-        shape: vec![1],
-        outputs: 1,
-        scaling: Scaling::None,
-        total_steps: 9,
-        pinned_threads: None,
-    };
-    let blob = BlobRef { sha256: Digest::of(b"shard"), bytes: 5 };
-    let unit = Unit::Train(Hop {
-        job: JobId(1),
-        trial: TrialId(0),
-        base: Base::Initial { seed: 1 },
-        start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
-        shard: Shard { blob, rows: 36 },
-        seed: 1,
-        context: context.into(),
-        then: Vec::new(),
-        until: None,
-    });
-    Lease {
-        id: LeaseId(id),
-        unit,
-        device: "cpu".into(),
-        renew_by: UnixMillis(0),
-        heartbeat_every: Millis(1000),
-        upload_bytes: 5,
-        instructions: None,
-    }
-}
-
 /// Tells the agent something, and that each blob that it asks for is here. The request for work that it begins.
 fn tell(agent: &mut Agent, event: Event) -> Option<AskId> {
     let (mut events, mut asked) = (vec![event], None);
@@ -88,16 +50,7 @@ fn tell(agent: &mut Agent, event: Event) -> Option<AskId> {
 }
 
 fn grants(id: u64) -> WorkAnswer {
-    WorkAnswer {
-        leases: vec![lease(id)],
-        drop: Vec::new(),
-        reports: Vec::new(),
-        ask_again: Millis(0),
-        send_inventory: false,
-        stop: Vec::new(),
-        fetch: Vec::new(),
-        evict: Vec::new(),
-    }
+    gives(vec![lease(id, BlobRef { sha256: Digest::of(b"shard"), bytes: 5 }, 5)])
 }
 
 #[test]

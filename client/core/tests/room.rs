@@ -1,17 +1,14 @@
 //! The owner's limit on the disk, against whatever a server says.
 
+mod support;
+
 use sojourn_client_core::{
     Action, Agent, AgentConfig, DeviceSlots, Event, Micros, ReleaseReason, TransferView,
 };
 use sojourn_protocol::{
-    api::WorkAnswer,
     digest::{BlobRef, Digest},
-    ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
-    manifest::{Scaling, Shard},
-    position::Position,
-    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
-    time::{Millis, UnixMillis},
-    unit::{Base, Hop, Lease, TrialContext, Unit},
+    ids::LeaseId,
+    unit::Lease,
 };
 use std::sync::Arc;
 
@@ -44,38 +41,7 @@ fn blob(n: u64, bytes: u64) -> BlobRef {
 
 /// A hop over a shard of its own.
 fn lease(id: u64, shard_bytes: u64, upload_bytes: u64) -> Lease {
-    let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
-    let context = TrialContext {
-        config: TrialConfig {
-            model: Architecture::mlp([]),
-            training: TrainingConfig::new(1, 4, Loss::Mse, optimizer),
-        },
-        shape: vec![1],
-        outputs: 1,
-        scaling: Scaling::None,
-        total_steps: 9,
-        pinned_threads: None,
-    };
-    let unit = Unit::Train(Hop {
-        job: JobId(1),
-        trial: TrialId(0),
-        base: Base::Initial { seed: 1 },
-        start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
-        shard: Shard { blob: blob(id, shard_bytes), rows: 36 },
-        seed: 1,
-        context: context.into(),
-        then: Vec::new(),
-        until: None,
-    });
-    Lease {
-        id: LeaseId(id),
-        unit,
-        device: "cpu".into(),
-        renew_by: UnixMillis(0),
-        heartbeat_every: Millis(1000),
-        upload_bytes,
-        instructions: None,
-    }
+    support::lease(id, blob(id, shard_bytes), upload_bytes)
 }
 
 /// What an agent does that is given these leases.
@@ -101,18 +67,8 @@ impl Host {
             Action::Ask(ask) => Some(ask),
             _ => None,
         });
-        let answer = WorkAnswer {
-            leases,
-            drop: Vec::new(),
-            reports: Vec::new(),
-            ask_again: Millis(0),
-            send_inventory: false,
-            stop: Vec::new(),
-            fetch: Vec::new(),
-            evict: Vec::new(),
-        };
         let Some(asked) = asked else { panic!("no request for work") };
-        self.handle(Event::Work(asked, Ok(answer)))
+        self.handle(Event::Work(asked, Ok(support::gives(leases))))
     }
 }
 

@@ -60,6 +60,22 @@ fn report(bench: &mut Bench, host: HostId, lease: &Lease, misses: u64) -> Vec<Ev
     bench.events(Command::Report { to: ReplyTo(1), host, report, uploaded: None })
 }
 
+/// Hosts in turn are given an evaluation, and report so many misses in each shard.
+fn evaluate_on(bench: &mut Bench, hosts: [HostId; 2], misses: u64) {
+    for host in hosts {
+        let lease = evaluation_for(bench, host);
+        report(bench, host, &lease, misses);
+    }
+}
+
+/// Hosts are of another numeric class from now on.
+fn leave_the_class(bench: &mut Bench, hosts: &[HostId]) {
+    for host in hosts {
+        let inventory = Some(inventory("another class"));
+        bench.ask(*host, WorkRequest { inventory, ..request(0, Vec::new()) });
+    }
+}
+
 fn trial(bench: &mut Bench) -> TrialView {
     bench.trials().remove(0)
 }
@@ -119,10 +135,7 @@ fn a_host_that_has_lost_trust_has_all_its_evaluations_verified() {
     let mut bench = trained(2, "");
     let lie = evaluation_for(&mut bench, HOST);
     report(&mut bench, HOST, &lie, 0);
-    for host in [OTHER, THIRD] {
-        let lease = evaluation_for(&mut bench, host);
-        report(&mut bench, host, &lease, 1);
-    }
+    evaluate_on(&mut bench, [OTHER, THIRD], 1);
     train_an_epoch(&mut bench);
     let worse = evaluation_for(&mut bench, HOST);
     let events = report(&mut bench, HOST, &worse, 2);
@@ -135,34 +148,22 @@ fn a_lie_does_not_end_a_trial_at_its_target() {
     let lie = evaluation_for(&mut bench, HOST);
     report(&mut bench, HOST, &lie, 0);
     assert!(trial(&mut bench).stopped.is_none());
-    for host in [OTHER, THIRD] {
-        let lease = evaluation_for(&mut bench, host);
-        report(&mut bench, host, &lease, 1);
-    }
+    evaluate_on(&mut bench, [OTHER, THIRD], 1);
     assert!(trial(&mut bench).stopped.is_none(), "nor after it was refuted");
     train_an_epoch(&mut bench);
-    for host in [OTHER, THIRD] {
-        let lease = evaluation_for(&mut bench, host);
-        report(&mut bench, host, &lease, 0);
-    }
+    evaluate_on(&mut bench, [OTHER, THIRD], 0);
     assert!(trial(&mut bench).stopped.is_some(), "two have come to the same");
 }
 
 #[test]
 fn the_test_that_ends_a_job_is_verified() {
     let mut bench = trained(1, "");
-    for host in [HOST, OTHER] {
-        let lease = evaluation_for(&mut bench, host);
-        report(&mut bench, host, &lease, 1);
-    }
+    evaluate_on(&mut bench, [HOST, OTHER], 1);
     let test = evaluation_for(&mut bench, HOST);
     let events = report(&mut bench, HOST, &test, 0);
     assert_eq!(events.last(), Some(&Event::Challenged { lease: test.id }), "{events:?}");
     assert!(bench.core.state().jobs[&JOB].end.is_none());
-    for host in [OTHER, THIRD] {
-        let lease = evaluation_for(&mut bench, host);
-        report(&mut bench, host, &lease, 1);
-    }
+    evaluate_on(&mut bench, [OTHER, THIRD], 1);
     let job = &bench.core.state().jobs[&JOB];
     assert!(job.end.is_some());
     assert_eq!(job.trials[0].extras.len(), 1);
@@ -172,10 +173,7 @@ fn the_test_that_ends_a_job_is_verified() {
 #[test]
 fn a_job_is_cancelled_while_an_evaluation_is_verified() {
     let mut bench = trained(1, "");
-    for host in [HOST, OTHER] {
-        let lease = evaluation_for(&mut bench, host);
-        report(&mut bench, host, &lease, 1);
-    }
+    evaluate_on(&mut bench, [HOST, OTHER], 1);
     let test = evaluation_for(&mut bench, HOST);
     report(&mut bench, HOST, &test, 1);
     let events = bench.events(Command::Cancel { to: ReplyTo(1), job: JOB });
@@ -185,10 +183,7 @@ fn a_job_is_cancelled_while_an_evaluation_is_verified() {
 #[test]
 fn alone_in_its_numeric_class_a_host_is_believed_and_that_is_said() {
     let mut bench = trained(1, "");
-    for host in [OTHER, THIRD, TRAINER] {
-        let inventory = Some(inventory("another class"));
-        bench.ask(host, WorkRequest { inventory, ..request(0, Vec::new()) });
-    }
+    leave_the_class(&mut bench, &[OTHER, THIRD, TRAINER]);
     let lease = evaluation_for(&mut bench, HOST);
     let events = report(&mut bench, HOST, &lease, 1);
     assert!(events.contains(&Event::Unverified { lease: lease.id }), "{events:?}");
@@ -226,10 +221,7 @@ fn others_evaluate_where_no_host_of_the_class_lends_the_disk() {
 #[test]
 fn the_only_host_of_the_class_gets_an_evaluation_again_that_it_failed() {
     let mut bench = trained(1, "");
-    for host in [OTHER, THIRD, TRAINER] {
-        let inventory = Some(inventory("another class"));
-        bench.ask(host, WorkRequest { inventory, ..request(0, Vec::new()) });
-    }
+    leave_the_class(&mut bench, &[OTHER, THIRD, TRAINER]);
     let lease = evaluation_for(&mut bench, HOST);
     fail(&mut bench, HOST, lease.id, FailureKind::Died, "killed");
     let inventory = Some(inventory("another class"));
@@ -253,14 +245,8 @@ fn nobody_waits_for_a_verifier_that_lends_too_little_disk() {
 #[test]
 fn a_job_says_that_its_test_waits_for_a_third_host() {
     let mut bench = trained(1, "");
-    for host in [HOST, OTHER] {
-        let lease = evaluation_for(&mut bench, host);
-        report(&mut bench, host, &lease, 1);
-    }
-    for host in [THIRD, TRAINER] {
-        let inventory = Some(inventory("another class"));
-        bench.ask(host, WorkRequest { inventory, ..request(0, Vec::new()) });
-    }
+    evaluate_on(&mut bench, [HOST, OTHER], 1);
+    leave_the_class(&mut bench, &[THIRD, TRAINER]);
     for (host, misses) in [(HOST, 0), (OTHER, 1)] {
         let lease = evaluation_for(&mut bench, host);
         report(&mut bench, host, &lease, misses);
@@ -273,10 +259,7 @@ fn a_job_says_that_its_test_waits_for_a_third_host() {
 #[test]
 fn an_evaluation_as_good_as_the_best_is_verified() {
     let mut bench = trained(2, "");
-    for host in [HOST, OTHER] {
-        let lease = evaluation_for(&mut bench, host);
-        report(&mut bench, host, &lease, 1);
-    }
+    evaluate_on(&mut bench, [HOST, OTHER], 1);
     train_an_epoch(&mut bench);
     let as_good = evaluation_for(&mut bench, HOST);
     let events = report(&mut bench, HOST, &as_good, 1);
@@ -303,10 +286,7 @@ fn what_is_verified_survives_a_restart() {
 #[test]
 fn a_trial_says_that_it_waits_for_a_third_host_where_two_differ() {
     let mut bench = trained(1, "");
-    for host in [THIRD, TRAINER] {
-        let inventory = Some(inventory("another class"));
-        bench.ask(host, WorkRequest { inventory, ..request(0, Vec::new()) });
-    }
+    leave_the_class(&mut bench, &[THIRD, TRAINER]);
     for (host, misses) in [(HOST, 0), (OTHER, 1)] {
         let lease = evaluation_for(&mut bench, host);
         report(&mut bench, host, &lease, misses);
