@@ -34,8 +34,8 @@
 pub mod client;
 pub mod download;
 pub mod error;
-pub mod reach;
-mod retry;
+mod reach;
+pub mod retry;
 pub mod servers;
 pub mod store;
 pub mod tls;

@@ -4,7 +4,10 @@
 //! machine, devices of the home, a cloud's metadata service. A signed URL that leads there is refused. Names are checked as they
 //! are resolved, so that what is connected to is what was checked.
 
-use crate::error::{CallError, STORE};
+use crate::{
+    error::{CallError, STORE},
+    transport::literal,
+};
 use reqwest::{
     Url,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -174,12 +177,6 @@ impl Resolve for Reach {
             Ok(addresses)
         })
     }
-}
-
-/// The address of a URL that names one.
-fn literal(url: &Url) -> Option<IpAddr> {
-    let host = url.host_str()?;
-    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
 fn refused(error: &io::Error) -> CallError {

@@ -42,7 +42,11 @@ pub(crate) fn has_proxy() -> bool {
 /// Is this address on this machine?
 #[must_use]
 pub fn is_loopback(server: &Url) -> bool {
-    let host = server.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    server.host_str() == Some("localhost")
+        || literal(server).is_some_and(|address| address.is_loopback())
+}
+
+/// The address of a URL that names one.
+pub(crate) fn literal(url: &Url) -> Option<IpAddr> {
+    url.host_str()?.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
