@@ -80,24 +80,32 @@ impl<S: Storage> ChainedJournal<S> {
         Ok(journal)
     }
 
-    /// Walks the whole chain, and what follows from it. This thread reads it, another one verifies what was read.
+    /// Walks the whole chain, and what follows from it. This thread reads it, another one hashes what was read, and a third
+    /// verifies under which jobs it is listed.
     fn verify_all(&mut self) -> Result<(), JournalError> {
         let (batches, inbox) = std::sync::mpsc::sync_channel::<Batch>(2);
+        let (hashed, to_list) = std::sync::mpsc::sync_channel::<Batch>(2);
         let Marks { anchor, tail } = self.marks;
         let mut listing = Listing::new(self.storage.jobs_of_leases()?);
         let end = std::thread::scope(|scope| {
-            let hashing = scope.spawn(move || {
-                inbox.iter().try_fold(anchor, |mark, Batch { rows, jobs }| {
-                    let mark = mark.verify(&rows)?;
-                    listing.verify(&rows, &jobs)?;
+            let hashing = scope.spawn(move || -> Result<Mark, JournalError> {
+                inbox.iter().try_fold(anchor, |mark, batch| {
+                    let mark = mark.verify(&batch.rows)?;
+                    // Nobody wants more of them where one was wrong.
+                    drop(hashed.send(batch));
                     Ok(mark)
                 })
+            });
+            let listing = scope.spawn(move || {
+                to_list.iter().try_for_each(|Batch { rows, jobs }| listing.verify(&rows, &jobs))
             });
             let read = self.send_rows(&batches);
             drop(batches);
             let hashed = hashing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            // An altered row comes first: it may be the cause of a failed read.
-            hashed.and_then(|end| read.map(|()| end))
+            let listed = listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            // An altered row comes first: it may be the cause of whatever else fails.
+            let end = hashed?;
+            listed.and(read).map(|()| end)
         })?;
         if end == tail {
             return Ok(());
