@@ -7,6 +7,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`ids`], [`time`], [`digest`], [`position`] | ids, times, names of blobs, positions in a trial |
+//! | [`names`] | names that people give to owners and tokens, of bounded length |
 //! | [`quantity`] | numbers with their unit, and conversions of integers |
 //! | [`reason`] | why leases are released, and why work waits |
 //! | [`spec`] | the job as the user wrote it, and one trial's configuration |
@@ -47,6 +48,7 @@ pub mod inventory;
 pub mod jobfile;
 pub mod manifest;
 pub mod metrics;
+pub mod names;
 pub mod position;
 pub mod quantity;
 pub mod ranges;

@@ -97,13 +97,14 @@ mod tests {
     use super::*;
     use crate::journal::{MemoryJournal, Snapshot};
     use sojourn_core::{Core, Event, Record};
-    use sojourn_protocol::{digest::Digest, ids::HostId, time::UnixMillis};
+    use sojourn_protocol::{digest::Digest, ids::HostId, names::OwnerName, time::UnixMillis};
 
     fn enrolled(positions: std::ops::RangeInclusive<u64>) -> Vec<Record> {
         let event = |host: u64| Event::HostEnrolled {
             host: HostId(host),
             name: format!("host {host}"),
             token_sha256: Digest::of(&host.to_le_bytes()),
+            owner: OwnerName::default(),
         };
         let record = |position: u64| Record {
             position: JournalPosition(position),

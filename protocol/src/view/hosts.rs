@@ -5,6 +5,7 @@ use crate::{
     ids::{Epoch, HostId, JobId, LeaseId, TrialId, Version},
     inventory::{Links, Measured, OfferedClass},
     metrics::is_default,
+    names::OwnerName,
     time::{Millis, UnixMillis},
 };
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,9 @@ pub struct HostView {
     pub host: HostId,
     /// Its name.
     pub name: String,
+    /// The person or group that answers for it; empty for the deployment's own hosts.
+    #[serde(default, skip_serializing_if = "OwnerName::is_default")]
+    pub owner: OwnerName,
     /// Whether it may work.
     pub state: HostState,
     /// When it last was in contact; none since the server started.

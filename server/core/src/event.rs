@@ -5,6 +5,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
+    names::OwnerName,
     report::{Failure, Report, Sums},
     spec::JobSpec,
     time::UnixMillis,
@@ -17,8 +18,8 @@ use std::ops::RangeInclusive;
 /// version 4 has leases of several hops in a row; version 5 has second copies of running hops,
 /// and jobs whose placement is changed; version 6 has trials whose results are merged, results that other hosts come
 /// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
-/// to as well.
-pub const EVENT_VERSION: u32 = 7;
+/// to as well; version 8 has owners of hosts.
+pub const EVENT_VERSION: u32 = 8;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
 
@@ -176,8 +177,14 @@ pub enum Fault {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "fields are named by their types")]
 pub enum Event {
-    /// A machine became a host.
-    HostEnrolled { host: HostId, name: String, token_sha256: Digest },
+    /// A machine became a host. `owner`: whose it is; where it isn't named, the deployment's own.
+    HostEnrolled {
+        host: HostId,
+        name: String,
+        token_sha256: Digest,
+        #[serde(default, skip_serializing_if = "OwnerName::is_default")]
+        owner: OwnerName,
+    },
     /// A host's token was taken away.
     HostRevoked { host: HostId },
     /// A blob is in the store.

@@ -6,6 +6,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::ErrorKind,
     ids::{HostId, JobId},
+    names::OwnerName,
     time::UnixMillis,
 };
 use sojourn_server::{
@@ -347,6 +348,7 @@ fn an_altered_journal_is_refused_at_the_start() {
         host: HostId(1),
         name: "one".to_owned(),
         token_sha256: Digest::of(b"token"),
+        owner: OwnerName::default(),
     };
     let position = JournalPosition(1);
     journal.append(&[Record { position, at: UnixMillis(1), event }]).unwrap();

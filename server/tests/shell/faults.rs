@@ -8,6 +8,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::ErrorKind,
     ids::{HostId, LeaseId},
+    names::OwnerName,
     time::UnixMillis,
 };
 use sojourn_server::{
@@ -31,8 +32,8 @@ fn chain(error: &dyn Error) -> String {
 
 fn enrolled(position: u64) -> Record {
     let name = format!("host {position}");
-    let token_sha256 = Digest::of(name.as_bytes());
-    let event = Event::HostEnrolled { host: HostId(position), name, token_sha256 };
+    let (token_sha256, owner) = (Digest::of(name.as_bytes()), OwnerName::default());
+    let event = Event::HostEnrolled { host: HostId(position), name, token_sha256, owner };
     Record { position: JournalPosition(position), at: UnixMillis(position), event }
 }
 

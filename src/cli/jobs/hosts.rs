@@ -31,6 +31,7 @@ fn table(hosts: &[HostView]) -> String {
     let mut grid = Grid::new(&[
         ("HOST", Column::Number),
         ("NAME", Column::Text),
+        ("OWNER", Column::Text),
         ("STATE", Column::Text),
         ("SEEN", Column::Text),
         ("SLOTS", Column::Number),
@@ -49,6 +50,7 @@ fn table(hosts: &[HostView]) -> String {
         grid.row([
             host.host.to_string(),
             host.name.clone(),
+            owner(host),
             text::host_state(host.state).to_owned(),
             host.seen_at.map_or_else(|| "-".to_owned(), text::ago),
             format!("{running}/{}", host.slots),
@@ -64,6 +66,11 @@ fn table(hosts: &[HostView]) -> String {
         ]);
     }
     grid.text()
+}
+
+/// Whose a host is; `-` for the deployment's own.
+fn owner(host: &HostView) -> String {
+    if host.owner.is_default() { "-".to_owned() } else { host.owner.to_string() }
 }
 
 /// The share of its deadlines that a host is expected to keep.

@@ -17,6 +17,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
     ids::{HostId, LeaseId},
+    names::OwnerName,
     quantity::{Speed, mul_div},
     text::plain_line,
     time::UnixMillis,
@@ -43,7 +44,8 @@ impl HostHandler<'_> {
         let last = self.ledger.state.hosts.keys().next_back().copied();
         let host = last.unwrap_or_default().next();
         let name = plain_line(name, MAX_NAME_CHARS);
-        self.ledger.record(Event::HostEnrolled { host, name, token_sha256 })?;
+        let owner = OwnerName::default();
+        self.ledger.record(Event::HostEnrolled { host, name, token_sha256, owner })?;
         Ok(host)
     }
 

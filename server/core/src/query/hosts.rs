@@ -32,6 +32,7 @@ impl Views<'_> {
         Some(HostView {
             host: host.id,
             name: host.name.clone(),
+            owner: host.owner.clone(),
             state: self.host_state(host),
             seen_at: session.map(|session| session.seen_at),
             slots: session.map_or(0, |session| session.slots),

@@ -38,9 +38,10 @@ impl State {
         changes: &mut Changes,
     ) -> Result<(), FoldFault> {
         match event {
-            Event::HostEnrolled { host, name, token_sha256 } => {
+            Event::HostEnrolled { host, name, token_sha256, owner } => {
                 self.tokens.insert(*token_sha256, *host);
-                self.hosts.insert(*host, Host::new(*host, name.clone(), *token_sha256, at));
+                let new = Host::new(*host, name.clone(), owner.clone(), *token_sha256, at);
+                self.hosts.insert(*host, new);
                 changes.push(Change::Host(*host));
             }
             Event::HostRevoked { host } => {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, LeaseId},
+    names::OwnerName,
     time::UnixMillis,
 };
 use std::collections::BTreeSet;
@@ -16,6 +17,9 @@ pub struct Host {
     pub id: HostId,
     /// Its name, for people.
     pub name: String,
+    /// The person or group that answers for it.
+    #[serde(default, skip_serializing_if = "OwnerName::is_default")]
+    pub owner: OwnerName,
     /// Hash of its token.
     pub token_sha256: Digest,
     /// When it enrolled.
@@ -47,10 +51,17 @@ pub struct Host {
 impl Host {
     /// A host that has just enrolled.
     #[must_use]
-    pub fn new(id: HostId, name: String, token_sha256: Digest, at: UnixMillis) -> Self {
+    pub fn new(
+        id: HostId,
+        name: String,
+        owner: OwnerName,
+        token_sha256: Digest,
+        at: UnixMillis,
+    ) -> Self {
         Self {
             id,
             name,
+            owner,
             token_sha256,
             enrolled_at: at,
             revoked: false,

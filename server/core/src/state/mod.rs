@@ -53,6 +53,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, JobId, LeaseId, TrialId},
+    names::OwnerName,
     time::{Millis, UnixMillis},
 };
 use std::{
@@ -131,6 +132,12 @@ impl State {
     pub fn lease(&self, lease: LeaseId) -> Option<&Arc<Lease>> {
         let past = || self.past.get(&lease).map(|past| &past.lease);
         self.leases.get(&lease).or_else(past)
+    }
+
+    /// Whose a host is; `None` where there is no such host.
+    #[must_use]
+    pub fn owner_of(&self, host: HostId) -> Option<&OwnerName> {
+        self.hosts.get(&host).map(|host| &host.owner)
     }
 
     /// A trial by name.

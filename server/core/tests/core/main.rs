@@ -29,6 +29,7 @@ mod shares;
 mod speculation;
 mod stopping;
 mod support;
+mod tokens;
 mod units;
 mod verification;
 mod verified_evaluations;
