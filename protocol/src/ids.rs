@@ -53,6 +53,10 @@ id!(
     HostId(u64)
 );
 id!(
+    /// A token that the server has issued, numbered from 1.
+    TokenId(u64)
+);
+id!(
     /// One attempt at a unit by one host; never used again.
     LeaseId(u64)
 );

@@ -17,6 +17,7 @@
 //! | [`mod@unit`], [`report`] | units of work, and the reports about them |
 //! | [`metrics`] | metrics of a model, from the counts of an evaluation |
 //! | [`api`], [`view`], [`error`] | requests, answers, views and errors over HTTP |
+//! | [`tokens`] | tokens that the server issues: what they open, and how they are asked for |
 //! | [`assimilation`] | the same for assimilators: claims, offers, the queue |
 //! | [`ranges`] | how the merge of a large model is divided among assimilators |
 //! | [`trainer`] | the JSON lines between a slot and its trainer child |
@@ -59,6 +60,7 @@ pub mod spec;
 mod sums;
 pub mod text;
 pub mod time;
+pub mod tokens;
 pub mod trainer;
 pub mod unit;
 pub mod view;

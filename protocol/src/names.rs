@@ -76,6 +76,11 @@ name!(
     OwnerName
 );
 
+name!(
+    /// The name of a token, for people: what it is for, or who has it.
+    TokenLabel
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;

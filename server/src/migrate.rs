@@ -105,6 +105,7 @@ mod tests {
             name: format!("host {host}"),
             token_sha256: Digest::of(&host.to_le_bytes()),
             owner: OwnerName::default(),
+            token: None,
         };
         let record = |position: u64| Record {
             position: JournalPosition(position),

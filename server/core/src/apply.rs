@@ -15,8 +15,9 @@ use rand_core::SeedableRng;
 use sojourn_protocol::{
     assimilation::AssimilationUnit,
     error::ApiError,
-    ids::{JobId, LeaseId},
+    ids::{JobId, LeaseId, TokenId},
     time::UnixMillis,
+    tokens::RevokedToken,
 };
 
 /// Large results that a search for a small one passes over, so that a long queue of them doesn't make the step long.
@@ -145,8 +146,27 @@ impl Core {
             Command::Tick => Ok(()),
             Command::Started => self.start(),
             Command::Enrol { to, name, token_sha256 } => {
-                let reply = self.hosts().enrol(&name, token_sha256);
+                let reply = self.hosts().enrol(&name, token_sha256, None);
                 self.answer(to, reply.map(Answer::Enrolled))
+            }
+            Command::EnrolWithToken { to, name, token_sha256, with } => {
+                let reply = self.hosts().enrol(&name, token_sha256, Some(with));
+                self.answer(to, reply.map(Answer::Enrolled))
+            }
+            Command::CreateToken { to, request, sha256 } => {
+                let reply = self.tokens().create(request, sha256);
+                self.answer_token(to, reply)
+            }
+            Command::RotateToken { to, token, sha256 } => {
+                let reply = self.tokens().rotate(token, sha256);
+                self.answer_token(to, reply)
+            }
+            Command::RevokeToken { to, token } => {
+                let reply = self.tokens().revoke(token);
+                self.answer_view(to, reply, |views, (token, hosts)| {
+                    let token = views.token(token)?;
+                    Ok(Answer::TokenRevoked(Box::new(RevokedToken { token, hosts })))
+                })
             }
             Command::RevokeHost { to, host } => {
                 let reply = self.hosts().revoke(host);
@@ -300,6 +320,13 @@ impl Core {
     ) -> Result<(), CoreFault> {
         let reply = reply.and_then(|done| Ok(view(self.views(), done)?));
         self.answer(to, reply)
+    }
+
+    /// Answers with a token as it is now.
+    fn answer_token(&mut self, to: ReplyTo, reply: Reply<TokenId>) -> Result<(), CoreFault> {
+        self.answer_view(to, reply, |views, token| {
+            views.token(token).map(|token| Answer::Token(Box::new(token)))
+        })
     }
 
     /// Answers with a job as it is now.

@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     api::{Held, PlacementRequest, RollbackRequest, WorkRequest},
     digest::{BlobRef, Digest},
-    ids::{ClaimId, HostId, JobId, LeaseId, TrialId, Version},
+    ids::{ClaimId, HostId, JobId, LeaseId, TokenId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
     reason::ReleaseReason,
     report::Report,
     spec::JobSpec,
     time::UnixMillis,
+    tokens::TokenRequest,
     unit::Flush,
 };
 use sojourn_workgen::plan::Schedule;
@@ -54,6 +55,14 @@ pub enum Command {
     Started,
     /// A machine becomes a host. `token_sha256` is the hash of the token that the shell made for it.
     Enrol { to: ReplyTo, name: String, token_sha256: Digest },
+    /// The same with a token that was issued.
+    EnrolWithToken { to: ReplyTo, name: String, token_sha256: Digest, with: TokenId },
+    /// An operator issues a token, for which the shell has made a secret with this hash.
+    CreateToken { to: ReplyTo, request: TokenRequest, sha256: Digest },
+    /// An operator gives a token another secret.
+    RotateToken { to: ReplyTo, token: TokenId, sha256: Digest },
+    /// An operator revokes a token and the hosts that have enrolled with it.
+    RevokeToken { to: ReplyTo, token: TokenId },
     /// An operator takes a host's token away; its leases are revoked.
     RevokeHost { to: ReplyTo, host: HostId },
     /// A host asks for work. The reply may come much later (`WorkRequest::wait`). A newer request of the same host
@@ -148,8 +157,10 @@ pub enum Query {
     Evaluations { job: JobId, trial: TrialId },
     /// All hosts.
     Hosts,
-    /// The host that a token's hash belongs to, if it isn't revoked.
-    HostByToken { token_sha256: Digest },
+    /// The holder of the token with this hash, if it still opens something.
+    HolderOf { token_sha256: Digest },
+    /// The tokens that were issued.
+    Tokens,
     /// The status of a blob.
     BlobStatus { blob: Digest },
     /// Blobs that are referred to and that the store has lost.

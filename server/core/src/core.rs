@@ -21,6 +21,7 @@ use crate::{
     results::ResultHandler,
     schedule::{Eligibility, Locality, PlanHandler, Planner, Scheduler},
     state::State,
+    tokens::TokenHandler,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -185,6 +186,10 @@ impl Core {
     pub(crate) fn hosts(&mut self) -> HostHandler<'_> {
         let Parts { ledger, hosts, .. } = self.parts();
         HostHandler { ledger, hosts }
+    }
+
+    pub(crate) fn tokens(&mut self) -> TokenHandler<'_> {
+        TokenHandler { hosts: self.hosts() }
     }
 
     pub(crate) fn placement(&mut self) -> PlacementHandler<'_> {

@@ -4,6 +4,7 @@ use crate::{
     command::ReplyTo,
     event::{JournalPosition, Record},
     state::BlobStatus,
+    tokens::Holder,
 };
 pub use sojourn_protocol::assimilation::AssimilationUnit;
 use sojourn_protocol::{
@@ -12,6 +13,7 @@ use sojourn_protocol::{
     error::ApiError,
     ids::{HostId, JobId, LeaseId},
     time::Millis,
+    tokens::{RevokedToken, TokenView},
     view::{EvaluationView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
 use sojourn_workgen::plan::Problem;
@@ -83,7 +85,10 @@ pub enum Answer {
     Hosts(Vec<HostView>),
     Host(Box<HostView>),
     RolledBack(Vec<RolledBack>),
-    HostByToken(Option<HostId>),
+    HolderOf(Option<Holder>),
+    Token(Box<TokenView>),
+    Tokens(Vec<TokenView>),
+    TokenRevoked(Box<RevokedToken>),
     BlobStatus(Option<BlobStatus>),
     LostBlobs(Vec<BlobRef>),
     Assimilations(AssimilationCounts),

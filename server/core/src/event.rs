@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
+    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TokenId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
-    names::OwnerName,
+    names::{OwnerName, TokenLabel},
     report::{Failure, Report, Sums},
     spec::JobSpec,
     time::UnixMillis,
+    tokens::TokenGrant,
     view::MergeRecord,
 };
 use std::ops::RangeInclusive;
@@ -18,7 +19,7 @@ use std::ops::RangeInclusive;
 /// version 4 has leases of several hops in a row; version 5 has second copies of running hops,
 /// and jobs whose placement is changed; version 6 has trials whose results are merged, results that other hosts come
 /// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
-/// to as well; version 8 has owners of hosts.
+/// to as well; version 8 has owners of hosts and tokens that are issued.
 pub const EVENT_VERSION: u32 = 8;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
@@ -177,16 +178,35 @@ pub enum Fault {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "fields are named by their types")]
 pub enum Event {
-    /// A machine became a host. `owner`: whose it is; where it isn't named, the deployment's own.
+    /// A machine became a host. `owner`: whose it is; where it isn't named, the deployment's own. `token`: the issued
+    /// token with which it enrolled, where that wasn't the server's own.
     HostEnrolled {
         host: HostId,
         name: String,
         token_sha256: Digest,
         #[serde(default, skip_serializing_if = "OwnerName::is_default")]
         owner: OwnerName,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<TokenId>,
     },
     /// A host's token was taken away.
     HostRevoked { host: HostId },
+    /// A token was issued.
+    TokenCreated {
+        token: TokenId,
+        sha256: Digest,
+        #[serde(default, skip_serializing_if = "TokenLabel::is_default")]
+        label: TokenLabel,
+        grant: Box<TokenGrant>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<UnixMillis>,
+    },
+    /// A token got another secret.
+    TokenRotated { token: TokenId, sha256: Digest },
+    /// A token was taken away.
+    TokenRevoked { token: TokenId },
+    /// A token that opens nothing any more was forgotten.
+    TokenForgotten { token: TokenId },
     /// A blob is in the store.
     BlobPublished { blob: BlobRef },
     /// A blob that nothing refers to will be deleted.
@@ -314,6 +334,10 @@ impl Event {
         match self {
             Event::HostEnrolled { .. } => "host-enrolled",
             Event::HostRevoked { .. } => "host-revoked",
+            Event::TokenCreated { .. } => "token-created",
+            Event::TokenRotated { .. } => "token-rotated",
+            Event::TokenRevoked { .. } => "token-revoked",
+            Event::TokenForgotten { .. } => "token-forgotten",
             Event::BlobPublished { .. } => "blob-published",
             Event::BlobCondemned { .. } => "blob-condemned",
             Event::BlobDoomed { .. } => "blob-doomed",

@@ -60,6 +60,7 @@ mod results;
 mod schedule;
 mod snapshot;
 pub mod state;
+mod tokens;
 
 pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
 pub use config::CoreConfig;
@@ -74,3 +75,4 @@ pub use invariants::{Invariant, InvariantSet, UnknownInvariant, Violation};
 pub use request::Request;
 pub use snapshot::{RecoverError, snapshot_of};
 pub use state::{BlobStatus, Change, Changes, FoldError, FoldFault, State, Trust};
+pub use tokens::{Holder, MAX_TOKENS};

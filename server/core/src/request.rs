@@ -7,6 +7,7 @@ use crate::{
     effect::{Answer, AssimilationCounts, AssimilationUnit, Offered},
     event::{Fault, JournalPosition},
     state::BlobStatus,
+    tokens::Holder,
 };
 use sojourn_protocol::{
     api::{
@@ -14,10 +15,11 @@ use sojourn_protocol::{
         RolledBack, SubmitAnswer, WorkAnswer, WorkRequest,
     },
     digest::{BlobRef, Digest},
-    ids::{ClaimId, HostId, JobId, LeaseId, TrialId, Version},
+    ids::{ClaimId, HostId, JobId, LeaseId, TokenId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
     reason::ReleaseReason,
     spec::JobSpec,
+    tokens::{RevokedToken, TokenRequest, TokenView},
     view::{EvaluationView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
 
@@ -95,6 +97,12 @@ macro_rules! queries {
 
 requests! {
     Enrol { name: String, token_sha256: Digest } => HostId, Answer::Enrolled(host) => host;
+    EnrolWithToken { name: String, token_sha256: Digest, with: TokenId } => HostId,
+        Answer::Enrolled(host) => host;
+    CreateToken { request: TokenRequest, sha256: Digest } => TokenView,
+        Answer::Token(token) => *token;
+    RotateToken { token: TokenId, sha256: Digest } => TokenView, Answer::Token(token) => *token;
+    RevokeToken { token: TokenId } => RevokedToken, Answer::TokenRevoked(revoked) => *revoked;
     RevokeHost { host: HostId } => HostView, Answer::Host(host) => *host;
     Ask { host: HostId, request: WorkRequest } => WorkAnswer, Answer::Work(work) => *work;
     Heartbeat { host: HostId, holding: Vec<Held>, reported: Vec<LeaseId> } => HeartbeatAnswer,
@@ -144,8 +152,9 @@ queries! {
     GetEvaluations { job: JobId, trial: TrialId } from Evaluations => Vec<EvaluationView>,
         Answer::Evaluations(evaluations) => evaluations;
     GetHosts {} from Hosts => Vec<HostView>, Answer::Hosts(hosts) => hosts;
-    GetHostByToken { token_sha256: Digest } from HostByToken => Option<HostId>,
-        Answer::HostByToken(host) => host;
+    GetHolder { token_sha256: Digest } from HolderOf => Option<Holder>,
+        Answer::HolderOf(holder) => holder;
+    GetTokens {} from Tokens => Vec<TokenView>, Answer::Tokens(tokens) => tokens;
     GetBlobStatus { blob: Digest } from BlobStatus => Option<BlobStatus>,
         Answer::BlobStatus(status) => status;
     GetLostBlobs {} from LostBlobs => Vec<BlobRef>, Answer::LostBlobs(blobs) => blobs;

@@ -13,7 +13,7 @@ use actix_web::{
     web,
 };
 use futures::future::LocalBoxFuture;
-use sojourn_core::request;
+use sojourn_core::{Holder, request};
 use sojourn_protocol::{digest::Digest, error::ErrorKind, ids::HostId};
 use std::future::{Ready, ready};
 
@@ -69,8 +69,10 @@ async fn host_of(token_sha256: Digest, app: &AppState) -> Result<HostId, HttpErr
     if let Some(host) = app.token_cache.get(token_sha256) {
         return Ok(host);
     }
-    let host = app.shell.request(request::GetHostByToken { token_sha256 }).await?;
-    let host = host.ok_or_else(unknown)?;
+    let Some(Holder::Host(host)) = app.shell.request(request::GetHolder { token_sha256 }).await?
+    else {
+        return Err(unknown());
+    };
     app.token_cache.insert(token_sha256, host);
     Ok(host)
 }

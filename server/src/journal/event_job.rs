@@ -23,6 +23,10 @@ impl EventJob {
         match event {
             Event::HostEnrolled { .. }
             | Event::HostRevoked { .. }
+            | Event::TokenCreated { .. }
+            | Event::TokenRotated { .. }
+            | Event::TokenRevoked { .. }
+            | Event::TokenForgotten { .. }
             | Event::BlobPublished { .. }
             | Event::BlobCondemned { .. }
             | Event::BlobDoomed { .. }

@@ -349,6 +349,7 @@ fn an_altered_journal_is_refused_at_the_start() {
         name: "one".to_owned(),
         token_sha256: Digest::of(b"token"),
         owner: OwnerName::default(),
+        token: None,
     };
     let position = JournalPosition(1);
     journal.append(&[Record { position, at: UnixMillis(1), event }]).unwrap();

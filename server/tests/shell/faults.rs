@@ -33,7 +33,8 @@ fn chain(error: &dyn Error) -> String {
 fn enrolled(position: u64) -> Record {
     let name = format!("host {position}");
     let (token_sha256, owner) = (Digest::of(name.as_bytes()), OwnerName::default());
-    let event = Event::HostEnrolled { host: HostId(position), name, token_sha256, owner };
+    let event =
+        Event::HostEnrolled { host: HostId(position), name, token_sha256, owner, token: None };
     Record { position: JournalPosition(position), at: UnixMillis(position), event }
 }
 

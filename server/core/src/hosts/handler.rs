@@ -16,11 +16,12 @@ use crate::{
 use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
-    ids::{HostId, LeaseId},
+    ids::{HostId, LeaseId, TokenId},
     names::OwnerName,
     quantity::{Speed, mul_div},
     text::plain_line,
     time::UnixMillis,
+    tokens::{TokenGrant, TokenState},
 };
 use std::collections::BTreeSet;
 
@@ -37,16 +38,42 @@ pub(crate) struct HostHandler<'a> {
 
 impl HostHandler<'_> {
     /// Enrols a host with the hash of its token.
-    pub(crate) fn enrol(&mut self, name: &str, token_sha256: Digest) -> Reply<HostId> {
+    pub(crate) fn enrol(
+        &mut self,
+        name: &str,
+        token_sha256: Digest,
+        with: Option<TokenId>,
+    ) -> Reply<HostId> {
         if self.ledger.state.tokens.contains_key(&token_sha256) {
             return Err(Refusal::new(ErrorKind::Conflict, "that token is taken"));
         }
+        let owner = with.map(|token| self.owner_for(token)).transpose()?.unwrap_or_default();
         let last = self.ledger.state.hosts.keys().next_back().copied();
         let host = last.unwrap_or_default().next();
         let name = plain_line(name, MAX_NAME_CHARS);
-        let owner = OwnerName::default();
-        self.ledger.record(Event::HostEnrolled { host, name, token_sha256, owner })?;
+        let token = with;
+        self.ledger.record(Event::HostEnrolled { host, name, token_sha256, owner, token })?;
         Ok(host)
+    }
+
+    /// The owner of the hosts that enrol with this token, if one more may.
+    fn owner_for(&self, token: TokenId) -> Reply<OwnerName> {
+        let refuse = |message: String| Err(Refusal::new(ErrorKind::Unauthorized, message));
+        let Some(issued) = self.ledger.state.issued.get(token) else {
+            return refuse(format!("there is no token {token}"));
+        };
+        let why = match issued.state(self.ledger.clock.now()) {
+            TokenState::Valid => match &issued.grant {
+                TokenGrant::Enrol { owner, .. } => return Ok(owner.clone()),
+                TokenGrant::Access { .. } => "isn't for enrolling".to_owned(),
+            },
+            TokenState::Used => {
+                format!("was for {} hosts, which have all enrolled", issued.enrolled)
+            }
+            TokenState::Expired => "has expired".to_owned(),
+            TokenState::Revoked => "was revoked".to_owned(),
+        };
+        refuse(format!("enrolment token {token} {why}"))
     }
 
     /// Revokes a host: its token opens nothing any more, its leases end, its open request is refused.

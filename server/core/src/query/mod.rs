@@ -5,6 +5,7 @@
 //! | `jobs.rs` | jobs and trials |
 //! | `evaluations.rs` | evaluations outside the search |
 //! | `hosts.rs` | hosts and their devices |
+//! | `tokens.rs` | tokens that were issued, and whose a token is |
 //! | `assimilation.rs` | the assimilators' queue |
 //! | `waiting.rs` | why jobs and trials wait, in words |
 
@@ -12,6 +13,7 @@ mod assimilation;
 mod evaluations;
 mod hosts;
 mod jobs;
+mod tokens;
 mod waiting;
 
 use crate::{
@@ -47,9 +49,8 @@ impl Views<'_> {
             Query::History { job, trial } => Answer::History(Box::new(self.history(job, trial)?)),
             Query::Evaluations { job, trial } => Answer::Evaluations(self.evaluations(job, trial)?),
             Query::Hosts => Answer::Hosts(self.hosts()),
-            Query::HostByToken { token_sha256 } => {
-                Answer::HostByToken(self.state.tokens.get(&token_sha256).copied())
-            }
+            Query::HolderOf { token_sha256 } => Answer::HolderOf(self.holder_of(token_sha256)),
+            Query::Tokens => Answer::Tokens(self.tokens()),
             Query::BlobStatus { blob } => Answer::BlobStatus(self.state.blobs.status(&blob)),
             Query::LostBlobs => Answer::LostBlobs(self.state.blobs.all_lost().collect()),
             Query::Assimilations => Answer::Assimilations(self.assimilations()),

@@ -4,7 +4,7 @@ use crate::{event::JournalPosition, event::UnitKey};
 use sojourn_model::ModelError;
 use sojourn_protocol::{
     digest::Digest,
-    ids::{Epoch, HostId, JobId, LeaseId, TrialId},
+    ids::{Epoch, HostId, JobId, LeaseId, TokenId, TrialId},
 };
 use sojourn_workgen::{ChainError, SearchError};
 
@@ -38,6 +38,12 @@ pub enum FoldFault {
     /// No such host has enrolled.
     #[error("there is no host {0}")]
     UnknownHost(HostId),
+    /// No such token was issued, or it was forgotten.
+    #[error("there is no token {0}")]
+    UnknownToken(TokenId),
+    /// The token's id or its secret was given before, or it was revoked.
+    #[error("token {0} can't be given that secret")]
+    TokenExists(TokenId),
     /// There is no such lease, live or past.
     #[error("there is no lease {0}")]
     UnknownLease(LeaseId),

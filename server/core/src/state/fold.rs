@@ -1,6 +1,6 @@
 //! How each event changes the state.
 
-use super::{Change, Changes, FoldError, FoldFault, Host, Job, Lease, Open, State};
+use super::{Change, Changes, FoldError, FoldFault, Host, IssuedToken, Job, Lease, Open, State};
 use crate::event::{Event, Record, UnitKey};
 use sojourn_protocol::{
     ids::{Epoch, JobId, TrialId},
@@ -38,10 +38,13 @@ impl State {
         changes: &mut Changes,
     ) -> Result<(), FoldFault> {
         match event {
-            Event::HostEnrolled { host, name, token_sha256, owner } => {
+            Event::HostEnrolled { host, name, token_sha256, owner, token } => {
+                if let Some(token) = token {
+                    self.issued.count_host(*token)?;
+                }
                 self.tokens.insert(*token_sha256, *host);
                 let new = Host::new(*host, name.clone(), owner.clone(), *token_sha256, at);
-                self.hosts.insert(*host, new);
+                self.hosts.insert(*host, Host { token: *token, ..new });
                 changes.push(Change::Host(*host));
             }
             Event::HostRevoked { host } => {
@@ -51,6 +54,21 @@ impl State {
                 self.tokens.remove(&token);
                 changes.push(Change::Host(*host));
             }
+            Event::TokenCreated { token, sha256, label, grant, expires_at } => {
+                self.issued.create(IssuedToken {
+                    id: *token,
+                    sha256: *sha256,
+                    label: label.clone(),
+                    grant: grant.as_ref().clone(),
+                    created_at: at,
+                    expires_at: *expires_at,
+                    revoked_at: None,
+                    enrolled: 0,
+                })?;
+            }
+            Event::TokenRotated { token, sha256 } => self.issued.rotate(*token, *sha256)?,
+            Event::TokenRevoked { token } => self.issued.revoke(*token, at)?,
+            Event::TokenForgotten { token } => self.issued.forget(*token)?,
             Event::BlobPublished { blob } => {
                 self.blobs.published(*blob, at);
                 changes.push(Change::Blob(blob.sha256));
@@ -263,6 +281,10 @@ impl State {
             Event::ReportAcknowledged { report, .. } => report.lease,
             Event::HostEnrolled { .. }
             | Event::HostRevoked { .. }
+            | Event::TokenCreated { .. }
+            | Event::TokenRotated { .. }
+            | Event::TokenRevoked { .. }
+            | Event::TokenForgotten { .. }
             | Event::BlobPublished { .. }
             | Event::BlobCondemned { .. }
             | Event::BlobDoomed { .. }

@@ -4,7 +4,7 @@ use super::{Reliability, Trust};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{HostId, LeaseId},
+    ids::{HostId, LeaseId, TokenId},
     names::OwnerName,
     time::UnixMillis,
 };
@@ -20,6 +20,9 @@ pub struct Host {
     /// The person or group that answers for it.
     #[serde(default, skip_serializing_if = "OwnerName::is_default")]
     pub owner: OwnerName,
+    /// The issued token with which it enrolled; `None`: the server's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<TokenId>,
     /// Hash of its token.
     pub token_sha256: Digest,
     /// When it enrolled.
@@ -62,6 +65,7 @@ impl Host {
             id,
             name,
             owner,
+            token: None,
             token_sha256,
             enrolled_at: at,
             revoked: false,

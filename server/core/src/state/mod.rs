@@ -12,6 +12,7 @@ mod ending;
 mod fault;
 mod fold;
 mod host;
+mod issued;
 mod job;
 mod lease;
 mod leases;
@@ -35,6 +36,7 @@ pub use change::{Change, Changes};
 pub use data_sizes::DataSizes;
 pub use fault::{FoldError, FoldFault};
 pub use host::Host;
+pub use issued::{IssuedToken, IssuedTokens};
 pub(crate) use job::context;
 pub use job::{Counters, Job, JobEnd};
 pub use lease::{Lease, Past, PastState};
@@ -81,6 +83,9 @@ pub struct State {
     pub hosts: BTreeMap<HostId, Host>,
     /// Hosts by the hash of their token; revoked ones are not here.
     pub tokens: BTreeMap<Digest, HostId>,
+    /// Tokens that the server has issued.
+    #[serde(default, skip_serializing_if = "IssuedTokens::is_empty")]
+    pub issued: IssuedTokens,
     /// Live leases.
     pub leases: BTreeMap<LeaseId, Arc<Lease>>,
     /// Leases that have ended, for late and repeated reports.
@@ -106,6 +111,7 @@ impl State {
             job_nonces: BTreeMap::new(),
             hosts: BTreeMap::new(),
             tokens: BTreeMap::new(),
+            issued: IssuedTokens::default(),
             leases: BTreeMap::new(),
             past: BTreeMap::new(),
             past_order: BTreeSet::new(),
@@ -116,6 +122,7 @@ impl State {
 
     /// Computes the indexes, which a snapshot doesn't hold.
     pub(crate) fn index(&mut self) {
+        self.issued.index();
         for job in self.jobs.values_mut() {
             job.open = Open::of(&job.trials);
             job.sizes = DataSizes::of(&job.data);

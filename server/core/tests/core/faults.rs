@@ -7,7 +7,7 @@ use sojourn_core::{
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
+    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TokenId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
     report::{Failure, FailureKind, Outcome, Report, Sums},
     spec::JobSpec,
@@ -21,6 +21,7 @@ const NO_JOB: JobId = JobId(99);
 const NO_TRIAL: TrialId = TrialId(9);
 const NO_HOST: HostId = HostId(99);
 const NO_LEASE: LeaseId = LeaseId(99);
+const NO_TOKEN: TokenId = TokenId(99);
 const TRIAL: TrialId = TrialId(0);
 
 fn next(state: &State, event: Event) -> Record {
@@ -367,8 +368,17 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
     let mut event = event.clone();
     let blob_of_none = Digest::of(b"nowhere");
     let fault = match &mut event {
-        Event::HostEnrolled { .. } | Event::BlobPublished { .. } | Event::JobSubmitted { .. } => {
+        Event::HostEnrolled { .. }
+        | Event::TokenCreated { .. }
+        | Event::BlobPublished { .. }
+        | Event::JobSubmitted { .. } => {
             return None;
+        }
+        Event::TokenRotated { token, .. }
+        | Event::TokenRevoked { token }
+        | Event::TokenForgotten { token } => {
+            *token = NO_TOKEN;
+            FoldFault::UnknownToken(NO_TOKEN)
         }
         Event::HostRevoked { host } | Event::LeaseGranted { host, .. } => {
             *host = NO_HOST;

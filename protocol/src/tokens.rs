@@ -1,0 +1,186 @@
+//! Tokens that a server issues, and that it can revoke: what each opens, and the requests about them.
+//!
+//! A token is shown once, when it is made. The server keeps its hash.
+
+use crate::{
+    ids::{HostId, TokenId},
+    metrics::is_default,
+    names::{OwnerName, TokenLabel},
+    time::{Millis, UnixMillis},
+};
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+/// Hosts that may enrol with one token, at most.
+pub const MAX_TOKEN_HOSTS: u32 = 1_000_000;
+/// The longest time for which a token may be issued: 366 days. One that is to last longer is issued without an end.
+pub const MAX_TOKEN_LIFETIME: Millis = Millis::from_secs(366 * 24 * 3600);
+
+/// The rights of a user's token. Each includes the ones before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Rights {
+    /// To see jobs, results, hosts and blobs.
+    Read,
+    /// To submit jobs and control them.
+    Submit,
+    /// To do everything: hosts, tokens and the store too.
+    Administer,
+}
+
+impl Rights {
+    /// All of them, the fewest first.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Submit, Self::Administer];
+
+    /// The word for them, as in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Submit => "submit",
+            Self::Administer => "administer",
+        }
+    }
+}
+
+impl FromStr for Rights {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let named = Self::ALL.into_iter().find(|rights| rights.name() == text);
+        named.ok_or("`read`, `submit` or `administer` is wanted")
+    }
+}
+
+/// What a token opens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TokenGrant {
+    /// Machines enrol with it as hosts of an owner.
+    Enrol {
+        /// The owner of the hosts; the deployment itself, where none is named.
+        #[serde(default, skip_serializing_if = "OwnerName::is_default")]
+        owner: OwnerName,
+        /// How many machines may enrol with it, from 1 to [`MAX_TOKEN_HOSTS`].
+        hosts: u32,
+    },
+    /// A user has these rights with it.
+    Access {
+        /// The rights.
+        rights: Rights,
+    },
+}
+
+/// Asks for a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TokenRequest {
+    /// Its name, for people. A token of a user needs one.
+    #[serde(default, skip_serializing_if = "TokenLabel::is_default")]
+    pub label: TokenLabel,
+    /// What it opens.
+    pub grant: TokenGrant,
+    /// How long it is good for, at most [`MAX_TOKEN_LIFETIME`]; until it is revoked, where this is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<Millis>,
+}
+
+/// A token, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TokenView {
+    /// Its id.
+    pub token: TokenId,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "TokenLabel::is_default")]
+    pub label: TokenLabel,
+    /// What it opens.
+    pub grant: TokenGrant,
+    /// Whether it still does.
+    pub state: TokenState,
+    /// When it was made.
+    pub created_at: UnixMillis,
+    /// When it ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<UnixMillis>,
+    /// When it was revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<UnixMillis>,
+    /// Machines that have enrolled with it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub enrolled: u32,
+}
+
+/// Whether a token still opens anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TokenState {
+    /// It does.
+    Valid,
+    /// As many machines have enrolled with it as may.
+    Used,
+    /// Its time is over.
+    Expired,
+    /// It was revoked.
+    Revoked,
+}
+
+/// A token that was just made, with its secret, which nobody can ask for again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NewToken {
+    /// The secret.
+    pub secret: String,
+    /// The token.
+    pub token: TokenView,
+}
+
+/// A token that was revoked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RevokedToken {
+    /// The token.
+    pub token: TokenView,
+    /// The hosts that had enrolled with it, which are revoked too.
+    pub hosts: Vec<HostId>,
+}
+
+/// A token of the server itself. There is one of each kind; it can be replaced and not revoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ServerToken {
+    /// All rights of users.
+    Admin,
+    /// Machines enrol with it as hosts of the deployment itself.
+    Enrol,
+    /// Processes assimilate with it.
+    Assimilator,
+}
+
+impl ServerToken {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Admin, Self::Enrol, Self::Assimilator];
+
+    /// The word for it, as in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Enrol => "enrol",
+            Self::Assimilator => "assimilator",
+        }
+    }
+}
+
+/// A server's own token that has just replaced the one before, which opens nothing any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RotatedToken {
+    /// The new secret.
+    pub secret: String,
+}

@@ -1,0 +1,151 @@
+//! The tokens that the server has issued, without their secrets.
+
+use super::FoldFault;
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::TokenId,
+    names::TokenLabel,
+    time::UnixMillis,
+    tokens::{TokenGrant, TokenState, TokenView},
+};
+use std::collections::BTreeMap;
+
+/// A token that was issued.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssuedToken {
+    /// Its id.
+    pub id: TokenId,
+    /// The hash of its secret.
+    pub sha256: Digest,
+    /// Its name.
+    pub label: TokenLabel,
+    /// What it opens.
+    pub grant: TokenGrant,
+    /// When it was made.
+    pub created_at: UnixMillis,
+    /// When it ends by itself.
+    pub expires_at: Option<UnixMillis>,
+    /// When it was revoked.
+    pub revoked_at: Option<UnixMillis>,
+    /// Hosts that have enrolled with it.
+    pub enrolled: u32,
+}
+
+impl IssuedToken {
+    /// Whether it opens anything at this time.
+    #[must_use]
+    pub fn state(&self, now: UnixMillis) -> TokenState {
+        if self.revoked_at.is_some() {
+            return TokenState::Revoked;
+        }
+        match &self.grant {
+            TokenGrant::Enrol { hosts, .. } if self.enrolled >= *hosts => TokenState::Used,
+            _ if self.expires_at.is_some_and(|at| at <= now) => TokenState::Expired,
+            _ => TokenState::Valid,
+        }
+    }
+
+    /// The token as it is shown.
+    #[must_use]
+    pub fn view(&self, now: UnixMillis) -> TokenView {
+        TokenView {
+            token: self.id,
+            label: self.label.clone(),
+            grant: self.grant.clone(),
+            state: self.state(now),
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+            revoked_at: self.revoked_at,
+            enrolled: self.enrolled,
+        }
+    }
+}
+
+/// All tokens that were issued and not forgotten.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssuedTokens {
+    tokens: BTreeMap<TokenId, IssuedToken>,
+    /// The id that was given last.
+    last: TokenId,
+    /// Tokens that aren't revoked, by the hash of their secret. An index, which a snapshot doesn't hold.
+    #[serde(skip)]
+    by_secret: BTreeMap<Digest, TokenId>,
+}
+
+impl IssuedTokens {
+    /// Was none ever issued?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.last == TokenId(0)
+    }
+
+    /// A token by its id.
+    #[must_use]
+    pub fn get(&self, token: TokenId) -> Option<&IssuedToken> {
+        self.tokens.get(&token)
+    }
+
+    /// The token with this secret, unless it was revoked.
+    #[must_use]
+    pub fn by_secret(&self, sha256: Digest) -> Option<&IssuedToken> {
+        self.tokens.get(self.by_secret.get(&sha256)?)
+    }
+
+    /// All of them, by id.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &IssuedToken> {
+        self.tokens.values()
+    }
+
+    /// The id of the next one.
+    #[must_use]
+    pub fn next_id(&self) -> TokenId {
+        self.last.next()
+    }
+
+    /// Computes the index.
+    pub(super) fn index(&mut self) {
+        let valid = self.tokens.values().filter(|token| token.revoked_at.is_none());
+        self.by_secret = valid.map(|token| (token.sha256, token.id)).collect();
+    }
+
+    pub(super) fn create(&mut self, token: IssuedToken) -> Result<(), FoldFault> {
+        if token.id <= self.last || self.by_secret.contains_key(&token.sha256) {
+            return Err(FoldFault::TokenExists(token.id));
+        }
+        self.last = token.id;
+        self.by_secret.insert(token.sha256, token.id);
+        self.tokens.insert(token.id, token);
+        Ok(())
+    }
+
+    pub(super) fn rotate(&mut self, token: TokenId, sha256: Digest) -> Result<(), FoldFault> {
+        let known = self.tokens.get_mut(&token).ok_or(FoldFault::UnknownToken(token))?;
+        if known.revoked_at.is_some() || self.by_secret.contains_key(&sha256) {
+            return Err(FoldFault::TokenExists(token));
+        }
+        self.by_secret.remove(&known.sha256);
+        self.by_secret.insert(sha256, token);
+        known.sha256 = sha256;
+        Ok(())
+    }
+
+    pub(super) fn revoke(&mut self, token: TokenId, at: UnixMillis) -> Result<(), FoldFault> {
+        let known = self.tokens.get_mut(&token).ok_or(FoldFault::UnknownToken(token))?;
+        known.revoked_at.get_or_insert(at);
+        self.by_secret.remove(&known.sha256);
+        Ok(())
+    }
+
+    pub(super) fn forget(&mut self, token: TokenId) -> Result<(), FoldFault> {
+        let known = self.tokens.remove(&token).ok_or(FoldFault::UnknownToken(token))?;
+        self.by_secret.remove(&known.sha256);
+        Ok(())
+    }
+
+    /// A host has enrolled with the token.
+    pub(super) fn count_host(&mut self, token: TokenId) -> Result<(), FoldFault> {
+        let known = self.tokens.get_mut(&token).ok_or(FoldFault::UnknownToken(token))?;
+        known.enrolled = known.enrolled.saturating_add(1);
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! Tokens that the server issues: to machines that enrol, and to users. The secrets are made by the shell, and the core knows
+//! their hashes alone.
+
+use crate::{event::Event, hosts::HostHandler, reply::Refusal, reply::Reply, state::IssuedToken};
+use sojourn_protocol::{
+    digest::Digest,
+    error::{ApiError, ErrorKind},
+    ids::{HostId, TokenId},
+    time::{Millis, UnixMillis},
+    tokens::{MAX_TOKEN_HOSTS, MAX_TOKEN_LIFETIME, Rights, TokenGrant, TokenRequest, TokenState},
+};
+
+/// Tokens in the state, at most. Beyond them, those that open nothing any more are forgotten, the earliest first.
+pub const MAX_TOKENS: usize = 10_000;
+
+/// Whose token it is, among hosts and the tokens that were issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// A host's own token.
+    Host(HostId),
+    /// Machines enrol with it.
+    Enroller(TokenId),
+    /// A user with these rights.
+    User(TokenId, Rights),
+}
+
+/// Creates, replaces and revokes tokens.
+pub(crate) struct TokenHandler<'a> {
+    pub(crate) hosts: HostHandler<'a>,
+}
+
+fn invalid(message: impl Into<String>) -> Refusal {
+    Refusal::new(ErrorKind::Invalid, message)
+}
+
+impl TokenHandler<'_> {
+    fn now(&self) -> UnixMillis {
+        self.hosts.ledger.clock.now()
+    }
+
+    fn find(&self, token: TokenId) -> Reply<&IssuedToken> {
+        let known = self.hosts.ledger.state.issued.get(token);
+        let unknown = || ApiError::new(ErrorKind::NotFound, format!("no token {token}"));
+        Ok(known.ok_or_else(unknown)?)
+    }
+
+    fn check_secret(&self, sha256: Digest) -> Reply<()> {
+        let state = &*self.hosts.ledger.state;
+        if state.tokens.contains_key(&sha256) || state.issued.by_secret(sha256).is_some() {
+            return Err(Refusal::new(ErrorKind::Conflict, "that token is taken"));
+        }
+        Ok(())
+    }
+
+    /// Issues a token with this hash.
+    pub(crate) fn create(&mut self, request: TokenRequest, sha256: Digest) -> Reply<TokenId> {
+        let TokenRequest { label, grant, lifetime } = request;
+        match &grant {
+            TokenGrant::Enrol { hosts, .. } if !(1..=MAX_TOKEN_HOSTS).contains(hosts) => {
+                let message = format!("a token is for 1 to {MAX_TOKEN_HOSTS} hosts, not {hosts}");
+                return Err(invalid(message));
+            }
+            TokenGrant::Access { .. } if label.is_default() => {
+                return Err(invalid("a token of a user needs a name"));
+            }
+            TokenGrant::Enrol { .. } | TokenGrant::Access { .. } => {}
+        }
+        if lifetime.is_some_and(|lasts| lasts == Millis(0) || lasts > MAX_TOKEN_LIFETIME) {
+            let message = format!("a token lasts at most {MAX_TOKEN_LIFETIME}, or has no end");
+            return Err(invalid(message));
+        }
+        self.check_secret(sha256)?;
+        self.make_room()?;
+        let token = self.hosts.ledger.state.issued.next_id();
+        let expires_at = lifetime.map(|lasts| self.now() + lasts);
+        let grant = Box::new(grant);
+        let created = Event::TokenCreated { token, sha256, label, grant, expires_at };
+        self.hosts.ledger.record(created)?;
+        Ok(token)
+    }
+
+    /// Forgets a token that opens nothing any more, where there are as many as may be.
+    fn make_room(&mut self) -> Reply<()> {
+        let (now, issued) = (self.now(), &self.hosts.ledger.state.issued);
+        if issued.iter().len() < MAX_TOKENS {
+            return Ok(());
+        }
+        let ended = issued.iter().find(|token| token.state(now) != TokenState::Valid);
+        let Some(token) = ended.map(|token| token.id) else {
+            let message = format!("there are {MAX_TOKENS} tokens, which is the most: revoke some");
+            return Err(Refusal::new(ErrorKind::Conflict, message));
+        };
+        Ok(self.hosts.ledger.record(Event::TokenForgotten { token })?)
+    }
+
+    /// Gives a token another secret: the one before opens nothing any more.
+    pub(crate) fn rotate(&mut self, token: TokenId, sha256: Digest) -> Reply<TokenId> {
+        let state = self.find(token)?.state(self.now());
+        if state != TokenState::Valid {
+            let message = format!("token {token} opens nothing any more: make another one");
+            return Err(Refusal::new(ErrorKind::Conflict, message));
+        }
+        self.check_secret(sha256)?;
+        self.hosts.ledger.record(Event::TokenRotated { token, sha256 })?;
+        Ok(token)
+    }
+
+    /// Revokes a token and the hosts that have enrolled with it. They are returned.
+    pub(crate) fn revoke(&mut self, token: TokenId) -> Reply<(TokenId, Vec<HostId>)> {
+        if self.find(token)?.revoked_at.is_none() {
+            self.hosts.ledger.record(Event::TokenRevoked { token })?;
+        }
+        let hosts = self.hosts.ledger.state.hosts.values();
+        let hosts = hosts.filter(|host| host.token == Some(token)).map(|host| host.id);
+        let hosts: Vec<HostId> = hosts.collect();
+        for host in &hosts {
+            self.hosts.revoke(*host)?;
+        }
+        Ok((token, hosts))
+    }
+}
