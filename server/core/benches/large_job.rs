@@ -30,7 +30,11 @@ const JOB: JobId = JobId(1);
 const COMMANDS: [(&str, Make); 8] = [
     ("jobs", |to| Command::Query { to, query: Query::Jobs }),
     ("status", |to| Command::Query { to, query: Query::Job { job: JOB } }),
-    ("trials", |to| Command::Query { to, query: Query::Trials { job: JOB } }),
+    // Trials are read in steps of so many.
+    ("a step of trials", |to| {
+        let query = Query::Trials { job: JOB, from: TrialId(0), limit: 4_096 };
+        Command::Query { to, query }
+    }),
     ("pause", |to| Command::Pause { to, job: JOB, now: true }),
     ("resume", |to| Command::Resume { to, job: JOB }),
     ("extend", |to| Command::Extend { to, job: JOB, epochs: 11, trial: None }),

@@ -149,8 +149,8 @@ pub enum Query {
     Jobs,
     /// One job.
     Job { job: JobId },
-    /// A job's trials.
-    Trials { job: JobId },
+    /// At most `limit` of a job's trials, in order from `from` on.
+    Trials { job: JobId, from: TrialId, limit: u32 },
     /// The hops of a trial, in order.
     History { job: JobId, trial: TrialId },
     /// A trial's evaluations outside the search.

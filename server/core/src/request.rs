@@ -146,7 +146,8 @@ requests! {
 queries! {
     GetJobs {} from Jobs => Vec<JobView>, Answer::Jobs(jobs) => jobs;
     GetJob { job: JobId } from Job => JobDetail, Answer::Job(job) => *job;
-    GetTrials { job: JobId } from Trials => Vec<TrialView>, Answer::Trials(trials) => trials;
+    GetTrials { job: JobId, from: TrialId, limit: u32 } from Trials => Vec<TrialView>,
+        Answer::Trials(trials) => trials;
     GetHistory { job: JobId, trial: TrialId } from History => TrialHistory,
         Answer::History(history) => *history;
     GetEvaluations { job: JobId, trial: TrialId } from Evaluations => Vec<EvaluationView>,

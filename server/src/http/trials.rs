@@ -6,10 +6,14 @@ use sojourn_core::request;
 use sojourn_protocol::{
     api::EvaluateRequest,
     ids::{JobId, TrialId},
+    quantity::{SaturatingFrom as _, to_usize},
     view::{EvaluationView, TrialHistory, TrialView},
 };
 
-/// A job's trials.
+/// Trials that the core is asked for at once: others are answered between two steps.
+const MAX_TRIALS_A_STEP: u32 = 4_096;
+
+/// A job's trials. Those of a large job are read in steps, between which the job goes on.
 #[utoipa::path(
     get,
     path = "/v1/jobs/{job}/trials",
@@ -24,7 +28,17 @@ pub(super) async fn trials(
     _: Admin,
     job: web::Path<JobId>,
 ) -> JsonResult<Vec<TrialView>> {
-    app.answer(request::GetTrials { job: *job }).await
+    let (job, mut trials) = (*job, Vec::new());
+    loop {
+        let from = TrialId(u32::saturating_from(trials.len()));
+        let step = request::GetTrials { job, from, limit: MAX_TRIALS_A_STEP };
+        let some = app.shell.request(step).await?;
+        let is_last = some.len() < to_usize(MAX_TRIALS_A_STEP);
+        trials.extend(some);
+        if is_last {
+            return Ok(web::Json(trials));
+        }
+    }
 }
 
 /// All that is needed to train a trial again.

@@ -82,8 +82,16 @@ impl DerivedIndex {
     /// Updates all trials of a job.
     pub(crate) fn update_job(&mut self, job: &Job, estimates: &mut Estimates, now: UnixMillis) {
         estimates.register(job);
-        for trial in &job.trials {
-            self.update_trial(job.id, trial, estimates, now);
+        let estimates = &*estimates;
+        let with_work = job.trials.iter().filter_map(|trial| {
+            let remaining = remaining_work(job.id, trial, estimates)?;
+            Some((trial.id, remaining, trial.is_runnable()))
+        });
+        let mut with_work = with_work.peekable();
+        if with_work.peek().is_some() {
+            self.of_job(job.id).set_all(with_work, now);
+        } else if self.remaining.remove(&job.id).is_some() {
+            self.version += 1;
         }
     }
 
@@ -95,18 +103,20 @@ impl DerivedIndex {
         estimates: &Estimates,
         now: UnixMillis,
     ) {
-        if trial.is_running() && !trial.chain.is_done() {
-            let work = estimates.work_left(job, trial);
-            let merges = trial.merging.is_some();
-            let at_once = if merges { u64::saturating_from(trial.hops_in_flight() + 1) } else { 1 };
-            let of_job = self.remaining.entry(job).or_insert_with(|| {
-                self.version += 1;
-                RemainingWorkIndex::default()
-            });
-            of_job.set(trial.id, RemainingWork { work, at_once, merges }, trial.is_runnable(), now);
-        } else {
-            self.remove(job, trial.id);
+        match remaining_work(job, trial, estimates) {
+            Some(remaining) => {
+                self.of_job(job).set(trial.id, remaining, trial.is_runnable(), now);
+            }
+            None => self.remove(job, trial.id),
         }
+    }
+
+    /// The index of a job that has something left to train.
+    fn of_job(&mut self, job: JobId) -> &mut RemainingWorkIndex {
+        self.remaining.entry(job).or_insert_with(|| {
+            self.version += 1;
+            RemainingWorkIndex::default()
+        })
     }
 
     fn remove(&mut self, job: JobId, trial: TrialId) {
@@ -117,4 +127,15 @@ impl DerivedIndex {
             self.version += 1;
         }
     }
+}
+
+/// The remaining work of a trial; `None` where it has ended, or has nothing left to train.
+fn remaining_work(job: JobId, trial: &Trial, estimates: &Estimates) -> Option<RemainingWork> {
+    if !trial.is_running() || trial.chain.is_done() {
+        return None;
+    }
+    let work = estimates.work_left(job, trial);
+    let merges = trial.merging.is_some();
+    let at_once = if merges { u64::saturating_from(trial.hops_in_flight() + 1) } else { 1 };
+    Some(RemainingWork { work, at_once, merges })
 }

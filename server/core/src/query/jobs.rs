@@ -5,7 +5,7 @@ use crate::state::{Job, JobEnd, Trial, TrialEnd};
 use sojourn_protocol::{
     error::ApiError,
     ids::{JobId, TrialId},
-    quantity::{SaturatingFrom as _, to_u64},
+    quantity::{SaturatingFrom as _, to_u64, to_usize},
     view::{
         BestView, EvaluationView, JobDetail, JobState, JobView, TrialHistory, TrialState, TrialView,
     },
@@ -28,9 +28,17 @@ impl Views<'_> {
         Ok(JobDetail { summary, spec: job.spec.clone(), data: job.data.clone() })
     }
 
-    pub(crate) fn trials(&self, job: JobId) -> Result<Vec<TrialView>, ApiError> {
+    /// At most `limit` trials of a job, from one on.
+    pub(crate) fn trials(
+        &self,
+        job: JobId,
+        from: TrialId,
+        limit: u32,
+    ) -> Result<Vec<TrialView>, ApiError> {
         let job = self.state.find_job(job)?;
-        Ok(job.trials.iter().map(|trial| self.trial(job, trial)).collect())
+        let trials = job.trials.iter().skip(to_usize(from.0));
+        let trials = trials.take(to_usize(limit));
+        Ok(trials.map(|trial| self.trial(job, trial)).collect())
     }
 
     pub(crate) fn history(&self, job: JobId, trial: TrialId) -> Result<TrialHistory, ApiError> {

@@ -45,7 +45,7 @@ impl Views<'_> {
         Ok(match query {
             Query::Jobs => Answer::Jobs(self.jobs()),
             Query::Job { job } => Answer::Job(Box::new(self.job(job)?)),
-            Query::Trials { job } => Answer::Trials(self.trials(job)?),
+            Query::Trials { job, from, limit } => Answer::Trials(self.trials(job, from, limit)?),
             Query::History { job, trial } => Answer::History(Box::new(self.history(job, trial)?)),
             Query::Evaluations { job, trial } => Answer::Evaluations(self.evaluations(job, trial)?),
             Query::Hosts => Answer::Hosts(self.hosts()),

@@ -22,12 +22,20 @@ impl Open {
     /// The open units of these trials.
     #[must_use]
     pub(crate) fn of(trials: &[Trial]) -> Self {
-        let mut open = Self::default();
-        for trial in trials {
-            open.renew_hop(trial);
-            open.evaluations.extend(trial.open_evaluations().map(|(epoch, _)| (epoch, trial.id)));
+        // Each is built from a list in order: one by one takes several times as long.
+        let hops = trials.iter().map(|trial| (trial.id, trial.open_hops()));
+        let hops: BTreeMap<_, _> = hops.filter(|(_, open)| *open > 0).collect();
+        let to_verify =
+            trials.iter().filter(|trial| trial.incomplete_verifications().next().is_some());
+        let evaluations = trials
+            .iter()
+            .flat_map(|trial| trial.open_evaluations().map(move |(epoch, _)| (epoch, trial.id)));
+        Self {
+            hops_in_all: hops.values().sum(),
+            hops,
+            verifications: to_verify.map(|trial| trial.id).collect(),
+            evaluations: evaluations.collect(),
         }
-        open
     }
 
     /// Something has happened to a trial's hop or evaluation in this epoch.

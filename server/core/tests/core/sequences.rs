@@ -366,7 +366,7 @@ impl Run {
                     Query::Assimilations,
                     Query::Jobs,
                     Query::Hosts,
-                    Query::Trials { job: JOB },
+                    Query::Trials { job: JOB, from: TrialId(0), limit: 2 },
                     Query::History { job: JOB, trial: TrialId(0) },
                     Query::Evaluations { job: JOB, trial: TrialId(0) },
                 ] {

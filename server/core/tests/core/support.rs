@@ -8,7 +8,7 @@ use sojourn_protocol::{
     api::{Held, HeldState, WorkAnswer, WorkRequest},
     digest::{BlobRef, Digest},
     error::ApiError,
-    ids::{HostId, JobId, LeaseId, Version},
+    ids::{HostId, JobId, LeaseId, TrialId, Version},
     inventory::{CPU, Demand, Device, Inventory, Links},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
@@ -275,7 +275,10 @@ impl Bench {
     }
 
     pub(crate) fn trials(&mut self) -> Vec<TrialView> {
-        match self.answer(Command::Query { to: ReplyTo(1), query: Query::Trials { job: JOB } }) {
+        match self.answer(Command::Query {
+            to: ReplyTo(1),
+            query: Query::Trials { job: JOB, from: TrialId(0), limit: u32::MAX },
+        }) {
             Ok(Answer::Trials(trials)) => trials,
             other => panic!("{other:?}"),
         }
