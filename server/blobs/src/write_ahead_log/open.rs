@@ -81,6 +81,8 @@ impl Shared {
         let (handle, file) = begun().inspect_err(|_| drop(fs::remove_file(&path)))?;
         state.last = number;
         state.may_retire = true;
+        // Segments of an earlier process may be retired from now on.
+        self.changed.notify_all();
         let segment = Arc::new(Segment::new(number, path, handle));
         state.segments.insert(number, Arc::clone(&segment));
         Ok(Current { segment, file, bytes: FIRST_LINE.len() as u64 })
