@@ -51,6 +51,7 @@ use crate::{
     inventory::{Demand, Inventory},
     reason::ReleaseReason,
     report::ReportState,
+    storage::Storage,
     time::Millis,
     trainer::Progress,
     unit::Lease,
@@ -324,8 +325,11 @@ pub struct MissingAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Health {
-    /// `ready`, or why not.
+    /// `ready`; `storage-low` or `storage-full` where the server's disk has too little room, which `storage` explains.
     pub status: String,
+    /// The room on the server's disk.
+    #[serde(default)]
+    pub storage: Storage,
     /// Version of the server program.
     pub version: String,
     /// Number of journalled events.

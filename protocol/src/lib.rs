@@ -19,6 +19,7 @@
 //! | [`api`], [`view`], [`error`] | requests, answers, views and errors over HTTP |
 //! | [`tokens`] | tokens that the server issues: what they open, and how they are asked for |
 //! | [`assimilation`] | the same for assimilators: claims, offers, the queue |
+//! | [`storage`] | the room on the server's disk |
 //! | [`ranges`] | how the merge of a large model is divided among assimilators |
 //! | [`trainer`] | the JSON lines between a slot and its trainer child |
 //! | [`seeds`] | every seed and permutation, derived from the job's seed |
@@ -57,6 +58,7 @@ pub mod reason;
 pub mod report;
 pub mod seeds;
 pub mod spec;
+pub mod storage;
 mod sums;
 pub mod text;
 pub mod time;

@@ -3,9 +3,13 @@
 use crate::{
     digest::Digest,
     ids::{HostId, ShardId},
+    storage::Storage,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// Bytes in which people are told of room.
+const MB: u64 = 1_000_000;
 
 /// Why a host gives leases back. It travels as one string; texts that aren't in [`ReleaseReason::SENTENCES`] are
 /// faults.
@@ -105,6 +109,8 @@ pub enum WaitReason {
     LostBlob(Digest),
     /// The store has lost the trial's checkpoint.
     LostCheckpoint(Digest),
+    /// The server's disk has too little room for new work.
+    Storage(Storage),
     /// No host is in contact.
     NoHosts,
     /// A host is in its cool-down, and gets no work until it ends.
@@ -158,6 +164,12 @@ impl fmt::Display for WaitReason {
             Self::LostCheckpoint(blob) => {
                 write!(f, "the server's store has lost its checkpoint {blob}")
             }
+            Self::Storage(Storage { free, reserve, .. }) => write!(
+                f,
+                "the server's disk has {} MB free and keeps {} MB: new work is given out once there is room",
+                free / MB,
+                reserve / MB
+            ),
             Self::NoHosts => f.write_str("no host is in contact"),
             Self::Cooldown { host, name, cause } => {
                 write!(f, "host {host} (`{name}`) is given no work for a while, as {cause}")
@@ -198,6 +210,7 @@ impl fmt::Display for CooldownCause {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::StorageLevel;
 
     #[test]
     fn each_release_reason_travels_as_its_sentence() {
@@ -228,6 +241,9 @@ mod tests {
         );
         let unknown = CooldownCause::Failures(None).to_string();
         assert_eq!(unknown, "its trainers have failed again and again: not told");
+        let (level, free, reserve) = (StorageLevel::Low, 1_900_000_000, 2_000_000_000);
+        let full = WaitReason::Storage(Storage { level, free, reserve }).to_string();
+        assert!(full.contains("1900 MB free and keeps 2000 MB"), "{full}");
         let paused = |leases_live| WaitReason::Paused { leases_live }.to_string();
         assert!(paused(0).contains("resume it") && paused(1).contains("1 unit is"));
         assert!(paused(2).contains("2 units are"));

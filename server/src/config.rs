@@ -34,6 +34,8 @@ pub struct ServeConfig {
     pub advertise: Option<String>,
     /// The disk that uploads are written to.
     pub disk: Arc<dyn Disk>,
+    /// Bytes of the disk that are kept free; `None` is 2 GB, or 5 % of the disk where that is less.
+    pub disk_reserve: Option<u64>,
     /// The URL of the object store that has the blobs; `None` is a folder in the data folder.
     pub blobs: Option<String>,
     /// Keys and endpoints of the object store.
@@ -64,6 +66,7 @@ impl ServeConfig {
             journal: None,
             advertise: None,
             disk,
+            disk_reserve: None,
             blobs: None,
             store: StoreSettings::default(),
             assimilators: None,

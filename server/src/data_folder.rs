@@ -72,6 +72,12 @@ impl DataFolder {
         self.root.join("journal.sqlite")
     }
 
+    /// The file that holds room for the journal.
+    #[must_use]
+    pub fn journal_room(&self) -> PathBuf {
+        self.root.join("journal.reserve")
+    }
+
     /// The folder itself.
     #[must_use]
     pub fn root(&self) -> &Path {

@@ -3,6 +3,7 @@
 use crate::{
     http::AppState,
     shell::{ShellHandle, SideEffect},
+    storage_watch::LOOK_INTERVAL,
 };
 use sojourn_blobs::{Staging, UploadName, Uploads};
 use sojourn_protocol::ids::LeaseId;
@@ -10,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use tokio::{
     runtime::Handle,
     sync::mpsc::UnboundedReceiver,
-    task::JoinHandle,
+    task::{JoinHandle, spawn_blocking},
     time::{Instant, MissedTickBehavior, interval, interval_at},
 };
 
@@ -26,8 +27,9 @@ const RESULT_UPLOAD_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Carries out side effects until the core has ended.
 pub(crate) async fn run(side_effects: UnboundedReceiver<SideEffect>, app: AppState) {
     let (shell, uploads, blobs) = (app.shell.clone(), app.uploads.clone(), app.blobs.clone());
+    let storage = app.storage.clone();
     let runtime = Handle::current();
-    let mut carried = tokio::task::spawn_blocking(move || {
+    let mut carried = spawn_blocking(move || {
         carry_out(side_effects, &app, &runtime);
         app.assimilation.assimilators.stop();
     });
@@ -36,6 +38,9 @@ pub(crate) async fn run(side_effects: UnboundedReceiver<SideEffect>, app: AppSta
     let mut searches = interval(LOST_INTERVAL);
     searches.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut search = None;
+    let mut looks = interval(LOOK_INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut look: Option<JoinHandle<()>> = None;
     loop {
         tokio::select! {
             _ = &mut carried => return,
@@ -44,6 +49,13 @@ pub(crate) async fn run(side_effects: UnboundedReceiver<SideEffect>, app: AppSta
                 if search.as_ref().is_none_or(JoinHandle::is_finished) {
                     let blobs = blobs.clone();
                     search = Some(tokio::spawn(async move { blobs.find_lost().await }));
+                }
+            }
+            _ = looks.tick() => {
+                // One on a disk that hangs isn't joined by others.
+                if look.as_ref().is_none_or(JoinHandle::is_finished) {
+                    let (storage, shell) = (storage.clone(), shell.clone());
+                    look = Some(spawn_blocking(move || storage.look_for(&shell)));
                 }
             }
             _ = sweeps.tick() => drop(tokio::spawn(sweep(shell.clone(), uploads.clone()))),
@@ -90,7 +102,7 @@ pub(crate) async fn sweep(shell: ShellHandle, uploads: Uploads) {
         Ok(wanted) => wanted,
         Err(error) => return tracing::warn!(%error, "old uploads can't be looked for"),
     };
-    let swept = tokio::task::spawn_blocking(move || {
+    let swept = spawn_blocking(move || {
         uploads.sweep(SystemTime::now(), |name, state| match name {
             UploadName::Blob(_) => Some(BLOB_UPLOAD_TIMEOUT),
             UploadName::Lease(lease) | UploadName::Delta(lease) if !wanted.wants(lease) => {

@@ -37,6 +37,7 @@ mod orphans;
 mod range_merges;
 mod server;
 pub mod shell;
+mod storage_watch;
 mod tls;
 mod tokens;
 

@@ -9,16 +9,21 @@ use crate::{
     http::{self, AppState, Tokens},
     journal::{Journal, JournalError, OpenJournal, SqliteJournal},
     shell::{Shell, ShellHandle, SideEffect},
+    storage_watch::StorageWatch,
     tls::Certificates,
     tokens::{SharedTokens, TokensError, settle_tokens},
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
 use rustls::ServerConfig;
 use sojourn_blobs::{BlobStore, Uploads, WriteAheadLog};
+use sojourn_files::HeldRoom;
 use std::{
     io,
     net::{SocketAddr, TcpListener},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -71,12 +76,25 @@ impl Server {
         let store_id = new_token().map_err(DataFolderError::NoRandomness)?;
         let store_id = blobs.identity(&store_id).await?;
         let staging = config.blobs.is_some().then(|| blobs.staging());
+        let room = config.journal.is_none().then(|| HeldRoom::at(folder.journal_room()));
+        let disk = Arc::clone(&config.disk);
+        let storage = StorageWatch::new(disk, folder.root(), config.disk_reserve, room);
+        let storage = match blobs.folder().filter(|_| config.blobs.is_some()) {
+            Some(folder) => storage.beside(folder),
+            None => storage,
+        };
+        storage.look();
         let lease_term = Duration::from_millis(config.shell.core.lease_term.0);
         let uploads = Uploads::with_log(&folder.uploads(), config.disk, log.clone())?;
 
-        let path = folder.journal();
+        let (path, room) = (folder.journal(), storage.clone());
+        let was_open = AtomicBool::new(false);
         let journals = config.journal.unwrap_or_else(|| {
             Arc::new(move || -> Result<Box<dyn Journal>, JournalError> {
+                if was_open.swap(true, Ordering::Relaxed) {
+                    // It has failed.
+                    room.release_journal_room();
+                }
                 Ok(Box::new(SqliteJournal::open(&path)?))
             })
         });
@@ -92,6 +110,8 @@ impl Server {
         });
         let started = started.await.map_err(|error| ServeError::System(io::Error::other(error)))?;
         let (folder, tokens, (shell, errands), (active, journal)) = started?;
+        // Before anybody can ask for work.
+        storage.look_for(shell.handle());
         if active {
             errands::sweep(shell.handle().clone(), uploads.clone()).await;
         }
@@ -111,6 +131,7 @@ impl Server {
             assimilation,
             uploads,
             staging,
+            storage,
             lease_term,
             tokens: Tokens::of(&tokens.enrol, &tokens.admin, &tokens.assimilator),
             token_cache: Arc::default(),

@@ -1,5 +1,5 @@
 //! Files that are replaced whole or not at all: written under a temporary name beside the final one, then renamed.
-//! A reader, and a process that starts after a crash, sees the old content or the new one.
+//! A reader, and a process that starts after a crash, sees the old content or the new one. Also the room on their disk.
 //!
 //! ```
 //! use sojourn_files::{Access, AtomicFile, Durability};
@@ -20,6 +20,10 @@
 //! # Ok(())
 //! # }
 //! ```
+
+mod space;
+
+pub use space::{DEFAULT_RESERVE, DEFAULT_RESERVE_PART, DiskSpace, Floor, HeldRoom};
 
 use std::{
     ffi::OsString,

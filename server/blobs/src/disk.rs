@@ -1,5 +1,6 @@
-//! The two operations of the spool that fail on a full disk, as a trait, with a fake disk that is full.
+//! The two operations of the spool that fail on a full disk, and its free bytes, as a trait; with a fake disk that is full.
 
+use sojourn_files::DiskSpace;
 use sojourn_protocol::quantity::to_usize;
 use std::{
     fs::File,
@@ -21,6 +22,14 @@ pub trait Disk: Send + Sync + 'static {
     /// # Errors
     /// As [`File::sync_all`].
     fn sync(&self, file: &File) -> io::Result<()>;
+
+    /// The bytes of the disk that a folder is on.
+    ///
+    /// # Errors
+    /// As [`DiskSpace::of`].
+    fn space(&self, folder: &Path) -> io::Result<DiskSpace> {
+        DiskSpace::of(folder)
+    }
 }
 
 /// Returns when the names in a folder survive a power cut.
@@ -46,13 +55,14 @@ impl Disk for RealDisk {
 #[derive(Debug)]
 pub struct FullDisk {
     left: AtomicU64,
+    total: u64,
 }
 
 impl FullDisk {
-    /// A disk with `bytes` free.
+    /// A disk that has `bytes`, all of them free.
     #[must_use]
     pub const fn with_left(bytes: u64) -> Self {
-        Self { left: AtomicU64::new(bytes) }
+        Self { left: AtomicU64::new(bytes), total: bytes }
     }
 
     /// Sets the free bytes.
@@ -73,5 +83,10 @@ impl Disk for FullDisk {
 
     fn sync(&self, file: &File) -> io::Result<()> {
         file.sync_all()
+    }
+
+    fn space(&self, _: &Path) -> io::Result<DiskSpace> {
+        let free = self.left.load(Ordering::SeqCst);
+        Ok(DiskSpace { free, total: self.total })
     }
 }

@@ -300,7 +300,9 @@ impl BlobStore {
         self.folder = Some(folder.into());
     }
 
-    pub(crate) fn folder(&self) -> Option<&Path> {
+    /// The folder that has the blobs, where one of this machine's does.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 

@@ -16,6 +16,7 @@ use sojourn_protocol::{
     assimilation::AssimilationUnit,
     error::ApiError,
     ids::{JobId, LeaseId, TokenId},
+    storage::Storage,
     time::UnixMillis,
     tokens::RevokedToken,
 };
@@ -213,14 +214,12 @@ impl Core {
                 let compares = |unit: &AssimilationUnit| {
                     unit.merge.as_ref().is_some_and(|merge| merge.canary.is_some())
                 };
-                let unit =
-                    self.assimilation().claim(to, usize::MAX, |unit| losses || !compares(unit));
+                let unit = self.claim(to, usize::MAX, |unit| losses || !compares(unit));
                 self.answer(to, Ok(Answer::Assimilation(unit)))
             }
             Command::TakeSmallAssimilation { to, max_bytes } => {
-                let unit = self
-                    .assimilation()
-                    .claim(to, MAX_LARGE_RESULTS_PASSED, |unit| unit.is_small(max_bytes));
+                let unit =
+                    self.claim(to, MAX_LARGE_RESULTS_PASSED, |unit| unit.is_small(max_bytes));
                 self.answer(to, Ok(Answer::Assimilation(unit)))
             }
             Command::RenewAssimilation { to, lease, claim } => {
@@ -293,10 +292,35 @@ impl Core {
                 );
                 Ok(())
             }
+            Command::Storage(storage) => {
+                self.note_storage(storage);
+                Ok(())
+            }
             Command::Query { to, query } => {
                 let answer = self.views().answer(query);
                 self.answer(to, answer.map_err(Refusal::from))
             }
+        }
+    }
+
+    /// A result for an assimilator, if there is one that it can do. What it makes of it needs room on the disk.
+    fn claim(
+        &mut self,
+        to: ReplyTo,
+        most: usize,
+        can_do: impl Fn(&AssimilationUnit) -> bool,
+    ) -> Option<Box<AssimilationUnit>> {
+        if self.storage.is_full() { None } else { self.assimilation().claim(to, most, can_do) }
+    }
+
+    /// Takes in how much room the server's disk has. What waited for room goes on.
+    fn note_storage(&mut self, storage: Storage) {
+        let before = std::mem::replace(&mut self.storage, storage);
+        if before.is_low() && !storage.is_low() {
+            self.waiters.wake(Wake::All);
+        }
+        if before.is_full() && !storage.is_full() {
+            self.output.push(Effect::Assimilate);
         }
     }
 

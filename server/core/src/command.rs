@@ -10,6 +10,7 @@ use sojourn_protocol::{
     reason::ReleaseReason,
     report::Report,
     spec::JobSpec,
+    storage::Storage,
     time::UnixMillis,
     tokens::TokenRequest,
     unit::Flush,
@@ -137,6 +138,9 @@ pub enum Command {
     Rollback { to: ReplyTo, job: JobId, request: RollbackRequest },
     /// A requested plan is ready; `None` where the planner found none.
     PlanReady { job: JobId, version: u64, schedule: Option<Box<Schedule>> },
+    /// The room on the server's disk. The shell says it when its level changes, and again and again while it isn't
+    /// enough: a core that was read anew doesn't know it.
+    Storage(Storage),
     /// A caller reads.
     Query { to: ReplyTo, query: Query },
 }

@@ -28,6 +28,7 @@ use rand_core::SeedableRng;
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId},
     reason::WaitReason,
+    storage::Storage,
     time::UnixMillis,
 };
 use sojourn_workgen::Policy;
@@ -48,6 +49,8 @@ pub struct Core {
     pub(crate) queue: AssimilationQueue,
     pub(crate) waiters: Waiters,
     pub(crate) planner: Planner,
+    /// The room on the server's disk, as the shell said last. Soft: a core begins with enough.
+    pub(crate) storage: Storage,
     pub(crate) output: Output,
     /// The first fault, after which it answers nothing more.
     pub(crate) fault: Option<CoreFault>,
@@ -74,6 +77,7 @@ impl Core {
             queue: AssimilationQueue::default(),
             waiters: Waiters::default(),
             planner: Planner::default(),
+            storage: Storage::default(),
             output: Output::default(),
             fault: None,
         }
@@ -95,6 +99,12 @@ impl Core {
     #[must_use]
     pub fn config(&self) -> &CoreConfig {
         &self.config
+    }
+
+    /// The room on the server's disk, as the shell said last.
+    #[must_use]
+    pub fn storage(&self) -> &Storage {
+        &self.storage
     }
 
     /// Has a host a lease that isn't granted yet?
@@ -153,7 +163,8 @@ impl Core {
 
     /// The answers to queries.
     pub(crate) fn views(&self) -> Views<'_> {
-        Views { eligible: self.eligibility(), queue: &self.queue, clock: &self.clock }
+        let eligible = self.eligibility();
+        Views { eligible, queue: &self.queue, clock: &self.clock, storage: &self.storage }
     }
 
     /// The parts, each borrowed on its own: every handler takes those that it needs.
@@ -175,6 +186,7 @@ impl Core {
             queue: &mut self.queue,
             policy: self.policy.as_ref(),
             rng: &mut self.rng,
+            storage: &self.storage,
         }
     }
 
@@ -225,8 +237,8 @@ impl Core {
     }
 
     pub(crate) fn dispatcher(&mut self) -> Dispatcher<'_> {
-        let Parts { ledger, hosts, data, policy, rng, .. } = self.parts();
-        Dispatcher { leases: LeaseHandler { ledger, hosts }, data, policy, rng }
+        let Parts { ledger, hosts, data, policy, rng, storage, .. } = self.parts();
+        Dispatcher { leases: LeaseHandler { ledger, hosts }, data, policy, rng, storage }
     }
 }
 
@@ -238,4 +250,5 @@ struct Parts<'a> {
     queue: &'a mut AssimilationQueue,
     policy: &'a dyn Policy,
     rng: &'a mut ChaCha8Rng,
+    storage: &'a Storage,
 }

@@ -1,7 +1,10 @@
 //! The state that every handler can reach.
 
 use super::{auth::Tokens, error::HttpError, token_cache::TokenCache, traffic::Traffic};
-use crate::{assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, shell::ShellHandle};
+use crate::{
+    assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, shell::ShellHandle,
+    storage_watch::StorageWatch,
+};
 use actix_web::web;
 use sojourn_blobs::{Staging, Uploads};
 use sojourn_core::Request;
@@ -20,6 +23,8 @@ pub(crate) struct AppState {
     pub(crate) uploads: Uploads,
     /// Complete uploads in the object store; `None` where the blobs are in the data folder.
     pub(crate) staging: Option<Staging>,
+    /// The room on the disk.
+    pub(crate) storage: StorageWatch,
     /// A host that sends no heartbeat for so long loses its leases.
     pub(crate) lease_term: Duration,
     pub(crate) tokens: Tokens,

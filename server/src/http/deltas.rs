@@ -119,6 +119,7 @@ async fn allowed(
         return Err(HttpError::new(ErrorKind::TooLarge, message));
     }
     app.shell.request(request::AuthorizeRead { host, blob: base }).await?;
+    app.storage.admit(UploadName::Delta(lease), bytes.saturating_add(delta.bytes))?;
     match app.blobs.store().size(base).await {
         Ok(Some(size)) if size == bytes => Ok(declared),
         Ok(Some(_)) => Err(HttpError::new(ErrorKind::Conflict, "the base has another size")),

@@ -15,9 +15,11 @@ use sojourn_protocol::api::Health;
 )]
 pub(super) async fn health(app: App) -> JsonResult<Health> {
     let totals = app.traffic.totals();
+    let storage = app.storage.seen();
     let position = app.shell.request(request::GetPosition {}).await?;
     Ok(web::Json(Health {
-        status: "ready".to_owned(),
+        status: storage.level.status().to_owned(),
+        storage,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         journal_position: position.0,
         received_bytes: totals.received_bytes,

@@ -143,6 +143,11 @@ async fn feed(
     began: Began,
     body: &mut web::Payload,
 ) -> Result<UploadState, HttpError> {
+    // A blob lies in the spool and in the store for a moment.
+    let copies = if matches!(began.name, UploadName::Blob(_)) { began.declared.bytes } else { 0 };
+    let more = began.declared.bytes.saturating_sub(began.offset).saturating_add(copies);
+    let name = began.name;
+    app.storage.admit(name, more)?;
     let (mut group, mut end) = gather(app, body).await;
     let mut whole = matches!(end, End::Whole);
     let mut fed = web::block(move || began.write(&group, whole)).await??;
@@ -154,6 +159,8 @@ async fn feed(
             (Fed::Upload(upload), End::More | End::Whole) => upload,
         };
         (group, end) = gather(app, body).await;
+        // Others fill the disk too.
+        app.storage.admit(name, group.len() as u64)?;
         whole = matches!(end, End::Whole);
         fed = web::block(move || write(upload, &group, whole)).await??;
     }

@@ -1,7 +1,8 @@
 //! Errors of a journal.
 
+use rusqlite::ErrorCode;
 use sojourn_core::JournalPosition;
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 /// Why the journal was refused or could not do something.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +56,23 @@ impl JournalError {
     /// Must the process end, because nothing that it reads from now on tells what a restart will find?
     pub(crate) const fn is_final(&self) -> bool {
         matches!(self, Self::Gone(_) | Self::Unsynced(_))
+    }
+
+    /// Is there no room on the disk for it?
+    pub(crate) fn is_full(&self) -> bool {
+        let (Self::Storage(source) | Self::Unreadable(source)) = self else { return false };
+        let mut cause = Some(&**source as &(dyn std::error::Error + 'static));
+        while let Some(error) = cause {
+            let sqlite = error.downcast_ref::<rusqlite::Error>();
+            let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
+            if sqlite.is_some_and(|error| error.sqlite_error_code() == Some(ErrorCode::DiskFull))
+                || matches!(io, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+            {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
     }
 }
 

@@ -303,6 +303,9 @@ impl From<rusqlite::Error> for JournalError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Journal as _;
+    use sojourn_core::{Event, Record};
+    use sojourn_protocol::{ids::HostId, names::OwnerName, time::UnixMillis};
 
     #[test]
     fn a_failed_sync_is_told_from_other_errors_of_the_disk() {
@@ -313,6 +316,51 @@ mod tests {
         }
         for code in [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_FULL, ffi::SQLITE_BUSY] {
             assert!(!error(code).is_final(), "{code}");
+            assert_eq!(error(code).is_full(), code == ffi::SQLITE_FULL, "{code}");
         }
+    }
+
+    fn enrolled(position: u64) -> Record {
+        let name = "n".repeat(1000);
+        let token_sha256 = Digest::of(&position.to_le_bytes());
+        let (host, owner, token) = (HostId(position), OwnerName::default(), None);
+        let event = Event::HostEnrolled { host, name, token_sha256, owner, token };
+        Record { position: JournalPosition(position), at: UnixMillis(1), event }
+    }
+
+    #[test]
+    fn a_full_disk_fails_an_append_of_which_nothing_is_kept_and_what_was_kept_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.sqlite");
+        drop(SqliteJournal::open(&path).unwrap());
+        let storage = SqliteStorage::open(&path).unwrap();
+        // What SQLite does where the file can't grow.
+        storage.connection.pragma_update(None, "max_page_count", 64).unwrap();
+        let mut journal = SqliteJournal::over(storage, None, Verify::All).unwrap();
+        let mut kept = Vec::new();
+        let failure = (1..1000).find_map(|position| {
+            let records = [enrolled(2 * position - 1), enrolled(2 * position)];
+            match journal.append(&records) {
+                Ok(()) => {
+                    kept.extend(records);
+                    None
+                }
+                Err(failure) => Some(failure),
+            }
+        });
+        let failure = failure.expect("the file can't grow for ever");
+        assert!(failure.is_full() && !failure.is_final(), "{failure:?}");
+        assert!(kept.len() > 20, "{}", kept.len());
+        assert_eq!(journal.tail().0, kept.len() as u64);
+        // Also in the same connection nothing of the failed group is there.
+        assert_eq!(journal.read(JournalPosition(0), 5000).unwrap(), kept);
+        drop(journal);
+
+        let mut journal = SqliteJournal::open(&path).unwrap();
+        assert_eq!(journal.read(JournalPosition(0), 5000).unwrap(), kept);
+        let next = enrolled(kept.len() as u64 + 1);
+        journal.append(std::slice::from_ref(&next)).unwrap();
+        kept.push(next);
+        assert_eq!(journal.read(JournalPosition(0), 5000).unwrap(), kept);
     }
 }

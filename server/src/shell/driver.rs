@@ -181,7 +181,7 @@ impl Driver {
         // A dropped reply tells the caller that the server stops.
         self.waiting.clear();
         self.end_snapshot();
-        if self.writer.is_some() {
+        if self.writer.is_some() && !self.core.storage().is_full() {
             match snapshot::make(self.core.state(), self.config.core) {
                 Ok(snapshot) => self.pass(vec![Item::Snapshot(snapshot)]),
                 Err(error) => snapshot::not_kept(&error),
@@ -295,6 +295,10 @@ impl Driver {
     /// already, so they are durable before the snapshot is kept.
     fn begin_snapshot(&mut self) {
         let Some(writer) = &self.writer else { return };
+        // The next events need the room more.
+        if self.core.storage().is_full() {
+            return;
+        }
         if self.snapshot.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return;
         }

@@ -4,7 +4,7 @@ use super::{
     driver::Driver,
     error::ShellError,
     faults::recovery_backoff,
-    handle::{core_failed, standing_by, unavailable},
+    handle::{core_failed, no_room, standing_by, unavailable},
     message::{Input, Next, refuse},
 };
 use crate::journal::JournalError;
@@ -64,9 +64,12 @@ impl Driver {
                     (refusal, STANDBY_INTERVAL)
                 }
                 Err(error) => {
+                    let is_full =
+                        matches!(&error, ShellError::Journal(journal) if journal.is_full());
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(error, "can't go on from the journal; trying again");
-                    (unavailable(), backoff.next(None))
+                    let refusal = if is_full { no_room() } else { unavailable() };
+                    (refusal, backoff.next(None))
                 }
             };
             if self.refuse_for(length, &refusal) == Next::Stop {

@@ -25,6 +25,12 @@ pub(super) fn unavailable() -> ApiError {
     ApiError::new(ErrorKind::Unavailable, "the server can't decide just now; try again")
 }
 
+/// The same, while the journal finds no room on the disk.
+pub(super) fn no_room() -> ApiError {
+    let message = "the server's disk is full: it can't decide before there is room";
+    ApiError::new(ErrorKind::Unavailable, message)
+}
+
 /// The answer to every waiting caller when the core has failed.
 pub(super) fn core_failed() -> ApiError {
     ApiError::new(ErrorKind::Internal, "the server failed; its log says why")

@@ -13,6 +13,7 @@ mod s3;
 // The server with its own assimilators, joined as the command does it.
 #[path = "../../../src/serve/mod.rs"]
 mod serve;
+mod storage;
 mod world;
 
 use serve::AssimilatorConfig;

@@ -75,6 +75,10 @@ pub(crate) struct Args {
     /// times.
     #[arg(long, value_name = "ID")]
     accept_violation: Vec<Invariant>,
+    /// Keep so much of the disk free: below it running units are finished, and no new work is given out. Below a quarter of
+    /// it no checkpoints are taken either. 0: nothing is kept [default: 2GB, or 5 % of the disk where that is less].
+    #[arg(long, env = "SOJOURN_DISK_RESERVE", value_name = "SIZE")]
+    disk_reserve: Option<Size>,
     /// Checkpoints larger than this are merged in ranges that all assimilators share [default: 256MiB].
     #[arg(long, value_name = "SIZE")]
     split_over: Option<Size>,
@@ -151,6 +155,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     config.advertise.clone_from(&args.advertise);
     config.blobs.clone_from(&args.blobs);
     config.store = StoreSettings::from_env();
+    config.disk_reserve = args.disk_reserve.map(|Size(bytes)| bytes);
     let mut assimilators =
         AssimilatorConfig { trainer: SlotConfig::find().ok(), ..AssimilatorConfig::default() };
     if let Some(Assimilators { least, most }) = args.assimilators {

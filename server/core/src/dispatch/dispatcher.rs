@@ -8,7 +8,7 @@ use crate::{
     schedule::Scheduler,
 };
 use rand_chacha::ChaCha8Rng;
-use sojourn_protocol::api::WorkAnswer;
+use sojourn_protocol::{api::WorkAnswer, storage::Storage};
 use sojourn_workgen::Policy;
 
 /// Answers hosts that ask for work, or wait for it.
@@ -17,6 +17,7 @@ pub(crate) struct Dispatcher<'a> {
     pub(crate) data: &'a mut DataPlacement,
     pub(crate) policy: &'a dyn Policy,
     pub(crate) rng: &'a mut ChaCha8Rng,
+    pub(crate) storage: &'a Storage,
 }
 
 impl Dispatcher<'_> {

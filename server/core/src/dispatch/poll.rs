@@ -156,10 +156,12 @@ impl Dispatcher<'_> {
         let held: BTreeSet<LeaseId> = request.holding.iter().map(|held| held.lease).collect();
         let mut resent: BTreeMap<String, u32> = BTreeMap::new();
         self.resend(host, &held, &mut resent, &mut answer.leases)?;
-        let demand = self.remaining_demand(host, &request.demand, &resent);
-        self.grant(host, &demand, &mut answer.leases)?;
-        self.replace_not_begun(host, request, &mut answer)?;
-        self.shorten_lower(host, request)?;
+        if !self.storage.is_low() {
+            let demand = self.remaining_demand(host, &request.demand, &resent);
+            self.grant(host, &demand, &mut answer.leases)?;
+            self.replace_not_begun(host, request, &mut answer)?;
+            self.shorten_lower(host, request)?;
+        }
         answer.stop = self.leases.take_stop_requests(host);
         Ok(answer)
     }

@@ -20,7 +20,7 @@ use crate::{
     assimilation::AssimilationQueue, clock::Clock, command::Query, effect::Answer,
     schedule::Eligibility,
 };
-use sojourn_protocol::error::ApiError;
+use sojourn_protocol::{error::ApiError, storage::Storage};
 use std::ops::Deref;
 
 /// Everything that the answers to queries rest on.
@@ -29,6 +29,7 @@ pub(crate) struct Views<'a> {
     pub(crate) eligible: Eligibility<'a>,
     pub(crate) queue: &'a AssimilationQueue,
     pub(crate) clock: &'a Clock,
+    pub(crate) storage: &'a Storage,
 }
 
 impl<'a> Deref for Views<'a> {

@@ -42,6 +42,9 @@ impl Views<'_> {
 
     /// Why no host takes work, if none does.
     pub(crate) fn hosts_wait(&self) -> Option<WaitReason> {
+        if self.storage.is_low() {
+            return Some(WaitReason::Storage(*self.storage));
+        }
         let mut cooldowns = self.hosts.cooldowns();
         if let Some((host, _)) = cooldowns.find(|(_, until)| *until > self.now) {
             let host = self.state.hosts.get(&host)?;
@@ -109,6 +112,9 @@ impl Views<'_> {
         }
         if !trial.is_runnable() && trial.open_evaluations().next().is_none() {
             return None;
+        }
+        if self.storage.is_low() {
+            return Some(WaitReason::Storage(*self.storage));
         }
         if self.fits_nowhere(job, trial) {
             return Some(WaitReason::NoMemory);

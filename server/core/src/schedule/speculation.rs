@@ -88,7 +88,7 @@ impl Dispatcher<'_> {
     /// Gives speculative leases to waiting hosts, where it is the time to look.
     pub(crate) fn speculate(&mut self) -> Result<(), CoreFault> {
         let now = self.leases.ledger.clock.now();
-        if !self.leases.ledger.planner.begin_speculation(now) {
+        if !self.leases.ledger.planner.begin_speculation(now) || self.storage.is_low() {
             return Ok(());
         }
         let jobs: Vec<JobId> =

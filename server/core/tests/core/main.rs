@@ -28,6 +28,7 @@ mod sequences;
 mod shares;
 mod speculation;
 mod stopping;
+mod storage;
 mod support;
 mod tokens;
 mod units;
