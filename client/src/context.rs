@@ -5,7 +5,7 @@ use crate::{
     config::Timing,
     contact::Contact,
     error::ClientError,
-    limits::{DataUsage, LimitEnforcement, Owner},
+    limits::{DataUsage, DiskWatch, LimitEnforcement, Owner},
     message::Message,
     storage::{
         cache::Cache,
@@ -64,6 +64,8 @@ pub(crate) struct Storage {
     pub(crate) outbox: Outbox,
     /// Measurements of units on each device.
     pub(crate) measurements: Measurements,
+    /// The room on its disk.
+    pub(crate) disk: DiskWatch,
     /// Counts the bytes of each month against its limit.
     pub(crate) usage: Arc<DataUsage>,
 }

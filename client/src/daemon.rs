@@ -91,6 +91,10 @@ pub(crate) async fn run_by<R: UnitRunner>(
         Event::Owner(OwnerEvent::Compute(false)),
         Event::Owner(context.storage.usage.budget()),
     ];
+    if context.storage.disk.is_low() {
+        tracing::warn!("the disk has less room left than is kept free: no unit is begun");
+        events.push(Event::Owner(OwnerEvent::DiskLow(true)));
+    }
     if let Some(notice) = &standing {
         tracing::warn!("the machine has a preemption notice at the start; taking no work");
         events.push(preempted(notice));
@@ -99,7 +103,7 @@ pub(crate) async fn run_by<R: UnitRunner>(
     let mut driven = pin!(driver.run());
     let mut kept = pin!(async {
         let (enforce, watch) = (limits::enforce(&context), limits::watch(&context));
-        tokio::join!(enforce, watch, limits::count(&context)).0
+        tokio::join!(enforce, watch, limits::watch_disk(&context), limits::count(&context)).0
     });
     let mut gone = pin!(context.storage.folder.gone(context.timing.poll));
     let (mut ended, mut is_stopping, mut is_draining) = (Ok(()), false, false);
@@ -238,10 +242,12 @@ async fn set_up<R: UnitRunner>(
     );
     let (send, messages) = mpsc::unbounded_channel();
     let measurements = Measurements::open(folder.measured());
+    let disk = DiskWatch::default();
+    disk.look(&folder.cache(), &owner);
     let context = Context {
         timing,
         server: ServerAccess { host: identity.host, url: server, api, contact, fetcher, bandwidth },
-        storage: Storage { folder, cache, outbox, measurements, usage },
+        storage: Storage { folder, cache, outbox, measurements, disk, usage },
         trainers: Trainers { devices, enforcement, last_failure: LastFailure::default() },
         owner,
         messages: send,

@@ -95,6 +95,10 @@ pub const PRODUCED_CHECKPOINTS: &str = "made-checkpoints";
 /// reproducible unit.
 pub const SEVERAL_CLASSES: &str = "several-classes";
 
+/// A feature: a host says that its disk has no room for new units
+/// ([`Inventory::disk_is_low`](crate::inventory::Inventory::disk_is_low)).
+pub const DISK_RESERVES: &str = "disk-reserves";
+
 /// A feature: `PUT /v1/leases/{lease}/checkpoint/delta`.
 pub const DELTA_UPLOADS: &str = "delta-uploads";
 

@@ -30,6 +30,10 @@ pub struct Inventory {
     /// Bytes that its cache may hold; unknown where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<u64>,
+    /// Its disk has less room left than its owner keeps free, so it takes no units. Only for servers with the feature
+    /// [`DISK_RESERVES`](crate::api::DISK_RESERVES).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub disk_is_low: bool,
 }
 
 /// Bytes per second between a host and its server, as the host measured or its owner allows; unknown where left

@@ -29,6 +29,8 @@ pub enum ReleaseReason {
     Paused,
     /// The machine has used up its month's budget of bytes.
     MonthlyBudget,
+    /// The machine's disk has less room left than its owner keeps free.
+    DiskReserve,
     /// The host has ended the lease already, and the server granted it again.
     Closed,
     /// The host can't do the unit.
@@ -37,10 +39,11 @@ pub enum ReleaseReason {
 
 impl ReleaseReason {
     /// The sentences that stand for reasons without a text of their own.
-    pub const SENTENCES: [(Self, &str); 4] = [
+    pub const SENTENCES: [(Self, &str); 5] = [
         (Self::Stopping, "the client is stopping"),
         (Self::Paused, "the machine's owner has paused the client"),
         (Self::MonthlyBudget, "the machine has moved as many bytes this month as its owner allows"),
+        (Self::DiskReserve, "the machine's disk has less room left than its owner keeps free"),
         (Self::Closed, "the host has ended this lease"),
     ];
 
@@ -48,7 +51,7 @@ impl ReleaseReason {
     #[must_use]
     pub const fn is_fault(&self) -> bool {
         match self {
-            Self::Stopping | Self::Paused | Self::MonthlyBudget => false,
+            Self::Stopping | Self::Paused | Self::MonthlyBudget | Self::DiskReserve => false,
             Self::Closed | Self::Fault(_) => true,
         }
     }
@@ -113,6 +116,8 @@ pub enum WaitReason {
     Storage(Storage),
     /// No host is in contact.
     NoHosts,
+    /// The disks of all hosts in contact have less room left than their owners keep free.
+    FullHosts,
     /// A host is in its cool-down, and gets no work until it ends.
     Cooldown {
         /// The host.
@@ -171,6 +176,9 @@ impl fmt::Display for WaitReason {
                 reserve / MB
             ),
             Self::NoHosts => f.write_str("no host is in contact"),
+            Self::FullHosts => f.write_str(
+                "the disk of every host in contact has less room left than its owner keeps free",
+            ),
             Self::Cooldown { host, name, cause } => {
                 write!(f, "host {host} (`{name}`) is given no work for a while, as {cause}")
             }
@@ -226,7 +234,7 @@ mod tests {
     #[test]
     fn only_what_nobody_wanted_is_a_fault() {
         let faults = ReleaseReason::SENTENCES.map(|(reason, _)| reason.is_fault());
-        assert_eq!(faults, [false, false, false, true]);
+        assert_eq!(faults, [false, false, false, false, true]);
         assert!(ReleaseReason::Fault(String::new()).is_fault());
     }
 

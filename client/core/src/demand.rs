@@ -4,7 +4,7 @@ use crate::{config::AgentConfig, lease::HeldLease, slots::Slots};
 use sojourn_protocol::{inventory::Demand, quantity::SaturatingFrom as _};
 
 /// Idle slots and wanted leases of one device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceDemand {
     /// Slots that units may get.
     pub slots: u32,
@@ -47,12 +47,4 @@ pub(crate) fn of_device(
     let mine = |lease: &&HeldLease| lease.device == Some(device) && lease.is_work();
     let units = leases.iter().filter(mine).count();
     DeviceDemand::new(slots.usable(device), units, config.units_ahead)
-}
-
-/// The demand of all devices.
-pub(crate) fn of_all(config: &AgentConfig, slots: &Slots, leases: &[HeldLease]) -> Vec<Demand> {
-    let devices = config.devices.iter().enumerate();
-    let demand =
-        devices.map(|(index, device)| of_device(index, config, slots, leases).of(&device.name));
-    demand.collect()
 }

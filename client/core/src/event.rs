@@ -185,6 +185,8 @@ pub enum OwnerEvent {
     Drain,
     /// What the host lends has changed; the server is to hear of it.
     InventoryChanged,
+    /// The machine's disk has less room left than the owner keeps free; or no longer. The server is to hear of it.
+    DiskLow(bool),
     /// The bytes that may come and go in this month, and those that have.
     Budget {
         /// Names the month.

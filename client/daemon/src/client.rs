@@ -128,6 +128,7 @@ log, trainer, and in its table [limits]:
   memory = \"8GiB\"               of all trainers together; one that is in the way is ended
   gpu_memory = \"10GiB\"          of each GPU, or \"50%\"; next start
   disk = \"20GiB\"                cached shards and checkpoints
+  disk_reserve = \"5GB\"          of the disk stay free, or no unit is begun
   download = \"2MB/s\"            and upload = \"1MB/s\"
   monthly = \"100GB\"             of blobs down and up in a calendar month, by local time
   hours = \"mon-fri 22:00-06:00, sat-sun 00:00-24:00\"

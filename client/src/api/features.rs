@@ -5,8 +5,8 @@ use reqwest::header::HeaderMap;
 use sojourn_protocol::{
     PROTOCOL_HEADER,
     api::{
-        AWAITING_SHARDS, DELTA_UPLOADS, FEATURES_HEADER, Held, HeldState, PRODUCED_CHECKPOINTS,
-        SEVERAL_CLASSES, UPLOAD_PROGRESS,
+        AWAITING_SHARDS, DELTA_UPLOADS, DISK_RESERVES, FEATURES_HEADER, Held, HeldState,
+        PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, UPLOAD_PROGRESS,
     },
     direct::DIRECT_UPLOADS,
     inventory::Inventory,
@@ -16,6 +16,7 @@ use sojourn_protocol::{
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Features {
     awaiting_shards: bool,
+    disk_reserves: bool,
     produced_checkpoints: bool,
     several_classes: bool,
     upload_progress: bool,
@@ -33,6 +34,7 @@ impl Features {
         let has = |wanted| names.unwrap_or_default().split(',').any(|name| name.trim() == wanted);
         Some(Self {
             awaiting_shards: has(AWAITING_SHARDS),
+            disk_reserves: has(DISK_RESERVES),
             produced_checkpoints: has(PRODUCED_CHECKPOINTS),
             several_classes: has(SEVERAL_CLASSES),
             upload_progress: has(UPLOAD_PROGRESS),
@@ -60,6 +62,7 @@ impl Features {
     /// An inventory, reduced to what the server understands.
     pub(super) fn reduce_inventory(self, inventory: &Inventory) -> Inventory {
         let mut reduced = inventory.clone();
+        reduced.disk_is_low &= self.disk_reserves;
         if !self.several_classes {
             reduced.devices.iter_mut().for_each(|device| device.classes = Vec::new());
         }

@@ -113,8 +113,22 @@ pub struct Status {
     /// Bytes that have come and gone in this month.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub month: Option<MonthState>,
+    /// The room on the data folder's disk; none where it isn't known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskState>,
     /// The cache.
     pub cache: CacheState,
+}
+
+/// The room on the data folder's disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskState {
+    /// Bytes that are free.
+    pub free: u64,
+    /// Bytes that stay free, or no unit is begun.
+    pub reserve: u64,
+    /// Is no unit begun?
+    pub is_low: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]

@@ -13,8 +13,8 @@ mod serve;
 
 pub use call::{CallError, call};
 pub use messages::{
-    Answer, Ask, CacheState, Direction, LimitsState, LogEnd, LogPart, Pause, Paused, Resting,
-    Status, Task, Transfer, UnitStatus, Work,
+    Answer, Ask, CacheState, Direction, DiskState, LimitsState, LogEnd, LogPart, Pause, Paused,
+    Resting, Status, Task, Transfer, UnitStatus, Work,
 };
 pub use sojourn_protocol::api::HeldState;
 

@@ -191,6 +191,7 @@ async fn status<R>(context: &Context<R>) -> Answer {
         limits: owner.limits(),
         keepers: trainers.enforcement.keepers(),
         month: context.storage.usage.now(agent.is_budget_closed),
+        disk: context.storage.disk.seen(),
         cache: cache(context),
     }))
 }

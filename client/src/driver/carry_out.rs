@@ -90,6 +90,7 @@ impl<R: UnitRunner> Driver<R> {
             client: env!("CARGO_PKG_VERSION").to_owned(),
             links: context.server.bandwidth.links(),
             cache: Some(storage.cache.limit()),
+            disk_is_low: storage.disk.is_low(),
         }
     }
 

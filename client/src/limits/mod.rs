@@ -15,6 +15,7 @@
 //! | `cgroup/` | the kernel's own limits, where they can be used |
 //! | `enforcement.rs` | enforces the limits of processor time and memory |
 //! | `memory.rs` | watches memory where the kernel doesn't limit it |
+//! | `disk.rs` | the loop that looks whether the disk has the room left that stays free |
 //! | `month.rs`, `data_usage.rs` | the bytes of a month |
 //! | `monthly.rs` | the loop that counts them |
 //! | `enforce.rs` | the loop that enforces the limits |
@@ -23,6 +24,7 @@ mod allowance;
 mod amounts;
 mod cgroup;
 mod data_usage;
+mod disk;
 mod enforce;
 mod enforcement;
 mod hours;
@@ -40,6 +42,7 @@ pub use allowance::{Allowance, Change};
 pub use amounts::{GpuMemory, Memory};
 pub(crate) use data_usage::DataUsage;
 pub use data_usage::MonthState;
+pub(crate) use disk::{DiskWatch, watch_disk};
 pub(crate) use enforce::enforce;
 pub use enforcement::Keepers;
 pub(crate) use enforcement::LimitEnforcement;
@@ -83,6 +86,10 @@ pub struct Limits {
     /// Most bytes of cached blobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<Size>,
+    /// Bytes of the data folder's disk that stay free, or no unit is begun; 2 GB where nothing is said, or 5 % of the disk
+    /// where that is less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_reserve: Option<Size>,
     /// How fast blobs may come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub download: Option<Rate>,

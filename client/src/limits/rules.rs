@@ -283,13 +283,13 @@ mod tests {
 
     #[test]
     fn every_limit_is_read_shown_and_refused_by_name() {
-        let text = "slots = 2\nthreads = 4\ncpu = \"50\"\ngpu = \"30\"\ndisk = \"20GiB\"\ndownload = \"2MB/s\"\n\
+        let text = "slots = 2\nthreads = 4\ncpu = \"50\"\ngpu = \"30\"\ndisk = \"20GiB\"\ndisk_reserve = \"5GB\"\ndownload = \"2MB/s\"\n\
             upload = \"1MB/s\"\nhours = \"22:00-06:00\"\nidle_minutes = 5\nnot_on_battery = true\n\
             pause_while = \"steam, blender\"\nnice = \"19\"\ngive_back_after = \"5min\"\nmemory = \"8GiB\"\n\
             gpu_memory = \"50%\"\nmonthly = \"100GB\"\ncgroup = false\n";
         let all = limits(text);
         let shown = serde_json::to_value(&all).unwrap();
-        assert_eq!(shown.as_object().unwrap().len(), 17);
+        assert_eq!(shown.as_object().unwrap().len(), 18);
         assert_eq!(serde_json::from_value::<Limits>(shown).unwrap(), all);
         let error = toml::from_str::<Limits>("cpus = 50").unwrap_err().to_string();
         assert!(error.contains("cpus"), "{error}");

@@ -14,7 +14,7 @@
 
 use crate::{control::SOCKET_FILE, error::ClientError, log::LOG_FOLDER};
 use rustix::process::Signal;
-use sojourn_files::{Access, Durability, LockedFile, if_exists};
+use sojourn_files::{Access, DiskSpace, Durability, LockedFile, if_exists};
 use sojourn_protocol::ids::LeaseId;
 use std::{
     fs::{self, File},
@@ -115,8 +115,7 @@ impl Folder {
 
 /// Bytes that the disk of a folder has free for this user.
 pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
-    let disk = rustix::fs::statvfs(folder)?;
-    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+    Ok(DiskSpace::of(folder)?.free)
 }
 
 /// Has writes fail that make a file larger than it may be (`ulimit -f`), as on a full disk: by default such a

@@ -150,6 +150,7 @@ impl Bench {
             client: "bench".into(),
             links: Links::default(),
             cache: None,
+            disk_is_low: false,
         };
         let request = WorkRequest {
             demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],

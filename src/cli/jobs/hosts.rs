@@ -7,7 +7,7 @@ use crate::cli::{
     },
     terminal::{connection::Connection, exit::Failure, simple::simple},
 };
-use sojourn_protocol::view::{DeviceView, HostView};
+use sojourn_protocol::view::{DeviceView, HostState, HostView};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -51,7 +51,7 @@ fn table(hosts: &[HostView]) -> String {
             host.host.to_string(),
             host.name.clone(),
             owner(host),
-            text::host_state(host.state).to_owned(),
+            state(host).to_owned(),
             host.seen_at.map_or_else(|| "-".to_owned(), text::ago),
             format!("{running}/{}", host.slots),
             devices(host),
@@ -71,6 +71,14 @@ fn table(hosts: &[HostView]) -> String {
 /// Whose a host is; `-` for the deployment's own.
 fn owner(host: &HostView) -> String {
     if host.owner.is_default() { "-".to_owned() } else { host.owner.to_string() }
+}
+
+/// Whether it may work; a disk with too little room is why it takes nothing.
+fn state(host: &HostView) -> &'static str {
+    match host.state {
+        HostState::Live if host.disk_is_low => "disk low",
+        state => text::host_state(state),
+    }
 }
 
 /// The share of its deadlines that a host is expected to keep.

@@ -14,7 +14,7 @@ use crate::{
     config::AgentConfig,
     cooldown::Cooldown,
     data_budget::DataBudget,
-    demand::{self, DeviceDemand},
+    demand::DeviceDemand,
     event::{AskId, Event, OwnerEvent, StoredResult, TransferView},
     fetch_order::FetchOrder,
     lease::{HeldLease, LeaseEvent, LeaseState},
@@ -68,6 +68,8 @@ struct Owner {
     computes: bool,
     /// They haven't for so long that leases are given back.
     is_suspended: bool,
+    /// The disk has less room left than is kept free: no unit is begun.
+    disk_is_low: bool,
 }
 
 /// One event's time, what may be asked about blobs at that time, and the actions that follow from it.
@@ -98,7 +100,7 @@ impl Agent {
             shares: Box::new(FullShares),
             mode: Mode::Normal,
             notice: None,
-            owner: Owner { computes: true, is_suspended: false },
+            owner: Owner { computes: true, is_suspended: false, disk_is_low: false },
             head_start: (!head_start.is_empty()).then_some((Micros::ZERO, head_start)),
             open_releases: 0,
             turns: 0,
@@ -182,6 +184,13 @@ impl Agent {
             OwnerEvent::Suspend(suspended) => self.owner.is_suspended = suspended,
             OwnerEvent::Drain => self.drain(None, turn),
             OwnerEvent::InventoryChanged => self.requests.inventory_changed = true,
+            OwnerEvent::DiskLow(low) => {
+                let before = std::mem::replace(&mut self.owner.disk_is_low, low);
+                self.requests.inventory_changed |= before != low;
+                if low {
+                    self.fetches.stop_ahead(&mut turn.out);
+                }
+            }
             OwnerEvent::Budget { period, limit, used } => self.budget.set(period, limit, used),
         }
     }
@@ -246,7 +255,8 @@ impl Agent {
     /// The demand for work of each device.
     #[must_use]
     pub fn demand(&self) -> Vec<Demand> {
-        demand::of_all(&self.config, &self.slots, &self.leases)
+        let devices = self.config.devices.iter().zip(self.device_demands());
+        devices.map(|(device, demand)| demand.of(&device.name)).collect()
     }
 
     /// The leases that are held, by their id.

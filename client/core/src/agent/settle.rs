@@ -56,6 +56,9 @@ impl Agent {
             self.stop_all_hops(turn);
             self.withdraw(|lease| !lease.is_stoppable(), ReleaseReason::Paused, turn);
         }
+        if self.owner.disk_is_low {
+            self.withdraw(|lease| !lease.is_in_slot(), ReleaseReason::DiskReserve, turn);
+        }
         if self.budget.is_over() {
             self.withdraw(|lease| !lease.is_in_slot(), ReleaseReason::MonthlyBudget, turn);
             let comes = |lease: &&HeldLease| matches!(lease.needs.rest, Rest::Coming(..));
@@ -178,7 +181,11 @@ impl Agent {
     /// The demand of each device.
     pub(super) fn device_demands(&self) -> impl Iterator<Item = DeviceDemand> {
         let devices = 0..self.config.devices.len();
-        devices.map(|device| demand::of_device(device, &self.config, &self.slots, &self.leases))
+        devices.map(|device| match self.owner.disk_is_low {
+            // A host without slots is there, and gets nothing.
+            true => DeviceDemand::default(),
+            false => demand::of_device(device, &self.config, &self.slots, &self.leases),
+        })
     }
 
     /// When to ask for work; none where no slot may be used, something speaks against it, or a request says it already.
@@ -187,7 +194,9 @@ impl Agent {
             && self.owner.computes
             && !self.owner.is_suspended
             && self.budget.is_open();
-        if !may_ask || self.device_demands().all(|demand| demand.slots == 0) {
+        // One whose disk is low asks for nothing, and says so.
+        let says = self.owner.disk_is_low || self.device_demands().any(|demand| demand.slots > 0);
+        if !may_ask || !says {
             return None;
         }
         let is_more = |said: &[DeviceDemand]| {

@@ -58,6 +58,10 @@ fn status(status: &Status) -> String {
             let _ = write!(text, ", {}", speed(rate));
         }
     }
+    if let Some(disk) = status.disk.filter(|disk| disk.is_low) {
+        let (free, kept) = (bytes(disk.free), bytes(disk.reserve));
+        let _ = write!(text, "\nthe disk has {free} free, and {kept} are kept: no unit is begun");
+    }
     let _ = write!(text, "\ncache: {}", cache(status.cache));
     if let Some(month) = &status.month {
         let _ =
@@ -261,11 +265,11 @@ mod tests {
     fn a_status_says_what_runs_and_why_nothing_does() {
         let line = r#"{"status":{"host":"3","server":"http://a","server_away":false,"device":"cpu","slots":2,
             "pace":50,"draining":false,"units":[{"lease":7,"state":{"running":{"done":3,"of":9}}},
-            {"lease":8,"state":{"fetching":{"fetched":10}}}],"limits":{"cpu":"50","not_on_battery":true},
+            {"lease":8,"state":{"fetching":{"fetched":10}}}],"limits":{"cpu":"50","not_on_battery":true},"disk":{"free":5,"reserve":9,"is_low":true},
             "keepers":{"groups":"version 1: cpu, memory"},
             "month":{"month":"2026-01","bytes":7,"closed_until":"2026-02-01"},"cache":{"used":5,"limit":100,"shards":1}}}"#;
         let text = "host 3 of http://a\n2 slots on cpu, computing 50 % of the time\n  unit 7: batch 3 of 9\n  \
-            unit 8: 10 B here\ncache: 5 B of 100 B, 1 shard\n2026-01: 7 B of \
+            unit 8: 10 B here\nthe disk has 5 B free, and 9 B are kept: no unit is begun\ncache: 5 B of 100 B, 1 shard\n2026-01: 7 B of \
             blobs have come and gone, as many as may: nothing new is taken until 2026-02-01\nlimits: cpu=50; not_on_battery=true\n\
             kept by control groups of version 1: cpu, memory";
         assert_eq!(said(line), text);

@@ -29,6 +29,8 @@ pub(crate) struct Session {
     pub(crate) links: Links,
     /// Bytes that its cache may hold, if it is limited.
     pub(crate) cache: Option<u64>,
+    /// Its disk has less room left than its owner keeps free.
+    pub(crate) disk_is_low: bool,
     /// Digests in its cache.
     pub(crate) cached: BTreeSet<Digest>,
     /// By job and shard, is it in the cache? Of jobs for which that is indexed.
@@ -78,7 +80,7 @@ impl Session {
             self.shards.clear();
         }
         self.links = inventory.links;
-        self.cache = inventory.cache;
+        (self.cache, self.disk_is_low) = (inventory.cache, inventory.disk_is_low);
         let devices = inventory.devices.get(..MAX_DEVICES).unwrap_or(&inventory.devices);
         let known = |device: &Device| {
             self.devices.get(&device.name).is_some_and(|slots| slots.device == *device)

@@ -39,6 +39,7 @@ impl Views<'_> {
             devices: session.map(|session| self.devices_of(host.id, session)).unwrap_or_default(),
             cached: session.map_or(0, |c| to_u64(c.cached.len())),
             cache: session.and_then(|session| session.cache),
+            disk_is_low: session.is_some_and(|session| session.disk_is_low),
             links: session.map(|session| session.links).unwrap_or_default(),
             leases: leases.map(|lease| self.held_view(lease)).collect(),
             used: host.used,

@@ -57,7 +57,9 @@ impl Views<'_> {
             return Some(WaitReason::Cooldown { host: host.id, name: host.name.clone(), cause });
         }
         let mut live = self.hosts.sessions().filter(|(host, _)| self.is_live(*host));
-        live.next().is_none().then_some(WaitReason::NoHosts)
+        let Some((_, first)) = live.next() else { return Some(WaitReason::NoHosts) };
+        let all_full = first.disk_is_low && live.all(|(_, session)| session.disk_is_low);
+        all_full.then_some(WaitReason::FullHosts)
     }
 
     /// Why an open evaluation outside the search isn't done, where that is known.

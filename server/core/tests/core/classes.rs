@@ -50,6 +50,7 @@ fn asks(device: Device) -> WorkRequest {
         client: "test".into(),
         links: Links::default(),
         cache: None,
+        disk_is_low: false,
     };
     WorkRequest { inventory: Some(inventory), ..request(1, Vec::new()) }
 }

@@ -23,6 +23,7 @@ fn inventory(devices: Vec<Device>) -> Inventory {
         client: "test".into(),
         links: Links::default(),
         cache: None,
+        disk_is_low: false,
     }
 }
 

@@ -1,9 +1,10 @@
 //! A server's disk with too little room: what is given out, and what goes on.
 
-use crate::support::{Bench, HOST, OTHER, request};
+use crate::support::{Bench, HOST, OTHER, inventory, request};
 use sojourn_core::{Answer, Command, Effect, Event, ReplyTo};
 use sojourn_protocol::{
     api::{HeldState, WorkRequest},
+    inventory::Inventory,
     reason::WaitReason,
     storage::{Storage, StorageLevel},
     time::Millis,
@@ -62,4 +63,18 @@ fn a_full_disk_gives_assimilators_nothing_until_there_is_room() {
     let effects = bench.apply(Command::Storage(storage(StorageLevel::Low)));
     assert_eq!(effects, [Effect::Assimilate]);
     assert!(!bench.assimilate().is_empty());
+}
+
+#[test]
+fn hosts_whose_own_disks_have_too_little_room_are_why_a_job_waits() {
+    let mut bench = Bench::with_job(1, 1);
+    let full = |host, bench: &mut Bench| {
+        let inventory = Inventory { disk_is_low: true, ..inventory("class") };
+        let demand = Vec::new();
+        bench.ask(host, WorkRequest { demand, inventory: Some(inventory), ..request(0, vec![]) })
+    };
+    assert_eq!(full(HOST, &mut bench).leases, []);
+    assert_eq!(bench.job().waiting, None, "the other one has room");
+    full(OTHER, &mut bench);
+    assert_eq!(bench.job().waiting, Some(WaitReason::FullHosts.to_string()));
 }

@@ -373,6 +373,7 @@ pub(crate) fn inventory(class: &str) -> Inventory {
         client: "test".into(),
         links: Links::default(),
         cache: None,
+        disk_is_low: false,
     }
 }
 

@@ -165,6 +165,7 @@ impl Host {
             client: "sim".into(),
             links: Links { download: self.bandwidth, upload: self.bandwidth },
             cache: None,
+            disk_is_low: false,
         })
     }
 

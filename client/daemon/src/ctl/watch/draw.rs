@@ -231,6 +231,10 @@ fn used(status: &Status, limit: &str) -> Option<String> {
             let (used, of) = (status.cache.used, status.cache.limit.max(1));
             Some(format!("{} % used", used.saturating_mul(100) / of))
         }
+        "disk_reserve" => {
+            let disk = status.disk?;
+            Some(format!("{} free", figures::bytes(disk.free)))
+        }
         "monthly" => {
             let month = status.month.as_ref()?;
             Some(format!("{} in {}", figures::bytes(month.bytes), month.month))

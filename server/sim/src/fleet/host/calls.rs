@@ -123,6 +123,7 @@ impl Host {
                 upload: Some(machine.up.bytes_per_second().unwrap_or(u64::MAX)),
             },
             cache: Some(machine.cache.limit()),
+            disk_is_low: false,
         });
         self.network.asks.push((to, ask));
         Some(agent.work_request(ask, inventory, &machine.view(around.now)))
