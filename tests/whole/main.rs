@@ -22,6 +22,7 @@
 //! | `service` | the client under systemd |
 //! | `signals` | signals that end a client |
 //! | `standby` | several servers with one journal in Redis, and journals that move |
+//! | `filled` | disks that fill up and get room again, the server's and a client's |
 //! | `cut_off` | a leader that the network cuts off |
 //! | `grown` | all of that at once, and each of them killed |
 //! | `store` | blobs in an object store |
@@ -45,6 +46,7 @@ mod cut_off;
 mod deep;
 mod deploy;
 mod evaluations;
+mod filled;
 mod gpus;
 mod grown;
 mod http;

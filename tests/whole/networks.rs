@@ -20,6 +20,8 @@ pub(crate) const FAR: &str = "192.0.2.2";
 
 /// Makes whoever is not root root in what comes after it, and in nothing else.
 const AS_ROOT: [&str; 2] = ["--user", "--map-root-user"];
+/// Set for a process that is in the namespaces that its test wants.
+const INSIDE: &str = "SOJOURN_TEST_NAMESPACE";
 /// The rights that a test needs.
 const PROBE: [&str; 6] = ["--net", "ip", "link", "set", "lo", "up"];
 
@@ -34,8 +36,28 @@ pub(crate) fn with_networks(name: &str, test: impl FnOnce(&Networks)) {
         "no test may make a network here: run it as root (in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN), or where \
          user namespaces are allowed; `ip` comes with: apt-get install iproute2"
     );
+    again(name, &[&AS_ROOT[..], &["--net"]].concat());
+}
+
+/// Runs a test of this full name in a namespace of its own: its process again, where that is in none.
+pub(crate) fn again_in_namespace(name: &str, namespace: &str, test: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        return test();
+    }
+    let as_root = [&AS_ROOT[..], &[namespace]].concat();
+    let words = [vec![namespace], as_root];
+    let words = words.into_iter().find(|words| allowed(&[&words[..], &["true"]].concat()));
+    let words = words.expect(
+        "no test may have a namespace of its own here: run it as root (in a container with CAP_SYS_ADMIN), or where user \
+         namespaces are allowed",
+    );
+    again(name, &words);
+}
+
+/// Runs a test again, in new namespaces.
+fn again(name: &str, namespaces: &[&str]) {
     let mut again = Command::new("unshare");
-    again.args(AS_ROOT).arg("--net").arg(std::env::current_exe().unwrap());
+    again.args(namespaces).arg(std::env::current_exe().unwrap()).env(INSIDE, "1");
     let output = again.args(["--exact", name, "--nocapture"]).output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);

@@ -117,6 +117,11 @@ impl Site {
         Self::with(tempfile::tempdir().unwrap(), None, hops(most_hops), vec![])
     }
 
+    /// The same in this folder, with these arguments.
+    pub(crate) fn start_in(folder: TempDir, more: Vec<String>) -> Self {
+        Self::with(folder, None, [hops(1), more].concat(), vec![])
+    }
+
     /// The same, where the blobs are in a folder that other processes reach too, and these alone assimilate.
     pub(crate) fn start_without_assimilators() -> Self {
         let folder = tempfile::tempdir().unwrap();
