@@ -1,12 +1,13 @@
 //! Requests of hosts: work, heartbeats, releases, results.
 
-use super::{App, JsonResult, auth::Host, complete_uploads};
+use super::{App, AppState, JsonResult, auth::Host, complete_uploads, error::HttpError};
 use actix_web::web;
+use sojourn_blobs::{Staging, UploadName};
 use sojourn_core::request;
 use sojourn_protocol::{
     api::{
-        HeartbeatAnswer, HeartbeatRequest, ReleaseAnswer, ReleaseRequest, ReportAnswer, WorkAnswer,
-        WorkRequest,
+        HeartbeatAnswer, HeartbeatRequest, Held, HeldState, ReleaseAnswer, ReleaseRequest,
+        ReportAnswer, WorkAnswer, WorkRequest,
     },
     report::{Outcome, Report},
 };
@@ -27,7 +28,8 @@ pub(super) async fn work(
     Host(host): Host,
     request: web::Json<WorkRequest>,
 ) -> JsonResult<WorkAnswer> {
-    let request = request.into_inner();
+    let mut request = request.into_inner();
+    count_received(&app, &mut request.holding).await?;
     app.answer(request::Ask { host, request }).await
 }
 
@@ -46,7 +48,8 @@ pub(super) async fn heartbeat(
     Host(host): Host,
     request: web::Json<HeartbeatRequest>,
 ) -> JsonResult<HeartbeatAnswer> {
-    let HeartbeatRequest { holding, reported } = request.into_inner();
+    let HeartbeatRequest { mut holding, reported } = request.into_inner();
+    count_received(&app, &mut holding).await?;
     app.answer(request::Heartbeat { host, holding, reported }).await
 }
 
@@ -93,4 +96,27 @@ pub(super) async fn report(
         Outcome::Evaluated(_) | Outcome::Failed(_) => None,
     };
     app.answer(request::Report { host, report, uploaded }).await
+}
+
+/// Of a result that is uploaded, a host is believed as far as bytes of it have come. Where uploads go past the server, the
+/// core bounds them by the size of the result.
+async fn count_received(app: &AppState, holding: &mut [Held]) -> Result<(), HttpError> {
+    let is_direct = app.staging.as_ref().is_some_and(Staging::takes_uploads);
+    let is_sent = |held: &Held| matches!(held.state, HeldState::Sending { .. });
+    let sending: Vec<_> = holding.iter_mut().filter(|held| is_sent(held)).collect();
+    if is_direct || sending.is_empty() {
+        return Ok(());
+    }
+    let names = sending.iter().map(|held| UploadName::Lease(held.lease)).collect::<Vec<_>>();
+    let uploads = app.uploads.clone();
+    let received = web::block(move || {
+        let received = |name| uploads.state(name).map_or(0, |(_, state)| state.offset);
+        names.into_iter().map(received).collect::<Vec<u64>>()
+    });
+    for (held, received) in sending.into_iter().zip(received.await?) {
+        if let HeldState::Sending { sent } = &mut held.state {
+            *sent = (*sent).min(received);
+        }
+    }
+    Ok(())
 }

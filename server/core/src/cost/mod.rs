@@ -6,9 +6,11 @@
 //! | `view.rs` | what every estimate of time rests on |
 //! | `preferred.rs` | the numeric class that a job prefers, and the one that a device works in |
 //! | `unit_time.rs` | the time of a unit and of a lease, and how long to wait for it |
+//! | `allowance.rs` | how much of everything a lease may take, whatever its host reports |
 //! | `transfer.rs` | the time of checkpoints and shards between server and hosts |
 //! | `occupancy.rs` | when running work ends |
 
+mod allowance;
 mod estimate;
 mod occupancy;
 mod preferred;
@@ -16,6 +18,7 @@ mod transfer;
 mod unit_time;
 mod view;
 
+pub(crate) use allowance::Allowance;
 pub(crate) use estimate::{DeviceKey, Estimates, PACE_ONE};
 pub(crate) use occupancy::Occupancy;
 pub(crate) use preferred::PreferredClasses;

@@ -1,12 +1,7 @@
 //! The time of a unit and of a lease, and how long to wait for it.
 
 use super::view::Cost;
-use crate::{
-    cost::DeviceKey,
-    event::UnitKey,
-    leases::{Deadline, StopRequest},
-    state::Lease,
-};
+use crate::{cost::DeviceKey, event::UnitKey, state::Lease};
 use sojourn_protocol::{
     ids::{LeaseId, ShardId},
     manifest::DataSplit,
@@ -18,31 +13,6 @@ use sojourn_protocol::{
 const MIN_UPLOAD_SPEED: u64 = 100;
 
 impl Cost<'_> {
-    /// The deadline of a lease that has just been granted, or whose server has just started.
-    pub(crate) fn new_deadline(&self, lease: LeaseId) -> Deadline {
-        self.deadline_for(lease, self.lease_estimate(lease))
-    }
-
-    /// The same, where it is known how long its unit should take.
-    pub(crate) fn deadline_for(&self, lease: LeaseId, estimate: Millis) -> Deadline {
-        Deadline {
-            renew_by: self.now + self.config.lease_term,
-            due: self.now + self.config.start_grace + self.patience(lease, estimate),
-            started: false,
-            since: self.now,
-            first: 0,
-            finished: false,
-            produced: None,
-            sent_at: self.now,
-            fetched: 0,
-            done: 0,
-            of: 0,
-            done_at: self.now,
-            uploaded: 0,
-            stop: StopRequest::None,
-        }
-    }
-
     /// How long a host may take to upload a result. One that never arrives must not hold its unit for ever: there are
     /// proxies that let no large request through.
     pub(crate) fn delivery_time(&self, lease: LeaseId) -> Millis {

@@ -211,7 +211,7 @@ impl Dispatcher<'_> {
         if is_hop {
             consider_speculation(&mut self.leases.ledger);
         }
-        let deadline = self.leases.cost().deadline_for(id, Millis(takes / 1000));
+        let deadline = self.leases.occupancy().deadline_for(id, Millis(takes / 1000));
         let ledger = &mut self.leases.ledger;
         ledger.leases.deadlines_mut().set(id, deadline);
         ledger.planner.charge(ledger.state, job, id, takes);

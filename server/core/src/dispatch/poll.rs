@@ -81,9 +81,7 @@ impl Dispatcher<'_> {
         if let Some(inventory) = &request.inventory
             && session.set_inventory(inventory)
         {
-            for device in session.devices() {
-                ledger.planner.estimates_mut().reported(host, device);
-            }
+            ledger.planner.estimates_mut().claimed(host, session.devices());
         }
         let became_idle = session.set_demand(&request.demand, ledger.clock.now());
         if session.cache != cache {
@@ -187,7 +185,10 @@ impl Dispatcher<'_> {
                 self.leases.close(id, LeaseEnd::Revoked)?;
                 continue;
             }
-            let deadline = self.leases.cost().new_deadline(id);
+            let mut deadline = self.leases.occupancy().new_deadline(id);
+            // To say that it has lost the lease gives a host no more time.
+            let before = self.leases.ledger.leases.deadline(id);
+            deadline.bounds = before.map_or(deadline.bounds, |before| before.bounds);
             self.leases.ledger.leases.deadlines_mut().set(id, deadline);
             leases.extend(self.leases.occupancy().lease_message(id));
             *resent.entry(lease.device.clone()).or_default() += 1;

@@ -161,7 +161,7 @@ impl Session {
     }
 
     /// Its devices.
-    pub(crate) fn devices(&self) -> impl Iterator<Item = &Device> {
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &Device> + Clone {
         self.devices.values().map(|slots| &slots.device)
     }
 }

@@ -11,6 +11,8 @@ use sojourn_protocol::ids::{HostId, LeaseId};
 
 /// The release reason of a lease that ran out before its host had begun it.
 const NOT_BEGUN: &str = "let a lease run out that it had not begun";
+/// The release reason of a lease that took longer than any may.
+const TOO_LONG: &str = "let a lease run out that had taken longer than other hosts let expect";
 
 impl LeaseHandler<'_> {
     /// Closes the leases that run out by now.
@@ -29,7 +31,7 @@ impl LeaseHandler<'_> {
     /// Ends a live lease without a report.
     pub(crate) fn close(&mut self, lease: LeaseId, end: LeaseEnd) -> Result<(), CoreFault> {
         let known = self.ledger.state.leases.get(&lease).cloned();
-        let begun = self.ledger.leases.deadline(lease).is_some_and(|deadline| deadline.started);
+        let deadline = self.ledger.leases.deadline(lease).copied();
         self.ledger.leases.deadlines.clear(lease);
         let Some(known) = known else { return Ok(()) };
         let host = known.host;
@@ -41,8 +43,12 @@ impl LeaseHandler<'_> {
         if matches!(end, LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) {
             self.ledger.effect(Effect::DropUpload(lease));
         }
-        if end == LeaseEnd::Overdue && !begun {
-            self.count_release(host, &NOT_BEGUN.into());
+        if let Some(deadline) = deadline.filter(|_| end == LeaseEnd::Overdue) {
+            if deadline.bounds.ends_by <= now {
+                self.count_release(host, &TOO_LONG.into());
+            } else if !deadline.started {
+                self.count_release(host, &NOT_BEGUN.into());
+            }
         }
         self.ledger.record(Event::LeaseEnded { lease, end })
     }

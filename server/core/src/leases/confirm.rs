@@ -60,7 +60,7 @@ impl LeaseHandler<'_> {
             speculative_for: None,
             why,
         })?;
-        let deadline = Deadline { sent_at, ..self.cost().new_deadline(id) };
+        let deadline = Deadline { sent_at, ..self.occupancy().new_deadline(id) };
         self.ledger.leases.deadlines.set(id, deadline);
         consider_speculation(&mut self.ledger);
         self.ledger.planner.charge(self.ledger.state, job, id, takes);

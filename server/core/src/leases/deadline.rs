@@ -1,5 +1,6 @@
 //! When each live lease runs out, and how far its unit is.
 
+use super::bounds::LeaseBounds;
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId, time::UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +11,8 @@ pub(crate) struct Deadline {
     pub(crate) renew_by: UnixMillis,
     /// It runs out when it makes no progress until then.
     pub(crate) due: UnixMillis,
+    /// It runs out then, whatever its host reports; and how much of a report is believed.
+    pub(crate) bounds: LeaseBounds,
     /// The host has reported that it runs in a slot.
     pub(crate) started: bool,
     /// When the host first reported that it runs; before that, when it was granted.
@@ -66,8 +69,10 @@ impl Deadline {
         self.started && !self.finished
     }
 
-    /// Its host has fetched so many bytes of its blobs. More than before: it gets time until then, at least.
+    /// Its host has fetched so many bytes of its blobs. More than before: it gets time until then, at least. No more is
+    /// believed than the blobs have.
     pub(crate) fn fetched_more(&mut self, fetched: u64, until: UnixMillis) {
+        let fetched = fetched.min(self.bounds.allowance.bytes);
         if fetched > self.fetched {
             self.fetched = fetched;
             self.due = self.due.max(until);
@@ -77,7 +82,7 @@ impl Deadline {
     /// When it runs out.
     #[must_use]
     pub(crate) fn ends(&self) -> UnixMillis {
-        self.renew_by.min(self.due)
+        self.renew_by.min(self.due).min(self.bounds.ends_by)
     }
 }
 

@@ -1,7 +1,16 @@
 //! Heartbeats: a host is present, its leases make progress, some are of no use any more.
 
-use super::{deadline::Deadline, handler::LeaseHandler};
-use crate::{effect::Effect, event::LeaseEnd, fault::CoreFault, reply::Reply, state::PastState};
+use super::{
+    deadline::{Deadline, StopRequest},
+    handler::LeaseHandler,
+};
+use crate::{
+    effect::Effect,
+    event::{LeaseEnd, UnitKey},
+    fault::CoreFault,
+    reply::Reply,
+    state::PastState,
+};
 use sojourn_protocol::{
     api::{HeartbeatAnswer, Held, HeldState},
     ids::{HostId, LeaseId},
@@ -33,17 +42,16 @@ impl LeaseHandler<'_> {
         let now = self.ledger.clock.now();
         let session = self.hosts.open_session(host);
         session.seen_at = now;
-        let mut slots = SlotCount {
-            slots: to_usize(session.slots),
-            running: None,
-            busy: held.iter().any(|held| held.state.progress().is_some()),
-        };
+        let slots = to_usize(session.slots);
+        let busy =
+            held.iter().any(|held| held.state.progress().is_some() && self.is_own(host, held));
+        let mut slots = SlotCount { slots, running: None, busy };
         for held in held {
             let live = self.ledger.state.leases.get(&held.lease);
             let own = live.is_some_and(|lease| lease.host == host);
             let deadline = self.ledger.leases.deadline(held.lease).copied();
             let Some(deadline) = deadline.filter(|_| own) else {
-                self.watch_overrun(held);
+                self.watch_overrun(host, held);
                 let last = self.ledger.state.last_lease;
                 self.ledger.leases.provisional.was_provisional(held.lease, last);
                 continue;
@@ -52,6 +60,20 @@ impl LeaseHandler<'_> {
             self.ledger.leases.deadlines.set(held.lease, deadline);
         }
         Ok(())
+    }
+
+    /// May a held lease be in a slot: does it live, or has it run out, or is it provisional, and is it the host's?
+    fn is_own(&self, host: HostId, held: &Held) -> bool {
+        let state = &*self.ledger.state;
+        let ran_out = || {
+            let past = state.past.get(&held.lease);
+            let past = past.filter(|past| matches!(past.state, PastState::Closed(_)));
+            past.is_some_and(|past| past.lease.host == host)
+        };
+        match state.leases.get(&held.lease) {
+            Some(lease) => lease.host == host,
+            None => self.ledger.leases.provisional.has(host, held.lease) || ran_out(),
+        }
     }
 
     /// The deadline of a live lease, after its host has reported how far it is.
@@ -75,11 +97,14 @@ impl LeaseHandler<'_> {
             }
             HeldState::Fetching { fetched } => deadline.fetched_more(fetched, grace),
             HeldState::Running { done, of } | HeldState::Awaiting { done, of, .. } => {
+                let had_for = now - deadline.sent_at;
+                let (done, of) = deadline.bounds.believed((done, of), had_for);
                 let starts = !deadline.started && self.has_free_slot(host, slots);
                 if starts {
                     (deadline.since, deadline.first) = (now, done);
                     deadline.started = true;
                     slots.running = slots.running.map(|running| running + 1);
+                    self.review(held.lease, &mut deadline, true);
                 }
                 if starts || (deadline.started && done > deadline.done) {
                     (deadline.done, deadline.of, deadline.done_at) = (done, of, now);
@@ -102,18 +127,40 @@ impl LeaseHandler<'_> {
                 deadline.produced = held.result;
                 if !deadline.finished {
                     deadline.finished = true;
+                    deadline.bounds.trained(now);
                     deadline.due = now + self.cost().delivery_time(held.lease);
                 }
                 // More than ever before: a slow link, but it works.
                 if let HeldState::Sending { sent } = held.state
-                    && sent > deadline.uploaded
+                    && sent.min(deadline.bounds.allowance.upload) > deadline.uploaded
                 {
-                    deadline.uploaded = sent;
+                    deadline.uploaded = sent.min(deadline.bounds.allowance.upload);
                     deadline.due = deadline.due.max(grace);
                 }
             }
         }
+        self.review(held.lease, &mut deadline, false);
         deadline
+    }
+
+    /// Looks at what was measured of others since, and has a hop end early that has taken half of what it may: so a
+    /// slow host delivers what it has, before it loses the lease.
+    fn review(&self, lease: LeaseId, deadline: &mut Deadline, begun: bool) {
+        let now = self.ledger.clock.now();
+        if deadline.finished {
+            return;
+        }
+        let Some(known) = self.ledger.state.leases.get(&lease) else { return };
+        if begun || now >= deadline.bounds.review_at {
+            deadline.bounds.review(now, begun, self.cost().allowance(known));
+        }
+        if deadline.is_running()
+            && deadline.stop == StopRequest::None
+            && matches!(known.unit, UnitKey::Train { .. })
+            && deadline.bounds.is_to_stop(deadline.since, now)
+        {
+            deadline.stop = StopRequest::Wanted;
+        }
     }
 
     /// Has the host a slot in which no lease runs? The running leases are counted when that is first asked.
@@ -138,11 +185,14 @@ impl LeaseHandler<'_> {
         paused.map(|held| held.lease).collect()
     }
 
-    /// A lease that ran out may still bring a result. One that makes no progress hangs.
-    fn watch_overrun(&mut self, held: &Held) {
+    /// A lease of the host that ran out may still bring a result. One that makes no progress hangs. Of leases of other
+    /// hosts nothing is believed.
+    fn watch_overrun(&mut self, host: HostId, held: &Held) {
         let past = self.ledger.state.past.get(&held.lease);
-        let ran_out = past.is_some_and(|past| matches!(past.state, PastState::Closed(_)));
-        if let (HeldState::Running { done, .. }, true) = (held.state, ran_out) {
+        let Some(past) = past.filter(|past| past.lease.host == host) else { return };
+        let ran_out = matches!(past.state, PastState::Closed(_));
+        if let (HeldState::Running { done, of }, true) = (held.state, ran_out) {
+            let done = done.min(of).min(self.cost().allowance(&past.lease).batches);
             self.ledger.leases.watch_overrun(held.lease, done, self.ledger.clock.now());
         } else {
             self.ledger.leases.end_overrun(held.lease);
@@ -161,9 +211,9 @@ impl LeaseHandler<'_> {
         let unwanted = |held: &&Held| self.is_unwanted(host, held);
         let dropped: Vec<LeaseId> = held.iter().filter(unwanted).map(|held| held.lease).collect();
         for lease in &dropped {
-            self.ledger.leases.end_overrun(*lease);
             let past = self.ledger.state.past.get(lease);
             if past.is_some_and(|past| past.lease.host == host) {
+                self.ledger.leases.end_overrun(*lease);
                 self.ledger.leases.drop_upload(*lease);
                 self.ledger.effect(Effect::DropUpload(*lease));
             }

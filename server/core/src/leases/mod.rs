@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `deadline.rs` | when each live lease runs out, and how far it is |
+//! | `bounds.rs` | its absolute end, and how much of a report is believed |
 //! | `provisional.rs` | leases that are granted when the result before them was taken in |
 //! | `heartbeat.rs` | presence and progress |
 //! | `release.rs`, `close.rs` | ends without a report |
@@ -11,6 +12,7 @@
 //! | `message.rs` | a lease as its host gets it |
 
 mod access;
+mod bounds;
 mod close;
 mod confirm;
 mod deadline;
@@ -21,7 +23,7 @@ mod provisional;
 mod release;
 
 pub(crate) use confirm::{ContinuedTrial, ResultBefore};
-pub(crate) use deadline::{Deadline, Deadlines, StopRequest};
+pub(crate) use deadline::{Deadline, Deadlines};
 pub(crate) use handler::LeaseHandler;
 pub(crate) use provisional::{ProvisionalLease, ProvisionalLeases};
 pub(crate) use release::FREE_RELEASES;

@@ -19,7 +19,7 @@ use sojourn_protocol::{
 use std::collections::BTreeMap;
 
 /// An unknown id that a host names counts as given provisionally by an earlier server, where it is no further than this
-/// beyond the known ones.
+/// beyond those that were given. Ids that hosts have named don't count as given: else they would grow without a bound.
 const MAX_UNKNOWN_IDS: u64 = 1 << 16;
 
 /// A lease that is granted when the result before it was taken in.
@@ -43,8 +43,10 @@ pub(crate) struct ProvisionalLeases {
     by_host: BTreeMap<(HostId, LeaseId), ProvisionalLease>,
     /// By the lease before it, whose result is awaited.
     after: BTreeMap<LeaseId, (HostId, LeaseId)>,
-    /// The last id that was given provisionally.
+    /// The last id that was given provisionally, or that a host has named.
     last: LeaseId,
+    /// The last id that this server has given provisionally.
+    given: LeaseId,
 }
 
 impl ProvisionalLeases {
@@ -57,6 +59,7 @@ impl ProvisionalLeases {
     pub(crate) fn insert(&mut self, after: LeaseId, provisional: ProvisionalLease) {
         let key = (provisional.lease.host, provisional.lease.id);
         self.last = self.last.max(provisional.lease.id);
+        self.given = self.given.max(provisional.lease.id);
         self.after.insert(after, key);
         self.by_host.insert(key, provisional);
     }
@@ -123,8 +126,8 @@ impl ProvisionalLeases {
     /// A host names an unknown id: an earlier server may have given it provisionally. No other lease gets this id, as the
     /// host would take that for the one that it has.
     pub(crate) fn was_provisional(&mut self, lease: LeaseId, last_lease: LeaseId) {
-        let known = self.last.max(last_lease);
-        if lease > known && lease.0 - known.0 <= MAX_UNKNOWN_IDS {
+        let given = self.given.max(last_lease);
+        if lease > self.last && lease > given && lease.0 - given.0 <= MAX_UNKNOWN_IDS {
             self.last = lease;
         }
     }

@@ -91,8 +91,9 @@ impl<'a> Eligibility<'a> {
         }
         let Some(memory) = slots.device.memory else { return true };
         let own = slots.peaks.get(&workload).copied();
-        let takes = own.or_else(|| self.estimates.least_peak(&slots.device.name, &workload));
-        takes.unwrap_or(0).max(trial.checkpoint_bytes) <= memory
+        let least = trial.checkpoint_bytes;
+        let others = || self.estimates.expected_peak(&slots.device.name, &workload, least);
+        own.or_else(others).unwrap_or(0).max(least) <= memory
     }
 
     /// Does a host lend the disk for an evaluation: for a checkpoint, and all shards of a split at once?

@@ -58,7 +58,9 @@ fn is_idle(bench: &mut Bench, host: HostId) -> bool {
 
 #[test]
 fn a_paused_job_hands_nothing_out_and_takes_what_runs() {
-    let mut bench = Bench::with_job(2, 1);
+    let mut data = data();
+    data.train.iter_mut().for_each(|shard| shard.rows = 80);
+    let mut bench = Bench::with_job_on(data, 2, 1, "");
     let lease = bench.lease(HOST);
     bench.ask(HOST, request(0, vec![(lease.id, RUNNING)]));
     assert_eq!(bench.events(pause(false)), [Event::JobPaused { job: JOB }]);

@@ -15,6 +15,7 @@ mod devices;
 mod evaluations;
 mod faults;
 mod initial_weights;
+mod lease_ends;
 mod merging;
 mod placement;
 mod plans;

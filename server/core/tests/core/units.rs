@@ -13,6 +13,8 @@ use sojourn_protocol::{
     error::ErrorKind,
     ids::{Epoch, LeaseId, ShardId, TrialId, Version},
     inventory::CPU,
+    jobfile,
+    manifest::DataManifest,
     reason::ReleaseReason,
     report::{Failure, FailureKind, Outcome, Report, ReportEnd, ReportState},
     time::{Millis, UnixMillis},
@@ -511,9 +513,16 @@ fn numbers_that_can_not_be_are_not_believed() {
     }
 }
 
+/// Shards of 400 MB.
+fn heavy() -> DataManifest {
+    let mut data = data();
+    data.train.iter_mut().for_each(|shard| shard.blob.bytes = 400 << 20);
+    data
+}
+
 #[test]
 fn a_slow_download_keeps_its_lease_while_bytes_come() {
-    let mut bench = Bench::with_job(1, 1);
+    let mut bench = Bench::with_job_on(heavy(), 1, 1, "");
     let lease = bench.lease(HOST);
     let beat = |bench: &mut Bench, fetched| {
         bench.now += 5_000;
@@ -531,7 +540,7 @@ fn a_slow_download_keeps_its_lease_while_bytes_come() {
 
 #[test]
 fn a_unit_that_waits_for_a_shard_keeps_its_lease_while_bytes_come() {
-    let mut bench = Bench::with_job(1, 1);
+    let mut bench = Bench::with_job_on(heavy(), 1, 1, "");
     let lease = bench.lease(HOST);
     let beat = |bench: &mut Bench, fetched| {
         bench.now += 5_000;
@@ -549,7 +558,11 @@ fn a_unit_that_waits_for_a_shard_keeps_its_lease_while_bytes_come() {
 
 #[test]
 fn a_slow_upload_keeps_its_lease_while_bytes_go() {
-    let mut bench = Bench::with_job(1, 1);
+    // Of 28 MB, at 10 kB/s.
+    let text = "name = \"t\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\n\
+                hidden = [1000000]\n[training]\nepochs = 1\noptimizer = \"sgd\"\n";
+    let mut bench = Bench::new();
+    bench.begin_with(data(), jobfile::parse(text).unwrap());
     let lease = bench.lease(HOST);
     let beat = |bench: &mut Bench, sent| {
         bench.now += 5_000;
@@ -559,7 +572,7 @@ fn a_slow_upload_keeps_its_lease_while_bytes_go() {
         bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, holding, reported })
     };
     for sent in 1..400 {
-        assert!(beat(&mut bench, sent).is_empty());
+        assert!(beat(&mut bench, sent * 50_000).is_empty());
     }
     // Sent again and again, but never further.
     let ended = (0..150).flat_map(|sent| beat(&mut bench, sent)).collect::<Vec<_>>();

@@ -9,23 +9,43 @@
 //!                            3 x FLOPs / FLOP/s  x  ratio(workload)  x  ratio(device)
 //! ```
 //!
+//! No host's word decides for others: the ratio of a workload stays near the median of what hosts let expect, and a device
+//! counts as no faster than `proved.rs` allows.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `learn.rs` | how measurements and claims are taken in |
+//! | `figure.rs` | a time that is measured again and again |
+//! | `ratio.rs` | measured over guessed times |
+//! | `votes.rs` | one figure for each host, and their median |
+//! | `proved.rs` | what hosts have proved of their speed, and bounds for what they claim |
+//! | `peaks.rs` | reported peaks of memory |
+//! | `error.rs` | how far estimates were off |
+//!
 //! All times are whole nanoseconds per row, so that decisions are the same on any machine.
 
 mod error;
 mod figure;
+mod learn;
+mod peaks;
+mod proved;
 mod ratio;
+mod votes;
 
 pub(crate) use error::EstimateError;
 pub(crate) use figure::SmoothedTime;
 
 use crate::state::{Job, Trial};
+use peaks::Peaks;
+use proved::Proved;
 use ratio::Ratio;
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
-    inventory::{COMMON_SPEED, CPU, Device, Workload},
+    inventory::{COMMON_SPEED, CPU, Workload},
     quantity::mul_div,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use votes::Votes;
 
 /// Forward and backward together cost about three forward passes.
 const PASSES: u64 = 3;
@@ -35,14 +55,6 @@ const UNKNOWN_FLOPS: u64 = 1_000_000_000;
 const REFERENCE_FLOPS: u64 = 1_000_000_000;
 /// The pace of a device of the reference speed. Slower ones have a larger one.
 pub(crate) const PACE_ONE: u64 = 1 << 32;
-
-/// The typical ratio is a mean over about so many workloads.
-const TYPICAL_OF: u64 = 16;
-
-/// Workloads that hosts may report: a host that makes some up must not fill the memory.
-const MAX_REPORTED: usize = 10_000;
-/// Hosts that may report each of them.
-const MAX_REPORTERS: usize = 10;
 
 /// Names a workload among those that are known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,22 +74,30 @@ pub(crate) struct Estimates {
     devices: BTreeMap<HostId, BTreeMap<String, DeviceFigures>>,
     /// Entries of all devices together.
     entries: usize,
-    /// The lowest reported peak of memory by workload, in bytes: on processors, and on GPUs.
-    least_peaks: BTreeMap<bool, BTreeMap<Workload, u64>>,
+    /// The ratios of workloads that were measured.
+    ratios: Votes<WorkloadId>,
+    peaks: Peaks,
+    proved: Proved,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct WorkloadFigures {
     /// Nanoseconds per row at the reference speed; none before a job has this workload.
     guess: Option<u64>,
     ratio: Ratio,
     measured: bool,
+    /// The ratio that each host lets expect.
+    words: Votes<HostId>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct DeviceFigures {
+    /// Operations per second that the ratio is of: as the device claimed when it was first measured, within bounds.
+    flops: Option<u64>,
     ratio: Ratio,
     measured: bool,
+    /// This server has measured it.
+    proved: bool,
     by_workload: BTreeMap<WorkloadId, SmoothedTime>,
     error: EstimateError,
 }
@@ -127,60 +147,7 @@ impl Estimates {
         trials.get(usize::try_from(trial.0).ok()?).copied()
     }
 
-    /// Takes a measurement: a hop of `rows` took `micros` of training on a device.
-    pub(crate) fn measured(
-        &mut self,
-        device: DeviceKey<'_>,
-        (job, trial): (JobId, TrialId),
-        rows: u64,
-        micros: u64,
-    ) {
-        let Some(per_row) = micros.saturating_mul(1000).checked_div(rows) else { return };
-        let Some(workload) = self.workload(job, trial) else { return };
-        let expected = self.common_nanos_per_row(device, workload);
-        let per_row = mul_div(per_row, device.speed, COMMON_SPEED);
-        self.learn(device, workload, per_row);
-        let figures = self.figures(device);
-        match figures.by_workload.get_mut(&workload) {
-            Some(figure) => figure.take(per_row),
-            None => {
-                figures.by_workload.insert(workload, SmoothedTime::first(per_row));
-                self.entries += 1;
-            }
-        }
-        self.figures(device).error.take(expected, per_row);
-    }
-
-    /// A first measurement corrects the ratio of the workload, or else of the device.
-    fn learn(&mut self, device: DeviceKey<'_>, workload: WorkloadId, per_row: u64) {
-        let Some(guess) = self.guess(device, workload) else { return };
-        let Some(of_workload) = self.workloads.get(workload.0).copied() else { return };
-        let (ratio, placed) =
-            self.figures_of(device).map_or((Ratio::default(), false), |of| (of.ratio, of.measured));
-        let before = self.ratio(of_workload);
-        let error = Ratio::of(per_row, before.and(ratio).times(guess));
-        // A new workload takes all of the error: devices that weren't measured must not seem faster than one that was.
-        // Of a known workload the device takes half of the error, the workload a little.
-        let (of_place, of_work) = match (placed, of_workload.measured) {
-            (_, false) => (None, Some(1)),
-            (false, true) => (Some(2), None),
-            (true, true) => (Some(4), Some(8)),
-        };
-        let figures = self.figures(device);
-        figures.ratio = of_place.map_or(ratio, |part| ratio.corrected(error, part));
-        figures.measured = true;
-        if let Some(known) = self.workloads.get_mut(workload.0) {
-            known.ratio = of_work.map_or(before, |part| before.corrected(error, part));
-            let is_new = !std::mem::replace(&mut known.measured, true);
-            let (typical, of) = self.typical;
-            if is_new {
-                let part = (of + 1).min(TYPICAL_OF);
-                self.typical = (typical.corrected(known.ratio.over(typical), part), of + 1);
-            }
-        }
-    }
-
-    fn ratio(&self, workload: WorkloadFigures) -> Ratio {
+    fn ratio(&self, workload: &WorkloadFigures) -> Ratio {
         if workload.measured { workload.ratio } else { self.typical.0 }
     }
 
@@ -206,53 +173,21 @@ impl Estimates {
         self.devices.get(&device.host)?.get(device.device)
     }
 
-    /// Takes what a host has measured earlier. Measurements of this server have precedence.
-    pub(crate) fn reported(&mut self, host: HostId, device: &Device) {
-        let key =
-            DeviceKey { host, device: &device.name, flops: device.flops, speed: COMMON_SPEED };
-        for measured in &device.measured {
-            if let Some(peak) = measured.peak_memory {
-                let peaks = self.least_peaks.entry(device.name == CPU).or_default();
-                if peaks.len() < MAX_REPORTED {
-                    let least = peaks.entry(measured.workload.clone()).or_insert(peak);
-                    *least = peak.min(*least);
-                }
-            }
-            if self.ids.len().max(self.entries / MAX_REPORTERS) >= MAX_REPORTED {
-                continue;
-            }
-            let Some(per_row) = measured.nanos_per_row else { continue };
-            let workload = self.id_of(&measured.workload);
-            let known = self.figures_of(key).and_then(|of| of.by_workload.get(&workload));
-            if known.is_none() {
-                self.learn(key, workload, per_row);
-                self.figures(key).by_workload.insert(workload, SmoothedTime::first(per_row));
-                self.entries += 1;
-            }
-        }
-    }
-
-    /// The lowest reported peak of memory of a workload on such a device: one host's report can't keep it from all
-    /// others.
+    /// The peak of memory of a workload on such a device, as other hosts have reported it.
     #[must_use]
-    pub(crate) fn least_peak(&self, device: &str, workload: &Workload) -> Option<u64> {
-        self.least_peaks.get(&(device == CPU))?.get(workload).copied()
+    pub(crate) fn expected_peak(
+        &self,
+        device: &str,
+        workload: &Workload,
+        checkpoint: u64,
+    ) -> Option<u64> {
+        self.peaks.expected(device, workload, checkpoint)
     }
 
-    /// Forgets the measurements of hosts. The ratios of workloads stay.
-    pub(crate) fn forget(&mut self, hosts: &BTreeSet<HostId>) {
-        for host in hosts {
-            let of_host = self.devices.remove(host);
-            let gone: usize =
-                of_host.iter().flatten().map(|(_, figures)| figures.by_workload.len()).sum();
-            self.entries -= gone;
-        }
-    }
-
-    /// The guess from FLOPs alone.
-    fn guess(&self, device: DeviceKey<'_>, workload: WorkloadId) -> Option<u64> {
-        let work = self.workloads.get(workload.0)?.guess?;
-        Some(at_speed(work, device.flops))
+    /// The operations per second that a device counts as.
+    fn flops_of(&self, device: DeviceKey<'_>) -> u64 {
+        let frozen = self.figures_of(device).and_then(|of| of.flops);
+        frozen.unwrap_or_else(|| self.proved.believed(sane_flops(device.flops)))
     }
 
     /// The time in the class that the device computes in.
@@ -263,13 +198,38 @@ impl Estimates {
 
     fn common_nanos_per_row(&self, device: DeviceKey<'_>, workload: WorkloadId) -> u64 {
         let of_place = self.figures_of(device);
-        if let Some(figure) = of_place.and_then(|of| of.by_workload.get(&workload)) {
-            return figure.mean;
-        }
-        let guess = self.guess(device, workload).unwrap_or(1);
-        let of_workload =
-            self.workloads.get(workload.0).map_or(self.typical.0, |of| self.ratio(*of));
-        of_place.map_or(of_workload, |of| of_workload.and(of.ratio)).times(guess).max(1)
+        let known = self.workloads.get(workload.0);
+        let of_workload = known.map_or(self.typical.0, |of| self.ratio(of));
+        let work = known.and_then(|of| of.guess);
+        let expected = match of_place.and_then(|of| of.by_workload.get(&workload)) {
+            Some(figure) => figure.mean,
+            None => {
+                let flops = of_place.and_then(|of| of.flops);
+                let flops = flops.unwrap_or_else(|| self.proved.believed(sane_flops(device.flops)));
+                let guess = work.map_or(1, |work| at_speed(work, flops));
+                of_place.map_or(of_workload, |of| of_workload.and(of.ratio)).times(guess).max(1)
+            }
+        };
+        let least = self.proved.least_pace(of_place.is_some_and(|of| of.proved));
+        let least = work.map_or(0, |work| mul_div(of_workload.times(work), least, PACE_ONE));
+        expected.max(least)
+    }
+
+    /// The most nanoseconds per row that a device may take, and the least that it can take, by what was measured of
+    /// other hosts. Nothing that its host says moves them.
+    #[must_use]
+    pub(crate) fn plausible_nanos(
+        &self,
+        device: DeviceKey<'_>,
+        (job, trial): (JobId, TrialId),
+    ) -> Option<(u64, u64)> {
+        let workload = self.workload(job, trial)?;
+        let work = self.workloads.get(workload.0)?.guess?;
+        let own = self.figures_of(device).filter(|of| of.proved);
+        let own = own.and_then(|of| of.by_workload.get(&workload)).map(|figure| figure.mean);
+        let place = (device.host, device.device == CPU);
+        let longest = self.proved.longest(place, workload, work, own);
+        Some((longest, self.proved.shortest(device.host, workload)))
     }
 
     /// Microseconds that a device should take for `rows` of a trial.
@@ -309,16 +269,22 @@ impl Estimates {
         let Some(workload) = self.workload(job, trial.id) else { return 0 };
         let Some(known) = self.workloads.get(workload.0) else { return 0 };
         let batch = u64::from(trial.context.config.training.batch_size);
-        let per_row = self.ratio(*known).times(known.guess.unwrap_or(1));
+        let per_row = self.ratio(known).times(known.guess.unwrap_or(1));
         trial.chain.remaining().saturating_mul(batch).saturating_mul(per_row) / 1000
     }
 
     /// The time of a device for work that takes [`PACE_ONE`] at the reference speed.
     #[must_use]
     pub(crate) fn pace(&self, device: DeviceKey<'_>) -> u64 {
-        let ratio = self.figures_of(device).map_or(Ratio::default(), |of| of.ratio);
-        let common = ratio.times(at_speed(PACE_ONE, device.flops));
+        let is_proved = self.figures_of(device).is_some_and(|of| of.proved);
+        let common = self.unbounded_pace(device).max(self.proved.least_pace(is_proved));
         mul_div(common, COMMON_SPEED, device.speed.max(1)).max(1)
+    }
+
+    /// The same in its common class, as far as the device's own measurements and claims go.
+    fn unbounded_pace(&self, device: DeviceKey<'_>) -> u64 {
+        let ratio = self.figures_of(device).map_or(Ratio::default(), |of| of.ratio);
+        ratio.times(at_speed(PACE_ONE, self.flops_of(device)))
     }
 
     /// How far estimates of a device were off.
@@ -330,15 +296,20 @@ impl Estimates {
 }
 
 /// The time at a speed for `work` at the reference speed.
-fn at_speed(work: u64, flops: f64) -> u64 {
+fn at_speed(work: u64, flops: u64) -> u64 {
+    mul_div(work, REFERENCE_FLOPS, flops)
+}
+
+/// Operations per second, as far as a benchmark's figure can be one.
+fn sane_flops(flops: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "clamped to a sane range"
     )]
-    let flops =
+    let sane =
         if flops.is_finite() && flops >= 1e6 { flops.min(1e18) as u64 } else { UNKNOWN_FLOPS };
-    mul_div(work, REFERENCE_FLOPS, flops)
+    sane
 }
 
 #[cfg(test)]

@@ -23,6 +23,16 @@ impl Ratio {
         Self::clamped(mul_div(measured, ONE, guessed.max(1)))
     }
 
+    /// As a number, to be compared and kept.
+    pub(crate) const fn raw(self) -> u64 {
+        self.0
+    }
+
+    /// From [`Ratio::raw`].
+    pub(crate) const fn from_raw(raw: u64) -> Self {
+        Self(raw)
+    }
+
     fn clamped(ratio: u64) -> Self {
         Self(ratio.clamp(ONE / FARTHEST, ONE * FARTHEST))
     }
@@ -40,6 +50,12 @@ impl Ratio {
     /// How many times as large as another.
     pub(crate) fn over(self, other: Self) -> Self {
         Self::of(self.0, other.0)
+    }
+
+    /// This ratio, or the nearest one that lies within a factor of another, either way.
+    pub(crate) fn within(self, factor: u64, of: Self) -> Self {
+        let factor = factor.max(1);
+        Self::clamped(self.0.clamp(of.0 / factor, of.0.saturating_mul(factor)))
     }
 
     /// Do they differ by more than an eighth?
@@ -69,5 +85,8 @@ mod tests {
         assert_eq!(Ratio::of(1, u64::MAX).times(FARTHEST), 1);
         assert_eq!(Ratio::of(u64::MAX, 0).times(1), FARTHEST);
         assert_eq!(Ratio::of(2, 1).and(Ratio::of(3, 1)).times(10), 60);
+        let ten = Ratio::of(10, 1);
+        let near = [1, 40, 10_000].map(|ratio| Ratio::of(ratio, 1).within(8, ten).times(100));
+        assert_eq!(near.map(|ratio| ratio / 100), [1, 40, 80]);
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    inventory::{Device, Measured},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     time::UnixMillis,
@@ -102,4 +103,112 @@ fn the_spread_narrows_with_what_was_measured() {
         estimates.measured(at, (JOB, LARGE), 1_000, if n % 2 == 0 { 20_000 } else { 80_000 });
     }
     assert!(estimates.spread(at, JOB, LARGE) > 1_500);
+}
+
+/// A host says how fast it is, and what it has measured of a workload earlier.
+fn says(estimates: &mut Estimates, host: u64, flops: f64, nanos: Option<u64>) {
+    let trial = job().trials.into_iter().last().unwrap();
+    let measured = Measured {
+        workload: Workload::of(&trial.context),
+        nanos_per_row: nanos,
+        peak_memory: None,
+        out_of_memory: false,
+    };
+    let class = Digest::of(b"class");
+    let device = Device { measured: vec![measured], ..Device::new(CPU, class, flops) };
+    estimates.claimed(HostId(host), std::iter::once(&device));
+}
+
+#[test]
+fn times_that_cannot_be_change_nothing_for_others() {
+    for claim in [0, u64::MAX] {
+        let mut estimates = estimates();
+        let before = [SMALL, LARGE].map(|trial| micros(&estimates, place(2, 1e9), trial));
+        says(&mut estimates, 1, 1e9, Some(claim));
+        let after = [SMALL, LARGE].map(|trial| micros(&estimates, place(2, 1e9), trial));
+        assert_eq!(after, before, "{claim}");
+        assert!(!estimates.have_changed());
+    }
+}
+
+#[test]
+fn one_host_of_many_does_not_say_alone_how_long_a_workload_takes() {
+    let mut estimates = estimates();
+    (1..=4).for_each(|host| says(&mut estimates, host, 1e9, None));
+    let before = micros(&estimates, place(2, 1e9), LARGE);
+    says(&mut estimates, 1, 1e9, Some(before / 1000 * 5_000));
+    assert_eq!(micros(&estimates, place(2, 1e9), LARGE), before, "one host's word");
+    // Two more say that it takes twice as long as guessed.
+    says(&mut estimates, 2, 1e9, Some(before / 1000 * 2));
+    says(&mut estimates, 3, 1e9, Some(before / 1000 * 2));
+    let after = micros(&estimates, place(4, 1e9), LARGE);
+    assert!((before..=70 * before).contains(&after), "{before} {after}");
+}
+
+#[test]
+fn measured_times_of_one_host_move_a_workload_no_farther_than_a_bound() {
+    let mut estimates = estimates();
+    let guessed = micros(&estimates, place(1, 1e9), LARGE);
+    for host in 1..=3 {
+        estimates.measured(place(host, 1e9), (JOB, LARGE), 1_000_000, guessed);
+    }
+    for lie in [0, u64::MAX / 1_000] {
+        let mut estimates = estimates.clone();
+        for _ in 0..100 {
+            estimates.measured(place(4, 1e9), (JOB, LARGE), 1_000_000, lie);
+        }
+        let other = micros(&estimates, place(5, 1e9), LARGE);
+        assert!((guessed / 33..=33 * guessed).contains(&other), "{guessed} {other}");
+        assert_eq!(micros(&estimates, place(1, 1e9), LARGE), guessed, "what was measured there");
+    }
+}
+
+#[test]
+fn a_claim_without_a_bound_is_no_faster_than_a_bound_says() {
+    let mut estimates = estimates();
+    for (host, flops) in [(1, 1e9), (2, 2e9), (3, 1e9), (4, 1e18), (5, f64::INFINITY)] {
+        says(&mut estimates, host, flops, Some(0).filter(|_| host == 4));
+    }
+    for flops in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
+        let (odd, unknown) = (place(9, flops), place(9, 1e9));
+        assert_eq!(estimates.pace(odd), estimates.pace(unknown), "{flops}");
+    }
+    assert_eq!(estimates.pace(place(4, 1e18)), estimates.pace(place(1, 1e9)), "an outlier");
+    let guessed = micros(&estimates, place(1, 1e9), LARGE);
+    assert!(micros(&estimates, place(4, 1e18), LARGE) >= guessed / 5_000, "nor by its own times");
+    // After others were measured, nobody counts as more than so many times as fast as they.
+    for host in 1..=3 {
+        estimates.measured(place(host, 1e9), (JOB, LARGE), 1_000_000, guessed);
+    }
+    let proved = estimates.pace(place(1, 1e9));
+    assert!(estimates.pace(place(6, 5e10)) >= proved / 17, "one that was not measured");
+    for _ in 0..50 {
+        estimates.measured(place(4, 1e18), (JOB, LARGE), 1_000_000, 0);
+    }
+    assert!(estimates.pace(place(4, 1e18)) >= proved / 65, "one whose reports say so");
+    assert!(micros(&estimates, place(4, 1e18), LARGE) >= guessed / 65);
+    assert!(estimates.pace(place(1, 1e9)).abs_diff(proved) <= proved / 100, "no matter to others");
+}
+
+#[test]
+fn the_longest_time_that_is_plausible_comes_from_others() {
+    let mut estimates = estimates();
+    let longest = |estimates: &Estimates, host| {
+        estimates.plausible_nanos(place(host, 1e9), (JOB, LARGE)).unwrap().0
+    };
+    let alone = longest(&estimates, 1);
+    let guessed = micros(&estimates, place(1, 1e9), LARGE);
+    assert!(alone >= 1_000 * (guessed / 1_000));
+    for host in 2..=4 {
+        estimates.measured(place(host, 1e9), (JOB, LARGE), 1_000_000, guessed);
+    }
+    let beside_others = longest(&estimates, 1);
+    assert!(beside_others.abs_diff(32 * (guessed / 1000)) <= 32, "{beside_others} {guessed}");
+    for _ in 0..20 {
+        estimates.measured(place(1, 1e9), (JOB, LARGE), 1_000_000, 10_000 * guessed);
+    }
+    assert_eq!(longest(&estimates, 1), beside_others, "its own times do not count");
+    // Of another workload, by how slow others were on this one.
+    let small = estimates.plausible_nanos(place(1, 1e9), (JOB, SMALL)).unwrap().0;
+    assert!(small < alone, "{small}");
 }
