@@ -2,6 +2,7 @@
 
 use crate::cli::{
     render::{
+        owners::{self, ONE_OWNER},
         tables::{Column, Grid},
         text,
     },
@@ -65,7 +66,8 @@ fn table(hosts: &[HostView]) -> String {
             text::first_line(host.last_error.as_deref().unwrap_or_default()),
         ]);
     }
-    grid.text()
+    let table = grid.text();
+    if owners::are_of_one_owner(hosts) { format!("{table}\n{ONE_OWNER}") } else { table }
 }
 
 /// Whose a host is; `-` for the deployment's own.

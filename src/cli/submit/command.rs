@@ -4,6 +4,7 @@ use crate::{
     api_client::ApiClient,
     cli::{
         render::{
+            owners::{self, ONE_OWNER},
             progress::{Meter, Unit},
             text,
         },
@@ -84,6 +85,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     client.missing(&MissingRequest { blobs: Vec::new() }).await?;
 
     let known = Known::of(&client, &job, args.again).await?;
+
+    let is_told = job.spec.placement.verify.is_some() && !args.json;
+    if is_told && owners::are_of_one_owner(&client.hosts().await?) {
+        output::line(ONE_OWNER)?;
+    }
 
     let workspace = Workspace::new()?;
     let (ingested, shards, why) = tokio::task::block_in_place(|| cut(&job, &known, &workspace))?;

@@ -1,7 +1,7 @@
 //! `sojourn validate`: finds whatever `submit` would refuse, and shows what it would run. Sends nothing.
 
 use crate::cli::{
-    render::{schedule::ScheduleSettings, text},
+    render::{owners::QUORUM_COUNTS, schedule::ScheduleSettings, text},
     submit::{
         init_weights,
         jobfile::{self, Job, Problem},
@@ -54,6 +54,8 @@ struct Report {
     models: Vec<ModelReport>,
     #[serde(flatten)]
     schedule: ScheduleSettings,
+    #[serde(skip)]
+    verified: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -163,6 +165,7 @@ fn report(job: &Job, summary: Summary, models: Models, why: Option<String>) -> R
         test: summary.test,
         models: models.map(|(model, trials)| ModelReport { model, trials }).collect(),
         schedule: ScheduleSettings::of(&job.spec),
+        verified: job.spec.placement.verify.is_some(),
     }
 }
 
@@ -193,6 +196,9 @@ fn text(args: &Args, report: &Report) -> String {
         };
         let parameters = text::count(*parameters);
         lines.push(format!("model   {arch}, {parameters} parameters{trained}, {trials}"));
+    }
+    if report.verified {
+        lines.push(format!("verify  {QUORUM_COUNTS}"));
     }
     lines.extend(
         report.schedule.lines().into_iter().map(|(what, text)| format!("{what:<7} {text}")),

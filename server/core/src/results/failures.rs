@@ -1,7 +1,8 @@
 //! Errors of trainers: whose fault they are, and what they end.
 //!
 //! The rule of three failures: a unit that has failed on three hosts is the job's fault, and ends its trial. A host that
-//! fails three times in a row cools down, each time for longer.
+//! fails three times in a row cools down, each time for longer. Where a deployment has hosts of several owners, the three
+//! hosts are of three owners, or of as many as there are: one owner alone ends nothing.
 
 use super::ResultHandler;
 use crate::{
@@ -9,11 +10,13 @@ use crate::{
     effect::Effect,
     event::{Event, UnitKey},
     fault::CoreFault,
-    state::{ExtraEvaluation, InFlight, Lease, RequestedEvaluation, Trial, marks},
+    hosts::Session,
+    state::{ExtraEvaluation, Host, InFlight, Lease, RequestedEvaluation, Trial, marks},
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
     inventory::Workload,
+    quantity::to_usize,
     report::{Failure, FailureKind},
     time::Millis,
 };
@@ -24,8 +27,10 @@ const MAX_FAILURES: u32 = 3;
 const MAX_FAILURE_COOLDOWN: Millis = Millis::from_secs(3600);
 /// Doublings of the cool-down of a host that fails.
 const MAX_DOUBLINGS: u32 = 20;
-/// Hosts that a loss which isn't finite must occur on, before it is the model's.
+/// Hosts that a loss which isn't finite must occur on, before it is the model's; owners, where there are several.
 const MIN_NON_FINITE_HOSTS: usize = 2;
+/// Owners who must have failed an evaluation outside the search before it is given up, where so many could do it.
+const MIN_OWNERS_OF_EVALUATION: usize = 2;
 
 impl ResultHandler<'_> {
     /// A trainer has failed: it ends the trial or the evaluation, or counts against the host.
@@ -37,14 +42,42 @@ impl ResultHandler<'_> {
             self.ran_out_of_memory(lease);
         }
         let ends = self.ends_unit(lease, failure.kind);
+        let strikes = self.strikes(lease.host);
         match lease.unit {
             UnitKey::Extra { name, .. } if ends => self.fail_evaluation(job, name, failure.message),
             _ if ends => self.fail_trial(job, trial, failure.message),
-            _ => {
-                self.cool_down_if_failing(lease.host);
-                Ok(())
-            }
+            _ => Ok(()),
+        }?;
+        // Where the end was the unit's fault, this failure doesn't count any more.
+        if self.strikes(lease.host) == strikes {
+            self.cool_down_if_failing(lease.host);
         }
+        Ok(())
+    }
+
+    /// Trainer errors of a host in a row.
+    fn strikes(&self, host: HostId) -> u32 {
+        self.ledger.state.hosts.get(&host).map_or(0, |host| host.failures_in_a_row)
+    }
+
+    /// How many parties could do a unit: hosts of its class that were heard of since hosts were last forgotten. Right after a
+    /// start all count, as they have not had the time to show themselves.
+    fn able_parties(&self, lease: &Lease) -> usize {
+        let state = &*self.ledger.state;
+        let class = state.jobs.get(&lease.unit.job()).and_then(|job| {
+            job.trial(lease.unit.trial()).and_then(|trial| state.required_class(job, trial))
+        });
+        let is_warming_up = self.ledger.clock.is_warming_up(self.ledger.config.lease_term);
+        let is_able = |host: &&Host| {
+            let session = self.hosts.session(host.id).filter(|session| session.is_known());
+            let offers = |session: &Session| {
+                let mut devices = session.devices.values();
+                devices.any(|slots| class.is_none_or(|class| slots.classes.offers(class)))
+            };
+            !host.revoked && session.map_or(is_warming_up, offers)
+        };
+        let hosts = state.hosts.values().filter(is_able).map(|host| host.id);
+        state.parties().behind(hosts.chain([lease.host])).len()
     }
 
     /// Is the failure of a unit the job's fault, by what hosts have reported of it?
@@ -52,14 +85,19 @@ impl ResultHandler<'_> {
         let job = self.ledger.state.jobs.get(&lease.unit.job());
         let failures = job.and_then(|job| job.failures_of(&lease.unit));
         let hosts = failures.map_or(0, |failures| failures.len());
-        let on_many = u32::try_from(hosts).is_ok_and(|hosts| hosts >= MAX_FAILURES);
+        let parties = self.ledger.state.parties();
+        let by = |wanted: Option<FailureKind>| {
+            let failed = failures.into_iter().flatten();
+            let failed =
+                failed.filter(|(_, failed)| wanted.is_none_or(|of| failed.last.kind == of));
+            parties.behind(failed.map(|(host, _)| *host)).len()
+        };
+        let on_many = hosts >= to_usize(MAX_FAILURES)
+            && by(None) >= to_usize(MAX_FAILURES).min(self.able_parties(lease));
         match kind {
             FailureKind::NonFinite => {
-                let non_finite = failures.map_or(0, |failures| {
-                    let last = failures.values().map(|failed| failed.last.kind);
-                    last.filter(|kind| *kind == FailureKind::NonFinite).count()
-                });
-                non_finite >= MIN_NON_FINITE_HOSTS || !self.has_other_host(lease)
+                by(Some(FailureKind::NonFinite)) >= MIN_NON_FINITE_HOSTS
+                    || !self.has_other_host(lease)
             }
             // It waits for a host with more memory. Where many had too little, it is the job.
             FailureKind::OutOfMemory => on_many && self.unit_fits_nowhere(lease),
@@ -72,6 +110,8 @@ impl ResultHandler<'_> {
                     let count: u32 = failures
                         .map_or(0, |failures| failures.values().map(|failed| failed.count).sum());
                     count >= MAX_FAILURES
+                        && (!parties.are_owners()
+                            || by(None) >= MIN_OWNERS_OF_EVALUATION.min(self.able_parties(lease)))
                 }
                 UnitKey::Train { .. } | UnitKey::Evaluate { .. } => on_many,
             },
@@ -102,15 +142,21 @@ impl ResultHandler<'_> {
         let Some(job) = state.jobs.get(&lease.unit.job()) else { return false };
         let class =
             job.trial(lease.unit.trial()).and_then(|trial| state.required_class(job, trial));
-        if self.eligibility().live_hosts(class).any(|host| host != lease.host) {
+        let parties = state.parties();
+        let own = parties.of(lease.host);
+        if self.eligibility().live_hosts(class).any(|host| parties.of(host) != own) {
             return true;
+        }
+        if parties.are_owners() {
+            // An owner doesn't decide because the others are away for a while.
+            return self.able_parties(lease) > 1;
         }
         // Right after a start the others have not had the time to show themselves.
         self.ledger.clock.is_warming_up(self.ledger.config.lease_term)
             && state.hosts.values().any(|host| host.id != lease.host && !host.revoked)
     }
 
-    /// Ends a trial with an error. Hosts that have failed it don't cool down for that.
+    /// Ends a trial with an error. Hosts whose failures of it others confirm don't cool down for that.
     pub(super) fn fail_trial(
         &mut self,
         job: JobId,
@@ -118,7 +164,8 @@ impl ResultHandler<'_> {
         error: String,
     ) -> Result<(), CoreFault> {
         let known = self.ledger.state.trial(job, trial);
-        for host in known.map(Trial::all_failures).unwrap_or_default().into_keys() {
+        let failures = known.map(Trial::all_failures).unwrap_or_default();
+        for host in self.ledger.state.pardoned(&failures) {
             self.hosts.end_cooldown(host);
         }
         let in_flight = self.ledger.state.in_flight(job, trial);
@@ -137,7 +184,8 @@ impl ResultHandler<'_> {
     ) -> Result<(), CoreFault> {
         let unit = UnitKey::Extra { job, name };
         let known = self.ledger.state.jobs.get(&job);
-        for host in marks(known.and_then(|job| job.failures_of(&unit))).into_keys() {
+        let failures = marks(known.and_then(|job| job.failures_of(&unit)));
+        for host in self.ledger.state.pardoned(&failures) {
             self.hosts.end_cooldown(host);
         }
         let extra = known.and_then(|job| job.extra(&name));
@@ -184,7 +232,7 @@ impl ResultHandler<'_> {
 
     /// A host that fails again and again gets no work for a while, longer each time.
     pub(crate) fn cool_down_if_failing(&mut self, host: HostId) {
-        let in_a_row = self.ledger.state.hosts.get(&host).map_or(0, |host| host.failures_in_a_row);
+        let in_a_row = self.strikes(host);
         if in_a_row == 0 || !in_a_row.is_multiple_of(MAX_FAILURES) {
             return;
         }

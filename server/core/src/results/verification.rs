@@ -36,7 +36,7 @@ use sojourn_protocol::{
 };
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-/// When the results of so many more hosts than the quorum differ, the numeric class itself is at fault.
+/// When the results of so many more hosts (owners, where there are several) than the quorum differ, the numeric class itself is at fault.
 const MAX_EXTRA_RESULTS: usize = 3;
 /// The unit of verification rates: per mille.
 const PER_MILLE: u32 = 1000;
@@ -139,10 +139,13 @@ impl ResultHandler<'_> {
         let Some(lease) = state.lease(first) else { return false };
         let job = state.jobs.get(&lease.unit.job());
         let have_said = job.and_then(|job| job.verification_of(&lease.unit));
-        let have_said = have_said.map(|verification| verification.hosts(state)).unwrap_or_default();
+        let have_said =
+            have_said.map(|verification| verification.parties(state)).unwrap_or_default();
+        let parties = state.parties();
         let may_come = |host: &Host| {
             let is_known = self.hosts.session(host.id).is_some_and(Session::is_known);
-            let has_said = host.id == lease.host || have_said.contains(&host.id);
+            let party = parties.of(host.id);
+            let has_said = party == parties.of(lease.host) || have_said.contains(&party);
             !is_known && !has_said && !host.revoked && !host.trust.is_lost()
         };
         self.eligibility().has_verifier(first)
@@ -214,7 +217,7 @@ impl ResultHandler<'_> {
             let leases = |of: Vec<(&LeaseId, _)>| of.into_iter().map(|(lease, _)| *lease).collect();
             return self.conclude(unit, leases(confirmed), leases(refuted));
         }
-        if verification.hosts(state).len() >= quorum.saturating_add(MAX_EXTRA_RESULTS) {
+        if verification.parties(state).len() >= quorum.saturating_add(MAX_EXTRA_RESULTS) {
             return match unit {
                 UnitKey::Train { job, trial, .. } | UnitKey::Evaluate { job, trial, .. } => {
                     self.fail_trial(job, trial, NOT_REPRODUCIBLE.into())
@@ -262,6 +265,11 @@ impl Eligibility<'_> {
         let Some(job) = self.state.jobs.get(&unit.job()) else { return false };
         let Some(trial) = job.trial(unit.trial()) else { return false };
         let verification = job.verification_of(&unit);
+        let parties = self.state.parties();
+        let own = parties.of(lease.host);
+        let have_said = verification.map(|verification| verification.parties(self.state));
+        let may_say =
+            |party| have_said.as_ref().is_none_or(|have_said| !have_said.contains(&party));
         let has_device = |host: HostId| {
             let session = self.hosts.session(host);
             let mut devices = session.into_iter().flat_map(|session| session.devices.values());
@@ -274,12 +282,12 @@ impl Eligibility<'_> {
         lease.class.is_some()
             && !is_lost
             && self.live_hosts(lease.class).any(|host| {
-                host != lease.host
+                parties.of(host) != own
                     && self.has_disk_for(job, &unit, host)
                     && !self.hosts.is_cooling_down(host, self.now)
                     && self.state.admits_host(job, host)
                     && has_device(host)
-                    && verification.is_none_or(|verification| self.may_verify(verification, host))
+                    && may_say(parties.of(host))
                     && !self.state.has_lost_trust(host)
             })
     }
@@ -299,11 +307,14 @@ impl Eligibility<'_> {
         };
         let count = |host: &HostId| failures.get(host).map_or(0, |failed| failed.count);
         let own = count(&host);
+        let parties = self.state.parties();
+        let have_said = verification.parties(self.state);
         let mut others = self.live_hosts(first.class).filter(|other| {
             *other != host
                 && !self.hosts.is_cooling_down(*other, self.now)
                 && self.has_disk_for(job, &verification.unit, *other)
-                && self.may_verify(verification, *other)
+                && !have_said.contains(&parties.of(*other))
+                && !self.state.has_lost_trust(*other)
         });
         own == 0 || others.all(|other| count(&other) >= own)
     }
@@ -338,9 +349,13 @@ impl Eligibility<'_> {
         }
     }
 
-    /// May the host be asked: it hasn't given its result yet, and is trusted?
+    /// May the host be asked: it, and in a deployment of several owners its owner, hasn't given a result yet, and it is
+    /// trusted?
     pub(crate) fn may_verify(&self, verification: &PendingVerification, host: HostId) -> bool {
-        let has_said = |lease: &LeaseId| self.state.lease(*lease).is_some_and(|of| of.host == host);
+        let parties = self.state.parties();
+        let own = parties.of(host);
+        let has_said =
+            |lease: &LeaseId| self.state.lease(*lease).is_some_and(|of| parties.of(of.host) == own);
         !verification.results.keys().any(has_said) && !self.state.has_lost_trust(host)
     }
 }

@@ -88,13 +88,22 @@ impl State {
         }
     }
 
+    /// The hosts whose errors turned out to be the job's: another party has failed as well. Who has failed alone isn't
+    /// pardoned.
+    pub(crate) fn pardoned(&self, failures: &BTreeMap<HostId, FailedBy>) -> Vec<HostId> {
+        let parties = self.parties();
+        let several = parties.behind(failures.keys().copied()).len() > 1;
+        failures.keys().filter(|_| several).copied().collect()
+    }
+
     /// Takes the marks back that hosts got for errors that turned out to be the job's.
     fn clear_blame(&mut self, failures: &BTreeMap<HostId, FailedBy>) -> Result<(), FoldFault> {
         for host in failures.keys() {
             self.known_host(*host)?;
         }
-        for (host, failed) in failures {
-            let host = self.known_host_mut(*host)?;
+        for host in self.pardoned(failures) {
+            let Some(failed) = failures.get(&host) else { continue };
+            let host = self.known_host_mut(host)?;
             // A result that was used since has set it to 0.
             host.failures_in_a_row = host.failures_in_a_row.saturating_sub(failed.count);
         }

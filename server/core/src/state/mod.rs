@@ -20,6 +20,7 @@ mod lookup;
 mod merge_guard;
 mod merging;
 mod open;
+mod parties;
 mod queries;
 mod reliability;
 mod requested_evaluation;

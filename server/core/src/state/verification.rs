@@ -4,12 +4,12 @@
 //! bytes, and those that evaluate the same version the same counts. Equal digests of different hosts confirm each other, and a
 //! different one is refuted.
 
-use super::{FoldFault, Job, Lease, State, Trial, trial::is_better};
+use super::{FoldFault, Job, Lease, State, Trial, parties::Party, trial::is_better};
 use crate::event::{HopUnit, UnitKey};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{HostId, LeaseId, ShardId},
+    ids::{LeaseId, ShardId},
     position::Position,
     report::{Evaluated, Outcome},
     view::Verification,
@@ -62,23 +62,25 @@ impl Trust {
 }
 
 impl PendingVerification {
-    /// The largest number of hosts with equal results, and the digest of these. A host that has reported twice, under a lease
-    /// that had expired too, counts once.
+    /// The largest number of parties with equal results, and the digest of these. A party that has reported twice, under a
+    /// lease that had expired too, counts once.
     pub(crate) fn most_alike(&self, state: &State) -> (usize, Option<Digest>) {
-        let mut alike: BTreeMap<Digest, (BTreeSet<HostId>, LeaseId)> = BTreeMap::new();
+        let parties = state.parties();
+        let mut alike: BTreeMap<Digest, (BTreeSet<Party<'_>>, LeaseId)> = BTreeMap::new();
         for (lease, digest) in &self.results {
-            let (hosts, _) = alike.entry(*digest).or_insert_with(|| (BTreeSet::new(), *lease));
-            hosts.extend(state.lease(*lease).map(|lease| lease.host));
+            let (agree, _) = alike.entry(*digest).or_insert_with(|| (BTreeSet::new(), *lease));
+            agree.extend(state.lease(*lease).map(|lease| parties.of(lease.host)));
         }
         let most = alike
             .into_iter()
-            .max_by_key(|(_, (hosts, lease))| (hosts.len(), std::cmp::Reverse(*lease)));
-        most.map_or((0, None), |(digest, (hosts, _))| (hosts.len(), Some(digest)))
+            .max_by_key(|(_, (agree, lease))| (agree.len(), std::cmp::Reverse(*lease)));
+        most.map_or((0, None), |(digest, (agree, _))| (agree.len(), Some(digest)))
     }
 
-    /// The hosts that have given a result.
-    pub(crate) fn hosts(&self, state: &State) -> BTreeSet<HostId> {
-        self.results.keys().filter_map(|lease| Some(state.lease(*lease)?.host)).collect()
+    /// The parties that have given a result.
+    pub(crate) fn parties<'s>(&self, state: &'s State) -> BTreeSet<Party<'s>> {
+        let hosts = self.results.keys().filter_map(|lease| Some(state.lease(*lease)?.host));
+        state.parties().behind(hosts)
     }
 
     /// Are all results so far equal?

@@ -17,6 +17,7 @@ mod faults;
 mod initial_weights;
 mod lease_ends;
 mod merging;
+mod owners;
 mod placement;
 mod plans;
 mod priority;

@@ -128,9 +128,14 @@ fn a_test_that_fails_three_times_ends_the_job_and_can_be_asked_for_again() {
     let job = bench.job();
     assert_eq!(job.state, JobState::Finished);
     assert_eq!(job.test.unwrap().state, EvaluationState::Failed { error: "crash 3".into() });
+    // No other host has confirmed the failures, so they go on counting.
+    assert_eq!(bench.core.state().hosts[&HOST].failures_in_a_row, 3);
     let again = ask(&mut bench, 1, DataSplit::Test).unwrap();
-    assert_eq!(again.state, EvaluationState::Waiting { reason: None });
+    let reason = "host 1 (`a`) is given no work for a while, as its trainers have failed again and again: crash 3";
+    assert_eq!(again.state, EvaluationState::Waiting { reason: Some(reason.into()) });
     assert_eq!(bench.job().state, JobState::Finished, "an ended job stays so");
+    assert!(bench.ask(HOST, request(1, Vec::new())).leases.is_empty(), "it cools down");
+    bench.now += 10_001;
     let lease = bench.lease(HOST);
     assert_eq!(bench.job().leases_live, 1);
     report(&mut bench, HOST, &lease, 0);

@@ -1,0 +1,157 @@
+//! Where a deployment has hosts of several owners, what several hosts say counts by owner.
+
+use crate::support::{Bench, HOST, JOB, OTHER, done, fail, hop, request};
+use sojourn_core::{Answer, Command, Event, ReplyTo};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{HostId, TrialId},
+    report::{FailureKind, Outcome, Report},
+    spec::{OrderChoice, PlacementSpec, Verify},
+    tokens::{TokenGrant, TokenRequest},
+    unit::Lease,
+    view::Verification,
+};
+
+const TO: ReplyTo = ReplyTo(1);
+
+/// Hosts that enrol as those of one owner, and have shown themselves; of the deployment itself where none is named.
+fn enrol(bench: &mut Bench, owner: &str, hosts: u32) -> Vec<HostId> {
+    let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts };
+    let asked = TokenRequest { label: owner.parse().unwrap(), grant, lifetime: None };
+    let sha256 = Digest::of(owner.as_bytes());
+    let create = Command::CreateToken { to: TO, request: asked, sha256 };
+    let Ok(Answer::Token(token)) = bench.answer(create) else {
+        panic!("no token for {owner}");
+    };
+    let hosts = (0..hosts).map(|n| {
+        let name = format!("{owner}-{n}");
+        let token_sha256 = Digest::of(name.as_bytes());
+        let enrol = Command::EnrolWithToken { to: TO, name, token_sha256, with: token.token };
+        let Ok(Answer::Enrolled(host)) = bench.answer(enrol) else { panic!("refused") };
+        bench.ask(host, request(0, Vec::new()));
+        host
+    });
+    hosts.collect()
+}
+
+/// Each of these hosts in turn gets the one unit, and its trainer fails.
+fn fail_on(bench: &mut Bench, hosts: &[HostId], kind: FailureKind) {
+    for host in hosts {
+        let lease = bench.lease(*host);
+        fail(bench, *host, lease.id, kind, "out of luck");
+    }
+}
+
+fn has_failed(bench: &mut Bench) -> bool {
+    bench.core.state().trial(JOB, TrialId(0)).unwrap().end.is_some()
+}
+
+#[test]
+fn an_owner_with_many_hosts_does_not_end_a_trial() {
+    for kind in [FailureKind::Trainer, FailureKind::NonFinite] {
+        let mut bench = Bench::with_job(1, 1);
+        let liars = enrol(&mut bench, "lab-3", 10);
+        fail_on(&mut bench, &liars, kind);
+        assert!(!has_failed(&mut bench), "{kind:?}");
+        // Another owner's host says so, too.
+        fail_on(&mut bench, &[HOST], kind);
+        assert!(has_failed(&mut bench), "{kind:?}");
+    }
+}
+
+#[test]
+fn hosts_of_one_owner_end_a_trial_as_many_as_they_are() {
+    for (kind, hosts) in [(FailureKind::Trainer, 3), (FailureKind::NonFinite, 2)] {
+        let mut bench = Bench::with_job(1, 1);
+        let more = enrol(&mut bench, "", 8);
+        for (n, host) in [HOST, OTHER].into_iter().chain(more).enumerate().take(hosts) {
+            assert!(!has_failed(&mut bench), "{kind:?} after {n}");
+            fail_on(&mut bench, &[host], kind);
+        }
+        assert!(has_failed(&mut bench), "{kind:?}");
+    }
+}
+
+#[test]
+fn an_owner_does_not_decide_while_the_others_are_away() {
+    let mut bench = Bench::with_job(1, 1);
+    let liars = enrol(&mut bench, "lab-3", 4);
+    // Nobody else was heard of for half an hour.
+    bench.now += 1_800_000;
+    for kind in [FailureKind::NonFinite, FailureKind::Trainer, FailureKind::Died] {
+        for host in &liars {
+            bench.now += 3_600_000;
+            bench.ask(HOST, request(0, Vec::new()));
+            bench.now += 60_000;
+            for lease in bench.ask(*host, request(1, Vec::new())).leases {
+                fail(&mut bench, *host, lease.id, kind, "out of luck");
+            }
+        }
+    }
+    assert!(!has_failed(&mut bench));
+    bench.work_to_the_end(&[HOST]);
+    assert_eq!(bench.job().trials_failed, 0);
+}
+
+/// What a host came to: right where `word` is "right".
+fn came_to(bench: &mut Bench, host: HostId, lease: &Lease, word: &str) -> Vec<Event> {
+    let mut report = done(lease);
+    if let Outcome::Trained(trained) = &mut report.outcome {
+        let what = format!("{word} {:?} {}", hop(lease).base, trained.end);
+        trained.checkpoint.sha256 = Digest::of(what.as_bytes());
+    }
+    let Report { outcome: Outcome::Trained(trained), .. } = &report else { panic!("{report:?}") };
+    let uploaded = Some(trained.checkpoint);
+    bench.events(Command::Report { to: TO, host, report, uploaded })
+}
+
+fn verified_by_two() -> Bench {
+    let verify = Some(Verify { quorum: 2, rate: 1000 });
+    let placement = PlacementSpec { verify, ..PlacementSpec::new(OrderChoice::Hop, true, 1) };
+    Bench::with_order(&placement, 1, 1)
+}
+
+#[test]
+fn an_owner_does_not_confirm_itself() {
+    let mut bench = verified_by_two();
+    let liars = enrol(&mut bench, "lab-3", 10);
+    let third = enrol(&mut bench, "lab-4", 1).remove(0);
+    let first = bench.lease(liars[0]);
+    came_to(&mut bench, liars[0], &first, "wrong");
+    for host in &liars[1..] {
+        assert_eq!(bench.ask(*host, request(1, Vec::new())).leases, [], "not by the same owner");
+    }
+    let second = bench.lease(HOST);
+    let events = came_to(&mut bench, HOST, &second, "right");
+    assert!(!events.iter().any(|event| matches!(event, Event::Verified { .. })), "{events:?}");
+    assert_eq!(bench.ask(OTHER, request(1, Vec::new())).leases, [], "of an owner who has said it");
+    let witness = bench.lease(third);
+    let events = came_to(&mut bench, third, &witness, "right");
+    let (confirmed, refuted) = (vec![second.id, witness.id], vec![first.id]);
+    assert!(events.contains(&Event::Verified { confirmed, refuted }), "{events:?}");
+}
+
+#[test]
+fn hosts_of_one_owner_confirm_each_other_and_no_other_owner_is_waited_for() {
+    let mut bench = verified_by_two();
+    let first = bench.lease(HOST);
+    came_to(&mut bench, HOST, &first, "right");
+    let second = bench.lease(OTHER);
+    let events = came_to(&mut bench, OTHER, &second, "right");
+    let confirmed = vec![first.id, second.id];
+    assert!(events.contains(&Event::Verified { confirmed, refuted: Vec::new() }), "{events:?}");
+
+    // Where the other owner has left, a result is taken in, and marked.
+    let mut bench = verified_by_two();
+    let left = enrol(&mut bench, "lab-3", 1).remove(0);
+    let first = bench.lease(HOST);
+    came_to(&mut bench, HOST, &first, "right");
+    assert_eq!(bench.ask(OTHER, request(1, Vec::new())).leases, [], "of the same owner");
+    bench.events(Command::RevokeHost { to: TO, host: left });
+    let second = bench.lease(OTHER);
+    came_to(&mut bench, OTHER, &second, "right");
+    bench.assimilate();
+    let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
+    let verified: Vec<_> = trial.history.iter().map(|hop| hop.verified).collect();
+    assert_eq!(verified, [Some(Verification::Confirmed)], "all are of one owner then");
+}
