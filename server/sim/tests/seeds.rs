@@ -2,7 +2,7 @@
 
 use sojourn_sim::{
     Corruption,
-    chaos::{Faults, Outcome, Scenario, World},
+    chaos::{Faults, Hostile, Outcome, Scenario, World},
 };
 
 fn run(seed: u64) -> Outcome {
@@ -76,6 +76,49 @@ fn no_kind_of_lie_is_in_any_version() {
             refuted += outcome.unwrap_or_else(|broken| panic!("{lie:?}: {broken}")).refuted;
         }
         assert!(refuted > 0, "nobody was caught: {lie:?}");
+    }
+}
+
+fn run_hostile(seed: u64, hostile: Hostile) -> Outcome {
+    let world = World::new(Scenario::with_hostile_owner(seed, hostile));
+    let outcome = world.run().unwrap_or_else(|broken| panic!("seed {seed}, {hostile:?}: {broken}"));
+    assert_eq!(outcome.failed, 0, "seed {seed}, {hostile:?}: one owner has ended a trial");
+    outcome
+}
+
+/// One owner's hosts lie alike, fail, trickle and claim what can't be; those of two others do no harm.
+#[test]
+fn an_owner_whose_hosts_do_harm_ends_no_trial_and_holds_none_up() {
+    let none = Hostile::default();
+    let kinds = [
+        Hostile { failing: 4, ..none },
+        Hostile { trickling: 2, ..none },
+        Hostile { claiming: 2, ..none },
+        Hostile { lying: 3, failing: 2, trickling: 1, claiming: 1 },
+    ];
+    std::thread::scope(|threads| {
+        let of = |seeds: [u64; 3]| {
+            move || seeds.map(|seed| kinds.map(|kind| run_hostile(seed, kind))).concat()
+        };
+        let second = threads.spawn(of([3, 4, 5]));
+        let mut all = of([0, 1, 2])();
+        all.extend(second.join().expect("a world that is broken says so itself"));
+        let expired = all.iter().map(|outcome| outcome.expired).sum::<u64>();
+        assert!(expired > 20, "those who trickle lose their leases: {expired}");
+    });
+}
+
+/// Ten hosts of one owner come to the same wrong results. Where nothing else goes wrong, every version has been confirmed
+/// by another owner, and is what the replay makes: see `outcome::check`.
+#[test]
+fn an_owner_with_ten_hosts_that_lie_alike_gets_nothing_into_any_version() {
+    for seed in 0..8 {
+        let lying = Hostile { lying: 10, ..Hostile::default() };
+        let scenario = Scenario::with_hostile_owner(seed, lying);
+        let quiet = Scenario { faults: Faults::NONE, ..scenario };
+        let outcome = World::new(quiet).run().unwrap_or_else(|broken| panic!("{broken}"));
+        assert_eq!((outcome.failed, outcome.unverified), (0, 0), "seed {seed}: {outcome:?}");
+        assert!(outcome.confirmed > 0 && outcome.refuted > 0, "seed {seed}: {outcome:?}");
     }
 }
 

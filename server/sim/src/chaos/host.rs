@@ -3,7 +3,7 @@
 //! [`Agent`] decides what the host does with its leases. Here is what a daemon has beside it: blobs and results on the
 //! disk, units in slots, and what a unit comes to. The world carries the agent's actions out.
 
-use super::training;
+use super::{hostile::Trick, training};
 use crate::Corruption;
 use sojourn_client_core::{
     Agent, AgentConfig, DeviceSlots, Event, Micros, ResultFacts, StoredResult, TransferView,
@@ -98,6 +98,10 @@ pub(crate) struct Host {
     pub(crate) bandwidth: Option<u64>,
     /// What it says of whatever it trains.
     pub(crate) lie: Option<Corruption>,
+    /// What it does to hold others up.
+    pub(crate) trick: Option<Trick>,
+    /// Bytes of memory that a unit may take, where it says so.
+    pub(crate) memory: Option<u64>,
     /// What it came to first with each trial.
     first: BTreeMap<TrialId, Digest>,
     /// Counts its starts. What was scheduled for an earlier one is void.
@@ -127,6 +131,8 @@ impl Host {
             millis_per_batch,
             bandwidth: None,
             lie: None,
+            trick: None,
+            memory: None,
             first: BTreeMap::new(),
             boot: 0,
             silent_until: UnixMillis(0),
@@ -159,13 +165,20 @@ impl Host {
 
     /// What it lends, where the server wants to hear that.
     pub(crate) fn inventory(&self) -> Option<Inventory> {
-        self.agent.sends_inventory().then(|| Inventory {
-            cached: self.disk.cached.iter().copied().collect(),
-            devices: vec![Device::new(CPU, self.class, 1e9)],
-            client: "sim".into(),
-            links: Links { download: self.bandwidth, upload: self.bandwidth },
-            cache: None,
-            disk_is_low: false,
+        self.agent.sends_inventory().then(|| {
+            let device = Device { memory: self.memory, ..Device::new(CPU, self.class, 1e9) };
+            let honest = Inventory {
+                cached: self.disk.cached.iter().copied().collect(),
+                devices: vec![device],
+                client: "sim".into(),
+                links: Links { download: self.bandwidth, upload: self.bandwidth },
+                cache: None,
+                disk_is_low: false,
+            };
+            match self.trick {
+                Some(trick) => trick.inventory(self.id, honest),
+                None => honest,
+            }
         })
     }
 
@@ -204,7 +217,7 @@ impl Host {
             Unit::Train(hop) => hop.to_train(),
             Unit::Evaluate(_) => 1,
         };
-        let takes = self.time(batches);
+        let takes = self.trick.and_then(Trick::takes).unwrap_or(self.time(batches));
         self.running.insert(lease.id, Running { lease, batches, since: now, awaits: None });
         takes
     }
@@ -219,6 +232,9 @@ impl Host {
 
     /// A unit is to end after the batch that it is at; in how long that is.
     pub(crate) fn stop_after_batch(&mut self, lease: LeaseId, now: UnixMillis) -> Option<Millis> {
+        if self.trick == Some(Trick::Trickles) {
+            return None;
+        }
         let (millis_per_batch, unit) = (self.millis_per_batch, self.running.get_mut(&lease)?);
         // Without the shard that it waits for, its first batch is what it is sure to have.
         let begun = match unit.awaits.take() {
@@ -249,7 +265,9 @@ impl Host {
     pub(crate) fn progress(&self, now: UnixMillis) -> Vec<Event> {
         let progress = |(lease, unit): (&LeaseId, &Running)| {
             let done = batches_in(now - unit.since, self.millis_per_batch).min(unit.batches);
-            Event::Progress(*lease, Progress { done, of: unit.batches })
+            let honest = Progress { done, of: unit.batches };
+            let said = self.trick.map(|trick| trick.progress(now - unit.since, honest));
+            Event::Progress(*lease, said.unwrap_or(honest))
         };
         self.running.iter().map(progress).collect()
     }

@@ -11,16 +11,19 @@
 //! | `world/` | the queue of virtual time, and who does what when |
 //! | `server.rs` | the core, its journal, and replies that wait for the journal |
 //! | `host.rs` | a virtual client |
+//! | `hostile.rs` | what hosts do that do harm on purpose |
 //! | `training.rs` | training as a hash |
 //! | `outcome.rs` | what must hold when all is done |
 
 mod host;
+mod hostile;
 mod outcome;
 mod scenario;
 mod server;
 pub mod training;
 mod world;
 
+pub use hostile::Hostile;
 pub use outcome::{Broken, Outcome};
 pub use scenario::{Faults, Scenario};
 pub use world::World;

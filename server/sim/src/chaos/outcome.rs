@@ -21,8 +21,10 @@ pub struct Outcome {
     pub steps: u64,
     /// Events in the journal.
     pub events: u64,
-    /// Trials that finished, the others failed.
+    /// Trials that finished.
     pub finished: u64,
+    /// Trials that failed.
+    pub failed: u64,
     /// Leases that ran out.
     pub expired: u64,
     /// Evaluations outside the search.
@@ -53,6 +55,8 @@ pub struct Outcome {
     pub confirmed: u64,
     /// See `confirmed`.
     pub refuted: u64,
+    /// Versions that nobody was there to verify.
+    pub unverified: u64,
     /// Units that a host got while the result that they go on from was on its way.
     pub went_on: u64,
 }

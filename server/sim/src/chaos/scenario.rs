@@ -1,5 +1,6 @@
 //! What a seed makes: the job, the hosts, and how often what goes wrong.
 
+use super::hostile::Hostile;
 use crate::Corruption;
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
@@ -93,6 +94,8 @@ pub struct Scenario {
     pub data: DataManifest,
     /// How often, in thousandths of a host's beats, somebody asks for an evaluation.
     pub curious: u32,
+    /// Hosts that do harm on purpose, beside the others.
+    pub hostile: Hostile,
 }
 
 impl Scenario {
@@ -156,7 +159,26 @@ impl Scenario {
             spec: JobSpec { placement, ..spec(seed, trials, epochs, shards) },
             data: data(&mut chance, &rows, test),
             curious,
+            hostile: Hostile::default(),
         }
+    }
+
+    /// The same with an owner whose hosts do harm, beside two whose don't. Every result is verified, and trainers of
+    /// others don't fail.
+    #[must_use]
+    pub fn with_hostile_owner(seed: u64, hostile: Hostile) -> Self {
+        let scenario = Self::of_seed(seed);
+        let verify = Some(Verify { quorum: 2, rate: 1000 });
+        let placement = PlacementSpec {
+            verify,
+            replicas: Replicas::Demand,
+            max_hosts: None,
+            ..placement_of_seed(seed, true)
+        };
+        let faults = Faults { fail: 0, ..scenario.faults };
+        let spec = JobSpec { placement, ..scenario.spec };
+        let (hosts, classes, liars) = (4, 1, 0);
+        Self { hosts, classes, liars, lie: Corruption::Noise, faults, spec, hostile, ..scenario }
     }
 
     /// The line that runs this world again.

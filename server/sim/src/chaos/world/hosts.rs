@@ -224,7 +224,10 @@ impl World {
         }
         let faults = self.faults();
         let (crash, vanish) = (self.happens(faults.crash), self.happens(faults.vanish));
-        let fate = if self.happens(faults.fail) {
+        let trick = self.hosts.get(index).and_then(|host| host.trick);
+        let fate = if let Some(fate) = trick.and_then(|trick| trick.fate(lease)) {
+            fate
+        } else if self.happens(faults.fail) {
             if self.below(2) == 0 { UnitFate::Fails } else { UnitFate::Diverges }
         } else if self.happens(faults.lie) {
             UnitFate::Lies

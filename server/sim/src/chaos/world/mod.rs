@@ -13,14 +13,20 @@ use super::{
 use hosts::OpenCall;
 use rand_chacha::ChaCha8Rng;
 use sojourn_client_core::Event as AgentEvent;
-use sojourn_core::{Answer, Command, CoreConfig, Record, ReplyTo};
+use sojourn_core::{
+    Answer, Command, CoreConfig, Record, ReplyTo,
+    state::{Trial, TrialEnd},
+};
 use sojourn_protocol::{
     digest::Digest,
     error::ApiError,
-    ids::{HostId, JobId, LeaseId, TrialId},
+    ids::{HostId, JobId, LeaseId, TokenId, TrialId},
+    names::TokenLabel,
     quantity::{SaturatingFrom as _, to_u64},
     seeds,
     time::{Millis, UnixMillis},
+    tokens::{MAX_TOKEN_HOSTS, TokenGrant, TokenRequest},
+    view::Verification,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +38,14 @@ const SYNC: Millis = Millis(5);
 const USER: Millis = Millis::from_secs(4);
 /// Epochs that a user asks for at most.
 const MAX_EPOCHS: u32 = 6;
+/// The tokens of two owners whose hosts do no harm, and of the one whose hosts do.
+const FIRST: TokenId = TokenId(1);
+/// See [`FIRST`].
+const SECOND: TokenId = TokenId(2);
+/// See [`FIRST`].
+const HOSTILE: TokenId = TokenId(3);
+/// Bytes of memory that hosts say they have, where hostile ones claim what units take.
+const MEMORY: u64 = 1 << 30;
 /// All must be done this long after the faults end.
 const PATIENCE: Millis = Millis::from_secs(48 * 3600);
 
@@ -141,8 +155,11 @@ impl World {
         let finished = jobs
             .clone()
             .flat_map(|job| &job.trials)
-            .filter(|trial| trial.end == Some(sojourn_core::state::TrialEnd::Finished));
+            .filter(|trial| trial.end == Some(TrialEnd::Finished));
         self.outcome.finished = to_u64(finished.count());
+        let failed = |trial: &&Trial| matches!(trial.end, Some(TrialEnd::Failed(_)));
+        let all = jobs.clone().flat_map(|job| &job.trials);
+        self.outcome.failed = to_u64(all.filter(failed).count());
         for job in jobs {
             self.outcome.expired += job.counters.leases_expired;
             self.outcome.superseded += job.counters.superseded;
@@ -160,6 +177,9 @@ impl World {
             self.outcome.merged += 1;
             self.outcome.stale += u64::from(merged.staleness > 0);
         }
+        let hops = state.jobs.values().flat_map(|job| &job.trials).flat_map(|trial| &trial.history);
+        let unverified = hops.filter(|hop| hop.verified == Some(Verification::Unverified));
+        self.outcome.unverified = to_u64(unverified.count());
         for host in state.hosts.values() {
             self.outcome.confirmed += host.trust.confirmed;
             self.outcome.refuted += host.trust.refuted;
@@ -177,8 +197,36 @@ impl World {
             && self.hosts.iter().all(|host| !host.is_busy())
     }
 
+    /// Issues the token with which an owner's machines enrol.
+    fn create_token(&mut self, owner: &str) -> Result<(), String> {
+        let named = owner.parse().map_err(|error| format!("{error}"))?;
+        let grant = TokenGrant::Enrol { owner: named, hosts: MAX_TOKEN_HOSTS };
+        let request = TokenRequest { label: TokenLabel::default(), grant, lifetime: None };
+        let sha256 = Digest::of(owner.as_bytes());
+        self.apply(Command::CreateToken { to: ReplyTo(0), request, sha256 })
+    }
+
+    /// A machine becomes a host, of an owner where a token names one.
+    fn enrol(&mut self, n: u32, host: Host, owner: Option<TokenId>) -> Result<(), String> {
+        let token_sha256 = Digest::of(&n.to_le_bytes());
+        let (to, name) = (ReplyTo(0), format!("host-{n}"));
+        self.apply(match owner {
+            Some(with) => Command::EnrolWithToken { to, name, token_sha256, with },
+            None => Command::Enrol { to, name, token_sha256 },
+        })?;
+        let index = self.hosts.len();
+        self.hosts.push(host);
+        self.later(Millis(u64::from(n)), WorldEvent::Boots { host: index, boot: 0 });
+        Ok(())
+    }
+
     /// Enrols the hosts and submits the job.
     fn begin(&mut self) -> Result<(), String> {
+        let hostile = self.scenario.hostile;
+        let owned = hostile.hosts() > 0;
+        for owner in ["first", "second", "hostile"].into_iter().filter(|_| owned) {
+            self.create_token(owner)?;
+        }
         for n in 1..=self.scenario.hosts {
             let class = Digest::of(&[u8::saturating_from(n % self.scenario.classes)]);
             let (slots, millis) = (1 + self.below(2), u64::from(5 + self.below(400)));
@@ -186,12 +234,16 @@ impl World {
             host.bandwidth = self.scenario.line;
             let lies = n > self.scenario.hosts - self.scenario.liars;
             host.lie = lies.then_some(self.scenario.lie);
-            self.hosts.push(host);
-            let token_sha256 = Digest::of(&n.to_le_bytes());
-            let name = format!("host-{n}");
-            self.apply(Command::Enrol { to: ReplyTo(0), name, token_sha256 })?;
-            let host = self.hosts.len() - 1;
-            self.later(Millis(u64::from(n)), WorldEvent::Boots { host, boot: 0 });
+            host.memory = owned.then_some(MEMORY);
+            self.enrol(n, host, owned.then_some(if n % 2 == 0 { FIRST } else { SECOND }))?;
+        }
+        for n in 0..hostile.hosts() {
+            let number = self.scenario.hosts + 1 + n;
+            let (class, millis) = (Digest::of(&[0]), u64::from(5 + self.below(400)));
+            let mut host = Host::new(HostId(u64::from(number)), class, 1, millis);
+            (host.memory, host.trick) = (Some(MEMORY), hostile.trick(n));
+            host.lie = (n < hostile.lying).then_some(self.scenario.lie);
+            self.enrol(number, host, Some(HOSTILE))?;
         }
         let blobs: Vec<_> = self.scenario.data.blobs().collect();
         for blob in blobs {
