@@ -5,6 +5,7 @@
 //! | [`servers`] | the addresses of a deployment's servers; a request goes to the next one where a server is away |
 //! | [`tls`] | whose certificates are trusted, and what went wrong with one, in words that say what to do |
 //! | [`transport`] | how connections are set up |
+//! | [`byte_range`] | ranges of bytes, as requests ask for them and answers have them |
 //! | [`client`] | typed calls: authentication, headers, bounded bodies |
 //! | [`error`] | why a call failed, and what a caller can do about it |
 //! | [`retry`] | when to try again: exponential backoff with full jitter, `Retry-After` |
@@ -31,6 +32,7 @@
 //! # }
 //! ```
 
+pub mod byte_range;
 pub mod client;
 pub mod download;
 pub mod error;

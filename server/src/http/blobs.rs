@@ -6,7 +6,7 @@ use super::{
     direct::url_term,
     error::HttpError,
     schema::Bytes,
-    uploads::{Offset, Wanted, declared_bytes, receive, wanted},
+    uploads::{Offset, declared_bytes, receive},
 };
 use crate::{
     blob_lifecycle::PublishError,
@@ -16,6 +16,7 @@ use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web}
 use futures::TryStreamExt as _;
 use sojourn_blobs::{BlobError, UploadName};
 use sojourn_core::request;
+use sojourn_http::byte_range::Wanted;
 use sojourn_protocol::{
     api::{CollectAnswer, CollectRequest, MissingAnswer, MissingRequest, UploadState},
     digest::{BlobRef, Digest},
@@ -72,7 +73,7 @@ pub(super) async fn get(
         Err(error) => return Err(unread(&app, blob, error).await),
     };
     let range = request.headers().get(header::RANGE).and_then(|value| value.to_str().ok());
-    let (mut answer, range) = match wanted(range, bytes) {
+    let (mut answer, range) = match Wanted::read(range, bytes) {
         Wanted::Whole => (HttpResponse::Ok(), 0..bytes),
         Wanted::Part(range) => {
             let mut answer = HttpResponse::PartialContent();

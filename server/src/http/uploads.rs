@@ -1,4 +1,4 @@
-//! Uploads: a request's body is streamed into the spool. Also byte ranges of downloads.
+//! Uploads: a request's body is streamed into the spool.
 
 use super::{AppState, error::HttpError};
 use actix_web::{
@@ -14,7 +14,6 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::ErrorKind,
 };
-use std::ops::Range;
 
 /// Bytes written to the disk at once.
 const WRITE_BYTES: usize = 256 << 10;
@@ -187,58 +186,4 @@ async fn gather(app: &AppState, body: &mut web::Payload) -> (BytesMut, End) {
 fn write(mut upload: Upload, bytes: &[u8], whole: bool) -> Result<Fed, UploadError> {
     upload.write(bytes)?;
     if whole { upload.finish().map(Fed::Ended) } else { Ok(Fed::Upload(upload)) }
-}
-
-/// The part of a blob that a request asks for.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
-    Whole,
-    Part(Range<u64>),
-    Outside,
-}
-
-/// Reads a `Range` header (RFC 9110, section 14): one range of bytes. Several ranges, other units
-/// and what can't be understood give the whole, as the standard allows.
-pub(super) fn wanted(range: Option<&str>, bytes: u64) -> Wanted {
-    let Some(range) = range.and_then(|range| range.trim().strip_prefix("bytes=")) else {
-        return Wanted::Whole;
-    };
-    let Some((first, last)) = range.trim().split_once('-').filter(|_| !range.contains(',')) else {
-        return Wanted::Whole;
-    };
-    let part = match (first.parse::<u64>(), last.parse::<u64>()) {
-        (Ok(first), Ok(last)) if first <= last => first..last.saturating_add(1).min(bytes),
-        (Ok(first), Err(_)) if last.is_empty() => first..bytes,
-        (Err(_), Ok(suffix)) if first.is_empty() => bytes.saturating_sub(suffix)..bytes,
-        _ => return Wanted::Whole,
-    };
-    if part.is_empty() { Wanted::Outside } else { Wanted::Part(part) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_are_read_as_the_standard_says() {
-        for (range, expected) in [
-            (None, Wanted::Whole),
-            (Some("bytes=0-9"), Wanted::Part(0..10)),
-            (Some("bytes=0-0"), Wanted::Part(0..1)),
-            (Some("bytes=50-"), Wanted::Part(50..100)),
-            (Some("bytes=90-1000"), Wanted::Part(90..100)),
-            (Some("bytes=-10"), Wanted::Part(90..100)),
-            (Some("bytes=-1000"), Wanted::Part(0..100)),
-            (Some("bytes=100-"), Wanted::Outside),
-            (Some("bytes=100-200"), Wanted::Outside),
-            (Some("bytes=-0"), Wanted::Outside),
-            (Some("bytes=9-3"), Wanted::Whole),
-            (Some("bytes=0-1,5-6"), Wanted::Whole),
-            (Some("bytes=x-y"), Wanted::Whole),
-            (Some("rows=0-1"), Wanted::Whole),
-        ] {
-            assert_eq!(wanted(range, 100), expected, "{range:?}");
-        }
-        assert_eq!(wanted(Some("bytes=0-"), 0), Wanted::Outside);
-    }
 }

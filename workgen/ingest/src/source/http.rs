@@ -10,7 +10,7 @@ use reqwest::{
     Client, Response, StatusCode, Url,
     header::{CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE},
 };
-use sojourn_http::{Backoff, transport};
+use sojourn_http::{Backoff, byte_range::content_range, transport};
 use sojourn_protocol::error::root_cause;
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ impl Download<'_> {
             StatusCode::PARTIAL_CONTENT => {
                 let range =
                     answer.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
-                let range = range.and_then(parse_range);
+                let range = range.and_then(content_range);
                 let goes_on = range.is_some_and(|(start, total)| {
                     start == copy.bytes()
                         && (total.is_none() || self.total.is_none() || total == self.total)
@@ -163,11 +163,4 @@ impl Download<'_> {
 fn is_temporary(status: StatusCode) -> bool {
     status.is_server_error()
         || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS)
-}
-
-/// `bytes 10-99/100`: where the part starts, and the whole's size.
-fn parse_range(text: &str) -> Option<(u64, Option<u64>)> {
-    let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
-    let (start, _) = range.split_once('-')?;
-    Some((start.parse().ok()?, total.parse().ok()))
 }
