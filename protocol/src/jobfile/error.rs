@@ -1,6 +1,12 @@
 //! Problems of a job file, with the line and the key of each.
 
+use crate::text::plain_text;
 use std::fmt;
+
+/// Characters of a key, and of what is wrong with it: both repeat the file, which may be of any length.
+const MAX_KEY_CHARS: usize = 200;
+/// See [`MAX_KEY_CHARS`].
+const MAX_MESSAGE_CHARS: usize = 1_000;
 
 /// One problem of a job file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +17,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(line: usize, key: String, message: String) -> Self {
+    pub(super) fn new(line: usize, key: &str, message: &str) -> Self {
+        let (key, message) = (cut(key, MAX_KEY_CHARS), cut(message, MAX_MESSAGE_CHARS));
         Self { line, key, message }
     }
 
@@ -26,6 +33,12 @@ impl Problem {
     pub fn key(&self) -> &str {
         &self.key
     }
+}
+
+/// As it can be shown: cut where it is longer than so many characters.
+fn cut(text: &str, max_chars: usize) -> String {
+    let end = if text.chars().nth(max_chars).is_some() { "…" } else { "" };
+    plain_text(text, max_chars) + end
 }
 
 /// Key and message, without the line.
@@ -63,10 +76,7 @@ impl JobFileError {
 
     /// For a refusal that no part of the reader has explained, so that it still is one.
     pub(super) fn unexplained() -> Self {
-        Self {
-            first: Problem::new(1, String::new(), "can't be read as a job".to_owned()),
-            rest: Vec::new(),
-        }
+        Self { first: Problem::new(1, "", "can't be read as a job"), rest: Vec::new() }
     }
 
     /// The line of the first problem, counted from 1.

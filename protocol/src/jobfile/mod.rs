@@ -52,7 +52,7 @@ pub fn parse_with(text: &str, open: &mut OpenModel<'_>) -> Result<JobSpec, JobFi
     let (root, syntax) = DeTable::parse_recoverable(text);
     for error in &syntax {
         let start = error.span().map_or(0, |span| span.start);
-        problems.add(start, "", format!("no valid TOML here: {}", error.message()));
+        problems.add(start, "", &format!("no valid TOML here: {}", error.message()));
     }
     // Everything after a syntax error is guesswork, so that error alone is reported.
     let spec = if syntax.is_empty() { read(root.get_ref(), &problems, open) } else { None };

@@ -29,20 +29,19 @@ impl<'t> Problems<'t> {
     }
 
     /// Reports a problem of `key` at a byte offset of the text.
-    pub(super) fn add(&self, offset: usize, key: &str, message: String) {
+    pub(super) fn add(&self, offset: usize, key: &str, message: &str) {
         if self.found.borrow().len() >= MAX_PROBLEMS {
             return self.more.set(true);
         }
         let before = self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count();
-        self.found.borrow_mut().push(Problem::new(before + 1, key.to_owned(), message));
+        self.found.borrow_mut().push(Problem::new(before + 1, key, message));
     }
 
     pub(super) fn into_error(self) -> Option<JobFileError> {
         let mut found = self.found.into_inner();
         if self.more.get() {
             let last = found.iter().map(Problem::line).max().unwrap_or(1);
-            let message = "there are more problems than these".to_owned();
-            found.push(Problem::new(last, String::new(), message));
+            found.push(Problem::new(last, "", "there are more problems than these"));
         }
         JobFileError::from_problems(found)
     }
@@ -80,7 +79,7 @@ impl<'a> Section<'a> {
                 },
             };
             let path = self.path_of(word);
-            self.problems.add(key.span().start, &path, format!("is no known {what}; {hint}"));
+            self.problems.add(key.span().start, &path, &format!("is no known {what}; {hint}"));
         }
     }
 
@@ -115,7 +114,7 @@ impl<'a> Section<'a> {
     pub(super) fn required(&self, key: &str, what: &str) -> Option<Node<'a>> {
         let node = self.optional(key);
         if node.is_none() {
-            self.problems.add(self.offset, &self.path_of(key), format!("is missing: {what}"));
+            self.problems.add(self.offset, &self.path_of(key), &format!("is missing: {what}"));
         }
         node
     }
@@ -124,7 +123,7 @@ impl<'a> Section<'a> {
     pub(super) fn required_section(&self, key: &str) -> Option<Section<'a>> {
         let node = self.optional(key);
         if node.is_none() {
-            self.problems.add(self.offset, key, format!("is missing: a table `[{key}]`"));
+            self.problems.add(self.offset, key, &format!("is missing: a table `[{key}]`"));
         }
         node?.section()
     }
@@ -134,7 +133,7 @@ impl<'a> Section<'a> {
         match self.optional(key) {
             Some(node) => node.refuse(message),
             None => {
-                self.problems.add(self.offset, &self.path_of(key), message);
+                self.problems.add(self.offset, &self.path_of(key), &message);
                 None
             }
         }
@@ -152,7 +151,7 @@ pub(super) struct Node<'a> {
 impl<'a> Node<'a> {
     /// Reports a problem of this value; always `None`.
     pub(super) fn refuse<T>(&self, message: impl Into<String>) -> Option<T> {
-        self.problems.add(self.offset, &self.path, message.into());
+        self.problems.add(self.offset, &self.path, &message.into());
         None
     }
 

@@ -31,6 +31,26 @@ fn of_very_many_problems_the_first_are_told_and_that_there_are_more() {
 }
 
 #[test]
+fn a_long_key_or_text_is_told_by_its_beginning_without_what_a_terminal_obeys() {
+    let long = "x".repeat(1_000_000);
+    for text in [
+        SMALL.replace("epochs =", &format!("{long} =")),
+        SMALL.replace("\"mlp\"", &format!("\"{long}\"")),
+        SMALL.replace("epochs = 2", &format!("epochs = {}", "7".repeat(1_000_000))),
+        format!("\"{long}\\u001b[31m\" = 1\n{SMALL}"),
+    ] {
+        assert_ne!(text, SMALL);
+        let error = parse(&text).unwrap_err();
+        for problem in error.problems() {
+            let said = problem.to_string();
+            assert!(said.len() < 2_000 && !said.contains('\u{1b}'), "{} bytes", said.len());
+        }
+    }
+    let told = errors_of(&format!("\"a\\u001b[31m\" = 1\n{SMALL}"));
+    assert!(told.starts_with("1: `a[31m` is no known key"), "{told}");
+}
+
+#[test]
 fn unknown_keys_and_tables_get_the_nearest_word_or_their_place() {
     assert_eq!(
         errors_with("[training]", "[trainning]"),
