@@ -76,8 +76,10 @@ impl Data {
             }
             None => (Schema::default(), Vec::new()),
         };
-        let bytes = |table: &dyn Table| table.bytes(Pass::Labels) + table.bytes(Pass::All);
-        let of = tables.iter().map(|(_, table)| bytes(table.as_ref())).sum();
+        // A packed array may declare any size, which is seen to be wrong only as it is read.
+        let bytes =
+            |table: &dyn Table| table.bytes(Pass::Labels).saturating_add(table.bytes(Pass::All));
+        let of = tables.iter().map(|(_, table)| bytes(table.as_ref())).fold(0, u64::saturating_add);
         let mut meter = Meter { of, done: 0, reported: 0 };
         let mut classes: Option<Classes> = None;
         let mut surveyed = Vec::with_capacity(tables.len());

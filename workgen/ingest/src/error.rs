@@ -1,5 +1,6 @@
 //! Errors of data, with their place.
 
+use sojourn_protocol::text::{MAX_NAME_CHARS, plain_line};
 use std::{fmt, io, path::PathBuf};
 
 /// Why data could not be made into shards.
@@ -112,9 +113,10 @@ impl fmt::Display for Place {
             write!(f, ":{line}")?;
         }
         f.write_str(": ")?;
+        // Names out of the file, which may be as long as the file.
         match (&self.column, &self.element) {
-            (Some(column), _) => write!(f, "column `{column}`: "),
-            (None, Some(element)) => write!(f, "`{element}`: "),
+            (Some(column), _) => write!(f, "column `{}`: ", plain_line(column, MAX_NAME_CHARS)),
+            (None, Some(element)) => write!(f, "`{}`: ", plain_line(element, MAX_NAME_CHARS)),
             (None, None) => Ok(()),
         }
     }
@@ -217,6 +219,8 @@ pub enum Problem {
         "a row is {0:?}, which looks like [height, width, channels]; set `data.channels = \"last\"`, or `data.shape` to that if it isn't"
     )]
     ChannelsLast(Vec<u64>),
+    #[error("it has {dimensions} dimensions; {limit} are the most")]
+    Dimensions { dimensions: usize, limit: usize },
     #[error("the shape {shape:?} needs {wanted} bytes, there are {there}")]
     Size { shape: Vec<u64>, wanted: u64, there: u64 },
     #[error("the data ends or is damaged at row {row} of {rows} ({reason})")]

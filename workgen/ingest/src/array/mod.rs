@@ -23,6 +23,7 @@ use rows::ArrayRows;
 use sojourn_protocol::{
     jobfile::nearest,
     spec::{Channels, FileKind, SourceSpec, data::DEFAULT_FEATURES},
+    text::{MAX_NAME_CHARS, plain_line},
 };
 
 /// Most bytes of a label in the file: those of the longest class name in UTF-32.
@@ -218,8 +219,11 @@ fn no_array(file: &SourceFile, key: &'static str, name: &str, names: &[String]) 
         (None, []) => "it has none".to_owned(),
         (None, names) => {
             const SHOWN: usize = 8;
-            let list: Vec<String> =
-                names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+            let list: Vec<String> = names
+                .iter()
+                .take(SHOWN)
+                .map(|name| format!("`{}`", plain_line(name, MAX_NAME_CHARS)))
+                .collect();
             let more = if names.len() > SHOWN { ", ..." } else { "" };
             format!("it has {}{more}", list.join(", "))
         }

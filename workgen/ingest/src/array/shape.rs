@@ -59,10 +59,23 @@ pub(super) fn refuse_channels_last(x: &Array) -> Result<(), IngestError> {
     }
 }
 
+/// Most dimensions of an array, as in NumPy.
+const MAX_DIMENSIONS: usize = 64;
+
 impl Array {
+    /// Refuses an array of more dimensions than anybody means: each is repeated by messages and by the job.
+    pub(super) fn check_dimensions(&self) -> Result<(), IngestError> {
+        let (dimensions, limit) = (self.shape.len(), MAX_DIMENSIONS);
+        if dimensions <= limit {
+            return Ok(());
+        }
+        Err(self.refuse(Problem::Dimensions { dimensions, limit }))
+    }
+
     /// Refuses an array whose size isn't that of its shape; `header` is the size of the header before it. For a compressed
     /// file the size is known only when it is read.
     pub(super) fn check_size(&self, header: u64) -> Result<(), IngestError> {
+        self.check_dimensions()?;
         let there = match &self.body {
             Body::Member { member, .. } => member.bytes,
             Body::At { .. } if self.file.is_packed() => return Ok(()),

@@ -72,7 +72,7 @@ impl Tensors {
             return Err(place.refuse(Problem::Dtype(tensor.dtype.to_string())));
         };
 
-        Ok(Array {
+        let array = Array {
             file: self.file.clone(),
             name: name.to_owned(),
             encoding: Encoding { dtype, is_big_endian: false },
@@ -81,7 +81,9 @@ impl Tensors {
                 start: self.start.saturating_add(to_u64(tensor.data_offsets.0)),
                 is_last: tensor.data_offsets.1 == self.header.data_len(),
             },
-        })
+        };
+        array.check_dimensions()?;
+        Ok(array)
     }
 }
 

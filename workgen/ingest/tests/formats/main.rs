@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod bounds;
 mod contract;
 mod faults;
 mod rows;
