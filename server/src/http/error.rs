@@ -7,11 +7,17 @@ use actix_web::{
     http::{StatusCode, header},
 };
 use sojourn_blobs::{BlobError, UploadError};
-use sojourn_protocol::error::{ApiError, ErrorKind};
+use sojourn_protocol::{
+    error::{ApiError, ErrorKind},
+    text::plain_line,
+};
 use std::fmt;
 
 /// The `Retry-After` of an unavailable server, in seconds.
 const RETRY_AFTER_S: u32 = 1;
+
+/// Characters of what is wrong with a body.
+const MAX_CAUSE_CHARS: usize = 500;
 
 /// An [`ApiError`] on its way out.
 #[derive(Debug)]
@@ -43,6 +49,8 @@ impl HttpError {
             JsonPayloadError::Overflow { limit } => too_large(*limit),
             JsonPayloadError::OverflowKnownLength { limit, .. } => too_large(*limit),
             JsonPayloadError::Deserialize(cause) => {
+                // It repeats names out of the body, which may be of any length.
+                let cause = plain_line(&cause.to_string(), MAX_CAUSE_CHARS);
                 Self::new(ErrorKind::Invalid, format!("the body can't be understood: {cause}"))
             }
             // It came too slowly, or the connection broke: the same may go well next time.
@@ -146,5 +154,20 @@ impl From<PublishError> for HttpError {
 impl From<actix_web::error::BlockingError> for HttpError {
     fn from(error: actix_web::error::BlockingError) -> Self {
         Self::fault(&error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_protocol::api::EnrolRequest;
+
+    #[test]
+    fn a_refusal_of_a_body_does_not_repeat_the_body() {
+        let body = format!("{{\"a\\u001b{}\":1}}", "x".repeat(1 << 20));
+        let cause = serde_json::from_str::<EnrolRequest>(&body).unwrap_err();
+        let HttpError { error, .. } = HttpError::json(&JsonPayloadError::Deserialize(cause));
+        assert!(error.message.starts_with("the body can't be understood: unknown field `ax"));
+        assert!(error.message.len() < 1_000, "{} bytes", error.message.len());
     }
 }
