@@ -13,7 +13,7 @@ use super::{
     lines,
     policy::Policy,
     scenario::Scenario,
-    vary::{combinations, of_cases, of_setting, of_vary, set},
+    vary::{check_rows, combinations, of_cases, of_setting, of_vary, set},
     words::{hint, unknown},
 };
 use serde::Deserialize;
@@ -79,6 +79,7 @@ pub fn read_with(text: &str, settings: &[String]) -> Result<Study, ScenarioError
         toml::from_str(text).map_err(|error| said(text, error.span(), error.message()))?;
     let varied = take(&mut base, "vary").map(of_vary).transpose()?.unwrap_or_default();
     let cases = take(&mut base, "case").map(of_cases).transpose()?.unwrap_or_default();
+    check_rows(&varied, cases.len())?;
     let normalise =
         take(&mut base, "normalise").as_ref().map(of_normalise).transpose()?.unwrap_or_default();
     // Once from the text, for the lines of what is wrong whatever varies.
@@ -173,7 +174,7 @@ fn said(text: &str, span: Option<std::ops::Range<usize>>, message: &str) -> Scen
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::vary::MAX_ROWS, *};
 
     const SMALLEST: &str = "[[hosts]]\ncount = 2\n[job]\ntrials = 3\n";
 
@@ -199,6 +200,21 @@ mod tests {
         assert_eq!(labels[11], "case 2, slots 3, trials 2");
         let job = study.rows[11].scenario.job.as_ref().unwrap();
         assert_eq!((job.trials, job.shards.or(0)), (Some(2), 8));
+    }
+
+    #[test]
+    fn more_combinations_than_a_table_has_rows_are_refused_before_they_are_made() {
+        let values = (1..=100).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+        let keys = ["job.trials", "job.epochs", "job.shards", "hosts.count", "hosts.slots"];
+        let vary: String = keys.iter().map(|key| format!("{key} = [{values}]\n")).collect();
+        let text = format!("{SMALLEST}[vary]\n{vary}");
+        let error = read(&text).unwrap_err().to_string();
+        assert_eq!(error, "`vary` and `case` have over 10,000 combinations");
+        let allowed =
+            format!("{SMALLEST}[vary]\njob.trials = [{values}]\njob.epochs = [{values}]\n");
+        assert_eq!(read(&allowed).unwrap().rows.len(), MAX_ROWS);
+        let cases = "[[case]]\njob.shards = 2\n[[case]]\njob.shards = 3\n";
+        assert!(read(&format!("{allowed}{cases}")).is_err());
     }
 
     #[test]

@@ -72,6 +72,22 @@ pub(super) fn of_setting(text: &str) -> Result<(String, Value), ScenarioError> {
     Ok((key.to_owned(), read.unwrap_or_else(|| Value::String(value.to_owned()))))
 }
 
+/// Most rows of a scenario file.
+pub(super) const MAX_ROWS: usize = 10_000;
+
+/// Refuses what varies where it and the cases have too many combinations.
+pub(super) fn check_rows(
+    varied: &BTreeMap<String, Vec<Value>>,
+    cases: usize,
+) -> Result<(), ScenarioError> {
+    let rows =
+        varied.values().try_fold(cases.max(1), |rows, values| rows.checked_mul(values.len()));
+    if rows.is_some_and(|rows| rows <= MAX_ROWS) {
+        return Ok(());
+    }
+    wrong("`vary` and `case` have over 10,000 combinations")
+}
+
 /// Every combination, the last key fastest.
 pub(super) fn combinations(varied: &BTreeMap<String, Vec<Value>>) -> Vec<Vec<(&str, &Value)>> {
     let mut all = vec![Vec::new()];
