@@ -1,7 +1,7 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the user's cache folder
 # (scripts/setup, scripts/setup-tests, scripts/deny). The studies of the examples have a Makefile in examples/.
 
-.PHONY: help demo dist build daemon test lint verify fix bench advisories setup
+.PHONY: help demo dist build daemon test fuzz lint verify fix bench advisories setup
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,9 @@ test: setup ## all tests (with redis-server and iproute2, which are installed wh
 	@scripts/setup-tests
 	cargo build --locked
 	cargo test --workspace --exclude sojourn-grown --locked
+
+fuzz: ## libFuzzer over every parser of foreign bytes: TARGET=csv for one, SECONDS=3600 for each (300)
+	@scripts/fuzz "$(TARGET)" "$(SECONDS)"
 
 lint: setup ## format, module structure, clippy, licences and bans; changes nothing
 	cargo fmt --all --check

@@ -19,8 +19,8 @@ FLOORS = [  # a package depends on packages of lower floors only
     ["workgen", "assimilator/rules"],
     ["server/core", "client", "client/trainer"],
     ["server", "server/sim", "assimilator", "client/daemon"],
-    ["."],
-    ["benches/grown"],
+    [".", "fuzz/targets"],
+    ["benches/grown", "fuzz"],
 ]
 
 

@@ -1,0 +1,6 @@
+//! libFuzzer over the target `safetensors`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    sojourn_fuzz_targets::run("safetensors", input);
+});

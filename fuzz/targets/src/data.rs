@@ -1,0 +1,114 @@
+//! Data files: CSV, NPZ, NPY, IDX and safetensors, plain or packed by gzip or zstd.
+
+use crate::{expect::is_said, files::in_folder};
+use sojourn_ingest::{IngestError, ReadOptions, Reader};
+use sojourn_protocol::{
+    error::error_chain,
+    jobfile,
+    quantity::to_u64,
+    spec::{Channels, JobSpec, SourceSpec, Split},
+};
+use std::{fs, io::Read as _, path::Path};
+
+/// Packed inputs that unpack to more are left out: they only take time.
+const MAX_UNPACKED: u64 = 8 << 20;
+/// The job whose data an input is.
+const JOB: &str = "name = 'a'\n[data]\ntrain = 't.csv'\nlabel = 'label'\nvalid = 0.5\nshards = 1\n\
+    [[model]]\narch = 'mlp'\nhidden = [1]\n[training]\nepochs = 1\nbatch_size = 1\n\
+    optimizer = { name = 'sgd', lr = 0.1 }\n[search]\nmethod = 'grid'\nmetric = 'valid/loss'\n";
+
+pub(crate) fn csv(input: &[u8]) -> bool {
+    read("rows.csv", input)
+}
+
+pub(crate) fn npz(input: &[u8]) -> bool {
+    read("rows.npz", input)
+}
+
+pub(crate) fn npy(input: &[u8]) -> bool {
+    read("rows.npy", input)
+}
+
+pub(crate) fn idx(input: &[u8]) -> bool {
+    read("rows.idx", input)
+}
+
+pub(crate) fn tensor_data(input: &[u8]) -> bool {
+    read("rows.safetensors", input)
+}
+
+/// Reads a file as `predict` does, and as `submit` does.
+fn read(name: &str, input: &[u8]) -> bool {
+    if unpacks_to_too_much(input) {
+        return false;
+    }
+    in_folder(|folder| {
+        let written = fs::write(folder.join(name), input);
+        assert!(written.is_ok(), "{written:?}");
+        let is_table = name.ends_with(".csv");
+        let source = SourceSpec {
+            data: name.to_owned(),
+            features: None,
+            label: Some(if is_table { "label" } else { "y" }.to_owned()),
+            // The same file: an array of one dimension is rows and labels.
+            labels: Some(name.to_owned()).filter(|_| !is_table),
+        };
+        let channels = [Channels::First, Channels::Last];
+        let predicted = channels.map(|channels| predicts(&source, channels, folder));
+        let submitted = ["cross-entropy", "mse"].map(|loss| submits(&source, loss, folder));
+        for error in predicted.iter().chain(&submitted).filter_map(|read| read.as_ref().err()) {
+            is_said(&error_chain(error), input);
+        }
+        submitted.iter().any(Result::is_ok)
+    })
+}
+
+fn predicts(source: &SourceSpec, channels: Channels, folder: &Path) -> Result<(), IngestError> {
+    let options =
+        ReadOptions { features: &[], channels, in_order: &[], base_dir: folder, spool: folder };
+    let reader = Reader::open(source, &options, &mut |_| {})?;
+    let width: u64 = reader.shape().iter().copied().map(u64::from).product();
+    let (mut rows, _) = (reader.rows()?, reader.bytes());
+    while let Some(row) = rows.next_row()? {
+        assert_eq!(to_u64(row.numbers.len()), width, "a row has another shape");
+        assert!(row.numbers.iter().all(|number| number.is_finite()), "{:?}", row.numbers);
+        assert_eq!(row.label.is_some(), reader.has_labels());
+    }
+    Ok(())
+}
+
+fn submits(source: &SourceSpec, loss: &str, folder: &Path) -> Result<(), IngestError> {
+    let job = JOB.replace("epochs = 1", &format!("epochs = 1\nloss = '{loss}'"));
+    let parsed = jobfile::parse(&job);
+    assert!(parsed.is_ok(), "{:?}", parsed.err());
+    let Ok(mut spec) = parsed else { return Ok(()) };
+    take_from(&mut spec, source);
+    let summary = sojourn_ingest::check(&spec, folder, folder, &mut |_| {})?;
+    let width: u64 = summary.shape.iter().copied().map(u64::from).product();
+    assert_eq!(to_u64(summary.width), width, "a width that isn't the shape's");
+    assert!(summary.train.iter().all(|rows| *rows > 0), "a shard without rows");
+    Ok(())
+}
+
+fn take_from(spec: &mut JobSpec, source: &SourceSpec) {
+    spec.data.train.clone_from(&source.data);
+    spec.data.label = source.label.clone().unwrap_or_default();
+    spec.data.labels.clone_from(&source.labels);
+    spec.data.valid = Split::Share(0.5);
+}
+
+/// Does it unpack to more than [`MAX_UNPACKED`]?
+fn unpacks_to_too_much(input: &[u8]) -> bool {
+    let mut unpacked: Box<dyn std::io::Read + '_> = match input {
+        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => match zstd::stream::read::Decoder::with_buffer(input) {
+            Ok(decoder) => Box::new(decoder),
+            Err(_) => return false,
+        },
+        _ => return false,
+    };
+    let mut bytes = unpacked.by_ref().take(MAX_UNPACKED + 1);
+    // What can't be unpacked is the reader's to refuse.
+    let _ = std::io::copy(&mut bytes, &mut std::io::sink());
+    bytes.limit() == 0
+}

@@ -1,0 +1,61 @@
+//! The JSON of each request to the server, and of the answers that hosts and the command line read.
+
+use crate::expect::round_trip;
+use sojourn_protocol::{
+    api::{
+        CollectAnswer, CollectRequest, EnrolAnswer, EnrolRequest, EvaluateRequest, ExtendRequest,
+        HeartbeatAnswer, HeartbeatRequest, MissingAnswer, MissingRequest, PauseRequest,
+        PlacementRequest, ReleaseAnswer, ReleaseRequest, ReportAnswer, RollbackRequest,
+        SubmitAnswer, SubmitRequest, UploadState, WorkAnswer, WorkRequest,
+    },
+    assimilation::{
+        LostRequest, NewVersion, OfferAnswer, RejectRequest, RenewRequest, TakeAnswer, TakeRequest,
+    },
+    direct::{DirectAnswer, DirectRequest},
+    error::ApiError,
+    ranges::{LeadAnswer, LeadRequest, RangeResultRequest},
+    report::Report,
+};
+
+pub(crate) fn requests(input: &[u8]) -> bool {
+    let mut taken = round_trip::<EnrolRequest>(input).is_some();
+    taken |= round_trip::<WorkRequest>(input).is_some();
+    taken |= round_trip::<HeartbeatRequest>(input).is_some();
+    taken |= round_trip::<ReleaseRequest>(input).is_some();
+    taken |= round_trip::<Report>(input).is_some();
+    taken |= round_trip::<DirectRequest>(input).is_some();
+    taken |= round_trip::<MissingRequest>(input).is_some();
+    taken |= round_trip::<CollectRequest>(input).is_some();
+    taken |= round_trip::<SubmitRequest>(input).is_some();
+    taken |= round_trip::<EvaluateRequest>(input).is_some();
+    taken |= round_trip::<PauseRequest>(input).is_some();
+    taken |= round_trip::<ExtendRequest>(input).is_some();
+    taken |= round_trip::<PlacementRequest>(input).is_some();
+    taken |= round_trip::<RollbackRequest>(input).is_some();
+    taken |= round_trip::<TakeRequest>(input).is_some();
+    taken |= round_trip::<RenewRequest>(input).is_some();
+    taken |= round_trip::<NewVersion>(input).is_some();
+    taken |= round_trip::<RejectRequest>(input).is_some();
+    taken |= round_trip::<LostRequest>(input).is_some();
+    taken |= round_trip::<LeadRequest>(input).is_some();
+    taken |= round_trip::<RangeResultRequest>(input).is_some();
+    taken | answers(input)
+}
+
+fn answers(input: &[u8]) -> bool {
+    let mut taken = round_trip::<EnrolAnswer>(input).is_some();
+    taken |= round_trip::<WorkAnswer>(input).is_some();
+    taken |= round_trip::<HeartbeatAnswer>(input).is_some();
+    taken |= round_trip::<ReleaseAnswer>(input).is_some();
+    taken |= round_trip::<ReportAnswer>(input).is_some();
+    taken |= round_trip::<UploadState>(input).is_some();
+    taken |= round_trip::<DirectAnswer>(input).is_some();
+    taken |= round_trip::<MissingAnswer>(input).is_some();
+    taken |= round_trip::<CollectAnswer>(input).is_some();
+    taken |= round_trip::<SubmitAnswer>(input).is_some();
+    taken |= round_trip::<TakeAnswer>(input).is_some();
+    taken |= round_trip::<OfferAnswer>(input).is_some();
+    taken |= round_trip::<LeadAnswer>(input).is_some();
+    taken |= round_trip::<ApiError>(input).is_some();
+    taken
+}
