@@ -145,6 +145,8 @@ pub enum Problem {
     UnnamedColumn { number: usize },
     #[error("column `{name}` is there twice, as number {first} and {second}")]
     DuplicateColumn { name: String, first: usize, second: usize },
+    #[error("there are over {limit} columns")]
+    TooManyColumns { limit: usize },
     #[error("no column `{label}` (`data.label`){hint}")]
     NoLabel { label: String, hint: String },
     #[error("no feature column beside the label")]

@@ -24,6 +24,9 @@ fn refuse(file: &str, problem: Problem) -> IngestError {
     Place { line: Some(1), ..Place::of(file) }.refuse(problem)
 }
 
+/// Most columns of a table: each is named by the job and by its models.
+const MAX_COLUMNS: usize = 1 << 20;
+
 /// The column names of one file.
 pub(super) fn read(part: &SourceFile) -> Result<Vec<String>, IngestError> {
     let mut lines = Lines::open(part)?;
@@ -35,6 +38,9 @@ pub(super) fn read(part: &SourceFile) -> Result<Vec<String>, IngestError> {
     visit(line, |index, field| {
         let name = std::str::from_utf8(field).map_err(|_| Problem::NotUtf8)?.trim();
         let second = index + 1;
+        if second > MAX_COLUMNS {
+            return Err(Problem::TooManyColumns { limit: MAX_COLUMNS });
+        }
         if name.is_empty() {
             return Err(Problem::UnnamedColumn { number: second });
         }

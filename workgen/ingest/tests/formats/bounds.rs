@@ -26,7 +26,8 @@ fn a_packed_array_that_declares_more_bytes_than_can_be_counted_is_found_to_be_cu
         "train = \"x.npy\"\nlabels = \"y.npy\"",
         &[("x.npy", gzip(&x)), ("y.npy", gzip(&y))],
     );
-    let expected = "y.npy: `labels`: the data ends or is damaged at row 10 of 2305843009213693952 (";
+    let expected =
+        "y.npy: `labels`: the data ends or is damaged at row 10 of 2305843009213693952 (";
     assert!(said.starts_with(expected), "{said}");
 }
 
@@ -51,4 +52,13 @@ fn names_of_arrays_and_columns_are_shown_by_their_beginning_without_what_a_termi
     let table = format!("{name},y\n{}", "x,1\nx,2\n".repeat(10));
     let said = refused("train = \"t.csv\"\nlabel = \"y\"", &[("t.csv", table.into_bytes())]);
     assert!(said.contains(": column `[31mnnn") && said.len() < 1_000, "{} bytes", said.len());
+}
+
+/// A line may have 64 MiB, and each name takes many times its bytes.
+#[test]
+fn tables_of_more_than_a_million_columns_are_refused_as_their_header_is_read() {
+    let columns: Vec<String> = (0..=1 << 20).map(|n| format!("{n:x}")).collect();
+    let table = format!("{}\n", columns.join(","));
+    let said = refused("train = \"t.csv\"\nlabel = \"y\"", &[("t.csv", table.into_bytes())]);
+    assert_eq!(said, "t.csv:1: there are over 1048576 columns");
 }
