@@ -156,6 +156,23 @@ fn every_target_is_tested_and_has_a_binary_a_corpus_and_a_dictionary() {
     }
 }
 
+/// The server's handlers name the type of each request's body.
+#[test]
+fn the_json_of_every_request_is_read() {
+    let target = fs::read_to_string(corpus::folder().join("targets/src/requests.rs")).unwrap();
+    let mut bodies = BTreeSet::new();
+    for entry in fs::read_dir(corpus::folder().join("../server/src/http")).unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let after = text.split("request: web::Json<").skip(1);
+        bodies.extend(after.filter_map(|after| after.split('>').next().map(str::to_owned)));
+    }
+    assert!(bodies.len() > 15, "{bodies:?}");
+    for body in bodies {
+        assert!(target.contains(&format!("round_trip::<{body}>")), "`{body}` isn't read");
+    }
+}
+
 /// The corpus is in the repository: it has to stay small.
 #[test]
 fn inputs_of_the_corpus_are_small() {
