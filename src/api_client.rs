@@ -15,7 +15,8 @@ use sojourn_protocol::{
     },
     assimilation::AssimilationsView,
     digest::BlobRef,
-    ids::{HostId, JobId, TrialId},
+    ids::{HostId, JobId, TokenId, TrialId},
+    tokens::{NewToken, RevokedToken, RotatedToken, ServerToken, TokenRequest, TokenView},
     view::{EvaluationView, EventView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
 use std::{path::Path, time::Duration};
@@ -110,6 +111,27 @@ impl ApiClient {
 
     pub(crate) async fn revoke(&self, host: HostId) -> CallResult<HostView> {
         self.post(format!("v1/hosts/{host}/revoke"), &()).await
+    }
+
+    pub(crate) async fn tokens(&self) -> CallResult<Vec<TokenView>> {
+        self.get("v1/tokens").await
+    }
+
+    /// Made once more where the answer is lost: then one of the two is never used.
+    pub(crate) async fn create_token(&self, request: &TokenRequest) -> CallResult<NewToken> {
+        self.post("v1/tokens", request).await
+    }
+
+    pub(crate) async fn rotate_token(&self, token: TokenId) -> CallResult<NewToken> {
+        self.post(format!("v1/tokens/{token}/rotate"), &()).await
+    }
+
+    pub(crate) async fn revoke_token(&self, token: TokenId) -> CallResult<RevokedToken> {
+        self.post(format!("v1/tokens/{token}/revoke"), &()).await
+    }
+
+    pub(crate) async fn rotate_server_token(&self, which: ServerToken) -> CallResult<RotatedToken> {
+        self.post(format!("v1/tokens/server/{}/rotate", which.name()), &()).await
     }
 
     pub(crate) async fn cancel(&self, job: JobId) -> CallResult<JobView> {

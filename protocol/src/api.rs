@@ -26,6 +26,11 @@
 //! | `POST /v1/jobs/{job}/placement` | admin | [`PlacementRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/rollback` | admin | [`RollbackRequest`] -> [`RolledBack`], one for each trial |
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
+//! | `POST /v1/tokens` | admin | [`TokenRequest`](crate::tokens::TokenRequest) -> [`NewToken`](crate::tokens::NewToken) |
+//! | `GET /v1/tokens` | admin | -> [`TokenView`](crate::tokens::TokenView), one for each token |
+//! | `POST /v1/tokens/{token}/rotate` | admin | -> [`NewToken`](crate::tokens::NewToken) |
+//! | `POST /v1/tokens/{token}/revoke` | admin | -> [`RevokedToken`](crate::tokens::RevokedToken) |
+//! | `POST /v1/tokens/server/{which}/rotate` | admin | -> [`RotatedToken`](crate::tokens::RotatedToken) |
 //! | `GET /v1/jobs`, `/v1/jobs/{job}`, `/v1/jobs/{job}/trials`, `/v1/jobs/{job}/events`, `/v1/jobs/{job}/trials/{trial}/history`, `/v1/jobs/{job}/trials/{trial}/evaluations`, `/v1/hosts` | admin | see [`crate::view`] |
 //! | `POST /v1/assimilations` | assimilator | [`TakeRequest`](crate::assimilation::TakeRequest) -> [`TakeAnswer`](crate::assimilation::TakeAnswer); held open up to `wait` where there is none |
 //! | `POST /v1/assimilations/{lease}/lead` | assimilator | [`LeadRequest`](crate::ranges::LeadRequest) -> [`LeadAnswer`](crate::ranges::LeadAnswer) |
@@ -36,7 +41,7 @@
 //! | `GET /v1/health` | anyone | [`Health`] |
 //! | `GET /v1/openapi.json` | anyone | all of this as an OpenAPI document |
 //!
-//! Tokens travel as `Authorization: Bearer`. Answers that aren't 2xx carry [`crate::error::ApiError`].
+//! Here `admin` is a user whose token has the rights for it. Tokens travel as `Authorization: Bearer`. Answers that aren't 2xx carry [`crate::error::ApiError`].
 
 mod jobs;
 

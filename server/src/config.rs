@@ -144,8 +144,8 @@ pub struct ServeReady {
     pub address: SocketAddr,
     /// How connections are made.
     pub transport: Transport,
-    /// The token with which machines become hosts.
-    pub enrol_token: String,
+    /// The file with the token with which machines become hosts. It may have been moved away.
+    pub enrol_token_file: PathBuf,
     /// The file with the token of users.
     pub admin_token_file: PathBuf,
     /// Whether this is the active server; otherwise it stands by for that one.
@@ -164,7 +164,8 @@ impl ServeReady {
     /// The line that starts a client on this machine.
     #[must_use]
     pub fn client_line(&self) -> String {
-        let line = format!("sojourn client --server {} --token {}", self.url(), self.enrol_token);
+        let file = self.enrol_token_file.display();
+        let line = format!("sojourn client --server {} --token-file {file}", self.url());
         match &self.transport {
             Transport::Https { own_authority: Some(file), .. } => {
                 format!("{line} --ca {}", file.display())

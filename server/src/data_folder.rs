@@ -96,24 +96,6 @@ impl DataFolder {
         self.root.join("uploads")
     }
 
-    /// The file with the token with which machines become hosts.
-    #[must_use]
-    pub fn enrol_token_file(&self) -> PathBuf {
-        self.root.join("enrol-token")
-    }
-
-    /// The file with the token of users and operators.
-    #[must_use]
-    pub fn admin_token_file(&self) -> PathBuf {
-        self.root.join("admin-token")
-    }
-
-    /// The file with the token of processes that assimilate.
-    #[must_use]
-    pub fn assimilator_token_file(&self) -> PathBuf {
-        self.root.join("assimilator-token")
-    }
-
     /// The file that says where the server listens, while it does.
     #[must_use]
     pub fn address_file(&self) -> PathBuf {
@@ -126,30 +108,6 @@ impl DataFolder {
     /// Where the file can't be written.
     pub fn write_address(&self, address: SocketAddr) -> Result<(), DataFolderError> {
         self.write_whole(&self.address_file(), &format!("{address}\n"))
-    }
-
-    /// The token in a file. It is made at the first start, and only its owner can read it.
-    ///
-    /// # Errors
-    /// Where the file can't be read or written.
-    pub fn token(&self, file: &Path) -> Result<String, DataFolderError> {
-        let text = if_exists(fs::read_to_string(file)).map_err(file_error(file))?;
-        match text.as_deref().map(str::trim) {
-            Some(token) if !token.is_empty() => Ok(token.to_owned()),
-            _ => {
-                let token = new_token().map_err(DataFolderError::NoRandomness)?;
-                self.set_token(file, &token)?;
-                Ok(token)
-            }
-        }
-    }
-
-    /// Writes a token that the servers share to a file.
-    ///
-    /// # Errors
-    /// Where the file can't be written.
-    pub(crate) fn set_token(&self, file: &Path, token: &str) -> Result<(), DataFolderError> {
-        self.write_whole(file, &format!("{token}\n"))
     }
 
     /// Replaces a file. Only its owner can read it.

@@ -49,7 +49,7 @@ pub use migrate::{MigrateError, Migrated, migrate};
 pub use server::{Server, serve};
 pub use sojourn_blobs::StoreSettings;
 pub use tls::{TlsError, TlsFiles};
-pub use tokens::{SharedTokens, TokensError, settle_tokens};
+pub use tokens::{ServerTokens, TokensError};
 
 /// The document that describes the API (OpenAPI 3.1), as `GET /v1/openapi.json` gives it.
 ///

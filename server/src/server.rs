@@ -6,17 +6,18 @@ use crate::{
     config::{ServeConfig, ServeError, ServeReady, Transport, url},
     data_folder::{DataFolder, DataFolderError, new_token},
     errands,
-    http::{self, AppState, Tokens},
+    http::{self, AppState},
     journal::{Journal, JournalError, OpenJournal, SqliteJournal},
     shell::{Shell, ShellHandle, SideEffect},
     storage_watch::StorageWatch,
     tls::Certificates,
-    tokens::{SharedTokens, TokensError, settle_tokens},
+    tokens::{ServerTokens, TokensError, WithTokens},
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
 use rustls::ServerConfig;
 use sojourn_blobs::{BlobStore, Uploads, WriteAheadLog};
 use sojourn_files::HeldRoom;
+use sojourn_protocol::tokens::ServerToken;
 use std::{
     io,
     net::{SocketAddr, TcpListener},
@@ -39,7 +40,7 @@ const MAX_CONNECTIONS: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Server {
     ready: ServeReady,
-    admin_token: String,
+    tokens: Arc<ServerTokens>,
     shell: Shell,
     http: ServerHandle,
     http_task: JoinHandle<io::Result<()>>,
@@ -101,10 +102,12 @@ impl Server {
         let (settings, clock, local) = (config.shell, config.clock, config.assimilators);
         let url = config.advertise.unwrap_or_else(|| url(address, &transport));
         let started = tokio::task::spawn_blocking(move || -> Result<_, ServeError> {
-            let tokens = settle_tokens(&folder, &*journals)?;
+            let tokens = Arc::new(ServerTokens::settle(&folder, Arc::clone(&journals))?);
             verify_store(&*journals, store_id)?;
             journals.advertise(&url);
-            let shell = Shell::start(Arc::clone(&journals), settings, clock)?;
+            let with_tokens =
+                WithTokens { journals: Arc::clone(&journals), tokens: Arc::clone(&tokens) };
+            let shell = Shell::start(Arc::new(with_tokens), settings, clock)?;
             let durability = journals.durability().map(str::to_owned);
             Ok((folder, tokens, shell, (journals.is_ours(), durability)))
         });
@@ -133,7 +136,7 @@ impl Server {
             staging,
             storage,
             lease_term,
-            tokens: Tokens::of(&tokens.enrol, &tokens.admin, &tokens.assimilator),
+            tokens: Arc::clone(&tokens),
             token_cache: Arc::default(),
             traffic: Arc::default(),
             blobs_url: config.blobs,
@@ -154,12 +157,16 @@ impl Server {
                 return Err(error);
             }
         };
-        let admin_token_file = folder.admin_token_file();
-        let SharedTokens { enrol: enrol_token, admin: admin_token, .. } = tokens;
-        let ready =
-            ServeReady { address, transport, enrol_token, admin_token_file, active, journal };
+        let ready = ServeReady {
+            address,
+            transport,
+            enrol_token_file: tokens.file(ServerToken::Enrol),
+            admin_token_file: tokens.file(ServerToken::Admin),
+            active,
+            journal,
+        };
         tracing::info!(address = ready.url(), active, "serving");
-        Ok(Self { ready, admin_token, shell, http, http_task, errands, log, folder })
+        Ok(Self { ready, tokens, shell, http, http_task, errands, log, folder })
     }
 
     /// Where the server listens, and how machines join.
@@ -168,10 +175,12 @@ impl Server {
         &self.ready
     }
 
-    /// The token of users.
-    #[must_use]
-    pub fn admin_token(&self) -> &str {
-        &self.admin_token
+    /// One of the server's own tokens, where its file is in the data folder.
+    ///
+    /// # Errors
+    /// Where the file can't be read.
+    pub fn token(&self, which: ServerToken) -> Result<Option<String>, TokensError> {
+        self.tokens.local_secret(which)
     }
 
     /// Gives commands to the core, as requests over HTTP do.

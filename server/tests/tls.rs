@@ -95,10 +95,12 @@ async fn the_client_line_names_a_self_signed_certificate() {
     write(folder.path(), &(made.cert.pem(), made.signing_key.serialize_pem()));
     let server = start(&folder).await.unwrap();
     let ready = server.ready();
-    let (address, token) = (ready.address, &ready.enrol_token);
+    let (address, token) = (ready.address, ready.enrol_token_file.display());
     let ca = folder.path().join("server.pem");
-    let line =
-        format!("sojourn client --server https://{address} --token {token} --ca {}", ca.display());
+    let line = format!(
+        "sojourn client --server https://{address} --token-file {token} --ca {}",
+        ca.display()
+    );
     assert_eq!(ready.client_line(), line);
     server.stop().await;
 }

@@ -9,7 +9,8 @@ use crate::cli::{
     model::{export, predict},
     serve::{command as serve_command, gc, migrate},
     submit::{command as submit_command, validate},
-    terminal::{exit::Failure, log},
+    terminal::{exit::Failure, log, secrets},
+    token,
     work::assimilate,
 };
 use clap::{Parser, Subcommand};
@@ -54,6 +55,8 @@ enum Command {
     Hosts(hosts::Args),
     /// End a machine's right to work for the server.
     Revoke(revoke::Args),
+    /// Make, list, replace and revoke tokens: for machines that enrol, and for users.
+    Token(token::Args),
     /// Delete the blobs and uploads in the server's store that nothing refers to.
     Gc(gc::Args),
     /// Print a job's history.
@@ -93,6 +96,7 @@ enum Command {
 /// Parses the command line, sets up log and runtime, and runs the subcommand.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
+    secrets::warn_of_arguments();
     match cli.command {
         Command::Serve(_) => log::start(log::Program::Other, "info,actix_server=warn"),
         Command::Client(_) => log::start(log::Program::Client, client::DEFAULT_LOG_FILTER),
@@ -125,6 +129,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Trials(args) => trials::run(&args).await,
         Command::Hosts(args) => hosts::run(&args).await,
         Command::Revoke(args) => revoke::run(&args).await,
+        Command::Token(args) => token::run(&args).await,
         Command::Gc(args) => gc::run(&args).await,
         Command::Events(args) => events::run(&args).await,
         Command::Export(args) => export::run(&args).await,

@@ -22,6 +22,7 @@ pub(crate) mod render;
 mod serve;
 pub(crate) mod submit;
 pub(crate) mod terminal;
+mod token;
 mod work;
 
 pub(crate) use command_line::main;

@@ -82,13 +82,14 @@ fn a_wrong_token_is_code_2_and_the_error_says_where_the_right_one_is() {
     });
     for args in ASKING {
         let mut command = sojourn(args);
-        let output = command.args(["--server", &server.url, "--token", "wrong"]).output().unwrap();
+        command.args(["--server", &server.url]).env("SOJOURN_TOKEN", "wrong");
+        let output = command.output().unwrap();
         let (code, told) = ended(&output);
         assert_eq!(code, Some(2), "{args:?}");
         assert_eq!(
             told,
             format!(
-                "error: {} doesn't accept the token (unknown token); pass the one in the server's file `admin-token` as --token or SOJOURN_TOKEN\n",
+                "error: {} doesn't accept the token (unknown token); give another by --token-file or SOJOURN_TOKEN; the server's own is in its file `admin-token`\n",
                 server.url
             )
         );
@@ -295,7 +296,7 @@ fn nothing_is_coloured_in_a_pipe() {
     let fields: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
     assert_eq!(
         fields,
-        ["1", "m", "live", "-", "0/2", "cpu", "0", "3", "0", "-", "-", "1.5", "s", "-"]
+        ["1", "m", "-", "live", "-", "0/2", "cpu", "0", "3", "0", "-", "-", "1.5", "s", "-"]
     );
 }
 

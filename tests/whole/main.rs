@@ -73,6 +73,7 @@ mod store;
 mod submit;
 mod support;
 mod tls;
+mod tokens;
 mod validate;
 mod verdicts;
 mod watch;

@@ -146,9 +146,11 @@ fn submitted_jobs_survive_a_killed_server() {
 fn a_server_says_how_machines_join_and_ends_in_good_order() {
     let world = World::new();
     let mut server = Server::start(&world.data);
-    let token = std::fs::read_to_string(world.data.path().join("enrol-token")).unwrap();
-    let line = format!("sojourn client --server {} --token {}", server.url, token.trim());
+    let path = world.data.path().join("enrol-token");
+    let token = std::fs::read_to_string(&path).unwrap();
+    let line = format!("sojourn client --server {} --token-file {}", server.url, path.display());
     assert!(server.announced.contains(&line), "{}", server.announced);
+    assert!(!server.announced.contains(token.trim()), "terminals and logs keep what is printed");
     server.signal("-TERM");
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
 }

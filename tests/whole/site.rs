@@ -212,7 +212,8 @@ impl Site {
         let data = self.path().join(name);
         let mut command = Command::new(program());
         command
-            .args(["client", "--server", &self.url, "--token", &self.enrolment])
+            .args(["client", "--server", &self.url])
+            .env("SOJOURN_ENROL_TOKEN", &self.enrolment)
             .args(["--name", name, "--slots", "1", "--data"])
             .arg(data)
             .args(more)
@@ -239,7 +240,8 @@ impl Site {
         let token = fs::read_to_string(self.data().join("assimilator-token")).unwrap();
         let mut command = Command::new(program());
         command
-            .args(["assimilate", "--server", &self.url, "--token", token.trim()])
+            .args(["assimilate", "--server", &self.url])
+            .env("SOJOURN_ASSIMILATOR_TOKEN", token.trim())
             .args(["--blobs", &self.blobs(), "--threads", "1", "--name", name])
             .args(more)
             .envs(self.environment.iter().map(|(word, value)| (word, value)))

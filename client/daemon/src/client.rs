@@ -8,6 +8,7 @@ use crate::{
     terminal::{
         exit::Failure,
         local::{self, DEFAULT_SERVER, host_name},
+        secrets::secret,
         signals,
         trust::Trust,
     },
@@ -51,6 +52,9 @@ pub struct Args {
     /// on this machine, the one in its default data folder if left out.
     #[arg(long, env = "SOJOURN_ENROL_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
+    /// A file with the enrolment token, which others can't read as they can a command line.
+    #[arg(long, env = "SOJOURN_ENROL_TOKEN_FILE", value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// The machine's name, for people; its host name if left out.
     #[arg(long, env = "SOJOURN_NAME")]
     name: Option<String>,
@@ -213,7 +217,7 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
     let log = log.map_err(|why| wrong("log", why))?;
     let server = args.server.clone().or_else(|| file.server.clone());
     let server = server.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
-    let given = args.token.clone().filter(|token| !token.is_empty());
+    let given = secret("--token", args.token.as_deref(), args.token_file.as_deref())?;
     let metadata = [&args.metadata, &file.metadata].into_iter().flatten();
     let metadata = metadata.map(String::as_str).find(|address| !address.is_empty());
     let metadata = metadata.unwrap_or(METADATA).to_owned();
@@ -245,7 +249,7 @@ fn failure(error: &ClientError) -> Failure {
     let message = error_chain(error);
     match error {
         ClientError::NoToken => Failure::call(format!(
-            "{message}: pass the one that `sojourn serve` prints as --token or SOJOURN_ENROL_TOKEN"
+            "{message}: pass the file that `sojourn serve` names as --token-file, or a token as SOJOURN_ENROL_TOKEN"
         )),
         ClientError::Metadata { .. } => Failure::call(format!(
             "{message}; `--metadata none` is for a machine that is in no cloud"

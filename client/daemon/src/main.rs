@@ -7,6 +7,7 @@ use sojourn_daemon::{
     terminal::{
         exit::Failure,
         log::{self, Program},
+        secrets::warn_of_arguments,
     },
 };
 use std::process::ExitCode;
@@ -30,7 +31,9 @@ enum Command {
 fn main() -> ExitCode {
     // Both reqwest and rustls are built without a provider of their own; a second call changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let result = match Cli::parse().command {
+    let cli = Cli::parse();
+    warn_of_arguments();
+    let result = match cli.command {
         Command::Client(args) => {
             log::start(Program::Client, client::DEFAULT_LOG_FILTER);
             client::runtime().and_then(|runtime| runtime.block_on(client::run(&args)))

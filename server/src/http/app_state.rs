@@ -1,9 +1,9 @@
 //! The state that every handler can reach.
 
-use super::{auth::Tokens, error::HttpError, token_cache::TokenCache, traffic::Traffic};
+use super::{error::HttpError, token_cache::TokenCache, traffic::Traffic};
 use crate::{
     assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, shell::ShellHandle,
-    storage_watch::StorageWatch,
+    storage_watch::StorageWatch, tokens::ServerTokens,
 };
 use actix_web::web;
 use sojourn_blobs::{Staging, Uploads};
@@ -27,7 +27,7 @@ pub(crate) struct AppState {
     pub(crate) storage: StorageWatch,
     /// A host that sends no heartbeat for so long loses its leases.
     pub(crate) lease_term: Duration,
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: Arc<ServerTokens>,
     pub(crate) token_cache: Arc<TokenCache>,
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) assimilation: AssimilationHandle,

@@ -1,86 +1,89 @@
 //! Authenticates callers: machines that enrol, hosts, assimilators, users. Tokens come as `Authorization: Bearer`.
 //!
-//! Nothing of a request's body is read before somebody is known who sends it. What the caller may do is found out after that, by
-//! what each handler asks for.
+//! Nothing of a request's body is read before somebody is known who sends it, and may call the address (`access.rs`).
 
-use super::{AppState, body, error::HttpError};
+use super::{AppState, access, body, error::HttpError};
 use actix_web::{
-    Error, FromRequest, HttpRequest, ResponseError as _,
+    Error, FromRequest, HttpMessage as _, HttpRequest, ResponseError as _,
     body::{BoxBody, MessageBody},
     dev::{Payload, ServiceRequest, ServiceResponse},
     http::{ConnectionType, header},
     middleware::Next,
     web,
 };
-use futures::future::LocalBoxFuture;
 use sojourn_core::{Holder, request};
-use sojourn_protocol::{digest::Digest, error::ErrorKind, ids::HostId};
+use sojourn_protocol::{
+    digest::Digest,
+    error::ErrorKind,
+    ids::{HostId, TokenId},
+    tokens::{Rights, ServerToken},
+};
 use std::future::{Ready, ready};
 
-/// The hashes of the server's own tokens.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Tokens {
-    enrol: Digest,
-    admin: Digest,
-    assimilator: Digest,
-}
-
-impl Tokens {
-    pub(crate) fn of(enrol: &str, admin: &str, assimilator: &str) -> Self {
-        let [enrol, admin, assimilator] =
-            [enrol, admin, assimilator].map(|token| Digest::of(token.as_bytes()));
-        Self { enrol, admin, assimilator }
-    }
+/// Who sends a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// A machine that wants to become a host, with this token; `None`: with the server's own.
+    Enroller(Option<TokenId>),
+    Host(HostId),
+    /// A user with these rights.
+    User(Rights),
+    /// A process that assimilates.
+    Assimilator,
 }
 
 /// Addresses that anybody may ask.
-const OPEN: [&str; 2] = ["/v1/health", "/v1/openapi.json"];
+pub(super) const OPEN: [&str; 2] = ["/v1/health", "/v1/openapi.json"];
 
 /// Middleware that refuses a request without a known token before its body is read, and has other bodies keep a pace.
 pub(crate) async fn authenticate(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    if !OPEN.contains(&request.path())
-        && let Err(error) = known(request.request()).await
-    {
-        body::drop_some(&mut request).await;
-        let mut answer = error.error_response();
-        // The rest of the body isn't read.
-        answer.head_mut().set_connection_type(ConnectionType::Close);
-        return Ok(request.into_response(answer));
+    if !OPEN.contains(&request.path()) {
+        match admitted(request.request()).await {
+            Ok(caller) => drop(request.extensions_mut().insert(caller)),
+            Err(error) => {
+                body::drop_some(&mut request).await;
+                let mut answer = error.error_response();
+                // The rest of the body isn't read.
+                answer.head_mut().set_connection_type(ConnectionType::Close);
+                return Ok(request.into_response(answer));
+            }
+        }
     }
     body::pace(&mut request);
     Ok(next.call(request).await?.map_into_boxed_body())
 }
 
-/// Is the request's token that of anybody?
-async fn known(request: &HttpRequest) -> Result<(), HttpError> {
-    let (token, app) = (bearer(request)?, app(request)?);
-    let Tokens { enrol, admin, assimilator } = app.tokens;
-    if [enrol, admin, assimilator].map(|own| same(token, own)).contains(&true) {
-        return Ok(());
-    }
-    host_of(token, &app).await.map(drop)
+/// The sender of a request, if it may call the address.
+async fn admitted(request: &HttpRequest) -> Result<Caller, HttpError> {
+    let caller = known(request).await?;
+    access::check(request.method(), request.match_pattern().as_deref(), caller)?;
+    Ok(caller)
 }
 
-/// The host with this token.
-async fn host_of(token_sha256: Digest, app: &AppState) -> Result<HostId, HttpError> {
+/// The sender of a request, if its token is that of anybody.
+async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
+    let (token_sha256, app) = (bearer(request)?, app(request)?);
+    match app.tokens.which(token_sha256) {
+        Some(ServerToken::Enrol) => return Ok(Caller::Enroller(None)),
+        Some(ServerToken::Admin) => return Ok(Caller::User(Rights::Administer)),
+        Some(ServerToken::Assimilator) => return Ok(Caller::Assimilator),
+        None => {}
+    }
     if let Some(host) = app.token_cache.get(token_sha256) {
-        return Ok(host);
+        return Ok(Caller::Host(host));
     }
-    let Some(Holder::Host(host)) = app.shell.request(request::GetHolder { token_sha256 }).await?
-    else {
-        return Err(unknown());
-    };
-    app.token_cache.insert(token_sha256, host);
-    Ok(host)
-}
-
-/// Compares in constant time.
-fn same(a: Digest, b: Digest) -> bool {
-    let different = a.0.iter().zip(&b.0).fold(0, |all, (a, b)| all | (a ^ b));
-    std::hint::black_box(different) == 0
+    match app.shell.request(request::GetHolder { token_sha256 }).await? {
+        Some(Holder::Host(host)) => {
+            app.token_cache.insert(token_sha256, host);
+            Ok(Caller::Host(host))
+        }
+        Some(Holder::Enroller(token)) => Ok(Caller::Enroller(Some(token))),
+        Some(Holder::User(_, rights)) => Ok(Caller::User(rights)),
+        None => Err(unknown()),
+    }
 }
 
 /// The hash of the request's token. The token itself isn't kept.
@@ -93,7 +96,7 @@ fn bearer(request: &HttpRequest) -> Result<Digest, HttpError> {
     }
 }
 
-fn unknown() -> HttpError {
+pub(super) fn unknown() -> HttpError {
     HttpError::new(ErrorKind::Unauthorized, "the token is unknown or was revoked")
 }
 
@@ -102,96 +105,63 @@ fn app(request: &HttpRequest) -> Result<web::Data<AppState>, HttpError> {
     app.ok_or_else(|| HttpError::new(ErrorKind::Unavailable, "the server is starting"))
 }
 
-/// Checks the request's token against one of the server's own.
-fn check(request: &HttpRequest, own: fn(&Tokens) -> Digest) -> Result<(), HttpError> {
-    let token = bearer(request)?;
-    if same(token, own(&app(request)?.tokens)) { Ok(()) } else { Err(unknown()) }
+/// Takes the caller, whom the middleware has found, in a handler's arguments.
+macro_rules! caller {
+    ($name:ty, $pattern:pat => $value:expr) => {
+        impl FromRequest for $name {
+            type Error = HttpError;
+            type Future = Ready<Result<Self, HttpError>>;
+
+            fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+                ready(match request.extensions().get::<Caller>().copied() {
+                    Some($pattern) => Ok($value),
+                    _ => Err(unknown()),
+                })
+            }
+        }
+    };
 }
 
-/// A machine that may enrol as a host.
-pub(super) struct Enroller;
+/// A machine that may enrol as a host, with an issued token or the server's own.
+pub(super) struct Enroller(pub(super) Option<TokenId>);
 
-impl FromRequest for Enroller {
-    type Error = HttpError;
-    type Future = Ready<Result<Self, HttpError>>;
+caller!(Enroller, Caller::Enroller(with) => Self(with));
 
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(check(request, |tokens| tokens.enrol).map(|()| Self))
-    }
-}
+/// A user or operator, whose rights suffice for the address.
+pub(super) struct User;
 
-/// A user or operator.
-pub(super) struct Admin;
-
-impl FromRequest for Admin {
-    type Error = HttpError;
-    type Future = Ready<Result<Self, HttpError>>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(check(request, |tokens| tokens.admin).map(|()| Self))
-    }
-}
+caller!(User, Caller::User(_) => Self);
 
 /// A process that assimilates.
 pub(super) struct Assimilator;
 
-impl FromRequest for Assimilator {
-    type Error = HttpError;
-    type Future = Ready<Result<Self, HttpError>>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(check(request, |tokens| tokens.assimilator).map(|()| Self))
-    }
-}
+caller!(Assimilator, Caller::Assimilator => Self);
 
 /// A user or an assimilator: both may see the assimilation backlog.
 pub(super) struct Overseer;
 
-impl FromRequest for Overseer {
-    type Error = HttpError;
-    type Future = Ready<Result<Self, HttpError>>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let admin = check(request, |tokens| tokens.admin);
-        let either = admin.or_else(|_| check(request, |tokens| tokens.assimilator));
-        ready(either.map(|()| Self))
-    }
-}
+caller!(Overseer, Caller::User(_) | Caller::Assimilator => Self);
 
 /// A host.
 pub(super) struct Host(pub(super) HostId);
 
-impl FromRequest for Host {
-    type Error = HttpError;
-    type Future = LocalBoxFuture<'static, Result<Self, HttpError>>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let (token, app) = (bearer(request), app(request));
-        Box::pin(async move {
-            let (token_sha256, app) = (token?, app?);
-            host_of(token_sha256, &app).await.map(Self)
-        })
-    }
-}
+caller!(Host, Caller::Host(host) => Self(host));
 
 /// A user or a host: both may read blobs.
 pub(super) enum Reader {
-    Admin,
+    User,
     Host(HostId),
 }
 
 impl FromRequest for Reader {
     type Error = HttpError;
-    type Future = LocalBoxFuture<'static, Result<Self, HttpError>>;
+    type Future = Ready<Result<Self, HttpError>>;
 
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let admin = check(request, |tokens| tokens.admin);
-        let host = Host::from_request(request, payload);
-        Box::pin(async move {
-            match admin {
-                Ok(()) => Ok(Self::Admin),
-                Err(_) => host.await.map(|Host(host)| Self::Host(host)),
-            }
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(match request.extensions().get::<Caller>().copied() {
+            Some(Caller::User(_)) => Ok(Self::User),
+            Some(Caller::Host(host)) => Ok(Self::Host(host)),
+            _ => Err(unknown()),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     App, AppState, JsonResult,
-    auth::{Admin, Reader},
+    auth::{Reader, User},
     direct::url_term,
     error::HttpError,
     schema::Bytes,
@@ -152,7 +152,7 @@ const fn is_lost(error: &BlobError) -> bool {
 )]
 pub(super) async fn put(
     app: App,
-    _: Admin,
+    _: User,
     path: web::Path<String>,
     query: web::Query<Offset>,
     request: HttpRequest,
@@ -195,7 +195,7 @@ async fn publish(app: App, name: UploadName, blob: BlobRef) -> Result<(), HttpEr
 )]
 pub(super) async fn upload_state(
     app: App,
-    _: Admin,
+    _: User,
     path: web::Path<String>,
 ) -> JsonResult<UploadState> {
     let name = UploadName::Blob(digest(&path)?);
@@ -215,7 +215,7 @@ pub(super) async fn upload_state(
 )]
 pub(super) async fn missing(
     app: App,
-    _: Admin,
+    _: User,
     request: web::Json<MissingRequest>,
 ) -> JsonResult<MissingAnswer> {
     let missing = app.blobs.missing(request.into_inner().blobs).await?;
@@ -233,7 +233,7 @@ pub(super) async fn missing(
 )]
 pub(super) async fn collect(
     app: App,
-    _: Admin,
+    _: User,
     request: web::Json<CollectRequest>,
 ) -> JsonResult<CollectAnswer> {
     // A task of its own: it ends even if the client hangs up.

@@ -1,6 +1,6 @@
 //! A job's events, as the journal has them.
 
-use super::{App, JsonResult, auth::Admin, error::HttpError};
+use super::{App, JsonResult, auth::User, error::HttpError};
 use actix_web::web;
 use sojourn_core::{JournalPosition, Record, request};
 use sojourn_protocol::{error::ErrorKind, ids::JobId, view::EventView};
@@ -35,7 +35,7 @@ pub(super) struct Page {
 )]
 pub(super) async fn events(
     app: App,
-    _: Admin,
+    _: User,
     job: web::Path<JobId>,
     page: web::Query<Page>,
 ) -> JsonResult<Vec<EventView>> {

@@ -2,7 +2,7 @@
 
 use super::{
     App, JsonResult,
-    auth::{Admin, Enroller},
+    auth::{Enroller, User},
     error::HttpError,
 };
 use crate::data_folder::new_token;
@@ -26,13 +26,18 @@ use sojourn_protocol::{
 )]
 pub(super) async fn enrol(
     app: App,
-    _: Enroller,
+    Enroller(with): Enroller,
     request: web::Json<EnrolRequest>,
 ) -> JsonResult<EnrolAnswer> {
     let token = new_token().map_err(|error| HttpError::fault(&error))?;
     let token_sha256 = Digest::of(token.as_bytes());
     let name = request.into_inner().name;
-    let host = app.shell.request(request::Enrol { name, token_sha256 }).await?;
+    let host = match with {
+        None => app.shell.request(request::Enrol { name, token_sha256 }).await?,
+        Some(with) => {
+            app.shell.request(request::EnrolWithToken { name, token_sha256, with }).await?
+        }
+    };
     Ok(web::Json(EnrolAnswer { host, token }))
 }
 
@@ -44,7 +49,7 @@ pub(super) async fn enrol(
     responses((status = 200, description = "All hosts.", body = Vec<HostView>)),
     security(("admin" = []))
 )]
-pub(super) async fn all(app: App, _: Admin) -> JsonResult<Vec<HostView>> {
+pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<HostView>> {
     app.answer(request::GetHosts {}).await
 }
 
@@ -57,6 +62,6 @@ pub(super) async fn all(app: App, _: Admin) -> JsonResult<Vec<HostView>> {
     responses((status = 200, description = "The host, revoked.", body = HostView)),
     security(("admin" = []))
 )]
-pub(super) async fn revoke(app: App, _: Admin, host: web::Path<HostId>) -> JsonResult<HostView> {
+pub(super) async fn revoke(app: App, _: User, host: web::Path<HostId>) -> JsonResult<HostView> {
     app.answer(request::RevokeHost { host: *host }).await
 }

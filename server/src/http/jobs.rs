@@ -1,6 +1,6 @@
 //! Jobs: submitted, listed and controlled by users.
 
-use super::{App, JsonResult, auth::Admin, error::HttpError};
+use super::{App, JsonResult, auth::User, error::HttpError};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
@@ -27,7 +27,7 @@ const NO_TRAINER: &str = "`placement.merge.canary` needs a trainer on the server
 )]
 pub(super) async fn submit(
     app: App,
-    _: Admin,
+    _: User,
     request: web::Json<SubmitRequest>,
 ) -> JsonResult<SubmitAnswer> {
     let SubmitRequest { spec, data, again, nonce } = request.into_inner();
@@ -48,7 +48,7 @@ pub(super) async fn submit(
     responses((status = 200, description = "The job, cancelled.", body = JobView)),
     security(("admin" = []))
 )]
-pub(super) async fn cancel(app: App, _: Admin, job: web::Path<JobId>) -> JsonResult<JobView> {
+pub(super) async fn cancel(app: App, _: User, job: web::Path<JobId>) -> JsonResult<JobView> {
     app.answer(request::Cancel { job: *job }).await
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn cancel(app: App, _: Admin, job: web::Path<JobId>) -> JsonRes
 )]
 pub(super) async fn pause(
     app: App,
-    _: Admin,
+    _: User,
     job: web::Path<JobId>,
     request: web::Json<PauseRequest>,
 ) -> JsonResult<JobView> {
@@ -80,7 +80,7 @@ pub(super) async fn pause(
     responses((status = 200, description = "The job as it goes on.", body = JobView)),
     security(("admin" = []))
 )]
-pub(super) async fn resume(app: App, _: Admin, job: web::Path<JobId>) -> JsonResult<JobView> {
+pub(super) async fn resume(app: App, _: User, job: web::Path<JobId>) -> JsonResult<JobView> {
     app.answer(request::Resume { job: *job }).await
 }
 
@@ -96,7 +96,7 @@ pub(super) async fn resume(app: App, _: Admin, job: web::Path<JobId>) -> JsonRes
 )]
 pub(super) async fn extend(
     app: App,
-    _: Admin,
+    _: User,
     job: web::Path<JobId>,
     request: web::Json<ExtendRequest>,
 ) -> JsonResult<JobView> {
@@ -116,7 +116,7 @@ pub(super) async fn extend(
 )]
 pub(super) async fn place(
     app: App,
-    _: Admin,
+    _: User,
     job: web::Path<JobId>,
     request: web::Json<PlacementRequest>,
 ) -> JsonResult<JobView> {
@@ -135,7 +135,7 @@ pub(super) async fn place(
 )]
 pub(super) async fn rollback(
     app: App,
-    _: Admin,
+    _: User,
     job: web::Path<JobId>,
     request: web::Json<RollbackRequest>,
 ) -> JsonResult<Vec<RolledBack>> {
@@ -150,7 +150,7 @@ pub(super) async fn rollback(
     responses((status = 200, description = "All jobs.", body = Vec<JobView>)),
     security(("admin" = []))
 )]
-pub(super) async fn all(app: App, _: Admin) -> JsonResult<Vec<JobView>> {
+pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<JobView>> {
     app.answer(request::GetJobs {}).await
 }
 
@@ -163,6 +163,6 @@ pub(super) async fn all(app: App, _: Admin) -> JsonResult<Vec<JobView>> {
     responses((status = 200, description = "The job.", body = JobDetail)),
     security(("admin" = []))
 )]
-pub(super) async fn one(app: App, _: Admin, job: web::Path<JobId>) -> JsonResult<JobDetail> {
+pub(super) async fn one(app: App, _: User, job: web::Path<JobId>) -> JsonResult<JobDetail> {
     app.answer(request::GetJob { job: *job }).await
 }

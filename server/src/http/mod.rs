@@ -1,6 +1,7 @@
 //! The API of [`sojourn_protocol::api`] over HTTP: a request is authenticated, then becomes a command to the core, or bytes
 //! to and from the disk. It decides nothing itself.
 
+mod access;
 mod app_state;
 mod assimilations;
 mod auth;
@@ -20,6 +21,7 @@ mod protocol;
 mod routes;
 mod schema;
 mod token_cache;
+mod tokens;
 mod traffic;
 mod trials;
 mod uploads;
@@ -27,6 +29,6 @@ mod work;
 
 pub(crate) use app_state::AppState;
 use app_state::{App, JsonResult};
-pub(crate) use auth::{Tokens, authenticate};
+pub(crate) use auth::authenticate;
 pub(crate) use protocol::check as protocol;
 pub(crate) use routes::routes;

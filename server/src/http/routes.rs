@@ -2,7 +2,7 @@
 
 use super::{
     assimilations, blobs, checkpoints, deltas, direct, error::HttpError, events, health, hosts,
-    jobs, openapi, trials, work,
+    jobs, openapi, tokens, trials, work,
 };
 use actix_web::web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig};
 use sojourn_protocol::error::ErrorKind;
@@ -122,6 +122,16 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         )
         .service(resource("/v1/hosts").route(web::get().to(hosts::all)))
         .service(resource("/v1/hosts/{host}/revoke").route(web::post().to(hosts::revoke)))
+        .service(
+            resource("/v1/tokens")
+                .route(web::post().to(tokens::create))
+                .route(web::get().to(tokens::all)),
+        )
+        .service(resource("/v1/tokens/{token}/revoke").route(web::post().to(tokens::revoke)))
+        .service(resource("/v1/tokens/{token}/rotate").route(web::post().to(tokens::rotate)))
+        .service(
+            resource("/v1/tokens/server/{which}/rotate").route(web::post().to(tokens::rotate_own)),
+        )
         .default_service(web::to(|| async {
             Err::<String, _>(HttpError::new(
                 ErrorKind::NotFound,

@@ -1,6 +1,6 @@
 //! A job's trials: their state, their history, and evaluations outside the search.
 
-use super::{App, JsonResult, auth::Admin};
+use super::{App, JsonResult, auth::User};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
@@ -23,11 +23,7 @@ const MAX_TRIALS_A_STEP: u32 = 4_096;
     responses((status = 200, description = "All its trials.", body = Vec<TrialView>)),
     security(("admin" = []))
 )]
-pub(super) async fn trials(
-    app: App,
-    _: Admin,
-    job: web::Path<JobId>,
-) -> JsonResult<Vec<TrialView>> {
+pub(super) async fn trials(app: App, _: User, job: web::Path<JobId>) -> JsonResult<Vec<TrialView>> {
     let (job, mut trials) = (*job, Vec::new());
     loop {
         let from = TrialId(u32::saturating_from(trials.len()));
@@ -56,7 +52,7 @@ pub(super) async fn trials(
 )]
 pub(super) async fn history(
     app: App,
-    _: Admin,
+    _: User,
     path: web::Path<(JobId, TrialId)>,
 ) -> JsonResult<TrialHistory> {
     let (job, trial) = path.into_inner();
@@ -79,7 +75,7 @@ pub(super) async fn history(
 )]
 pub(super) async fn evaluate(
     app: App,
-    _: Admin,
+    _: User,
     path: web::Path<(JobId, TrialId)>,
     request: web::Json<EvaluateRequest>,
 ) -> JsonResult<EvaluationView> {
@@ -102,7 +98,7 @@ pub(super) async fn evaluate(
 )]
 pub(super) async fn evaluations(
     app: App,
-    _: Admin,
+    _: User,
     path: web::Path<(JobId, TrialId)>,
 ) -> JsonResult<Vec<EvaluationView>> {
     let (job, trial) = path.into_inner();

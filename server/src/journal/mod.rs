@@ -146,6 +146,30 @@ pub trait OpenJournal: Send + Sync {
         Ok(mine.to_owned())
     }
 
+    /// Such a secret, where there is one and other servers can read it.
+    ///
+    /// # Errors
+    /// Where the journal's storage can't be reached.
+    fn existing_secret(&self, _name: &str) -> Result<Option<String>, JournalError> {
+        Ok(None)
+    }
+
+    /// Replaces such a secret for all servers.
+    ///
+    /// # Errors
+    /// Where the journal's storage can't be reached.
+    fn set_secret(&self, _name: &str, _value: &str) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    /// Deletes such a secret.
+    ///
+    /// # Errors
+    /// Where the journal's storage can't be reached.
+    fn remove_secret(&self, _name: &str) -> Result<(), JournalError> {
+        Ok(())
+    }
+
     /// Releases the journal: another server may open it at once.
     fn leave(&self) {}
 }

@@ -172,7 +172,7 @@ async fn a_merge_is_shared_by_ranges_with_other_assimilators() {
 async fn the_assimilator_token_allows_only_assimilation() {
     let folder = folder();
     let (world, token, host) = start(folder.path()).await;
-    let enrol = world.server.ready().enrol_token.clone();
+    let enrol = world.enrol_token();
     let take = json!({ "name": "rack", "wait": 0, "losses": false });
     for other in [&world.admin, &host, &enrol] {
         world.post("/v1/assimilations", other, &take).await.refused(ErrorKind::Unauthorized);

@@ -212,7 +212,7 @@ async fn a_client_made_from_the_document_alone_completes_a_unit() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     let described = Described::fetch(world.address()).await;
-    let (admin, enrolment) = (world.admin.as_str(), world.server.ready().enrol_token.as_str());
+    let (admin, enrolment) = (world.admin.as_str(), &*world.enrol_token());
     let job = submit(&described, admin).await;
     let enrolled =
         described.json("enrol", enrolment, &[], Body::Json(json!({ "name": "one" }))).await;
@@ -327,7 +327,7 @@ async fn repeated_posts_are_idempotent_but_for_the_documented_exceptions() {
         "{about}"
     );
     submit(&described, &world.admin).await;
-    let enrolment = world.server.ready().enrol_token.clone();
+    let enrolment = world.enrol_token();
     let enrol = || Body::Json(json!({ "name": "one" }));
     let first = described.json("enrol", &enrolment, &[], enrol()).await;
     let second = described.json("enrol", &enrolment, &[], enrol()).await;
@@ -346,7 +346,7 @@ async fn bad_input_gets_an_error_that_the_document_has() {
     let described = Described::fetch(world.address()).await;
     let host = world.enrol("one").await.token;
     let tokens = BTreeMap::from([
-        ("enrolment", world.server.ready().enrol_token.clone()),
+        ("enrolment", world.enrol_token()),
         ("host", host),
         ("admin", world.admin.clone()),
         ("assimilator", world.assimilator_token(folder.path())),

@@ -14,6 +14,7 @@ mod s3;
 #[path = "../../../src/serve/mod.rs"]
 mod serve;
 mod storage;
+mod tokens;
 mod world;
 
 use serve::AssimilatorConfig;
@@ -193,7 +194,7 @@ async fn each_token_allows_only_its_own_routes() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     let host = world.enrol("one").await;
-    let enrol = world.server.ready().enrol_token.clone();
+    let enrol = world.enrol_token();
     for token in ["", "wrong", &enrol, &host.token] {
         world.get("/v1/jobs", token).await.refused(ErrorKind::Unauthorized);
     }
@@ -492,7 +493,7 @@ async fn a_failing_journal_is_answered_as_unavailable_and_recovers() {
     config.journal = Some(Arc::new(open));
     let world = World::with(config).await;
     let kept = world.enrol("one").await;
-    let token = world.server.ready().enrol_token.clone();
+    let token = world.enrol_token();
     let name = serde_json::json!({ "name": "two" });
     for fault in [Fault::Fails, Fault::Unknown, Fault::Torn] {
         journal.inject(fault);
@@ -628,12 +629,13 @@ fn the_line_that_starts_a_client_has_a_usable_address() {
     let ready = ServeReady {
         address: "0.0.0.0:8181".parse().unwrap(),
         transport: Transport::Http,
-        enrol_token: "abc".to_owned(),
+        enrol_token_file: "data/enrol-token".into(),
         admin_token_file: "admin-token".into(),
         active: true,
         journal: None,
     };
-    assert_eq!(ready.client_line(), "sojourn client --server http://127.0.0.1:8181 --token abc");
+    let line = "sojourn client --server http://127.0.0.1:8181 --token-file data/enrol-token";
+    assert_eq!(ready.client_line(), line);
 }
 
 #[tokio::test]

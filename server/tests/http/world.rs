@@ -20,6 +20,7 @@ use sojourn_protocol::{
     manifest::{DataManifest, Labels, Scaling, Shard},
     report::{Outcome, Report, ReportEnd, ReportState, Sums, Trained},
     time::Millis,
+    tokens::ServerToken,
     unit::{Hop, Lease, Unit},
 };
 use sojourn_server::{ServeConfig, Server};
@@ -107,7 +108,7 @@ impl World {
 
     pub(crate) async fn with(config: ServeConfig) -> Self {
         let server = Server::start(config).await.unwrap();
-        let admin = server.admin_token().to_owned();
+        let admin = server.token(ServerToken::Admin).unwrap().unwrap();
         Self { server, admin }
     }
 
@@ -118,6 +119,10 @@ impl World {
 
     pub(crate) fn assimilator_token(&self, data: &Path) -> String {
         std::fs::read_to_string(data.join("assimilator-token")).unwrap().trim().to_owned()
+    }
+
+    pub(crate) fn enrol_token(&self) -> String {
+        self.server.token(ServerToken::Enrol).unwrap().unwrap()
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -156,7 +161,7 @@ impl World {
     }
 
     pub(crate) async fn enrol(&self, name: &str) -> EnrolAnswer {
-        let token = self.server.ready().enrol_token.clone();
+        let token = self.enrol_token();
         self.post("/v1/enrol", &token, &serde_json::json!({ "name": name })).await.json()
     }
 

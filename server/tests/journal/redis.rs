@@ -6,13 +6,15 @@ use crate::{
     redis_server::RedisServer,
 };
 use sojourn_core::JournalPosition;
-use sojourn_protocol::ids::JobId;
-use sojourn_server::journal::{
-    JournalError, OpenJournal, RedisJournals, RedisSettings, RedisUrl, Snapshot,
+use sojourn_protocol::{digest::Digest, ids::JobId, tokens::ServerToken};
+use sojourn_server::{
+    DataFolder, ServerTokens,
+    journal::{JournalError, OpenJournal, RedisJournals, RedisSettings, RedisUrl, Snapshot},
 };
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 use tempfile::TempDir;
@@ -23,7 +25,7 @@ const LEASE: Duration = Duration::from_secs(600);
 /// One server's folder and view of a journal.
 pub(crate) struct Server {
     pub(crate) journals: RedisJournals,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 pub(crate) fn settings(url: &str, durability: &str, note: PathBuf) -> RedisSettings {
@@ -38,7 +40,7 @@ pub(crate) fn settings(url: &str, durability: &str, note: PathBuf) -> RedisSetti
 fn server_with(redis: &RedisServer, durability: &str) -> Server {
     let folder = tempfile::tempdir().unwrap();
     let settings = settings(&redis.url(), durability, folder.path().join("reached"));
-    Server { journals: RedisJournals::connect(settings).unwrap(), _folder: folder }
+    Server { journals: RedisJournals::connect(settings).unwrap(), folder }
 }
 
 pub(crate) fn server(redis: &RedisServer) -> Server {
@@ -226,6 +228,34 @@ fn the_first_servers_secrets_are_shared() {
     assert_eq!(one.journals.secret("admin-token", "first").unwrap(), "first");
     assert_eq!(two.journals.secret("admin-token", "second").unwrap(), "first");
     assert_eq!(two.journals.secret("enrol-token", "second").unwrap(), "second");
+}
+
+#[test]
+fn a_deployment_whose_tokens_were_kept_in_redis_goes_on_with_their_hashes() {
+    let redis = RedisServer::start();
+    let key = "{sojourn}:secrets";
+    for which in ServerToken::ALL {
+        let (name, token) = (format!("{}-token", which.name()), format!("old-{}", which.name()));
+        let _: u8 = redis.ask(&["HSET", key, &name, &token]);
+    }
+    let settle = |server: &Server| {
+        let folder = DataFolder::take(&server.folder.path().join("data")).unwrap();
+        let settings = settings(&redis.url(), "always", server.folder.path().join("reached"));
+        let journals = Arc::new(RedisJournals::connect(settings).unwrap());
+        ServerTokens::settle(&folder, journals).unwrap()
+    };
+    let held = || -> Vec<String> { redis.ask(&["HVALS", key]) };
+    let (one, two) = (server(&redis), server(&redis));
+    let tokens = settle(&one);
+    let secret = tokens.local_secret(ServerToken::Admin).unwrap();
+    assert_eq!(secret.as_deref(), Some("old-admin"), "local commands go on");
+    let hashes = held();
+    assert!(hashes.iter().all(|value| value.parse::<Digest>().is_ok()), "{hashes:?}");
+    assert!(hashes.contains(&Digest::of(b"old-admin").to_string()));
+    // A server that comes later verifies the same tokens, and has none for its local commands.
+    let tokens = settle(&two);
+    assert_eq!(tokens.local_secret(ServerToken::Admin).unwrap(), None);
+    assert_eq!(held(), hashes);
 }
 
 #[test]

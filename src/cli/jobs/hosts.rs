@@ -51,7 +51,7 @@ fn table(hosts: &[HostView]) -> String {
         grid.row([
             host.host.to_string(),
             host.name.clone(),
-            owner(host),
+            text::owner(&host.owner),
             state(host).to_owned(),
             host.seen_at.map_or_else(|| "-".to_owned(), text::ago),
             format!("{running}/{}", host.slots),
@@ -68,11 +68,6 @@ fn table(hosts: &[HostView]) -> String {
     }
     let table = grid.text();
     if owners::are_of_one_owner(hosts) { format!("{table}\n{ONE_OWNER}") } else { table }
-}
-
-/// Whose a host is; `-` for the deployment's own.
-fn owner(host: &HostView) -> String {
-    if host.owner.is_default() { "-".to_owned() } else { host.owner.to_string() }
 }
 
 /// Whether it may work; a disk with too little room is why it takes nothing.

@@ -3,6 +3,7 @@
 pub(crate) use sojourn_daemon::terminal::figures::{bytes, count, counted, duration, shards};
 
 use sojourn_protocol::{
+    names::OwnerName,
     quantity::SaturatingFrom as _,
     spec::{Choices, Goal},
     time::UnixMillis,
@@ -114,6 +115,11 @@ pub(crate) fn host_state(state: HostState) -> &'static str {
         HostState::Resting { .. } => "resting",
         HostState::Revoked => "revoked",
     }
+}
+
+/// The name of an owner; `-` for the deployment itself.
+pub(crate) fn owner(owner: &OwnerName) -> String {
+    if owner.is_default() { "-".to_owned() } else { owner.to_string() }
 }
 
 /// The first line of a text, cut where it is long: what a table has room for.

@@ -1,6 +1,6 @@
 //! Where a server keeps its journal, by URL.
 
-use crate::cli::terminal::exit::Failure;
+use crate::cli::terminal::{exit::Failure, secrets};
 use sojourn_http::Backoff;
 use sojourn_protocol::error::error_chain;
 use sojourn_server::journal::{
@@ -23,6 +23,9 @@ pub(crate) struct JournalArgs {
     /// others stand by [default: a file in the data folder].
     #[arg(long, env = "SOJOURN_JOURNAL", hide_env_values = true, value_name = "URL")]
     journal: Option<Place>,
+    /// A file with that URL, for one with a password: others can read a command line.
+    #[arg(long, env = "SOJOURN_JOURNAL_FILE", value_name = "FILE", conflicts_with = "journal")]
+    journal_file: Option<PathBuf>,
     /// When an event counts as durable in Redis: once it is in its append-only file (always), which is synced once a
     /// second (everysec), or at once (none); with wait:N, once N replicas have it. E.g. `always` or
     /// `everysec,wait:1`. Redis must be set up for what is chosen.
@@ -57,6 +60,12 @@ impl FromStr for Place {
 }
 
 impl Place {
+    /// The place whose URL is in a file.
+    pub(crate) fn in_file(file: &Path) -> Result<Self, Failure> {
+        let wrong = |error| Failure::call(format!("`{}`: {error}", file.display()));
+        secrets::read(file)?.parse().map_err(wrong)
+    }
+
     /// The journal there; `folder` is for notes about it.
     pub(crate) fn journals(
         &self,
@@ -132,7 +141,8 @@ impl JournalArgs {
         &self,
         data: &Path,
     ) -> Result<Option<Arc<dyn OpenJournal>>, Failure> {
-        let Some(place) = &self.journal else { return Ok(None) };
+        let in_file = self.journal_file.as_deref().map(Place::in_file).transpose()?;
+        let Some(place) = self.journal.as_ref().or(in_file.as_ref()) else { return Ok(None) };
         let mut backoff = Backoff::from(FIRST_PAUSE, MAX_PAUSE);
         loop {
             match place.connect(self.redis_durability, data) {

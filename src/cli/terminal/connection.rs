@@ -5,10 +5,12 @@ use crate::{
     cli::terminal::{
         exit::Failure,
         local::{DEFAULT_SERVER, local_token},
+        secrets::secret,
         trust::Trust,
     },
 };
 use sojourn_http::Servers;
+use std::path::{Path, PathBuf};
 
 /// The file of a server's data folder that holds the admin token.
 const TOKEN_FILE: &str = "admin-token";
@@ -22,6 +24,9 @@ pub(crate) struct Connection {
     /// The admin token. For a server on this machine, the one in its default data folder if left out.
     #[arg(long, env = "SOJOURN_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
+    /// A file with the token, which others can't read as they can a command line.
+    #[arg(long, env = "SOJOURN_TOKEN_FILE", value_name = "FILE")]
+    token_file: Option<PathBuf>,
     #[command(flatten)]
     trust: Trust,
 }
@@ -29,20 +34,21 @@ pub(crate) struct Connection {
 impl Connection {
     /// A client for the server; nothing is sent yet.
     pub(crate) fn client(&self) -> Result<ApiClient, Failure> {
-        let token = token(self.token.as_deref(), &self.server, TOKEN_FILE)?;
+        let given = (self.token.as_deref(), self.token_file.as_deref());
+        let token = token(given, &self.server, TOKEN_FILE)?;
         let servers = servers(&self.server, self.trust.file().is_some())?;
         let authorities = self.trust.authorities()?;
         Ok(ApiClient::new(servers, authorities.as_ref(), token)?)
     }
 }
 
-/// The token of the command line, or the one in `file` of a server on this machine.
+/// The token that was given, or in a file that was; or the one in `file` of a server on this machine.
 pub(crate) fn token(
-    given: Option<&str>,
+    (given, given_file): (Option<&str>, Option<&Path>),
     server: &str,
     file: &str,
 ) -> Result<Option<String>, Failure> {
-    let given = given.filter(|token| !token.is_empty()).map(str::to_owned);
+    let given = secret("--token", given, given_file)?;
     let token = given.or_else(|| local_token(server, file));
     if token.iter().flat_map(|token| token.chars()).all(|symbol| symbol.is_ascii_graphic()) {
         Ok(token)

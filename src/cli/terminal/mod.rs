@@ -5,4 +5,4 @@ pub(crate) mod causes;
 pub(crate) mod connection;
 pub(crate) mod simple;
 
-pub(crate) use sojourn_daemon::terminal::{exit, local, log, output, signals, trust};
+pub(crate) use sojourn_daemon::terminal::{exit, local, log, output, secrets, signals, trust};

@@ -30,6 +30,9 @@ pub(crate) struct Args {
     /// its default data folder if left out.
     #[arg(long, env = "SOJOURN_ASSIMILATOR_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
+    /// A file with the token, which others can't read as they can a command line.
+    #[arg(long, env = "SOJOURN_ASSIMILATOR_TOKEN_FILE", value_name = "FILE")]
+    token_file: Option<PathBuf>,
     #[command(flatten)]
     trust: Trust,
     /// Where the server's blobs are, as `serve` was told: s3://, gs:// or az:// with bucket and prefix, or a
@@ -59,8 +62,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 
 fn config(args: &Args) -> Result<ProcessConfig, Failure> {
     let servers = servers(&args.server, args.trust.file().is_some())?;
-    let token = token(args.token.as_deref(), &args.server, TOKEN_FILE)?.ok_or_else(|| {
-        Failure::call("a token is needed: `--token`, or SOJOURN_ASSIMILATOR_TOKEN; it is in the server's file `assimilator-token`")
+    let given = (args.token.as_deref(), args.token_file.as_deref());
+    let token = token(given, &args.server, TOKEN_FILE)?.ok_or_else(|| {
+        Failure::call("a token is needed: `--token-file`, or SOJOURN_ASSIMILATOR_TOKEN; it is in the server's file `assimilator-token`")
     })?;
     let authorities = args.trust.authorities()?;
     let http = HttpConfig { authorities: authorities.as_ref(), ..HttpConfig::default() };

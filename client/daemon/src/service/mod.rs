@@ -4,14 +4,14 @@
 mod paths;
 mod unit;
 
-use crate::terminal::{exit::Failure, output::remark};
+use crate::terminal::{exit::Failure, output::remark, secrets::secret};
 use paths::{NAME, Scope, ServicePaths};
 use sojourn_files::if_exists;
 use std::{
     env, fs,
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -39,7 +39,10 @@ struct Install {
     server: String,
     /// The enrolment token.
     #[arg(long, env = "SOJOURN_ENROL_TOKEN", hide_env_values = true, value_name = "TOKEN")]
-    token: String,
+    token: Option<String>,
+    /// A file with the enrolment token, which others can't read as they can a command line.
+    #[arg(long, env = "SOJOURN_ENROL_TOKEN_FILE", value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// For the machine instead of for you; wants root.
     #[arg(long)]
     system: bool,
@@ -88,7 +91,9 @@ fn scope(system: bool) -> Scope {
 }
 
 fn install(args: &Install) -> Result<(), Failure> {
-    for (flag, value) in [("--server", &args.server), ("--token", &args.token)] {
+    let token = secret("--token", args.token.as_deref(), args.token_file.as_deref())?;
+    let token = token.unwrap_or_default();
+    for (flag, value) in [("--server", &args.server), ("--token", &token)] {
         if value.is_empty()
             || value.contains(|letter: char| letter.is_whitespace() || "\"'\\".contains(letter))
         {
@@ -99,7 +104,7 @@ fn install(args: &Install) -> Result<(), Failure> {
     }
     let paths = ServicePaths::of(scope(args.system))?;
     let unit = unit::text(&paths, &program()?);
-    let settings = format!("SOJOURN_SERVER={}\nSOJOURN_ENROL_TOKEN={}\n", args.server, args.token);
+    let settings = format!("SOJOURN_SERVER={}\nSOJOURN_ENROL_TOKEN={token}\n", args.server);
     write(&paths.settings(), &settings, 0o600)?;
     write(&paths.unit(), &unit, 0o644)?;
     remark(&format!("wrote `{}` and `{}`", paths.unit().display(), paths.settings().display()));

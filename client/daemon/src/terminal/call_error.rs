@@ -23,12 +23,12 @@ pub fn message(error: &CallError) -> String {
         CallError::Refused { error, server, .. } => match error.kind {
             ErrorKind::UnsupportedProtocol => other_version(&error.message),
             ErrorKind::Unauthorized => format!(
-                "{server} doesn't accept the token ({error}); pass the one in the server's file \
-                 `admin-token` as --token or SOJOURN_TOKEN"
+                "{server} doesn't accept the token ({error}); give another by --token-file or SOJOURN_TOKEN; the \
+                 server's own is in its file `admin-token`"
             ),
-            ErrorKind::Forbidden => format!(
-                "{server} doesn't allow this with this token ({error}); it needs the admin token"
-            ),
+            ErrorKind::Forbidden => {
+                format!("{server} doesn't allow this with this token ({error})")
+            }
             ErrorKind::StorageFull => format!("the server's disk is full ({error})"),
             ErrorKind::Unavailable => format!("{server} can't answer just now ({error})"),
             _ => error.to_string(),

@@ -7,6 +7,7 @@ pub mod figures;
 pub mod local;
 pub mod log;
 pub mod output;
+pub mod secrets;
 pub mod signals;
 mod stderr;
 pub mod trust;

@@ -44,6 +44,9 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("evaluations", &[NotFound]),
         ("offerAssimilated", &[StorageFull]),
         ("revokeHost", &[NotFound]),
+        ("createToken", &[Conflict]),
+        ("rotateToken", &[NotFound, Conflict]),
+        ("revokeToken", &[NotFound]),
     ]
 };
 
@@ -51,7 +54,9 @@ const OWN: &[(&str, &[ErrorKind])] = {
 pub(super) fn of(operation: &str, secured: bool, json_body: bool) -> Vec<ErrorKind> {
     let mut kinds =
         vec![ErrorKind::UnsupportedProtocol, ErrorKind::Unavailable, ErrorKind::Internal];
-    kinds.extend(secured.then_some(ErrorKind::Unauthorized));
+    if secured {
+        kinds.extend([ErrorKind::Unauthorized, ErrorKind::Forbidden]);
+    }
     kinds.extend(json_body.then_some(ErrorKind::TooLarge));
     let own = OWN.iter().find(|(id, _)| *id == operation);
     kinds.extend(own.into_iter().flat_map(|(_, kinds)| kinds.iter()));
@@ -112,7 +117,9 @@ fn meaning(kind: ErrorKind) -> String {
         ErrorKind::Invalid => "the request can't be understood or asks for something impossible",
         ErrorKind::UnsupportedProtocol => "the caller speaks another protocol version",
         ErrorKind::Unauthorized => "no token, an unknown one, or a revoked one",
-        ErrorKind::Forbidden => "what is asked for isn't the caller's own",
+        ErrorKind::Forbidden => {
+            "what is asked for isn't the caller's own, or needs more rights than its token has"
+        }
         ErrorKind::NotFound => "nothing has this name",
         ErrorKind::Conflict => "the request contradicts what is already there",
         ErrorKind::WrongOffset => "the upload goes on at `offset`",

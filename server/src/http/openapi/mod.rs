@@ -7,7 +7,7 @@ mod errors;
 
 use super::{
     assimilations, blobs, checkpoints, deltas, direct, error::HttpError, events, health, hosts,
-    jobs, trials, work,
+    jobs, tokens, trials, work,
 };
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
@@ -31,7 +31,7 @@ const EXAMPLES: &str = include_str!("examples.json");
         description = "What hosts and people ask a Sojourn server. Times are milliseconds since the Unix \
                        epoch; trials, epochs, shards and batches count from 0; losses are sums over rows. \
                        What was posted may be posted again where its answer was lost: it isn't done twice. \
-                       Not so `enrol`, which makes another host; `work`, which gives unheld leases again \
+                       Not so `enrol`, which makes another host; `createToken` and the operations that rotate a token, which make another secret; `work`, which gives unheld leases again \
                        and may grant more beside them; `takeAssimilation`, which may give another unit; and `submitJob` with `again` and without a `nonce`, \
                        which makes another job. \
                        Answers that aren't 2xx carry an `ApiError`, whose `kind` says what can be done.",
@@ -78,6 +78,11 @@ const EXAMPLES: &str = include_str!("examples.json");
         assimilations::lost,
         hosts::all,
         hosts::revoke,
+        tokens::create,
+        tokens::all,
+        tokens::rotate,
+        tokens::revoke,
+        tokens::rotate_own,
     ),
     components(schemas(sojourn_protocol::error::ApiError)),
     modifiers(&Tokens)
@@ -91,9 +96,15 @@ impl Modify for Tokens {
     fn modify(&self, document: &mut model::OpenApi) {
         let components = document.components.get_or_insert_default();
         for (name, whose) in [
-            ("enrolment", "The enrolment token, in the server's file `enrol-token`."),
+            (
+                "enrolment",
+                "An enrolment token: the server's own, in its file `enrol-token`, or one from `createToken`.",
+            ),
             ("host", "A host's own token, from `enrol`."),
-            ("admin", "The admin token, in the server's file `admin-token`."),
+            (
+                "admin",
+                "A token of a user: the server's own, in its file `admin-token`, or one from `createToken` with the rights that the operation needs.",
+            ),
             ("assimilator", "The assimilators' token, in the server's file `assimilator-token`."),
         ] {
             let mut scheme = Http::new(HttpAuthScheme::Bearer);

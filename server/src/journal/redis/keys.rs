@@ -9,7 +9,7 @@
 //! {NAME}:lease-jobs    hash    lease -> job, dropped with a lease's end
 //! {NAME}:snapshots     sorted set of positions
 //! {NAME}:snapshot:POS  hash    version, digest, bytes
-//! {NAME}:secrets       hash    tokens that all servers of the deployment share, and the id of the blobs' store
+//! {NAME}:secrets       hash    hashes of tokens that all servers of the deployment share, and the id of the blobs' store
 //! ```
 
 use sojourn_core::JournalPosition;

@@ -124,6 +124,23 @@ impl OpenJournal for RedisJournals {
         connection.query(cmd("HGET").arg(&key).arg(name))
     }
 
+    fn existing_secret(&self, name: &str) -> Result<Option<String>, JournalError> {
+        let mut connection = self.url.connect(ANSWER_TIMEOUT)?;
+        connection.query(cmd("HGET").arg(self.keys.secrets()).arg(name))
+    }
+
+    fn set_secret(&self, name: &str, value: &str) -> Result<(), JournalError> {
+        let mut connection = self.url.connect(ANSWER_TIMEOUT)?;
+        let _: u8 = connection.query(cmd("HSET").arg(self.keys.secrets()).arg(name).arg(value))?;
+        Ok(())
+    }
+
+    fn remove_secret(&self, name: &str) -> Result<(), JournalError> {
+        let mut connection = self.url.connect(ANSWER_TIMEOUT)?;
+        let _: u8 = connection.query(cmd("HDEL").arg(self.keys.secrets()).arg(name))?;
+        Ok(())
+    }
+
     fn leave(&self) {
         let mut state = self.state.lock();
         if state.lease.take().is_none() {

@@ -1,0 +1,193 @@
+//! Who may call which address: one table. What isn't in it, nobody may call.
+
+use super::{auth::Caller, error::HttpError};
+use actix_web::http::Method;
+use sojourn_protocol::tokens::Rights::{Administer, Read, Submit};
+use sojourn_protocol::{error::ErrorKind, tokens::Rights};
+
+/// The callers that an address is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Machines that want to become hosts.
+    Enrollers,
+    /// Hosts.
+    Hosts,
+    /// Processes that assimilate.
+    Assimilators,
+    /// Users with these rights.
+    Users(Rights),
+    /// Hosts, and users with these rights.
+    HostsAndUsers(Rights),
+    /// Processes that assimilate, and users with these rights.
+    AssimilatorsAndUsers(Rights),
+}
+
+use Access::{Assimilators, AssimilatorsAndUsers, Enrollers, Hosts, HostsAndUsers, Users};
+
+/// Every address with its method, but those that anybody may ask.
+const TABLE: &[(&str, &str, Access)] = &[
+    ("POST", "/v1/enrol", Enrollers),
+    ("POST", "/v1/work", Hosts),
+    ("POST", "/v1/heartbeat", Hosts),
+    ("POST", "/v1/release", Hosts),
+    ("POST", "/v1/results", Hosts),
+    ("PUT", "/v1/leases/{lease}/checkpoint", Hosts),
+    ("GET", "/v1/leases/{lease}/checkpoint", Hosts),
+    ("PUT", "/v1/leases/{lease}/checkpoint/delta", Hosts),
+    ("GET", "/v1/leases/{lease}/checkpoint/delta", Hosts),
+    ("POST", "/v1/leases/{lease}/checkpoint/direct", Hosts),
+    ("GET", "/v1/blobs/{sha256}", HostsAndUsers(Read)),
+    ("PUT", "/v1/blobs/{sha256}", Users(Submit)),
+    ("GET", "/v1/uploads/{sha256}", Users(Read)),
+    ("POST", "/v1/blobs/missing", Users(Submit)),
+    ("POST", "/v1/blobs/collect", Users(Administer)),
+    ("GET", "/v1/jobs", Users(Read)),
+    ("POST", "/v1/jobs", Users(Submit)),
+    ("GET", "/v1/jobs/{job}", Users(Read)),
+    ("POST", "/v1/jobs/{job}/cancel", Users(Submit)),
+    ("POST", "/v1/jobs/{job}/pause", Users(Submit)),
+    ("POST", "/v1/jobs/{job}/resume", Users(Submit)),
+    ("POST", "/v1/jobs/{job}/extend", Users(Submit)),
+    ("POST", "/v1/jobs/{job}/placement", Users(Submit)),
+    ("POST", "/v1/jobs/{job}/rollback", Users(Submit)),
+    ("GET", "/v1/jobs/{job}/trials", Users(Read)),
+    ("GET", "/v1/jobs/{job}/events", Users(Read)),
+    ("GET", "/v1/jobs/{job}/trials/{trial}/history", Users(Read)),
+    ("POST", "/v1/jobs/{job}/trials/{trial}/evaluate", Users(Submit)),
+    ("GET", "/v1/jobs/{job}/trials/{trial}/evaluations", Users(Read)),
+    ("GET", "/v1/assimilations", AssimilatorsAndUsers(Read)),
+    ("POST", "/v1/assimilations", Assimilators),
+    ("POST", "/v1/assimilations/{lease}/renew", Assimilators),
+    ("POST", "/v1/assimilations/{lease}/lead", Assimilators),
+    ("POST", "/v1/assimilations/{lease}/range", Assimilators),
+    ("POST", "/v1/assimilations/{lease}/assimilated", Assimilators),
+    ("POST", "/v1/assimilations/{lease}/rejected", Assimilators),
+    ("POST", "/v1/assimilations/{lease}/lost", Assimilators),
+    ("GET", "/v1/hosts", Users(Read)),
+    ("POST", "/v1/hosts/{host}/revoke", Users(Administer)),
+    ("GET", "/v1/tokens", Users(Administer)),
+    ("POST", "/v1/tokens", Users(Administer)),
+    ("POST", "/v1/tokens/{token}/revoke", Users(Administer)),
+    ("POST", "/v1/tokens/{token}/rotate", Users(Administer)),
+    ("POST", "/v1/tokens/server/{which}/rotate", Users(Administer)),
+];
+
+/// May the caller call this? `pattern` is the address as the table has it; `None` where nothing is there, which the caller
+/// hears from the router, as it hears of a method that an address doesn't take.
+pub(super) fn check(
+    method: &Method,
+    pattern: Option<&str>,
+    caller: Caller,
+) -> Result<(), HttpError> {
+    let Some(pattern) = pattern else { return Ok(()) };
+    let mut here = TABLE.iter().filter(|(_, path, _)| *path == pattern).peekable();
+    if here.peek().is_none() {
+        return Err(HttpError::new(ErrorKind::Forbidden, "nobody may call this address"));
+    }
+    match here.find(|(name, _, _)| *name == method.as_str()) {
+        None => Ok(()),
+        Some((_, _, access)) => access.admits(caller),
+    }
+}
+
+impl Access {
+    fn admits(self, caller: Caller) -> Result<(), HttpError> {
+        let wanted = match (self, caller) {
+            (Enrollers, Caller::Enroller(_))
+            | (Hosts | HostsAndUsers(_), Caller::Host(_))
+            | (Assimilators | AssimilatorsAndUsers(_), Caller::Assimilator) => return Ok(()),
+            (
+                Users(wanted) | HostsAndUsers(wanted) | AssimilatorsAndUsers(wanted),
+                Caller::User(_),
+            ) => wanted,
+            _ => return Err(super::auth::unknown()),
+        };
+        match caller {
+            Caller::User(rights) if rights >= wanted => Ok(()),
+            _ => {
+                let message = format!("this needs a token with the right to `{}`", wanted.name());
+                Err(HttpError::new(ErrorKind::Forbidden, message))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::openapi::DOCUMENT;
+    use serde_json::Value;
+    use sojourn_protocol::ids::HostId;
+    use std::collections::BTreeSet;
+
+    /// The security schemes that the document names for an operation.
+    fn schemes(access: Access) -> BTreeSet<&'static str> {
+        BTreeSet::from_iter(match access {
+            Enrollers => vec!["enrolment"],
+            Hosts => vec!["host"],
+            Assimilators => vec!["assimilator"],
+            Users(_) => vec!["admin"],
+            HostsAndUsers(_) => vec!["admin", "host"],
+            AssimilatorsAndUsers(_) => vec!["admin", "assimilator"],
+        })
+    }
+
+    #[test]
+    fn the_table_has_every_operation_of_the_document_and_no_other() {
+        let document = DOCUMENT.as_ref().unwrap();
+        let mut open = Vec::new();
+        let mut seen = 0;
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                let Some(security) = operation["security"].as_array() else {
+                    open.push(path.as_str());
+                    continue;
+                };
+                let named = security.iter().flat_map(|one| one.as_object().unwrap().keys());
+                let named: BTreeSet<&str> = named.map(String::as_str).collect();
+                let method = method.to_uppercase();
+                let entry = TABLE.iter().find(|(m, p, _)| *m == method && p == path);
+                let (_, _, access) = entry.unwrap_or_else(|| panic!("{method} {path}"));
+                assert_eq!(schemes(*access), named, "{method} {path}");
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, TABLE.len());
+        assert_eq!(open, super::super::auth::OPEN);
+    }
+
+    #[test]
+    fn rights_include_those_below_them_and_nothing_else() {
+        let may = |access: Access, caller: Caller| access.admits(caller).is_ok();
+        for (held, wanted, admitted) in [
+            (Read, Read, true),
+            (Read, Submit, false),
+            (Submit, Read, true),
+            (Submit, Administer, false),
+            (Administer, Submit, true),
+        ] {
+            assert_eq!(may(Users(wanted), Caller::User(held)), admitted, "{held:?} {wanted:?}");
+        }
+        let host = Caller::Host(HostId(1));
+        assert!(may(Hosts, host) && may(HostsAndUsers(Read), host) && !may(Users(Read), host));
+        assert!(!may(Hosts, Caller::User(Administer)));
+        assert!(!may(Enrollers, Caller::User(Administer)));
+        assert!(!may(Assimilators, Caller::User(Administer)));
+        // No right to change anything comes with a token that may read.
+        for (method, path, access) in TABLE {
+            if may(*access, Caller::User(Read)) {
+                assert_eq!(*method, "GET", "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_address_that_the_table_lacks_is_for_nobody() {
+        let admin = Caller::User(Administer);
+        assert!(check(&Method::GET, Some("/v1/new"), admin).is_err());
+        // The router answers these.
+        assert!(check(&Method::GET, None, admin).is_ok());
+        assert!(check(&Method::DELETE, Some("/v1/jobs"), admin).is_ok());
+        let _: &Value = DOCUMENT.as_ref().unwrap();
+    }
+}

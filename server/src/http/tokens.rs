@@ -1,0 +1,108 @@
+//! Tokens that the server issues, and its own: made, listed, replaced and revoked by operators.
+
+use super::{App, JsonResult, auth::User, error::HttpError};
+use crate::{data_folder::new_token, tokens::TokensError};
+use actix_web::web;
+use sojourn_core::request;
+use sojourn_protocol::{
+    digest::Digest,
+    error::ErrorKind,
+    ids::TokenId,
+    tokens::{NewToken, RevokedToken, RotatedToken, ServerToken, TokenRequest, TokenView},
+};
+
+/// Issues a token: for machines that enrol as hosts of an owner, or for a user.
+#[utoipa::path(
+    post,
+    path = "/v1/tokens",
+    operation_id = "createToken",
+    request_body = TokenRequest,
+    responses((status = 200, description = "The token, with its secret, which the server doesn't keep.", body = NewToken)),
+    security(("admin" = []))
+)]
+pub(super) async fn create(
+    app: App,
+    _: User,
+    request: web::Json<TokenRequest>,
+) -> JsonResult<NewToken> {
+    let (secret, sha256) = new_secret()?;
+    let request = request.into_inner();
+    let token = app.shell.request(request::CreateToken { request, sha256 }).await?;
+    Ok(web::Json(NewToken { secret, token }))
+}
+
+/// Every token that was issued, without its secret.
+#[utoipa::path(
+    get,
+    path = "/v1/tokens",
+    operation_id = "tokens",
+    responses((status = 200, description = "All tokens.", body = Vec<TokenView>)),
+    security(("admin" = []))
+)]
+pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<TokenView>> {
+    app.answer(request::GetTokens {}).await
+}
+
+/// Gives a token another secret. The one before opens nothing any more.
+#[utoipa::path(
+    post,
+    path = "/v1/tokens/{token}/rotate",
+    operation_id = "rotateToken",
+    params(("token" = TokenId, Path, description = "The token.")),
+    responses((status = 200, description = "The token, with its new secret.", body = NewToken)),
+    security(("admin" = []))
+)]
+pub(super) async fn rotate(app: App, _: User, token: web::Path<TokenId>) -> JsonResult<NewToken> {
+    let (secret, sha256) = new_secret()?;
+    let token = app.shell.request(request::RotateToken { token: *token, sha256 }).await?;
+    Ok(web::Json(NewToken { secret, token }))
+}
+
+/// Revokes a token and all hosts that have enrolled with it; their leases go to others.
+#[utoipa::path(
+    post,
+    path = "/v1/tokens/{token}/revoke",
+    operation_id = "revokeToken",
+    params(("token" = TokenId, Path, description = "The token.")),
+    responses((status = 200, description = "The token and its hosts, revoked.", body = RevokedToken)),
+    security(("admin" = []))
+)]
+pub(super) async fn revoke(
+    app: App,
+    _: User,
+    token: web::Path<TokenId>,
+) -> JsonResult<RevokedToken> {
+    app.answer(request::RevokeToken { token: *token }).await
+}
+
+/// Replaces a token of the server itself. The one before opens nothing any more.
+#[utoipa::path(
+    post,
+    path = "/v1/tokens/server/{which}/rotate",
+    operation_id = "rotateServerToken",
+    params(("which" = ServerToken, Path, description = "Which of the server's own tokens.")),
+    responses((status = 200, description = "The new token.", body = RotatedToken)),
+    security(("admin" = []))
+)]
+pub(super) async fn rotate_own(
+    app: App,
+    _: User,
+    which: web::Path<ServerToken>,
+) -> JsonResult<RotatedToken> {
+    // A server that stands by refuses, and names the active one.
+    app.shell.request(request::GetPosition {}).await?;
+    let (tokens, which) = (app.tokens.clone(), *which);
+    let secret = web::block(move || tokens.rotate(which)).await?;
+    let secret = secret.map_err(|error| match error {
+        TokensError::NotActive => HttpError::new(ErrorKind::Unavailable, error.to_string()),
+        other => HttpError::fault(&other),
+    })?;
+    tracing::warn!(token = which.name(), "one of the server's own tokens was replaced");
+    Ok(web::Json(RotatedToken { secret }))
+}
+
+fn new_secret() -> Result<(String, Digest), HttpError> {
+    let secret = new_token().map_err(|error| HttpError::fault(&error))?;
+    let sha256 = Digest::of(secret.as_bytes());
+    Ok((secret, sha256))
+}

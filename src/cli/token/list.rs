@@ -1,0 +1,69 @@
+//! `sojourn token list`: the tokens that were made, a line each.
+
+use crate::cli::{
+    render::{
+        tables::{Column, Grid},
+        text,
+    },
+    terminal::{connection::Connection, exit::Failure, simple::simple},
+};
+use sojourn_protocol::tokens::{TokenGrant, TokenState, TokenView};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print a JSON array.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let call = async |client: &crate::api_client::ApiClient| client.tokens().await;
+    simple(&args.connection, args.json, call, |tokens| table(tokens)).await
+}
+
+fn table(tokens: &[TokenView]) -> String {
+    if tokens.is_empty() {
+        return "no tokens but the server's own yet: `sojourn token new` makes one".to_owned();
+    }
+    let mut grid = Grid::new(&[
+        ("TOKEN", Column::Number),
+        ("NAME", Column::Text),
+        ("OPENS", Column::Text),
+        ("OWNER", Column::Text),
+        ("HOSTS", Column::Text),
+        ("STATE", Column::Text),
+        ("MADE", Column::Text),
+        ("UNTIL", Column::Text),
+    ]);
+    for token in tokens {
+        let (opens, owner, hosts) = match &token.grant {
+            TokenGrant::Enrol { owner, hosts } => {
+                ("enrol", text::owner(owner), format!("{}/{hosts}", token.enrolled))
+            }
+            TokenGrant::Access { rights } => (rights.name(), "-".to_owned(), "-".to_owned()),
+        };
+        let until = token.expires_at.map_or_else(|| "-".to_owned(), text::timestamp);
+        grid.row([
+            token.token.to_string(),
+            token.label.to_string(),
+            opens.to_owned(),
+            owner,
+            hosts,
+            state(token.state).to_owned(),
+            text::timestamp(token.created_at),
+            until,
+        ]);
+    }
+    grid.text()
+}
+
+const fn state(state: TokenState) -> &'static str {
+    match state {
+        TokenState::Valid => "valid",
+        TokenState::Used => "used",
+        TokenState::Expired => "expired",
+        TokenState::Revoked => "revoked",
+    }
+}

@@ -1,0 +1,59 @@
+//! `sojourn token new`: makes a token, and prints it once.
+
+use crate::cli::terminal::{connection::Connection, exit::Failure, output};
+use sojourn_protocol::{
+    names::{OwnerName, TokenLabel},
+    time::Millis,
+    tokens::{MAX_TOKEN_HOSTS, Rights, TokenGrant, TokenRequest},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The user for whom the token is. Without this, machines enrol with it.
+    #[arg(long, value_name = "NAME", requires = "rights")]
+    name: Option<TokenLabel>,
+    /// What the user may do: `read` (look at everything), `submit` (jobs, and control them too) or `administer`
+    /// (everything).
+    #[arg(long, value_name = "RIGHTS", requires = "name")]
+    rights: Option<Rights>,
+    /// How many machines may enrol with it [default: 1].
+    #[arg(long, value_name = "N", conflicts_with = "name",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_TOKEN_HOSTS)))]
+    hosts: Option<u32>,
+    /// The person or group to whom these machines belong [default: the deployment itself].
+    #[arg(long, value_name = "OWNER", conflicts_with = "name")]
+    owner: Option<OwnerName>,
+    /// A name for the token, for people.
+    #[arg(long, value_name = "TEXT", conflicts_with = "name")]
+    label: Option<TokenLabel>,
+    /// How long it is good for, e.g. `12h` or `7d`, up to a year [default: until it is revoked].
+    #[arg(long = "for", value_name = "TIME")]
+    lifetime: Option<Millis>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let (label, grant) = match (&args.name, args.rights) {
+        (Some(name), Some(rights)) => (name.clone(), TokenGrant::Access { rights }),
+        _ => {
+            let owner = args.owner.clone().unwrap_or_default();
+            let hosts = args.hosts.unwrap_or(1);
+            (args.label.clone().unwrap_or_default(), TokenGrant::Enrol { owner, hosts })
+        }
+    };
+    let request = TokenRequest { label, grant, lifetime: args.lifetime };
+    let made = args.connection.client()?.create_token(&request).await?;
+    if args.json {
+        return output::json(&made);
+    }
+    output::line(&made.secret)?;
+    let token = made.token.token;
+    output::remark(&format!(
+        "this is token {token}, and it isn't shown again; `sojourn token revoke {token}` takes it away"
+    ));
+    Ok(())
+}
