@@ -143,6 +143,10 @@ impl<R> Context<R> {
             CallError::Refused { error, .. } if failure.recovery() == Recovery::End => {
                 Some(match error.kind {
                     ErrorKind::UnsupportedProtocol => ClientError::Protocol { reason },
+                    _ if error.unknown_token => {
+                        let identity = self.storage.folder.identity();
+                        ClientError::Forgotten { reason, identity }
+                    }
                     _ => {
                         let identity = self.storage.folder.identity();
                         ClientError::Revoked { reason, identity }

@@ -8,6 +8,7 @@ use crate::{
     control::{self, ControlSocket},
     driver::{Driver, Start},
     error::ClientError,
+    forgotten::SetAside,
     identity::Identity,
     limits::{self, DataUsage, LimitEnforcement, Owner},
     log::{self, LogChoice},
@@ -26,6 +27,7 @@ use crate::{
     },
     transfer::{Bandwidth, Fetcher},
 };
+use futures::future::{FusedFuture as _, FutureExt as _};
 use sojourn_client_core::{Event, OwnerEvent};
 use sojourn_http::{Authorities, Backoff};
 use sojourn_protocol::error::error_chain;
@@ -41,10 +43,16 @@ use tokio::{
 /// As [`crate::run`].
 pub async fn run_with<R: UnitRunner>(
     config: ClientConfig,
-    make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
+    mut make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
-    run_by(config, LimitEnforcement::none(), make_runner, shutdown).await
+    let mut shutdown = pin!(shutdown.fuse());
+    let none = LimitEnforcement::none;
+    let ended = run_by(config.clone(), none(), &mut make_runner, shutdown.as_mut()).await;
+    match SetAside::after(&ended, &config)?.filter(|_| !shutdown.is_terminated()) {
+        None => ended,
+        Some(aside) => aside.settle(run_by(config, none(), make_runner, shutdown).await),
+    }
 }
 
 /// As [`run_with`], with this enforcement of the limits.

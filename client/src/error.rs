@@ -39,6 +39,12 @@ pub enum ClientError {
          another server's; remove `{}` to enrol again", identity.display()
     )]
     Revoked { reason: String, identity: PathBuf },
+    /// The server doesn't know this host any more.
+    #[error(
+        "the server doesn't know this machine ({reason}): it was away for so long that it was forgotten, or the server is another \
+         one; to enrol again, start the client with an enrolment token (`--token-file`), or remove `{}` and do so", identity.display()
+    )]
+    Forgotten { reason: String, identity: PathBuf },
     #[error("server and client speak different protocol versions: {reason}")]
     Protocol { reason: String },
     #[error("another client already runs on the data folder `{}`", path.display())]

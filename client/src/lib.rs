@@ -49,6 +49,7 @@ mod daemon;
 mod driver;
 mod error;
 mod executors;
+mod forgotten;
 mod identity;
 pub mod limits;
 pub mod log;

@@ -4,6 +4,7 @@ use crate::{
     config::ClientConfig,
     daemon::run_by,
     error::ClientError,
+    forgotten::SetAside,
     limits::LimitEnforcement,
     trainers::{
         gpus::{Ready, ready},
@@ -11,6 +12,7 @@ use crate::{
         slot_runner::SlotRunner,
     },
 };
+use futures::future::{FusedFuture as _, FutureExt as _};
 use sojourn_protocol::{inventory::CPU, quantity::SaturatingFrom as _};
 use sojourn_slot::{Slot, SlotConfig, SlotError};
 use std::{path::Path, pin::pin, sync::Arc};
@@ -23,6 +25,18 @@ use std::{path::Path, pin::pin, sync::Arc};
 /// trainer, data folder), another daemon on the same data folder, a trainer that was changed under the
 /// daemon, or a server that no longer takes this host.
 pub async fn run(
+    config: ClientConfig,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ClientError> {
+    let mut shutdown = pin!(shutdown.fuse());
+    let ended = run_once(config.clone(), shutdown.as_mut()).await;
+    match SetAside::after(&ended, &config)?.filter(|_| !shutdown.is_terminated()) {
+        None => ended,
+        Some(aside) => aside.settle(run_once(config, shutdown).await),
+    }
+}
+
+async fn run_once(
     mut config: ClientConfig,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {

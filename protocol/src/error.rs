@@ -1,5 +1,6 @@
 //! Errors as they cross the wire: one table from kind to HTTP status and to whether a retry is safe.
 
+use crate::metrics::is_default;
 use serde::{Deserialize, Serialize};
 use std::{error::Error, fmt};
 
@@ -108,12 +109,22 @@ pub struct ApiError {
     /// From a server that stands by: where the active one is; empty where that isn't known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<String>,
+    /// With [`ErrorKind::Unauthorized`]: the server knows no such token. One that was revoked is known.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unknown_token: bool,
 }
 
 impl ApiError {
     /// An error of `kind` with a message for people.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), offset: None, active: None }
+        let message = message.into();
+        Self { kind, message, offset: None, active: None, unknown_token: false }
+    }
+
+    /// The refusal of a token that the server doesn't know.
+    #[must_use]
+    pub fn unknown_token(message: impl Into<String>) -> Self {
+        Self { unknown_token: true, ..Self::new(ErrorKind::Unauthorized, message) }
     }
 }
 

@@ -275,6 +275,33 @@ async fn a_revoked_token_ends_the_daemon_and_keeps_the_results() {
 }
 
 #[tokio::test]
+async fn a_machine_that_the_server_has_forgotten_enrols_again_or_says_what_to_do() {
+    let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
+    let trainer = Trainer::free();
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("the first enrolment", |world| world.enrolled == 1).await;
+    daemon.stop().await.unwrap();
+    server.change(|world| {
+        queue_hops(world, 1..=1);
+        world.forgotten.insert("host-1".to_owned());
+    });
+    // Without a token it can't enrol, and keeps what it has.
+    let without = ClientConfig { token: None, ..config(&server, &dir) };
+    let error = Daemon::start(without, &trainer).ended().await.unwrap_err();
+    assert!(matches!(error, ClientError::Forgotten { .. }), "{error:?}");
+    assert!(error.to_string().contains("--token-file"), "{error}");
+    let wrong = ClientConfig { token: Some("wrong".to_owned()), ..config(&server, &dir) };
+    let error = Daemon::start(wrong, &trainer).ended().await.unwrap_err();
+    assert!(matches!(error, ClientError::EnrolmentRefused { .. }), "{error:?}");
+    assert!(dir.path().join("client/identity.json").exists(), "another server may know it");
+
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("work by another name", |world| world.reports.len() == 1).await;
+    server.change(|world| assert_eq!(world.enrolled, 2));
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_token_that_is_refused_once_ends_nothing() {
     for call in ["POST /v1/work", "PUT /v1/leases", "POST /v1/results", "GET /v1/blobs"] {
         let (dir, server) = (TempDir::new().unwrap(), Server::start().await);

@@ -73,6 +73,8 @@ pub struct World {
     pub enrolled: u64,
     /// Tokens that are no longer taken.
     pub revoked: BTreeSet<String>,
+    /// Tokens of hosts that the server has forgotten.
+    pub forgotten: BTreeSet<String>,
     pub send_inventory: bool,
     /// Units are settled by others: uploads conflict, reports are superseded.
     pub settled: bool,
@@ -295,6 +297,9 @@ async fn respond(
     }
     {
         let world = shared.lock().unwrap();
+        if world.forgotten.contains(&token) {
+            return Err(ApiError::unknown_token("the token is unknown or was revoked"));
+        }
         if !token.starts_with("host-") || world.revoked.contains(&token) {
             return Err(ApiError::new(ErrorKind::Unauthorized, "the host's token was revoked"));
         }

@@ -73,7 +73,7 @@ impl Core {
         if is_due(self.state.blobs.next_collection(&self.config)) {
             self.blobs().collect()?;
         }
-        self.forget_silent_hosts();
+        self.forget_silent_hosts()?;
         self.waiters.expire_delays(now);
         if is_due(self.hosts.first_cooldown_end()) {
             self.hosts().expire_cooldowns();
@@ -82,15 +82,18 @@ impl Core {
     }
 
     /// Now and then, forgets hosts that were silent for long, and finds cached blobs that nobody needs.
-    fn forget_silent_hosts(&mut self) {
+    fn forget_silent_hosts(&mut self) -> Result<(), CoreFault> {
         if !self.hosts.is_silent_sweep_due(self.clock.now()) {
-            return;
+            return Ok(());
         }
+        // Before sessions are forgotten: a clock that jumps ahead must not make all hosts absent.
+        self.hosts().forget_absent()?;
         let silent = self.hosts().forget_silent();
         self.data.forget_hosts(&silent);
         self.placement().find_unneeded_blobs();
         let past = &self.state.past;
         self.leases.forget_dropped_uploads(|lease| past.contains_key(&lease));
+        Ok(())
     }
 
     /// Takes decisions that follow from others. Each has a cheap test, before its handler is built or at its beginning.

@@ -4,6 +4,13 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::time::Millis;
 use sojourn_workgen::PolicyName;
 
+/// A host that wasn't heard of for this long is forgotten, where the operator says nothing else: 90 days.
+pub const DEFAULT_FORGET_HOSTS: Millis = Millis::from_secs(90 * 24 * 3600);
+
+const fn forget_hosts() -> Millis {
+    DEFAULT_FORGET_HOSTS
+}
+
 /// The core's settings. They are not journalled: a server may start with others on the same data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreConfig {
@@ -27,6 +34,9 @@ pub struct CoreConfig {
     pub assimilation_term: Millis,
     /// A lease that ended without a report is forgotten after this, a reported one after a 24th of it.
     pub remember_leases: Millis,
+    /// A host that wasn't heard of for this long is forgotten, and up to a third later.
+    #[serde(default = "forget_hosts")]
+    pub forget_hosts: Millis,
     /// First cool-down of a host after repeated errors. It doubles each time.
     pub first_rest: Millis,
     /// Hops of one trial under one lease, at most. `None`: as many as make the transfers of the checkpoint worth while,
@@ -59,6 +69,7 @@ impl CoreConfig {
             delete_after: Millis::from_secs(60),
             assimilation_term: lease_term,
             remember_leases: Millis::from_secs(24 * 3600),
+            forget_hosts: DEFAULT_FORGET_HOSTS,
             first_rest: Millis(lease_term.0),
             most_hops: None,
             most_copied: 5,

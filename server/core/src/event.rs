@@ -191,6 +191,10 @@ pub enum Event {
     },
     /// A host's token was taken away.
     HostRevoked { host: HostId },
+    /// Hosts were heard of, for the first time in long.
+    HostsSeen { hosts: Vec<HostId> },
+    /// A host that wasn't heard of for long is no host any more.
+    HostForgotten { host: HostId },
     /// A token was issued.
     TokenCreated {
         token: TokenId,
@@ -334,6 +338,8 @@ impl Event {
         match self {
             Event::HostEnrolled { .. } => "host-enrolled",
             Event::HostRevoked { .. } => "host-revoked",
+            Event::HostsSeen { .. } => "hosts-seen",
+            Event::HostForgotten { .. } => "host-forgotten",
             Event::TokenCreated { .. } => "token-created",
             Event::TokenRotated { .. } => "token-rotated",
             Event::TokenRevoked { .. } => "token-revoked",

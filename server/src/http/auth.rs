@@ -14,7 +14,7 @@ use actix_web::{
 use sojourn_core::{Holder, request};
 use sojourn_protocol::{
     digest::Digest,
-    error::ErrorKind,
+    error::{ApiError, ErrorKind},
     ids::{HostId, TokenId},
     tokens::{Rights, ServerToken},
 };
@@ -82,7 +82,8 @@ async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
         }
         Some(Holder::Enroller(token)) => Ok(Caller::Enroller(Some(token))),
         Some(Holder::User(_, rights)) => Ok(Caller::User(rights)),
-        None => Err(unknown()),
+        Some(Holder::Revoked) => Err(unknown()),
+        None => Err(ApiError::unknown_token(UNKNOWN).into()),
     }
 }
 
@@ -96,8 +97,11 @@ fn bearer(request: &HttpRequest) -> Result<Digest, HttpError> {
     }
 }
 
+/// The refusal of a token, or of one of another kind than the address takes.
+const UNKNOWN: &str = "the token is unknown or was revoked";
+
 pub(super) fn unknown() -> HttpError {
-    HttpError::new(ErrorKind::Unauthorized, "the token is unknown or was revoked")
+    HttpError::new(ErrorKind::Unauthorized, UNKNOWN)
 }
 
 fn app(request: &HttpRequest) -> Result<web::Data<AppState>, HttpError> {

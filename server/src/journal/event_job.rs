@@ -23,6 +23,8 @@ impl EventJob {
         match event {
             Event::HostEnrolled { .. }
             | Event::HostRevoked { .. }
+            | Event::HostsSeen { .. }
+            | Event::HostForgotten { .. }
             | Event::TokenCreated { .. }
             | Event::TokenRotated { .. }
             | Event::TokenRevoked { .. }

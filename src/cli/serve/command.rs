@@ -54,6 +54,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     lease_seconds: u64,
+    /// A machine that wasn't heard of for this long is forgotten, and its token opens nothing any more: at least a day, at
+    /// most a year.
+    #[arg(long, env = "SOJOURN_FORGET_HOSTS", value_name = "TIME", default_value = "90d", value_parser = forget_hosts)]
+    forget_hosts: Millis,
     /// How hops are assigned to machines: the trial with the most remaining work first (ltrp); by plans computed
     /// ahead, and where they end by ltrp (rollout); or at random (randomized).
     #[arg(long, value_enum, default_value = "rollout")]
@@ -101,6 +105,14 @@ impl FromStr for Assimilators {
             _ => Err("a number up to 1024, or two such as `1..8`, the smaller first, are wanted"),
         }
     }
+}
+
+/// The shortest time after which machines may be forgotten: a day.
+const MIN_FORGET_HOSTS: Millis = Millis::from_secs(24 * 3600);
+
+fn forget_hosts(text: &str) -> Result<Millis, String> {
+    let time: Millis = text.parse()?;
+    if time < MIN_FORGET_HOSTS { Err("at least `1d` is wanted".to_owned()) } else { Ok(time) }
 }
 
 /// The scheduling policy, as the flag names it.
@@ -185,6 +197,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         },
         most_hops: args.most_hops,
         most_copied: args.most_copied,
+        forget_hosts: args.forget_hosts,
         ..CoreConfig::with_lease_term(Millis::from_secs(args.lease_seconds))
     };
     sojourn_server::serve(config, announce).await.map_err(|error| failure(&error))

@@ -9,9 +9,11 @@ use crate::{
     cost::{Cost, PACE_ONE},
     dispatch::Wake,
     event::Event,
+    fault::CoreFault,
     leases::LeaseHandler,
     ledger::Ledger,
     reply::{Refusal, Reply},
+    state::Host,
 };
 use sojourn_protocol::{
     digest::Digest,
@@ -20,13 +22,21 @@ use sojourn_protocol::{
     names::OwnerName,
     quantity::{Speed, mul_div},
     text::plain_line,
-    time::UnixMillis,
+    time::{Millis, UnixMillis},
     tokens::{TokenGrant, TokenState},
 };
 use std::collections::BTreeSet;
 
 /// Characters of a host's name that are kept.
 const MAX_NAME_CHARS: usize = 80;
+/// A server that has just started forgets no host before this: they must have had the time to come back.
+const MIN_FORGET_UPTIME: Millis = Millis::from_secs(24 * 3600);
+/// How often the journal notes that a host is there, in the time after which it would be forgotten.
+const SEEN_NOTES: u64 = 3;
+/// Hosts that one sweep notes at most: the next one goes on.
+const MAX_HOSTS_NOTED: usize = 10_000;
+/// Hosts that one sweep forgets at most: for each, all remembered leases are looked through.
+const MAX_HOSTS_FORGOTTEN: usize = 32;
 /// The fastest that a device counts as, relative to [`Speed::REFERENCE`].
 const MAX_SPEED: u64 = 1 << 44;
 
@@ -48,8 +58,7 @@ impl HostHandler<'_> {
             return Err(Refusal::new(ErrorKind::Conflict, "that token is taken"));
         }
         let owner = with.map(|token| self.owner_for(token)).transpose()?.unwrap_or_default();
-        let last = self.ledger.state.hosts.keys().next_back().copied();
-        let host = last.unwrap_or_default().next();
+        let host = self.ledger.state.next_host();
         let name = plain_line(name, MAX_NAME_CHARS);
         let token = with;
         self.ledger.record(Event::HostEnrolled { host, name, token_sha256, owner, token })?;
@@ -153,6 +162,53 @@ impl HostHandler<'_> {
         if self.hosts.expire_cooldowns(self.ledger.clock.now()) {
             self.ledger.waiters.wake(Wake::All);
         }
+    }
+
+    /// Notes which hosts are there, where the journal's note is old, and forgets those that weren't there for long. Sessions
+    /// are lost with the server, so it first lets the hosts come back.
+    pub(crate) fn forget_absent(&mut self) -> Result<(), CoreFault> {
+        let now = self.ledger.clock.now();
+        if self.ledger.clock.is_warming_up(MIN_FORGET_UPTIME) {
+            return Ok(());
+        }
+        let after = self.ledger.config.forget_hosts;
+        let late = Millis(after.0 / SEEN_NOTES);
+        let old = |host: &&Host| host.last_known_at() + late <= now;
+        let old: Vec<&Host> = self.ledger.state.hosts.values().filter(old).collect();
+        let is_here = |host: &&Host| self.hosts.session(host.id).is_some();
+        // Of hosts that enrolled before there were notes nothing is known: the time begins now.
+        let noted = old.iter().filter(|host| is_here(host) || host.seen_at == UnixMillis(0));
+        let noted: Vec<HostId> = noted.map(|host| host.id).take(MAX_HOSTS_NOTED).collect();
+        let absent = |host: &&Host| {
+            !is_here(host)
+                && host.seen_at > UnixMillis(0)
+                && host.last_known_at() + after + late <= now
+                && self.may_forget(host)
+        };
+        let absent: Vec<HostId> =
+            old.iter().copied().filter(|host| absent(host)).map(|host| host.id).collect();
+        if !noted.is_empty() {
+            self.ledger.record(Event::HostsSeen { hosts: noted })?;
+        }
+        for host in absent.into_iter().take(MAX_HOSTS_FORGOTTEN) {
+            if !self.ledger.state.has_work_of(host) {
+                self.ledger.record(Event::HostForgotten { host })?;
+                self.hosts.end_cooldown(host);
+            }
+        }
+        Ok(())
+    }
+
+    /// A revoked host would enrol again as soon as it was forgotten, if it may.
+    fn may_forget(&self, host: &Host) -> bool {
+        let state = &*self.ledger.state;
+        let with = host.token.and_then(|token| state.issued.get(token));
+        let may_enrol = match (host.token, with) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(_), Some(token)) => token.state(self.ledger.clock.now()) == TokenState::Valid,
+        };
+        !(host.revoked && may_enrol)
     }
 
     /// Forgets hosts that were silent for as long as ended leases are remembered. They are returned.

@@ -15,6 +15,9 @@ impl Views<'_> {
         if let Some(host) = self.state.tokens.get(&token_sha256) {
             return Some(Holder::Host(*host));
         }
+        if self.state.revoked_tokens.contains(&token_sha256) {
+            return Some(Holder::Revoked);
+        }
         let issued = self.state.issued.by_secret(token_sha256)?;
         match (&issued.grant, issued.state(self.now)) {
             // One that is used up or expired is known: who enrols with it hears why it is refused.

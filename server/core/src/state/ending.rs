@@ -98,11 +98,13 @@ impl State {
 
     /// Takes the marks back that hosts got for errors that turned out to be the job's.
     fn clear_blame(&mut self, failures: &BTreeMap<HostId, FailedBy>) -> Result<(), FoldFault> {
-        for host in failures.keys() {
-            self.known_host(*host)?;
-        }
+        // A host that was forgotten has no marks any more.
+        let known = failures.keys().filter(|host| !self.is_forgotten(**host));
+        known.map(|host| self.known_host(*host)).try_for_each(|known| known.map(drop))?;
         for host in self.pardoned(failures) {
-            let Some(failed) = failures.get(&host) else { continue };
+            let Some(failed) = failures.get(&host).filter(|_| !self.is_forgotten(host)) else {
+                continue;
+            };
             let host = self.known_host_mut(host)?;
             // A result that was used since has set it to 0.
             host.failures_in_a_row = host.failures_in_a_row.saturating_sub(failed.count);

@@ -38,6 +38,9 @@ pub enum FoldFault {
     /// No such host has enrolled.
     #[error("there is no host {0}")]
     UnknownHost(HostId),
+    /// The host has leases, or results that are remembered.
+    #[error("host {0} has leases or results, so it can't be forgotten")]
+    HostNeeded(HostId),
     /// No such token was issued, or it was forgotten.
     #[error("there is no token {0}")]
     UnknownToken(TokenId),

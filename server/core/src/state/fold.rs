@@ -52,6 +52,12 @@ impl State {
                 known.revoked = true;
                 let token = known.token_sha256;
                 self.tokens.remove(&token);
+                self.revoked_tokens.insert(token);
+                changes.push(Change::Host(*host));
+            }
+            Event::HostsSeen { hosts } => self.hosts_seen(hosts, at)?,
+            Event::HostForgotten { host } => {
+                self.host_forgotten(*host)?;
                 changes.push(Change::Host(*host));
             }
             Event::TokenCreated { token, sha256, label, grant, expires_at } => {
@@ -281,6 +287,8 @@ impl State {
             Event::ReportAcknowledged { report, .. } => report.lease,
             Event::HostEnrolled { .. }
             | Event::HostRevoked { .. }
+            | Event::HostsSeen { .. }
+            | Event::HostForgotten { .. }
             | Event::TokenCreated { .. }
             | Event::TokenRotated { .. }
             | Event::TokenRevoked { .. }

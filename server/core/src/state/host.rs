@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, LeaseId, TokenId},
+    metrics::is_default,
     names::OwnerName,
     time::UnixMillis,
 };
@@ -27,6 +28,10 @@ pub struct Host {
     pub token_sha256: Digest,
     /// When it enrolled.
     pub enrolled_at: UnixMillis,
+    /// When it was heard of, as far as the journal says: at most a third of the time late after which hosts are forgotten. 0:
+    /// not yet.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub seen_at: UnixMillis,
     /// Its token was taken away.
     pub revoked: bool,
     /// Its live leases.
@@ -68,6 +73,7 @@ impl Host {
             token: None,
             token_sha256,
             enrolled_at: at,
+            seen_at: UnixMillis(0),
             revoked: false,
             live: BTreeSet::new(),
             used: 0,
@@ -79,5 +85,11 @@ impl Host {
             last_error: None,
             train_micros: 0,
         }
+    }
+
+    /// The last time for which the journal says that it was there.
+    #[must_use]
+    pub fn last_known_at(&self) -> UnixMillis {
+        self.enrolled_at.max(self.seen_at)
     }
 }

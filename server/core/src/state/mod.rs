@@ -11,6 +11,7 @@ mod data_sizes;
 mod ending;
 mod fault;
 mod fold;
+mod forgotten;
 mod host;
 mod issued;
 mod job;
@@ -56,6 +57,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, JobId, LeaseId, TrialId},
+    metrics::is_default,
     names::OwnerName,
     time::{Millis, UnixMillis},
 };
@@ -84,6 +86,12 @@ pub struct State {
     pub hosts: BTreeMap<HostId, Host>,
     /// Hosts by the hash of their token; revoked ones are not here.
     pub tokens: BTreeMap<Digest, HostId>,
+    /// The hashes of the tokens of revoked hosts. An index, which a snapshot doesn't hold.
+    #[serde(skip)]
+    pub(crate) revoked_tokens: BTreeSet<Digest>,
+    /// The last of the hosts that were forgotten: their ids are never given again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    last_forgotten: HostId,
     /// Tokens that the server has issued.
     #[serde(default, skip_serializing_if = "IssuedTokens::is_empty")]
     pub issued: IssuedTokens,
@@ -112,6 +120,8 @@ impl State {
             job_nonces: BTreeMap::new(),
             hosts: BTreeMap::new(),
             tokens: BTreeMap::new(),
+            revoked_tokens: BTreeSet::new(),
+            last_forgotten: HostId(0),
             issued: IssuedTokens::default(),
             leases: BTreeMap::new(),
             past: BTreeMap::new(),
@@ -124,6 +134,8 @@ impl State {
     /// Computes the indexes, which a snapshot doesn't hold.
     pub(crate) fn index(&mut self) {
         self.issued.index();
+        let revoked = self.hosts.values().filter(|host| host.revoked);
+        self.revoked_tokens = revoked.map(|host| host.token_sha256).collect();
         for job in self.jobs.values_mut() {
             job.open = Open::of(&job.trials);
             job.sizes = DataSizes::of(&job.data);

@@ -181,10 +181,11 @@ impl State {
     pub(crate) fn check_host(&self, host: HostId) -> Result<(), ApiError> {
         match self.hosts.get(&host) {
             Some(known) if !known.revoked => Ok(()),
-            _ => {
-                let message = format!("host {host} is revoked or unknown");
+            Some(_) => {
+                let message = format!("host {host} is revoked");
                 Err(ApiError::new(ErrorKind::Unauthorized, message))
             }
+            None => Err(ApiError::unknown_token(format!("host {host} is unknown"))),
         }
     }
 

@@ -18,6 +18,8 @@ pub const MAX_TOKENS: usize = 10_000;
 pub enum Holder {
     /// A host's own token.
     Host(HostId),
+    /// A host's own token, which was revoked.
+    Revoked,
     /// Machines enrol with it.
     Enroller(TokenId),
     /// A user with these rights.

@@ -380,7 +380,13 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
             *token = NO_TOKEN;
             FoldFault::UnknownToken(NO_TOKEN)
         }
-        Event::HostRevoked { host } | Event::LeaseGranted { host, .. } => {
+        Event::HostsSeen { hosts } => {
+            hosts.push(NO_HOST);
+            FoldFault::UnknownHost(NO_HOST)
+        }
+        Event::HostRevoked { host }
+        | Event::HostForgotten { host }
+        | Event::LeaseGranted { host, .. } => {
             *host = NO_HOST;
             FoldFault::UnknownHost(NO_HOST)
         }

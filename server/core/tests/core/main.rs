@@ -14,6 +14,7 @@ mod control;
 mod devices;
 mod evaluations;
 mod faults;
+mod forgotten;
 mod initial_weights;
 mod lease_ends;
 mod merging;

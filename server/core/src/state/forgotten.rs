@@ -1,0 +1,47 @@
+//! Hosts that weren't heard of for long: when they were there, and how the state loses them.
+
+use super::{FoldFault, State};
+use sojourn_protocol::{ids::HostId, time::UnixMillis};
+
+impl State {
+    /// The id of the next host. One that was forgotten doesn't give its id to another.
+    #[must_use]
+    pub fn next_host(&self) -> HostId {
+        let last = self.hosts.keys().next_back().copied().unwrap_or_default();
+        last.max(self.last_forgotten).next()
+    }
+
+    /// Was a host of this id there, and is no more?
+    #[must_use]
+    pub fn is_forgotten(&self, host: HostId) -> bool {
+        host > HostId(0) && host < self.next_host() && !self.hosts.contains_key(&host)
+    }
+
+    /// Hosts that hold a lease, or have reported one that is remembered.
+    pub(crate) fn has_work_of(&self, host: HostId) -> bool {
+        self.hosts.get(&host).is_some_and(|host| !host.live.is_empty())
+            || self.past.values().any(|past| past.lease.host == host)
+    }
+
+    pub(super) fn hosts_seen(&mut self, hosts: &[HostId], at: UnixMillis) -> Result<(), FoldFault> {
+        for host in hosts {
+            self.known_host(*host)?;
+        }
+        for host in hosts {
+            self.known_host_mut(*host)?.seen_at = at;
+        }
+        Ok(())
+    }
+
+    pub(super) fn host_forgotten(&mut self, host: HostId) -> Result<(), FoldFault> {
+        let token = self.known_host(host)?.token_sha256;
+        if self.has_work_of(host) {
+            return Err(FoldFault::HostNeeded(host));
+        }
+        self.hosts.remove(&host);
+        self.tokens.remove(&token);
+        self.revoked_tokens.remove(&token);
+        self.last_forgotten = self.last_forgotten.max(host);
+        Ok(())
+    }
+}
