@@ -63,7 +63,7 @@ fn events_of_every_version_still_read_and_write_the_same() {
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert!(holds(&value(&written), &value(line)), "{line} is written as {written}");
     }
-    assert_eq!(kinds.len(), 37, "{kinds:?}");
+    assert_eq!(kinds.len(), 38, "{kinds:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::{
     core::Core,
     dispatch::Wake,
     effect::{Answer, Effect},
+    event::Event,
     fault::CoreFault,
     query::Views,
     reply::{Refusal, Reply},
@@ -38,7 +39,8 @@ impl Core {
         self.clock.advance(input.at);
         self.rng = ChaCha8Rng::seed_from_u64(input.seed);
         let step = self
-            .expire()
+            .skip_unseen_time(&input.command)
+            .and_then(|()| self.expire())
             .and_then(|()| self.execute(input.command))
             .and_then(|()| self.settle())
             .and_then(|()| self.dispatch());
@@ -49,6 +51,16 @@ impl Core {
         }
         debug_assert_eq!(self.check_cheap_invariants(), Ok(()));
         Ok(effects)
+    }
+
+    /// A server starts, or takes over: the time in which none is known to have been active counts for little. That is decided
+    /// before anything expires.
+    fn skip_unseen_time(&mut self, command: &Command) -> Result<(), CoreFault> {
+        let skipped = self.clock.unseen_time();
+        if !matches!(command, Command::Started) || skipped.0 == 0 {
+            return Ok(());
+        }
+        self.blobs().ledger.record(Event::TimeSkipped { skipped })
     }
 
     /// Expires all that is due by the clock. In most steps nothing is, so each part is asked before its handler is built.

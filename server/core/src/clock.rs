@@ -2,11 +2,15 @@
 
 use sojourn_protocol::time::{Millis, UnixMillis};
 
+/// The time between the last event and a start that counts as passed, at most: a restart or a take-over takes seconds.
+const MAX_UNSEEN_TIME: Millis = Millis::from_secs(30);
+
 /// Whether live leases have deadlines yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The state was recovered. Leases get their deadlines when the server starts.
-    Recovering,
+    /// The state was recovered. Leases get their deadlines when the server starts. `active_until`: the last time at which a
+    /// server is known to have been active.
+    Recovering { active_until: UnixMillis },
     /// The server runs since then; 0 for a core that began empty.
     RunningHop { since: UnixMillis },
 }
@@ -34,9 +38,21 @@ impl Clock {
         self.now = self.now.max(at);
     }
 
-    /// Durable state was read: there is no soft state until the server starts.
-    pub(crate) const fn recover(&mut self) {
-        self.phase = Phase::Recovering;
+    /// A server was active at this time: durable state of then was read. There is no soft state until the server starts.
+    pub(crate) fn recover(&mut self, at: UnixMillis) {
+        self.advance(at);
+        self.phase = Phase::Recovering { active_until: self.now };
+    }
+
+    /// The time since a server is known to have been active, beyond what counts as passed; none once the server has started.
+    ///
+    /// Nobody knows what it was: hours in which no server ran, or a clock that is wrong by years. As it counts for little, no
+    /// clock can end what runs by the length of time that has passed.
+    pub(crate) fn unseen_time(&self) -> Millis {
+        match self.phase {
+            Phase::Recovering { active_until } => self.now - (active_until + MAX_UNSEEN_TIME),
+            Phase::RunningHop { .. } => Millis(0),
+        }
     }
 
     /// The server has started.
@@ -46,13 +62,13 @@ impl Clock {
 
     /// Was state recovered, and the server not started since?
     pub(crate) const fn is_recovering(&self) -> bool {
-        matches!(self.phase, Phase::Recovering)
+        matches!(self.phase, Phase::Recovering { .. })
     }
 
     /// When the server started.
     pub(crate) const fn started_at(&self) -> UnixMillis {
         match self.phase {
-            Phase::Recovering => UnixMillis(0),
+            Phase::Recovering { .. } => UnixMillis(0),
             Phase::RunningHop { since } => since,
         }
     }

@@ -8,7 +8,7 @@ use sojourn_protocol::{
     names::{OwnerName, TokenLabel},
     report::{Failure, Report, Sums},
     spec::JobSpec,
-    time::UnixMillis,
+    time::{Millis, UnixMillis},
     tokens::TokenGrant,
     view::MergeRecord,
 };
@@ -19,7 +19,7 @@ use std::ops::RangeInclusive;
 /// version 4 has leases of several hops in a row; version 5 has second copies of running hops,
 /// and jobs whose placement is changed; version 6 has trials whose results are merged, results that other hosts come
 /// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
-/// to as well; version 8 has owners of hosts and tokens that are issued.
+/// to as well; version 8 has owners of hosts, tokens that are issued, and time that doesn't count.
 pub const EVENT_VERSION: u32 = 8;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
@@ -221,6 +221,9 @@ pub enum Event {
     BlobDeleted { blob: Digest },
     /// The store has lost it.
     BlobLost { blob: Digest },
+    /// So much of the time before this event doesn't count: no server is known to have been active then, or a clock was
+    /// wrong. What runs by the length of time that has passed ends so much later.
+    TimeSkipped { skipped: Millis },
     /// A job was submitted.
     JobSubmitted {
         job: JobId,
@@ -349,6 +352,7 @@ impl Event {
             Event::BlobDoomed { .. } => "blob-doomed",
             Event::BlobDeleted { .. } => "blob-deleted",
             Event::BlobLost { .. } => "blob-lost",
+            Event::TimeSkipped { .. } => "time-skipped",
             Event::JobSubmitted { .. } => "job-submitted",
             Event::JobCancelled { .. } => "job-cancelled",
             Event::JobPaused { .. } => "job-paused",

@@ -8,6 +8,7 @@ use crate::{
     state::{FoldError, State},
 };
 use serde::{Deserialize, Serialize};
+use sojourn_protocol::time::UnixMillis;
 
 /// Why recovery can't go on.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +80,7 @@ impl Core {
         is_read(version)?;
         state.index();
         let mut core = Self::with_state(state, config);
-        core.clock.recover();
+        core.clock.recover(core.state.at);
         Ok(core)
     }
 
@@ -89,6 +90,13 @@ impl Core {
     /// [`SnapshotError`] where it can't be written.
     pub fn snapshot(&self) -> Result<Vec<u8>, SnapshotError> {
         snapshot_of(&self.state)
+    }
+
+    /// At recovery: this process has been the active server until this time, whatever it journalled.
+    pub fn was_active_until(&mut self, at: UnixMillis) {
+        if self.clock.is_recovering() {
+            self.clock.recover(at);
+        }
     }
 
     /// Takes a journalled event in, at recovery.
@@ -101,8 +109,7 @@ impl Core {
             return Err(RecoverError::Gap { last, found });
         }
         self.state.fold(record)?;
-        self.clock.recover();
-        self.clock.advance(self.state.at);
+        self.clock.recover(self.state.at);
         Ok(())
     }
 }

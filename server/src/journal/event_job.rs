@@ -33,6 +33,7 @@ impl EventJob {
             | Event::BlobCondemned { .. }
             | Event::BlobDoomed { .. }
             | Event::BlobLost { .. }
+            | Event::TimeSkipped { .. }
             | Event::BlobDeleted { .. } => Self::None,
             Event::JobSubmitted { job, .. }
             | Event::JobCancelled { job }

@@ -12,7 +12,7 @@ use crate::config::CoreConfig;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    time::UnixMillis,
+    time::{Millis, UnixMillis},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -219,6 +219,22 @@ impl Blobs {
             self.idle.insert((at, digest));
         }
         Ok(())
+    }
+
+    /// Grace periods end so much later.
+    pub(super) fn skip_time(&mut self, skipped: Millis) {
+        for places in [&mut self.idle, &mut self.awaited, &mut self.condemned] {
+            *places = std::mem::take(places)
+                .into_iter()
+                .map(|(since, digest)| {
+                    let since = since + skipped;
+                    if let Some(blob) = self.blobs.get_mut(&digest) {
+                        blob.since = since;
+                    }
+                    (since, digest)
+                })
+                .collect();
+        }
     }
 
     fn forget_place(&mut self, digest: &Digest) {

@@ -95,6 +95,10 @@ impl State {
                 self.blobs.lost(*blob, at)?;
                 changes.push(Change::Blob(*blob));
             }
+            Event::TimeSkipped { skipped } => {
+                self.skip_time(*skipped);
+                changes.push(Change::WallTime);
+            }
             Event::LeaseGranted {
                 lease,
                 host,
@@ -298,6 +302,7 @@ impl State {
             | Event::BlobDoomed { .. }
             | Event::BlobDeleted { .. }
             | Event::BlobLost { .. }
+            | Event::TimeSkipped { .. }
             | Event::JobPaused { .. }
             | Event::JobResumed { .. }
             | Event::JobPlaced { .. }

@@ -27,6 +27,7 @@ mod reliability;
 mod requested_evaluation;
 mod results;
 mod rollback;
+mod skipped_time;
 mod stop;
 mod trial;
 mod units;

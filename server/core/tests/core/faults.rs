@@ -371,6 +371,7 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
         Event::HostEnrolled { .. }
         | Event::TokenCreated { .. }
         | Event::BlobPublished { .. }
+        | Event::TimeSkipped { .. }
         | Event::JobSubmitted { .. } => {
             return None;
         }

@@ -10,6 +10,7 @@
 mod assimilations;
 mod batching;
 mod classes;
+mod clocks;
 mod control;
 mod devices;
 mod evaluations;
