@@ -27,6 +27,7 @@
 mod assimilation;
 mod assimilators;
 mod blob_lifecycle;
+mod boot_time;
 mod config;
 mod data_folder;
 mod errands;
@@ -38,6 +39,7 @@ mod range_merges;
 mod server;
 pub mod shell;
 mod storage_watch;
+mod store_notes;
 mod tls;
 mod tokens;
 

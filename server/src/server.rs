@@ -10,6 +10,7 @@ use crate::{
     journal::{Journal, JournalError, OpenJournal, SqliteJournal},
     shell::{Shell, ShellHandle, SideEffect},
     storage_watch::StorageWatch,
+    store_notes::StoreNotes,
     tls::Certificates,
     tokens::{ServerTokens, TokensError, WithTokens},
 };
@@ -99,6 +100,7 @@ impl Server {
                 Ok(Box::new(SqliteJournal::open(&path)?))
             })
         });
+        journals.keep_note(Arc::new(StoreNotes::new(blobs.clone())));
         let (settings, clock, local) = (config.shell, config.clock, config.assimilators);
         let url = config.advertise.unwrap_or_else(|| url(address, &transport));
         let started = tokio::task::spawn_blocking(move || -> Result<_, ServeError> {

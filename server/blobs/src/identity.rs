@@ -1,4 +1,5 @@
-//! Which store it is, by an object in it with a name that no other store has; and which object a blob is.
+//! Which store it is, by an object in it with a name that no other store has; other notes beside the blobs; and which object a
+//! blob is.
 
 use crate::{error::BlobError, objects::blob_key, store::BlobStore};
 use object_store::{
@@ -50,13 +51,30 @@ impl BlobStore {
     }
 
     async fn given_identity(&self) -> Result<Option<String>, BlobError> {
-        let got = match self.store().get(&Key::from(IDENTITY)).await {
+        Ok(self.note(IDENTITY).await?.map(|text| text.trim().to_owned()))
+    }
+
+    /// The text of a note that the servers of the store keep beside the blobs; `None` where there is none.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn note(&self, name: &str) -> Result<Option<String>, BlobError> {
+        let got = match self.store().get(&Key::from(name)).await {
             Ok(got) => got,
             Err(Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(BlobError::store(error)),
         };
         let bytes = got.bytes().await.map_err(BlobError::store)?;
-        Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned()))
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// Replaces a note. It is durable when this returns.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn set_note(&self, name: &str, text: &str) -> Result<(), BlobError> {
+        let text = PutPayload::from(text.as_bytes().to_vec());
+        self.store().put(&Key::from(name), text).await.map(|_| ()).map_err(BlobError::store)
     }
 }
 

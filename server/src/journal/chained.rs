@@ -5,8 +5,9 @@ use super::{
     chain::{missing, next},
     encoding::{decode, encode, in_order, known_version, snapshot_digest, supported},
     event_job::ended,
-    high_water::HighWaterMark,
+    high_water::{HighWaterMark, OnLoss},
     listing::Listing,
+    shared_note::{NoteKeeper, SharedNote},
     storage::{NewRow, Row, Storage, StoredSnapshot, Versions},
 };
 use sojourn_core::{EVENT_VERSION, JournalPosition, READ_VERSIONS, Record};
@@ -40,6 +41,8 @@ pub struct ChainedJournal<S> {
     marks: Marks,
     /// The note of how far the journal has come.
     high_water: Option<HighWaterMark>,
+    /// Writes the note that all servers of the journal see.
+    note: Option<NoteKeeper>,
     /// The newest snapshot that was read back as it was written.
     read_back: Option<JournalPosition>,
 }
@@ -63,7 +66,7 @@ impl<S: Storage> ChainedJournal<S> {
         known_version("format", &versions.format, S::FORMAT..=S::FORMAT)?;
         known_version("event-version", &versions.events, READ_VERSIONS)?;
         let marks = storage.marks()?;
-        let mut journal = Self { storage, marks, high_water, read_back: None };
+        let mut journal = Self { storage, marks, high_water, note: None, read_back: None };
         match verify {
             Verify::All => journal.verify_all()?,
             Verify::Tail => journal.verify_tail()?,
@@ -78,6 +81,50 @@ impl<S: Storage> ChainedJournal<S> {
         }
         journal.note_high_water()?;
         Ok(journal)
+    }
+
+    /// Refuses a journal that lacks what the note says of it, and keeps the note from now on, while `may_write`.
+    pub(super) fn with_note(
+        mut self,
+        note: SharedNote,
+        on_loss: OnLoss,
+        may_write: impl Fn() -> bool + Send + 'static,
+    ) -> Result<Self, JournalError> {
+        let tail = self.marks.tail;
+        if let Some(noted) = note.read()?
+            && !self.has(noted)?
+        {
+            let (ends, reached, place) = (tail.position.0, noted.position.0, note.place());
+            if on_loss == OnLoss::Refuse || ends == 0 {
+                let what = if ends < reached {
+                    format!("it ends at {ends}, and had reached {reached}")
+                } else {
+                    format!("another event than this one was acknowledged at {reached}")
+                };
+                let reason = format!(
+                    "{what}, as `{place}` says: Redis has lost acknowledged events, or is another one; bring the newer one back, \
+                     or go on all the same by removing the note"
+                );
+                let position = next(tail.position.min(noted.position));
+                return Err(JournalError::Corrupt { position, reason });
+            }
+            tracing::error!(
+                tail = ends,
+                reached,
+                "the journal has LOST acknowledged events; going on without them"
+            );
+        }
+        self.note = Some(NoteKeeper::start(note, tail, may_write)?);
+        Ok(self)
+    }
+
+    /// Does the journal have this record, as far as can be told? Records that were trimmed can't be compared.
+    fn has(&mut self, mark: Mark) -> Result<bool, JournalError> {
+        let Marks { anchor, tail } = self.marks;
+        if mark.position < anchor.position {
+            return Ok(true);
+        }
+        Ok(mark.position <= tail.position && self.mark_at(mark.position)? == mark)
     }
 
     /// Walks the whole chain, and what follows from it. This thread reads it, another one hashes what was read, and a third
@@ -220,6 +267,9 @@ impl<S: Storage> Journal for ChainedJournal<S> {
         }
         self.storage.append(&rows, tail)?;
         self.marks.tail = end;
+        if let Some(note) = &self.note {
+            note.reached(end);
+        }
         self.high_water.as_mut().map_or(Ok(()), |high_water| high_water.appended(end.position))
     }
 

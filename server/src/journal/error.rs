@@ -53,6 +53,14 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// May the same server be able to use the journal in a moment? Otherwise another may be, or somebody has to do something.
+    pub(crate) const fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Storage(_) | Self::Unreachable { .. } | Self::Standby { .. } | Self::Fenced
+        )
+    }
+
     /// Must the process end, because nothing that it reads from now on tells what a restart will find?
     pub(crate) const fn is_final(&self) -> bool {
         matches!(self, Self::Gone(_) | Self::Unsynced(_))

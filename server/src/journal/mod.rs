@@ -17,6 +17,7 @@ mod high_water;
 mod listing;
 mod memory;
 mod redis;
+mod shared_note;
 mod sqlite;
 mod storage;
 
@@ -28,11 +29,13 @@ pub use memory::{Fault, MemoryJournal};
 pub use redis::{
     Disk, Durability, DurabilityError, RedisJournals, RedisSettings, RedisUrl, RedisUrlError,
 };
+pub use shared_note::{NOTE_INTERVAL, NoteStore};
 pub use sqlite::{SqliteJournal, SqliteStorage};
 pub use storage::{NewRow, Row, Storage, StoredSnapshot, Versions};
 
 use sojourn_core::{JournalPosition, Record};
 use sojourn_protocol::ids::JobId;
+use std::{sync::Arc, time::Duration};
 
 /// A state of the core at a position of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,10 +128,24 @@ pub trait OpenJournal: Send + Sync {
     /// Where it is refused or can't be reached; [`JournalError::Standby`] as long as another server has it.
     fn open(&self) -> Result<Box<dyn Journal>, JournalError>;
 
+    /// May other servers use it too, one at a time?
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// How long no other server can open it, even if the lease over it isn't renewed any more. Zero while this server hasn't
+    /// the lease; the longest time where servers don't share the journal.
+    fn held_for(&self) -> Duration {
+        Duration::MAX
+    }
+
     /// Whether no other server can have opened it since. Where this is false, no request may be answered from the state.
     fn is_ours(&self) -> bool {
-        true
+        !self.held_for().is_zero()
     }
+
+    /// Keeps a note of how far the journal has come where all of its servers see it.
+    fn keep_note(&self, _notes: Arc<dyn NoteStore>) {}
 
     /// Sets the URL of this server, for the servers that stand by while it is active.
     fn advertise(&self, _url: &str) {}

@@ -8,5 +8,8 @@ mod memory;
 mod redis;
 #[path = "../support/redis.rs"]
 mod redis_server;
+#[path = "../support/replicas.rs"]
+mod replicas;
+mod shared_note;
 mod sqlite;
 mod stored;

@@ -21,10 +21,15 @@ impl RedisServer {
 
     /// One with these settings.
     pub(crate) fn with(settings: &[&str]) -> Self {
+        Self::try_with(settings).unwrap_or_else(|told| panic!("redis-server has ended:\n{told}"))
+    }
+
+    /// The same; where it ends at once, what it said.
+    pub(crate) fn try_with(settings: &[&str]) -> Result<Self, String> {
         let folder = tempfile::tempdir().unwrap();
         let settings = settings.iter().map(ToString::to_string).collect();
-        let child = run(&folder, &settings);
-        Self { folder, settings, child }
+        let child = run(&folder, &settings)?;
+        Ok(Self { folder, settings, child })
     }
 
     /// Its URL, for a deployment's journal.
@@ -45,7 +50,7 @@ impl RedisServer {
 
     /// Starts it again, with what it had written.
     pub(crate) fn start_again(&mut self) {
-        self.child = run(&self.folder, &self.settings);
+        self.child = run(&self.folder, &self.settings).unwrap();
     }
 
     /// One command.
@@ -63,8 +68,8 @@ impl Drop for RedisServer {
     }
 }
 
-/// Started, and ready.
-fn run(folder: &TempDir, settings: &Vec<String>) -> Child {
+/// Started, and ready; where it ends, what it said.
+fn run(folder: &TempDir, settings: &Vec<String>) -> Result<Child, String> {
     let mut child = Command::new("redis-server")
         .args(["--port", "0", "--unixsocket", "redis.sock", "--logfile", "", "--save", ""])
         .arg("--dir")
@@ -80,15 +85,19 @@ fn run(folder: &TempDir, settings: &Vec<String>) -> Child {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = |line: &String| line.contains("eady to accept connections");
     let mut told = String::new();
-    while !lines.next().is_some_and(|line| {
+    loop {
+        let Some(line) = lines.next() else {
+            child.wait().unwrap();
+            return Err(told);
+        };
         let line = line.unwrap();
         told.push_str(&line);
         told.push('\n');
-        ready(&line)
-    }) {
-        assert!(child.try_wait().unwrap().is_none(), "redis-server has ended:\n{told}");
+        if ready(&line) {
+            break;
+        }
     }
     // It must never wait for somebody who reads.
     std::thread::spawn(move || for _ in lines {});
-    child
+    Ok(child)
 }

@@ -1,17 +1,17 @@
 //! The lease of a journal: the one server that has it may write.
 //!
 //! Each time the lease is taken, the fencing token grows, and every write shows the token. So a server that was stopped
-//! beyond its lease can't change anything when it goes on. [`Lease::holds`] makes it stop answering too.
+//! beyond its lease can't change anything when it goes on. [`Lease::held_for`] makes it stop answering too.
 
 use super::{connection::RedisConnection, keys::Keys, url::RedisUrl};
-use crate::journal::JournalError;
+use crate::{boot_time::since_boot, journal::JournalError};
 use parking_lot::Mutex;
 use redis::Script;
 use std::{
     fmt,
     sync::{Arc, mpsc},
     thread::JoinHandle,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// A server that asks for the lease.
@@ -34,8 +34,8 @@ impl Holder {
 /// The answer to a request for the lease.
 #[derive(Debug)]
 pub(super) enum Taken {
-    /// It was granted, at least until this time, with this token.
-    Ours { token: u64, until: Instant },
+    /// It was granted with this token, at least until the machine has run for so long.
+    Ours { token: u64, until: Duration },
     /// Another server has it; its URL.
     Other(String),
 }
@@ -46,7 +46,7 @@ pub(super) fn take(
     keys: &Keys,
     holder: &Holder,
 ) -> Result<Taken, JournalError> {
-    let begun = Instant::now();
+    let begun = since_boot();
     let script = Script::new(include_str!("take.lua"));
     let (taken, word, _left): (u8, String, i64) = connection.run(
         &script,
@@ -81,8 +81,8 @@ struct Shared {
     keys: Keys,
     holder: Holder,
     token: u64,
-    /// It is valid until then, whatever becomes of the connection.
-    until: Mutex<Instant>,
+    /// It is valid until the machine has run for so long, whatever becomes of the connection.
+    until: Mutex<Duration>,
 }
 
 impl Lease {
@@ -92,7 +92,7 @@ impl Lease {
         keys: Keys,
         holder: Holder,
         token: u64,
-        until: Instant,
+        until: Duration,
     ) -> Result<Self, JournalError> {
         let shared = Arc::new(Shared { url, keys, holder, token, until: Mutex::new(until) });
         let (stop, stopped) = mpsc::channel();
@@ -109,10 +109,10 @@ impl Lease {
         self.shared.token
     }
 
-    /// Whether no other server can have it now. A clock that stops while the machine sleeps makes this true for too long;
-    /// the token doesn't depend on a clock.
-    pub(super) fn holds(&self) -> bool {
-        Instant::now() < *self.shared.until.lock()
+    /// How long no other server can have it, even if it isn't renewed any more. A virtual machine that is paused from outside
+    /// may not notice, which makes this too long; the token doesn't depend on a clock.
+    pub(super) fn held_for(&self) -> Duration {
+        self.shared.until.lock().saturating_sub(since_boot())
     }
 }
 
@@ -133,7 +133,7 @@ impl Shared {
         let script = Script::new(include_str!("renew.lua"));
         let mut connection = None;
         while stopped.recv_timeout(self.holder.term / 3) == Err(mpsc::RecvTimeoutError::Timeout) {
-            let begun = Instant::now();
+            let begun = since_boot();
             match self.renew_once(&mut connection, &script) {
                 Ok(true) => *self.until.lock() = begun + self.holder.term,
                 Ok(false) => {

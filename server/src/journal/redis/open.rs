@@ -11,9 +11,10 @@ use super::{
 use crate::{
     data_folder::new_token,
     journal::{
-        Journal, JournalError, OpenJournal,
+        Journal, JournalError, NoteStore, OpenJournal,
         chained::{ChainedJournal, Verify},
         high_water::{HighWaterMark, OnLoss},
+        shared_note::SharedNote,
     },
 };
 use parking_lot::Mutex;
@@ -22,6 +23,9 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 /// Redis counts as gone when it hasn't answered for so long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The name of the note that all servers see, before that of the deployment.
+const NOTE_NAME: &str = "journal-reached";
 
 /// How a journal in Redis is used.
 #[derive(Debug)]
@@ -50,6 +54,7 @@ pub struct RedisJournals {
     /// The losses that a power cut could cause, for people.
     losses: String,
     state: Mutex<State>,
+    notes: Mutex<Option<Arc<dyn NoteStore>>>,
 }
 
 struct State {
@@ -78,7 +83,8 @@ impl RedisJournals {
         let holder = Holder { id, url: String::new(), term: lease };
         let keys = Keys::of(&url.deployment);
         let state = Mutex::new(State { holder, lease: None });
-        Ok(Self { url: Arc::new(url), keys, durability, note, losses, state })
+        let (url, notes) = (Arc::new(url), Mutex::default());
+        Ok(Self { url, keys, durability, note, losses, state, notes })
     }
 }
 
@@ -98,15 +104,30 @@ impl OpenJournal for RedisJournals {
         drop(state);
         // Redis may have been set up anew, or be another one since a failover.
         Configured::read(&mut connection)?.check(self.durability)?;
-        let storage = RedisStorage::open(connection, keys, lease, self.durability)?;
+        let held = Arc::clone(&lease);
+        let mut storage = RedisStorage::open(connection, keys, lease, self.durability)?;
+        storage.confirm_replicas()?;
         let may_lose = self.durability.disk < Disk::Always && self.durability.replicas == 0;
         let on_loss = if may_lose { OnLoss::Report } else { OnLoss::Refuse };
         let high_water = HighWaterMark::at(self.note.clone(), on_loss);
-        Ok(Box::new(ChainedJournal::over(storage, Some(high_water), Verify::Tail)?))
+        let journal = ChainedJournal::over(storage, Some(high_water), Verify::Tail)?;
+        let notes = self.notes.lock().clone();
+        let Some(notes) = notes else { return Ok(Box::new(journal)) };
+        let note = SharedNote::new(notes, format!("{NOTE_NAME}-{}", self.url.deployment));
+        let may_write = move || !held.held_for().is_zero();
+        Ok(Box::new(journal.with_note(note, on_loss, may_write)?))
     }
 
-    fn is_ours(&self) -> bool {
-        self.state.lock().lease.as_ref().is_some_and(|lease| lease.holds())
+    fn keep_note(&self, notes: Arc<dyn NoteStore>) {
+        *self.notes.lock() = Some(notes);
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn held_for(&self) -> Duration {
+        self.state.lock().lease.as_ref().map_or(Duration::ZERO, |lease| lease.held_for())
     }
 
     fn advertise(&self, url: &str) {

@@ -49,6 +49,21 @@ impl RedisStorage {
         Ok(Self { connection, keys, lease, durability, append })
     }
 
+    /// Waits until replicas have everything that Redis has.
+    ///
+    /// An append that no replica confirmed in time may be there all the same. From now on it is read and acknowledged, so that the
+    /// replicas must have it first. `WAIT` counts replicas that have this connection's last write, which was the taking of the
+    /// lease: it came after all appends, as no other server can write from then on, and replicas take writes in order.
+    pub(super) fn confirm_replicas(&mut self) -> Result<(), JournalError> {
+        let replicas = self.durability.replicas;
+        if replicas == 0 {
+            return Ok(());
+        }
+        let mut wait = cmd("WAIT");
+        wait.arg(replicas).arg(REPLICA_TIMEOUT.as_millis().to_string());
+        check_replicas(self.connection.query(&wait)?, replicas)
+    }
+
     fn token(&self) -> Vec<u8> {
         self.lease.token().to_string().into_bytes()
     }
@@ -144,13 +159,7 @@ impl Storage for RedisStorage {
         let mut answers: Vec<u32> = self.connection.query_pipeline(&pipe)?;
         let had = if replicas > 0 { answers.pop() } else { None };
         answers.into_iter().try_for_each(check_fence)?;
-        match had {
-            Some(had) if had < replicas => {
-                let reason = format!("{had} of {replicas} replicas had the events in time");
-                Err(JournalError::Storage(reason.into()))
-            }
-            _ => Ok(()),
-        }
+        had.map_or(Ok(()), |had| check_replicas(had, replicas))
     }
 
     fn rows(
@@ -231,6 +240,15 @@ impl Storage for RedisStorage {
         )?;
         check_fence(dropped)
     }
+}
+
+/// Have enough replicas confirmed what was written?
+fn check_replicas(had: u32, wanted: u32) -> Result<(), JournalError> {
+    if had >= wanted {
+        return Ok(());
+    }
+    let reason = format!("{had} of {wanted} replicas had the events in time");
+    Err(JournalError::Storage(reason.into()))
 }
 
 /// The answer of a script: whether the writer still has the fencing token.
