@@ -41,7 +41,7 @@ const SLOW_COPY: Duration = Duration::from_millis(100);
 const SLOW_COPY_SPACING: u32 = 100;
 
 pub(super) struct Driver {
-    journals: Arc<dyn OpenJournal>,
+    pub(super) journals: Arc<dyn OpenJournal>,
     config: ShellConfig,
     clock: Arc<dyn Clock>,
     inputs: Sender<Input>,
@@ -104,7 +104,10 @@ impl Driver {
         match driver.start_over() {
             // It waits for the active server to end once it runs.
             Ok(()) | Err(ShellError::Journal(JournalError::Standby { .. })) => Ok(driver),
-            Err(error) => Err(error),
+            Err(error) => {
+                driver.journals.leave();
+                Err(error)
+            }
         }
     }
 
@@ -114,10 +117,12 @@ impl Driver {
         let Recovered { core, snapshot, last } =
             recover(&mut *journal, self.config.core, self.config.accept)?;
         self.clock.at_least(last);
-        self.previous = self.previous.max(last);
+        let active_until = self.previous;
+        self.previous = active_until.max(last);
         // Counted from the last snapshot, not from this start.
         self.snapshot_at = snapshot.0 + self.config.snapshot_every;
         self.core = core;
+        self.core.was_active_until(active_until);
         let (decided, kept) = (self.passed, self.core.position());
         if decided > kept {
             // An append that failed: nobody was told of what it held.
