@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   publish: hold [ may it be put there? -> put -> Published ]
-//!   delete:  hold [ is it still doomed?  -> unlink -> Deleted ]
+//!   delete:  hold [ lease [ is it still doomed? -> unlink ] -> Deleted ]
 //!   missing: hold [ is it still missing or altered? -> Lost ]
 //! ```
 //!
-//! Each is done under a hold of the blob ([`BlobStore::hold`]), and so are an assimilator's publish and offer. The core
+//! Each is done under a hold of the blob ([`BlobStore::hold`]), and so are an assimilator's publish and offer. A deletion is done
+//! under the journal's lease as well ([`crate::shell::JournalLease`]): the holds of another server aren't seen here. The core
 //! decides what happens to a blob.
 
 use crate::shell::ShellHandle;
@@ -39,6 +40,15 @@ pub(crate) enum PublishError {
     #[error(transparent)]
     Refused(#[from] ApiError),
     /// The store failed.
+    #[error(transparent)]
+    Store(#[from] BlobError),
+}
+
+/// Why a doomed blob was not deleted.
+#[derive(Debug, thiserror::Error)]
+enum DeleteError {
+    #[error(transparent)]
+    Core(#[from] ApiError),
     #[error(transparent)]
     Store(#[from] BlobError),
 }
@@ -88,26 +98,35 @@ impl BlobLifecycle {
         let _hold = self.store.hold(blob).await;
         // A later request to delete it waits for the hold and looks again.
         self.deleting.lock().remove(&blob);
-        let deleted = match self.shell.request(request::GetBlobStatus { blob }).await {
-            Ok(Some(BlobStatus::Doomed)) => self.store.delete(blob).await,
-            // It was published again, or is gone already.
-            Ok(_) => return true,
-            Err(error) => {
-                tracing::warn!(%blob, %error, "a deletion waits for the core");
-                return self.deleting.lock().insert(blob).not();
-            }
-        };
+        let deleted = self.shell.lease().run(self.delete_doomed(blob)).await;
         match deleted {
-            Ok(()) => {
+            Ok(Ok(Some(()))) => {
                 self.shell.tell(Command::Deleted { blob });
                 true
             }
+            Ok(Ok(None)) => true,
             Err(error) => {
+                tracing::warn!(%blob, %error, "a deletion waits for the lease");
+                self.deleting.lock().insert(blob).not()
+            }
+            Ok(Err(DeleteError::Core(error))) => {
+                tracing::warn!(%blob, %error, "a deletion waits for the core");
+                self.deleting.lock().insert(blob).not()
+            }
+            Ok(Err(DeleteError::Store(error))) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(%blob, error, "a blob could not be deleted; trying again");
                 // Another task that waits for the hold may do it.
                 self.deleting.lock().insert(blob).not()
             }
+        }
+    }
+
+    /// Deletes it where it is still doomed; `None` where it was published again, or is gone already.
+    async fn delete_doomed(&self, blob: Digest) -> Result<Option<()>, DeleteError> {
+        match self.shell.request(request::GetBlobStatus { blob }).await? {
+            Some(BlobStatus::Doomed) => Ok(Some(self.store.delete(blob).await?)),
+            _ => Ok(None),
         }
     }
 

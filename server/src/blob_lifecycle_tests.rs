@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    journal::{Journal, MemoryJournal},
+    journal::{Journal, JournalError, MemoryJournal, OpenJournal},
     shell::{Clock, Shell, ShellConfig, SideEffect},
 };
 use sojourn_protocol::{
@@ -25,9 +25,26 @@ impl Clock for SetClock {
     fn at_least(&self, _: UnixMillis) {}
 }
 
+/// A journal whose lease the test sets.
+#[derive(Default)]
+struct Leased {
+    journal: MemoryJournal,
+    held_for: Mutex<Duration>,
+}
+
+impl OpenJournal for Leased {
+    fn open(&self) -> Result<Box<dyn Journal>, JournalError> {
+        Ok(Box::new(self.journal.clone()))
+    }
+    fn held_for(&self) -> Duration {
+        *self.held_for.lock()
+    }
+}
+
 struct World {
     folder: tempfile::TempDir,
     clock: Arc<SetClock>,
+    leased: Arc<Leased>,
     shell: Shell,
     side_effects: UnboundedReceiver<SideEffect>,
     blobs: BlobLifecycle,
@@ -48,13 +65,11 @@ impl World {
         config.core.awaited_for = Millis(10);
         config.core.condemn_after = Millis(10);
         config.core.delete_after = Millis(10);
-        let journal = MemoryJournal::default();
-        let open =
-            Arc::new(move || -> Result<Box<dyn Journal>, _> { Ok(Box::new(journal.clone())) });
-        let (shell, side_effects) = Shell::start(open, config, clock.clone()).unwrap();
+        let leased = Arc::new(Leased { held_for: Mutex::new(Duration::MAX), ..Leased::default() });
+        let (shell, side_effects) = Shell::start(leased.clone(), config, clock.clone()).unwrap();
         let blobs = BlobStore::open(&folder.path().join("blobs")).unwrap();
         let blobs = BlobLifecycle::new(shell.handle().clone(), blobs);
-        Self { folder, clock, shell, side_effects, blobs }
+        Self { folder, clock, leased, shell, side_effects, blobs }
     }
 
     fn file(&self) -> PathBuf {
@@ -245,4 +260,25 @@ async fn a_lost_blob_that_turns_up_again_is_found() {
     std::fs::rename(&aside, world.stored()).unwrap();
     world.blobs.find_lost().await;
     assert_eq!(world.status().await, Some(BlobStatus::Published));
+}
+
+/// By then another server may have been given the blob again, and no hold of this process protects it.
+#[tokio::test(start_paused = true)]
+async fn a_server_whose_lease_is_about_to_pass_on_deletes_nothing() {
+    let mut world = World::new();
+    world.publish().await;
+    world.doom().await;
+    // It still answers.
+    *world.leased.held_for.lock() = Duration::from_millis(100);
+    let mut deletion = Box::pin(world.blobs.delete(blob().sha256));
+    for _ in 0..20 {
+        assert!(futures::poll!(&mut deletion).is_pending());
+        assert_eq!(world.status().await, Some(BlobStatus::Doomed));
+    }
+    assert!(world.stored().exists());
+    // The lease was renewed after all.
+    *world.leased.held_for.lock() = Duration::MAX;
+    deletion.await;
+    assert!(!world.stored().exists());
+    assert_eq!(world.status().await, None);
 }

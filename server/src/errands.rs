@@ -75,7 +75,7 @@ fn carry_out(mut side_effects: UnboundedReceiver<SideEffect>, app: &AppState, ru
             }
             SideEffect::DropUpload(lease) => {
                 if let Some(staging) = staging.clone() {
-                    drop(runtime.spawn(unstage(staging, lease)));
+                    drop(runtime.spawn(unstage(app.shell.clone(), staging, lease)));
                 }
                 for name in [UploadName::Lease(lease), UploadName::Delta(lease)] {
                     if let Err(error) = uploads.remove(name) {
@@ -89,11 +89,14 @@ fn carry_out(mut side_effects: UnboundedReceiver<SideEffect>, app: &AppState, ru
 }
 
 /// Objects that can't be deleted now are found by a later collection.
-async fn unstage(staging: Staging, lease: LeaseId) {
-    if let Err(error) = staging.unstage(lease).await {
-        let error = &error as &dyn std::error::Error;
-        tracing::warn!(lease = lease.0, error, "an upload could not be dropped from the store");
-    }
+async fn unstage(shell: ShellHandle, staging: Staging, lease: LeaseId) {
+    let unstaged = shell.lease().run(staging.unstage(lease)).await;
+    let error: &dyn std::error::Error = match &unstaged {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error,
+        Err(lost) => lost,
+    };
+    tracing::warn!(lease = lease.0, error, "an upload could not be dropped from the store");
 }
 
 /// Deletes uploads that aren't needed any more. A complete result stays, however old, while the core may still accept it.

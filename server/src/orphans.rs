@@ -11,7 +11,10 @@
 //! protects these blobs. If one is put at the moment at which it is deleted, the offer is answered that it is missing, and
 //! the assimilator puts it again. Times are the store's own.
 
-use crate::{blob_lifecycle::BlobLifecycle, shell::ShellHandle};
+use crate::{
+    blob_lifecycle::BlobLifecycle,
+    shell::{LeaseLost, ShellHandle},
+};
 use sojourn_blobs::{BlobError, Staging};
 use sojourn_core::request;
 use sojourn_protocol::{
@@ -28,10 +31,21 @@ pub(crate) enum CollectError {
     Core(#[from] ApiError),
     #[error(transparent)]
     Store(#[from] BlobError),
+    #[error(transparent)]
+    Lease(#[from] LeaseLost),
 }
 
-/// Lists the store, and deletes its orphans. A dry run only says what they are.
+/// Lists the store, and deletes its orphans. A dry run only says what they are. It ends where another server may be active.
 pub(crate) async fn collect(
+    shell: &ShellHandle,
+    lifecycle: &BlobLifecycle,
+    staging: &Staging,
+    request: &CollectRequest,
+) -> Result<CollectAnswer, CollectError> {
+    shell.lease().run(search(shell, lifecycle, staging, request)).await?
+}
+
+async fn search(
     shell: &ShellHandle,
     lifecycle: &BlobLifecycle,
     staging: &Staging,

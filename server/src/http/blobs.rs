@@ -245,5 +245,8 @@ pub(super) async fn collect(
         Ok(answer) => Ok(web::Json(answer)),
         Err(CollectError::Core(error)) => Err(error.into()),
         Err(CollectError::Store(error)) => Err(error.into()),
+        Err(CollectError::Lease(lost)) => {
+            Err(HttpError::new(ErrorKind::Unavailable, lost.to_string()))
+        }
     }
 }

@@ -35,6 +35,22 @@ pub enum ShellError {
     Thread(#[source] std::io::Error),
 }
 
+impl ShellError {
+    /// May the same server be able to go on in a moment?
+    pub(super) const fn is_passing(&self) -> bool {
+        match self {
+            Self::Journal(error) => error.is_passing(),
+            Self::Thread(_) => true,
+            Self::Recover(_)
+            | Self::Core(_)
+            | Self::Snapshot(_)
+            | Self::Violated(_)
+            | Self::Misplaced { .. }
+            | Self::Pack(_) => false,
+        }
+    }
+}
+
 fn each(violations: &[Violation], text: impl Fn(&Violation) -> String) -> Vec<String> {
     violations.iter().map(text).collect()
 }

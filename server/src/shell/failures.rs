@@ -4,11 +4,12 @@ use super::{
     driver::Driver,
     error::ShellError,
     faults::recovery_backoff,
-    handle::{core_failed, no_room, standing_by, unavailable},
+    handle::{cannot_serve, core_failed, no_room, standing_by, unavailable},
     message::{Input, Next, refuse},
 };
 use crate::journal::JournalError;
 use sojourn_core::{CoreFault, FoldError};
+use sojourn_http::Backoff;
 use sojourn_protocol::error::ApiError;
 use std::{
     sync::mpsc::RecvTimeoutError,
@@ -17,6 +18,11 @@ use std::{
 
 /// How often a standby server looks whether the active one is gone.
 const STANDBY_INTERVAL: Duration = Duration::from_millis(250);
+/// A server that can't go on from a journal that other servers may use leaves it to them for so long, at least: they look far
+/// more often.
+const MIN_ABSTENTION: Duration = Duration::from_secs(5);
+/// And for so long at most, after several attempts: somebody may have mended what was wrong.
+const MAX_ABSTENTION: Duration = Duration::from_secs(60);
 
 impl Driver {
     /// The core has a fault: nothing of that step is journalled, everyone who waits hears of an internal error, and
@@ -48,6 +54,7 @@ impl Driver {
         self.waiting.clear();
         self.end_writer();
         let mut backoff = recovery_backoff();
+        let mut abstention = Backoff::from(MIN_ABSTENTION, MAX_ABSTENTION);
         let mut stands_by_for = None;
         loop {
             let (refusal, length) = match self.start_over() {
@@ -64,12 +71,28 @@ impl Driver {
                     (refusal, STANDBY_INTERVAL)
                 }
                 Err(error) => {
+                    // What this server can't do, another may.
+                    self.journals.leave();
                     let is_full =
                         matches!(&error, ShellError::Journal(journal) if journal.is_full());
-                    let error = &error as &dyn std::error::Error;
-                    tracing::error!(error, "can't go on from the journal; trying again");
-                    let refusal = if is_full { no_room() } else { unavailable() };
-                    (refusal, backoff.next(None))
+                    let cause = &error as &dyn std::error::Error;
+                    if is_full || error.is_passing() || !self.journals.is_shared() {
+                        tracing::error!(
+                            error = cause,
+                            "can't go on from the journal; trying again"
+                        );
+                        let refusal = if is_full { no_room() } else { unavailable() };
+                        (refusal, backoff.next(None))
+                    } else {
+                        let pause = abstention.next(Some(MIN_ABSTENTION));
+                        let seconds = pause.as_secs();
+                        tracing::error!(
+                            error = cause,
+                            seconds,
+                            "can't go on from the journal; leaving it to other servers before trying again"
+                        );
+                        (cannot_serve(), pause)
+                    }
                 }
             };
             if self.refuse_for(length, &refusal) == Next::Stop {

@@ -1,6 +1,6 @@
 //! The handle of the shell for the rest of the server: commands in, answers out.
 
-use super::{live_uploads::LiveUploads, message::Input};
+use super::{journal_lease::JournalLease, live_uploads::LiveUploads, message::Input};
 use sojourn_core::{Answer, Command, JournalPosition, Record, ReplyTo, Request};
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 pub struct ShellHandle {
     inputs: Sender<Input>,
     next: Arc<AtomicU64>,
+    lease: JournalLease,
 }
 
 /// The refusal of a caller that can't be answered now. A retry is safe.
@@ -28,6 +29,12 @@ pub(super) fn unavailable() -> ApiError {
 /// The same, while the journal finds no room on the disk.
 pub(super) fn no_room() -> ApiError {
     let message = "the server's disk is full: it can't decide before there is room";
+    ApiError::new(ErrorKind::Unavailable, message)
+}
+
+/// The refusal of a server that can't serve from the journal as it is, until somebody has looked at it. Another may.
+pub(super) fn cannot_serve() -> ApiError {
+    let message = "this server can't go on from the journal, and leaves it to other servers; its log says why";
     ApiError::new(ErrorKind::Unavailable, message)
 }
 
@@ -47,8 +54,14 @@ pub(super) fn standing_by(active: &str) -> ApiError {
 }
 
 impl ShellHandle {
-    pub(super) fn new(inputs: Sender<Input>) -> Self {
-        Self { inputs, next: Arc::new(AtomicU64::new(1)) }
+    pub(super) fn new(inputs: Sender<Input>, lease: JournalLease) -> Self {
+        Self { inputs, next: Arc::new(AtomicU64::new(1)), lease }
+    }
+
+    /// The lease over the journal: what the journal's servers share is deleted under it alone.
+    #[must_use]
+    pub const fn lease(&self) -> &JournalLease {
+        &self.lease
     }
 
     /// Gives a command and waits for its answer, which comes once it is durable. Where the caller

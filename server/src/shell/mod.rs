@@ -16,6 +16,7 @@ mod failures;
 mod faults;
 mod group_commit;
 mod handle;
+mod journal_lease;
 mod live_uploads;
 mod message;
 mod planner_thread;
@@ -28,6 +29,7 @@ pub use clock::{Clock, SteadyClock};
 pub use config::ShellConfig;
 pub use error::ShellError;
 pub use handle::ShellHandle;
+pub use journal_lease::{JournalLease, LeaseLost};
 pub use live_uploads::LiveUploads;
 pub(crate) use recovery::recover;
 pub use side_effects::SideEffect;
@@ -60,7 +62,8 @@ impl Shell {
         let (inputs, inbox) = std::sync::mpsc::channel();
         let (side_effects, outbox) = tokio::sync::mpsc::unbounded_channel();
         let (alive, ended) = oneshot::channel();
-        let handle = ShellHandle::new(inputs.clone());
+        let lease = JournalLease::new(Arc::clone(&journals));
+        let handle = ShellHandle::new(inputs.clone(), lease);
         let driver = Driver::recover(journals, config, clock, inputs, inbox, side_effects)?;
         std::thread::Builder::new()
             .name("core".to_owned())
