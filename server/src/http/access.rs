@@ -1,9 +1,27 @@
 //! Who may call which address: one table. What isn't in it, nobody may call.
 
-use super::{auth::Caller, error::HttpError};
+use super::error::HttpError;
 use actix_web::http::Method;
-use sojourn_protocol::tokens::Rights::{Administer, Read, Submit};
-use sojourn_protocol::{error::ErrorKind, tokens::Rights};
+use sojourn_protocol::{
+    error::ErrorKind,
+    ids::{HostId, TokenId},
+    tokens::Rights::{self, Administer, Read, Submit},
+};
+
+/// Who sends a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// A machine that wants to become a host, with this token; `None`: with the server's own.
+    Enroller(Option<TokenId>),
+    Host(HostId),
+    /// A user with these rights.
+    User(Rights),
+    /// A process that assimilates.
+    Assimilator,
+}
+
+/// Addresses that anybody may ask.
+pub(super) const OPEN: [&str; 2] = ["/v1/health", "/v1/openapi.json"];
 
 /// The callers that an address is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +118,7 @@ impl Access {
                 Users(wanted) | HostsAndUsers(wanted) | AssimilatorsAndUsers(wanted),
                 Caller::User(_),
             ) => wanted,
-            _ => return Err(super::auth::unknown()),
+            _ => return Err(HttpError::unknown_caller()),
         };
         match caller {
             Caller::User(rights) if rights >= wanted => Ok(()),
@@ -117,7 +135,6 @@ mod tests {
     use super::*;
     use crate::http::openapi::DOCUMENT;
     use serde_json::Value;
-    use sojourn_protocol::ids::HostId;
     use std::collections::BTreeSet;
 
     /// The security schemes that the document names for an operation.
@@ -153,7 +170,7 @@ mod tests {
             }
         }
         assert_eq!(seen, TABLE.len());
-        assert_eq!(open, super::super::auth::OPEN);
+        assert_eq!(open, OPEN);
     }
 
     #[test]

@@ -2,7 +2,12 @@
 //!
 //! Nothing of a request's body is read before somebody is known who sends it, and may call the address (`access.rs`).
 
-use super::{AppState, access, body, error::HttpError};
+use super::{
+    AppState,
+    access::{self, Caller, OPEN},
+    body,
+    error::HttpError,
+};
 use actix_web::{
     Error, FromRequest, HttpMessage as _, HttpRequest, ResponseError as _,
     body::{BoxBody, MessageBody},
@@ -14,26 +19,11 @@ use actix_web::{
 use sojourn_core::{Holder, request};
 use sojourn_protocol::{
     digest::Digest,
-    error::{ApiError, ErrorKind},
+    error::ErrorKind,
     ids::{HostId, TokenId},
     tokens::{Rights, ServerToken},
 };
 use std::future::{Ready, ready};
-
-/// Who sends a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Caller {
-    /// A machine that wants to become a host, with this token; `None`: with the server's own.
-    Enroller(Option<TokenId>),
-    Host(HostId),
-    /// A user with these rights.
-    User(Rights),
-    /// A process that assimilates.
-    Assimilator,
-}
-
-/// Addresses that anybody may ask.
-pub(super) const OPEN: [&str; 2] = ["/v1/health", "/v1/openapi.json"];
 
 /// Middleware that refuses a request without a known token before its body is read, and has other bodies keep a pace.
 pub(crate) async fn authenticate(
@@ -82,8 +72,8 @@ async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
         }
         Some(Holder::Enroller(token)) => Ok(Caller::Enroller(Some(token))),
         Some(Holder::User(_, rights)) => Ok(Caller::User(rights)),
-        Some(Holder::Revoked) => Err(unknown()),
-        None => Err(ApiError::unknown_token(UNKNOWN).into()),
+        Some(Holder::Revoked) => Err(HttpError::unknown_caller()),
+        None => Err(HttpError::unknown_token()),
     }
 }
 
@@ -95,13 +85,6 @@ fn bearer(request: &HttpRequest) -> Result<Digest, HttpError> {
         Some(token) => Ok(Digest::of(token.as_bytes())),
         None => Err(HttpError::new(ErrorKind::Unauthorized, "a token is needed")),
     }
-}
-
-/// The refusal of a token, or of one of another kind than the address takes.
-const UNKNOWN: &str = "the token is unknown or was revoked";
-
-pub(super) fn unknown() -> HttpError {
-    HttpError::new(ErrorKind::Unauthorized, UNKNOWN)
 }
 
 fn app(request: &HttpRequest) -> Result<web::Data<AppState>, HttpError> {
@@ -119,7 +102,7 @@ macro_rules! caller {
             fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
                 ready(match request.extensions().get::<Caller>().copied() {
                     Some($pattern) => Ok($value),
-                    _ => Err(unknown()),
+                    _ => Err(HttpError::unknown_caller()),
                 })
             }
         }
@@ -165,7 +148,7 @@ impl FromRequest for Reader {
         ready(match request.extensions().get::<Caller>().copied() {
             Some(Caller::User(_)) => Ok(Self::User),
             Some(Caller::Host(host)) => Ok(Self::Host(host)),
-            _ => Err(unknown()),
+            _ => Err(HttpError::unknown_caller()),
         })
     }
 }

@@ -18,6 +18,8 @@ const RETRY_AFTER_S: u32 = 1;
 
 /// Characters of what is wrong with a body.
 const MAX_CAUSE_CHARS: usize = 500;
+/// The words for a caller whose token opens nothing here.
+const UNKNOWN: &str = "the token is unknown or was revoked";
 
 /// An [`ApiError`] on its way out.
 #[derive(Debug)]
@@ -30,6 +32,16 @@ pub(crate) struct HttpError {
 impl HttpError {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         ApiError::new(kind, message).into()
+    }
+
+    /// The refusal of a token of another kind than the address takes, or of one that was revoked.
+    pub(crate) fn unknown_caller() -> Self {
+        Self::new(ErrorKind::Unauthorized, UNKNOWN)
+    }
+
+    /// The refusal of a token that the server doesn't know.
+    pub(crate) fn unknown_token() -> Self {
+        ApiError::unknown_token(UNKNOWN).into()
     }
 
     /// A fault of the server. The cause goes to the log alone.

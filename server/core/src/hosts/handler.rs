@@ -167,8 +167,8 @@ impl HostHandler<'_> {
     /// Notes which hosts are there, where the journal's note is old, and forgets those that weren't there for long. Sessions
     /// are lost with the server, so it first lets the hosts come back.
     pub(crate) fn forget_absent(&mut self) -> Result<(), CoreFault> {
-        let now = self.ledger.clock.now();
-        if self.ledger.clock.is_warming_up(MIN_FORGET_UPTIME) {
+        let (clock, now) = (self.ledger.clock, self.ledger.clock.now());
+        if clock.is_recovering() || clock.is_warming_up(MIN_FORGET_UPTIME) {
             return Ok(());
         }
         let after = self.ledger.config.forget_hosts;
@@ -185,16 +185,15 @@ impl HostHandler<'_> {
                 && host.last_known_at() + after + late <= now
                 && self.may_forget(host)
         };
-        let absent: Vec<HostId> =
+        let absent: BTreeSet<HostId> =
             old.iter().copied().filter(|host| absent(host)).map(|host| host.id).collect();
+        let absent = self.ledger.state.without_work(absent);
         if !noted.is_empty() {
             self.ledger.record(Event::HostsSeen { hosts: noted })?;
         }
         for host in absent.into_iter().take(MAX_HOSTS_FORGOTTEN) {
-            if !self.ledger.state.has_work_of(host) {
-                self.ledger.record(Event::HostForgotten { host })?;
-                self.hosts.end_cooldown(host);
-            }
+            self.ledger.record(Event::HostForgotten { host })?;
+            self.hosts.end_cooldown(host);
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::{FoldFault, State};
 use sojourn_protocol::{ids::HostId, time::UnixMillis};
+use std::collections::BTreeSet;
 
 impl State {
     /// The id of the next host. One that was forgotten doesn't give its id to another.
@@ -17,10 +18,13 @@ impl State {
         host > HostId(0) && host < self.next_host() && !self.hosts.contains_key(&host)
     }
 
-    /// Hosts that hold a lease, or have reported one that is remembered.
-    pub(crate) fn has_work_of(&self, host: HostId) -> bool {
-        self.hosts.get(&host).is_some_and(|host| !host.live.is_empty())
-            || self.past.values().any(|past| past.lease.host == host)
+    /// Those of the hosts that hold no lease, and had none that is remembered.
+    pub(crate) fn without_work(&self, mut hosts: BTreeSet<HostId>) -> BTreeSet<HostId> {
+        hosts.retain(|host| self.hosts.get(host).is_some_and(|host| host.live.is_empty()));
+        for past in self.past.values() {
+            hosts.remove(&past.lease.host);
+        }
+        hosts
     }
 
     pub(super) fn hosts_seen(&mut self, hosts: &[HostId], at: UnixMillis) -> Result<(), FoldFault> {
@@ -35,7 +39,7 @@ impl State {
 
     pub(super) fn host_forgotten(&mut self, host: HostId) -> Result<(), FoldFault> {
         let token = self.known_host(host)?.token_sha256;
-        if self.has_work_of(host) {
+        if self.without_work(BTreeSet::from([host])).is_empty() {
             return Err(FoldFault::HostNeeded(host));
         }
         self.hosts.remove(&host);

@@ -1,11 +1,10 @@
 //! The durable state of a host.
 
-use super::{Reliability, Trust};
+use super::{Reliability, Trust, is_default};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, LeaseId, TokenId},
-    metrics::is_default,
     names::OwnerName,
     time::UnixMillis,
 };

@@ -58,7 +58,6 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, JobId, LeaseId, TrialId},
-    metrics::is_default,
     names::OwnerName,
     time::{Millis, UnixMillis},
 };
@@ -66,6 +65,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
+
+/// Is it what a missing field is read as? For `#[serde(skip_serializing_if)]`.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 
 /// The durable state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
