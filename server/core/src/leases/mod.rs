@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `deadline.rs` | when each live lease runs out, and how far it is |
 //! | `bounds.rs` | its absolute end, and how much of a report is believed |
+//! | `new_deadline.rs` | the deadline of a new lease |
 //! | `provisional.rs` | leases that are granted when the result before them was taken in |
 //! | `heartbeat.rs` | presence and progress |
 //! | `release.rs`, `close.rs` | ends without a report |
@@ -19,6 +20,7 @@ mod deadline;
 mod handler;
 mod heartbeat;
 mod message;
+mod new_deadline;
 mod provisional;
 mod release;
 

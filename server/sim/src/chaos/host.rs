@@ -3,7 +3,7 @@
 //! [`Agent`] decides what the host does with its leases. Here is what a daemon has beside it: blobs and results on the
 //! disk, units in slots, and what a unit comes to. The world carries the agent's actions out.
 
-use super::{hostile::Trick, training};
+use super::{fate::UnitFate, hostile::Trick, training};
 use crate::Corruption;
 use sojourn_client_core::{
     Agent, AgentConfig, DeviceSlots, Event, Micros, ResultFacts, StoredResult, TransferView,
@@ -30,21 +30,6 @@ const ASK_WAIT: Micros = Micros::from_secs(5);
 const MAX_RETRY_PAUSE: Micros = Micros::from_secs(5);
 /// The shortest pause after a fault, and how long work waits for results of an earlier run.
 const SHORT_PAUSE: Micros = Micros::from_secs(1);
-
-/// How a unit is to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnitFate {
-    /// With all that was asked for.
-    Done,
-    /// Early, with a part.
-    Part,
-    /// The trainer fails.
-    Fails,
-    /// The loss is no number.
-    Diverges,
-    /// With a report that says what can't be.
-    Lies,
-}
 
 /// A unit in a slot.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Hosts that do harm on purpose, beside those whose results lie.
 
-use super::host::UnitFate;
+use super::fate::UnitFate;
 use sojourn_protocol::{
     ids::{HostId, LeaseId},
     inventory::{Inventory, Links, Measured, Workload},

@@ -11,10 +11,12 @@
 //! | `world/` | the queue of virtual time, and who does what when |
 //! | `server.rs` | the core, its journal, and replies that wait for the journal |
 //! | `host.rs` | a virtual client |
+//! | `fate.rs` | how its units end |
 //! | `hostile.rs` | what hosts do that do harm on purpose |
 //! | `training.rs` | training as a hash |
 //! | `outcome.rs` | what must hold when all is done |
 
+mod fate;
 mod host;
 mod hostile;
 mod outcome;

@@ -3,7 +3,7 @@
 use super::{HOST_BEAT, World, WorldEvent};
 use crate::{
     call::Call,
-    chaos::host::{UnitFate, checkpoint_of},
+    chaos::{fate::UnitFate, host::checkpoint_of},
 };
 use sojourn_client_core::{
     Action, CallError, Event, Micros, ReportError, UnitError, UploadError, Uploaded,
