@@ -14,9 +14,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLOORS = [  # a package depends on packages of lower floors only
     ["protocol", "protocol/files"],
-    ["protocol/codec", "protocol/http", "client/core", "client/slot"],
+    ["protocol/codec", "protocol/http", "client/slot"],
     ["protocol/model", "server/blobs", "workgen/ingest"],
-    ["workgen", "assimilator/rules"],
+    ["workgen", "assimilator/rules", "client/core"],
     ["server/core", "client", "client/trainer"],
     ["server", "server/sim", "assimilator", "client/daemon"],
     [".", "fuzz/targets"],

@@ -13,7 +13,7 @@ use crate::{
         measurements::Measurements,
         outbox::Outbox,
     },
-    trainers::{devices::Devices, last_failure::LastFailure},
+    trainers::{devices::Devices, last_failure::LastFailure, runner::UnitRunner},
     transfer::{Bandwidth, Fetcher},
 };
 use parking_lot::Mutex;
@@ -78,6 +78,13 @@ pub(crate) struct Trainers<R> {
     /// Enforces the owner's limits on the trainers.
     pub(crate) enforcement: LimitEnforcement,
     pub(crate) last_failure: LastFailure,
+}
+
+impl<R: UnitRunner> Context<R> {
+    /// Bytes of memory that one unit on a device may take: a part of what the owner lends, and of what the machine has.
+    pub(crate) fn memory(&self, device: &str) -> Option<u64> {
+        self.trainers.devices.get(device)?.memory(self.owner.memory())
+    }
 }
 
 impl<R> Context<R> {

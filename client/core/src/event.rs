@@ -210,4 +210,8 @@ pub trait TransferView {
     fn has_room(&self, bytes: u64) -> bool;
     /// Bytes that the machine's owner lends for blobs.
     fn capacity(&self) -> u64;
+    /// Bytes of memory that one unit on this device may take; `None` where that isn't known.
+    fn memory(&self, _device: &str) -> Option<u64> {
+        None
+    }
 }

@@ -8,12 +8,13 @@ use sojourn_client_core::{
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::LeaseId,
-    unit::Lease,
+    spec::Architecture,
+    unit::{Lease, Unit},
 };
 use std::sync::Arc;
 
-/// Nothing is here, and the owner lends so many bytes.
-struct Disk(u64);
+/// Nothing is here, and the owner lends so many bytes of disk, and of memory.
+struct Disk(u64, Option<u64>);
 
 impl TransferView for Disk {
     fn has(&self, _: &Digest) -> bool {
@@ -30,6 +31,10 @@ impl TransferView for Disk {
     }
     fn capacity(&self) -> u64 {
         self.0
+    }
+    fn memory(&self, device: &str) -> Option<u64> {
+        assert_eq!(device, "cpu");
+        self.1
     }
 }
 
@@ -54,7 +59,7 @@ impl Host {
     fn new(slots: u32, capacity: u64) -> Self {
         let device = DeviceSlots { name: "cpu".into(), slots };
         let agent = Agent::new(Arc::new(AgentConfig::new(vec![device])), 7, Vec::new());
-        Self { agent, disk: Disk(capacity) }
+        Self { agent, disk: Disk(capacity, None) }
     }
 
     fn handle(&mut self, event: Event) -> Vec<Action> {
@@ -99,6 +104,37 @@ fn a_unit_that_takes_more_disk_than_is_lent_is_given_back_before_anything_is_fet
         let [(1, reason)] = &given_back(&actions)[..] else { panic!("{actions:?}") };
         assert!(reason.contains("this machine's owner lends 52428800"), "{reason}");
     }
+}
+
+/// A hop of a model with a hidden layer of so many units, over rows of one number.
+fn wide(units: u32) -> Lease {
+    let mut lease = lease(1, 5, 5);
+    let Unit::Train(hop) = &mut lease.unit else { panic!("no hop") };
+    let mut context = hop.context.as_ref().clone();
+    context.config.model = Architecture::mlp([units]);
+    hop.context = context.into();
+    lease
+}
+
+#[test]
+fn a_unit_that_takes_more_memory_than_there_is_for_it_is_given_back_before_anything_is_fetched() {
+    let given = |units: u32, memory: Option<u64>| {
+        let mut host = Host::new(1, u64::MAX);
+        host.disk.1 = memory;
+        let actions = host.given(vec![wide(units)]);
+        (fetched(&actions).len(), given_back(&actions))
+    };
+    // Parameters and their gradients: 2 x 4 bytes x (3 x 1,000,000 + 1).
+    assert_eq!(given(1_000_000, Some(24_000_008)), (1, vec![]));
+    assert_eq!(given(1_000_000, None), (1, vec![]));
+    let (0, reasons) = given(1_000_000, Some(24_000_007)) else { panic!("it was begun") };
+    let [(1, reason)] = &reasons[..] else { panic!("{reasons:?}") };
+    let expected = "at least 24000008 bytes of memory, and this machine has 24000007";
+    assert!(reason.contains(expected), "{reason}");
+    // A model that no machine could build: nothing overflows, and nothing is allocated for it.
+    let (0, reasons) = given(u32::MAX, Some(u64::MAX)) else { panic!("it was begun") };
+    let [(1, reason)] = &reasons[..] else { panic!("{reasons:?}") };
+    assert!(reason.contains("can't be built"), "{reason}");
 }
 
 #[test]

@@ -100,7 +100,9 @@ impl<R: UnitRunner> Driver<R> {
             has_checkpoint: finished.checkpoint.is_some(),
         });
         let agent = Agent::new(config, seed(), restored.collect());
-        let view = Transfers::new(Arc::clone(&context.storage.cache));
+        let of_devices = Arc::clone(&context);
+        let memory = move |device: &str| of_devices.memory(device);
+        let view = Transfers::new(Arc::clone(&context.storage.cache), Box::new(memory));
         let mut driver = Self {
             context,
             agent,

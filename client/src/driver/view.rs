@@ -11,17 +11,20 @@ use std::{
     },
 };
 
-/// The cache, and the byte counters of running transfers.
-#[derive(Debug)]
+/// Bytes of memory that a unit may take on a device.
+type DeviceMemory = Box<dyn Fn(&str) -> Option<u64> + Send + Sync>;
+
+/// The cache, the byte counters of running transfers, and the memory of the devices.
 pub(super) struct Transfers {
     cache: Arc<Cache>,
+    memory: DeviceMemory,
     flights: BTreeMap<Digest, Arc<SharedDownload>>,
     sent: BTreeMap<LeaseId, Arc<AtomicU64>>,
 }
 
 impl Transfers {
-    pub(super) fn new(cache: Arc<Cache>) -> Self {
-        Self { cache, flights: BTreeMap::new(), sent: BTreeMap::new() }
+    pub(super) fn new(cache: Arc<Cache>, memory: DeviceMemory) -> Self {
+        Self { cache, memory, flights: BTreeMap::new(), sent: BTreeMap::new() }
     }
 
     /// Counts a blob's downloaded bytes from now on.
@@ -68,5 +71,9 @@ impl TransferView for Transfers {
 
     fn capacity(&self) -> u64 {
         self.cache.limit()
+    }
+
+    fn memory(&self, device: &str) -> Option<u64> {
+        (self.memory)(device)
     }
 }

@@ -138,7 +138,7 @@ impl<R> Device<R> {
     }
 
     /// Bytes of memory that one unit may take, where the owner lends so many of the machine's.
-    fn memory(&self, lent: Option<u64>) -> Option<u64> {
+    pub(crate) fn memory(&self, lent: Option<u64>) -> Option<u64> {
         let lent = lent.filter(|_| self.kind() == Kind::Cpu);
         let lent = lent.and_then(|lent| lent.checked_div(u64::from(self.trainers.usable())));
         self.memory.into_iter().chain(lent).min()

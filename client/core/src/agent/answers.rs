@@ -12,12 +12,13 @@ use crate::{
     shutdown::Mode,
     time::Micros,
 };
+use sojourn_model::{Work, least_memory};
 use sojourn_protocol::{
     api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, WorkAnswer},
     ids::LeaseId,
     quantity::to_usize,
     report::ReportState,
-    unit::Lease,
+    unit::{Lease, Unit},
 };
 
 /// The longest pause before the server is asked again whether it takes the result of a unit that was granted
@@ -195,10 +196,13 @@ impl Agent {
     ) {
         let (id, upload) = (lease.id, lease.upload_bytes);
         let device = self.config.device(&lease.device);
+        let memory = turn.view.memory(&lease.device);
+        let too_much_memory = memory.and_then(|memory| takes_too_much(&lease.unit, memory));
         let mut held = HeldLease::granted(lease, device);
         let fetch = held.needs.missing(turn.view);
         held.continues = self.producer_of(held.needs.checkpoint());
-        let too_large = match too_large(&held, upload, turn.view.capacity()) {
+        let refusal = too_large(&held, upload, turn.view.capacity()).or(too_much_memory);
+        let too_large = match refusal {
             Some(reason) => Some(reason),
             None if self.budget.reserve(fetch.saturating_add(upload)) => {
                 (held.reserved_fetch, held.reserved_upload) = (fetch, upload);
@@ -324,6 +328,22 @@ fn too_large(lease: &HeldLease, upload: u64, capacity: u64) -> Option<ReleaseRea
             "the unit takes {needed} bytes of disk, and this machine's owner lends {capacity}"
         ))
     })
+}
+
+/// Why a unit can't be done within so many bytes of memory, or at all: its model can't be built.
+fn takes_too_much(unit: &Unit, memory: u64) -> Option<ReleaseReason> {
+    let work = match unit {
+        Unit::Train(_) => Work::Training,
+        Unit::Evaluate(_) => Work::Evaluation,
+    };
+    let why = match least_memory(unit.context(), work) {
+        Err(error) => format!("the unit's model can't be built: {error}"),
+        Ok(needed) if needed > memory => format!(
+            "the unit takes at least {needed} bytes of memory, and this machine has {memory} for it"
+        ),
+        Ok(_) => return None,
+    };
+    Some(ReleaseReason::Fault(why))
 }
 
 fn give_up(given_up: GivenUp) -> LeaseEvent {
