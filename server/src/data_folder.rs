@@ -28,6 +28,20 @@ fn file_error(path: &Path) -> impl FnOnce(io::Error) -> DataFolderError {
     |source| DataFolderError::File { path: path.to_owned(), source }
 }
 
+/// How often the lock is tried, and how long after each try: a command that looks for a live server holds it for an instant.
+const LOCK_TRIES: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+fn try_lock(path: &Path) -> io::Result<Option<LockedFile>> {
+    for _ in 1..LOCK_TRIES {
+        if let Some(lock) = LockedFile::try_lock(path)? {
+            return Ok(Some(lock));
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    LockedFile::try_lock(path)
+}
+
 /// A data folder that this process has locked, until it is dropped.
 #[derive(Debug)]
 pub struct DataFolder {
@@ -43,7 +57,7 @@ impl DataFolder {
     pub fn take(root: &Path) -> Result<Self, DataFolderError> {
         fs::create_dir_all(root).map_err(file_error(root))?;
         let path = root.join("lock");
-        let Some(lock) = LockedFile::try_lock(&path).map_err(file_error(&path))? else {
+        let Some(lock) = try_lock(&path).map_err(file_error(&path))? else {
             return Err(DataFolderError::InUse(root.to_owned()));
         };
         let folder = Self { root: root.to_owned(), lock };

@@ -8,6 +8,7 @@ use sojourn_protocol::{
     trainer::{Hello, TRAINER_PROTOCOL, TrainerLine},
 };
 use std::{
+    fs,
     net::TcpListener,
     process::{Command, Stdio},
 };
@@ -107,21 +108,35 @@ fn a_wrong_token_is_code_2_and_the_error_says_where_the_right_one_is() {
 fn the_token_of_a_server_on_this_machine_is_found() {
     let server = FakeServer::start(|_| Answer::json(200, "[]"));
     let address = format!("{}\n", server.url.trim_start_matches("http://"));
-    let folder = Folder::with(&[("admin-token", "secret-1\n"), ("address", &address)]);
+    let folder =
+        Folder::with(&[("admin-token", "secret-1\n"), ("address", &address), ("lock", "")]);
+    // As the server does while it runs.
+    let lock = fs::File::open(folder.path().join("lock")).unwrap();
+    lock.lock().unwrap();
     sojourn(&["jobs", "--server", &server.url])
         .env("SOJOURN_DATA", folder.path())
         .assert()
         .success()
         .stdout("no jobs yet: `sojourn submit job.toml` makes one\n");
-    let requests = server.requests.lock().unwrap();
-    assert_eq!(requests[0].header("authorization"), Some("Bearer secret-1"));
+    let sent = |server: &FakeServer, number: usize| {
+        let requests = server.requests.lock().unwrap();
+        requests[number].header("authorization").map(str::to_owned)
+    };
+    assert_eq!(sent(&server, 0).as_deref(), Some("Bearer secret-1"));
 
     // Another program on this machine isn't told.
     let stranger = FakeServer::start(|_| Answer::json(200, "[]"));
     let mut jobs = sojourn(&["jobs", "--server", &stranger.url]);
     jobs.env("SOJOURN_DATA", folder.path()).assert().success();
-    let requests = stranger.requests.lock().unwrap();
-    assert_eq!(requests[0].header("authorization"), None);
+    assert_eq!(sent(&stranger, 0), None);
+
+    // Nor one that has the port of a server that was killed and left its address.
+    lock.unlock().unwrap();
+    sojourn(&["jobs", "--server", &server.url])
+        .env("SOJOURN_DATA", folder.path())
+        .assert()
+        .success();
+    assert_eq!(sent(&server, 1), None);
 }
 
 #[test]

@@ -104,6 +104,18 @@ impl LockedFile {
         }
     }
 
+    /// Has another process locked this file now? The look itself locks it for an instant, so that another's try may fail then.
+    ///
+    /// # Errors
+    /// Where the file can't be opened or locked. A missing one isn't created.
+    pub fn is_locked(path: &Path) -> io::Result<bool> {
+        match File::open(path)?.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
     /// Has somebody deleted, moved or replaced it? Another process could have locked what is in its place by then.
     #[must_use]
     pub fn is_gone(&self) -> bool {
