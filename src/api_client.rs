@@ -17,7 +17,10 @@ use sojourn_protocol::{
     digest::BlobRef,
     ids::{HostId, JobId, TokenId, TrialId},
     tokens::{NewToken, RevokedToken, RotatedToken, ServerToken, TokenRequest, TokenView},
-    view::{EvaluationView, EventView, HostView, JobDetail, JobView, TrialHistory, TrialView},
+    view::{
+        EvaluationView, EventView, HostView, JobDetail, JobView, TrafficView, TrialHistory,
+        TrialView,
+    },
 };
 use std::{path::Path, time::Duration};
 
@@ -103,6 +106,10 @@ impl ApiClient {
 
     pub(crate) async fn collect(&self, request: &CollectRequest) -> CallResult<CollectAnswer> {
         self.post("v1/blobs/collect", request).await
+    }
+
+    pub(crate) async fn traffic(&self) -> CallResult<TrafficView> {
+        self.get("v1/traffic").await
     }
 
     pub(crate) async fn assimilations(&self) -> CallResult<AssimilationsView> {

@@ -32,7 +32,9 @@ pub(crate) fn waiting() {
     let hosts = hosts();
     past.enrol(past::HOSTS + 1..=hosts + 1);
     past.end();
-    let program = Program::serve(folder.path(), &Syncs::new(Duration::ZERO));
+    // All come from one address, as they do behind a proxy.
+    let more = ["--behind-proxy".to_owned()];
+    let program = Program::serve_with(folder.path(), &Syncs::new(Duration::ZERO), &more);
     let alone = heartbeat(&program);
     let before = program.resident();
     let body = serde_json::to_vec(&ask()).unwrap();

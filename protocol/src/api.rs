@@ -38,6 +38,7 @@
 //! | `POST /v1/assimilations/{lease}/renew`, `.../assimilated`, `.../rejected` | assimilator | see [`crate::assimilation`] -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
 //! | `POST /v1/assimilations/{lease}/lost` | assimilator | [`LostRequest`](crate::assimilation::LostRequest) -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
 //! | `GET /v1/assimilations` | assimilator, admin | -> [`AssimilationsView`](crate::assimilation::AssimilationsView) |
+//! | `GET /v1/traffic` | admin | -> [`TrafficView`](crate::view::TrafficView) |
 //! | `GET /v1/health` | anyone | [`Health`] |
 //! | `GET /v1/openapi.json` | anyone | all of this as an OpenAPI document |
 //!

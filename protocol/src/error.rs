@@ -29,6 +29,8 @@ pub enum ErrorKind {
     DigestMismatch,
     /// A range outside the blob.
     RangeNotSatisfiable,
+    /// The caller, or its address, asks for more than its share; the answer's `Retry-After` says when there is room.
+    TooManyRequests,
     /// The server's disk is full.
     StorageFull,
     /// The server can't decide just now (journal or disk trouble, starting, stopping).
@@ -39,7 +41,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for tests and documents.
-    pub const ALL: [ErrorKind; 13] = [
+    pub const ALL: [ErrorKind; 14] = [
         ErrorKind::Invalid,
         ErrorKind::UnsupportedProtocol,
         ErrorKind::Unauthorized,
@@ -50,6 +52,7 @@ impl ErrorKind {
         ErrorKind::TooLarge,
         ErrorKind::DigestMismatch,
         ErrorKind::RangeNotSatisfiable,
+        ErrorKind::TooManyRequests,
         ErrorKind::StorageFull,
         ErrorKind::Unavailable,
         ErrorKind::Internal,
@@ -67,6 +70,7 @@ impl ErrorKind {
             ErrorKind::TooLarge => 413,
             ErrorKind::RangeNotSatisfiable => 416,
             ErrorKind::DigestMismatch => 422,
+            ErrorKind::TooManyRequests => 429,
             ErrorKind::Internal => 500,
             ErrorKind::Unavailable => 503,
             ErrorKind::StorageFull => 507,
@@ -77,7 +81,10 @@ impl ErrorKind {
     #[must_use]
     pub const fn retry(self) -> Retry {
         match self {
-            ErrorKind::Unavailable | ErrorKind::StorageFull | ErrorKind::Internal => Retry::Later,
+            ErrorKind::TooManyRequests
+            | ErrorKind::StorageFull
+            | ErrorKind::Unavailable
+            | ErrorKind::Internal => Retry::Later,
             ErrorKind::WrongOffset | ErrorKind::DigestMismatch => Retry::Mended,
             _ => Retry::Never,
         }

@@ -2,9 +2,11 @@
 
 mod evaluation;
 mod hosts;
+mod traffic;
 
 pub use evaluation::{EvaluationResult, EvaluationState, EvaluationView};
 pub use hosts::{DeviceView, HeldView, HostState, HostView, SuspectResult};
+pub use traffic::{RefusalCounts, TrafficView};
 
 use crate::{
     digest::{BlobRef, Digest},

@@ -4,6 +4,7 @@ use crate::{
     assimilation::LocalAssimilators,
     data_folder::DataFolderError,
     journal::OpenJournal,
+    network::NetworkConfig,
     shell::{Clock, ShellConfig, ShellError, SteadyClock},
     tls::{TlsError, TlsFiles},
     tokens::TokensError,
@@ -40,6 +41,8 @@ pub struct ServeConfig {
     pub blobs: Option<String>,
     /// Keys and endpoints of the object store.
     pub store: StoreSettings,
+    /// The bounds against whoever is on the network.
+    pub network: NetworkConfig,
     /// The threads of this process that assimilate; `None` where processes of their own do it.
     pub assimilators: Option<LocalAssimilators>,
 }
@@ -69,6 +72,7 @@ impl ServeConfig {
             disk_reserve: None,
             blobs: None,
             store: StoreSettings::default(),
+            network: NetworkConfig::default(),
             assimilators: None,
         }
     }

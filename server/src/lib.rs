@@ -33,7 +33,9 @@ mod data_folder;
 mod errands;
 mod http;
 pub mod journal;
+mod listener;
 mod migrate;
+mod network;
 mod orphans;
 mod range_merges;
 mod server;
@@ -42,12 +44,17 @@ mod storage_watch;
 mod store_notes;
 mod tls;
 mod tokens;
+mod traffic;
 
 pub use assimilation::{AssimilationHandle, LocalAssimilators, StartAssimilators};
 pub use assimilators::AssimilationThreads;
 pub use config::{ServeConfig, ServeError, ServeReady, Transport};
 pub use data_folder::{DataFolder, DataFolderError};
 pub use migrate::{MigrateError, Migrated, migrate};
+pub use network::{
+    DEFAULT_ENROLMENTS_PER_ADDRESS, DEFAULT_ENROLMENTS_PER_TOKEN,
+    DEFAULT_MAX_CONNECTIONS_PER_ADDRESS, NetworkConfig, PerAddress, Rate,
+};
 pub use server::{Server, serve};
 pub use sojourn_blobs::StoreSettings;
 pub use tls::{TlsError, TlsFiles};

@@ -6,19 +6,23 @@ use crate::{
     config::{ServeConfig, ServeError, ServeReady, Transport, url},
     data_folder::{DataFolder, DataFolderError, new_token},
     errands,
-    http::{self, AppState},
+    http::AppState,
     journal::{Journal, JournalError, OpenJournal, SqliteJournal},
+    listener,
+    network::{Network, NetworkConfig},
     shell::{Shell, ShellHandle, SideEffect},
     storage_watch::StorageWatch,
     store_notes::StoreNotes,
     tls::Certificates,
     tokens::{ServerTokens, TokensError, WithTokens},
+    traffic::Traffic,
 };
-use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
+use actix_web::{dev::ServerHandle, web};
+use rustix::process::{Resource, getrlimit};
 use rustls::ServerConfig;
 use sojourn_blobs::{BlobStore, Uploads, WriteAheadLog};
 use sojourn_files::HeldRoom;
-use sojourn_protocol::tokens::ServerToken;
+use sojourn_protocol::{quantity::to_u64, tokens::ServerToken};
 use std::{
     io,
     net::{SocketAddr, TcpListener},
@@ -33,9 +37,6 @@ use tokio::{
     sync::mpsc::UnboundedReceiver,
     task::JoinHandle,
 };
-
-/// Connections of one worker: so many that other limits come first.
-const MAX_CONNECTIONS: usize = 1 << 20;
 
 /// A running server. [`Server::stop`] ends it.
 #[derive(Debug)]
@@ -130,6 +131,8 @@ impl Server {
             staging: staging.clone(),
         };
         let assimilators = Arc::clone(&assimilation.assimilators);
+        let traffic = Arc::<Traffic>::default();
+        let network = bounds(&config.network, &traffic);
         let app = AppState {
             shell: shell.handle().clone(),
             blobs: lifecycle,
@@ -140,7 +143,8 @@ impl Server {
             lease_term,
             tokens: Arc::clone(&tokens),
             token_cache: Arc::default(),
-            traffic: Arc::default(),
+            traffic,
+            network,
             blobs_url: config.blobs,
             has_trainer: local.as_ref().is_none_or(|local| local.has_trainer),
         };
@@ -219,6 +223,17 @@ fn verify_store(journals: &dyn OpenJournal, own: String) -> Result<(), ServeErro
     if journal == own { Ok(()) } else { Err(ServeError::OtherStore { journal, own }) }
 }
 
+/// The bounds for the descriptors that this process may have.
+fn bounds(config: &NetworkConfig, traffic: &Arc<Traffic>) -> Arc<Network> {
+    let limit = || getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let descriptors = config.descriptors.map_or_else(limit, to_u64);
+    let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+    let network = Arc::new(Network::new(config, descriptors, Arc::clone(traffic)));
+    let limits = network.connections().limits();
+    tracing::info!(descriptors, ?limits, "connections are bounded");
+    network
+}
+
 /// The tasks that run beside the core.
 struct Services {
     http: ServerHandle,
@@ -242,26 +257,8 @@ fn start_services(
     let errands = errands::run(errands, app.clone());
 
     let app = web::Data::new(app);
-    let server = HttpServer::new(move || {
-        App::new()
-            .app_data(app.clone())
-            .wrap(from_fn(http::authenticate))
-            .wrap(from_fn(http::protocol))
-            .configure(http::routes)
-    })
-    .disable_signals()
-    // Without it the second write of an answer waits up to 40 ms for the first one's acknowledgement.
-    .tcp_nodelay(true)
-    // The server must notice a host that hangs up while it waits for work.
-    .h1_allow_half_closed(false)
-    // Each host that waits has a connection open: the limit on files, or memory, comes first.
-    .max_connections(MAX_CONNECTIONS)
-    .shutdown_timeout(2);
-    let server = match tls {
-        Some(tls) => server.listen_rustls_0_23(listener, tls),
-        None => server.listen(listener),
-    };
-    let server = server.map_err(|source| ServeError::Listen { address, source })?.run();
+    let server = listener::serve(&app, listener, tls);
+    let server = server.map_err(|source| ServeError::Listen { address, source })?;
     let (http, errands) = (server.handle(), tokio::spawn(errands));
     Ok(Services { http, http_task: tokio::spawn(server), errands })
 }

@@ -3,7 +3,7 @@
 use crate::cli::{
     jobs::{
         backlog, cancel, evaluate, events, extend, hosts, job_args::JobArgs, list, pause, resume,
-        revoke, rollback, set, status, trials,
+        revoke, rollback, set, status, traffic, trials,
     },
     lab::{completions, demo, openapi, replay, simulate},
     model::{export, predict},
@@ -36,6 +36,8 @@ enum Command {
     Assimilate(assimilate::Args),
     /// Show how many results wait to be assimilated, and which processes assimilate them.
     Backlog(backlog::Args),
+    /// Show the server's connections and requests, and what it refused.
+    Traffic(traffic::Args),
     /// Install the client as a service of systemd, or remove it completely.
     Service(service::Args),
     /// Check a job file and its data, and show what would run.
@@ -121,6 +123,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Client(args) => client::run(&args).await,
         Command::Assimilate(args) => assimilate::run(&args).await,
         Command::Backlog(args) => backlog::run(&args).await,
+        Command::Traffic(args) => traffic::run(&args).await,
         Command::Service(args) => service::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Submit(args) => submit_command::run(&args).await,

@@ -45,6 +45,7 @@ mod ctl;
 mod cut_off;
 mod deep;
 mod deploy;
+mod descriptors;
 mod evaluations;
 mod filled;
 mod gpus;

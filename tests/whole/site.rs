@@ -20,6 +20,10 @@ pub(crate) fn program() -> &'static Path {
 pub(crate) struct Process(Child);
 
 impl Process {
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// `SIGKILL`, and its end.
     pub(crate) fn kill(&mut self) {
         self.0.kill().unwrap();

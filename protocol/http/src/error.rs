@@ -153,11 +153,14 @@ impl CallError {
         }
     }
 
-    /// May the same request succeed in a moment? The server is there and refuses for now: it starts, or stands by.
+    /// May the same request succeed in a moment? The server is there and refuses for now: it starts, stands by, or has had
+    /// too much from this address.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         match self {
-            Self::Refused { error, .. } => matches!(error.kind, ErrorKind::Unavailable),
+            Self::Refused { error, .. } => {
+                matches!(error.kind, ErrorKind::Unavailable | ErrorKind::TooManyRequests)
+            }
             // A proxy before a server that starts.
             Self::InvalidResponse { status, .. } => matches!(*status, 502 | 503),
             _ => false,
@@ -245,9 +248,10 @@ mod tests {
             let expected = match kind {
                 ErrorKind::Unauthorized | ErrorKind::UnsupportedProtocol => Recovery::End,
                 ErrorKind::Forbidden | ErrorKind::NotFound => Recovery::Gone,
-                ErrorKind::StorageFull | ErrorKind::Unavailable | ErrorKind::Internal => {
-                    Recovery::Retry
-                }
+                ErrorKind::TooManyRequests
+                | ErrorKind::StorageFull
+                | ErrorKind::Unavailable
+                | ErrorKind::Internal => Recovery::Retry,
                 kind => Recovery::Amend(kind),
             };
             assert_eq!(refused(kind).recovery(), expected);

@@ -81,6 +81,7 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/assimilations/{lease}/assimilated", Assimilators),
     ("POST", "/v1/assimilations/{lease}/rejected", Assimilators),
     ("POST", "/v1/assimilations/{lease}/lost", Assimilators),
+    ("GET", "/v1/traffic", Users(Read)),
     ("GET", "/v1/hosts", Users(Read)),
     ("POST", "/v1/hosts/{host}/revoke", Users(Administer)),
     ("GET", "/v1/tokens", Users(Administer)),

@@ -1,9 +1,9 @@
 //! The state that every handler can reach.
 
-use super::{error::HttpError, token_cache::TokenCache, traffic::Traffic};
+use super::{error::HttpError, token_cache::TokenCache};
 use crate::{
-    assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, shell::ShellHandle,
-    storage_watch::StorageWatch, tokens::ServerTokens,
+    assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, network::Network,
+    shell::ShellHandle, storage_watch::StorageWatch, tokens::ServerTokens, traffic::Traffic,
 };
 use actix_web::web;
 use sojourn_blobs::{Staging, Uploads};
@@ -30,6 +30,8 @@ pub(crate) struct AppState {
     pub(crate) tokens: Arc<ServerTokens>,
     pub(crate) token_cache: Arc<TokenCache>,
     pub(crate) traffic: Arc<Traffic>,
+    /// The bounds against whoever is on the network.
+    pub(crate) network: Arc<Network>,
     pub(crate) assimilation: AssimilationHandle,
     /// The URL of the blobs, without secrets, for assimilators in processes of their own; `None` where only this process
     /// reaches the blobs.

@@ -7,12 +7,14 @@ use super::{
     access::{self, Caller, OPEN},
     body,
     error::HttpError,
+    guard::{caller, stop_reading},
 };
+use crate::network::BodyShare;
 use actix_web::{
     Error, FromRequest, HttpMessage as _, HttpRequest, ResponseError as _,
     body::{BoxBody, MessageBody},
     dev::{Payload, ServiceRequest, ServiceResponse},
-    http::{ConnectionType, header},
+    http::{ConnectionType, Method, header},
     middleware::Next,
     web,
 };
@@ -23,32 +25,74 @@ use sojourn_protocol::{
     ids::{HostId, TokenId},
     tokens::{Rights, ServerToken},
 };
-use std::future::{Ready, ready};
+use std::{
+    future::{Ready, ready},
+    time::Duration,
+};
 
 /// Middleware that refuses a request without a known token before its body is read, and has other bodies keep a pace.
 pub(crate) async fn authenticate(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    if !OPEN.contains(&request.path()) {
-        match admitted(request.request()).await {
-            Ok(caller) => drop(request.extensions_mut().insert(caller)),
-            Err(error) => {
-                body::drop_some(&mut request).await;
-                let mut answer = error.error_response();
-                // The rest of the body isn't read.
-                answer.head_mut().set_connection_type(ConnectionType::Close);
-                return Ok(request.into_response(answer));
-            }
+    if OPEN.contains(&request.path()) {
+        let has_body = body::drop_some(&mut request).await;
+        let mut answer = next.call(request).await?.map_into_boxed_body();
+        if has_body {
+            end_reading(&mut answer);
+        }
+        return Ok(answer);
+    }
+    match admitted(request.request()).await {
+        Ok(caller) => drop(request.extensions_mut().insert(caller)),
+        Err(error) => {
+            body::drop_some(&mut request).await;
+            let mut answer = request.into_response(error.error_response());
+            end_reading(&mut answer);
+            return Ok(answer);
         }
     }
-    body::pace(&mut request);
+    // Uploads go to the disk as they come. All other bodies are read whole before they are understood.
+    let share = match request.method() {
+        &Method::POST => share(request.request()),
+        _ => None,
+    };
+    body::pace(&mut request, share);
     Ok(next.call(request).await?.map_into_boxed_body())
+}
+
+/// The rest of a request's body isn't read, and the connection ends with this answer.
+pub(super) fn end_reading(answer: &mut ServiceResponse<BoxBody>) {
+    stop_reading(answer.request());
+    answer.response_mut().head_mut().set_connection_type(ConnectionType::Close);
+}
+
+/// The share of a request's body in the memory for bodies.
+fn share(request: &HttpRequest) -> Option<BodyShare> {
+    let (token, app) = (bearer(request).ok()?, app(request).ok()?);
+    Some(app.network.body_share(token))
+}
+
+/// Counts a refused token. Whoever has sent too many is told to wait.
+fn failed(request: &HttpRequest, error: HttpError) -> HttpError {
+    let Ok(app) = app(request) else { return error };
+    if error.kind() != ErrorKind::Unauthorized {
+        return error;
+    }
+    match app.network.authentication_failed(caller(request)) {
+        Ok(()) => error,
+        Err(wait) => too_often(wait),
+    }
+}
+
+fn too_often(wait: Duration) -> HttpError {
+    let message = "too many requests from this address had no known token";
+    HttpError::new(ErrorKind::TooManyRequests, message).retry_after(wait)
 }
 
 /// The sender of a request, if it may call the address.
 async fn admitted(request: &HttpRequest) -> Result<Caller, HttpError> {
-    let caller = known(request).await?;
+    let caller = known(request).await.map_err(|error| failed(request, error))?;
     access::check(request.method(), request.match_pattern().as_deref(), caller)?;
     Ok(caller)
 }
@@ -65,6 +109,7 @@ async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
     if let Some(host) = app.token_cache.get(token_sha256) {
         return Ok(Caller::Host(host));
     }
+    app.network.check_authentications(caller(request)).map_err(too_often)?;
     match app.shell.request(request::GetHolder { token_sha256 }).await? {
         Some(Holder::Host(host)) => {
             app.token_cache.insert(token_sha256, host);
@@ -78,7 +123,7 @@ async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
 }
 
 /// The hash of the request's token. The token itself isn't kept.
-fn bearer(request: &HttpRequest) -> Result<Digest, HttpError> {
+pub(super) fn bearer(request: &HttpRequest) -> Result<Digest, HttpError> {
     let value = request.headers().get(header::AUTHORIZATION);
     let token = value.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     match token.map(str::trim).filter(|token| !token.is_empty()) {

@@ -1,5 +1,6 @@
 //! The pace of a request's body: whoever sends it too slowly holds a connection for nothing.
 
+use crate::network::BodyShare;
 use actix_web::{
     HttpMessage as _,
     dev::{Payload, ServiceRequest},
@@ -25,20 +26,24 @@ const MAX_DROPPED_BYTES: usize = 256 << 10;
 /// And for so long at most.
 const MAX_DROPPING: Duration = Duration::from_secs(2);
 
-/// Has a request's body keep the pace, whoever reads it.
-pub(super) fn pace(request: &mut ServiceRequest) {
+/// Has a request's body keep the pace, whoever reads it. Where it has a share of the memory for bodies, it is counted there as it
+/// comes, until it was read.
+pub(super) fn pace(request: &mut ServiceRequest, share: Option<BodyShare>) {
     if let Payload::None = request.parts_mut().1 {
         return;
     }
     let body = request.take_payload();
     let begun = Instant::now();
     let payload: Pin<Box<dyn Stream<Item = Result<Bytes, PayloadError>>>> =
-        Box::pin(PacedBody { body, begun, received: 0, timer: None });
+        Box::pin(PacedBody { body, begun, received: 0, timer: None, share });
     request.set_payload(Payload::Stream { payload });
 }
 
-/// Reads and drops a little of a body that nobody will read.
-pub(super) async fn drop_some(request: &mut ServiceRequest) {
+/// Reads and drops a little of a body that nobody will read. False where there is none.
+pub(super) async fn drop_some(request: &mut ServiceRequest) -> bool {
+    if let Payload::None = request.parts_mut().1 {
+        return false;
+    }
     let mut body = request.take_payload();
     let drop_all = async {
         let mut dropped = 0;
@@ -50,6 +55,7 @@ pub(super) async fn drop_some(request: &mut ServiceRequest) {
         }
     };
     let _ = timeout(MAX_DROPPING, drop_all).await;
+    true
 }
 
 struct PacedBody {
@@ -58,6 +64,8 @@ struct PacedBody {
     received: u64,
     /// While the body is waited for.
     timer: Option<Pin<Box<Sleep>>>,
+    /// Its part of the memory for bodies, where it is held there.
+    share: Option<BodyShare>,
 }
 
 impl PacedBody {
@@ -74,6 +82,12 @@ impl Stream for PacedBody {
             self.timer = None;
             if let Some(Ok(chunk)) = &next {
                 self.received = self.received.saturating_add(chunk.len() as u64);
+                let bytes = chunk.len();
+                if self.share.as_mut().is_some_and(|share| !share.take(bytes)) {
+                    let why = "the bodies of requests take too much memory just now";
+                    let error = io::Error::new(io::ErrorKind::QuotaExceeded, why);
+                    return Poll::Ready(Some(Err(PayloadError::Io(error))));
+                }
             }
             return Poll::Ready(next);
         }
@@ -108,7 +122,7 @@ mod tests {
     }
 
     async fn received(mut request: ServiceRequest, chunks: usize) -> Result<usize, PayloadError> {
-        pace(&mut request);
+        pace(&mut request, None);
         let mut body = request.take_payload();
         let mut received = 0;
         for _ in 0..chunks {

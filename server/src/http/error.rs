@@ -11,10 +11,10 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     text::plain_line,
 };
-use std::fmt;
+use std::{fmt, io, time::Duration};
 
-/// The `Retry-After` of an unavailable server, in seconds.
-const RETRY_AFTER_S: u32 = 1;
+/// The `Retry-After` of an unavailable server.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Characters of what is wrong with a body.
 const MAX_CAUSE_CHARS: usize = 500;
@@ -27,6 +27,8 @@ pub(crate) struct HttpError {
     error: ApiError,
     /// The size of the blob, where a range was outside it.
     blob_bytes: Option<u64>,
+    /// How long the caller is to wait before it asks again.
+    retry_after: Option<Duration>,
 }
 
 impl HttpError {
@@ -53,7 +55,17 @@ impl HttpError {
     pub(crate) fn range(bytes: u64) -> Self {
         let message = format!("the range lies outside the blob's {bytes} bytes");
         let error = ApiError::new(ErrorKind::RangeNotSatisfiable, message);
-        Self { error, blob_bytes: Some(bytes) }
+        Self { error, blob_bytes: Some(bytes), retry_after: None }
+    }
+
+    /// The same, with the time after which the caller is to ask again.
+    pub(crate) const fn retry_after(mut self, pause: Duration) -> Self {
+        self.retry_after = Some(pause);
+        self
+    }
+
+    pub(crate) const fn kind(&self) -> ErrorKind {
+        self.error.kind
     }
 
     pub(crate) fn json(error: &JsonPayloadError) -> Self {
@@ -64,6 +76,11 @@ impl HttpError {
                 // It repeats names out of the body, which may be of any length.
                 let cause = plain_line(&cause.to_string(), MAX_CAUSE_CHARS);
                 Self::new(ErrorKind::Invalid, format!("the body can't be understood: {cause}"))
+            }
+            JsonPayloadError::Payload(PayloadError::Io(error))
+                if error.kind() == io::ErrorKind::QuotaExceeded =>
+            {
+                Self::new(ErrorKind::TooManyRequests, error.to_string()).retry_after(RETRY_AFTER)
             }
             // It came too slowly, or the connection broke: the same may go well next time.
             JsonPayloadError::Payload(PayloadError::Io(error)) => {
@@ -92,8 +109,16 @@ impl ResponseError for HttpError {
 
     fn error_response(&self) -> HttpResponse {
         let mut answer = HttpResponseBuilder::new(self.status_code());
-        if self.error.kind == ErrorKind::Unavailable {
-            answer.insert_header((header::RETRY_AFTER, RETRY_AFTER_S));
+        let retry_after = match self.error.kind {
+            ErrorKind::Unavailable | ErrorKind::TooManyRequests => {
+                Some(self.retry_after.unwrap_or(RETRY_AFTER))
+            }
+            _ => self.retry_after,
+        };
+        if let Some(pause) = retry_after {
+            // Whole seconds, and never too early.
+            let seconds = pause.as_secs() + u64::from(pause.subsec_nanos() > 0);
+            answer.insert_header((header::RETRY_AFTER, seconds));
         }
         if let Some(bytes) = self.blob_bytes {
             answer.insert_header((header::CONTENT_RANGE, format!("bytes */{bytes}")));
@@ -104,7 +129,7 @@ impl ResponseError for HttpError {
 
 impl From<ApiError> for HttpError {
     fn from(error: ApiError) -> Self {
-        Self { error, blob_bytes: None }
+        Self { error, blob_bytes: None, retry_after: None }
     }
 }
 

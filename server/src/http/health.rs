@@ -24,7 +24,7 @@ pub(super) async fn health(app: App) -> JsonResult<Health> {
         journal_position: position.0,
         received_bytes: totals.received_bytes,
         sent_bytes: totals.sent_bytes,
-        checkpoint_uploads: totals.uploads,
-        blob_downloads: totals.downloads,
+        checkpoint_uploads: totals.checkpoint_uploads,
+        blob_downloads: totals.blob_downloads,
     }))
 }

@@ -2,15 +2,17 @@
 
 use super::{
     App, JsonResult,
-    auth::{Enroller, User},
+    auth::{Enroller, User, bearer},
     error::HttpError,
+    guard::caller,
 };
 use crate::data_folder::new_token;
-use actix_web::web;
+use actix_web::{HttpRequest, web};
 use sojourn_core::request;
 use sojourn_protocol::{
     api::{EnrolAnswer, EnrolRequest},
     digest::Digest,
+    error::ErrorKind,
     ids::HostId,
     view::HostView,
 };
@@ -27,8 +29,13 @@ use sojourn_protocol::{
 pub(super) async fn enrol(
     app: App,
     Enroller(with): Enroller,
+    from: HttpRequest,
     request: web::Json<EnrolRequest>,
 ) -> JsonResult<EnrolAnswer> {
+    app.network.enrol(caller(&from), bearer(&from)?).map_err(|wait| {
+        let message = "machines enrol faster than the server allows";
+        HttpError::new(ErrorKind::TooManyRequests, message).retry_after(wait)
+    })?;
     let token = new_token().map_err(|error| HttpError::fault(&error))?;
     let token_sha256 = Digest::of(token.as_bytes());
     let name = request.into_inner().name;
@@ -38,6 +45,7 @@ pub(super) async fn enrol(
             app.shell.request(request::EnrolWithToken { name, token_sha256, with }).await?
         }
     };
+    app.traffic.enrolled();
     Ok(web::Json(EnrolAnswer { host, token }))
 }
 

@@ -1,7 +1,7 @@
 //! The version of the protocol, checked in every request that says one and said in every answer, with what
 //! the server understands beyond it.
 
-use super::{AppState, error::HttpError};
+use super::{AppState, auth::end_reading, body, error::HttpError};
 use actix_web::{
     Error, ResponseError as _,
     body::{BoxBody, MessageBody},
@@ -23,7 +23,7 @@ const WITH_STORE: &str = "awaiting-shards, delta-uploads, direct-uploads, disk-r
 
 /// Middleware that refuses another version before anything else.
 pub(crate) async fn check(
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let app = request.app_data::<web::Data<AppState>>();
@@ -36,7 +36,13 @@ pub(crate) async fn check(
             let message =
                 format!("protocol version `{said}` isn't the server's `{PROTOCOL_VERSION}`");
             let error = HttpError::new(ErrorKind::UnsupportedProtocol, message);
-            request.into_response(error.error_response())
+            // It isn't known who sends it.
+            let has_body = body::drop_some(&mut request).await;
+            let mut refusal = request.into_response(error.error_response());
+            if has_body {
+                end_reading(&mut refusal);
+            }
+            refusal
         }
         None => next.call(request).await?.map_into_boxed_body(),
     };

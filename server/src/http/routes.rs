@@ -2,7 +2,7 @@
 
 use super::{
     assimilations, blobs, checkpoints, deltas, direct, error::HttpError, events, health, hosts,
-    jobs, openapi, tokens, trials, work,
+    jobs, openapi, tokens, traffic, trials, work,
 };
 use actix_web::web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig};
 use sojourn_protocol::error::ErrorKind;
@@ -120,6 +120,7 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(
             resource("/v1/assimilations/{lease}/lost").route(web::post().to(assimilations::lost)),
         )
+        .service(resource("/v1/traffic").route(web::get().to(traffic::traffic)))
         .service(resource("/v1/hosts").route(web::get().to(hosts::all)))
         .service(resource("/v1/hosts/{host}/revoke").route(web::post().to(hosts::revoke)))
         .service(

@@ -63,7 +63,7 @@ fn parse(name: &str, example: Value) {
             AssimilationsView;
         ranges: LeadRequest, LeadAnswer, RangeResultRequest;
         direct: DirectRequest, DirectAnswer;
-        view: JobView, JobDetail, TrialView, TrialHistory, EventView, HostView, EvaluationView;
+        view: JobView, JobDetail, TrialView, TrialHistory, EventView, HostView, EvaluationView, TrafficView;
     };
     parsed.unwrap_or_else(|error| panic!("the example of `{name}`: {error}"));
 }

@@ -11,6 +11,7 @@ mod document;
 #[path = "../../blobs/tests/contract/s3.rs"]
 mod s3;
 // The server with its own assimilators, joined as the command does it.
+mod network;
 #[path = "../../../src/serve/mod.rs"]
 mod serve;
 mod storage;

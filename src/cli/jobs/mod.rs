@@ -14,4 +14,5 @@ pub(crate) mod revoke;
 pub(crate) mod rollback;
 pub(crate) mod set;
 pub(crate) mod status;
+pub(crate) mod traffic;
 pub(crate) mod trials;

@@ -12,8 +12,8 @@ use sojourn_client::limits::Size;
 use sojourn_core::{CoreConfig, Invariant};
 use sojourn_protocol::{error::error_chain, time::Millis};
 use sojourn_server::{
-    ServeConfig, ServeError, ServeReady, StoreSettings, TlsFiles, Transport, journal::JournalError,
-    shell::ShellError,
+    NetworkConfig, PerAddress, ServeConfig, ServeError, ServeReady, StoreSettings, TlsFiles,
+    Transport, journal::JournalError, shell::ShellError,
 };
 use sojourn_slot::SlotConfig;
 use sojourn_workgen::PolicyName;
@@ -47,9 +47,14 @@ pub(crate) struct Args {
     /// Serve other machines without encryption, though tokens travel with every request: for a network that you trust.
     #[arg(long, env = "SOJOURN_INSECURE", conflicts_with = "tls_cert")]
     insecure: bool,
-    /// A proxy before the server encrypts, and the network between the two is trusted.
+    /// A proxy before the server encrypts, and the network between the two is trusted. The proxy says in X-Forwarded-For
+    /// for whom it asks.
     #[arg(long, env = "SOJOURN_BEHIND_PROXY", conflicts_with_all = ["tls_cert", "insecure"])]
     behind_proxy: bool,
+    /// The most connections from one address, or from one IPv6 network. Those beyond it are told to come again later.
+    /// Unlimited with `--behind-proxy` [default: 4096, and at most half of all].
+    #[arg(long, env = "SOJOURN_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", value_parser = at_least_one)]
+    max_connections_per_address: Option<usize>,
     /// Seconds without a word from a machine after which its work is given to others.
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -86,6 +91,10 @@ pub(crate) struct Args {
     /// Checkpoints larger than this are merged in ranges that all assimilators share [default: 256MiB].
     #[arg(long, value_name = "SIZE")]
     split_over: Option<Size>,
+}
+
+fn at_least_one(text: &str) -> Result<usize, &'static str> {
+    text.parse().ok().filter(|number| *number > 0).ok_or("a number from 1 on is wanted")
 }
 
 /// How many threads assimilate.
@@ -168,6 +177,13 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     config.blobs.clone_from(&args.blobs);
     config.store = StoreSettings::from_env();
     config.disk_reserve = args.disk_reserve.map(|Size(bytes)| bytes);
+    config.network = NetworkConfig {
+        behind_proxy: args.behind_proxy,
+        max_connections_per_address: args
+            .max_connections_per_address
+            .map_or(PerAddress::Default, PerAddress::Most),
+        ..NetworkConfig::default()
+    };
     let mut assimilators =
         AssimilatorConfig { trainer: SlotConfig::find().ok(), ..AssimilatorConfig::default() };
     if let Some(Assimilators { least, most }) = args.assimilators {

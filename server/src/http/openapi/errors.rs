@@ -52,8 +52,12 @@ const OWN: &[(&str, &[ErrorKind])] = {
 
 /// The errors that an operation may answer with, one for each status.
 pub(super) fn of(operation: &str, secured: bool, json_body: bool) -> Vec<ErrorKind> {
-    let mut kinds =
-        vec![ErrorKind::UnsupportedProtocol, ErrorKind::Unavailable, ErrorKind::Internal];
+    let mut kinds = vec![
+        ErrorKind::UnsupportedProtocol,
+        ErrorKind::TooManyRequests,
+        ErrorKind::Unavailable,
+        ErrorKind::Internal,
+    ];
     if secured {
         kinds.extend([ErrorKind::Unauthorized, ErrorKind::Forbidden]);
     }
@@ -126,6 +130,9 @@ fn meaning(kind: ErrorKind) -> String {
         ErrorKind::TooLarge => "more bytes than were declared or are allowed",
         ErrorKind::DigestMismatch => "the bytes don't have the digest that was declared",
         ErrorKind::RangeNotSatisfiable => "the range lies outside the blob",
+        ErrorKind::TooManyRequests => {
+            "the caller, or its address, asks for more than its share; `Retry-After` says how many seconds to wait"
+        }
         ErrorKind::StorageFull => "the server's disk is full",
         ErrorKind::Unavailable => "the server can't decide just now",
         ErrorKind::Internal => "a fault of the server; its log says why",

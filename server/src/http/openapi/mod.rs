@@ -7,7 +7,7 @@ mod errors;
 
 use super::{
     assimilations, blobs, checkpoints, deltas, direct, error::HttpError, events, health, hosts,
-    jobs, tokens, trials, work,
+    jobs, tokens, traffic, trials, work,
 };
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
@@ -83,6 +83,7 @@ const EXAMPLES: &str = include_str!("examples.json");
         tokens::rotate,
         tokens::revoke,
         tokens::rotate_own,
+        traffic::traffic,
     ),
     components(schemas(sojourn_protocol::error::ApiError)),
     modifiers(&Tokens)
