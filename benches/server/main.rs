@@ -8,6 +8,8 @@
 //!           and assimilations.
 //!           With the disk as it is also on a journal in Redis, beside SQLite
 //! take-over from the kill of the active server to its standby's first healthy answer, twenty times
+//! slow      2,000 connections that send a head a byte at a time, beside an honest client: its requests and heartbeats, and the
+//!           server's memory
 //! waiting   8,000 hosts with a request each that the server holds open: its memory, and a heartbeat beside
 //! replay    from the start of the program to a healthy answer, from Redis, beside SQLite
 //! restart   from the start of the program to a healthy answer, after SIGKILL, with 1,000,000 events
@@ -32,6 +34,7 @@ mod redis;
 mod redis_server;
 #[path = "../size.rs"]
 mod size;
+mod slow;
 mod waiting;
 
 use load::{Load, Units};
@@ -74,6 +77,9 @@ fn main() {
     }
     if is_wanted("take-over") {
         redis::take_over();
+    }
+    if is_wanted("slow") {
+        slow::slow();
     }
     if is_wanted("waiting") {
         waiting::waiting();
