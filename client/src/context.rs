@@ -12,6 +12,7 @@ use crate::{
         folder::{Folder, free_bytes},
         measurements::Measurements,
         outbox::Outbox,
+        stores::Stores,
     },
     trainers::{devices::Devices, last_failure::LastFailure, runner::UnitRunner},
     transfer::{Bandwidth, Fetcher},
@@ -68,6 +69,8 @@ pub(crate) struct Storage {
     pub(crate) disk: DiskWatch,
     /// Counts the bytes of each month against its limit.
     pub(crate) usage: Arc<DataUsage>,
+    /// The stores that this machine may be sent to.
+    pub(crate) stores: Stores,
 }
 
 /// The machine's trainers.

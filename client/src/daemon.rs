@@ -19,6 +19,7 @@ use crate::{
         folder::{Folder, survive_file_limits},
         measurements::Measurements,
         outbox::{Finished, Outbox},
+        stores::Stores,
     },
     trainers::{
         devices::Devices,
@@ -226,7 +227,7 @@ async fn set_up<R: UnitRunner>(
     let timing = config.timing;
     let contact = Arc::new(Contact::new());
     let identity = Identity::load_or_enrol(
-        &folder.identity(),
+        &folder,
         &config.name,
         config.token.as_deref(),
         &api,
@@ -234,6 +235,8 @@ async fn set_up<R: UnitRunner>(
         &mut Backoff::new(timing.longest_pause),
     )
     .await?;
+    let known = Arc::clone(api.known_stores());
+    let stores = blocking(folder.stores(), move |path| Stores::open(path, known)).await?;
     let server = config.server;
     let on = devices.names();
     tracing::info!(host = %identity.host, slots, devices = on, %server, "client started");
@@ -255,7 +258,7 @@ async fn set_up<R: UnitRunner>(
     let context = Context {
         timing,
         server: ServerAccess { host: identity.host, url: server, api, contact, fetcher, bandwidth },
-        storage: Storage { folder, cache, outbox, measurements, disk, usage },
+        storage: Storage { folder, cache, outbox, measurements, disk, usage, stores },
         trainers: Trainers { devices, enforcement, last_failure: LastFailure::default() },
         owner,
         messages: send,

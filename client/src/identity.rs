@@ -1,7 +1,13 @@
 //! This machine's identity at the server. Enrolling makes it once; it is kept in a file that only its owner reads.
 
 use crate::{
-    api::Api, contact::Contact, error::ClientError, storage::folder::write_lasting_secret,
+    api::Api,
+    contact::Contact,
+    error::ClientError,
+    storage::{
+        folder::{Folder, write_lasting_secret},
+        stores::Stores,
+    },
 };
 use serde::{Deserialize, Serialize};
 use sojourn_files::if_exists;
@@ -55,20 +61,27 @@ impl Identity {
         write_lasting_secret(path, &text).map_err(refuse)
     }
 
-    /// The stored identity, or a new one: enrols with `token`, however long the server is away.
+    /// The stored identity, or a new one: enrols with `token`, however long the server is away. What the server names as its
+    /// stores is kept too.
     pub(crate) async fn load_or_enrol(
-        path: &Path,
+        folder: &Folder,
         name: &str,
         token: Option<&str>,
         api: &Api,
         contact: &Contact,
         backoff: &mut Backoff,
     ) -> Result<Self, ClientError> {
+        let path = &folder.identity();
         if let Some(identity) = Self::load(path)? {
             return Ok(identity);
         }
         let token = token.ok_or(ClientError::NoToken)?;
-        let EnrolAnswer { host, token } = enrol(name, token, api, contact, backoff).await?;
+        let answer = enrol(name, token, api, contact, backoff).await?;
+        let EnrolAnswer { host, token, stores } = answer;
+        // Before the identity: with that alone, the server could lead anywhere.
+        let path_of_stores = folder.stores();
+        Stores::name(&path_of_stores, stores)
+            .map_err(|source| ClientError::Folder { path: path_of_stores, source })?;
         let identity = Self { format: FORMAT, host, token };
         identity.store(path)?;
         tracing::info!(%host, name, "enrolled");

@@ -125,6 +125,10 @@ pub struct EnrolAnswer {
     pub host: HostId,
     /// Its own token; the server keeps only the hash.
     pub token: String,
+    /// Where the server's signed URLs and redirects lead: schemes, hosts and ports, as `https://HOST:PORT`. Empty where blobs go
+    /// through the server alone; left out by servers that don't say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stores: Option<Vec<String>>,
 }
 
 /// A host asks for work and says what it has. One at a time per host.

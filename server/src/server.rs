@@ -20,9 +20,9 @@ use crate::{
 use actix_web::{dev::ServerHandle, web};
 use rustix::process::{Resource, getrlimit};
 use rustls::ServerConfig;
-use sojourn_blobs::{BlobStore, Uploads, WriteAheadLog};
+use sojourn_blobs::{BlobError, BlobStore, Uploads, WriteAheadLog};
 use sojourn_files::HeldRoom;
-use sojourn_protocol::{quantity::to_u64, tokens::ServerToken};
+use sojourn_protocol::{digest::Digest, quantity::to_u64, tokens::ServerToken};
 use std::{
     io,
     net::{SocketAddr, TcpListener},
@@ -104,6 +104,7 @@ impl Server {
         journals.keep_note(Arc::new(StoreNotes::new(blobs.clone())));
         let (settings, clock, local) = (config.shell, config.clock, config.assimilators);
         let url = config.advertise.unwrap_or_else(|| url(address, &transport));
+        let stores = stores_of(&blobs).await?;
         let started = tokio::task::spawn_blocking(move || -> Result<_, ServeError> {
             let tokens = Arc::new(ServerTokens::settle(&folder, Arc::clone(&journals))?);
             verify_store(&*journals, store_id)?;
@@ -146,6 +147,7 @@ impl Server {
             traffic,
             network,
             blobs_url: config.blobs,
+            stores,
             has_trainer: local.as_ref().is_none_or(|local| local.has_trainer),
         };
         let started = start_services(app, errands, listener, tls, local);
@@ -221,6 +223,12 @@ impl Server {
 fn verify_store(journals: &dyn OpenJournal, own: String) -> Result<(), ServeError> {
     let journal = journals.secret("store", &own).map_err(TokensError::Journal)?;
     if journal == own { Ok(()) } else { Err(ServeError::OtherStore { journal, own }) }
+}
+
+/// Where this store's signed URLs lead.
+async fn stores_of(blobs: &BlobStore) -> Result<Arc<[String]>, BlobError> {
+    let url = blobs.read_url(Digest::of(b""), Duration::from_secs(1)).await?;
+    Ok(url.iter().map(|url| url.origin().ascii_serialization()).collect())
 }
 
 /// The bounds for the descriptors that this process may have.

@@ -12,8 +12,8 @@ use reqwest::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use sojourn_http::{
-    Authorities, Backoff, CallError, Download, Get, HttpClient, HttpConfig, Post, RetryPolicy,
-    Route, Servers, StoreClient, TlsFault, UploadTarget,
+    Authorities, Backoff, CallError, Download, Get, HttpClient, HttpConfig, KnownStores, Post,
+    RetryPolicy, Route, Servers, StoreClient, TlsFault, UploadTarget,
 };
 use sojourn_protocol::{
     api::{
@@ -238,6 +238,11 @@ impl Api {
     ) -> Result<Download, CallError> {
         let route = if direct { Route::Store(&self.store) } else { Route::Server };
         self.believed(self.http.open_blob(digest, from, route, self.timing.answer).await).await
+    }
+
+    /// The stores that it may be sent to.
+    pub(crate) const fn known_stores(&self) -> &Arc<KnownStores> {
+        self.store.known()
     }
 
     fn features(&self) -> Features {

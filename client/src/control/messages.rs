@@ -32,6 +32,8 @@ pub enum Ask {
     Cache,
     /// Delete from it what no unit in work needs.
     ClearCache,
+    /// Let the server send this machine to this store: `https://HOST:PORT`.
+    AcceptStore(String),
     /// The end of the log.
     Log(LogPart),
 }
@@ -118,6 +120,12 @@ pub struct Status {
     pub disk: Option<DiskState>,
     /// The cache.
     pub cache: CacheState,
+    /// The stores that the server may send this machine to; left out where it named none when the machine enrolled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stores: Option<Vec<String>>,
+    /// The last store that it named beside these. It was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_store: Option<String>,
 }
 
 /// The room on the data folder's disk.
@@ -279,6 +287,7 @@ mod tests {
             (Ask::Pause(Pause::default()), r#"{"pause":{}}"#),
             (Ask::SetLimits(vec!["cpu=50".into()]), r#"{"set_limits":["cpu=50"]}"#),
             (Ask::ClearCache, r#""clear_cache""#),
+            (Ask::AcceptStore("https://a".into()), r#"{"accept_store":"https://a"}"#),
             (Ask::Log(LogPart::Last(20)), r#"{"log":{"last":20}}"#),
         ] {
             assert_eq!(serde_json::to_string(&ask).unwrap(), line);

@@ -154,6 +154,13 @@ async fn answer<R>(context: &Context<R>, ask: Ask) -> Answer {
             tracing::info!(bytes, "the cache is cleared, as the owner says");
             Answer::Cache(cache(context))
         }
+        Ask::AcceptStore(store) => match context.storage.stores.accept(&store) {
+            Ok(()) => {
+                tracing::info!(store, "the owner accepts a store");
+                status(context).await
+            }
+            Err(why) => Answer::Refused(why),
+        },
         Ask::Log(part) => Answer::Log(log::end(part)),
     }
 }
@@ -193,6 +200,8 @@ async fn status<R>(context: &Context<R>) -> Answer {
         month: context.storage.usage.now(agent.is_budget_closed),
         disk: context.storage.disk.seen(),
         cache: cache(context),
+        stores: context.storage.stores.known(),
+        refused_store: context.storage.stores.refused(),
     }))
 }
 

@@ -73,6 +73,11 @@ impl Folder {
         self.root.join("identity.json")
     }
 
+    /// The file of the stores that this machine may be sent to.
+    pub(crate) fn stores(&self) -> PathBuf {
+        self.root.join("stores.json")
+    }
+
     /// Where the owner speaks with the daemon.
     pub(crate) fn control(&self) -> PathBuf {
         self.root.join(SOCKET_FILE)

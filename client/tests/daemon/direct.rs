@@ -19,6 +19,7 @@ async fn after_a_hop(prepare: impl FnOnce(&mut World)) -> Arc<Server> {
     server.change(|world| {
         world.features = "delta-uploads, direct-uploads, upload-progress";
         world.has_store = true;
+        world.stores = Some(vec![server.url.clone()]);
         let shard = world.put(b"the rows of one shard");
         world.queue.push_back(hop_of(LEASE.0, Base::Initial { seed: 1 }, shard, 5000));
         prepare(world);
@@ -99,6 +100,22 @@ async fn uploads_that_the_store_keeps_refusing_go_through_the_server() {
 async fn a_blob_that_is_altered_in_the_store_is_fetched_from_the_server() {
     let server = after_a_hop(|world| world.fail("GET /store/", Fault::Alter)).await;
     assert_eq!(counts(&server), [2, 1, 0, 1]);
+}
+
+/// Its owner didn't hear of that store when the machine enrolled.
+#[tokio::test]
+async fn a_store_that_the_server_did_not_name_is_not_asked_and_bytes_go_through_the_server() {
+    for named in [vec![], vec!["https://store.example".to_owned()]] {
+        let server = after_a_hop(|world| world.stores = Some(named)).await;
+        let [blobs, from_store, checkpoints, to_store] = counts(&server);
+        assert_eq!((from_store, to_store), (0, 0));
+        assert!(blobs >= 2 && checkpoints == 1, "{blobs} {checkpoints}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_before_that_names_no_store_is_followed_as_before() {
+    assert_eq!(counts(&*after_a_hop(|world| world.stores = None).await), [1, 1, 0, 1]);
 }
 
 #[tokio::test]

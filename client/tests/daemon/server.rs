@@ -95,6 +95,8 @@ pub struct World {
     pub withheld: BTreeSet<Digest>,
     /// Its blobs lie in a store: here, beside `/v1`.
     pub has_store: bool,
+    /// The stores that it names to hosts that enrol.
+    pub stores: Option<Vec<String>>,
     /// What it says that it understands beyond the first version.
     pub features: &'static str,
     faults: VecDeque<(String, Fault)>,
@@ -293,7 +295,8 @@ async fn respond(
         let _: EnrolRequest = parse(request)?;
         world.enrolled += 1;
         let host = HostId(world.enrolled);
-        return Ok(Answer::json(&EnrolAnswer { host, token: format!("host-{host}") }));
+        let (token, stores) = (format!("host-{host}"), world.stores.clone());
+        return Ok(Answer::json(&EnrolAnswer { host, token, stores }));
     }
     {
         let world = shared.lock().unwrap();

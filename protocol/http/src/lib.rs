@@ -11,6 +11,7 @@
 //! | [`retry`] | when to try again: exponential backoff with full jitter, `Retry-After` |
 //! | [`download`] | blobs: resumed where they break off, verified at the end |
 //! | [`upload`] | the same in the other direction |
+//! | [`known_stores`] | where the store may be: what the server named first, and what the owner accepted |
 //! | [`store`] | the object store of a server's blobs, by URLs that the server has signed |
 //!
 //! It knows nothing of jobs or leases: what to ask, and how to show the answer, is the caller's business.
@@ -36,6 +37,7 @@ pub mod byte_range;
 pub mod client;
 pub mod download;
 pub mod error;
+pub mod known_stores;
 mod reach;
 pub mod retry;
 pub mod servers;
@@ -51,6 +53,7 @@ mod download_tests;
 pub use client::{Call, Get, HttpClient, HttpConfig, Post};
 pub use download::{Download, Route};
 pub use error::{CallError, Recovery, TransferError};
+pub use known_stores::KnownStores;
 pub use retry::{Backoff, RetryPolicy};
 pub use servers::{Servers, ServersError};
 pub use store::{StoreClient, UploadTarget};

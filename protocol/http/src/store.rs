@@ -6,6 +6,7 @@
 use crate::{
     body::{one_line, read_bounded},
     error::{CallError, STORE},
+    known_stores::KnownStores,
     reach::Reach,
     tls::Authorities,
     transport,
@@ -41,6 +42,7 @@ impl fmt::Debug for UploadTarget {
 pub struct StoreClient {
     http: Client,
     reach: Reach,
+    known: Arc<KnownStores>,
 }
 
 impl StoreClient {
@@ -69,7 +71,18 @@ impl StoreClient {
             })
         };
         let http = client(None).or_else(|_| client(authorities))?;
-        Ok(Self { http, reach })
+        Ok(Self { http, reach, known: Arc::default() })
+    }
+
+    /// The stores that it may ask; until some are set, all that the server may lead to.
+    #[must_use]
+    pub const fn known(&self) -> &Arc<KnownStores> {
+        &self.known
+    }
+
+    async fn check(&self, target: &Url) -> Result<(), CallError> {
+        self.known.check(target)?;
+        self.reach.check(target).await
     }
 
     /// Requests where the server's redirect leads, from byte `from` on.
@@ -82,7 +95,7 @@ impl StoreClient {
         let target = redirect.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let target = target.and_then(|target| redirect.url().join(target).ok());
         let target = target.ok_or_else(|| failure("nowhere", "the redirect leads nowhere"))?;
-        self.reach.check(&target).await?;
+        self.check(&target).await?;
         let mut request = self.http.get(target);
         if from > 0 {
             request = request.header(RANGE, format!("bytes={from}-"));
@@ -103,7 +116,7 @@ impl StoreClient {
         body: Body,
     ) -> Result<(), CallError> {
         let url: Url = target.url.parse().map_err(|_| failure("nowhere", "the URL is none"))?;
-        self.reach.check(&url).await?;
+        self.check(&url).await?;
         let request = self.http.put(url).header(CONTENT_LENGTH, bytes).body(body);
         let headers = target.headers.iter();
         let request = headers.fold(request, |request, (name, value)| request.header(name, value));

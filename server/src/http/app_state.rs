@@ -36,6 +36,8 @@ pub(crate) struct AppState {
     /// The URL of the blobs, without secrets, for assimilators in processes of their own; `None` where only this process
     /// reaches the blobs.
     pub(crate) blobs_url: Option<String>,
+    /// Where signed URLs lead: the store's scheme, host and port; none where blobs go through the server alone.
+    pub(crate) stores: Arc<[String]>,
     /// Whether the assimilators can evaluate a result: they have a trainer.
     pub(crate) has_trainer: bool,
 }

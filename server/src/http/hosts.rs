@@ -46,7 +46,7 @@ pub(super) async fn enrol(
         }
     };
     app.traffic.enrolled();
-    Ok(web::Json(EnrolAnswer { host, token }))
+    Ok(web::Json(EnrolAnswer { host, token, stores: Some(app.stores.to_vec()) }))
 }
 
 /// Every host.

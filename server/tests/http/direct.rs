@@ -52,12 +52,15 @@ async fn a_result_is_uploaded_to_the_store_and_becomes_a_version() {
     world.submit().await;
     let host = world.enrol("one").await;
     let lease = world.lease(&host.token).await;
+    let named = host.stores.clone().unwrap();
     let before: Health = world.get("/v1/health", "").await.json();
 
     let shard = hop(&lease).shard.blob;
     let answer = follow(&world, &host.token, shard).await;
     assert_eq!((answer.status, answer.body.len()), (307, 0));
     let url = answer.header("location").unwrap();
+    let [store_named] = &named[..] else { panic!("{named:?}") };
+    assert!(url.starts_with(&format!("{store_named}/")), "{url} isn't of {store_named}");
     let got = Client::new().get(&url).send().await.unwrap().bytes().await.unwrap();
     assert_eq!(blob(&got), shard);
     let features = answer.header(FEATURES_HEADER).unwrap();

@@ -58,6 +58,13 @@ enum Action {
         #[command(subcommand)]
         action: Option<CacheAction>,
     },
+    /// Let the server send this machine to a store that it hadn't named when the machine enrolled. `status` shows which one was
+    /// refused.
+    AcceptStore {
+        /// As `status` shows it: `https://HOST`, with `:PORT` where it has one.
+        #[arg(value_name = "STORE")]
+        store: String,
+    },
     /// Print the end of the client's log, also where the client has ended.
     Log(log::Args),
 }
@@ -97,6 +104,7 @@ pub(crate) async fn run(args: &Args, default: &Path) -> Result<(), Failure> {
         Action::Limits { changes } => Ask::SetLimits(changes.clone()),
         Action::Cache { action: None } => Ask::Cache,
         Action::Cache { action: Some(CacheAction::Clear) } => Ask::ClearCache,
+        Action::AcceptStore { store } => Ask::AcceptStore(store.clone()),
         Action::Log(of) => return log::run(of, data, args.json),
     };
     let answer = asked(data, &ask)?;

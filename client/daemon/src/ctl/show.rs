@@ -52,6 +52,15 @@ fn status(status: &Status) -> String {
             let _ = write!(text, ", {left} left");
         }
     }
+    if let Some(stores) = status.stores.as_ref().filter(|stores| !stores.is_empty()) {
+        let _ = write!(text, "\nthe server may send this machine to: {}", stores.join(", "));
+    }
+    if let Some(store) = &status.refused_store {
+        let _ = write!(
+            text,
+            "\nthe server names another store, {store}: `sojourn client ctl accept-store {store}` if that is right"
+        );
+    }
     for transfer in &status.transfers {
         let _ = write!(text, "\n  {} {}: {}", way(transfer), what(transfer), so_far(transfer));
         if let Some(rate) = transfer.bytes_per_second {
@@ -284,6 +293,22 @@ mod tests {
             its units are given back\nends once what runs has ended\nno units\ncache: 0 B of 100 B, 0 shards\n\
             limits: none\nkept by the client itself, without control groups: no rights";
         assert_eq!(said(line), text);
+    }
+
+    #[test]
+    fn the_stores_that_a_server_names_are_shown() {
+        let with = |more: &str| {
+            said(&format!(
+                r#"{{"status":{{"host":"3","server":"http://a","server_away":false,"device":"cpu","slots":1,"pace":100,
+                "draining":false,"units":[],"limits":{{}},"cache":{{"used":0,"limit":1,"shards":0}}{more}}}}}"#
+            ))
+        };
+        assert!(!with("").contains("send this machine"));
+        assert!(!with(r#","stores":[]"#).contains("send this machine"));
+        let named = with(r#","stores":["https://a","https://b:9000"]"#);
+        assert!(named.contains("may send this machine to: https://a, https://b:9000"), "{named}");
+        let refused = with(r#","stores":["https://a"],"refused_store":"https://c""#);
+        assert!(refused.contains("`sojourn client ctl accept-store https://c`"), "{refused}");
     }
 
     #[test]
