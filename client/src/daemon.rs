@@ -10,7 +10,7 @@ use crate::{
     error::ClientError,
     forgotten::SetAside,
     identity::Identity,
-    limits::{self, DataUsage, LimitEnforcement, Owner},
+    limits::{self, DataUsage, DiskWatch, LimitEnforcement, Owner},
     log::{self, LogChoice},
     message::Message,
     preemption::{Notice, Service, Watch},
