@@ -6,9 +6,9 @@ use sojourn_protocol::{
     error::error_chain,
     jobfile,
     quantity::to_u64,
-    spec::{Channels, JobSpec, SourceSpec, Split},
+    spec::{Channels, JobSpec, Loss, SourceSpec},
 };
-use std::{fs, io::Read as _, path::Path};
+use std::{fs, io::Read as _, path::Path, sync::LazyLock};
 
 /// Packed inputs that unpack to more are left out: they only take time.
 const MAX_UNPACKED: u64 = 8 << 20;
@@ -16,6 +16,7 @@ const MAX_UNPACKED: u64 = 8 << 20;
 const JOB: &str = "name = 'a'\n[data]\ntrain = 't.csv'\nlabel = 'label'\nvalid = 0.5\nshards = 1\n\
     [[model]]\narch = 'mlp'\nhidden = [1]\n[training]\nepochs = 1\nbatch_size = 1\n\
     optimizer = { name = 'sgd', lr = 0.1 }\n[search]\nmethod = 'grid'\nmetric = 'valid/loss'\n";
+static SPEC: LazyLock<Option<JobSpec>> = LazyLock::new(|| jobfile::parse(JOB).ok());
 
 pub(crate) fn csv(input: &[u8]) -> bool {
     read("rows.csv", input)
@@ -53,13 +54,17 @@ fn read(name: &str, input: &[u8]) -> bool {
             // The same file: an array of one dimension is rows and labels.
             labels: Some(name.to_owned()).filter(|_| !is_table),
         };
-        let channels = [Channels::First, Channels::Last];
-        let predicted = channels.map(|channels| predicts(&source, channels, folder));
-        let submitted = ["cross-entropy", "mse"].map(|loss| submits(&source, loss, folder));
-        for error in predicted.iter().chain(&submitted).filter_map(|read| read.as_ref().err()) {
+        let mut read = vec![predicts(&source, Channels::First, folder)];
+        if !is_table {
+            read.push(predicts(&source, Channels::Last, folder));
+        }
+        let submitted = [Loss::CrossEntropy, Loss::Mse].map(|loss| submits(&source, loss, folder));
+        let taken = submitted.iter().any(Result::is_ok);
+        read.extend(submitted);
+        for error in read.iter().filter_map(|read| read.as_ref().err()) {
             is_said(&error_chain(error), input);
         }
-        submitted.iter().any(Result::is_ok)
+        taken
     })
 }
 
@@ -77,24 +82,18 @@ fn predicts(source: &SourceSpec, channels: Channels, folder: &Path) -> Result<()
     Ok(())
 }
 
-fn submits(source: &SourceSpec, loss: &str, folder: &Path) -> Result<(), IngestError> {
-    let job = JOB.replace("epochs = 1", &format!("epochs = 1\nloss = '{loss}'"));
-    let parsed = jobfile::parse(&job);
-    assert!(parsed.is_ok(), "{:?}", parsed.err());
-    let Ok(mut spec) = parsed else { return Ok(()) };
-    take_from(&mut spec, source);
+fn submits(source: &SourceSpec, loss: Loss, folder: &Path) -> Result<(), IngestError> {
+    assert!(SPEC.is_some(), "the job can't be read");
+    let Some(mut spec) = SPEC.clone() else { return Ok(()) };
+    spec.training.loss = loss;
+    spec.data.train.clone_from(&source.data);
+    spec.data.label = source.label.clone().unwrap_or_default();
+    spec.data.labels.clone_from(&source.labels);
     let summary = sojourn_ingest::check(&spec, folder, folder, &mut |_| {})?;
     let width: u64 = summary.shape.iter().copied().map(u64::from).product();
     assert_eq!(to_u64(summary.width), width, "a width that isn't the shape's");
     assert!(summary.train.iter().all(|rows| *rows > 0), "a shard without rows");
     Ok(())
-}
-
-fn take_from(spec: &mut JobSpec, source: &SourceSpec) {
-    spec.data.train.clone_from(&source.data);
-    spec.data.label = source.label.clone().unwrap_or_default();
-    spec.data.labels.clone_from(&source.labels);
-    spec.data.valid = Split::Share(0.5);
 }
 
 /// Does it unpack to more than [`MAX_UNPACKED`]?
