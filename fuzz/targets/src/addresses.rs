@@ -8,6 +8,7 @@ use sojourn_http::{
 use sojourn_protocol::{
     digest::Digest,
     ids::{JobId, LeaseId},
+    names::{OwnerName, TokenLabel},
     time::Millis,
 };
 use sojourn_server::journal::{Durability, RedisUrl};
@@ -37,6 +38,8 @@ pub(crate) fn addresses(input: &[u8]) -> bool {
     taken |= shows_itself::<Digest>(text);
     taken |= shows_itself::<JobId>(text);
     taken |= shows_itself::<LeaseId>(text);
+    taken |= shows_itself::<OwnerName>(text);
+    taken |= shows_itself::<TokenLabel>(text);
     taken |= shows_itself::<Millis>(text);
     taken
 }

@@ -15,10 +15,12 @@ use sojourn_protocol::{
     error::ApiError,
     ranges::{LeadAnswer, LeadRequest, RangeResultRequest},
     report::Report,
+    tokens::{NewToken, RevokedToken, RotatedToken, TokenRequest, TokenView},
 };
 
 pub(crate) fn requests(input: &[u8]) -> bool {
     let mut taken = round_trip::<EnrolRequest>(input).is_some();
+    taken |= round_trip::<TokenRequest>(input).is_some();
     taken |= round_trip::<WorkRequest>(input).is_some();
     taken |= round_trip::<HeartbeatRequest>(input).is_some();
     taken |= round_trip::<ReleaseRequest>(input).is_some();
@@ -44,6 +46,10 @@ pub(crate) fn requests(input: &[u8]) -> bool {
 
 fn answers(input: &[u8]) -> bool {
     let mut taken = round_trip::<EnrolAnswer>(input).is_some();
+    taken |= round_trip::<NewToken>(input).is_some();
+    taken |= round_trip::<TokenView>(input).is_some();
+    taken |= round_trip::<RevokedToken>(input).is_some();
+    taken |= round_trip::<RotatedToken>(input).is_some();
     taken |= round_trip::<WorkAnswer>(input).is_some();
     taken |= round_trip::<HeartbeatAnswer>(input).is_some();
     taken |= round_trip::<ReleaseAnswer>(input).is_some();

@@ -4,7 +4,7 @@
 //! made shorter and kept in a file, which the message names; once mended it belongs in the target's corpus. A target that
 //! overflows its stack or asks for too much memory ends the process: `SOJOURN_FUZZ_KEEP=1` keeps each input before it is run.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use sojourn_fuzz_targets::{TARGETS, corpus, mutate::Mutator, run};
