@@ -97,14 +97,14 @@ fn an_owner_whose_hosts_do_harm_ends_no_trial_and_holds_none_up() {
         Hostile { lying: 3, failing: 2, trickling: 1, claiming: 1 },
     ];
     std::thread::scope(|threads| {
-        let of = |seeds: [u64; 3]| {
+        let of = |seeds: [u64; 2]| {
             move || seeds.map(|seed| kinds.map(|kind| run_hostile(seed, kind))).concat()
         };
-        let second = threads.spawn(of([3, 4, 5]));
-        let mut all = of([0, 1, 2])();
+        let second = threads.spawn(of([2, 3]));
+        let mut all = of([0, 1])();
         all.extend(second.join().expect("a world that is broken says so itself"));
         let expired = all.iter().map(|outcome| outcome.expired).sum::<u64>();
-        assert!(expired > 20, "those who trickle lose their leases: {expired}");
+        assert!(expired > 10, "those who trickle lose their leases: {expired}");
     });
 }
 

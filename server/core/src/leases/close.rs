@@ -45,7 +45,7 @@ impl LeaseHandler<'_> {
         }
         if let Some(deadline) = deadline.filter(|_| end == LeaseEnd::Overdue) {
             if deadline.bounds.ends_by <= now {
-                self.count_release(host, &TOO_LONG.into());
+                self.took_too_long(host, now - known.granted_at, &TOO_LONG.into());
             } else if !deadline.started {
                 self.count_release(host, &NOT_BEGUN.into());
             }

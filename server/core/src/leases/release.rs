@@ -14,6 +14,8 @@ use sojourn_protocol::{
 pub(crate) const FREE_RELEASES: u32 = 4;
 /// The longest cool-down after releases.
 const MAX_RELEASE_COOLDOWN: Millis = Millis::from_secs(600);
+/// The longest cool-down of a host that let leases run out which had taken longer than any may.
+const MAX_SLOW_COOLDOWN: Millis = Millis::from_secs(4 * 3600);
 /// Doublings of the cool-down after releases.
 const MAX_DOUBLINGS: u32 = 10;
 /// Characters of a reason that are kept.
@@ -46,6 +48,15 @@ impl LeaseHandler<'_> {
             self.count_release(host, reason);
         }
         Ok(ReleaseAnswer { released })
+    }
+
+    /// A host has held a lease for longer than any may: it gets none for at least as long. Each time since its last report
+    /// doubles that.
+    pub(super) fn took_too_long(&mut self, host: HostId, held: Millis, reason: &ReleaseReason) {
+        let count = self.hosts.count_release(host, reason.clone());
+        let doublings = count.saturating_sub(1).min(MAX_DOUBLINGS);
+        let cooldown = Millis(held.0.saturating_mul(1 << doublings)).min(MAX_SLOW_COOLDOWN);
+        self.hosts.cool_down(host, self.ledger.clock.now() + cooldown);
     }
 
     /// Counts a release, or a lease that its host never began. A host that does so again and again without a report

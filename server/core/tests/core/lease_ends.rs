@@ -77,6 +77,13 @@ fn a_host_that_trains_a_batch_at_a_time_loses_the_lease() {
     let done = |n: u32| HeldState::Running { done: n / 10, of: 1_000 };
     let lasts = lasts(&mut bench, &lease, done);
     assert!(lasts.is_some_and(|lasts| (3_200..3_600).contains(&lasts)), "{lasts:?}");
+    // It gets nothing for as long as it held the lease.
+    for seconds in [0, 3_000] {
+        bench.now += seconds * 1_000;
+        assert_eq!(bench.ask(HOST, request(1, Vec::new())).leases, [], "it cools down");
+    }
+    bench.now += 600_000;
+    bench.lease(HOST);
 }
 
 #[test]
