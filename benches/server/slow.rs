@@ -45,14 +45,15 @@ pub(crate) fn slow() {
     let (beside, after) = thread::scope(|scope| {
         let mut slow: Vec<(TcpStream, usize)> =
             (0..connections()).map(|_| (open(program.address, &opened), 0)).collect();
-        let sender = scope.spawn(|| {
+        let (address, stop, opened) = (program.address, &stop, &opened);
+        let sender = scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 for (stream, sent) in &mut slow {
                     let byte = HEAD.get(*sent).unwrap_or(&b'x');
                     *sent += 1;
                     // The server has closed it: the next one comes in its place.
                     if stream.write_all(&[*byte]).is_err() {
-                        (*stream, *sent) = (open(program.address, &opened), 0);
+                        (*stream, *sent) = (open(address, opened), 0);
                     }
                 }
                 thread::sleep(PAUSE);

@@ -1,6 +1,6 @@
 //! Bounds against whoever is on the network: connections, rates, memory of bodies, and an end to reading.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::{
     folder,
@@ -260,7 +260,7 @@ async fn machines_enrol_no_faster_than_their_address_may() {
     let slowly = Rate { burst: 3, interval: Duration::from_secs(3_600) };
     let network = NetworkConfig { enrolments_per_address: slowly, ..NetworkConfig::default() };
     let world = world(folder.path(), network).await;
-    let token = world.server.ready().enrol_token.clone();
+    let token = world.enrol_token();
     let name = serde_json::json!({ "name": "one" });
     for _ in 0..3 {
         assert_eq!(world.post("/v1/enrol", &token, &name).await.status, 200);
@@ -280,7 +280,7 @@ async fn machines_enrol_no_faster_than_their_token_may() {
     let slowly = Rate { burst: 1, interval: Duration::from_secs(3_600) };
     let network = NetworkConfig { enrolments_per_token: slowly, ..NetworkConfig::default() };
     let world = world(folder.path(), network).await;
-    let token = world.server.ready().enrol_token.clone();
+    let token = world.enrol_token();
     let name = serde_json::json!({ "name": "one" });
     assert_eq!(world.post("/v1/enrol", &token, &name).await.status, 200);
     world.post("/v1/enrol", &token, &name).await.refused(ErrorKind::TooManyRequests);

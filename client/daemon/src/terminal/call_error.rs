@@ -56,7 +56,7 @@ impl From<CallError> for Failure {
             CallError::Untrusted { .. } => Exit::Server,
             CallError::Protocol { .. } => Exit::Call,
             CallError::Refused { error, .. } => match error.kind {
-                ErrorKind::Unavailable => Exit::Server,
+                ErrorKind::Unavailable | ErrorKind::TooManyRequests => Exit::Server,
                 ErrorKind::Internal | ErrorKind::StorageFull | ErrorKind::DigestMismatch => {
                     Exit::Work
                 }
