@@ -88,11 +88,17 @@ fn a_standby_takes_over_and_the_old_leader_changes_nothing() {
     assert!(told.contains("stands by") && told.contains(&one.url), "{told}");
     let submitted = json(path, &both, &token, &["submit", "job.toml"]);
     let before = json(path, &both, &token, &["jobs"]);
+    let rotated = run(path, &both, &token, &["token", "rotate", "admin"]);
+    assert!(rotated.status.success(), "{}", String::from_utf8_lossy(&rotated.stderr));
+    let (old, token) = (token, one.token());
+    assert_eq!(String::from_utf8_lossy(&rotated.stdout).trim(), token);
 
     one.process.kill();
     let http = HttpClient::new(&token, None);
     let after = poll(|| http.get(&two.url, "jobs")).expect("nobody took over");
     assert_eq!(after, before, "what was acknowledged is there");
+    let refused = run(path, &two.url, &old, &["jobs"]);
+    assert_eq!(refused.status.code(), Some(2), "the token of before opens nothing here either");
     assert_eq!(redis.ask::<u64>(&["HGET", "{sojourn}:meta", "fence"]), 2, "one take-over");
 
     // Stopped over its lease, and continued once the other has taken over.

@@ -8,7 +8,7 @@ use crate::{
 use serde_json::{Value, json};
 use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
-    api, assimilation, direct, error::ApiError, ranges, report::Report, unit::Lease, view,
+    api, assimilation, direct, error::ApiError, ranges, report::Report, tokens, unit::Lease, view,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,6 +63,7 @@ fn parse(name: &str, example: Value) {
             AssimilationsView;
         ranges: LeadRequest, LeadAnswer, RangeResultRequest;
         direct: DirectRequest, DirectAnswer;
+        tokens: TokenRequest, TokenView, NewToken, RevokedToken, RotatedToken;
         view: JobView, JobDetail, TrialView, TrialHistory, EventView, HostView, EvaluationView, TrafficView;
     };
     parsed.unwrap_or_else(|error| panic!("the example of `{name}`: {error}"));

@@ -7,7 +7,7 @@ use sojourn_protocol::ids::TokenId;
 pub(crate) struct Args {
     /// The token's number, as `sojourn token list` shows it.
     #[arg(value_name = "TOKEN")]
-    token: TokenId,
+    revoked: TokenId,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -16,7 +16,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let call = async |client: &crate::api_client::ApiClient| client.revoke_token(args.token).await;
+    let call =
+        async |client: &crate::api_client::ApiClient| client.revoke_token(args.revoked).await;
     simple(&args.connection, args.json, call, |revoked| {
         let hosts = match revoked.hosts.len() {
             0 => String::new(),

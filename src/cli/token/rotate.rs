@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub(crate) struct Args {
     /// The token's number, as `sojourn token list` shows it; or `admin`, `enrol` or `assimilator` for the server's own.
     #[arg(value_name = "TOKEN")]
-    token: Which,
+    which: Which,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -37,7 +37,7 @@ impl FromStr for Which {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
-    let secret = match args.token {
+    let secret = match args.which {
         Which::Issued(token) => {
             let made = client.rotate_token(token).await?;
             if args.json {

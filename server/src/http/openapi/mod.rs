@@ -85,7 +85,7 @@ const EXAMPLES: &str = include_str!("examples.json");
         tokens::rotate_own,
         traffic::traffic,
     ),
-    components(schemas(sojourn_protocol::error::ApiError)),
+    components(schemas(sojourn_protocol::tokens::ServerToken, sojourn_protocol::error::ApiError)),
     modifiers(&Tokens)
 )]
 struct Document;
