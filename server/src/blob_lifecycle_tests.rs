@@ -36,6 +36,9 @@ impl OpenJournal for Leased {
     fn open(&self) -> Result<Box<dyn Journal>, JournalError> {
         Ok(Box::new(self.journal.clone()))
     }
+    fn is_shared(&self) -> bool {
+        true
+    }
     fn held_for(&self) -> Duration {
         *self.held_for.lock()
     }

@@ -5,7 +5,7 @@
 
 use crate::{
     data_folder::{DataFolder, DataFolderError, new_token},
-    journal::{Journal, JournalError, OpenJournal},
+    journal::{Journal, JournalError, NoteStore, OpenJournal},
 };
 use parking_lot::{Mutex, RwLock};
 use sojourn_files::{Access, Durability, if_exists};
@@ -18,6 +18,7 @@ use std::{
     fmt, fs, io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 /// Why the tokens can't be read or written.
@@ -280,8 +281,20 @@ impl OpenJournal for WithTokens {
         Ok(journal)
     }
 
+    fn is_shared(&self) -> bool {
+        self.journals.is_shared()
+    }
+
+    fn held_for(&self) -> Duration {
+        self.journals.held_for()
+    }
+
     fn is_ours(&self) -> bool {
         self.journals.is_ours()
+    }
+
+    fn keep_note(&self, notes: Arc<dyn NoteStore>) {
+        self.journals.keep_note(notes);
     }
 
     fn advertise(&self, url: &str) {

@@ -129,15 +129,11 @@ pub trait OpenJournal: Send + Sync {
     fn open(&self) -> Result<Box<dyn Journal>, JournalError>;
 
     /// May other servers use it too, one at a time?
-    fn is_shared(&self) -> bool {
-        false
-    }
+    fn is_shared(&self) -> bool;
 
     /// How long no other server can open it, even if the lease over it isn't renewed any more. Zero while this server hasn't
     /// the lease; the longest time where servers don't share the journal.
-    fn held_for(&self) -> Duration {
-        Duration::MAX
-    }
+    fn held_for(&self) -> Duration;
 
     /// Whether no other server can have opened it since. Where this is false, no request may be answered from the state.
     fn is_ours(&self) -> bool {
@@ -197,5 +193,13 @@ where
 {
     fn open(&self) -> Result<Box<dyn Journal>, JournalError> {
         self()
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    fn held_for(&self) -> Duration {
+        Duration::MAX
     }
 }

@@ -67,6 +67,9 @@ mod tests {
         fn open(&self) -> Result<Box<dyn Journal>, JournalError> {
             Err(JournalError::Fenced)
         }
+        fn is_shared(&self) -> bool {
+            true
+        }
         fn held_for(&self) -> Duration {
             self.0.lock().pop().unwrap_or_default()
         }
