@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_disk_is_low_below_what_the_owner_keeps_free_or_below_two_gigabytes() {
         let watch = DiskWatch::default();
-        let gigabytes = |free| DiskSpace { free: free * 1_000_000_000, total: 1 << 40 };
+        let gigabytes = |free: u64| DiskSpace { free: free * 1_000_000_000, total: 1 << 40 };
         assert!(!watch.is_low() && watch.seen().is_none());
         assert_eq!(watch.take(gigabytes(3), None), None);
         assert_eq!(watch.take(gigabytes(1), None), Some(true));
