@@ -75,7 +75,7 @@ fn health_is_answered_though_more_hosts_wait_than_there_are_descriptors() {
         },
     });
     let body = body.to_string();
-    let asks: Vec<TcpStream> =
+    let mut asks: Vec<TcpStream> =
         hosts.iter().map(|token| send(address, "POST /v1/work", token, &body)).collect();
     // Hosts that are told to come again may have all connections that there are for that, for an instant.
     let health = poll(|| {
@@ -87,7 +87,9 @@ fn health_is_answered_though_more_hosts_wait_than_there_are_descriptors() {
     assert!(server.is_running());
 
     // The others were told to come again, and the server says how many.
-    let refused = answer(asks.into_iter().last().unwrap());
+    let last = asks.pop().unwrap();
+    drop(asks);
+    let refused = answer(last);
     assert!(refused.is_empty() || refused.starts_with("HTTP/1.1 429 "), "{refused}");
     let admin = fs::read_to_string(folder.path().join("server").join("admin-token")).unwrap();
     let counted = poll(|| {
