@@ -16,8 +16,9 @@ use std::{
     sync::Once,
 };
 
-/// Most bytes of address space of the process. An input has at most 64 KiB, and what it declares isn't allocated.
-const MAX_MEMORY: u64 = 3 << 30;
+/// Most bytes of address space of the process, in which all targets may run at once. An input has at most 64 KiB, and what it
+/// declares isn't allocated, but for a row of a packed array: at most 512 MiB, which aren't touched before the bytes are there.
+const MAX_MEMORY: u64 = 6 << 30;
 /// Attempts to make a failing input shorter.
 const MAX_CUTS: usize = 2_000;
 /// The seed of the inputs that are mutated.
