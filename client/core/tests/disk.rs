@@ -58,7 +58,7 @@ fn what_runs_goes_on_and_no_other_unit_is_begun_until_there_is_room() {
     let ask = asked(&agent.start(Micros::from_secs(1), &disk)).unwrap();
     let leases = (1..=2).map(|n| support::lease(n, blob(n), 5)).collect();
     let given = Event::Work(ask, Ok(support::gives(leases)));
-    let _fetches = handle(&mut agent, &disk, given);
+    let older = asked(&handle(&mut agent, &disk, given)).expect("a request is held open");
     disk.0.insert(blob(1).sha256);
     let begun = handle(&mut agent, &disk, Event::BlobReady(blob(1).sha256));
     assert!(begun.iter().any(|action| matches!(action, Action::Start(..))), "{begun:?}");
@@ -75,8 +75,10 @@ fn what_runs_goes_on_and_no_other_unit_is_begun_until_there_is_room() {
     let ask = asked(&actions).unwrap();
     let none = Demand { device: "cpu".into(), slots: 0, idle: 0, wanted: 0 };
     assert_eq!(agent.work_request(ask, None, &disk).demand, std::slice::from_ref(&none));
-    let nothing = Event::Work(ask, Ok(support::gives(Vec::new())));
-    let actions = handle(&mut agent, &disk, nothing);
+    let nothing = |ask| Event::Work(ask, Ok(support::gives(Vec::new())));
+    // A server answers the older request when the newer one comes.
+    let _none = handle(&mut agent, &disk, nothing(older));
+    let actions = handle(&mut agent, &disk, nothing(ask));
     let again = asked(&actions);
     let again = again.or_else(|| asked(&agent.handle(Micros::from_secs(100), Event::Tick, &disk)));
     let again = again.expect("it stays in contact");
