@@ -61,6 +61,9 @@ impl Faults {
 /// A line on which a checkpoint takes seconds, in bytes per second.
 const SLOW_LINE: u64 = 100;
 
+/// The term of a lease in worlds with hostile hosts.
+const HOSTILE_LEASE_TERM: Millis = Millis::from_secs(5);
+
 /// A world to run.
 #[derive(Debug, Clone)]
 pub struct Scenario {
@@ -177,8 +180,10 @@ impl Scenario {
         };
         let faults = Faults { fail: 0, ..scenario.faults };
         let spec = JobSpec { placement, ..scenario.spec };
-        let (hosts, classes, liars) = (4, 1, 0);
-        Self { hosts, classes, liars, lie: Corruption::Noise, faults, spec, hostile, ..scenario }
+        let (hosts, classes, liars, lie) = (4, 1, 0, Corruption::Noise);
+        // Short, so that leases end after minutes that trickle.
+        let lease_term = HOSTILE_LEASE_TERM;
+        Self { hosts, classes, liars, lie, faults, lease_term, spec, hostile, ..scenario }
     }
 
     /// The line that runs this world again.
