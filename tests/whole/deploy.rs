@@ -62,12 +62,13 @@ fn settings(name: &str) -> String {
 #[test]
 fn the_proxy_encrypts_unless_it_is_asked_not_to() {
     let proxy = settings("haproxy.cfg");
-    let insecure = "  .if streq(\"$SOJOURN_PROXY_INSECURE\",true)\n  bind :8642\n  .else\n  bind :8642 ssl crt ";
+    let insecure =
+        "  .if streq(\"$PROXY_INSECURE\",true)\n  bind :8642\n  .else\n  bind :8642 ssl crt ";
     assert!(proxy.contains(insecure), "{proxy}");
     assert_eq!(proxy.matches("bind :").count(), 2, "no other way in");
     assert!(proxy.contains("option forwardfor"), "servers behind it count callers by that");
     let compose = settings("compose.yaml");
-    assert!(compose.contains("SOJOURN_PROXY_INSECURE: ${SOJOURN_PROXY_INSECURE:-false}"));
+    assert!(compose.contains("PROXY_INSECURE: ${PROXY_INSECURE:-false}"));
     assert!(compose.contains("SOJOURN_BEHIND_PROXY: \"true\""));
     assert_eq!(
         compose.matches("ports:").count(),

@@ -105,7 +105,7 @@ fn health_is_answered_though_more_hosts_wait_than_there_are_descriptors() {
 
 #[test]
 fn a_server_takes_as_many_descriptors_as_the_system_allows() {
-    let (_folder, server, _) = serve_after("ulimit -Hn 512 && ulimit -Sn 64");
+    let (_folder, server, _) = serve_after("ulimit -Sn 64 && ulimit -Hn 512");
     let limits = fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
     let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let numbers: Vec<&str> = files.split_whitespace().skip(3).take(2).collect();
