@@ -7,7 +7,6 @@ use crate::{
     digest::Digest,
     metrics::is_default,
     spec::{Architecture, OptimizerName, Precision},
-    text,
     unit::TrialContext,
 };
 use serde::{Deserialize, Serialize};
@@ -22,7 +21,6 @@ pub struct Inventory {
     /// Its devices, each kind once.
     pub devices: Vec<Device>,
     /// Version of the client program.
-    #[serde(deserialize_with = "text::name")]
     pub client: String,
     /// How fast bytes go between it and the server.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -56,7 +54,6 @@ pub struct Links {
 #[serde(deny_unknown_fields)]
 pub struct Device {
     /// `cpu`, or the GPUs' name: what names it among the host's devices.
-    #[serde(deserialize_with = "text::name")]
     pub name: String,
     /// The numeric class of its trainers.
     pub numeric_class: Digest,
@@ -81,7 +78,6 @@ pub struct Device {
 #[serde(deny_unknown_fields)]
 pub struct OfferedClass {
     /// The instruction set that its trainers are pinned to: `avx2` or `avx512`. A lease names it.
-    #[serde(deserialize_with = "text::name")]
     pub instructions: String,
     /// The class.
     pub numeric_class: Digest,
@@ -183,7 +179,6 @@ impl Workload {
 #[serde(deny_unknown_fields)]
 pub struct Demand {
     /// [`Device::name`].
-    #[serde(deserialize_with = "text::name")]
     pub device: String,
     /// Its slots in all.
     pub slots: u32,

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`ids`], [`time`], [`digest`], [`position`] | ids, times, names of blobs, positions in a trial |
 //! | [`names`] | names that people give to owners and tokens, of bounded length |
+//! | [`bounds`], [`text`] | bounds of all that a server takes; text that a terminal doesn't obey |
 //! | [`quantity`] | numbers with their unit, and conversions of integers |
 //! | [`reason`] | why leases are released, and why work waits |
 //! | [`spec`] | the job as the user wrote it, and one trial's configuration |
@@ -39,6 +40,7 @@
 pub mod api;
 pub mod assimilation;
 pub mod backoff;
+pub mod bounds;
 mod context;
 pub mod digest;
 pub mod direct;

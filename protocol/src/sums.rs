@@ -30,10 +30,11 @@ impl Sums {
             return self;
         }
         Self {
-            rows: self.rows + other.rows,
+            // A host may say any number of rows.
+            rows: self.rows.saturating_add(other.rows),
             loss: self.loss + other.loss,
-            correct: self.correct.zip(other.correct).map(|(a, b)| a + b),
-            top_k: self.top_k.zip(other.top_k).map(|(a, b)| a + b),
+            correct: self.correct.zip(other.correct).map(|(a, b)| a.saturating_add(b)),
+            top_k: self.top_k.zip(other.top_k).map(|(a, b)| a.saturating_add(b)),
         }
     }
 

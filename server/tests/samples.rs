@@ -5,12 +5,13 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use sojourn_core::{Core, CoreConfig, EVENT_VERSION, Record};
+use sojourn_core::{Core, CoreConfig, EVENT_VERSION, Event, Record};
 use sojourn_protocol::{
     api::{
         EnrolAnswer, EnrolRequest, HeartbeatAnswer, HeartbeatRequest, ReleaseAnswer,
         ReleaseRequest, ReportAnswer, WorkAnswer, WorkRequest,
     },
+    bounds::{Bounded, MAX_MESSAGE_CHARS},
     digest::Digest,
     report::Report,
 };
@@ -66,6 +67,34 @@ fn events_of_every_version_still_read_and_write_the_same() {
     assert_eq!(kinds.len(), 38, "{kinds:?}");
 }
 
+/// An earlier server took what is refused now, and its journal goes on.
+#[test]
+fn events_with_values_past_the_bounds_of_requests_are_still_read() {
+    let mut core = Core::new(CoreConfig::default());
+    let mut altered = 0;
+    for line in JOURNAL.lines() {
+        let mut record: Record = serde_json::from_str(line).unwrap();
+        let long = format!("\u{1b}[31m{}", "x".repeat(MAX_MESSAGE_CHARS));
+        match &mut record.event {
+            Event::HostEnrolled { name, .. } => *name = long,
+            Event::JobSubmitted { spec, data, .. } => {
+                spec.name.clone_from(&long);
+                data.features.push(long);
+                assert!(Bounded::new(spec.clone()).is_err() && Bounded::new(data.clone()).is_err());
+            }
+            Event::LeaseGranted { why, .. } => *why = long,
+            _ => altered -= 1,
+        }
+        altered += 1;
+        let written = serde_json::to_string(&record).unwrap();
+        let read: Record = serde_json::from_str(&written).unwrap();
+        assert_eq!(read, record);
+        core.fold(&read).unwrap();
+    }
+    assert!(altered > 5, "{altered}");
+    core.check_invariants().unwrap();
+}
+
 #[test]
 fn a_journal_of_the_version_before_leads_to_the_state_that_it_led_to() {
     let mut core = Core::new(CoreConfig::default());
@@ -102,23 +131,23 @@ fn requests_of_the_version_before_are_read_and_their_answers_have_the_same_field
         let call = recorded["call"].as_str().unwrap();
         match call {
             "POST /v1/enrol" => {
-                is_read::<EnrolRequest>(body);
+                is_read::<Bounded<EnrolRequest>>(body);
                 is_read::<EnrolAnswer>(answer);
             }
             "POST /v1/work" => {
-                is_read::<WorkRequest>(body);
+                is_read::<Bounded<WorkRequest>>(body);
                 is_read::<WorkAnswer>(answer);
             }
             "POST /v1/heartbeat" => {
-                is_read::<HeartbeatRequest>(body);
+                is_read::<Bounded<HeartbeatRequest>>(body);
                 is_read::<HeartbeatAnswer>(answer);
             }
             "POST /v1/results" => {
-                is_read::<Report>(body);
+                is_read::<Bounded<Report>>(body);
                 is_read::<ReportAnswer>(answer);
             }
             "POST /v1/release" => {
-                is_read::<ReleaseRequest>(body);
+                is_read::<Bounded<ReleaseRequest>>(body);
                 is_read::<ReleaseAnswer>(answer);
             }
             other => assert_eq!(other, "", "an unknown call"),

@@ -8,6 +8,7 @@ use super::{
     App, JsonResult,
     auth::{Assimilator, Overseer},
     error::HttpError,
+    request_body::Body,
 };
 use actix_web::web;
 use sojourn_core::request;
@@ -38,9 +39,9 @@ const MAX_WAIT: Duration = Duration::from_secs(20);
 pub(super) async fn take(
     app: App,
     _: Assimilator,
-    request: web::Json<TakeRequest>,
+    Body(request): Body<TakeRequest>,
 ) -> JsonResult<TakeAnswer> {
-    let TakeRequest { name, wait, losses } = request.into_inner();
+    let TakeRequest { name, wait, losses } = request;
     let until = Instant::now() + Duration::from_millis(wait.0).min(MAX_WAIT);
     let mut work = app.assimilation.assimilators.subscribe();
     loop {
@@ -73,7 +74,7 @@ pub(super) async fn lead(
     app: App,
     _: Assimilator,
     lease: web::Path<LeaseId>,
-    request: web::Json<LeadRequest>,
+    Body(request): Body<LeadRequest>,
 ) -> JsonResult<LeadAnswer> {
     if request.unit.lease != *lease {
         return Err(HttpError::new(ErrorKind::Invalid, "the unit is another lease's"));
@@ -95,9 +96,9 @@ pub(super) async fn range_made(
     app: App,
     _: Assimilator,
     lease: web::Path<LeaseId>,
-    request: web::Json<RangeResultRequest>,
+    Body(request): Body<RangeResultRequest>,
 ) -> JsonResult<OfferAnswer> {
-    let offer = app.assimilation.range_made(*lease, request.into_inner());
+    let offer = app.assimilation.range_made(*lease, request);
     Ok(web::Json(OfferAnswer { offer }))
 }
 
@@ -115,7 +116,7 @@ pub(super) async fn renew(
     app: App,
     _: Assimilator,
     lease: web::Path<LeaseId>,
-    request: web::Json<RenewRequest>,
+    Body(request): Body<RenewRequest>,
 ) -> JsonResult<OfferAnswer> {
     answer(app.assimilation.renew(*lease, request.claim).await)
 }
@@ -134,10 +135,10 @@ pub(super) async fn assimilated(
     app: App,
     _: Assimilator,
     lease: web::Path<LeaseId>,
-    request: web::Json<NewVersion>,
+    Body(request): Body<NewVersion>,
 ) -> JsonResult<OfferAnswer> {
     // A task of its own: the holds last until the core has heard the offer, even if the client hangs up.
-    let offered = actix_web::rt::spawn(offer_held(app, *lease, request.into_inner())).await;
+    let offered = actix_web::rt::spawn(offer_held(app, *lease, request)).await;
     offered.map_err(|error| HttpError::fault(&error))?
 }
 
@@ -172,9 +173,9 @@ pub(super) async fn rejected(
     app: App,
     _: Assimilator,
     lease: web::Path<LeaseId>,
-    request: web::Json<RejectRequest>,
+    Body(request): Body<RejectRequest>,
 ) -> JsonResult<OfferAnswer> {
-    let RejectRequest { fault, reason } = request.into_inner();
+    let RejectRequest { fault, reason } = request;
     answer(app.assimilation.rejected(*lease, fault, reason).await)
 }
 
@@ -192,7 +193,7 @@ pub(super) async fn lost(
     app: App,
     _: Assimilator,
     _: web::Path<u64>,
-    request: web::Json<LostRequest>,
+    Body(request): Body<LostRequest>,
 ) -> JsonResult<OfferAnswer> {
     let found = app.blobs.report_missing(request.blob).await;
     let offer = match found.kind {

@@ -5,6 +5,7 @@ use super::{
     auth::{Reader, User},
     direct::url_term,
     error::HttpError,
+    request_body::Body,
     schema::Bytes,
     uploads::{Offset, declared_bytes, receive},
 };
@@ -216,9 +217,9 @@ pub(super) async fn upload_state(
 pub(super) async fn missing(
     app: App,
     _: User,
-    request: web::Json<MissingRequest>,
+    Body(request): Body<MissingRequest>,
 ) -> JsonResult<MissingAnswer> {
-    let missing = app.blobs.missing(request.into_inner().blobs).await?;
+    let missing = app.blobs.missing(request.blobs).await?;
     Ok(web::Json(MissingAnswer { missing }))
 }
 
@@ -234,7 +235,7 @@ pub(super) async fn missing(
 pub(super) async fn collect(
     app: App,
     _: User,
-    request: web::Json<CollectRequest>,
+    Body(request): Body<CollectRequest>,
 ) -> JsonResult<CollectAnswer> {
     // A task of its own: it ends even if the client hangs up.
     let collected = actix_web::rt::spawn(async move {

@@ -1,6 +1,6 @@
 //! URLs of the object store, with which hosts reach it themselves.
 
-use super::{App, AppState, JsonResult, auth::Host, error::HttpError};
+use super::{App, AppState, JsonResult, auth::Host, error::HttpError, request_body::Body};
 use actix_web::web;
 use sojourn_blobs::{SignedPut, Staging};
 use sojourn_core::request;
@@ -36,7 +36,7 @@ pub(super) async fn direct(
     app: App,
     Host(host): Host,
     lease: web::Path<LeaseId>,
-    request: web::Json<DirectRequest>,
+    Body(request): Body<DirectRequest>,
 ) -> JsonResult<DirectAnswer> {
     let (lease, checkpoint) = (*lease, request.checkpoint);
     let bytes = checkpoint.bytes;

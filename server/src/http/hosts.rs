@@ -5,6 +5,7 @@ use super::{
     auth::{Enroller, User, bearer},
     error::HttpError,
     guard::caller,
+    request_body::Body,
 };
 use crate::data_folder::new_token;
 use actix_web::{HttpRequest, web};
@@ -30,7 +31,7 @@ pub(super) async fn enrol(
     app: App,
     Enroller(with): Enroller,
     from: HttpRequest,
-    request: web::Json<EnrolRequest>,
+    Body(request): Body<EnrolRequest>,
 ) -> JsonResult<EnrolAnswer> {
     app.network.enrol(caller(&from), bearer(&from)?).map_err(|wait| {
         let message = "machines enrol faster than the server allows";
@@ -38,7 +39,7 @@ pub(super) async fn enrol(
     })?;
     let token = new_token().map_err(|error| HttpError::fault(&error))?;
     let token_sha256 = Digest::of(token.as_bytes());
-    let name = request.into_inner().name;
+    let name = request.name;
     let host = match with {
         None => app.shell.request(request::Enrol { name, token_sha256 }).await?,
         Some(with) => {

@@ -1,6 +1,6 @@
 //! Jobs: submitted, listed and controlled by users.
 
-use super::{App, JsonResult, auth::User, error::HttpError};
+use super::{App, JsonResult, auth::User, error::HttpError, request_body::Body};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
@@ -28,9 +28,9 @@ const NO_TRAINER: &str = "`placement.merge.canary` needs a trainer on the server
 pub(super) async fn submit(
     app: App,
     _: User,
-    request: web::Json<SubmitRequest>,
+    Body(request): Body<SubmitRequest>,
 ) -> JsonResult<SubmitAnswer> {
-    let SubmitRequest { spec, data, again, nonce } = request.into_inner();
+    let SubmitRequest { spec, data, again, nonce } = request;
     let canary = spec.placement.merge.is_some_and(|merge| merge.canary.is_some());
     if canary && !app.has_trainer {
         return Err(HttpError::new(ErrorKind::Invalid, NO_TRAINER));
@@ -66,7 +66,7 @@ pub(super) async fn pause(
     app: App,
     _: User,
     job: web::Path<JobId>,
-    request: web::Json<PauseRequest>,
+    Body(request): Body<PauseRequest>,
 ) -> JsonResult<JobView> {
     app.answer(request::Pause { job: *job, now: request.now }).await
 }
@@ -98,9 +98,9 @@ pub(super) async fn extend(
     app: App,
     _: User,
     job: web::Path<JobId>,
-    request: web::Json<ExtendRequest>,
+    Body(request): Body<ExtendRequest>,
 ) -> JsonResult<JobView> {
-    let ExtendRequest { epochs, trial } = request.into_inner();
+    let ExtendRequest { epochs, trial } = request;
     app.answer(request::Extend { job: *job, epochs, trial }).await
 }
 
@@ -118,9 +118,9 @@ pub(super) async fn place(
     app: App,
     _: User,
     job: web::Path<JobId>,
-    request: web::Json<PlacementRequest>,
+    Body(request): Body<PlacementRequest>,
 ) -> JsonResult<JobView> {
-    app.answer(request::Place { job: *job, placement: request.into_inner() }).await
+    app.answer(request::Place { job: *job, placement: request }).await
 }
 
 /// Takes trials back to an earlier state, as if they had not been trained since.
@@ -137,9 +137,9 @@ pub(super) async fn rollback(
     app: App,
     _: User,
     job: web::Path<JobId>,
-    request: web::Json<RollbackRequest>,
+    Body(request): Body<RollbackRequest>,
 ) -> JsonResult<Vec<RolledBack>> {
-    app.answer(request::Rollback { job: *job, request: request.into_inner() }).await
+    app.answer(request::Rollback { job: *job, request }).await
 }
 
 /// Every job.

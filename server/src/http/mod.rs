@@ -19,6 +19,7 @@ mod hosts;
 mod jobs;
 pub(crate) mod openapi;
 mod protocol;
+mod request_body;
 mod routes;
 mod schema;
 mod token_cache;

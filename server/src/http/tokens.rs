@@ -1,6 +1,6 @@
 //! Tokens that the server issues, and its own: made, listed, replaced and revoked by operators.
 
-use super::{App, JsonResult, auth::User, error::HttpError};
+use super::{App, JsonResult, auth::User, error::HttpError, request_body::Body};
 use crate::{data_folder::new_token, tokens::TokensError};
 use actix_web::web;
 use sojourn_core::request;
@@ -23,10 +23,9 @@ use sojourn_protocol::{
 pub(super) async fn create(
     app: App,
     _: User,
-    request: web::Json<TokenRequest>,
+    Body(request): Body<TokenRequest>,
 ) -> JsonResult<NewToken> {
     let (secret, sha256) = new_secret()?;
-    let request = request.into_inner();
     let token = app.shell.request(request::CreateToken { request, sha256 }).await?;
     Ok(web::Json(NewToken { secret, token }))
 }

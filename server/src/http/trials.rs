@@ -1,6 +1,6 @@
 //! A job's trials: their state, their history, and evaluations outside the search.
 
-use super::{App, JsonResult, auth::User};
+use super::{App, JsonResult, auth::User, request_body::Body};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
@@ -77,7 +77,7 @@ pub(super) async fn evaluate(
     app: App,
     _: User,
     path: web::Path<(JobId, TrialId)>,
-    request: web::Json<EvaluateRequest>,
+    Body(request): Body<EvaluateRequest>,
 ) -> JsonResult<EvaluationView> {
     let (job, trial) = path.into_inner();
     app.answer(request::Evaluate { job, trial, split: request.split }).await

@@ -11,6 +11,7 @@ use futures::StreamExt as _;
 use sojourn_blobs::{Encoding, Upload, UploadError, UploadName, Uploads};
 use sojourn_protocol::{
     api::{BYTES_HEADER, SHA256_HEADER, UploadState},
+    bounds::MAX_BLOB_BYTES,
     digest::{BlobRef, Digest},
     error::ErrorKind,
 };
@@ -40,7 +41,12 @@ pub(super) fn sha256(request: &HttpRequest, name: &str) -> Result<Digest, HttpEr
 /// The size that a header has.
 pub(super) fn number(request: &HttpRequest, name: &str) -> Result<u64, HttpError> {
     let value = text(request.headers(), name)?;
-    value.parse().map_err(|_| invalid(format!("`{name}: {value}` is no size")))
+    let bytes = value.parse().map_err(|_| invalid(format!("`{name}: {value}` is no size")))?;
+    if bytes > MAX_BLOB_BYTES {
+        let message = format!("`{name}` is {bytes}; at most {MAX_BLOB_BYTES} is taken");
+        return Err(HttpError::new(ErrorKind::TooLarge, message));
+    }
+    Ok(bytes)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, HttpError> {

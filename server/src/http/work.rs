@@ -1,6 +1,8 @@
 //! Requests of hosts: work, heartbeats, releases, results.
 
-use super::{App, AppState, JsonResult, auth::Host, complete_uploads, error::HttpError};
+use super::{
+    App, AppState, JsonResult, auth::Host, complete_uploads, error::HttpError, request_body::Body,
+};
 use actix_web::web;
 use sojourn_blobs::{Staging, UploadName};
 use sojourn_core::request;
@@ -26,9 +28,8 @@ use sojourn_protocol::{
 pub(super) async fn work(
     app: App,
     Host(host): Host,
-    request: web::Json<WorkRequest>,
+    Body(mut request): Body<WorkRequest>,
 ) -> JsonResult<WorkAnswer> {
-    let mut request = request.into_inner();
     count_received(&app, &mut request.holding).await?;
     app.answer(request::Ask { host, request }).await
 }
@@ -46,9 +47,9 @@ pub(super) async fn work(
 pub(super) async fn heartbeat(
     app: App,
     Host(host): Host,
-    request: web::Json<HeartbeatRequest>,
+    Body(request): Body<HeartbeatRequest>,
 ) -> JsonResult<HeartbeatAnswer> {
-    let HeartbeatRequest { mut holding, reported } = request.into_inner();
+    let HeartbeatRequest { mut holding, reported } = request;
     count_received(&app, &mut holding).await?;
     app.answer(request::Heartbeat { host, holding, reported }).await
 }
@@ -66,9 +67,9 @@ pub(super) async fn heartbeat(
 pub(super) async fn release(
     app: App,
     Host(host): Host,
-    request: web::Json<ReleaseRequest>,
+    Body(request): Body<ReleaseRequest>,
 ) -> JsonResult<ReleaseAnswer> {
-    let ReleaseRequest { leases, reason } = request.into_inner();
+    let ReleaseRequest { leases, reason } = request;
     app.answer(request::Release { host, leases, reason }).await
 }
 
@@ -85,9 +86,8 @@ pub(super) async fn release(
 pub(super) async fn report(
     app: App,
     Host(host): Host,
-    request: web::Json<Report>,
+    Body(report): Body<Report>,
 ) -> JsonResult<ReportAnswer> {
-    let report = request.into_inner();
     let uploaded = match &report.outcome {
         Outcome::Trained(trained) => {
             let blob = trained.checkpoint;

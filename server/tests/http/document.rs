@@ -26,6 +26,11 @@ pub(crate) enum Body<'a> {
 }
 
 impl Described {
+    /// The document without a server.
+    pub(crate) fn of(document: Value) -> Self {
+        Self { document, address: ([127, 0, 0, 1], 0).into() }
+    }
+
     pub(crate) async fn fetch(address: SocketAddr) -> Self {
         let answer = send(address, "GET", "/v1/openapi.json", "", &[], b"").await;
         Self { document: answer.json(), address }

@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod assimilations;
+mod bounds;
 mod deltas;
 mod described;
 mod direct;
 mod document;
+mod fields;
 #[expect(dead_code, reason = "the stores' own suite uses all of it")]
 #[path = "../../blobs/tests/contract/s3.rs"]
 mod s3;

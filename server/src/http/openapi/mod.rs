@@ -3,6 +3,7 @@
 //! The parts that all operations share (protocol header, error answers, examples) are added here. Each handler has the
 //! rest. Anyone may read the document: it says nothing about this server's jobs or hosts.
 
+mod bounds;
 mod errors;
 
 use super::{
@@ -122,6 +123,7 @@ fn document() -> Result<Value, serde_json::Error> {
     let mut document = serde_json::to_value(Document::openapi())?;
     let examples: Map<String, Value> = serde_json::from_str(EXAMPLES)?;
     relax_tagged(&mut document);
+    bounds::apply(&mut document);
     if let Some(components) = document.get_mut("components").and_then(Value::as_object_mut) {
         components.insert("parameters".to_owned(), json!({ "Protocol": protocol_parameter() }));
         let header = json!({

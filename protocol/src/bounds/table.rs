@@ -1,0 +1,224 @@
+//! The table of bounds: one line for each field whose type alone doesn't bound it.
+
+use crate::{
+    manifest::MAX_EVALUATION_SHARDS,
+    metrics::{MAX_CONFUSION_CLASSES, MAX_COUNTED_CLASSES},
+    text::MAX_NAME_CHARS,
+    tokens::MAX_TOKEN_HOSTS,
+};
+
+/// Characters of a name as it is sent: of a host, an assimilator, a call, a column, a class. Shown and stored names are shorter.
+pub const MAX_GIVEN_NAME_CHARS: usize = 1 << 10;
+/// Characters of a path or URL.
+pub const MAX_PLACE_CHARS: usize = 4 << 10;
+/// Characters of an error or a reason as it is sent. Much less of it is kept.
+pub const MAX_MESSAGE_CHARS: usize = 64 << 10;
+/// Kinds of devices that a host names.
+pub const MAX_DEVICES: usize = 64;
+/// Slots of one device.
+pub const MAX_SLOTS: u64 = 1 << 16;
+/// Numeric classes of one device.
+pub const MAX_NUMERIC_CLASSES: usize = 16;
+/// Measured workloads of one device.
+pub const MAX_MEASURED: usize = 1 << 10;
+/// Digests of blobs in a host's cache.
+pub const MAX_CACHED_BLOBS: usize = 100_000;
+/// Leases in one request of a host.
+pub const MAX_LEASES: usize = 1 << 16;
+/// Floating-point operations per second: several hundred times those of the fastest device.
+pub const MAX_FLOPS: f64 = 1e18;
+/// Nanoseconds of training per row: over eleven days.
+pub const MAX_NANOS_PER_ROW: u64 = 1_000_000_000_000_000;
+/// Microseconds of training in one report: a year.
+pub const MAX_TRAIN_MICROS: u64 = 366 * 86_400 * 1_000_000;
+/// Milliseconds of any length of time: a year.
+pub const MAX_TIME: u64 = 366 * 86_400_000;
+/// Bytes of memory, of a cache, or per second: two such amounts can be added.
+pub const MAX_AMOUNT: u64 = (1 << 63) - 1;
+/// Bytes of one blob, 16 TiB: the sizes of a job's blobs can be added.
+pub const MAX_BLOB_BYTES: u64 = 1 << 44;
+/// Blobs that one request asks for.
+pub const MAX_JOB_BLOBS: usize = 1 << 17;
+/// Shards of a job's training data.
+pub const MAX_SHARDS: usize = 1 << 16;
+/// Features of a row.
+pub const MAX_FEATURES: usize = 1 << 20;
+/// Classes of labels.
+pub const MAX_CLASSES: usize = 1 << 20;
+/// Dimensions of a row's shape.
+pub const MAX_DIMENSIONS: usize = 16;
+/// `[[model]]` tables of a job.
+pub const MAX_MODELS: usize = 1 << 10;
+/// Layers that one setting names.
+pub const MAX_LAYERS: usize = 1 << 10;
+/// Values of one dimension of a search.
+pub const MAX_CHOICES: usize = 4 << 10;
+/// Ranges of a merge that is divided.
+pub const MAX_RANGES: usize = 4 << 10;
+/// Sums of one range.
+pub const MAX_SQUARES: usize = 1 << 19;
+/// Numbers of a checkpoint's lineage.
+pub const MAX_LINEAGE: usize = 64;
+/// Pieces that a merge rule stores beside the parameters.
+pub const MAX_RULE_SLOTS: usize = 16;
+/// Entries of a list that the table doesn't name.
+pub const MAX_OTHER_ENTRIES: usize = 1 << 10;
+
+/// The bound of a field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bound {
+    /// Entries of a list, and of the lists in it.
+    pub lists: &'static [usize],
+    /// The bound of a single value, also of those in a list.
+    pub leaf: Leaf,
+}
+
+/// The bound of a single value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Leaf {
+    /// A number in its type's range; a text has at most [`MAX_NAME_CHARS`] characters.
+    Typed,
+    /// A text of at most so many characters.
+    Text(usize),
+    /// A line without control characters, of at most so many characters.
+    Line(usize),
+    /// A whole number up to this.
+    Whole(u64),
+    /// A number from 0 up to this.
+    Real(f64),
+}
+
+impl Bound {
+    /// Of fields that the table doesn't name.
+    pub(crate) const OTHER: Self = Self { lists: &[], leaf: Leaf::Typed };
+
+    const fn leaf(leaf: Leaf) -> Self {
+        Self { lists: &[], leaf }
+    }
+
+    const fn list(lists: &'static [usize]) -> Self {
+        Self { lists, leaf: Leaf::Typed }
+    }
+
+    /// The bound of a type's field.
+    #[must_use]
+    pub fn of(owner: &str, field: &str) -> Self {
+        let found = BOUNDS.binary_search_by(|(name, of, _)| (*name, *of).cmp(&(owner, field)));
+        let found = found.ok().and_then(|at| BOUNDS.get(at));
+        found.map_or(Self::OTHER, |(_, _, bound)| *bound)
+    }
+
+    /// Entries of a list at this depth.
+    #[must_use]
+    pub fn entries(&self, depth: usize) -> usize {
+        self.lists.get(depth).copied().unwrap_or(MAX_OTHER_ENTRIES)
+    }
+}
+
+const GIVEN_NAME: Bound = Bound::leaf(Leaf::Text(MAX_GIVEN_NAME_CHARS));
+const NAME: Bound = Bound::leaf(Leaf::Line(MAX_NAME_CHARS));
+const MESSAGE: Bound = Bound::leaf(Leaf::Text(MAX_MESSAGE_CHARS));
+const PLACE: Bound = Bound::leaf(Leaf::Text(MAX_PLACE_CHARS));
+const TIME: Bound = Bound::leaf(Leaf::Whole(MAX_TIME));
+const AMOUNT: Bound = Bound::leaf(Leaf::Whole(MAX_AMOUNT));
+const FLOPS: Bound = Bound::leaf(Leaf::Real(MAX_FLOPS));
+const SLOTS: Bound = Bound::leaf(Leaf::Whole(MAX_SLOTS));
+const TRAIN_MICROS: Bound = Bound::leaf(Leaf::Whole(MAX_TRAIN_MICROS));
+const LEASES: Bound = Bound::list(&[MAX_LEASES]);
+const LAYERS: Bound = Bound::list(&[MAX_LAYERS]);
+const SHAPE: Bound = Bound::list(&[MAX_DIMENSIONS]);
+const EVALUATION_SHARDS: Bound = Bound::list(&[MAX_EVALUATION_SHARDS as usize]);
+const COUNTED_CLASSES: Bound = Bound::list(&[MAX_COUNTED_CLASSES as usize]);
+
+/// Type, field (or variant) and bound, sorted by both. A value of a type has its bounds wherever it lies.
+pub const BOUNDS: &[(&str, &str, Bound)] = &[
+    ("AssimilationUnit", "term", TIME),
+    ("BlobRef", "bytes", Bound::leaf(Leaf::Whole(MAX_BLOB_BYTES))),
+    ("ByClass", "confusion", CONFUSION),
+    ("ClassTotals", "correct", COUNTED_CLASSES),
+    ("ClassTotals", "labelled", COUNTED_CLASSES),
+    ("ClassTotals", "predicted", COUNTED_CLASSES),
+    ("Cnn", "channels", LAYERS),
+    ("Cnn", "hidden", LAYERS),
+    ("CollectRequest", "grace", TIME),
+    ("DataManifest", "features", NAMES_OF_FEATURES),
+    ("DataManifest", "shape", SHAPE),
+    ("DataManifest", "test", EVALUATION_SHARDS),
+    ("DataManifest", "train", Bound::list(&[MAX_SHARDS])),
+    ("DataManifest", "valid", EVALUATION_SHARDS),
+    ("DataSpec", "features", GIVEN_NAME),
+    ("DataSpec", "label", GIVEN_NAME),
+    ("DataSpec", "labels", PLACE),
+    ("DataSpec", "shape", SHAPE),
+    ("DataSpec", "train", PLACE),
+    ("Demand", "device", NAME),
+    ("Demand", "idle", SLOTS),
+    ("Demand", "slots", SLOTS),
+    ("Demand", "wanted", SLOTS),
+    ("Device", "classes", Bound::list(&[MAX_NUMERIC_CLASSES])),
+    ("Device", "flops", FLOPS),
+    ("Device", "measured", Bound::list(&[MAX_MEASURED])),
+    ("Device", "memory", AMOUNT),
+    ("Device", "name", NAME),
+    ("Dimension", "choice", Bound::list(&[MAX_CHOICES, MAX_LAYERS])),
+    ("Dimension", "fixed", LAYERS),
+    ("EnrolRequest", "name", GIVEN_NAME),
+    ("Evaluated", "shards", EVALUATION_SHARDS),
+    ("Evaluated", "train_micros", TRAIN_MICROS),
+    ("Failure", "message", MESSAGE),
+    ("HeartbeatRequest", "holding", LEASES),
+    ("HeartbeatRequest", "reported", LEASES),
+    ("Hop", "then", Bound::list(&[MAX_SHARDS])),
+    ("Init", "file", PLACE),
+    ("Inventory", "cache", AMOUNT),
+    ("Inventory", "cached", Bound::list(&[MAX_CACHED_BLOBS])),
+    ("Inventory", "client", NAME),
+    ("Inventory", "devices", Bound::list(&[MAX_DEVICES])),
+    ("JobSpec", "init", Bound::list(&[MAX_MODELS])),
+    ("JobSpec", "models", Bound::list(&[MAX_MODELS])),
+    ("JobSpec", "name", NAME),
+    ("Labels", "classes", NAMES_OF_CLASSES),
+    ("LeadRequest", "left", Bound::list(&[MAX_RANGES])),
+    ("LeadRequest", "wait", TIME),
+    ("Links", "download", AMOUNT),
+    ("Links", "upload", AMOUNT),
+    ("Measured", "nanos_per_row", Bound::leaf(Leaf::Whole(MAX_NANOS_PER_ROW))),
+    ("Measured", "peak_memory", AMOUNT),
+    ("MissingRequest", "blobs", Bound::list(&[MAX_JOB_BLOBS])),
+    ("Mlp", "hidden", LAYERS),
+    ("OfferedClass", "flops", FLOPS),
+    ("OfferedClass", "instructions", NAME),
+    ("RangeDecision", "lineage", Bound::list(&[MAX_LINEAGE])),
+    ("RangeDecision", "overlap", Bound::list(&[2])),
+    ("RangeResult", "slots", Bound::list(&[MAX_RULE_SLOTS])),
+    ("RangeResult", "squares", Bound::list(&[MAX_SQUARES])),
+    ("RejectRequest", "reason", MESSAGE),
+    ("ReleaseRequest", "leases", LEASES),
+    ("ReleaseRequest", "reason", MESSAGE),
+    ("SearchSpec", "wall_time", TIME),
+    ("SourceSpec", "data", PLACE),
+    ("SourceSpec", "features", GIVEN_NAME),
+    ("SourceSpec", "label", GIVEN_NAME),
+    ("SourceSpec", "labels", PLACE),
+    ("Split", "file", PLACE),
+    ("StoredPiece", "name", NAME),
+    ("SubmitRequest", "nonce", GIVEN_NAME),
+    ("TakeRequest", "name", GIVEN_NAME),
+    ("TakeRequest", "wait", TIME),
+    ("TokenGrant", "hosts", Bound::leaf(Leaf::Whole(MAX_TOKEN_HOSTS as u64))),
+    ("TokenRequest", "lifetime", TIME),
+    ("Trained", "train_micros", TRAIN_MICROS),
+    ("TrialContext", "shape", SHAPE),
+    ("WorkRequest", "demand", Bound::list(&[MAX_DEVICES])),
+    ("WorkRequest", "holding", LEASES),
+    ("WorkRequest", "reported", LEASES),
+    ("WorkRequest", "wait", TIME),
+    ("Workload", "shape", SHAPE),
+];
+
+const CONFUSION: Bound =
+    Bound::list(&[MAX_CONFUSION_CLASSES as usize, MAX_CONFUSION_CLASSES as usize]);
+const NAMES_OF_FEATURES: Bound =
+    Bound { lists: &[MAX_FEATURES], leaf: Leaf::Text(MAX_GIVEN_NAME_CHARS) };
+const NAMES_OF_CLASSES: Bound =
+    Bound { lists: &[MAX_CLASSES], leaf: Leaf::Text(MAX_GIVEN_NAME_CHARS) };
