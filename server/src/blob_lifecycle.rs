@@ -13,7 +13,7 @@
 use crate::shell::ShellHandle;
 use futures::{StreamExt as _, TryStreamExt as _, future::ready, stream};
 use parking_lot::Mutex;
-use sojourn_blobs::{BlobError, BlobStore};
+use sojourn_blobs::{BlobError, BlobStore, UploadError, UploadName, Uploads};
 use sojourn_core::{BlobStatus, Command, request};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -21,6 +21,7 @@ use sojourn_protocol::{
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io,
     ops::Not as _,
     path::Path,
     sync::Arc,
@@ -42,6 +43,9 @@ pub(crate) enum PublishError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] BlobError),
+    /// The upload isn't there, or the spool folder failed.
+    #[error(transparent)]
+    Upload(#[from] UploadError),
 }
 
 /// Why a doomed blob was not deleted.
@@ -73,14 +77,57 @@ impl BlobLifecycle {
         &self.store
     }
 
-    /// Publishes a verified file as a blob that the core knows. The future must not be dropped before it ends: the store
-    /// would go on without the hold.
+    /// Publishes a verified file as a blob that the core knows.
+    #[cfg(test)]
     pub(crate) async fn publish(&self, blob: BlobRef, file: &Path) -> Result<(), PublishError> {
         let _hold = self.store.hold(blob.sha256).await;
+        self.publish_held(blob, file).await
+    }
+
+    async fn publish_held(&self, blob: BlobRef, file: &Path) -> Result<(), PublishError> {
         self.shell.request(request::AuthorizePublish { blob }).await?;
         self.store.publish(blob, file).await?;
         self.shell.request(request::Published { blob }).await?;
         Ok(())
+    }
+
+    /// Publishes a blob from its complete upload, and removes that. Several requests may have completed the same upload: the
+    /// first one publishes it, and the others find it published. The future must not be dropped before it ends: the store would go on
+    /// without the hold.
+    pub(crate) async fn publish_upload(
+        &self,
+        uploads: &Uploads,
+        blob: BlobRef,
+    ) -> Result<(), PublishError> {
+        let name = UploadName::Blob(blob.sha256);
+        // Before the file is looked for: whoever had the hold may have removed it.
+        let _hold = self.store.hold(blob.sha256).await;
+        let own = uploads.clone();
+        let file = match blocking(move || own.complete(name, blob)).await {
+            Err(UploadError::NotComplete { .. }) if self.is_published(blob).await? => return Ok(()),
+            file => file?,
+        };
+        let published = match self.publish_held(blob, &file).await {
+            // A request that declares another size for the same digest has removed it.
+            Err(PublishError::Store(BlobError::File { source, .. }))
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                return Err(UploadError::NotComplete { name, blob: blob.sha256 }.into());
+            }
+            published => published,
+        };
+        // A file that was damaged in the spool folder must be sent again.
+        let damaged = matches!(&published, Err(PublishError::Store(BlobError::Unverified { .. })));
+        if published.is_ok() || damaged {
+            let own = uploads.clone();
+            blocking(move || own.remove(name)).await?;
+        }
+        published
+    }
+
+    async fn is_published(&self, blob: BlobRef) -> Result<bool, ApiError> {
+        let status = self.shell.request(request::GetBlobStatus { blob: blob.sha256 }).await?;
+        Ok(status == Some(BlobStatus::Published))
     }
 
     /// Deletes a blob that the core has doomed. Retries until it is deleted, or the core wants it again.
@@ -227,6 +274,14 @@ impl BlobLifecycle {
         self.shell.tell(Command::Lost { blob });
         ApiError::new(ErrorKind::NotFound, format!("blob `{blob}` {what}"))
     }
+}
+
+/// A call that blocks on the disk, on a thread for such calls.
+async fn blocking<T: Send + 'static>(
+    call: impl FnOnce() -> Result<T, UploadError> + Send + 'static,
+) -> Result<T, UploadError> {
+    let ended = tokio::task::spawn_blocking(call).await;
+    ended.unwrap_or_else(|error| Err(UploadError::Interrupted(error.to_string())))
 }
 
 #[cfg(test)]

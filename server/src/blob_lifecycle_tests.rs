@@ -135,6 +135,34 @@ impl World {
 }
 
 #[tokio::test]
+async fn requests_that_complete_the_same_upload_all_find_it_published() {
+    let world = World::new();
+    let uploads = Uploads::open(&world.folder.path().join("uploads")).unwrap();
+    let name = UploadName::Blob(blob().sha256);
+    let hold = world.blobs.store().hold(blob().sha256).await;
+    uploads.put(name, blob(), BYTES).unwrap();
+    let publish = || {
+        let (blobs, uploads) = (world.blobs.clone(), uploads.clone());
+        tokio::spawn(async move { blobs.publish_upload(&uploads, blob()).await })
+    };
+    // Each has been told that the upload is complete, and none has begun to publish it.
+    let requests = [publish(), publish(), publish()];
+    drop(hold);
+    for request in requests {
+        request.await.unwrap().unwrap();
+    }
+    assert!(uploads.state(name).is_none() && world.stored().exists());
+
+    // It comes again, and is removed before it is published: the blob is there.
+    uploads.put(name, blob(), BYTES).unwrap();
+    uploads.remove(name).unwrap();
+    publish().await.unwrap().unwrap();
+    let missing = BlobRef { sha256: Digest::of(b"other"), bytes: 5 };
+    let refused = world.blobs.publish_upload(&uploads, missing).await.unwrap_err();
+    assert!(matches!(refused, PublishError::Upload(UploadError::NotComplete { .. })), "{refused}");
+}
+
+#[tokio::test]
 async fn a_blob_that_is_doomed_while_it_is_published_again_is_refused_and_then_deleted() {
     let mut world = World::new();
     world.publish().await;

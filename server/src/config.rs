@@ -8,6 +8,7 @@ use crate::{
     shell::{Clock, ShellConfig, ShellError, SteadyClock},
     tls::{TlsError, TlsFiles},
     tokens::TokensError,
+    upload_quota::UploadLimits,
 };
 use sojourn_blobs::{BlobError, ConnectError, Disk, RealDisk, StoreSettings, UploadError};
 use std::{
@@ -43,6 +44,8 @@ pub struct ServeConfig {
     pub store: StoreSettings,
     /// The bounds against whoever is on the network.
     pub network: NetworkConfig,
+    /// How much hosts may upload that no report has named.
+    pub upload_limits: UploadLimits,
     /// The threads of this process that assimilate; `None` where processes of their own do it.
     pub assimilators: Option<LocalAssimilators>,
 }
@@ -73,6 +76,7 @@ impl ServeConfig {
             blobs: None,
             store: StoreSettings::default(),
             network: NetworkConfig::default(),
+            upload_limits: UploadLimits::default(),
             assimilators: None,
         }
     }

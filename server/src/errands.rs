@@ -1,13 +1,14 @@
-//! Carries out the side effects that the core asks for, and deletes old uploads from the spool folder.
+//! Carries out the side effects that the core asks for, and sees to what is done on a schedule.
 
 use crate::{
     http::AppState,
     shell::{ShellHandle, SideEffect},
     storage_watch::LOOK_INTERVAL,
+    upload_sweeps::{self, SWEEP_INTERVAL},
 };
-use sojourn_blobs::{Staging, UploadName, Uploads};
+use sojourn_blobs::{Staging, UploadName};
 use sojourn_protocol::ids::LeaseId;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio::{
     runtime::Handle,
     sync::mpsc::UnboundedReceiver,
@@ -15,18 +16,12 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, interval_at},
 };
 
-/// How often old uploads are looked for.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(3600);
 /// How often blobs that the store has lost are looked for there.
 const LOST_INTERVAL: Duration = Duration::from_secs(30);
-/// An upload of a blob that wasn't written for so long is deleted. A complete one is published at once.
-const BLOB_UPLOAD_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
-/// An incomplete upload of a result that wasn't written for so long is deleted.
-const RESULT_UPLOAD_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Carries out side effects until the core has ended.
 pub(crate) async fn run(side_effects: UnboundedReceiver<SideEffect>, app: AppState) {
-    let (shell, uploads, blobs) = (app.shell.clone(), app.uploads.clone(), app.blobs.clone());
+    let (shell, blobs, sweeper) = (app.shell.clone(), app.blobs.clone(), app.clone());
     let storage = app.storage.clone();
     let runtime = Handle::current();
     let mut carried = spawn_blocking(move || {
@@ -58,14 +53,17 @@ pub(crate) async fn run(side_effects: UnboundedReceiver<SideEffect>, app: AppSta
                     look = Some(spawn_blocking(move || storage.look_for(&shell)));
                 }
             }
-            _ = sweeps.tick() => drop(tokio::spawn(sweep(shell.clone(), uploads.clone()))),
+            _ = sweeps.tick() => {
+                let AppState { shell, uploads, staging, quota, .. } = sweeper.clone();
+                drop(tokio::spawn(upload_sweeps::run_once(shell, uploads, staging, quota)));
+            }
         }
     }
 }
 
 /// Runs on a thread of its own: each hop has side effects, and most of them block for a moment.
 fn carry_out(mut side_effects: UnboundedReceiver<SideEffect>, app: &AppState, runtime: &Handle) {
-    let AppState { blobs, uploads, staging, assimilation, .. } = app;
+    let AppState { blobs, uploads, staging, assimilation, quota, .. } = app;
     while let Some(side_effect) = side_effects.blocking_recv() {
         match side_effect {
             SideEffect::Assimilate => assimilation.assimilators.notify(),
@@ -74,6 +72,7 @@ fn carry_out(mut side_effects: UnboundedReceiver<SideEffect>, app: &AppState, ru
                 drop(runtime.spawn(async move { blobs.delete(blob).await }));
             }
             SideEffect::DropUpload(lease) => {
+                quota.forget(lease);
                 if let Some(staging) = staging.clone() {
                     drop(runtime.spawn(unstage(app.shell.clone(), staging, lease)));
                 }
@@ -97,30 +96,4 @@ async fn unstage(shell: ShellHandle, staging: Staging, lease: LeaseId) {
         Err(lost) => lost,
     };
     tracing::warn!(lease = lease.0, error, "an upload could not be dropped from the store");
-}
-
-/// Deletes uploads that aren't needed any more. A complete result stays, however old, while the core may still accept it.
-pub(crate) async fn sweep(shell: ShellHandle, uploads: Uploads) {
-    let wanted = match shell.live_uploads().await {
-        Ok(wanted) => wanted,
-        Err(error) => return tracing::warn!(%error, "old uploads can't be looked for"),
-    };
-    let swept = spawn_blocking(move || {
-        uploads.sweep(SystemTime::now(), |name, state| match name {
-            UploadName::Blob(_) => Some(BLOB_UPLOAD_TIMEOUT),
-            UploadName::Lease(lease) | UploadName::Delta(lease) if !wanted.wants(lease) => {
-                Some(Duration::ZERO)
-            }
-            UploadName::Lease(_) => (!state.complete).then_some(RESULT_UPLOAD_TIMEOUT),
-            UploadName::Delta(_) => Some(RESULT_UPLOAD_TIMEOUT),
-        })
-    });
-    match swept.await {
-        Ok(Ok(0)) | Err(_) => {}
-        Ok(Ok(swept)) => tracing::info!(swept, "old uploads were deleted"),
-        Ok(Err(error)) => {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "old uploads could not be deleted");
-        }
-    }
 }

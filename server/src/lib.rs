@@ -45,6 +45,8 @@ mod store_notes;
 mod tls;
 mod tokens;
 mod traffic;
+mod upload_quota;
+mod upload_sweeps;
 
 pub use assimilation::{AssimilationHandle, LocalAssimilators, StartAssimilators};
 pub use assimilators::AssimilationThreads;
@@ -59,6 +61,10 @@ pub use server::{Server, serve};
 pub use sojourn_blobs::StoreSettings;
 pub use tls::{TlsError, TlsFiles};
 pub use tokens::{ServerTokens, TokensError};
+pub use upload_quota::{
+    DEFAULT_MAX_HOST_UPLOAD_BYTES, DEFAULT_MAX_HOST_UPLOADS, DEFAULT_MAX_UPLOAD_BYTES,
+    DEFAULT_MAX_UPLOADS, MAX_CHECKPOINTS_PER_LEASE, UploadLimits, Uploaded,
+};
 
 /// The document that describes the API (OpenAPI 3.1), as `GET /v1/openapi.json` gives it.
 ///

@@ -16,6 +16,8 @@ use crate::{
     tls::Certificates,
     tokens::{ServerTokens, TokensError, WithTokens},
     traffic::Traffic,
+    upload_quota::UploadQuota,
+    upload_sweeps,
 };
 use actix_web::{dev::ServerHandle, web};
 use rustix::process::{Resource, getrlimit};
@@ -119,8 +121,10 @@ impl Server {
         let (folder, tokens, (shell, errands), (active, journal)) = started?;
         // Before anybody can ask for work.
         storage.look_for(shell.handle());
+        let quota = UploadQuota::new(config.upload_limits);
         if active {
-            errands::sweep(shell.handle().clone(), uploads.clone()).await;
+            let (shell, uploads, quota) = (shell.handle().clone(), uploads.clone(), quota.clone());
+            upload_sweeps::run_once(shell, uploads, staging.clone(), quota).await;
         }
 
         let lifecycle = BlobLifecycle::new(shell.handle().clone(), blobs.clone());
@@ -139,6 +143,7 @@ impl Server {
             blobs: lifecycle,
             assimilation,
             uploads,
+            quota,
             staging,
             storage,
             lease_term,

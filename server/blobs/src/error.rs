@@ -83,6 +83,9 @@ pub enum UploadError {
     TakenOver(UploadName),
     #[error("there is no complete upload of {name} with digest `{blob}`")]
     NotComplete { name: UploadName, blob: Digest },
+    /// Its report was acknowledged for other bytes.
+    #[error("the report of {0} was taken: no other bytes are taken for it")]
+    Reported(UploadName),
     #[error("no space left for uploads")]
     Full,
     /// The object store failed. Its objects are still there.
@@ -90,6 +93,8 @@ pub enum UploadError {
     Store(BlobError),
     #[error("can't use `{}`", path.display())]
     File { path: PathBuf, source: io::Error },
+    #[error("a call on the spool folder was cut short ({0})")]
+    Interrupted(String),
 }
 
 impl UploadError {

@@ -25,6 +25,8 @@ pub(crate) struct Slot {
     /// Other complete files of this name. A power cut may bring back a file that was replaced, from the log or in the folder.
     /// Nothing says which of them was acknowledged last, so each counts until the upload is deleted.
     others: Vec<(BlobRef, PathBuf)>,
+    /// The bytes that were reported: no others are taken until the upload is deleted.
+    reported: Option<BlobRef>,
 }
 
 #[derive(Default)]
@@ -108,6 +110,7 @@ impl Slot {
         name: UploadName,
         blob: BlobRef,
     ) -> Result<(), UploadError> {
+        self.refuse_other(name, blob)?;
         self.generation += 1;
         self.clear_other(spool, blob)?;
         if let Content::Found { path, .. } = &self.content {
@@ -152,6 +155,7 @@ impl Slot {
         if bytes.len() as u64 != blob.bytes {
             return Ok(false);
         }
+        self.refuse_other(name, blob)?;
         self.clear_other(spool, blob)?;
         if !matches!(self.content, Content::Nothing) {
             return Ok(false);
@@ -166,6 +170,23 @@ impl Slot {
         log.put(&path, &named).map_err(|source| UploadError::io(&path, source))?;
         self.content = Content::Complete { blob, path };
         Ok(true)
+    }
+
+    /// Keeps a complete upload of `blob` from being replaced, as it is reported. Gives whether there is one.
+    pub(crate) fn report(&mut self, blob: BlobRef) -> bool {
+        let is_complete = self.complete_file(blob).is_some();
+        if is_complete {
+            self.reported = Some(blob);
+        }
+        is_complete
+    }
+
+    /// Refuses other bytes than those that were reported.
+    pub(crate) fn refuse_other(&self, name: UploadName, blob: BlobRef) -> Result<(), UploadError> {
+        match self.reported {
+            Some(reported) if reported != blob => Err(UploadError::Reported(name)),
+            _ => Ok(()),
+        }
     }
 
     /// Deletes the bytes of another upload than `blob`.
@@ -217,6 +238,7 @@ impl Slot {
     /// Deletes the upload. A request that still writes fails.
     pub(crate) fn clear(&mut self, spool: &Spool) -> Result<(), UploadError> {
         self.generation += 1;
+        self.reported = None;
         for (_, path) in std::mem::take(&mut self.others) {
             spool.remove(&path)?;
         }

@@ -66,6 +66,14 @@ impl Staging {
         &self.blobs
     }
 
+    /// The store's clock.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn now(&self) -> Result<UnixMillis, BlobError> {
+        self.blobs.now().await
+    }
+
     /// Is this whole upload there? Looks at names and sizes alone.
     ///
     /// # Errors
@@ -257,26 +265,6 @@ impl Staging {
         }
     }
 
-    /// Throws away what was put here before `before`, by the store's clock, for leases that `wanted` doesn't
-    /// hold for. Gives how many objects that were.
-    ///
-    /// # Errors
-    /// Where the store fails.
-    pub async fn sweep(
-        &self,
-        before: UnixMillis,
-        wanted: impl Fn(LeaseId) -> bool,
-    ) -> Result<u64, BlobError> {
-        let mut swept = 0;
-        for staged in self.list().await? {
-            if staged.at < before && !wanted(staged.lease) {
-                self.remove(&staged).await?;
-                swept += 1;
-            }
-        }
-        Ok(swept)
-    }
-
     async fn under(&self, folder: &Key) -> Result<Vec<Staged>, BlobError> {
         let objects = self.blobs.store().list(Some(folder)).map_err(BlobError::store);
         objects.try_filter_map(async |meta| Ok(Staged::of(meta))).try_collect().await
@@ -321,6 +309,13 @@ impl Staging {
 }
 
 impl Staged {
+    /// The bytes of the object; `None` for a manifest.
+    #[must_use]
+    pub fn blob(&self) -> Option<BlobRef> {
+        let sha256 = self.key.filename()?.parse().ok()?;
+        Some(BlobRef { sha256, bytes: self.bytes })
+    }
+
     fn of(meta: ObjectMeta) -> Option<Self> {
         let lease = meta.location.parts().nth(1)?;
         let lease = lease.as_ref().strip_prefix("lease-")?.parse().ok()?;

@@ -165,6 +165,7 @@ impl Uploads {
         if slot.complete_file(blob).is_some() {
             return Ok(());
         }
+        slot.refuse_other(name, blob)?;
         slot.clear(&self.spool)?;
         if slot.complete(&self.spool, name, blob, bytes)? {
             return Ok(());
@@ -186,6 +187,24 @@ impl Uploads {
     #[must_use]
     pub fn is_complete(&self, name: UploadName, blob: BlobRef) -> bool {
         self.slot(name, false).lock().complete_file(blob).is_some()
+    }
+
+    /// Keeps a complete upload of `blob` from being replaced until it is removed, as it is about to be reported. Gives whether
+    /// there is one. Requests that were allowed to send other bytes before fail from now on.
+    #[must_use]
+    pub fn report(&self, name: UploadName, blob: BlobRef) -> bool {
+        self.slot(name, false).lock().report(blob)
+    }
+
+    /// The names of all uploads, and what they are of.
+    #[must_use]
+    pub fn list(&self) -> Vec<(UploadName, BlobRef)> {
+        let slots: Vec<_> =
+            self.slots.lock().iter().map(|(name, slot)| (*name, Arc::clone(slot))).collect();
+        let blob = |(name, slot): (UploadName, Arc<Mutex<Slot>>)| {
+            slot.lock().state().map(|(blob, _)| (name, blob))
+        };
+        slots.into_iter().filter_map(blob).collect()
     }
 
     /// The file of a complete upload of `blob`. Its bytes were verified when it was completed. A publish hashes them again.

@@ -162,3 +162,32 @@ fn replace(before: &[u8], after: &[u8]) {
     // The removal of the first may never have become durable: the next records are synced before it can be retired.
     receive(&uploads, 3).unwrap();
 }
+
+#[test]
+fn an_upload_that_was_reported_is_not_replaced_by_a_request_that_was_allowed_before() {
+    for with_log in [true, false] {
+        let root = tempfile::tempdir().unwrap();
+        let uploads = match with_log {
+            true => open(root.path(), Arc::new(RealDisk)),
+            false => Uploads::open(root.path()).unwrap(),
+        };
+        let name = UploadName::Lease(LeaseId(1));
+        uploads.put(name, blob(1), &content(1)).unwrap();
+        assert!(!uploads.report(name, blob(2)), "these bytes aren't there");
+        assert!(uploads.report(name, blob(1)));
+        let refused = |taken: Result<(), UploadError>| {
+            assert!(matches!(taken, Err(UploadError::Reported(_))), "{taken:?}");
+            assert_eq!(uploads.read(name, blob(1)).unwrap().bytes(), &content(1)[..]);
+        };
+        let whole = content(2);
+        refused(uploads.begin(name, blob(2), 0, Encoding::Identity).map(drop));
+        refused(uploads.receive(name, blob(2), 0, Encoding::Identity, &whole).map(drop));
+        refused(uploads.put(name, blob(2), &whole));
+        // The same again is as it was.
+        uploads.put(name, blob(1), &content(1)).unwrap();
+        let state = uploads.state(name).unwrap().1;
+        assert!(state.complete);
+        uploads.remove(name).unwrap();
+        uploads.put(name, blob(2), &whole).unwrap();
+    }
+}

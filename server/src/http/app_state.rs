@@ -4,6 +4,7 @@ use super::{error::HttpError, token_cache::TokenCache};
 use crate::{
     assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, network::Network,
     shell::ShellHandle, storage_watch::StorageWatch, tokens::ServerTokens, traffic::Traffic,
+    upload_quota::UploadQuota,
 };
 use actix_web::web;
 use sojourn_blobs::{Staging, Uploads};
@@ -21,6 +22,8 @@ pub(crate) struct AppState {
     pub(crate) shell: ShellHandle,
     pub(crate) blobs: BlobLifecycle,
     pub(crate) uploads: Uploads,
+    /// How much may be uploaded that no report has named.
+    pub(crate) quota: UploadQuota,
     /// Complete uploads in the object store; `None` where the blobs are in the data folder.
     pub(crate) staging: Option<Staging>,
     /// The room on the disk.

@@ -9,10 +9,7 @@ use super::{
     schema::Bytes,
     uploads::{Offset, declared_bytes, receive},
 };
-use crate::{
-    blob_lifecycle::PublishError,
-    orphans::{self, CollectError},
-};
+use crate::orphans::{self, CollectError};
 use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web};
 use futures::TryStreamExt as _;
 use sojourn_blobs::{BlobError, UploadName};
@@ -166,23 +163,11 @@ pub(super) async fn put(
     let state = receive(&app, name, blob, query.offset, &request, body).await?;
     if state.complete {
         // A task of its own: a publish must end even if the client hangs up.
-        let published = actix_web::rt::spawn(publish(app, name, blob)).await;
+        let publish = async move { app.blobs.publish_upload(&app.uploads, blob).await };
+        let published = actix_web::rt::spawn(publish).await;
         published.map_err(|error| HttpError::fault(&error))??;
     }
     Ok(web::Json(state))
-}
-
-async fn publish(app: App, name: UploadName, blob: BlobRef) -> Result<(), HttpError> {
-    let uploads = app.uploads.clone();
-    let file = web::block(move || uploads.complete(name, blob)).await??;
-    let published = app.blobs.publish(blob, &file).await;
-    // A file that was damaged in the spool folder must be sent again.
-    let damaged = matches!(&published, Err(PublishError::Store(BlobError::Unverified { .. })));
-    if published.is_ok() || damaged {
-        let uploads = app.uploads.clone();
-        web::block(move || uploads.remove(name)).await??;
-    }
-    Ok(published?)
 }
 
 /// How far the upload of a blob is.

@@ -14,7 +14,7 @@ use sojourn_core::request;
 use sojourn_protocol::{
     api::UploadState,
     digest::{BlobRef, Digest},
-    error::ErrorKind,
+    error::{ApiError, ErrorKind},
     ids::{HostId, LeaseId},
 };
 
@@ -45,8 +45,7 @@ pub(super) async fn put_checkpoint(
 ) -> JsonResult<UploadState> {
     let lease = *lease;
     let blob = BlobRef { sha256: declared_digest(&request)?, bytes: declared_bytes(&request)? };
-    let bytes = blob.bytes;
-    app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
+    authorize(&app, host, lease, blob).await?;
     app.traffic.uploaded();
     let name = UploadName::Lease(lease);
     let state = receive(&app, name, blob, query.offset, &request, body).await?;
@@ -54,6 +53,18 @@ pub(super) async fn put_checkpoint(
         complete_uploads::stage(&app, lease, blob).await?;
     }
     Ok(web::Json(state))
+}
+
+/// Refuses an upload that the lease doesn't declare, and one for which there is no room beside those that no report has named.
+pub(super) async fn authorize(
+    app: &AppState,
+    host: HostId,
+    lease: LeaseId,
+    blob: BlobRef,
+) -> Result<(), HttpError> {
+    let bytes = blob.bytes;
+    app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
+    Ok(app.quota.admit(host, lease, blob).map_err(ApiError::from)?)
 }
 
 /// How far the upload of a lease's checkpoint is.

@@ -5,8 +5,9 @@
 
 use super::{AppState, error::HttpError};
 use actix_web::web;
-use sojourn_blobs::UploadName;
+use sojourn_blobs::{BlobError, UploadError, UploadName};
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
+use std::io;
 
 /// Copies a lease's complete upload from the spool folder to the store, if there is one.
 pub(super) async fn stage(app: &AppState, lease: LeaseId, blob: BlobRef) -> Result<(), HttpError> {
@@ -17,20 +18,28 @@ pub(super) async fn stage(app: &AppState, lease: LeaseId, blob: BlobRef) -> Resu
         if staging.is_staged(lease, blob).await? {
             return Ok(());
         }
-        let file = web::block(move || uploads.complete(UploadName::Lease(lease), blob)).await??;
-        Ok(staging.stage(lease, blob, &file).await?)
+        let name = UploadName::Lease(lease);
+        let file = web::block(move || uploads.complete(name, blob)).await??;
+        match staging.stage(lease, blob, &file).await {
+            // Nobody needs it any more, and it was removed meanwhile.
+            Err(BlobError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Err(UploadError::NotComplete { name, blob: blob.sha256 }.into())
+            }
+            staged => Ok(staged?),
+        }
     });
     staged.await.map_err(|error| HttpError::fault(&error))?
 }
 
-/// Whether assimilators can read this upload. Copies it to the store if it is only in the spool folder.
+/// Whether assimilators can read this upload, which is about to be reported. From now on no other takes its place. Copies it to
+/// the store if it is only in the spool folder.
 pub(super) async fn is_whole(
     app: &AppState,
     lease: LeaseId,
     blob: BlobRef,
 ) -> Result<bool, HttpError> {
     let uploads = app.uploads.clone();
-    let spooled = web::block(move || uploads.is_complete(UploadName::Lease(lease), blob)).await?;
+    let spooled = web::block(move || uploads.report(UploadName::Lease(lease), blob)).await?;
     match (&app.staging, spooled) {
         (_, true) => stage(app, lease, blob).await.map(|()| true),
         (Some(staging), false) => Ok(staging.is_staged(lease, blob).await?),

@@ -10,7 +10,7 @@
 use super::{
     App, AppState, JsonResult,
     auth::Host,
-    checkpoints::own_lease,
+    checkpoints::{authorize, own_lease},
     complete_uploads,
     error::HttpError,
     schema::Bytes,
@@ -113,7 +113,7 @@ async fn allowed(
     let declared = Declared::read(request)?;
     let Declared { delta, base, result } = declared;
     let bytes = result.bytes;
-    app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
+    authorize(app, host, lease, result).await?;
     if delta.bytes >= bytes || bytes > MAX_DELTA_CHECKPOINT {
         let message = format!("a delta of {} bytes isn't taken for {bytes}", delta.bytes);
         return Err(HttpError::new(ErrorKind::TooLarge, message));

@@ -1,9 +1,11 @@
 //! URLs of the object store, with which hosts reach it themselves.
 
-use super::{App, AppState, JsonResult, auth::Host, error::HttpError, request_body::Body};
+use super::{
+    App, AppState, JsonResult, auth::Host, checkpoints::authorize, error::HttpError,
+    request_body::Body,
+};
 use actix_web::web;
 use sojourn_blobs::{SignedPut, Staging};
-use sojourn_core::request;
 use sojourn_protocol::{
     digest::BlobRef,
     direct::{DirectAnswer, DirectRequest},
@@ -39,8 +41,7 @@ pub(super) async fn direct(
     Body(request): Body<DirectRequest>,
 ) -> JsonResult<DirectAnswer> {
     let (lease, checkpoint) = (*lease, request.checkpoint);
-    let bytes = checkpoint.bytes;
-    app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
+    authorize(&app, host, lease, checkpoint).await?;
     let Some(staging) = app.staging.as_ref().filter(|staging| staging.takes_uploads()) else {
         return Ok(web::Json(DirectAnswer::Through));
     };

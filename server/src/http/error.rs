@@ -144,7 +144,9 @@ fn upload_api_error(error: &UploadError) -> Option<ApiError> {
         UploadError::TooLarge { .. } => ErrorKind::TooLarge,
         UploadError::DigestMismatch { .. } => ErrorKind::DigestMismatch,
         UploadError::Undecodable(_) => ErrorKind::Invalid,
-        UploadError::TakenOver(_) | UploadError::NotComplete { .. } => ErrorKind::Conflict,
+        UploadError::TakenOver(_) | UploadError::NotComplete { .. } | UploadError::Reported(_) => {
+            ErrorKind::Conflict
+        }
         UploadError::Full => ErrorKind::StorageFull,
         _ => return None,
     };
@@ -183,6 +185,7 @@ impl From<PublishError> for HttpError {
         match error {
             PublishError::Refused(error) => error.into(),
             PublishError::Store(error) => error.into(),
+            PublishError::Upload(error) => error.into(),
         }
     }
 }

@@ -95,7 +95,10 @@ pub(super) async fn report(
         }
         Outcome::Evaluated(_) | Outcome::Failed(_) => None,
     };
-    app.answer(request::Report { host, report, uploaded }).await
+    let lease = report.lease;
+    let answer = app.answer(request::Report { host, report, uploaded }).await?;
+    app.quota.forget(lease);
+    Ok(answer)
 }
 
 /// Of a result that is uploaded, a host is believed as far as bytes of it have come. Where uploads go past the server, the

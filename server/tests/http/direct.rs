@@ -72,6 +72,10 @@ async fn a_result_is_uploaded_to_the_store_and_becomes_a_version() {
     let mut wrong = bytes.clone();
     wrong[100] ^= 1;
     assert!(put(&way, &wrong).await.is_client_error());
+    // The digest binds the length as well.
+    let longer = [&bytes[..], b"more"].concat();
+    assert!(put(&way, &longer).await.is_client_error());
+    assert!(put(&way, &bytes[1..]).await.is_client_error());
     world.report(&host.token, &report).await.refused(ErrorKind::Conflict);
     assert!(put(&way, &bytes).await.is_success());
     let there: DirectAnswer = ask(&world, &host.token, &lease, blob(&bytes)).await.json();

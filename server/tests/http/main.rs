@@ -18,6 +18,7 @@ mod network;
 mod serve;
 mod storage;
 mod tokens;
+mod uploads;
 mod world;
 
 use serve::AssimilatorConfig;

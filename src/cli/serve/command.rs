@@ -91,6 +91,13 @@ pub(crate) struct Args {
     /// Checkpoints larger than this are merged in ranges that all assimilators share [default: 256MiB].
     #[arg(long, value_name = "SIZE")]
     split_over: Option<Size>,
+    /// Checkpoints that one machine may have uploaded before it reports them. Over that it is refused for a while
+    /// [default: 256GiB].
+    #[arg(long, value_name = "SIZE")]
+    max_host_uploads: Option<Size>,
+    /// The same of all machines together [default: 4TiB].
+    #[arg(long, value_name = "SIZE")]
+    max_uploads: Option<Size>,
 }
 
 fn at_least_one(text: &str) -> Result<usize, &'static str> {
@@ -199,6 +206,12 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         assimilators.split_over = bytes;
     }
     config.assimilators = assimilators.local();
+    if let Some(Size(bytes)) = args.max_host_uploads {
+        config.upload_limits.host.bytes = bytes;
+    }
+    if let Some(Size(bytes)) = args.max_uploads {
+        config.upload_limits.all.bytes = bytes;
+    }
     config.tls = args
         .tls_cert
         .clone()

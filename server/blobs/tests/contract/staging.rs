@@ -3,7 +3,7 @@
 use super::{content, named, subjects};
 use bytes::Bytes;
 use sojourn_blobs::{BlobError, HashedBytes, UploadError};
-use sojourn_protocol::{digest::BlobRef, ids::LeaseId, time::UnixMillis};
+use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
 
 #[tokio::test]
 async fn a_staged_upload_is_read_by_its_digest() {
@@ -111,20 +111,31 @@ async fn an_upload_becomes_a_blob_and_is_deleted_with_its_lease() {
 }
 
 #[tokio::test]
-async fn a_sweep_deletes_old_unneeded_uploads() {
+async fn each_object_of_a_lease_is_listed_with_its_time_and_can_be_removed() {
     for subject in subjects().await {
         let staging = subject.blobs.staging();
+        let upload = HashedBytes::of(Bytes::from(content(3, 40)));
         for lease in [1, 2] {
-            let upload = HashedBytes::of(Bytes::from(content(3, 40)));
-            staging.stage_bytes(LeaseId(lease), upload).await.unwrap();
+            staging.stage_bytes(LeaseId(lease), upload.clone()).await.unwrap();
         }
-        let at = staging.list().await.unwrap().iter().map(|staged| staged.at).max().unwrap();
-        let wanted = |lease| lease == LeaseId(2);
-        assert_eq!(staging.sweep(UnixMillis(0), wanted).await.unwrap(), 0, "{}", subject.name);
-        let later = UnixMillis(at.0 + 1);
-        assert_eq!(staging.sweep(later, wanted).await.unwrap(), 1, "{}", subject.name);
-        let left: Vec<LeaseId> =
-            staging.list().await.unwrap().iter().map(|staged| staged.lease).collect();
-        assert_eq!(left, [LeaseId(2)], "{}", subject.name);
+        staging.join(LeaseId(2), upload.blob(), &[upload.blob()]).await.unwrap();
+        let now = staging.now().await.unwrap();
+        let all = staging.list().await.unwrap();
+        assert!(all.iter().all(|staged| staged.at <= now), "{}", subject.name);
+        let of = |lease: u64| all.iter().filter(move |staged| staged.lease == LeaseId(lease));
+        let blobs: Vec<_> = of(2).map(|staged| staged.blob()).collect();
+        assert_eq!(of(1).map(|staged| staged.blob()).collect::<Vec<_>>(), [Some(upload.blob())]);
+        assert!(
+            blobs.len() == 2 && blobs.contains(&None),
+            "{}: a manifest is no blob",
+            subject.name
+        );
+        for staged in of(1) {
+            staging.remove(staged).await.unwrap();
+            staging.remove(staged).await.unwrap();
+        }
+        let left = staging.list().await.unwrap();
+        assert!(left.iter().all(|staged| staged.lease == LeaseId(2)), "{}", subject.name);
+        assert_eq!(left.len(), 2, "{}", subject.name);
     }
 }

@@ -23,6 +23,13 @@ impl LeaseHandler<'_> {
                 format!("lease {lease} is another host's"),
             ));
         }
+        let past = self.ledger.state.past.get(&lease);
+        if past.is_some_and(|past| past.report_state().is_some()) {
+            return Err(Refusal::new(
+                ErrorKind::Conflict,
+                format!("lease {lease} is reported: nothing more is taken for it"),
+            ));
+        }
         if !self.ledger.state.is_wanted(known) {
             return Err(Refusal::new(
                 ErrorKind::Conflict,

@@ -214,6 +214,19 @@ fn a_host_reads_what_its_leases_name_and_uploads_what_they_declare() {
 }
 
 #[test]
+fn nothing_is_uploaded_for_a_lease_whose_report_waits_to_be_assimilated() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let (host, bytes) = (HOST, lease.upload_bytes);
+    let upload = Command::AuthorizeUpload { to: ReplyTo(1), host, lease: lease.id, bytes };
+    assert_eq!(bench.answer(upload.clone()), Ok(Answer::UploadAuthorized));
+    bench.report(HOST, done(&lease)).unwrap();
+    let refused = bench.answer(upload).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Conflict);
+    assert!(refused.message.contains("is reported"), "{refused}");
+}
+
+#[test]
 fn an_assimilator_that_says_nothing_is_forgotten() {
     let mut bench = Bench::with_job(1, 1);
     let lease = bench.lease(HOST);

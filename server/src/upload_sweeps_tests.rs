@@ -1,0 +1,62 @@
+//! Old uploads in the spool folder and in the store, for leases of each kind.
+
+use super::*;
+use sojourn_blobs::{BlobStore, Encoding, HashedBytes};
+use sojourn_protocol::ids::HostId;
+
+const DAY: Duration = UNREPORTED_UPLOAD_TIMEOUT;
+
+fn content(lease: u64) -> HashedBytes {
+    HashedBytes::of(format!("checkpoint of lease {lease}").into_bytes().into())
+}
+
+/// Lease 1 is live, 2 is reported, 3 is unknown, and 9 was granted since.
+fn wanted() -> LiveUploads {
+    LiveUploads::with(&[(LeaseId(1), HostId(4))], &[LeaseId(2)], LeaseId(5))
+}
+
+const LEASES: [u64; 4] = [1, 2, 3, 9];
+
+fn ids(left: &[(LeaseId, BlobRef)]) -> Vec<u64> {
+    let mut ids: Vec<u64> = left.iter().map(|(lease, _)| lease.0).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn the_spool_folder_keeps_what_was_reported_and_what_is_young() {
+    let folder = tempfile::tempdir().unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    for lease in LEASES {
+        let (name, named) = (UploadName::Lease(LeaseId(lease)), content(lease));
+        uploads.put(name, named.blob(), named.bytes()).unwrap();
+        let name = UploadName::Delta(LeaseId(lease));
+        let mut part = uploads.begin(name, named.blob(), 0, Encoding::Identity).unwrap();
+        part.write(b"check").unwrap();
+    }
+    let now = SystemTime::now();
+    assert_eq!(ids(&sweep_spool(&uploads, &wanted(), now).unwrap()), [1, 2, 9]);
+    assert!(uploads.state(UploadName::Delta(LeaseId(1))).is_some());
+    assert!(uploads.state(UploadName::Delta(LeaseId(3))).is_none());
+    let later = now + DAY + Duration::from_secs(1);
+    assert_eq!(ids(&sweep_spool(&uploads, &wanted(), later).unwrap()), [2]);
+    assert!(uploads.state(UploadName::Delta(LeaseId(1))).is_none());
+}
+
+#[tokio::test]
+async fn the_store_keeps_what_was_reported_and_what_is_young() {
+    let staging = BlobStore::in_memory().staging();
+    for lease in LEASES {
+        staging.stage_bytes(LeaseId(lease), content(lease)).await.unwrap();
+    }
+    let now = staging.now().await.unwrap();
+    let after =
+        |past: Duration| UnixMillis(now.0 + u64::try_from(past.as_millis()).unwrap() + 1_000);
+    let left = sweep_store(&staging, &wanted(), now).await.unwrap();
+    assert_eq!(ids(&left), LEASES);
+    assert!(left.iter().all(|(lease, blob)| *blob == content(lease.0).blob()));
+    let later = after(UNWANTED_UPLOAD_TIMEOUT);
+    assert_eq!(ids(&sweep_store(&staging, &wanted(), later).await.unwrap()), [1, 2, 9]);
+    assert_eq!(ids(&sweep_store(&staging, &wanted(), after(DAY)).await.unwrap()), [2]);
+    assert_eq!(staging.list().await.unwrap().len(), 1);
+}
