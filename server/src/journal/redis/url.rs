@@ -14,6 +14,7 @@ use redis::{
     ServerErrorKind, TlsMode, Value, cmd,
     sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType},
 };
+use sojourn_protocol::text::plain_line;
 use std::{fmt, time::Duration};
 
 /// The name of a deployment if the URL has none.
@@ -22,6 +23,9 @@ const DEFAULT_DEPLOYMENT: &str = "sojourn";
 const DEFAULT_SENTINEL_PORT: u16 = 26_379;
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Characters of a URL that an error shows.
+const MAX_SHOWN_CHARS: usize = 500;
 
 /// Why a URL names no Redis.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +68,12 @@ impl RedisUrl {
     /// Where it names no Redis.
     pub fn of(url: &str) -> Result<Self, RedisUrlError> {
         let shown = shown(url);
-        let refuse = |reason: String| RedisUrlError { url: shown.clone(), reason };
+        let refuse =
+            |reason: String| RedisUrlError { url: plain_line(&shown, MAX_SHOWN_CHARS), reason };
+        // They are trimmed where a URL is read: what is shown would be read as another one.
+        if url.contains(|symbol: char| symbol.is_control() || symbol.is_whitespace()) {
+            return Err(refuse("it has a space or a control character".to_owned()));
+        }
         let (url, deployment) = split_name(url);
         let deployment = deployment.unwrap_or(DEFAULT_DEPLOYMENT).to_owned();
         let plain = |symbol: char| symbol.is_ascii_alphanumeric() || "-_.".contains(symbol);
@@ -228,6 +237,8 @@ mod tests {
             "redis+sentinel://ada:secret@a/main/x",
             "redis://db?name=",
             "redis://db?name=a:b",
+            "redis+unix:///run/r.sock?db\0&pass=secret",
+            "redis://:secret@db/0 ",
             "sqlite:x",
         ] {
             let error = RedisUrl::of(url).unwrap_err().to_string();
