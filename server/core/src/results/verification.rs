@@ -175,7 +175,12 @@ impl ResultHandler<'_> {
             self.leases().revoke(live)?;
             results.into_keys().try_for_each(|lease| self.supersede(lease))?;
         }
-        Ok(())
+        // A result that has waited behind them may be the first now.
+        let first = self.ledger.state.trial(job, trial).and_then(|known| known.awaiting.front());
+        match first.is_some_and(|first| self.queue.since(*first).is_none()) {
+            true => self.process_next(job, trial),
+            false => Ok(()),
+        }
     }
 
     fn is_to_verify(&mut self, lease: LeaseId) -> bool {
