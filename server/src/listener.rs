@@ -74,7 +74,8 @@ pub(crate) fn serve(
                 let shutdown = shutdown.clone();
                 async move { shutdown.notified().await }
             })
-            .client_request_timeout(HEAD_TIMEOUT)
+            // The stream's own deadline comes first, for each head, and is counted.
+            .client_request_timeout(2 * HEAD_TIMEOUT)
             // The server must notice a host that hangs up while it waits for work.
             .h1_allow_half_closed(false)
             .on_connect_ext(|stream: &GuardedStream<Wire>, data| {
