@@ -124,9 +124,11 @@ fn server_fills() {
     let mut clients = [0, 1].map(|n| site.client(&format!("client-{n}")));
     site.wait(&job, |view| view["hops"].as_u64().unwrap() > 3);
 
-    // Below the reserve what runs is finished, and no more.
+    // However fast the machines are, there is something left to do when the disk has too little room.
+    assert_eq!(site.json(&["pause", &job])["state"], "paused");
     disk.fill(RESERVE / 2);
     health(&site, "storage-low");
+    assert_eq!(site.json(&["resume", &job])["state"], "running");
     let waits = site.wait(&job, |view| view["leases_live"] == 0 && !view["waiting"].is_null());
     let why = waits["waiting"].as_str().unwrap();
     assert!(why.contains("the server's disk has"), "{why}");
@@ -170,8 +172,12 @@ fn client_fills() {
     let job = site.submit(62, EPOCHS);
     let mut client = site.client("client");
     site.wait(&job, |view| view["hops"].as_u64().unwrap() > 3);
+    // However fast the machine is, there is something left to do when the disk is full.
+    assert_eq!(site.json(&["pause", &job])["state"], "paused");
 
     disk.fill(RESERVE / 2);
+    assert!(poll(|| (site.get("hosts")[0]["disk_is_low"] == true).then_some(())).is_some());
+    assert_eq!(site.json(&["resume", &job])["state"], "running");
     let waits = site.wait(&job, |view| view["leases_live"] == 0 && !view["waiting"].is_null());
     let why = waits["waiting"].as_str().unwrap();
     assert!(why.contains("the disk of every host in contact"), "{why}");

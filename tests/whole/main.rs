@@ -16,6 +16,7 @@
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
 //! | `ctl` | `client ctl` with a running client |
 //! | `watch` | `client ctl --watch` on a terminal |
+//! | `hostile` | a machine that claims, floods, lies and stalls |
 //! | `simulate` | fleets in virtual time |
 //! | `deep` | deeper nets through all of it |
 //! | `deploy` | the files in `deploy/` |
@@ -25,6 +26,8 @@
 //! | `filled` | disks that fill up and get room again, the server's and a client's |
 //! | `cut_off` | a leader that the network cuts off |
 //! | `grown` | all of that at once, and each of them killed |
+//! | `clocks` | a server whose clock is set |
+//! | `failover` | the active server and its Redis die together, and a replica takes the place of that |
 //! | `store` | blobs in an object store |
 //! | `support`, `site`, `redis_server`, `s3` | a fake server; a real one with clients; a real Redis; a stand-in of S3 |
 //! | `http` | questions to a server from the test itself |
@@ -40,6 +43,7 @@
 mod assimilators;
 mod calls;
 mod chaos;
+mod clocks;
 mod control;
 mod ctl;
 mod cut_off;
@@ -47,9 +51,11 @@ mod deep;
 mod deploy;
 mod descriptors;
 mod evaluations;
+mod failover;
 mod filled;
 mod gpus;
 mod grown;
+mod hostile;
 mod http;
 mod liars;
 mod merging;
@@ -61,6 +67,8 @@ mod people;
 mod reading;
 #[path = "../../server/tests/support/redis.rs"]
 mod redis_server;
+#[path = "../../server/tests/support/replicas.rs"]
+mod replicas;
 #[expect(dead_code, reason = "the stores' own suite uses all of it")]
 #[path = "../../server/blobs/tests/contract/s3.rs"]
 mod s3;

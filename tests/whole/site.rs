@@ -20,10 +20,6 @@ pub(crate) fn program() -> &'static Path {
 pub(crate) struct Process(Child);
 
 impl Process {
-    pub(crate) fn id(&self) -> u32 {
-        self.0.id()
-    }
-
     /// `SIGKILL`, and its end.
     pub(crate) fn kill(&mut self) {
         self.0.kill().unwrap();
@@ -44,6 +40,11 @@ impl Process {
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
         caught.is_some_and(|mask| mask >> (rustix::process::Signal::TERM.as_raw() - 1) & 1 == 1)
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
     }
 
     /// Any other signal.

@@ -165,6 +165,43 @@ fn a_server_whose_folder_is_deleted_acknowledges_nothing_more_and_ends() {
     }
 }
 
+/// It knows of events that the journal lacks, so it can't go on; the others can.
+#[test]
+fn a_server_that_cannot_go_on_from_the_journal_leaves_it_to_the_others() {
+    let redis = RedisServer::start();
+    let folder = folder();
+    let path = folder.path();
+    let blobs = format!("file://{}", path.join("blobs").display());
+    let journal = ["--journal", &redis.url(), "--blobs", &blobs];
+    let mut one = Server::start(path, "one", &journal);
+    let token = one.token();
+    json(path, &one.url, &token, &["submit", "job.toml"]);
+    let before = json(path, &one.url, &token, &["jobs"]);
+    let mut broken = Server::start(path, "broken", &journal);
+    fs::write(broken.data.join("redis.reached"), "00000000000000999999\n").unwrap();
+
+    // It is the first to take over, and there is nobody else yet.
+    assert_eq!(one.process.end(), Some(0));
+    let log = || fs::read_to_string(path.join("broken.log")).unwrap();
+    let left = "can't go on from the journal; leaving it to other servers";
+    poll(|| log().contains(left).then_some(())).expect("it says so");
+    let output = run(path, &broken.url, &token, &["jobs"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    assert!(told.contains("can't go on from the journal") || told.contains("stands by"), "{told}");
+
+    let two = Server::start(path, "two", &journal);
+    let http = HttpClient::new(&token, None);
+    let after = poll(|| http.get(&two.url, "jobs")).expect("nobody could take over");
+    assert_eq!(after, before);
+    let stands_by = || {
+        let output = run(path, &broken.url, &token, &["jobs"]);
+        String::from_utf8_lossy(&output.stderr).contains(&two.url).then_some(())
+    };
+    poll(stands_by).expect("it never stood by");
+    assert_eq!(broken.process.end(), Some(0));
+}
+
 /// A machine may start before its Redis, and an assimilator before there is an active server.
 #[test]
 fn a_server_waits_for_a_redis_that_is_not_there_yet_and_an_assimilator_for_the_server() {

@@ -32,8 +32,8 @@ fn kind_of(outcome: &Outcome) -> Option<FailureKind> {
 #[tokio::test]
 async fn units_run_on_the_device_that_they_are_for() {
     let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
-    on(&trainer, 0, GPU, 300);
-    on(&trainer, 1, GPU, 200);
+    on(&trainer, 0, GPU, 300 << 20);
+    on(&trainer, 1, GPU, 200 << 20);
     // Each device has a class of its own: the two first trainers that say hello.
     *trainer.classes.lock().unwrap() = ["fast", "fake", "fast"].into();
     server.change(|world| {
@@ -52,7 +52,11 @@ async fn units_run_on_the_device_that_they_are_for() {
         first.demand.iter().map(|d| (d.device.as_str(), d.slots, d.wanted)).collect();
     assert_eq!(slots, [(GPU, 2, 4), ("cpu", 1, 2)]);
     let devices = &first.inventory.as_ref().unwrap().devices;
-    assert_eq!((devices[0].name.as_str(), devices[0].memory), (GPU, Some(200)), "of any slot");
+    assert_eq!(
+        (devices[0].name.as_str(), devices[0].memory),
+        (GPU, Some(200 << 20)),
+        "of any slot"
+    );
     assert_ne!(devices[0].numeric_class, devices[1].numeric_class);
 }
 
@@ -74,7 +78,7 @@ async fn a_lease_for_a_device_that_is_not_there_is_given_back() {
 #[tokio::test]
 async fn measurements_are_reported_also_after_a_restart() {
     let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
-    on(&trainer, 0, "cpu", 1000);
+    on(&trainer, 0, "cpu", 1000 << 20);
     let shard = server.world().put(b"the rows of one shard");
     let workload = Workload::of(hop(1, shard).unit.context());
     server.change(|world| {

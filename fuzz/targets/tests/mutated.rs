@@ -165,7 +165,7 @@ fn the_json_of_every_request_is_read() {
     for entry in fs::read_dir(corpus::folder().join("../server/src/http")).unwrap() {
         let path = entry.unwrap().path();
         let Ok(text) = fs::read_to_string(&path) else { continue };
-        let after = text.split("request: web::Json<").skip(1);
+        let after = text.split(": Body<").skip(1);
         bodies.extend(after.filter_map(|after| after.split('>').next().map(str::to_owned)));
     }
     assert!(bodies.len() > 15, "{bodies:?}");

@@ -113,9 +113,17 @@ impl Estimates {
             (true, true) => (Some(4), Some(8)),
         };
         let wanted = of_work.map_or(before, |part| before.corrected(error, part));
-        let median = known.words.upper_median().filter(|_| known.words.len() > 1);
-        let now =
-            median.map_or(wanted, |median| wanted.within(MAX_OFF_MEDIAN, Ratio::from_raw(median)));
+        // Of an even number there are two medians: between them neither half of the hosts decides.
+        let medians = known.words.lower_median().zip(known.words.upper_median());
+        let now = match medians.filter(|_| known.words.len() > 1) {
+            Some((low, _)) if wanted.raw() < low => {
+                wanted.within(MAX_OFF_MEDIAN, Ratio::from_raw(low))
+            }
+            Some((_, high)) if wanted.raw() > high => {
+                wanted.within(MAX_OFF_MEDIAN, Ratio::from_raw(high))
+            }
+            _ => wanted,
+        };
         // Where the workload was held back, the rest of the error is the device's.
         let error = match now == wanted {
             true => error,
