@@ -1,3 +1,5 @@
+//! Values at their bounds and past them.
+
 use super::*;
 use crate::{
     api::{MissingRequest, WorkRequest},
