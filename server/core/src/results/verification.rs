@@ -312,6 +312,9 @@ impl Eligibility<'_> {
         };
         let count = |host: &HostId| failures.get(host).map_or(0, |failed| failed.count);
         let own = count(&host);
+        if own == 0 {
+            return true;
+        }
         let parties = self.state.parties();
         let have_said = verification.parties(self.state);
         let mut others = self.live_hosts(first.class).filter(|other| {
@@ -321,7 +324,7 @@ impl Eligibility<'_> {
                 && !have_said.contains(&parties.of(*other))
                 && !self.state.has_lost_trust(*other)
         });
-        own == 0 || others.all(|other| count(&other) >= own)
+        others.all(|other| count(&other) >= own)
     }
 
     /// The rows and the checkpoint of a unit that is an evaluation.
