@@ -6,11 +6,13 @@
 //! | `validate.rs` | what can't be the result of a lease |
 //! | `failures.rs` | trainer errors: whose fault they are, and what they end |
 //! | `verification.rs` | results that other hosts are asked to reproduce |
+//! | `verifiers.rs` | who may reproduce a result |
 
 mod failures;
 mod report;
 mod validate;
 mod verification;
+mod verifiers;
 
 use crate::{
     assimilation::AssimilationQueue, data::DataPlacement, hosts::Hosts, leases::LeaseHandler,

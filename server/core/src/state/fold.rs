@@ -43,14 +43,18 @@ impl State {
                     self.issued.count_host(*token)?;
                 }
                 self.tokens.insert(*token_sha256, *host);
+                self.owners.add(owner);
                 let new = Host::new(*host, name.clone(), owner.clone(), *token_sha256, at);
                 self.hosts.insert(*host, Host { token: *token, ..new });
                 changes.push(Change::Host(*host));
             }
             Event::HostRevoked { host } => {
                 let known = self.known_host_mut(*host)?;
-                known.revoked = true;
-                let token = known.token_sha256;
+                let was_revoked = std::mem::replace(&mut known.revoked, true);
+                let (token, owner) = (known.token_sha256, known.owner.clone());
+                if !was_revoked {
+                    self.owners.remove(&owner);
+                }
                 self.tokens.remove(&token);
                 self.revoked_tokens.insert(token);
                 changes.push(Change::Host(*host));

@@ -42,7 +42,9 @@ impl State {
         if self.without_work(BTreeSet::from([host])).is_empty() {
             return Err(FoldFault::HostNeeded(host));
         }
-        self.hosts.remove(&host);
+        if let Some(known) = self.hosts.remove(&host).filter(|known| !known.revoked) {
+            self.owners.remove(&known.owner);
+        }
         self.tokens.remove(&token);
         self.revoked_tokens.remove(&token);
         self.last_forgotten = self.last_forgotten.max(host);

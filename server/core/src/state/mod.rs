@@ -45,6 +45,7 @@ pub use job::{Counters, Job, JobEnd};
 pub use lease::{Lease, Past, PastState};
 pub use merging::{MergeBase, Merging, ShardUnit};
 pub use open::Open;
+use parties::Owners;
 pub(crate) use queries::{InFlight, running_in_flight};
 pub use reliability::Reliability;
 pub use requested_evaluation::{ExtraEnd, ExtraEvaluation, ExtraResult};
@@ -94,6 +95,9 @@ pub struct State {
     /// The hashes of the tokens of revoked hosts. An index, which a snapshot doesn't hold.
     #[serde(skip)]
     pub(crate) revoked_tokens: BTreeSet<Digest>,
+    /// The owners of hosts. An index, which a snapshot doesn't hold.
+    #[serde(skip)]
+    owners: Owners,
     /// The last of the hosts that were forgotten: their ids are never given again.
     #[serde(default, skip_serializing_if = "is_default")]
     last_forgotten: HostId,
@@ -126,6 +130,7 @@ impl State {
             hosts: BTreeMap::new(),
             tokens: BTreeMap::new(),
             revoked_tokens: BTreeSet::new(),
+            owners: Owners::default(),
             last_forgotten: HostId(0),
             issued: IssuedTokens::default(),
             leases: BTreeMap::new(),
@@ -139,6 +144,7 @@ impl State {
     /// Computes the indexes, which a snapshot doesn't hold.
     pub(crate) fn index(&mut self) {
         self.issued.index();
+        self.owners = Owners::of(self.hosts.values());
         let revoked = self.hosts.values().filter(|host| host.revoked);
         self.revoked_tokens = revoked.map(|host| host.token_sha256).collect();
         for job in self.jobs.values_mut() {

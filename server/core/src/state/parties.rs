@@ -3,9 +3,41 @@
 //! In a deployment with hosts of several owners it is the owner: one who has ten hosts says everything once. Where all hosts
 //! are of one owner, each host counts by itself. Then a quorum guards against broken machines, not against that owner.
 
-use super::State;
+use super::{Host, State};
 use sojourn_protocol::{ids::HostId, names::OwnerName};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The owners of the hosts that aren't revoked, and how many hosts each has. An index, kept with each event, so that
+/// nobody has to look through all hosts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Owners {
+    hosts: BTreeMap<OwnerName, usize>,
+}
+
+impl Owners {
+    /// The owners of these hosts.
+    pub(super) fn of<'a>(hosts: impl IntoIterator<Item = &'a Host>) -> Self {
+        let mut owners = Self::default();
+        for host in hosts.into_iter().filter(|host| !host.revoked) {
+            owners.add(&host.owner);
+        }
+        owners
+    }
+
+    /// A host of this owner has enrolled.
+    pub(super) fn add(&mut self, owner: &OwnerName) {
+        *self.hosts.entry(owner.clone()).or_default() += 1;
+    }
+
+    /// A host of this owner was revoked, or forgotten while it wasn't.
+    pub(super) fn remove(&mut self, owner: &OwnerName) {
+        let Some(count) = self.hosts.get_mut(owner) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.hosts.remove(owner);
+        }
+    }
+}
 
 /// An owner, or a host where all are of one owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +76,6 @@ impl<'a> Parties<'a> {
 impl State {
     /// Who counts as one, where what several hosts say is counted.
     pub(crate) fn parties(&self) -> Parties<'_> {
-        let mut owners = self.hosts.values().filter(|host| !host.revoked).map(|host| &host.owner);
-        let first = owners.next();
-        Parties { state: self, by_owner: owners.any(|other| Some(other) != first) }
+        Parties { state: self, by_owner: self.owners.hosts.len() > 1 }
     }
 }
