@@ -229,12 +229,14 @@ impl Core {
                 let compares = |unit: &AssimilationUnit| {
                     unit.merge.as_ref().is_some_and(|merge| merge.canary.is_some())
                 };
-                let unit = self.claim(to, usize::MAX, |unit| losses || !compares(unit));
+                let unit =
+                    self.assimilation().claim(to, usize::MAX, |unit| losses || !compares(unit));
                 self.answer(to, Ok(Answer::Assimilation(unit)))
             }
             Command::TakeSmallAssimilation { to, max_bytes } => {
-                let unit =
-                    self.claim(to, MAX_LARGE_RESULTS_PASSED, |unit| unit.is_small(max_bytes));
+                let unit = self
+                    .assimilation()
+                    .claim(to, MAX_LARGE_RESULTS_PASSED, |unit| unit.is_small(max_bytes));
                 self.answer(to, Ok(Answer::Assimilation(unit)))
             }
             Command::RenewAssimilation { to, lease, claim } => {
@@ -316,16 +318,6 @@ impl Core {
                 self.answer(to, answer.map_err(Refusal::from))
             }
         }
-    }
-
-    /// A result for an assimilator, if there is one that it can do. What it makes of it needs room on the disk.
-    fn claim(
-        &mut self,
-        to: ReplyTo,
-        most: usize,
-        can_do: impl Fn(&AssimilationUnit) -> bool,
-    ) -> Option<Box<AssimilationUnit>> {
-        if self.storage.is_full() { None } else { self.assimilation().claim(to, most, can_do) }
     }
 
     /// Takes in how much room the server's disk has. What waited for room goes on.

@@ -215,7 +215,8 @@ impl Core {
     }
 
     pub(crate) fn assimilation(&mut self) -> AssimilationHandler<'_> {
-        AssimilationHandler { results: self.results() }
+        let Parts { ledger, hosts, data, queue, rng, storage, .. } = self.parts();
+        AssimilationHandler { results: ResultHandler { ledger, hosts, data, queue, rng }, storage }
     }
 
     pub(crate) fn merge_modes(&mut self) -> MergeModeHandler<'_> {

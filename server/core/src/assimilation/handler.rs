@@ -15,6 +15,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     error::ErrorKind,
     ids::{ClaimId, JobId, LeaseId, TrialId, Version},
+    storage::Storage,
     text::plain_text,
 };
 
@@ -24,16 +25,21 @@ const MAX_REASON_CHARS: usize = 1000;
 /// Claims and offers of assimilators.
 pub(crate) struct AssimilationHandler<'a> {
     pub(crate) results: ResultHandler<'a>,
+    pub(crate) storage: &'a Storage,
 }
 
 impl AssimilationHandler<'_> {
-    /// Gives out the first result that the assimilator can do, if there is one. Passes over at most `most` others.
+    /// Gives out the first result that the assimilator can do, if there is one. Passes over at most `most` others. What an
+    /// assimilator makes of it needs room on the disk.
     pub(crate) fn claim(
         &mut self,
         to: ReplyTo,
         most: usize,
         can_do: impl Fn(&AssimilationUnit) -> bool,
     ) -> Option<Box<AssimilationUnit>> {
+        if self.storage.is_full() {
+            return None;
+        }
         let (state, queue) = (&*self.results.ledger.state, &mut *self.results.queue);
         let now = self.results.ledger.clock.now();
         let term = self.results.ledger.config.assimilation_term;
