@@ -24,7 +24,7 @@ use rustix::process::{Resource, getrlimit};
 use rustls::ServerConfig;
 use sojourn_blobs::{BlobError, BlobStore, Uploads, WriteAheadLog};
 use sojourn_files::HeldRoom;
-use sojourn_protocol::{digest::Digest, quantity::to_u64, tokens::ServerToken};
+use sojourn_protocol::{digest::Digest, quantity::to_usize, tokens::ServerToken};
 use std::{
     io,
     net::{SocketAddr, TcpListener},
@@ -238,9 +238,8 @@ async fn stores_of(blobs: &BlobStore) -> Result<Arc<[String]>, BlobError> {
 
 /// The bounds for the descriptors that this process may have.
 fn bounds(config: &NetworkConfig, traffic: &Arc<Traffic>) -> Arc<Network> {
-    let limit = || getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let descriptors = config.descriptors.map_or_else(limit, to_u64);
-    let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+    let limit = || to_usize(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX));
+    let descriptors = config.descriptors.unwrap_or_else(limit);
     let network = Arc::new(Network::new(config, descriptors, Arc::clone(traffic)));
     let limits = network.connections().limits();
     tracing::info!(descriptors, ?limits, "connections are bounded");

@@ -3,7 +3,10 @@
 //! The changes are those of AFL and libFuzzer (bits, numbers at the edges of their types, words of a dictionary, chunks that
 //! are cut out, doubled, moved or taken from another input), without their feedback from coverage.
 
-use sojourn_protocol::{quantity::to_usize, seeds};
+use sojourn_protocol::{
+    quantity::{SaturatingFrom as _, to_usize},
+    seeds,
+};
 
 /// Most bytes of an input.
 pub const MAX_INPUT_BYTES: usize = 64 << 10;
@@ -181,7 +184,7 @@ impl Chance {
 
     /// A place in so many bytes, or behind them.
     fn place(&mut self, bytes: usize) -> usize {
-        let places = u32::try_from(bytes.saturating_add(1)).unwrap_or(u32::MAX);
+        let places = u32::saturating_from(bytes.saturating_add(1));
         to_usize(u64::from(self.below(places)))
     }
 
@@ -193,7 +196,7 @@ impl Chance {
     }
 
     fn one_of<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
-        let count = u32::try_from(all.len()).unwrap_or(u32::MAX);
+        let count = u32::saturating_from(all.len());
         all.get(to_usize(u64::from(self.below(count))))
     }
 }

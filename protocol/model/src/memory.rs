@@ -1,7 +1,7 @@
 //! How much memory a unit takes at least. Computed from counts alone: nothing of the model's size is allocated.
 
 use crate::{ModelError, checkpoint::optimizer_slots, network::validate};
-use sojourn_protocol::unit::TrialContext;
+use sojourn_protocol::{quantity::to_u64, unit::TrialContext};
 
 /// Bytes of a number in a tensor.
 const NUMBER_BYTES: u64 = 4;
@@ -24,7 +24,7 @@ pub fn least_memory(context: &TrialContext, work: Work) -> Result<u64, ModelErro
     let network = validate(&context.config, &context.shape, context.outputs)?;
     let moments = optimizer_slots(&context.config.training.optimizer).len();
     let copies = match work {
-        Work::Training => u64::try_from(moments).unwrap_or(u64::MAX).saturating_add(1),
+        Work::Training => to_u64(moments).saturating_add(1),
         Work::Evaluation => 0,
     };
     let state = network.trainable_count().saturating_mul(copies);

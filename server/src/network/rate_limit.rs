@@ -5,6 +5,7 @@
 //! nobody can make the table grow, and nobody can choose whose slot is shared.
 
 use parking_lot::Mutex;
+use sojourn_protocol::quantity::SaturatingFrom as _;
 use std::{
     hash::{BuildHasher as _, Hash, RandomState},
     time::Duration,
@@ -80,7 +81,7 @@ impl RateLimiter {
 }
 
 fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+    u64::saturating_from(duration.as_micros())
 }
 
 #[cfg(test)]
