@@ -100,11 +100,8 @@ async fn admitted(request: &HttpRequest) -> Result<Caller, HttpError> {
 /// The sender of a request, if its token is that of anybody.
 async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
     let (token_sha256, app) = (bearer(request)?, app(request)?);
-    match app.tokens.which(token_sha256) {
-        Some(ServerToken::Enrol) => return Ok(Caller::Enroller(None)),
-        Some(ServerToken::Admin) => return Ok(Caller::User(Rights::Administer)),
-        Some(ServerToken::Assimilator) => return Ok(Caller::Assimilator),
-        None => {}
+    if let Some(which) = app.tokens.which(token_sha256) {
+        return Ok(with_server_token(which));
     }
     if let Some(host) = app.token_cache.get(token_sha256) {
         return Ok(Caller::Host(host));
@@ -118,7 +115,20 @@ async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
         Some(Holder::Enroller(token)) => Ok(Caller::Enroller(Some(token))),
         Some(Holder::User(_, rights)) => Ok(Caller::User(rights)),
         Some(Holder::Revoked) => Err(HttpError::unknown_caller()),
-        None => Err(HttpError::unknown_token()),
+        // A server that became the active one meanwhile has read the tokens anew.
+        None => match app.tokens.which(token_sha256) {
+            Some(which) => Ok(with_server_token(which)),
+            None => Err(HttpError::unknown_token()),
+        },
+    }
+}
+
+/// The sender of a request with one of the server's own tokens.
+const fn with_server_token(which: ServerToken) -> Caller {
+    match which {
+        ServerToken::Enrol => Caller::Enroller(None),
+        ServerToken::Admin => Caller::User(Rights::Administer),
+        ServerToken::Assimilator => Caller::Assimilator,
     }
 }
 

@@ -60,7 +60,8 @@ impl Driver {
             let (refusal, length) = match self.start_over() {
                 Ok(()) => {
                     tracing::info!(position = self.core.position().0, "going on from the journal");
-                    return Next::Run;
+                    // Who was let in meanwhile was let in by the tokens of before, which another server may have replaced.
+                    return self.refuse_for(Duration::ZERO, &unavailable());
                 }
                 Err(ShellError::Journal(JournalError::Standby { active })) => {
                     let refusal = standing_by(&active);
@@ -101,12 +102,13 @@ impl Driver {
         }
     }
 
-    /// Refuses all inputs for this long.
+    /// Refuses all inputs for this long, and those that have come already in any case.
     fn refuse_for(&self, pause: Duration, refusal: &ApiError) -> Next {
         let end = Instant::now() + pause;
         loop {
             match self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => return Next::Stop,
+                Ok(Input::Stop | Input::Broken { for_good: true, .. })
+                | Err(RecvTimeoutError::Disconnected) => return Next::Stop,
                 Ok(input) => refuse(input, refusal),
                 Err(RecvTimeoutError::Timeout) => return Next::Run,
             }

@@ -1,6 +1,6 @@
 //! Nothing acknowledged is lost, nothing shows before it is durable, and the shell goes on over a journal that fails.
 
-use crate::support::{Opened, ask, enrol, hosts, opens, start, submit};
+use crate::support::{Gated, Opened, ask, enrol, hosts, opens, start, submit};
 use sojourn_core::{Answer, JournalPosition, Record};
 use sojourn_protocol::{
     digest::Digest,
@@ -10,7 +10,7 @@ use sojourn_protocol::{
     time::UnixMillis,
 };
 use sojourn_server::{
-    journal::{Fault, Journal, JournalError, Mark, Marks, MemoryJournal, OpenJournal, Snapshot},
+    journal::{Fault, Journal, JournalError, MemoryJournal, OpenJournal, Snapshot},
     shell::{Clock, Shell, ShellConfig, SteadyClock},
 };
 use std::{
@@ -115,6 +115,38 @@ async fn while_the_journal_cannot_be_opened_everyone_is_refused_and_then_it_goes
     shell.stop().await;
 }
 
+/// Another server may have replaced tokens since they were let in.
+#[tokio::test]
+async fn callers_that_come_while_the_journal_is_opened_are_refused() {
+    let journal = MemoryJournal::default();
+    let (say_opening, opening) = mpsc::channel();
+    let (let_through, gate) = mpsc::channel();
+    let gate = std::sync::Mutex::new(gate);
+    let is_first = AtomicBool::new(true);
+    let open: Arc<dyn OpenJournal> = Arc::new({
+        let journal = journal.clone();
+        move || -> Opened {
+            if !is_first.swap(false, Ordering::SeqCst) {
+                say_opening.send(()).unwrap();
+                gate.lock().unwrap().recv().unwrap();
+            }
+            Ok(Box::new(journal.clone()))
+        }
+    });
+    let shell = start(open, ShellConfig::default());
+    let first = enrol(shell.handle(), 1).await.unwrap();
+    journal.inject(Fault::Fails);
+    assert_eq!(enrol(shell.handle(), 2).await.unwrap_err().kind, ErrorKind::Unavailable);
+    opening.recv().unwrap();
+    let mut meanwhile = Box::pin(enrol(shell.handle(), 3));
+    // The first poll gives the command.
+    assert!(futures::poll!(&mut meanwhile).is_pending());
+    let_through.send(()).unwrap();
+    assert_eq!(meanwhile.await.unwrap_err().kind, ErrorKind::Unavailable);
+    assert_eq!(hosts(shell.handle()).await.unwrap(), BTreeSet::from([first]));
+    shell.stop().await;
+}
+
 /// What is read after a failed sync may be what the system has in memory, and no longer writes.
 #[tokio::test]
 async fn after_a_failed_sync_nothing_is_answered_and_the_core_ends() {
@@ -131,63 +163,12 @@ async fn after_a_failed_sync_nothing_is_answered_and_the_core_ends() {
     assert_eq!(hosts(shell.handle()).await.unwrap_err().kind, ErrorKind::Unavailable);
 }
 
-/// A journal whose appends wait until they are let through.
-struct Gated {
-    journal: MemoryJournal,
-    gate: mpsc::Receiver<()>,
-    appended: Arc<AtomicBool>,
-}
-
-impl Journal for Gated {
-    fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
-        self.gate.recv().unwrap();
-        self.journal.append(records)?;
-        self.appended.store(true, Ordering::SeqCst);
-        Ok(())
-    }
-    fn read(&mut self, after: JournalPosition, limit: usize) -> Result<Vec<Record>, JournalError> {
-        self.journal.read(after, limit)
-    }
-    fn marks(&self) -> Marks {
-        self.journal.marks()
-    }
-    fn begin_after(&mut self, anchor: Mark) -> Result<(), JournalError> {
-        self.journal.begin_after(anchor)
-    }
-    fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
-        self.journal.save_snapshot(snapshot)
-    }
-    fn load_snapshot(&mut self) -> Result<Option<Snapshot>, JournalError> {
-        self.journal.load_snapshot()
-    }
-    fn load_snapshot_below(
-        &mut self,
-        below: JournalPosition,
-    ) -> Result<Option<Snapshot>, JournalError> {
-        self.journal.load_snapshot_below(below)
-    }
-    fn trim(&mut self, below: JournalPosition) -> Result<(), JournalError> {
-        self.journal.trim(below)
-    }
-    fn events(
-        &mut self,
-        job: JobId,
-        after: JournalPosition,
-        limit: usize,
-    ) -> Result<Vec<Record>, JournalError> {
-        self.journal.events(job, after, limit)
-    }
-}
-
 #[tokio::test]
 async fn replies_and_reads_wait_until_what_they_show_is_durable() {
     let (let_through, gate) = mpsc::channel();
     let appended = Arc::new(AtomicBool::new(false));
     let gated = Gated { journal: MemoryJournal::default(), gate, appended: Arc::clone(&appended) };
-    let gated = std::sync::Mutex::new(Some(gated));
-    let open: Arc<dyn OpenJournal> =
-        Arc::new(move || -> Opened { Ok(Box::new(gated.lock().unwrap().take().unwrap())) });
-    let shell = start(open, ShellConfig::default());
+    let shell = start(gated.opens(), ShellConfig::default());
     // What was durable before can be seen at once.
     assert!(hosts(shell.handle()).await.unwrap().is_empty());
 

@@ -1,6 +1,6 @@
 //! What doesn't fit is refused: a journal or a state at the start, a step of a core that fails while it runs.
 
-use crate::support::{ask, enrol, hosts, opens, submit};
+use crate::support::{Gated, ask, enrol, hosts, opens, submit};
 use sojourn_core::{
     Answer, Command, Core, Event, Invariant, InvariantSet, JournalPosition, LeaseEnd, Record,
 };
@@ -12,10 +12,13 @@ use sojourn_protocol::{
     time::UnixMillis,
 };
 use sojourn_server::{
-    journal::{Journal, MemoryJournal, Snapshot},
+    journal::{Fault, Journal, MemoryJournal, Snapshot},
     shell::{Shell, ShellConfig, ShellError, SteadyClock},
 };
-use std::{error::Error, sync::Arc};
+use std::{
+    error::Error,
+    sync::{Arc, mpsc},
+};
 
 fn start(journal: &MemoryJournal, accept: &[Invariant]) -> Result<Shell, ShellError> {
     let accept: InvariantSet = accept.iter().copied().collect();
@@ -115,4 +118,26 @@ async fn a_core_that_fails_answers_with_an_error_reloads_and_goes_on() {
     assert_eq!(asking.await.unwrap_err().kind, ErrorKind::Internal);
     assert_eq!(enrol(handle, 3).await.unwrap(), HostId(3));
     shell.stop().await;
+}
+
+/// The core fails while an append of before it is under way, whose sync fails.
+#[tokio::test]
+async fn a_failed_sync_ends_a_core_that_is_about_to_reload() {
+    let journal = with_a_wrong_count().await;
+    let (let_through, gate) = mpsc::channel();
+    let gated = Gated { journal: journal.clone(), gate, appended: Arc::default() };
+    let accept: InvariantSet = [Invariant::L1].into_iter().collect();
+    let config = ShellConfig { accept, ..ShellConfig::default() };
+    let mut shell = crate::support::start(gated.opens(), config);
+    journal.inject(Fault::Unsynced);
+    let handle = shell.handle().clone();
+    let mut enrolled = Box::pin(enrol(&handle, 3));
+    assert!(futures::poll!(&mut enrolled).is_pending());
+    let (host, leases, reason) = (HostId(1), vec![LeaseId(1)], "stopping".into());
+    let mut failed = Box::pin(handle.call(|to| Command::Release { to, host, leases, reason }));
+    assert!(futures::poll!(&mut failed).is_pending());
+    let_through.send(()).unwrap();
+    assert_eq!(failed.await.unwrap_err().kind, ErrorKind::Internal);
+    shell.ended().await;
+    assert!(enrolled.await.is_err());
 }

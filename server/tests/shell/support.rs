@@ -1,21 +1,28 @@
 //! A shell over a journal in memory, and commands for it.
 
-use sojourn_core::{Answer, Command, Query};
+use sojourn_core::{Answer, Command, JournalPosition, Query, Record};
 use sojourn_protocol::{
     api::WorkRequest,
     digest::{BlobRef, Digest},
     error::ApiError,
-    ids::HostId,
+    ids::{HostId, JobId},
     inventory::{CPU, Demand, Device, Inventory},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     time::Millis,
 };
 use sojourn_server::{
-    journal::{Journal, JournalError, MemoryJournal, OpenJournal},
+    journal::{Journal, JournalError, Mark, Marks, MemoryJournal, OpenJournal, Snapshot},
     shell::{Shell, ShellConfig, ShellHandle, SteadyClock},
 };
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+};
 
 pub(crate) type Opened = Result<Box<dyn Journal>, JournalError>;
 
@@ -86,4 +93,66 @@ pub(crate) async fn submit(handle: &ShellHandle) {
     let submitted =
         handle.call(|to| Command::Submit { to, spec, data, again: false, nonce: None }).await;
     assert!(matches!(submitted.unwrap(), Answer::Submitted(_)));
+}
+
+/// A journal whose appends wait until they are let through.
+pub(crate) struct Gated {
+    pub(crate) journal: MemoryJournal,
+    pub(crate) gate: mpsc::Receiver<()>,
+    pub(crate) appended: Arc<AtomicBool>,
+}
+
+impl Gated {
+    /// Opens it, once; later the journal behind it, without the gate.
+    pub(crate) fn opens(self) -> Arc<dyn OpenJournal> {
+        let journal = self.journal.clone();
+        let gated = Mutex::new(Some(self));
+        Arc::new(move || -> Opened {
+            match gated.lock().unwrap().take() {
+                Some(gated) => Ok(Box::new(gated)),
+                None => Ok(Box::new(journal.clone())),
+            }
+        })
+    }
+}
+
+impl Journal for Gated {
+    fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
+        self.gate.recv().unwrap();
+        self.journal.append(records)?;
+        self.appended.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+    fn read(&mut self, after: JournalPosition, limit: usize) -> Result<Vec<Record>, JournalError> {
+        self.journal.read(after, limit)
+    }
+    fn marks(&self) -> Marks {
+        self.journal.marks()
+    }
+    fn begin_after(&mut self, anchor: Mark) -> Result<(), JournalError> {
+        self.journal.begin_after(anchor)
+    }
+    fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
+        self.journal.save_snapshot(snapshot)
+    }
+    fn load_snapshot(&mut self) -> Result<Option<Snapshot>, JournalError> {
+        self.journal.load_snapshot()
+    }
+    fn load_snapshot_below(
+        &mut self,
+        below: JournalPosition,
+    ) -> Result<Option<Snapshot>, JournalError> {
+        self.journal.load_snapshot_below(below)
+    }
+    fn trim(&mut self, below: JournalPosition) -> Result<(), JournalError> {
+        self.journal.trim(below)
+    }
+    fn events(
+        &mut self,
+        job: JobId,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Result<Vec<Record>, JournalError> {
+        self.journal.events(job, after, limit)
+    }
 }
