@@ -193,16 +193,21 @@ async fn shards_are_fetched_ahead_and_dropped_as_the_server_says_but_not_against
     });
     let tight = ClientConfig { cache_bytes: 1000, ..config(&server, &dir) };
     let daemon = Daemon::start(tight, &trainer);
-    server.until("the small one", |world| world.count("GET /v1/blobs") == 1).await;
     let cached = |world: &World, blob: BlobRef| {
         let mut told = world.works.iter().rev().filter_map(|ask| ask.inventory.as_ref());
         told.next().is_some_and(|inventory| inventory.cached.contains(&blob.sha256))
     };
-    // What is cached is told with the next request: a unit makes one.
-    server.change(|world| queue_hops(world, 1..=1));
-    server.until("a report", |world| world.reports.len() == 1).await;
-    server.until("that it is there", |world| cached(world, small)).await;
+    // What is cached is told with the next request, and each unit makes one.
+    for lease in 1.. {
+        server.change(|world| queue_hops(world, lease..=lease));
+        let reports = |world: &World| world.reports.contains_key(&LeaseId(lease));
+        server.until("a report", reports).await;
+        if cached(&server.world(), small) {
+            break;
+        }
+    }
     assert!(!cached(&server.world(), large), "there is no room for it");
+    assert_eq!(server.world().count(&format!("GET /v1/blobs/{}", large.sha256)), 0);
     server.change(|world| world.evict = vec![small.sha256, large.sha256]);
     server.until("that it is gone", |world| !cached(world, small)).await;
     assert!(server.world().works.iter().any(|ask| idle(ask) == 1));
