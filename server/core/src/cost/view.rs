@@ -4,6 +4,10 @@ use super::{Estimates, PreferredClasses};
 use crate::{config::CoreConfig, hosts::Hosts, ledger::Ledger, state::State};
 use sojourn_protocol::{ids::HostId, time::UnixMillis};
 
+/// What counts of the reliability of a host whose results were refuted, in thousandths: it is given units when no other
+/// host could do them about as soon.
+const DISTRUSTED_SHARE: u64 = 10;
+
 /// How long things take. It reads, and changes nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Cost<'a> {
@@ -28,8 +32,11 @@ impl<'a> Cost<'a> {
         }
     }
 
-    /// The share of deadlines that a host may be expected to keep, in thousandths.
+    /// The share of its units that a host may be expected to do in time, in thousandths. Nobody is to wait for a host that
+    /// has lost trust, however fast it seems.
     pub(crate) fn reliability(&self, host: HostId) -> u64 {
-        self.state.hosts.get(&host).map_or(1000, |host| host.reliability.share(self.now))
+        let Some(host) = self.state.hosts.get(&host) else { return 1000 };
+        let share = host.reliability.share(self.now);
+        if host.trust.is_lost() { share * DISTRUSTED_SHARE / 1000 } else { share }
     }
 }

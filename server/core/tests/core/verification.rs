@@ -6,6 +6,7 @@ use sojourn_protocol::{
     api::{RollbackRequest, RolledBack, WorkRequest},
     digest::Digest,
     ids::{HostId, LeaseId, TrialId, Version},
+    inventory::{Device, Inventory},
     report::{Outcome, Report},
     spec::{OrderChoice, PlacementSpec, Verify},
     time::Millis,
@@ -105,6 +106,35 @@ fn where_results_are_merged_none_is_stuck_behind_one_that_nobody_can_verify() {
         assert!(!bench.assimilate().is_empty());
     }
     assert!(unverified > 0, "some are drawn");
+}
+
+/// It would be the fastest, if it did what it is given.
+#[test]
+fn nobody_leaves_a_hop_to_a_host_that_has_lost_trust() {
+    for word in ["right", "wrong"] {
+        let mut bench = bench(1000, 1, 1);
+        let claims = |flops: f64, slots| {
+            let known = inventory("class");
+            let devices = known.devices.iter();
+            let devices = devices.map(|device| Device { flops, ..device.clone() }).collect();
+            let inventory = Some(Inventory { devices, ..known });
+            WorkRequest { inventory, ..request(slots, Vec::new()) }
+        };
+        let speeds = [(HOST, 1e6), (OTHER, 1e6), (THIRD, 4e6)];
+        for (host, flops) in speeds {
+            bench.ask(host, claims(flops, 0));
+        }
+        let first = bench.ask(THIRD, claims(4e6, 1)).leases.remove(0);
+        report(&mut bench, THIRD, &first, word);
+        for (host, flops) in &speeds[..2] {
+            let verification = bench.ask(*host, claims(*flops, 1)).leases;
+            verification.iter().for_each(|lease| drop(report(&mut bench, *host, lease, "right")));
+        }
+        bench.assimilate();
+        bench.ask(THIRD, claims(4e6, 0));
+        let leases = bench.ask(HOST, claims(1e6, 1)).leases;
+        assert_eq!(leases.is_empty(), word == "right", "{leases:?}");
+    }
 }
 
 /// The trial waits for whoever was asked: a third host is asked when that one falls silent, and not the first again.
