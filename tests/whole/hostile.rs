@@ -52,6 +52,8 @@ struct Hostile {
     class: String,
     answers: Answers,
     sent: usize,
+    /// Results that weren't computed and that the server has acknowledged.
+    false_results: usize,
 }
 
 impl Hostile {
@@ -61,7 +63,7 @@ impl Hostile {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let (url, class) = (url.to_owned(), class.to_owned());
-        Self { runtime, http, url, class, answers: Answers::new(), sent: 0 }
+        Self { runtime, http, url, class, answers: Answers::new(), sent: 0, false_results: 0 }
     }
 
     /// The status and the JSON of an answer; none where the connection broke.
@@ -179,7 +181,12 @@ impl Hostile {
         } else {
             self.noise(&lease, &token, b'a')
         };
-        self.post("results", &token, &json!({ "lease": lease["id"], "outcome": outcome }));
+        let report = json!({ "lease": lease["id"], "outcome": outcome });
+        let answer = self.post("results", &token, &report);
+        if answer.is_some_and(|(_, answer)| answer["state"] == "acknowledged") {
+            let is_false = outcome["trained"].is_object() || outcome["evaluated"].is_object();
+            self.false_results += usize::from(is_false);
+        }
         // What was reported is to stay as it was.
         if outcome["trained"].is_object() {
             let other = self.noise(&lease, &token, b'b');
@@ -259,6 +266,7 @@ fn two_honest_owners_finish_their_job_beside_a_hostile_one() {
     let done = Arc::new(AtomicBool::new(false));
     let (url, is_done) = (site.url.clone(), Arc::clone(&done));
     let (say_ready, ready) = mpsc::channel();
+    let (say_lied, lied) = mpsc::channel();
     let hostile = thread::spawn(move || {
         let mut hostile = Hostile::new(&url, &class);
         let mut all: Vec<Identity> =
@@ -268,18 +276,32 @@ fn two_honest_owners_finish_their_job_beside_a_hostile_one() {
         all.iter_mut().for_each(|who| hostile.act(who));
         say_ready.send(()).unwrap();
         let begun = Instant::now();
+        let mut has_lied = false;
         while !is_done.load(Ordering::SeqCst)
-            && hostile.sent < MAX_REQUESTS
+            && (!has_lied || hostile.sent < MAX_REQUESTS)
             && begun.elapsed() < PATIENCE
         {
             all.iter_mut().for_each(|who| hostile.act(who));
+            if !has_lied && hostile.false_results > 0 {
+                has_lied = true;
+                say_lied.send(()).unwrap();
+            }
         }
         hostile.answers
     });
 
     ready.recv().unwrap();
+    // The honest machines are there and take no work, until a false result has been taken in.
+    let ctl = |owner: &str, word: &str| {
+        let data = site.path().join(owner);
+        let output = site.run(&["client", "ctl", "--data", data.to_str().unwrap(), word]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    ["lab", "home"].iter().for_each(|owner| ctl(owner, "pause"));
     let placement = "reproducible = true\nverify = { quorum = 2, rate = 1.0 }";
     let job = site.submit_with(11, 8, "[1e-3, 3e-3]", placement);
+    lied.recv().unwrap();
+    ["lab", "home"].iter().for_each(|owner| ctl(owner, "resume"));
     let view = site.wait(&job, |view| view["state"] != "running");
     done.store(true, Ordering::SeqCst);
     let answers = hostile.join().unwrap();
