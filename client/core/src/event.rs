@@ -210,6 +210,10 @@ pub trait TransferView {
     fn has_room(&self, bytes: u64) -> bool;
     /// Bytes that the machine's owner lends for blobs.
     fn capacity(&self) -> u64;
+    /// Bytes that the blobs of all units together may take.
+    fn capacity_for_units(&self) -> u64 {
+        self.capacity()
+    }
     /// Bytes of memory that one unit on this device may take; `None` where that isn't known.
     fn memory(&self, _device: &str) -> Option<u64> {
         None

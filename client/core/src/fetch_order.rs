@@ -1,6 +1,6 @@
 //! Which blob is fetched when. Blobs that units begin with come at once. Of a unit's later shards one is fetched at a
 //! time, in the order of its hops. Shards that no unit needs yet are fetched one at a time, only into free room, and
-//! only while no unit waits for a blob.
+//! only while no unit waits for a blob. A later shard isn't fetched where it would take the disk past what the owner lends.
 
 use crate::{
     action::{Action, BlobClass, Priority},
@@ -24,6 +24,7 @@ pub(crate) struct FetchOrder {
 struct Needed {
     /// Leases that need it.
     leases: u32,
+    bytes: u64,
     state: BlobState,
     /// It was here, so that it has to be let go.
     is_pinned: bool,
@@ -41,9 +42,21 @@ enum BlobState {
 
 impl FetchOrder {
     /// A lease needs the blob from now on.
-    pub(crate) fn hold(&mut self, blob: &Digest) {
-        let new = Needed { leases: 0, state: BlobState::NotAsked, is_pinned: false };
-        self.needed.entry(*blob).or_insert(new).leases += 1;
+    pub(crate) fn hold(&mut self, blob: &BlobRef) {
+        let BlobRef { sha256, bytes } = *blob;
+        let new = Needed { leases: 0, bytes, state: BlobState::NotAsked, is_pinned: false };
+        self.needed.entry(sha256).or_insert(new).leases += 1;
+    }
+
+    /// Bytes of the blobs that are here for leases, or on their way.
+    fn bytes(&self) -> u64 {
+        let asked = self.needed.values().filter(|needed| needed.state != BlobState::NotAsked);
+        asked.map(|needed| needed.bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Is a blob that a lease holds here, or on its way?
+    pub(crate) fn is_asked(&self, blob: &Digest) -> bool {
+        self.needed.get(blob).is_some_and(|needed| needed.state != BlobState::NotAsked)
     }
 
     /// A lease needs the blob no more.
@@ -91,7 +104,8 @@ impl FetchOrder {
         out.push(Action::Fetch(need.blob, need.class, priority));
     }
 
-    /// Asks for the next of a unit's later shards that isn't here.
+    /// Asks for the next of a unit's later shards that isn't here. Where the disk that is lent has no room for it beside
+    /// what leases need, no more of them come.
     pub(crate) fn ask_next(
         &mut self,
         rest: &mut VecDeque<Need>,
@@ -99,10 +113,16 @@ impl FetchOrder {
         out: &mut Vec<Action>,
     ) -> Rest {
         while let Some(need) = rest.pop_front() {
-            if !self.is_here(&need.blob.sha256) {
-                self.ask(need, Priority::Later, view, out);
-                return Rest::Coming(need.blob.sha256, std::mem::take(rest));
+            if self.is_here(&need.blob.sha256) {
+                continue;
             }
+            let is_asked = self.is_asked(&need.blob.sha256);
+            if !is_asked && self.bytes().saturating_add(need.blob.bytes) > view.capacity_for_units()
+            {
+                return Rest::Over;
+            }
+            self.ask(need, Priority::Later, view, out);
+            return Rest::Coming(need.blob.sha256, std::mem::take(rest));
         }
         Rest::Over
     }

@@ -3,13 +3,15 @@
 mod support;
 
 use sojourn_client_core::{
-    Action, Agent, AgentConfig, DeviceSlots, Event, Micros, ReleaseReason, TransferView,
+    Action, Agent, AgentConfig, DeviceSlots, Event, Micros, ReleaseReason, ResultFacts,
+    TrainerState, TransferView,
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::LeaseId,
+    ids::{LeaseId, ShardId},
+    manifest::Shard,
     spec::Architecture,
-    unit::{Lease, Unit},
+    unit::{Lease, NextHop, Unit},
 };
 use std::sync::Arc;
 
@@ -144,4 +146,56 @@ fn units_that_were_not_asked_for_are_given_back() {
     assert_eq!(fetched(&actions).len(), 8);
     let [(19_992, reason)] = &given_back(&actions)[..] else { panic!("{actions:?}") };
     assert!(reason.contains("more units than it asked for"), "{reason}");
+}
+
+/// The unit's blobs are here, and it has run to its end.
+fn ended(host: &mut Host, lease: &Lease) -> Vec<Action> {
+    let blobs = lease.unit.blobs();
+    blobs.iter().for_each(|blob| drop(host.handle(Event::BlobReady(blob.sha256))));
+    let result = ResultFacts { has_checkpoint: true, continues_from: None };
+    let mut actions = host.handle(Event::SlotFree(lease.id, TrainerState::Good));
+    actions.extend(host.handle(Event::UnitEnded(lease.id, result)));
+    actions
+}
+
+#[test]
+fn a_unit_waits_until_there_is_room_for_it_beside_those_that_are_begun() {
+    let mut host = Host::new(2, 50 * MIB);
+    let leases = [lease(1, 30 * MIB, 5), lease(2, 30 * MIB, 5), lease(3, 10 * MIB, 5)];
+    let actions = host.given(leases.to_vec());
+    assert_eq!(fetched(&actions), [blob(1, 30 * MIB)], "none overtakes the second");
+    assert_eq!(given_back(&actions), []);
+    let held = host.agent.holding(&host.disk);
+    assert_eq!(held.len(), 3, "the server is told of all");
+    let actions = ended(&mut host, &leases[0]);
+    assert_eq!(fetched(&actions), [blob(2, 30 * MIB), blob(3, 10 * MIB)]);
+}
+
+#[test]
+fn units_over_the_same_shard_take_its_room_once() {
+    let mut host = Host::new(2, 50 * MIB);
+    let second = Lease { id: LeaseId(2), ..lease(1, 30 * MIB, 5) };
+    let leases = vec![lease(1, 30 * MIB, 5), second];
+    assert_eq!(fetched(&host.given(leases)), [blob(1, 30 * MIB)]);
+    let actions = host.handle(Event::BlobReady(blob(1, 30 * MIB).sha256));
+    let starts = actions.iter().filter(|action| matches!(action, Action::Start(..)));
+    assert_eq!(starts.count(), 2, "{actions:?}");
+}
+
+#[test]
+fn a_unit_ends_before_a_later_shard_that_there_is_no_room_for() {
+    for (later, comes) in [(20 * MIB, true), (30 * MIB, false)] {
+        let mut host = Host::new(1, 50 * MIB);
+        let mut several = lease(1, 30 * MIB, 5);
+        let Unit::Train(hop) = &mut several.unit else { panic!("no hop") };
+        let shard = Shard { blob: blob(2, later), rows: 36 };
+        hop.then = vec![NextHop { shard_id: ShardId(1), shard, seed: 2 }];
+        host.given(vec![several]);
+        let actions = host.handle(Event::BlobReady(blob(1, 30 * MIB).sha256));
+        let coming = if comes { vec![shard.blob] } else { vec![] };
+        assert_eq!(fetched(&actions), coming);
+        let actions = host.handle(Event::ShardNeeded(LeaseId(1), shard.blob.sha256));
+        let ends = actions.iter().any(|action| matches!(action, Action::StopAfterBatch(_)));
+        assert_eq!(ends, !comes, "{actions:?}");
+    }
 }

@@ -211,7 +211,10 @@ impl Agent {
             None => Some(ReleaseReason::MonthlyBudget),
         };
         self.leases.insert(at, held);
-        self.apply(id, too_large.map_or(LeaseEvent::FetchStarted, LeaseEvent::TooLarge), turn);
+        match too_large {
+            Some(reason) => drop(self.apply(id, LeaseEvent::TooLarge(reason), turn)),
+            None => self.begin_queued(turn),
+        }
     }
 
     pub(super) fn report_ended<V: TransferView>(

@@ -201,7 +201,7 @@ impl Agent {
         let Some(lease) = self.leases.get(at) else { return };
         let first = lease.needs.first.clone();
         for need in &first {
-            self.fetches.hold(&need.blob.sha256);
+            self.fetches.hold(&need.blob);
         }
         for need in first {
             self.fetches.ask(need, Priority::First, turn.view, &mut turn.out);
@@ -230,7 +230,7 @@ impl Agent {
         let Some(lease) = self.leases.get_mut(at) else { return };
         let (fetches, view) = (&mut self.fetches, turn.view);
         for need in &lease.needs.later {
-            fetches.hold(&need.blob.sha256);
+            fetches.hold(&need.blob);
         }
         let is_cached = |need: &&crate::needs::Need| view.has(&need.blob.sha256);
         // Beside the others, so that none of these is deleted to make room for those.

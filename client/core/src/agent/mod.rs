@@ -1,9 +1,10 @@
 //! The agent: what a host does with its leases. Events come in, actions go out.
 //!
 //! `leases` takes lease events and does what follows from a transition. `answers` takes what the server says.
-//! `settle` does what is due after each event. `ending` ends the agent.
+//! `settle` does what is due after each event. `ending` ends the agent. `disk` keeps units within the disk that is lent.
 
 mod answers;
+mod disk;
 mod ending;
 mod leases;
 mod settle;
@@ -151,6 +152,7 @@ impl Agent {
                 // It may have come while this was said.
                 if !self.fetches.is_here(&blob) {
                     self.apply(lease, LeaseEvent::ShardMissing(blob), turn);
+                    self.end_without_room(lease, &blob, turn);
                 }
             }
             Event::PartSaved(lease) => {

@@ -24,6 +24,9 @@ impl Agent {
             self.keep_limits(turn);
         }
         self.retry_due(turn);
+        if matches!(self.mode, Mode::Normal) {
+            self.begin_queued(turn);
+        }
         self.assign_slots(turn);
         self.advance_ending(turn);
         if matches!(self.mode, Mode::Normal) {

@@ -174,6 +174,12 @@ impl TransferView for View<'_> {
     fn capacity(&self) -> u64 {
         self.machine.cache.limit()
     }
+
+    /// Units in work take what they need, also beyond the cache: plans don't know yet that one may wait for the room of
+    /// another.
+    fn capacity_for_units(&self) -> u64 {
+        u64::MAX
+    }
 }
 
 /// The trial whose checkpoint a unit begins with.
