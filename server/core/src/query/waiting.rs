@@ -69,7 +69,7 @@ impl Views<'_> {
         extra: &ExtraEvaluation,
     ) -> Option<WaitReason> {
         match &extra.verification {
-            Some(of) => (!of.is_unanimous() && !self.has_verifier(of.first))
+            Some(of) => (!of.is_unanimous() && !self.has_next_verifier(of))
                 .then_some(WaitReason::NoVerifier),
             None => {
                 let lends =
@@ -109,7 +109,7 @@ impl Views<'_> {
             return Some(WaitReason::LostCheckpoint(lost));
         }
         let mut disagreed = trial.incomplete_verifications().filter(|of| !of.is_unanimous());
-        if disagreed.any(|of| !self.has_verifier(of.first)) {
+        if disagreed.any(|of| !self.has_next_verifier(of)) {
             return Some(WaitReason::NoVerifier);
         }
         if !trial.is_runnable() && trial.open_evaluations().next().is_none() {

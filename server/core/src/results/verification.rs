@@ -2,13 +2,16 @@
 //!
 //! ```text
 //!   acknowledged --by chance--> challenged --a quorum agrees------> taken in, the others are refuted
-//!        |                        '--------nobody can be asked----> taken in, unverified
+//!        |                        |--------nobody can be asked----> taken in, unverified
+//!        |                        '--a quorum of hosts of parties---> taken in, unverified
+//!        |                           that have all given a result
 //!        '--------------------------------------------------------> taken in
 //! ```
 //!
 //! A share of the results of each host is verified: a smaller share where it has earned trust, all of them where it has
 //! lost trust. While hosts disagree nothing is taken in: in hop order the trial waits, and where results are merged the
-//! shard does.
+//! shard does. Where they disagree and all parties have given a result, further hosts are asked whoever owns them, and a quorum of
+//! hosts decides; nobody's trust changes by that.
 //!
 //! Evaluations are verified likewise, and always those on which something depends: that make their trial the best of the job,
 //! that end it at the target, and those outside the search.
@@ -21,7 +24,7 @@ use crate::{
     event::{Event, Fault},
     fault::CoreFault,
     hosts::Session,
-    state::{Host, Lease, PendingVerification, Trust},
+    state::{Host, Job, Lease, PendingVerification, State, Trust},
 };
 use sojourn_protocol::{
     ids::{JobId, LeaseId, TrialId},
@@ -34,6 +37,8 @@ use sojourn_protocol::{
 
 /// When the results of so many more hosts (owners, where there are several) than the quorum differ, the numeric class itself is at fault.
 const MAX_EXTRA_RESULTS: usize = 3;
+/// The same when hosts of one owner differ from each other, of so many owners.
+const MIN_CONTRADICTORY_OWNERS: usize = 2;
 /// The unit of verification rates: per mille.
 const PER_MILLE: u32 = 1000;
 /// Why a trial fails whose results nobody can reproduce.
@@ -107,23 +112,30 @@ impl ResultHandler<'_> {
         }
     }
 
-    /// Ends verifications for which there is no host left to ask.
+    /// Ends verifications for which no party is left to ask, where that says what to do with their results.
     pub(crate) fn close_unanswerable(&mut self) -> Result<(), CoreFault> {
-        let verifications = self.ledger.state.jobs.values().flat_map(|job| {
-            let verifications =
-                job.incomplete_verifications().map(|(_, verification)| verification);
-            verifications.filter(|verification| verification.is_unanimous()).cloned()
+        let state = &*self.ledger.state;
+        let pending = state.jobs.values().flat_map(|job| {
+            let pending = job.incomplete_verifications().map(|(_, pending)| pending);
+            pending.filter_map(|pending| Some((pending.clone(), Verdict::of(state, job, pending)?)))
         });
-        let verifications: Vec<PendingVerification> = verifications.collect();
-        for PendingVerification { first, unit, results, .. } in verifications {
+        let pending: Vec<(PendingVerification, Verdict)> = pending.collect();
+        for (PendingVerification { first, unit, results, .. }, verdict) in pending {
             if self.could_be_verified(first) {
                 continue;
             }
-            for lease in results.into_keys().filter(|lease| *lease != first) {
+            let taken = match verdict {
+                Verdict::TakeIn(taken) => taken,
+                Verdict::Fail => {
+                    self.fail_unit(unit)?;
+                    continue;
+                }
+            };
+            for lease in results.into_keys().filter(|lease| *lease != taken) {
                 self.supersede(lease)?;
             }
-            self.ledger.record(Event::Unverified { lease: first })?;
-            self.take_in(unit, first)?;
+            self.ledger.record(Event::Unverified { lease: taken })?;
+            self.take_in(unit, taken)?;
         }
         Ok(())
     }
@@ -208,9 +220,7 @@ impl ResultHandler<'_> {
     /// Ends a verification where a quorum of hosts came to the same result.
     fn judge(&mut self, verification: &PendingVerification) -> Result<(), CoreFault> {
         let (state, unit) = (&*self.ledger.state, verification.unit);
-        let Some(known) = state.jobs.get(&unit.job()) else { return Ok(()) };
-        let quorum = known.spec.placement.verify.map_or(Verify::QUORUM, |verify| verify.quorum);
-        let quorum = to_usize(quorum);
+        let Some(quorum) = state.jobs.get(&unit.job()).map(quorum_of) else { return Ok(()) };
         let (alike, right) = verification.most_alike(state);
         if alike >= quorum {
             let (confirmed, refuted): (Vec<_>, Vec<_>) =
@@ -219,17 +229,20 @@ impl ResultHandler<'_> {
             return self.conclude(unit, leases(confirmed), leases(refuted));
         }
         if verification.parties(state).len() >= quorum.saturating_add(MAX_EXTRA_RESULTS) {
-            return match unit {
-                UnitKey::Train { job, trial, .. } | UnitKey::Evaluate { job, trial, .. } => {
-                    self.fail_trial(job, trial, NOT_REPRODUCIBLE.into())
-                }
-                UnitKey::Extra { job, name } => {
-                    self.fail_evaluation(job, name, NOT_REPRODUCIBLE.into())
-                }
-            };
+            return self.fail_unit(unit);
         }
         self.ledger.waiters.wake(Wake::All);
         Ok(())
+    }
+
+    /// Nobody can reproduce a unit: its trial fails, or the evaluation outside the search.
+    fn fail_unit(&mut self, unit: UnitKey) -> Result<(), CoreFault> {
+        match unit {
+            UnitKey::Train { job, trial, .. } | UnitKey::Evaluate { job, trial, .. } => {
+                self.fail_trial(job, trial, NOT_REPRODUCIBLE.into())
+            }
+            UnitKey::Extra { job, name } => self.fail_evaluation(job, name, NOT_REPRODUCIBLE.into()),
+        }
     }
 
     fn conclude(
@@ -256,6 +269,34 @@ impl ResultHandler<'_> {
         }
         self.take_in(unit, first)
     }
+}
+
+/// The end of a verification for which no party is left to ask.
+enum Verdict {
+    /// This result is taken in, unverified.
+    TakeIn(LeaseId),
+    /// It can't be reproduced.
+    Fail,
+}
+
+impl Verdict {
+    /// What the results so far say; `None` where further hosts are asked, whoever owns them.
+    fn of(state: &State, job: &Job, pending: &PendingVerification) -> Option<Self> {
+        if pending.is_unanimous() {
+            return Some(Self::TakeIn(pending.first));
+        }
+        let (alike, right) = pending.most_alike_hosts(state);
+        if alike >= quorum_of(job) {
+            let mut results = pending.results.iter();
+            return results.find(|(_, of)| Some(**of) == right).map(|(of, _)| Self::TakeIn(*of));
+        }
+        (pending.contradictory_owners(state) >= MIN_CONTRADICTORY_OWNERS).then_some(Self::Fail)
+    }
+}
+
+/// How many of a job's results must be equal.
+fn quorum_of(job: &Job) -> usize {
+    to_usize(job.spec.placement.verify.map_or(Verify::QUORUM, |verify| verify.quorum))
 }
 
 /// How many of a thousand results are verified.

@@ -14,38 +14,56 @@ use sojourn_protocol::{
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 impl Eligibility<'_> {
-    /// Is there another host that could be asked to reproduce this result?
+    /// Is there a host that could be asked to reproduce this result, of a party that hasn't given one?
     pub(crate) fn has_verifier(&self, first: LeaseId) -> bool {
-        let Some(lease) = self.state.lease(first) else { return false };
-        let unit = lease.unit;
-        let Some(job) = self.state.jobs.get(&unit.job()) else { return false };
-        let Some(trial) = job.trial(unit.trial()) else { return false };
-        let verification = job.verification_of(&unit);
         let parties = self.state.parties();
-        let own = parties.of(lease.host);
-        let have_said = verification.map(|verification| verification.parties(self.state));
-        let may_say =
-            |party| have_said.as_ref().is_none_or(|have_said| !have_said.contains(&party));
-        let has_device = |host: HostId| {
-            let session = self.hosts.session(host);
-            let mut devices = session.into_iter().flat_map(|session| session.devices.values());
-            devices.any(|slots| {
-                lease.class.is_some_and(|class| slots.classes.offers(class))
-                    && self.fits_memory(slots, trial)
+        let pending = self.verification_of(first);
+        let mut have_said =
+            pending.map(|pending| pending.parties(self.state)).unwrap_or_default();
+        have_said.extend(self.state.lease(first).map(|lease| parties.of(lease.host)));
+        self.able_to_repeat(first).any(|host| !have_said.contains(&parties.of(host)))
+    }
+
+    /// Is there any host that could be asked next for this verification?
+    pub(crate) fn has_next_verifier(&self, pending: &PendingVerification) -> bool {
+        let asks_any = self.asks_any_host(pending);
+        self.able_to_repeat(pending.first).any(|host| self.is_wanted(pending, host, asks_any))
+    }
+
+    /// Results differ, and no party is left that hasn't given one: hosts are asked whoever owns them.
+    fn asks_any_host(&self, pending: &PendingVerification) -> bool {
+        !pending.is_unanimous() && !self.has_verifier(pending.first)
+    }
+
+    /// Hosts that could do a result's unit again: in contact, of its class, trusted, admitted to the job, not cooling down, with the
+    /// memory and the disk.
+    fn able_to_repeat(&self, first: LeaseId) -> impl Iterator<Item = HostId> {
+        let lease = self.state.lease(first).filter(|lease| lease.class.is_some());
+        let known = lease.and_then(|lease| {
+            let job = self.state.jobs.get(&lease.unit.job())?;
+            let trial = job.trial(lease.unit.trial())?;
+            let is_lost = lease.unit.hop().is_none() && self.is_base_lost(job, trial, &lease.unit);
+            (!is_lost).then_some((lease, job, trial))
+        });
+        known.into_iter().flat_map(move |(lease, job, trial)| {
+            self.live_hosts(lease.class).filter(move |host| {
+                let session = self.hosts.session(*host);
+                let mut devices = session.into_iter().flat_map(|session| session.devices.values());
+                self.has_disk_for(job, &lease.unit, *host)
+                    && !self.hosts.is_cooling_down(*host, self.now)
+                    && self.state.admits_host(job, *host)
+                    && !self.state.has_lost_trust(*host)
+                    && devices.any(|slots| {
+                        lease.class.is_some_and(|class| slots.classes.offers(class))
+                            && self.fits_memory(slots, trial)
+                    })
             })
-        };
-        let is_lost = unit.hop().is_none() && self.is_base_lost(job, trial, &unit);
-        lease.class.is_some()
-            && !is_lost
-            && self.live_hosts(lease.class).any(|host| {
-                parties.of(host) != own
-                    && self.has_disk_for(job, &unit, host)
-                    && !self.hosts.is_cooling_down(host, self.now)
-                    && self.state.admits_host(job, host)
-                    && has_device(host)
-                    && may_say(parties.of(host))
-                    && !self.state.has_lost_trust(host)
-            })
+        })
+    }
+
+    fn verification_of(&self, lease: LeaseId) -> Option<&PendingVerification> {
+        let unit = self.state.lease(lease)?.unit;
+        self.state.jobs.get(&unit.job())?.verification_of(&unit)
     }
 
     /// May the host try: it hasn't failed at it, or every other host that could be asked has failed as often?
@@ -53,11 +71,10 @@ impl Eligibility<'_> {
         &self,
         job: &Job,
         trial: &Trial,
-        verification: &PendingVerification,
-        first: &Lease,
+        pending: &PendingVerification,
         host: HostId,
     ) -> bool {
-        let failures: Cow<'_, BTreeMap<HostId, FailedBy>> = match verification.unit {
+        let failures: Cow<'_, BTreeMap<HostId, FailedBy>> = match pending.unit {
             UnitKey::Train { .. } => trial.hop_failures(),
             of => job.failures_of(&of).map(Cow::Borrowed).unwrap_or_default(),
         };
@@ -66,15 +83,10 @@ impl Eligibility<'_> {
         if own == 0 {
             return true;
         }
-        let parties = self.state.parties();
-        let have_said = verification.parties(self.state);
-        let mut others = self.live_hosts(first.class).filter(|other| {
-            *other != host
-                && !self.hosts.is_cooling_down(*other, self.now)
-                && self.has_disk_for(job, &verification.unit, *other)
-                && !have_said.contains(&parties.of(*other))
-                && !self.state.has_lost_trust(*other)
-        });
+        let asks_any = self.asks_any_host(pending);
+        let mut others = self
+            .able_to_repeat(pending.first)
+            .filter(|other| *other != host && self.is_wanted(pending, *other, asks_any));
         others.all(|other| count(&other) >= own)
     }
 
@@ -108,14 +120,20 @@ impl Eligibility<'_> {
         }
     }
 
-    /// May the host be asked: it, and in a deployment of several owners its owner, hasn't given a result yet, and it is
-    /// trusted?
-    pub(crate) fn may_verify(&self, verification: &PendingVerification, host: HostId) -> bool {
-        let parties = self.state.parties();
-        let own = parties.of(host);
-        let has_said =
-            |lease: &LeaseId| self.state.lease(*lease).is_some_and(|of| parties.of(of.host) == own);
-        !verification.results.keys().any(has_said) && !self.state.has_lost_trust(host)
+    /// May the host be asked: nobody of its party has given a result yet, and it is trusted? Where results differ and no
+    /// such host could be asked, the host itself hasn't.
+    pub(crate) fn may_verify(&self, pending: &PendingVerification, host: HostId) -> bool {
+        self.is_wanted(pending, host, false)
+            || (!pending.has_said(self.state, host)
+                && self.is_wanted(pending, host, self.asks_any_host(pending)))
+    }
+
+    fn is_wanted(&self, pending: &PendingVerification, host: HostId, asks_any: bool) -> bool {
+        let has_said = match asks_any {
+            true => pending.has_said(self.state, host),
+            false => pending.parties(self.state).contains(&self.state.parties().of(host)),
+        };
+        !has_said && !self.state.has_lost_trust(host)
     }
 }
 
@@ -128,7 +146,7 @@ impl Scheduler<'_> {
                 && first.class.is_some_and(|class| at.slots.classes.offers(class))
                 && self.may_verify(verification, at.host)
                 && !self.is_base_lost(job, trial, &verification.unit)
-                && self.may_try_again(job, trial, verification, first, at.host)
+                && self.may_try_again(job, trial, verification, at.host)
                 && self.has_disk_for(job, &verification.unit, at.host)
                 && self.fits_memory(at.slots, trial);
             fits.then(|| verification_of(verification, first))

@@ -1,7 +1,8 @@
 //! Who stands behind a host, where what several hosts say is counted.
 //!
-//! In a deployment with hosts of several owners it is the owner: one who has ten hosts says everything once. Where all hosts
-//! are of one owner, each host counts by itself. Then a quorum guards against broken machines, not against that owner.
+//! Hosts that enrolled with the server's own token are the operator's, and each counts by itself. In a deployment with hosts of
+//! several owners, the hosts of an issued token's owner count as one: an owner who has ten hosts says everything once. Where
+//! all hosts are of one owner, each host counts. Then a quorum guards against broken machines, not against that owner.
 
 use super::{Host, State};
 use sojourn_protocol::{ids::HostId, names::OwnerName};
@@ -39,7 +40,7 @@ impl Owners {
     }
 }
 
-/// An owner, or a host where all are of one owner.
+/// An owner; or a host of the operator, or where all are of one owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Party<'a> {
     Host(HostId),
@@ -56,13 +57,14 @@ pub(crate) struct Parties<'a> {
 impl<'a> Parties<'a> {
     /// Who stands behind a host.
     pub(crate) fn of(self, host: HostId) -> Party<'a> {
-        match self.state.owner_of(host).filter(|_| self.by_owner) {
+        let owner = self.state.owner_of(host).filter(|owner| self.by_owner && !owner.is_default());
+        match owner {
             Some(owner) => Party::Owner(owner),
             None => Party::Host(host),
         }
     }
 
-    /// Are they owners?
+    /// Are there several owners, so that the hosts of one count as one?
     pub(crate) const fn are_owners(self) -> bool {
         self.by_owner
     }

@@ -9,7 +9,8 @@ use crate::event::{HopUnit, UnitKey};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{LeaseId, ShardId},
+    ids::{HostId, LeaseId, ShardId},
+    names::OwnerName,
     position::Position,
     report::{Evaluated, Outcome},
     view::Verification,
@@ -66,15 +67,45 @@ impl PendingVerification {
     /// lease that had expired too, counts once.
     pub(crate) fn most_alike(&self, state: &State) -> (usize, Option<Digest>) {
         let parties = state.parties();
-        let mut alike: BTreeMap<Digest, (BTreeSet<Party<'_>>, LeaseId)> = BTreeMap::new();
+        self.most_alike_by(state, |host| parties.of(host))
+    }
+
+    /// The largest number of hosts with equal results, whoever owns them, and the digest of these.
+    pub(crate) fn most_alike_hosts(&self, state: &State) -> (usize, Option<Digest>) {
+        self.most_alike_by(state, |host| host)
+    }
+
+    fn most_alike_by<V: Ord>(
+        &self,
+        state: &State,
+        voter: impl Fn(HostId) -> V,
+    ) -> (usize, Option<Digest>) {
+        let mut alike: BTreeMap<Digest, (BTreeSet<V>, LeaseId)> = BTreeMap::new();
         for (lease, digest) in &self.results {
             let (agree, _) = alike.entry(*digest).or_insert_with(|| (BTreeSet::new(), *lease));
-            agree.extend(state.lease(*lease).map(|lease| parties.of(lease.host)));
+            agree.extend(state.lease(*lease).map(|lease| voter(lease.host)));
         }
         let most = alike
             .into_iter()
             .max_by_key(|(_, (agree, lease))| (agree.len(), std::cmp::Reverse(*lease)));
         most.map_or((0, None), |(digest, (agree, _))| (agree.len(), Some(digest)))
+    }
+
+    /// How many owners have hosts whose results differ from each other.
+    pub(crate) fn contradictory_owners(&self, state: &State) -> usize {
+        let mut said: BTreeMap<&OwnerName, BTreeSet<Digest>> = BTreeMap::new();
+        for (lease, digest) in &self.results {
+            if let Some(owner) = state.lease(*lease).and_then(|lease| state.owner_of(lease.host)) {
+                said.entry(owner).or_default().insert(*digest);
+            }
+        }
+        said.values().filter(|results| results.len() > 1).count()
+    }
+
+    /// Has a host given a result?
+    pub(crate) fn has_said(&self, state: &State, host: HostId) -> bool {
+        let mut leases = self.results.keys().filter_map(|lease| state.lease(*lease));
+        leases.any(|lease| lease.host == host)
     }
 
     /// The parties that have given a result.

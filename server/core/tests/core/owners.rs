@@ -53,8 +53,12 @@ fn an_owner_with_many_hosts_does_not_end_a_trial() {
         let liars = enrol(&mut bench, "lab-3", 10);
         fail_on(&mut bench, &liars, kind);
         assert!(!has_failed(&mut bench), "{kind:?}");
-        // Another owner's host says so, too.
+        // The operator's machines say so, too. A loss that isn't finite is the model's with two parties.
         fail_on(&mut bench, &[HOST], kind);
+        assert_eq!(has_failed(&mut bench), kind == FailureKind::NonFinite);
+        if kind == FailureKind::Trainer {
+            fail_on(&mut bench, &[OTHER], kind);
+        }
         assert!(has_failed(&mut bench), "{kind:?}");
     }
 }
@@ -124,15 +128,114 @@ fn an_owner_does_not_confirm_itself() {
     let second = bench.lease(HOST);
     let events = came_to(&mut bench, HOST, &second, "right");
     assert!(!events.iter().any(|event| matches!(event, Event::Verified { .. })), "{events:?}");
-    assert_eq!(bench.ask(OTHER, request(1, Vec::new())).leases, [], "of an owner who has said it");
+    for host in &liars[1..] {
+        assert_eq!(bench.ask(*host, request(1, Vec::new())).leases, [], "the owner has said it");
+    }
     let witness = bench.lease(third);
     let events = came_to(&mut bench, third, &witness, "right");
     let (confirmed, refuted) = (vec![second.id, witness.id], vec![first.id]);
     assert!(events.contains(&Event::Verified { confirmed, refuted }), "{events:?}");
 }
 
+/// The operator's machines confirm each other, also where another owner's machine enrolled and is gone.
 #[test]
-fn hosts_of_one_owner_confirm_each_other_and_no_other_owner_is_waited_for() {
+fn machines_of_the_operator_verify_each_other_whoever_else_has_enrolled() {
+    let mut bench = verified_by_two();
+    let third = enrol(&mut bench, "", 1).remove(0);
+    enrol(&mut bench, "lab-3", 1);
+    // That one is gone for hours.
+    for _ in 0..100 {
+        bench.now += 60_000;
+        for host in [HOST, OTHER, third] {
+            bench.ask(host, request(0, Vec::new()));
+        }
+    }
+    let first = bench.lease(HOST);
+    came_to(&mut bench, HOST, &first, "wrong");
+    let second = bench.lease(OTHER);
+    came_to(&mut bench, OTHER, &second, "right");
+    let witness = bench.lease(third);
+    let events = came_to(&mut bench, third, &witness, "right");
+    let (confirmed, refuted) = (vec![second.id, witness.id], vec![first.id]);
+    assert!(events.contains(&Event::Verified { confirmed, refuted }), "{events:?}");
+}
+
+fn trust(bench: &Bench) -> Vec<sojourn_core::Trust> {
+    bench.core.state().hosts.values().map(|host| host.trust).collect()
+}
+
+/// Two owners whose results differ: further hosts are asked, and a quorum of hosts is believed, unverified.
+#[test]
+fn a_dispute_of_two_owners_ends_unverified() {
+    let mut bench = verified_by_two();
+    let honest = enrol(&mut bench, "lab-1", 3);
+    let liars = enrol(&mut bench, "lab-2", 3);
+    for operators in [HOST, OTHER] {
+        bench.events(Command::RevokeHost { to: TO, host: operators });
+    }
+    let before = trust(&bench);
+    let first = bench.lease(liars[0]);
+    came_to(&mut bench, liars[0], &first, "wrong 1");
+    assert_eq!(bench.ask(liars[1], request(1, Vec::new())).leases, [], "another owner is there");
+    let second = bench.lease(honest[0]);
+    came_to(&mut bench, honest[0], &second, "right");
+    let third = bench.lease(liars[1]);
+    came_to(&mut bench, liars[1], &third, "wrong 2");
+    assert_eq!(bench.ask(liars[0], request(1, Vec::new())).leases, [], "it has said it");
+    let fourth = bench.lease(honest[1]);
+    let events = came_to(&mut bench, honest[1], &fourth, "right");
+    assert!(events.contains(&Event::Unverified { lease: second.id }), "{events:?}");
+    let superseded = |event: &Event| match event {
+        Event::Superseded { lease } => Some(*lease),
+        _ => None,
+    };
+    let superseded: Vec<_> = events.iter().filter_map(superseded).collect();
+    assert_eq!(superseded, [first.id, third.id, fourth.id]);
+    bench.assimilate();
+    let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
+    let taken: Vec<_> = trial.history.iter().map(|hop| (hop.lease, hop.verified)).collect();
+    assert_eq!(taken, [(second.id, Some(Verification::Unverified))]);
+    assert_eq!(trust(&bench), before, "nobody's trust changes");
+}
+
+#[test]
+fn a_dispute_waits_for_a_party_that_could_be_asked() {
+    let mut bench = verified_by_two();
+    let liars = enrol(&mut bench, "lab-2", 3);
+    let honest = enrol(&mut bench, "lab-1", 3);
+    bench.events(Command::RevokeHost { to: TO, host: OTHER });
+    let first = bench.lease(liars[0]);
+    came_to(&mut bench, liars[0], &first, "wrong");
+    let second = bench.lease(honest[0]);
+    came_to(&mut bench, honest[0], &second, "right");
+    for host in liars.iter().chain(&honest) {
+        assert_eq!(bench.ask(*host, request(1, Vec::new())).leases, [], "the operator's is there");
+    }
+    let witness = bench.lease(HOST);
+    let events = came_to(&mut bench, HOST, &witness, "right");
+    let (confirmed, refuted) = (vec![second.id, witness.id], vec![first.id]);
+    assert!(events.contains(&Event::Verified { confirmed, refuted }), "{events:?}");
+}
+
+/// Each owner's own machines come to different results: the arithmetic is at fault.
+#[test]
+fn a_unit_that_the_machines_of_two_owners_can_not_reproduce_ends_its_trial() {
+    let mut bench = verified_by_two();
+    let one = enrol(&mut bench, "lab-1", 2);
+    let two = enrol(&mut bench, "lab-2", 2);
+    for operators in [HOST, OTHER] {
+        bench.events(Command::RevokeHost { to: TO, host: operators });
+    }
+    for (n, host) in [one[0], two[0], one[1], two[1]].into_iter().enumerate() {
+        assert!(!has_failed(&mut bench), "after {n}");
+        let lease = bench.lease(host);
+        came_to(&mut bench, host, &lease, &n.to_string());
+    }
+    assert!(has_failed(&mut bench));
+}
+
+#[test]
+fn machines_of_the_operator_confirm_each_other_and_no_other_owner_is_waited_for() {
     let mut bench = verified_by_two();
     let first = bench.lease(HOST);
     came_to(&mut bench, HOST, &first, "right");
@@ -141,15 +244,19 @@ fn hosts_of_one_owner_confirm_each_other_and_no_other_owner_is_waited_for() {
     let confirmed = vec![first.id, second.id];
     assert!(events.contains(&Event::Verified { confirmed, refuted: Vec::new() }), "{events:?}");
 
-    // Where the other owner has left, a result is taken in, and marked.
+    // Those of an owner don't while another one is there. Where the other has left, they do.
     let mut bench = verified_by_two();
+    let own = enrol(&mut bench, "lab-1", 3);
     let left = enrol(&mut bench, "lab-3", 1).remove(0);
-    let first = bench.lease(HOST);
-    came_to(&mut bench, HOST, &first, "right");
-    assert_eq!(bench.ask(OTHER, request(1, Vec::new())).leases, [], "of the same owner");
+    for operators in [HOST, OTHER] {
+        bench.events(Command::RevokeHost { to: TO, host: operators });
+    }
+    let first = bench.lease(own[0]);
+    came_to(&mut bench, own[0], &first, "right");
+    assert_eq!(bench.ask(own[1], request(1, Vec::new())).leases, [], "of the same owner");
     bench.events(Command::RevokeHost { to: TO, host: left });
-    let second = bench.lease(OTHER);
-    came_to(&mut bench, OTHER, &second, "right");
+    let second = bench.lease(own[1]);
+    came_to(&mut bench, own[1], &second, "right");
     bench.assimilate();
     let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
     let verified: Vec<_> = trial.history.iter().map(|hop| hop.verified).collect();
