@@ -144,7 +144,8 @@ impl LeaseHandler<'_> {
     }
 
     /// Looks at what was measured of others since, and has a hop end early that has taken half of what it may: so a
-    /// slow host delivers what it has, before it loses the lease.
+    /// slow host delivers what it has, before it loses the lease. A part of a unit that is verified is of no use: its lease
+    /// goes on until its end.
     fn review(&self, lease: LeaseId, deadline: &mut Deadline, begun: bool) {
         let now = self.ledger.clock.now();
         if deadline.finished {
@@ -158,6 +159,7 @@ impl LeaseHandler<'_> {
             && deadline.stop == StopRequest::None
             && matches!(known.unit, UnitKey::Train { .. })
             && deadline.bounds.is_to_stop(deadline.since, now)
+            && !self.ledger.state.is_being_verified(&known.unit)
         {
             deadline.stop = StopRequest::Wanted;
         }

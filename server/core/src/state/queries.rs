@@ -110,6 +110,11 @@ impl State {
         Some((verify, self.hosts.get(&lease.host)?.trust))
     }
 
+    /// Is a result of the unit being verified? Then others of it must end where that one did.
+    pub(crate) fn is_being_verified(&self, unit: &UnitKey) -> bool {
+        self.jobs.get(&unit.job()).is_some_and(|job| job.verification_of(unit).is_some())
+    }
+
     pub(crate) fn has_lost_trust(&self, host: HostId) -> bool {
         self.hosts.get(&host).is_some_and(|host| host.trust.is_lost())
     }

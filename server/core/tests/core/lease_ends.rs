@@ -46,6 +46,7 @@ fn other_trains(bench: &mut Bench) {
     let lease = bench.lease(OTHER);
     for n in 1..=12 {
         beat(bench, 9, OTHER, &[(lease.id, HeldState::Running { done: 80 * n, of: 1_000 })]);
+        beat(bench, 0, HOST, &[]);
     }
     let mut trained = trained_after(&lease, 1_000);
     trained.train_micros = 100_000_000;
@@ -109,6 +110,27 @@ fn a_slow_host_is_asked_for_what_it_has_before_it_loses_the_lease() {
     assert_eq!(bench.job().leases_expired, 0);
     let versions: Vec<u32> = bench.trials().iter().map(|trial| trial.version.0).collect();
     assert_eq!(versions, [1, 1], "the part is used, too");
+}
+
+/// A part of a unit can't be compared with the result that is verified.
+#[test]
+fn a_host_that_reproduces_a_result_is_not_asked_for_a_part() {
+    let verify = "[placement]\norder = \"hop\"\nreproducible = true\n\
+                  verify = { quorum = 2, rate = 1.0 }";
+    let mut bench = Bench::with_job_on(large(), 1, 1, verify);
+    other_trains(&mut bench);
+    let lease = bench.lease(HOST);
+    for n in 0.. {
+        let held = vec![(lease.id, HeldState::Running { done: n / 2, of: 1_000 })];
+        bench.now += 8_000;
+        let answer = bench.ask(HOST, request(0, held));
+        assert_eq!(answer.stop, [], "after {} s", n * 8);
+        if !bench.core.state().leases.contains_key(&lease.id) {
+            break;
+        }
+        assert!(n < 1_000, "it never ends");
+    }
+    assert_eq!(bench.ask(HOST, request(1, Vec::new())).leases, [], "it cools down");
 }
 
 #[test]
