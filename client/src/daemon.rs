@@ -47,11 +47,13 @@ pub async fn run_with<R: UnitRunner>(
     mut make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
+    SetAside::recover(&config)?;
     let mut shutdown = pin!(shutdown.fuse());
     let none = LimitEnforcement::none;
     let ended = run_by(config.clone(), none(), &mut make_runner, shutdown.as_mut()).await;
-    match SetAside::after(&ended, &config)?.filter(|_| !shutdown.is_terminated()) {
+    match SetAside::after(&ended, &config)? {
         None => ended,
+        Some(aside) if shutdown.is_terminated() => aside.settle(ended),
         Some(aside) => aside.settle(run_by(config, none(), make_runner, shutdown).await),
     }
 }

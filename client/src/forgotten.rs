@@ -1,7 +1,8 @@
 //! A machine that the server has forgotten: it enrols again where it has an enrolment token. Its identity is set aside, and comes
-//! back where the server doesn't let it enrol.
+//! back as long as the machine has no other one: when the attempt has ended, or at the next start where it was killed.
 
-use crate::{config::ClientConfig, error::ClientError};
+use crate::{config::ClientConfig, error::ClientError, storage::folder::IDENTITY_FILE};
+use sojourn_files::if_exists;
 use std::{fs, path::PathBuf};
 
 /// The identity of before, in a file of its own.
@@ -11,6 +12,16 @@ pub(crate) struct SetAside {
 }
 
 impl SetAside {
+    fn of(identity: PathBuf) -> Self {
+        let aside = identity.with_extension("forgotten");
+        Self { identity, aside }
+    }
+
+    /// Brings an identity back that a daemon had set aside before it was killed.
+    pub(crate) fn recover(config: &ClientConfig) -> Result<(), ClientError> {
+        Self::of(config.data.join(IDENTITY_FILE)).bring_back()
+    }
+
     /// Sets the identity aside if a daemon has ended because the server doesn't know it, and there is a token to enrol with.
     pub(crate) fn after(
         ended: &Result<(), ClientError>,
@@ -20,19 +31,25 @@ impl SetAside {
         if config.token.is_none() {
             return Ok(None);
         }
-        let aside = identity.with_extension("forgotten");
-        fs::rename(identity, &aside)
+        let this = Self::of(identity.clone());
+        fs::rename(identity, &this.aside)
             .map_err(|source| ClientError::Folder { path: identity.clone(), source })?;
         tracing::warn!(reason, "the server doesn't know this machine any more; enrolling it again");
-        Ok(Some(Self { identity: identity.clone(), aside }))
+        Ok(Some(this))
     }
 
-    /// Brings the identity back where the daemon that was to have another one was refused.
+    /// Brings the identity back where the daemon that was to have another one has got none, however it ended.
     pub(crate) fn settle(self, ended: Result<(), ClientError>) -> Result<(), ClientError> {
-        if matches!(ended, Err(ClientError::EnrolmentRefused { .. })) && !self.identity.exists() {
-            fs::rename(&self.aside, &self.identity)
-                .map_err(|source| ClientError::Folder { path: self.identity.clone(), source })?;
-        }
+        self.bring_back()?;
         ended
+    }
+
+    fn bring_back(self) -> Result<(), ClientError> {
+        if self.identity.exists() {
+            return Ok(());
+        }
+        if_exists(fs::rename(&self.aside, &self.identity))
+            .map_err(|source| ClientError::Folder { path: self.identity, source })?;
+        Ok(())
     }
 }

@@ -28,10 +28,12 @@ pub async fn run(
     config: ClientConfig,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
+    SetAside::recover(&config)?;
     let mut shutdown = pin!(shutdown.fuse());
     let ended = run_once(config.clone(), shutdown.as_mut()).await;
-    match SetAside::after(&ended, &config)?.filter(|_| !shutdown.is_terminated()) {
+    match SetAside::after(&ended, &config)? {
         None => ended,
+        Some(aside) if shutdown.is_terminated() => aside.settle(ended),
         Some(aside) => aside.settle(run_once(config, shutdown).await),
     }
 }

@@ -24,6 +24,8 @@ use std::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
+/// The file of the machine's identity.
+pub(crate) const IDENTITY_FILE: &str = "identity.json";
 /// The name of the lock.
 const LOCK: &str = "lock";
 
@@ -70,7 +72,7 @@ impl Folder {
     }
 
     pub(crate) fn identity(&self) -> PathBuf {
-        self.root.join("identity.json")
+        self.root.join(IDENTITY_FILE)
     }
 
     /// The file of the stores that this machine may be sent to.

@@ -302,6 +302,31 @@ async fn a_machine_that_the_server_has_forgotten_enrols_again_or_says_what_to_do
 }
 
 #[tokio::test]
+async fn an_identity_that_was_set_aside_comes_back_while_there_is_no_other() {
+    let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
+    let trainer = Trainer::free();
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("the first enrolment", |world| world.enrolled == 1).await;
+    daemon.stop().await.unwrap();
+    let identity = dir.path().join("client/identity.json");
+    let kept = std::fs::read(&identity).unwrap();
+    // Enrolling fails otherwise than by a refused token.
+    server.change(|world| {
+        world.forgotten.insert("host-1".to_owned());
+        world.fail("POST /v1/enrol", Fault::refusal(ErrorKind::UnsupportedProtocol));
+    });
+    let error = Daemon::start(config(&server, &dir), &trainer).ended().await.unwrap_err();
+    assert!(matches!(error, ClientError::Protocol { .. }), "{error:?}");
+    assert_eq!(std::fs::read(&identity).unwrap(), kept);
+    // A daemon was killed before it had enrolled.
+    std::fs::rename(&identity, identity.with_extension("forgotten")).unwrap();
+    let without = ClientConfig { token: None, ..config(&server, &dir) };
+    let error = Daemon::start(without, &trainer).ended().await.unwrap_err();
+    assert!(matches!(error, ClientError::Forgotten { .. }), "{error:?}");
+    assert_eq!(std::fs::read(&identity).unwrap(), kept);
+}
+
+#[tokio::test]
 async fn a_token_that_is_refused_once_ends_nothing() {
     for call in ["POST /v1/work", "PUT /v1/leases", "POST /v1/results", "GET /v1/blobs"] {
         let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
