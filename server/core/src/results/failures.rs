@@ -2,7 +2,8 @@
 //!
 //! The rule of three failures: a unit that has failed on three hosts is the job's fault, and ends its trial. A host that
 //! fails three times in a row cools down, each time for longer. Where a deployment has hosts of several owners, the three
-//! hosts are of three owners, or of as many as there are: one owner alone ends nothing.
+//! hosts are of three parties, or of all that could get the unit: one owner alone ends nothing while another could try.
+//! There is an upper bound: a unit that has failed on very many hosts ends, whoever owns them.
 
 use super::ResultHandler;
 use crate::{
@@ -10,8 +11,7 @@ use crate::{
     effect::Effect,
     event::{Event, UnitKey},
     fault::CoreFault,
-    hosts::Session,
-    state::{ExtraEvaluation, Host, InFlight, Lease, RequestedEvaluation, Trial, marks},
+    state::{ExtraEvaluation, Host, InFlight, Lease, Party, RequestedEvaluation, Trial, marks},
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
@@ -20,17 +20,20 @@ use sojourn_protocol::{
     report::{Failure, FailureKind},
     time::Millis,
 };
+use std::collections::BTreeSet;
 
 /// Trainer errors that count against the host, in a row, or against the job, on as many hosts.
 const MAX_FAILURES: u32 = 3;
+/// A unit that has failed on so many hosts is the job's fault, whoever owns them: it can't go on for ever.
+const MAX_FAILED_HOSTS: usize = 32;
 /// The longest cool-down of a host that fails.
 const MAX_FAILURE_COOLDOWN: Millis = Millis::from_secs(3600);
 /// Doublings of the cool-down of a host that fails.
 const MAX_DOUBLINGS: u32 = 20;
-/// Hosts that a loss which isn't finite must occur on, before it is the model's; owners, where there are several.
-const MIN_NON_FINITE_HOSTS: usize = 2;
-/// Owners who must have failed an evaluation outside the search before it is given up, where so many could do it.
-const MIN_OWNERS_OF_EVALUATION: usize = 2;
+/// Parties that a loss which isn't finite must occur with, before it is the model's.
+const MIN_NON_FINITE_PARTIES: usize = 2;
+/// Parties that must have failed an evaluation outside the search before it is given up, where so many could do it.
+const MIN_PARTIES_OF_EVALUATION: usize = 2;
 
 impl ResultHandler<'_> {
     /// A trainer has failed: it ends the trial or the evaluation, or counts against the host.
@@ -60,24 +63,24 @@ impl ResultHandler<'_> {
         self.ledger.state.hosts.get(&host).map_or(0, |host| host.failures_in_a_row)
     }
 
-    /// How many parties could do a unit: hosts of its class that were heard of since hosts were last forgotten. Right after a
-    /// start all count, as they have not had the time to show themselves.
-    fn able_parties(&self, lease: &Lease) -> usize {
-        let state = &*self.ledger.state;
-        let class = state.jobs.get(&lease.unit.job()).and_then(|job| {
-            job.trial(lease.unit.trial()).and_then(|trial| state.required_class(job, trial))
-        });
+    /// Is there a party beside these that could get the unit: with a host that was heard of since hosts were last
+    /// forgotten? Right after a start all count, as they have not had the time to show themselves.
+    fn could_be_tried_by_others(&self, lease: &Lease, than: &BTreeSet<Party<'_>>) -> bool {
+        let (state, unit) = (&*self.ledger.state, &lease.unit);
+        let Some(job) = state.jobs.get(&unit.job()) else { return false };
+        let Some(trial) = job.trial(unit.trial()) else { return false };
+        let (eligibility, parties) = (self.eligibility(), state.parties());
         let is_warming_up = self.ledger.clock.is_warming_up(self.ledger.config.lease_term);
-        let is_able = |host: &&Host| {
-            let session = self.hosts.session(host.id).filter(|session| session.is_known());
-            let offers = |session: &Session| {
-                let mut devices = session.devices.values();
-                devices.any(|slots| class.is_none_or(|class| slots.classes.offers(class)))
-            };
-            !host.revoked && session.map_or(is_warming_up, offers)
+        let may_come = |host: &Host| match self.hosts.session(host.id) {
+            Some(session) if session.is_known() => {
+                // An owner doesn't decide because the others are away for a while.
+                (parties.are_owners() || eligibility.is_live(host.id))
+                    && eligibility.could_get(job, trial, unit, host.id)
+            }
+            _ => is_warming_up && state.admits_host(job, host.id),
         };
-        let hosts = state.hosts.values().filter(is_able).map(|host| host.id);
-        state.parties().behind(hosts.chain([lease.host])).len()
+        let mut hosts = state.hosts.values().filter(|host| !host.revoked);
+        hosts.any(|host| !than.contains(&parties.of(host.id)) && may_come(host))
     }
 
     /// Is the failure of a unit the job's fault, by what hosts have reported of it?
@@ -90,14 +93,19 @@ impl ResultHandler<'_> {
             let failed = failures.into_iter().flatten();
             let failed =
                 failed.filter(|(_, failed)| wanted.is_none_or(|of| failed.last.kind == of));
-            parties.behind(failed.map(|(host, _)| *host)).len()
+            parties.behind(failed.map(|(host, _)| *host))
         };
-        let on_many = hosts >= to_usize(MAX_FAILURES)
-            && by(None) >= to_usize(MAX_FAILURES).min(self.able_parties(lease));
+        let failed = by(None);
+        let on_many = hosts >= MAX_FAILED_HOSTS
+            || (hosts >= to_usize(MAX_FAILURES)
+                && (failed.len() >= to_usize(MAX_FAILURES)
+                    || !self.could_be_tried_by_others(lease, &failed)));
         match kind {
             FailureKind::NonFinite => {
-                by(Some(FailureKind::NonFinite)) >= MIN_NON_FINITE_HOSTS
-                    || !self.has_other_host(lease)
+                let own = parties.behind([lease.host]);
+                hosts >= MAX_FAILED_HOSTS
+                    || by(Some(FailureKind::NonFinite)).len() >= MIN_NON_FINITE_PARTIES
+                    || !self.could_be_tried_by_others(lease, &own)
             }
             // It waits for a host with more memory. Where many had too little, it is the job.
             FailureKind::OutOfMemory => on_many && self.unit_fits_nowhere(lease),
@@ -111,7 +119,8 @@ impl ResultHandler<'_> {
                         .map_or(0, |failures| failures.values().map(|failed| failed.count).sum());
                     count >= MAX_FAILURES
                         && (!parties.are_owners()
-                            || by(None) >= MIN_OWNERS_OF_EVALUATION.min(self.able_parties(lease)))
+                            || failed.len() >= MIN_PARTIES_OF_EVALUATION
+                            || !self.could_be_tried_by_others(lease, &failed))
                 }
                 UnitKey::Train { .. } | UnitKey::Evaluate { .. } => on_many,
             },
@@ -135,25 +144,6 @@ impl ResultHandler<'_> {
         let Some(job) = self.ledger.state.jobs.get(&lease.unit.job()) else { return false };
         let trial = job.trial(lease.unit.trial());
         trial.is_some_and(|trial| self.eligibility().fits_nowhere(job, trial))
-    }
-
-    fn has_other_host(&self, lease: &Lease) -> bool {
-        let state = &*self.ledger.state;
-        let Some(job) = state.jobs.get(&lease.unit.job()) else { return false };
-        let class =
-            job.trial(lease.unit.trial()).and_then(|trial| state.required_class(job, trial));
-        let parties = state.parties();
-        let own = parties.of(lease.host);
-        if self.eligibility().live_hosts(class).any(|host| parties.of(host) != own) {
-            return true;
-        }
-        if parties.are_owners() {
-            // An owner doesn't decide because the others are away for a while.
-            return self.able_parties(lease) > 1;
-        }
-        // Right after a start the others have not had the time to show themselves.
-        self.ledger.clock.is_warming_up(self.ledger.config.lease_term)
-            && state.hosts.values().any(|host| host.id != lease.host && !host.revoked)
     }
 
     /// Ends a trial with an error. Hosts whose failures of it others confirm don't cool down for that.

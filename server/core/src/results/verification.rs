@@ -241,7 +241,9 @@ impl ResultHandler<'_> {
             UnitKey::Train { job, trial, .. } | UnitKey::Evaluate { job, trial, .. } => {
                 self.fail_trial(job, trial, NOT_REPRODUCIBLE.into())
             }
-            UnitKey::Extra { job, name } => self.fail_evaluation(job, name, NOT_REPRODUCIBLE.into()),
+            UnitKey::Extra { job, name } => {
+                self.fail_evaluation(job, name, NOT_REPRODUCIBLE.into())
+            }
         }
     }
 

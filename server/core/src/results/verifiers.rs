@@ -18,8 +18,7 @@ impl Eligibility<'_> {
     pub(crate) fn has_verifier(&self, first: LeaseId) -> bool {
         let parties = self.state.parties();
         let pending = self.verification_of(first);
-        let mut have_said =
-            pending.map(|pending| pending.parties(self.state)).unwrap_or_default();
+        let mut have_said = pending.map(|pending| pending.parties(self.state)).unwrap_or_default();
         have_said.extend(self.state.lease(first).map(|lease| parties.of(lease.host)));
         self.able_to_repeat(first).any(|host| !have_said.contains(&parties.of(host)))
     }
@@ -47,16 +46,11 @@ impl Eligibility<'_> {
         });
         known.into_iter().flat_map(move |(lease, job, trial)| {
             self.live_hosts(lease.class).filter(move |host| {
-                let session = self.hosts.session(*host);
-                let mut devices = session.into_iter().flat_map(|session| session.devices.values());
                 self.has_disk_for(job, &lease.unit, *host)
                     && !self.hosts.is_cooling_down(*host, self.now)
                     && self.state.admits_host(job, *host)
                     && !self.state.has_lost_trust(*host)
-                    && devices.any(|slots| {
-                        lease.class.is_some_and(|class| slots.classes.offers(class))
-                            && self.fits_memory(slots, trial)
-                    })
+                    && self.has_device_for(trial, lease.class, *host)
             })
         })
     }
@@ -103,7 +97,7 @@ impl Eligibility<'_> {
     }
 
     /// Does the host lend the disk for a unit that is verified?
-    fn has_disk_for(&self, job: &Job, unit: &UnitKey, host: HostId) -> bool {
+    pub(crate) fn has_disk_for(&self, job: &Job, unit: &UnitKey, host: HostId) -> bool {
         match self.evaluation_of(job, unit) {
             Some((split, checkpoint)) => self.lends_disk_for(job, split, checkpoint, host),
             None => job

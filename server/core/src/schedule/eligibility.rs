@@ -4,6 +4,7 @@ use crate::{
     cost::Occupancy,
     data::DataPlacement,
     dispatch::Waiters,
+    event::UnitKey,
     hosts::{DeviceRef, DeviceSlots, Hosts, Session},
     ledger::Ledger,
     state::{FailedBy, Job, Trial},
@@ -63,20 +64,48 @@ impl<'a> Eligibility<'a> {
             && !(self.state.blobs.any_lost()
                 && trial.blobs().any(|blob| self.state.blobs.is_lost(&blob)))
             // Nobody else could do what a replica's host failed to do, until that cools down and another is assigned.
-            && (self.has_replicas(job) || self.may_retry(kept, &trial.hop_failures(), at.host))
+            && (self.has_replicas(job) || self.may_retry(job, trial, at.host))
     }
 
-    /// A host that failed a unit gets it again only when every other live host has failed it as often.
-    pub(crate) fn may_retry(
+    /// A host that failed a hop gets it again only when every other live host that could do it has failed it as often.
+    fn may_retry(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
+        let class = self.state.required_class(job, trial);
+        let others = self.live_hosts(class).filter(|other| {
+            *other != host
+                && !self.hosts.is_cooling_down(*other, self.now)
+                && self.state.admits_host(job, *other)
+                && self.lends_disk_for_hops(job, trial, *other)
+                && self.has_device_for(trial, class, *other)
+        });
+        may_retry_beside(&trial.hop_failures(), host, others)
+    }
+
+    /// Could a host get a unit, as far as its session says: has it the memory, the disk and the class, is it admitted, and
+    /// trusted where a result is verified?
+    pub(crate) fn could_get(&self, job: &Job, trial: &Trial, unit: &UnitKey, host: HostId) -> bool {
+        let pending = job.verification_of(unit);
+        let first = pending.and_then(|pending| self.state.lease(pending.first)?.class);
+        let class = first.or_else(|| self.state.required_class(job, trial));
+        self.state.admits_host(job, host)
+            && self.has_disk_for(job, unit, host)
+            && self.has_device_for(trial, class, host)
+            && pending.is_none_or(|pending| self.may_verify(pending, host))
+    }
+
+    /// Has a host slots on a device with the memory for a trial's units, of the class where one is given?
+    pub(crate) fn has_device_for(
         &self,
+        trial: &Trial,
         class: Option<Digest>,
-        failures: &BTreeMap<HostId, FailedBy>,
         host: HostId,
     ) -> bool {
-        let others = self
-            .live_hosts(class)
-            .filter(|other| *other != host && !self.hosts.is_cooling_down(*other, self.now));
-        may_retry_beside(failures, host, others)
+        let session = self.hosts.session(host);
+        let mut devices = session.into_iter().flat_map(|session| session.devices.values());
+        devices.any(|slots| {
+            slots.count > 0
+                && class.is_none_or(|class| slots.classes.offers(class))
+                && self.fits_memory(slots, trial)
+        })
     }
 
     /// Has a slot the memory for the trial's units? Where nobody has reported what they take, it is at least their

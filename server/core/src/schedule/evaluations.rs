@@ -169,15 +169,10 @@ impl Scheduler<'_> {
         host: HostId,
         class: Option<Digest>,
     ) -> bool {
-        let session = self.hosts.session(host);
-        let mut devices = session.into_iter().flat_map(|session| session.devices.values());
         !self.hosts.is_cooling_down(host, self.now)
             && self.state.admits_host(job, host)
             && self.lends_disk_for(job, wanted.split, wanted.checkpoint, host)
-            && devices.any(|of| {
-                class.is_none_or(|class| of.classes.offers(class))
-                    && self.fits_memory(of, wanted.trial)
-            })
+            && self.has_device_for(wanted.trial, class, host)
     }
 
     /// May a device do an evaluation?
@@ -213,7 +208,10 @@ impl Scheduler<'_> {
         let free = pools
             .filter(|of| has_room(&of.device))
             .flat_map(|of| self.slots_free_at((producer, &of.device), of.slots, priority));
-        let free_in = free.min().filter(|_| self.may_retry(None, wanted.failures, producer))?;
+        let others = self
+            .live_hosts(None)
+            .filter(|other| *other != producer && self.could_evaluate(job, &wanted, *other, None));
+        let free_in = free.min().filter(|_| may_retry_beside(wanted.failures, producer, others))?;
         let there = self
             .fetch_time(producer, self.missing_bytes(job, wanted, producer))
             .saturating_add(free_in);

@@ -46,6 +46,7 @@ pub use lease::{Lease, Past, PastState};
 pub use merging::{MergeBase, Merging, ShardUnit};
 pub use open::Open;
 use parties::Owners;
+pub(crate) use parties::Party;
 pub(crate) use queries::{InFlight, running_in_flight};
 pub use reliability::Reliability;
 pub use requested_evaluation::{ExtraEnd, ExtraEvaluation, ExtraResult};

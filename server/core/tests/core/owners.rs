@@ -1,8 +1,9 @@
 //! Where a deployment has hosts of several owners, what several hosts say counts by owner.
 
-use crate::support::{Bench, HOST, JOB, OTHER, done, fail, hop, request};
+use crate::support::{Bench, HOST, JOB, OTHER, demand, done, fail, hop, request};
 use sojourn_core::{Answer, Command, Event, ReplyTo};
 use sojourn_protocol::{
+    api::WorkRequest,
     digest::Digest,
     ids::{HostId, TrialId},
     report::{FailureKind, Outcome, Report},
@@ -59,6 +60,44 @@ fn an_owner_with_many_hosts_does_not_end_a_trial() {
         if kind == FailureKind::Trainer {
             fail_on(&mut bench, &[OTHER], kind);
         }
+        assert!(has_failed(&mut bench), "{kind:?}");
+    }
+}
+
+/// A host of another owner is there, and could never get the unit: it is no reason to go on.
+#[test]
+fn a_host_that_could_not_get_the_unit_keeps_no_trial_alive() {
+    type Change = fn(&mut WorkRequest);
+    let too_little_memory: Change = |request| {
+        request.inventory.iter_mut().for_each(|of| of.devices[0].memory = Some(10));
+    };
+    let no_disk: Change = |request| {
+        request.inventory.iter_mut().for_each(|of| of.cache = Some(10));
+    };
+    let no_slots: Change = |request| request.demand = vec![demand(0, 0, 0)];
+    for change in [too_little_memory, no_disk, no_slots] {
+        for (kind, hosts) in [(FailureKind::Trainer, 3), (FailureKind::NonFinite, 1)] {
+            let mut bench = Bench::with_job(1, 1);
+            for operators in [HOST, OTHER] {
+                let mut request = request(0, Vec::new());
+                change(&mut request);
+                bench.ask(operators, request);
+            }
+            let all = enrol(&mut bench, "lab-3", 4);
+            fail_on(&mut bench, &all[..hosts], kind);
+            assert!(has_failed(&mut bench), "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn a_unit_that_has_failed_on_very_many_hosts_ends_whoever_owns_them() {
+    for kind in [FailureKind::Trainer, FailureKind::NonFinite] {
+        let mut bench = Bench::with_job(1, 1);
+        let many = enrol(&mut bench, "lab-3", 32);
+        fail_on(&mut bench, &many[..31], kind);
+        assert!(!has_failed(&mut bench), "{kind:?}");
+        fail_on(&mut bench, &many[31..], kind);
         assert!(has_failed(&mut bench), "{kind:?}");
     }
 }
