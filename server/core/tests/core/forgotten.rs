@@ -102,8 +102,12 @@ fn a_server_that_was_off_for_long_lets_its_hosts_come_back() {
     let first = bench.events(Command::Tick);
     assert!(forgotten(&first).is_empty(), "{first:?}");
     bench.ask(HOST, request(0, Vec::new()));
+    // The time in which no server was there doesn't count: the other host has as long as ever.
+    for n in 0..80 {
+        assert_eq!(forgotten(&day(&mut bench, &[HOST])), [], "after {n} days");
+    }
     let mut lost = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..80 {
         lost.extend(forgotten(&day(&mut bench, &[HOST])));
     }
     assert_eq!(lost, [OTHER]);
@@ -131,4 +135,21 @@ fn a_host_with_a_lease_or_a_result_is_kept_and_so_is_one_that_was_revoked() {
     }
     assert_eq!(lost, [HOST]);
     assert_eq!(bench.core.check_invariants(), Ok(()));
+}
+
+#[test]
+fn a_start_whose_clock_is_months_ahead_forgets_nobody_who_was_there_before() {
+    let mut bench = Bench::new();
+    for _ in 0..100 {
+        day(&mut bench, &[HOST, OTHER]);
+    }
+    bench.core = restored(&bench);
+    bench.now += days(200);
+    bench.events(Command::Started);
+    // The other host is away for some weeks.
+    for n in 0..30 {
+        assert_eq!(forgotten(&day(&mut bench, &[HOST])), [], "after {n} days");
+    }
+    let gone = (0..200).find(|_| !forgotten(&day(&mut bench, &[HOST])).is_empty());
+    assert!(gone.is_some(), "but not for ever");
 }
