@@ -109,7 +109,7 @@ impl<'a> Eligibility<'a> {
     }
 
     /// Has a slot the memory for the trial's units? Where nobody has reported what they take, it is at least their
-    /// checkpoint.
+    /// checkpoint, and what clients take for the least.
     pub(crate) fn fits_memory(&self, slots: &DeviceSlots, trial: &Trial) -> bool {
         if slots.device.memory.is_none() && slots.ran_out.is_empty() {
             return true;
@@ -120,7 +120,7 @@ impl<'a> Eligibility<'a> {
         }
         let Some(memory) = slots.device.memory else { return true };
         let own = slots.peaks.get(&workload).copied();
-        let least = trial.checkpoint_bytes;
+        let least = trial.checkpoint_bytes.max(self.estimates.least_memory(&workload));
         let others = || self.estimates.expected_peak(&slots.device.name, &workload, least);
         own.or_else(others).unwrap_or(0).max(least) <= memory
     }

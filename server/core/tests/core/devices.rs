@@ -2,12 +2,14 @@
 
 use crate::support::{Bench, HOST, JOB, OTHER, data, demand, fail, hop, request};
 use sojourn_core::{Answer, Command, ReplyTo};
+use sojourn_model::{Work, least_memory};
 use sojourn_protocol::{
     api::{HeldState, WorkRequest},
     digest::Digest,
     error::ErrorKind,
     ids::HostId,
     inventory::{CPU, Demand, Device, Inventory, Links, Measured, Workload},
+    jobfile,
     report::FailureKind,
     time::Millis,
     unit::Lease,
@@ -136,6 +138,23 @@ fn a_unit_is_given_only_where_there_is_memory_for_it() {
         Device { measured: took(Some(999 * bytes)), ..with(Some(999 * bytes)) }
     ));
     assert!(given(&mut bench, with(Some(1000 * bytes))), "the least that anybody says");
+}
+
+/// A client gives a unit back that its model alone doesn't leave the memory for: gradients are no part of a checkpoint.
+#[test]
+fn a_unit_is_given_only_where_a_client_would_not_give_it_back() {
+    let text = "name = \"t\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\n\
+                hidden = [1000]\n[training]\nepochs = 1\noptimizer = \"sgd\"\n";
+    let mut bench = Bench::new();
+    bench.begin_with(data(), jobfile::parse(text).unwrap());
+    let lease = bench.lease(HOST);
+    let least = least_memory(lease.unit.context(), Work::Training).unwrap();
+    assert!(least > lease.upload_bytes, "{least}");
+    let (host, leases, reason) = (HOST, vec![lease.id], "bench".into());
+    bench.apply(Command::Release { to: ReplyTo(1), host, leases, reason });
+    let with = |memory| one(Device { memory: Some(memory), ..cpu() });
+    assert_eq!(bench.ask(OTHER, with(least - 1)).leases, []);
+    assert_eq!(bench.ask(OTHER, with(least)).leases.len(), 1);
 }
 
 #[test]

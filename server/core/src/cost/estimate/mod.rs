@@ -39,6 +39,7 @@ use crate::state::{Job, Trial};
 use peaks::Peaks;
 use proved::Proved;
 use ratio::Ratio;
+use sojourn_model::{Work as MemoryUse, least_memory};
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     inventory::{COMMON_SPEED, CPU, Workload},
@@ -84,6 +85,8 @@ pub(crate) struct Estimates {
 struct WorkloadFigures {
     /// Nanoseconds per row at the reference speed; none before a job has this workload.
     guess: Option<u64>,
+    /// The least bytes of memory that a unit takes; none before a job has this workload.
+    least_memory: Option<u64>,
     ratio: Ratio,
     measured: bool,
     /// The ratio that each host lets expect.
@@ -125,6 +128,10 @@ impl Estimates {
             let id = self.id_of(&Workload::of(&trial.context));
             if let Some(known) = self.workloads.get_mut(id.0) {
                 known.guess.get_or_insert(trial.flops_per_row.saturating_mul(PASSES).max(1));
+                // A job has only trials whose models can be built.
+                known.least_memory.get_or_insert_with(|| {
+                    least_memory(&trial.context, MemoryUse::Training).unwrap_or_default()
+                });
             }
             id
         });
@@ -182,6 +189,13 @@ impl Estimates {
         checkpoint: u64,
     ) -> Option<u64> {
         self.peaks.expected(device, workload, checkpoint)
+    }
+
+    /// The least bytes of memory that a unit of a workload takes, by which clients give units back.
+    #[must_use]
+    pub(crate) fn least_memory(&self, workload: &Workload) -> u64 {
+        let known = self.ids.get(workload).and_then(|id| self.workloads.get(id.0));
+        known.and_then(|known| known.least_memory).unwrap_or_default()
     }
 
     /// The operations per second that a device counts as.
