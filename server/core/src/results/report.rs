@@ -55,7 +55,8 @@ impl ResultHandler<'_> {
         }
         let wanted = state.is_wanted(&lease)
             && !self.was_upload_dropped(id)
-            && !self.is_overtaken(&lease, &report.outcome);
+            && !self.is_overtaken(&lease, &report.outcome)
+            && !self.is_of_other_length(&lease);
         let refusal = if wanted { mismatch(state, &lease, &report.outcome) } else { None };
         if let Outcome::Trained(trained) = &report.outcome
             && wanted
@@ -120,6 +121,16 @@ impl ResultHandler<'_> {
             other && (!is_live || theirs >= done)
         };
         is_part && state.live_leases_of(&lease.unit).into_iter().any(is_further)
+    }
+
+    /// Is a result being verified that was trained for another length of its trial? Then this one says nothing of it.
+    fn is_of_other_length(&self, lease: &Lease) -> bool {
+        let Some(job) = self.ledger.state.jobs.get(&lease.unit.job()) else { return false };
+        let first = job.verification_of(&lease.unit).map(|pending| pending.first);
+        let trial = job.trial(lease.unit.trial()).filter(|_| lease.unit.hop().is_some());
+        trial.zip(first).is_some_and(|(trial, first)| {
+            trial.context_of(first).total_steps != trial.context_of(lease.id).total_steps
+        })
     }
 
     /// Counts the slot time of a unit towards its job's share.

@@ -60,8 +60,11 @@ impl ResultHandler<'_> {
                 self.queue_assimilation(first);
                 return Ok(());
             }
-            // Where results are merged, another one is the first after either.
-            self.ledger.record(if self.could_be_verified(first) {
+            // One that was granted before its trial was extended can't be trained again as it was. Where results are merged,
+            // another one is the first after either.
+            let known = self.ledger.state.trial(job, trial);
+            let is_former = known.is_some_and(|known| known.is_of_former_length(first));
+            self.ledger.record(if !is_former && self.could_be_verified(first) {
                 Event::Challenged { lease: first }
             } else {
                 Event::Unverified { lease: first }

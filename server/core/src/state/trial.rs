@@ -173,6 +173,11 @@ impl Trial {
         self.context.as_of(lease, &self.former)
     }
 
+    /// Was a lease granted before the trial was extended, so that others would train its unit for another length now?
+    pub(crate) fn is_of_former_length(&self, lease: LeaseId) -> bool {
+        self.context_of(lease).total_steps != self.context.total_steps
+    }
+
     /// Goes on to `epochs` epochs, from the checkpoint that it has. Leases up to `until` were granted
     /// before, and are done as the trial was then.
     pub(super) fn extend(&mut self, epochs: u32, steps_per_epoch: u64, until: LeaseId) {

@@ -14,6 +14,7 @@ mod clocks;
 mod control;
 mod devices;
 mod evaluations;
+mod extended;
 mod faults;
 mod forgotten;
 mod initial_weights;
