@@ -115,6 +115,7 @@ impl AssimilationHandler<'_> {
         }
         let of = state.trained_result(lease).and_then(|(of, result)| state.trained_of(of, result));
         let is_part = of.is_some_and(|(_, is_part)| is_part);
+        let proved = state.trained_result(lease).map(|(of, result)| (of.clone(), result.clone()));
         self.results.queue.end(lease, ledger.clock.now());
         for blob in blobs() {
             if !ledger.state.blobs.is_published(&blob) {
@@ -122,6 +123,10 @@ impl AssimilationHandler<'_> {
             }
         }
         ledger.record(Event::Assimilated { lease, version, checkpoint, merged })?;
+        if let Some((of, result)) = proved {
+            self.results.proved(&of, &result);
+        }
+        let ledger = &mut self.results.ledger;
         if is_part && merged.is_none() {
             // The plan takes what remains of the lease's hops for done.
             ledger.planner.outdate_plan(job);

@@ -81,7 +81,8 @@ impl Dispatcher<'_> {
         if let Some(inventory) = &request.inventory
             && session.set_inventory(inventory)
         {
-            ledger.planner.estimates_mut().claimed(host, session.devices());
+            let owner = ledger.state.owner_of(host).cloned().unwrap_or_default();
+            ledger.planner.estimates_mut().claimed((host, &owner), session.devices());
         }
         let became_idle = session.set_demand(&request.demand, ledger.clock.now());
         if session.cache != cache {

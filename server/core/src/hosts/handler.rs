@@ -94,6 +94,8 @@ impl HostHandler<'_> {
         if !known.revoked {
             self.ledger.record(Event::HostRevoked { host })?;
             self.update_fleet(host);
+            // It has no say any more in how long others may take, and what memory.
+            self.ledger.planner.forget_hosts(&BTreeSet::from([host]));
         }
         LeaseHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }.revoke(leases)?;
         if let Some(poll) = self.ledger.waiters.polls_mut().take(host) {

@@ -8,6 +8,7 @@ use crate::{
     event::{Event, Fault, LeaseEnd, UnitKey},
     fault::CoreFault,
     hosts::HostHandler,
+    leases::Deadline,
     reply::{Refusal, Reply},
     state::{Lease, Past, PastState},
 };
@@ -25,6 +26,10 @@ use std::sync::Arc;
 
 /// The clocks of a slot and of the server may differ by this much over one unit.
 const MAX_CLOCK_SKEW: Millis = Millis(1000);
+/// A part of a hop with fewer batches says nothing of a device's speed.
+const MIN_MEASURED_BATCHES: u64 = 8;
+/// A trainer may have been paused for as long as it ran: of the time between two heartbeats a part counts as training.
+const MAX_PAUSED: u64 = 2;
 /// Characters of an error message that are kept.
 const MAX_MESSAGE_CHARS: usize = 8_000;
 /// Characters of the reason why a report is refused that are kept.
@@ -67,6 +72,8 @@ impl ResultHandler<'_> {
             return Err(Refusal::new(ErrorKind::Conflict, message));
         }
         self.credit(&lease, &mut report.outcome);
+        let seen = self.ledger.leases.deadline(id).and_then(Deadline::pace);
+        let seen = seen.map_or(0, |(micros, _)| micros / MAX_PAUSED);
         trim(&mut report.outcome, wanted && refusal.is_none());
         self.ledger.leases.deadlines_mut().clear(id);
         self.ledger.leases.reported(id);
@@ -84,7 +91,7 @@ impl ResultHandler<'_> {
                 self.ledger.effect(Effect::DropUpload(id));
                 self.cool_down_if_failing(host);
             }
-            None => self.end_or_queue(&lease, outcome, wanted)?,
+            None => self.end_or_queue(&lease, outcome, wanted, seen)?,
         }
         let job = self.ledger.state.jobs.get(&lease.unit.job());
         let capped = job.is_some_and(|job| job.spec.placement.max_hosts.is_some());
@@ -150,12 +157,13 @@ impl ResultHandler<'_> {
         lease: &Lease,
         outcome: Outcome,
         wanted: bool,
+        seen: u64,
     ) -> Result<(), CoreFault> {
         match outcome {
             Outcome::Failed(failure) if wanted => self.unit_failed(lease, failure),
             Outcome::Evaluated(evaluated) if wanted => self.evaluation_arrived(lease, &evaluated),
             Outcome::Trained(trained) if wanted => {
-                self.measure(lease, trained.sums.rows, trained.train_micros);
+                self.measure(lease, &trained, seen);
                 self.result_arrived(lease)
             }
             Outcome::Failed(_) | Outcome::Evaluated(_) | Outcome::Trained(_) => {
@@ -226,8 +234,31 @@ impl ResultHandler<'_> {
         self.leases().revoke(others)
     }
 
-    /// Takes the time of a hop into the estimates.
-    fn measure(&mut self, lease: &Lease, rows: u64, micros: u64) {
+    /// A result was taken in: its host has proved how long it takes.
+    pub(crate) fn proved(&mut self, lease: &Lease, trained: &Trained) {
+        if self.has_seen_all_of(lease) {
+            let unit = (lease.unit.job(), lease.unit.trial());
+            let device = Cost::new(&self.ledger, self.hosts).device_of(lease);
+            let estimates = self.ledger.planner.estimates_mut();
+            estimates.taken_in(device, unit, trained.sums.rows, trained.train_micros);
+        }
+    }
+
+    /// Has this server been there since the lease was granted? Of others it doesn't know for how long their hosts have had them.
+    fn has_seen_all_of(&self, lease: &Lease) -> bool {
+        lease.granted_at >= self.ledger.clock.started_at()
+    }
+
+    /// Takes the time of a hop into the estimates: of a whole one, or of a part that is long enough. It took no less than the
+    /// server has seen of it.
+    fn measure(&mut self, lease: &Lease, trained: &Trained, seen: u64) {
+        let state = &*self.ledger.state;
+        let hop = state.first_hop_batches(lease).unwrap_or(MIN_MEASURED_BATCHES);
+        let done = state.trained_of(lease, trained).map_or(hop, |(done, _)| done);
+        if done < hop.min(MIN_MEASURED_BATCHES) || !self.has_seen_all_of(lease) {
+            return;
+        }
+        let (rows, micros) = (trained.sums.rows, trained.train_micros.max(seen));
         let unit = (lease.unit.job(), lease.unit.trial());
         let device = Cost::new(&self.ledger, self.hosts).device_of(lease);
         let estimates = self.ledger.planner.estimates_mut();

@@ -66,6 +66,14 @@ impl State {
         Some((done, done < whole))
     }
 
+    /// The batches of a lease's first hop, as its trial stands.
+    pub(crate) fn first_hop_batches(&self, lease: &Lease) -> Option<u64> {
+        let UnitKey::Train { job, trial, shard, from, .. } = lease.unit else { return None };
+        let remaining = self.trial(job, trial)?.chain.remaining_in(shard);
+        let until = lease.until.filter(|_| lease.then.is_empty());
+        Some(until.map_or(remaining, |until| remaining.min(until.saturating_sub(from))).into())
+    }
+
     /// How many units could be granted.
     pub(crate) fn supply(&self) -> usize {
         self.jobs.values().map(Job::supply).sum()

@@ -194,7 +194,7 @@ fn its_time_is_that_of_all_its_hops() {
     let term = |most_hops| {
         let mut bench = Bench::with_long_leases(most_hops, 1, 1);
         let lease = bench.lease(HOST);
-        let mut trained = trained(&lease, 1);
+        let mut trained = trained(&lease, 3);
         trained.train_micros = 80_000_000;
         for _ in 0..16 {
             bench.now += 5_000;

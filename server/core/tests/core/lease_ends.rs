@@ -1,7 +1,7 @@
 //! Every lease ends, whatever its host reports of it; and of other hosts' leases nothing is believed.
 
 use crate::support::{Bench, HOST, OTHER, data, request, trained_after};
-use sojourn_core::{Command, Event, LeaseEnd, ReplyTo};
+use sojourn_core::{Answer, Command, Core, Event, LeaseEnd, Query, ReplyTo};
 use sojourn_protocol::{
     api::{Held, HeldState},
     ids::{HostId, LeaseId},
@@ -131,6 +131,44 @@ fn a_host_that_reproduces_a_result_is_not_asked_for_a_part() {
         assert!(n < 1_000, "it never ends");
     }
     assert_eq!(bench.ask(HOST, request(1, Vec::new())).leases, [], "it cools down");
+}
+
+/// How far estimates for a host were off; `None` where it wasn't measured.
+fn measured(bench: &mut Bench, host: HostId) -> Option<u64> {
+    let hosts = match bench.answer(Command::Query { to: ReplyTo(1), query: Query::Hosts }) {
+        Ok(Answer::Hosts(hosts)) => hosts,
+        other => panic!("{other:?}"),
+    };
+    let of = hosts.into_iter().find(|of| of.host == host).unwrap();
+    of.devices.iter().find_map(|device| device.estimate_error)
+}
+
+#[test]
+fn a_few_batches_say_nothing_of_the_speed_of_a_host() {
+    for (batches, is_measured) in [(1, false), (7, false), (8, true), (1_000, true)] {
+        let mut bench = Bench::with_job_on(large(), 1, 1, "");
+        let lease = bench.lease(HOST);
+        let trained = trained_after(&lease, batches);
+        bench.report(HOST, Report { lease: lease.id, outcome: Outcome::Trained(trained) }).unwrap();
+        assert_eq!(measured(&mut bench, HOST).is_some(), is_measured, "{batches}");
+    }
+}
+
+/// The server doesn't know for how long hosts have had what was granted before it started.
+#[test]
+fn what_was_granted_before_a_start_is_not_measured() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    bench.now += 5_000;
+    let snapshot = bench.core.snapshot().unwrap();
+    bench.core = Core::from_snapshot(&snapshot, *bench.core.config()).unwrap();
+    bench.events(Command::Started);
+    bench.ask(HOST, request(0, vec![(lease.id, HeldState::Finished)]));
+    bench.finish(HOST, &lease);
+    assert_eq!(measured(&mut bench, HOST), None);
+    let next = bench.lease(HOST);
+    bench.finish(HOST, &next);
+    assert!(measured(&mut bench, HOST).is_some());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! How measurements and claims change the estimates.
 //!
 //! A measurement corrects what is known of its own device as it says. What it changes for others is bounded: by the median
-//! over hosts of what they let expect of a workload, and by the median over workloads.
+//! over parties of what they let expect of a workload, and by the median over workloads.
 
 use super::{
     DeviceKey, Estimates, SmoothedTime, WorkloadId, at_speed, proved::Measurement, ratio::Ratio,
@@ -10,6 +10,7 @@ use super::{
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     inventory::{COMMON_SPEED, CPU, Device},
+    names::OwnerName,
     quantity::mul_div,
 };
 use std::collections::{BTreeSet, btree_map::Entry};
@@ -28,6 +29,9 @@ const MAX_CLAIMED_RATIO: u64 = 1 << 14;
 const MIN_CLAIMANTS: usize = 2;
 /// Hosts beside a claimant that must be there before others are asked for, too.
 const MIN_HOSTS_TO_ASK: usize = 3;
+
+/// No device is measured as faster than so many operations per second, whatever its host reports.
+const MAX_FLOPS: u64 = 10_000_000_000_000_000;
 
 /// Workloads that hosts may report: a host that makes some up must not fill the memory.
 const MAX_REPORTED: usize = 10_000;
@@ -54,9 +58,12 @@ impl Estimates {
     ) {
         let Some(per_row) = micros.saturating_mul(1000).checked_div(rows) else { return };
         let Some(workload) = self.workload(job, trial) else { return };
+        let guess = self.workloads.get(workload.0).and_then(|known| known.guess);
+        let fastest = guess.map_or(0, |work| at_speed(work, MAX_FLOPS)).max(1);
+        let reporter = self.owners.reporter(device.host);
         let expected = self.common_nanos_per_row(device, workload);
         let per_row = mul_div(per_row, device.speed, COMMON_SPEED);
-        let per_row = per_row.max(self.proved.shortest(device.host, workload));
+        let per_row = per_row.max(fastest).max(self.proved.shortest(reporter, workload));
         self.learn(device, workload, per_row, Origin::Seen);
         let figures = self.figures(device);
         let per_row_of = figures.by_workload.entry(workload);
@@ -68,18 +75,34 @@ impl Estimates {
         figures.error.take(expected, per_row);
         figures.proved = true;
         self.entries += usize::from(is_new);
-        let known = self.workloads.get(workload.0);
-        if let Some(work) = known.and_then(|known| known.guess) {
+        if let Some(work) = guess {
             let pace = self.unbounded_pace(device);
-            let (host, is_processor) = (device.host, device.device == CPU);
+            let (host, is_processor) = (reporter, device.device == CPU);
             let per_row = per_row_now;
             self.proved.measured(Measurement { host, is_processor, workload, per_row, work, pace });
         }
     }
 
+    /// A result of `rows` that took `micros` was taken in: its device may take a few times as long, whatever was measured of
+    /// others.
+    pub(crate) fn taken_in(
+        &mut self,
+        device: DeviceKey<'_>,
+        (job, trial): (JobId, TrialId),
+        rows: u64,
+        micros: u64,
+    ) {
+        let Some(per_row) = micros.saturating_mul(1000).checked_div(rows) else { return };
+        let Some(workload) = self.workload(job, trial) else { return };
+        let per_row = mul_div(per_row, device.speed, COMMON_SPEED);
+        let fastest = self.figures(device).taken_in.entry(workload).or_insert(per_row);
+        *fastest = per_row.min(*fastest);
+    }
+
     /// A first measurement corrects the ratio of the workload, or else of the device.
     fn learn(&mut self, device: DeviceKey<'_>, id: WorkloadId, per_row: u64, origin: Origin) {
         let flops = self.flops_of(device);
+        let reporter = self.owners.reporter(device.host);
         let hosts = self.proved.hosts();
         let (typical, of) = self.typical;
         let (ratio, placed) =
@@ -98,12 +121,12 @@ impl Estimates {
             if word.within(farthest, typical) != word {
                 return;
             }
-            known.words.set(device.host, word.raw());
+            known.words.set(reporter, word.raw());
             if known.words.len() < needed {
                 return;
             }
         } else {
-            known.words.set(device.host, word.raw());
+            known.words.set(reporter, word.raw());
         }
         // A new workload takes all of the error: devices that weren't measured must not seem faster than one that was.
         // Of a known workload the device takes half of the error, the workload a little.
@@ -149,20 +172,23 @@ impl Estimates {
     /// have precedence.
     pub(crate) fn claimed<'d>(
         &mut self,
-        host: HostId,
+        (host, owner): (HostId, &OwnerName),
         devices: impl Iterator<Item = &'d Device> + Clone,
     ) {
+        self.owners.note(host, owner);
+        let reporter = self.owners.reporter(host);
         let fastest = devices.clone().map(|device| sane_flops(device.flops)).max();
-        fastest.into_iter().for_each(|flops| self.proved.claimed(host, flops));
+        fastest.into_iter().for_each(|flops| self.proved.claimed(reporter, flops));
         devices.for_each(|device| self.reported(host, device));
     }
 
     fn reported(&mut self, host: HostId, device: &Device) {
         let key =
             DeviceKey { host, device: &device.name, flops: device.flops, speed: COMMON_SPEED };
+        let reporter = self.owners.reporter(host);
         for measured in &device.measured {
             if let Some(peak) = measured.peak_memory {
-                self.peaks.reported(host, &device.name, &measured.workload, peak);
+                self.peaks.reported(reporter, &device.name, &measured.workload, peak);
             }
             if self.ids.len().max(self.entries / MAX_REPORTERS) >= MAX_REPORTED {
                 continue;
@@ -171,7 +197,7 @@ impl Estimates {
             let workload = self.id_of(&measured.workload);
             let known = self.figures_of(key).and_then(|of| of.by_workload.get(&workload));
             if known.is_none() {
-                let per_row = per_row.max(self.proved.shortest(host, workload));
+                let per_row = per_row.max(self.proved.shortest(reporter, workload));
                 self.learn(key, workload, per_row, Origin::Claimed);
                 self.figures(key).by_workload.insert(workload, SmoothedTime::first(per_row));
                 self.entries += 1;
@@ -186,13 +212,13 @@ impl Estimates {
             let gone: usize =
                 of_host.iter().flatten().map(|(_, figures)| figures.by_workload.len()).sum();
             self.entries -= gone;
-            self.proved.forget(*host);
-            self.peaks.forget(*host);
-        }
-        for known in &mut self.workloads {
-            for host in hosts {
-                known.words.remove(*host);
+            let reporter = self.owners.reporter(*host);
+            self.proved.forget(reporter);
+            self.peaks.forget(reporter);
+            for known in &mut self.workloads {
+                known.words.remove(reporter);
             }
+            self.owners.forget(*host);
         }
     }
 }

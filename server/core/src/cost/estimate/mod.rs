@@ -17,7 +17,8 @@
 //! | `learn.rs` | how measurements and claims are taken in |
 //! | `figure.rs` | a time that is measured again and again |
 //! | `ratio.rs` | measured over guessed times |
-//! | `votes.rs` | one figure for each host, and their median |
+//! | `votes.rs` | one figure for each voter, and their median |
+//! | `party_votes.rs` | figures of hosts, counted by party |
 //! | `proved.rs` | what hosts have proved of their speed, and bounds for what they claim |
 //! | `peaks.rs` | reported peaks of memory |
 //! | `error.rs` | how far estimates were off |
@@ -27,6 +28,7 @@
 mod error;
 mod figure;
 mod learn;
+mod party_votes;
 mod peaks;
 mod proved;
 mod ratio;
@@ -36,8 +38,9 @@ pub(crate) use error::EstimateError;
 pub(crate) use figure::SmoothedTime;
 
 use crate::state::{Job, Trial};
+use party_votes::{HostOwners, PartyVotes};
 use peaks::Peaks;
-use proved::Proved;
+use proved::{OwnTimes, Proved};
 use ratio::Ratio;
 use sojourn_model::{Work as MemoryUse, least_memory};
 use sojourn_protocol::{
@@ -79,6 +82,7 @@ pub(crate) struct Estimates {
     ratios: Votes<WorkloadId>,
     peaks: Peaks,
     proved: Proved,
+    owners: HostOwners,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,7 +94,7 @@ struct WorkloadFigures {
     ratio: Ratio,
     measured: bool,
     /// The ratio that each host lets expect.
-    words: Votes<HostId>,
+    words: PartyVotes,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -102,6 +106,8 @@ struct DeviceFigures {
     /// This server has measured it.
     proved: bool,
     by_workload: BTreeMap<WorkloadId, SmoothedTime>,
+    /// Nanoseconds per row of the fastest of its results that were taken in.
+    taken_in: BTreeMap<WorkloadId, u64>,
     error: EstimateError,
 }
 
@@ -229,8 +235,8 @@ impl Estimates {
         expected.max(least)
     }
 
-    /// The most nanoseconds per row that a device may take, and the least that it can take, by what was measured of
-    /// other hosts. Nothing that its host says moves them.
+    /// The most nanoseconds per row that a device may take, and the least that it can take: by what was measured of
+    /// other parties, and of its own results that were taken in.
     #[must_use]
     pub(crate) fn plausible_nanos(
         &self,
@@ -240,10 +246,12 @@ impl Estimates {
         let workload = self.workload(job, trial)?;
         let work = self.workloads.get(workload.0)?.guess?;
         let own = self.figures_of(device).filter(|of| of.proved);
-        let own = own.and_then(|of| of.by_workload.get(&workload)).map(|figure| figure.mean);
-        let place = (device.host, device.device == CPU);
-        let longest = self.proved.longest(place, workload, work, own);
-        Some((longest, self.proved.shortest(device.host, workload)))
+        let measured = own.and_then(|of| of.by_workload.get(&workload)).map(|figure| figure.mean);
+        let taken_in = own.and_then(|of| of.taken_in.get(&workload)).copied();
+        let reporter = self.owners.reporter(device.host);
+        let place = (reporter, device.device == CPU);
+        let longest = self.proved.longest(place, workload, work, OwnTimes { measured, taken_in });
+        Some((longest, self.proved.shortest(reporter, workload)))
     }
 
     /// Microseconds that a device should take for `rows` of a trial.

@@ -1,10 +1,14 @@
 //! What hosts have proved of their speed, and how far claims are believed beside that.
 //!
 //! Proved is what this server has measured: a hop that a host reported, in the time for which it has had the lease. A
-//! benchmark and measurements of earlier are claims. Each bound rests on a median over hosts, so a single host moves none.
+//! benchmark and measurements of earlier are claims. Each bound rests on a median over parties, so a single one moves none.
 
-use super::{PACE_ONE, REFERENCE_FLOPS, WorkloadId, ratio::Ratio, votes::Votes};
-use sojourn_protocol::{ids::HostId, quantity::mul_div};
+use super::{
+    PACE_ONE, REFERENCE_FLOPS, WorkloadId,
+    party_votes::{PartyVotes, Reporter},
+    ratio::Ratio,
+};
+use sojourn_protocol::quantity::mul_div;
 use std::collections::BTreeMap;
 
 /// A claimed speed of more than so many times the median claim counts as the median, until the device is measured.
@@ -25,28 +29,32 @@ const MAX_WORKLOAD_SLOWDOWN: u64 = 8;
 const MAX_UNMEASURED_SLOWDOWN: u64 = 1024;
 /// See [`MAX_UNMEASURED_SLOWDOWN`].
 const MAX_OWN_SLOWDOWN: u64 = 32;
+/// However fast others were: a device may take so many times as long as at the reference speed.
+const MIN_SLOWDOWN: u64 = 4;
+/// However fast others were: a device may take so many times as long as the fastest of its results that were taken in.
+const MIN_OWN_SLOWDOWN: u64 = 4;
 /// Nanoseconds of a row at the reference speed, at least: small batches take longer than their operations do.
 const MIN_ROW_NANOS: u64 = 1_000;
 
 /// Figures of hosts by the kind of their device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ByKind {
-    processors: Votes<HostId>,
-    accelerators: Votes<HostId>,
+    processors: PartyVotes,
+    accelerators: PartyVotes,
 }
 
 impl ByKind {
-    fn of(&mut self, is_processor: bool) -> &mut Votes<HostId> {
+    fn of(&mut self, is_processor: bool) -> &mut PartyVotes {
         if is_processor { &mut self.processors } else { &mut self.accelerators }
     }
 
-    fn remove(&mut self, host: HostId) {
+    fn remove(&mut self, host: Reporter) {
         self.processors.remove(host);
         self.accelerators.remove(host);
     }
 
     /// By figures of times: the longest that is plausible for a host, from those of all others.
-    fn longest(&self, is_processor: bool, host: HostId) -> Option<u64> {
+    fn longest(&self, is_processor: bool, host: Reporter) -> Option<u64> {
         let processors = || self.processors.upper_median_without(host);
         let accelerators = || self.accelerators.upper_median_without(host);
         let times = |slowdown: u64| move |figure: u64| figure.saturating_mul(slowdown);
@@ -59,7 +67,7 @@ impl ByKind {
     }
 
     /// The shortest that is plausible for a host, from those of all others.
-    fn shortest(&self, host: HostId) -> Option<u64> {
+    fn shortest(&self, host: Reporter) -> Option<u64> {
         let processors = self.processors.upper_median_without(host);
         let accelerators = self.accelerators.upper_median_without(host);
         let least = [processors, accelerators].into_iter().flatten().min()?;
@@ -70,7 +78,7 @@ impl ByKind {
 /// One measurement of this server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measurement {
-    pub(super) host: HostId,
+    pub(super) host: Reporter,
     pub(super) is_processor: bool,
     pub(super) workload: WorkloadId,
     /// Nanoseconds per row in the common class: smoothed over the device's measurements.
@@ -81,13 +89,22 @@ pub(super) struct Measurement {
     pub(super) pace: u64,
 }
 
+/// What a device has proved of a workload, in nanoseconds per row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OwnTimes {
+    /// Smoothed over its measurements; it counts where nothing was measured of others.
+    pub(super) measured: Option<u64>,
+    /// Of the fastest of its results that were taken in.
+    pub(super) taken_in: Option<u64>,
+}
+
 /// Claims and proofs of all hosts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Proved {
     /// Operations per second of each host's fastest device, by its own benchmark.
-    claims: Votes<HostId>,
+    claims: PartyVotes,
     /// The pace of each host's device that was measured last.
-    paces: Votes<HostId>,
+    paces: PartyVotes,
     /// Nanoseconds per row by workload.
     times: BTreeMap<WorkloadId, ByKind>,
     /// Measured times over those at the reference speed, as [`Ratio`]s, of any workload.
@@ -96,11 +113,11 @@ pub(super) struct Proved {
 
 impl Proved {
     /// A host says how fast its fastest device is.
-    pub(super) fn claimed(&mut self, host: HostId, flops: u64) {
+    pub(super) fn claimed(&mut self, host: Reporter, flops: u64) {
         self.claims.set(host, flops);
     }
 
-    /// How many hosts have said how fast they are.
+    /// How many parties have said how fast they are.
     pub(super) fn hosts(&self) -> usize {
         self.claims.len()
     }
@@ -114,7 +131,7 @@ impl Proved {
     }
 
     /// Forgets a host.
-    pub(super) fn forget(&mut self, host: HostId) {
+    pub(super) fn forget(&mut self, host: Reporter) {
         self.claims.remove(host);
         self.paces.remove(host);
         self.slowness.remove(host);
@@ -140,11 +157,24 @@ impl Proved {
         fastest.map_or(proved, |fastest| proved.max(fastest / MAX_UNPROVED_SPEEDUP))
     }
 
-    /// The most nanoseconds per row that a host may take, by what was measured of others. `own`: what it has proved
-    /// itself, which counts where nothing was.
+    /// The most nanoseconds per row that a host may take: by what was measured of others, but no less than the reference
+    /// speed, and the host's own results, make plausible.
     pub(super) fn longest(
         &self,
-        (host, is_processor): (HostId, bool),
+        host: (Reporter, bool),
+        workload: WorkloadId,
+        work: u64,
+        own: OwnTimes,
+    ) -> u64 {
+        let work = work.max(MIN_ROW_NANOS);
+        let least = work.saturating_mul(MIN_SLOWDOWN);
+        let taken_in = own.taken_in.map_or(0, |own| own.saturating_mul(MIN_OWN_SLOWDOWN));
+        self.longest_by_others(host, workload, work, own.measured).max(least).max(taken_in)
+    }
+
+    fn longest_by_others(
+        &self,
+        (host, is_processor): (Reporter, bool),
         workload: WorkloadId,
         work: u64,
         own: Option<u64>,
@@ -153,7 +183,6 @@ impl Proved {
         if let Some(longest) = times.and_then(|times| times.longest(is_processor, host)) {
             return longest;
         }
-        let work = work.max(MIN_ROW_NANOS);
         if let Some(slowness) = self.slowness.longest(is_processor, host) {
             return Ratio::from_raw(slowness).times(work).saturating_mul(MAX_WORKLOAD_SLOWDOWN);
         }
@@ -162,7 +191,7 @@ impl Proved {
     }
 
     /// The least nanoseconds per row that a host can take, by what was measured of others; 0 where nothing was.
-    pub(super) fn shortest(&self, host: HostId, workload: WorkloadId) -> u64 {
+    pub(super) fn shortest(&self, host: Reporter, workload: WorkloadId) -> u64 {
         let times = self.times.get(&workload);
         times.and_then(|times| times.shortest(host)).unwrap_or(0)
     }

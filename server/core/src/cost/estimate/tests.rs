@@ -6,6 +6,7 @@ use sojourn_protocol::{
     inventory::{Device, Measured},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
+    names::OwnerName,
     time::UnixMillis,
 };
 
@@ -116,7 +117,7 @@ fn says(estimates: &mut Estimates, host: u64, flops: f64, nanos: Option<u64>) {
     };
     let class = Digest::of(b"class");
     let device = Device { measured: vec![measured], ..Device::new(CPU, class, flops) };
-    estimates.claimed(HostId(host), std::iter::once(&device));
+    estimates.claimed((HostId(host), &OwnerName::default()), std::iter::once(&device));
 }
 
 #[test]
@@ -211,4 +212,46 @@ fn the_longest_time_that_is_plausible_comes_from_others() {
     // Of another workload, by how slow others were on this one.
     let small = estimates.plausible_nanos(place(1, 1e9), (JOB, SMALL)).unwrap().0;
     assert!(small < alone, "{small}");
+}
+
+#[test]
+fn hosts_that_claim_to_take_no_time_leave_others_the_time_that_they_need() {
+    let mut estimates = estimates();
+    let guessed = micros(&estimates, place(1, 1e9), LARGE);
+    let at_reference = guessed / 1_000;
+    let longest = |estimates: &Estimates, host| {
+        estimates.plausible_nanos(place(host, 1e9), (JOB, LARGE)).unwrap().0
+    };
+    // Ten hosts of one owner report that they take no time at all.
+    let liars: OwnerName = "lab-3".parse().unwrap();
+    for host in 10..20 {
+        let device = Device::new(CPU, Digest::of(b"class"), 1e9);
+        estimates.claimed((HostId(host), &liars), std::iter::once(&device));
+        for _ in 0..20 {
+            estimates.measured(place(host, 1e9), (JOB, LARGE), 1_000_000, 0);
+        }
+        assert!(micros(&estimates, place(host, 1e9), LARGE) > 0, "nothing takes no time");
+    }
+    assert!(longest(&estimates, 1) >= 4 * at_reference, "{}", longest(&estimates, 1));
+    // A slow machine whose result was taken in keeps the time for another one.
+    let slow = place(2, 1e9);
+    estimates.measured(slow, (JOB, LARGE), 1_000_000, 50 * guessed);
+    estimates.taken_in(slow, (JOB, LARGE), 1_000_000, 50 * guessed);
+    assert!(longest(&estimates, 2) >= 200 * at_reference, "{}", longest(&estimates, 2));
+    // That grows no further by its own results.
+    estimates.taken_in(slow, (JOB, LARGE), 1_000_000, 500 * guessed);
+    assert!(longest(&estimates, 2) <= 201 * (at_reference + 1), "{}", longest(&estimates, 2));
+    // Beside two machines of the operator the liars are one voice.
+    estimates.measured(place(3, 1e9), (JOB, LARGE), 1_000_000, guessed);
+    assert!(longest(&estimates, 1) >= 32 * at_reference, "{}", longest(&estimates, 1));
+}
+
+#[test]
+fn a_host_that_is_forgotten_has_no_say_in_how_long_others_may_take() {
+    let mut estimates = estimates();
+    let before = estimates.plausible_nanos(place(1, 1e9), (JOB, LARGE)).unwrap();
+    estimates.measured(place(2, 1e9), (JOB, LARGE), 1_000_000, 0);
+    assert_ne!(estimates.plausible_nanos(place(1, 1e9), (JOB, LARGE)).unwrap(), before);
+    estimates.forget(&std::collections::BTreeSet::from([HostId(2)]));
+    assert_eq!(estimates.plausible_nanos(place(1, 1e9), (JOB, LARGE)).unwrap(), before);
 }

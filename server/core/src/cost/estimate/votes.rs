@@ -53,6 +53,16 @@ impl<K: Copy + Ord> Votes<K> {
         self.sorted.first().map(|(figure, _)| *figure)
     }
 
+    /// The largest figure, and who gave it.
+    pub(crate) fn largest(&self) -> Option<(u64, K)> {
+        self.sorted.last().copied()
+    }
+
+    /// Who has given a figure.
+    pub(crate) fn voters(&self) -> impl Iterator<Item = K> + '_ {
+        self.by_voter.keys().copied()
+    }
+
     /// The middle figure; the smaller of two.
     pub(crate) fn lower_median(&self) -> Option<u64> {
         self.at(self.len().checked_sub(1)? / 2)
