@@ -1,7 +1,10 @@
 //! Who may call which address: one table. What isn't in it, nobody may call.
 
 use super::error::HttpError;
-use actix_web::http::Method;
+use actix_web::{
+    HttpResponse, ResponseError as _,
+    http::{Method, header::ALLOW},
+};
 use sojourn_protocol::{
     error::ErrorKind,
     ids::{HostId, TokenId},
@@ -91,22 +94,39 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/tokens/server/{which}/rotate", Users(Administer)),
 ];
 
-/// May the caller call this? `pattern` is the address as the table has it; `None` where nothing is there, which the caller
-/// hears from the router, as it hears of a method that an address doesn't take.
-pub(super) fn check(
+/// A caller who may have a request answered. Only [`admit`] makes it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Admitted(Caller);
+
+impl Admitted {
+    pub(super) const fn caller(self) -> Caller {
+        self.0
+    }
+}
+
+/// Lets a caller call an address, which is named as the table and the router have it.
+///
+/// # Errors
+/// The answer to a caller who may not, and to a method that isn't in the table.
+pub(super) fn admit(
     method: &Method,
-    pattern: Option<&str>,
-    caller: Caller,
-) -> Result<(), HttpError> {
-    let Some(pattern) = pattern else { return Ok(()) };
-    let mut here = TABLE.iter().filter(|(_, path, _)| *path == pattern).peekable();
-    if here.peek().is_none() {
-        return Err(HttpError::new(ErrorKind::Forbidden, "nobody may call this address"));
+    pattern: &str,
+    caller: Option<Caller>,
+) -> Result<Admitted, HttpResponse> {
+    let Some(caller) = caller else { return Err(HttpError::unknown_caller().error_response()) };
+    let here = || TABLE.iter().filter(|(_, path, _)| *path == pattern);
+    if let Some((_, _, access)) = here().find(|(name, _, _)| *name == method.as_str()) {
+        return match access.admits(caller) {
+            Ok(()) => Ok(Admitted(caller)),
+            Err(error) => Err(error.error_response()),
+        };
     }
-    match here.find(|(name, _, _)| *name == method.as_str()) {
-        None => Ok(()),
-        Some((_, _, access)) => access.admits(caller),
+    let methods: Vec<&str> = here().map(|(name, _, _)| *name).collect();
+    if methods.is_empty() {
+        let error = HttpError::new(ErrorKind::Forbidden, "nobody may call this address");
+        return Err(error.error_response());
     }
+    Err(HttpResponse::MethodNotAllowed().insert_header((ALLOW, methods.join(", "))).finish())
 }
 
 impl Access {
@@ -135,7 +155,6 @@ impl Access {
 mod tests {
     use super::*;
     use crate::http::openapi::DOCUMENT;
-    use serde_json::Value;
     use std::collections::BTreeSet;
 
     /// The security schemes that the document names for an operation.
@@ -200,12 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_the_table_lacks_is_for_nobody() {
-        let admin = Caller::User(Administer);
-        assert!(check(&Method::GET, Some("/v1/new"), admin).is_err());
-        // The router answers these.
-        assert!(check(&Method::GET, None, admin).is_ok());
-        assert!(check(&Method::DELETE, Some("/v1/jobs"), admin).is_ok());
-        let _: &Value = DOCUMENT.as_ref().unwrap();
+    fn what_the_table_lacks_is_for_nobody() {
+        let admin = Some(Caller::User(Administer));
+        let status = |method, pattern, caller| match admit(&method, pattern, caller) {
+            Ok(_) => 200,
+            Err(answer) => answer.status().as_u16(),
+        };
+        assert_eq!(status(Method::GET, "/v1/jobs", admin), 200);
+        assert_eq!(status(Method::GET, "/v1/jobs", None), 401);
+        assert_eq!(status(Method::GET, "/v1/new", admin), 403);
+        assert_eq!(status(Method::DELETE, "/v1/jobs", admin), 405);
     }
 }

@@ -1,17 +1,18 @@
 //! Authenticates callers: machines that enrol, hosts, assimilators, users. Tokens come as `Authorization: Bearer`.
 //!
-//! Nothing of a request's body is read before somebody is known who sends it, and may call the address (`access.rs`).
+//! Nothing of a request's body is read before somebody is known who sends it. The resource that the router chose then checks that this
+//! caller may call it (`access.rs`): the address as it was sent decides nothing. Handlers take callers who were let in alone.
 
 use super::{
     AppState,
-    access::{self, Caller, OPEN},
+    access::{self, Admitted, Caller, OPEN},
     body,
     error::HttpError,
     guard::{caller, stop_reading},
 };
 use crate::network::BodyShare;
 use actix_web::{
-    Error, FromRequest, HttpMessage as _, HttpRequest, ResponseError as _,
+    Error, FromRequest, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _,
     body::{BoxBody, MessageBody},
     dev::{Payload, ServiceRequest, ServiceResponse},
     http::{ConnectionType, Method, header},
@@ -43,13 +44,11 @@ pub(crate) async fn authenticate(
         }
         return Ok(answer);
     }
-    match admitted(request.request()).await {
+    match known(request.request()).await {
         Ok(caller) => drop(request.extensions_mut().insert(caller)),
         Err(error) => {
-            body::drop_some(&mut request).await;
-            let mut answer = request.into_response(error.error_response());
-            end_reading(&mut answer);
-            return Ok(answer);
+            let error = failed(request.request(), error);
+            return Ok(refuse(request, error.error_response()).await);
         }
     }
     // Uploads go to the disk as they come. All other bodies are read whole before they are understood.
@@ -59,6 +58,28 @@ pub(crate) async fn authenticate(
     };
     body::pace(&mut request, share);
     Ok(next.call(request).await?.map_into_boxed_body())
+}
+
+/// Middleware of the resource with this pattern, which lets in the callers that the table of rights has for it.
+pub(super) async fn authorize(
+    pattern: &'static str,
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let caller = request.extensions().get::<Caller>().copied();
+    match access::admit(request.method(), pattern, caller) {
+        Ok(admitted) => drop(request.extensions_mut().insert(admitted)),
+        Err(answer) => return Ok(refuse(request, answer).await),
+    }
+    next.call(request).await
+}
+
+/// Answers without reading a request's body.
+async fn refuse(mut request: ServiceRequest, answer: HttpResponse) -> ServiceResponse<BoxBody> {
+    body::drop_some(&mut request).await;
+    let mut answer = request.into_response(answer);
+    end_reading(&mut answer);
+    answer
 }
 
 /// The rest of a request's body isn't read, and the connection ends with this answer.
@@ -88,13 +109,6 @@ fn failed(request: &HttpRequest, error: HttpError) -> HttpError {
 fn too_often(wait: Duration) -> HttpError {
     let message = "too many requests from this address had no known token";
     HttpError::new(ErrorKind::TooManyRequests, message).retry_after(wait)
-}
-
-/// The sender of a request, if it may call the address.
-async fn admitted(request: &HttpRequest) -> Result<Caller, HttpError> {
-    let caller = known(request).await.map_err(|error| failed(request, error))?;
-    access::check(request.method(), request.match_pattern().as_deref(), caller)?;
-    Ok(caller)
 }
 
 /// The sender of a request, if its token is that of anybody.
@@ -147,7 +161,12 @@ fn app(request: &HttpRequest) -> Result<web::Data<AppState>, HttpError> {
     app.ok_or_else(|| HttpError::new(ErrorKind::Unavailable, "the server is starting"))
 }
 
-/// Takes the caller, whom the middleware has found, in a handler's arguments.
+/// The caller, if the resource has let it in.
+fn admitted(request: &HttpRequest) -> Option<Caller> {
+    request.extensions().get::<Admitted>().map(|admitted| admitted.caller())
+}
+
+/// Takes the caller, whom the resource has let in, in a handler's arguments.
 macro_rules! caller {
     ($name:ty, $pattern:pat => $value:expr) => {
         impl FromRequest for $name {
@@ -155,7 +174,7 @@ macro_rules! caller {
             type Future = Ready<Result<Self, HttpError>>;
 
             fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-                ready(match request.extensions().get::<Caller>().copied() {
+                ready(match admitted(request) {
                     Some($pattern) => Ok($value),
                     _ => Err(HttpError::unknown_caller()),
                 })
@@ -200,7 +219,7 @@ impl FromRequest for Reader {
     type Future = Ready<Result<Self, HttpError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(match request.extensions().get::<Caller>().copied() {
+        ready(match admitted(request) {
             Some(Caller::User(_)) => Ok(Self::User),
             Some(Caller::Host(host)) => Ok(Self::Host(host)),
             _ => Err(HttpError::unknown_caller()),

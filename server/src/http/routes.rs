@@ -1,10 +1,17 @@
-//! Every address of the API and the handler that answers it.
+//! Every address of the API and the handler that answers it. A request's rights are checked by the resource that the router chose
+//! for it.
 
 use super::{
-    assimilations, blobs, checkpoints, deltas, direct, error::HttpError, events, health, hosts,
-    jobs, openapi, tokens, traffic, trials, work,
+    assimilations, auth, blobs, checkpoints, deltas, direct, error::HttpError, events, health,
+    hosts, jobs, openapi, tokens, traffic, trials, work,
 };
-use actix_web::web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig};
+use actix_web::{
+    Error, Resource,
+    body::BoxBody,
+    dev::{ServiceFactory, ServiceRequest, ServiceResponse},
+    middleware::{Next, from_fn},
+    web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig},
+};
 use sojourn_protocol::error::ErrorKind;
 
 /// Most bytes of a body that grows with a job's shards or a host's cache: a job's manifest, the blobs that a submission
@@ -20,19 +27,40 @@ fn json(limit: usize) -> JsonConfig {
         .error_handler(|error, _| HttpError::json(&error).into())
 }
 
+/// An address that some callers may ask: those that the table of rights has for this pattern.
+fn resource(
+    pattern: &'static str,
+) -> Resource<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<BoxBody>,
+        Error = Error,
+        InitError = (),
+    >,
+> {
+    web::resource(pattern).wrap(from_fn(move |request: ServiceRequest, next: Next<BoxBody>| {
+        auth::authorize(pattern, request, next)
+    }))
+}
+
+/// An address that anybody may ask.
+fn open_resource(pattern: &'static str) -> Resource {
+    web::resource(pattern)
+}
+
 /// All routes.
 pub(crate) fn routes(service: &mut ServiceConfig) {
     let path = PathConfig::default()
         .error_handler(|error, _| HttpError::new(ErrorKind::Invalid, error.to_string()).into());
     let query = QueryConfig::default()
         .error_handler(|error, _| HttpError::new(ErrorKind::Invalid, error.to_string()).into());
-    let resource = web::resource::<&str>;
     service
         .app_data(json(MAX_BODY))
         .app_data(path)
         .app_data(query)
-        .service(resource("/v1/openapi.json").route(web::get().to(openapi::document_route)))
-        .service(resource("/v1/health").route(web::get().to(health::health)))
+        .service(open_resource("/v1/openapi.json").route(web::get().to(openapi::document_route)))
+        .service(open_resource("/v1/health").route(web::get().to(health::health)))
         .service(resource("/v1/enrol").route(web::post().to(hosts::enrol)))
         .service(
             resource("/v1/work").app_data(json(MAX_JOB_BODY)).route(web::post().to(work::work)),

@@ -27,7 +27,7 @@ use sojourn_server::{ServeConfig, Server};
 use std::{net::SocketAddr, path::Path};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
 };
 
 pub(crate) struct Answer {
@@ -66,7 +66,34 @@ pub(crate) async fn send(
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> Answer {
-    let mut stream = TcpStream::connect(address).await.unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    send_on(stream, method, path, token, headers, body).await
+}
+
+/// As [`send`], from another address of this machine.
+pub(crate) async fn send_from(
+    own: [u8; 4],
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    token: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((own, 0).into()).unwrap();
+    let stream = socket.connect(address).await.unwrap();
+    send_on(stream, method, path, token, headers, body).await
+}
+
+async fn send_on(
+    mut stream: TcpStream,
+    method: &str,
+    path: &str,
+    token: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
     let mut head = format!(
         "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n",
         body.len()
