@@ -10,7 +10,7 @@ use super::{
     error::HttpError,
     guard::{caller, stop_reading},
 };
-use crate::network::BodyShare;
+use crate::network::{BodyShare, Sender};
 use actix_web::{
     Error, FromRequest, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _,
     body::{BoxBody, MessageBody},
@@ -44,16 +44,17 @@ pub(crate) async fn authenticate(
         }
         return Ok(answer);
     }
-    match known(request.request()).await {
-        Ok(caller) => drop(request.extensions_mut().insert(caller)),
+    let caller = match known(request.request()).await {
+        Ok(caller) => caller,
         Err(error) => {
             let error = failed(request.request(), error);
             return Ok(refuse(request, error.error_response()).await);
         }
-    }
+    };
+    request.extensions_mut().insert(caller);
     // Uploads go to the disk as they come. All other bodies are read whole before they are understood.
     let share = match request.method() {
-        &Method::POST => share(request.request()),
+        &Method::POST => share(request.request(), caller),
         _ => None,
     };
     body::pace(&mut request, share);
@@ -89,9 +90,10 @@ pub(super) fn end_reading(answer: &mut ServiceResponse<BoxBody>) {
 }
 
 /// The share of a request's body in the memory for bodies.
-fn share(request: &HttpRequest) -> Option<BodyShare> {
+fn share(request: &HttpRequest, caller: Caller) -> Option<BodyShare> {
     let (token, app) = (bearer(request).ok()?, app(request).ok()?);
-    Some(app.network.body_share(token))
+    let is_user = matches!(caller, Caller::User(_));
+    Some(app.network.body_share(Sender { token, is_user }))
 }
 
 /// Counts a refused token. Whoever has sent too many is told to wait.

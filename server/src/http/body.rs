@@ -1,4 +1,7 @@
 //! The pace of a request's body: whoever sends it too slowly holds a connection for nothing.
+//!
+//! A body has so much time to be waited for: a minute at first, and more as bytes come, but never more than a minute. So a body
+//! that was fast isn't waited for longer than any other. The time in which the server itself reads nothing doesn't count.
 
 use crate::network::BodyShare;
 use actix_web::{
@@ -8,6 +11,7 @@ use actix_web::{
 };
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
+use sojourn_protocol::quantity::to_u64;
 use std::{
     future::Future as _,
     io,
@@ -17,9 +21,9 @@ use std::{
 };
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
-/// A body has so long to come.
-const ALLOWANCE: Duration = Duration::from_secs(60);
-/// And a second more for each so many bytes that have.
+/// The longest time without a byte.
+const MAX_SILENCE: Duration = Duration::from_secs(60);
+/// A body that comes no faster is given up when it has been waited for [`MAX_SILENCE`] in all.
 const BYTES_PER_SECOND: u64 = 1_000;
 /// Most bytes of a body that are read and dropped when nobody knows the sender, so that it reads the answer.
 const MAX_DROPPED_BYTES: usize = 256 << 10;
@@ -33,9 +37,8 @@ pub(super) fn pace(request: &mut ServiceRequest, share: Option<BodyShare>) {
         return;
     }
     let body = request.take_payload();
-    let begun = Instant::now();
     let payload: Pin<Box<dyn Stream<Item = Result<Bytes, PayloadError>>>> =
-        Box::pin(PacedBody { body, begun, received: 0, timer: None, share });
+        Box::pin(PacedBody { body, patience: MAX_SILENCE, wait: None, share });
     request.set_payload(Payload::Stream { payload });
 }
 
@@ -60,17 +63,26 @@ pub(super) async fn drop_some(request: &mut ServiceRequest) -> bool {
 
 struct PacedBody {
     body: Payload,
-    begun: Instant,
-    received: u64,
+    /// How long it may still be waited for.
+    patience: Duration,
     /// While the body is waited for.
-    timer: Option<Pin<Box<Sleep>>>,
+    wait: Option<Wait>,
     /// Its part of the memory for bodies, where it is held there.
     share: Option<BodyShare>,
 }
 
+struct Wait {
+    begun: Instant,
+    end: Pin<Box<Sleep>>,
+}
+
 impl PacedBody {
-    fn due(&self) -> Instant {
-        self.begun + ALLOWANCE + Duration::from_secs(self.received / BYTES_PER_SECOND)
+    /// Counts the time that these bytes were waited for, and what they are worth.
+    fn received(&mut self, bytes: usize) {
+        let waited = self.wait.take().map_or(Duration::ZERO, |wait| wait.begun.elapsed());
+        let earned = Duration::from_millis(to_u64(bytes).saturating_mul(1_000) / BYTES_PER_SECOND);
+        self.patience =
+            self.patience.saturating_sub(waited).saturating_add(earned).min(MAX_SILENCE);
     }
 }
 
@@ -79,10 +91,9 @@ impl Stream for PacedBody {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if let Poll::Ready(next) = Pin::new(&mut self.body).poll_next(context) {
-            self.timer = None;
             if let Some(Ok(chunk)) = &next {
-                self.received = self.received.saturating_add(chunk.len() as u64);
                 let bytes = chunk.len();
+                self.received(bytes);
                 if self.share.as_mut().is_some_and(|share| !share.take(bytes)) {
                     let why = "the bodies of requests take too much memory just now";
                     let error = io::Error::new(io::ErrorKind::QuotaExceeded, why);
@@ -91,9 +102,12 @@ impl Stream for PacedBody {
             }
             return Poll::Ready(next);
         }
-        let due = self.due();
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
-        match timer.as_mut().poll(context) {
+        let patience = self.patience;
+        let wait = self.wait.get_or_insert_with(|| {
+            let begun = Instant::now();
+            Wait { begun, end: Box::pin(sleep_until(begun + patience)) }
+        });
+        match wait.end.as_mut().poll(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => {
                 let why = "the body comes too slowly";
@@ -141,6 +155,35 @@ mod tests {
         // Ten times as fast as it must be, for over an hour.
         let slow = request(10_000, Duration::from_secs(1));
         assert_eq!(received(slow, 4_000).await.unwrap(), 40_000_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_came_fast_is_waited_for_no_longer_than_another() {
+        let begun = Instant::now();
+        for later in [Duration::from_secs(1 << 20), Duration::from_secs(59)] {
+            // All but the last byte at once, then nothing, or a byte now and then.
+            let chunks = stream::unfold(false, move |has_begun| async move {
+                let bytes = if has_begun { 1 } else { 16 << 20 };
+                tokio::time::sleep(if has_begun { later } else { Duration::ZERO }).await;
+                Some((Ok(Bytes::from(vec![0; bytes])), true))
+            });
+            let mut request = TestRequest::post().to_srv_request();
+            request.set_payload(Payload::Stream { payload: Box::pin(chunks) });
+            let error = received(request, 1_000).await.unwrap_err();
+            assert!(error.to_string().contains("too slowly"), "{error}");
+        }
+        assert!(begun.elapsed() < Duration::from_secs(200), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_reads_slowly_does_not_give_a_body_up_for_it() {
+        let mut request = request(1_000, Duration::from_millis(1));
+        pace(&mut request, None);
+        let mut body = request.take_payload();
+        for _ in 0..10 {
+            assert!(body.next().await.unwrap().is_ok());
+            tokio::time::sleep(Duration::from_secs(100)).await;
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,8 @@
-//! How much memory the bodies of requests may take: of all requests together, and of those with one token.
+//! How much memory the bodies of requests may take: of all requests together, of machines, and of those with one token.
 //!
-//! A body is counted as it comes, not as it is announced: whoever holds memory has sent as many bytes.
+//! A body is counted as it comes, not as it is announced: whoever holds memory has sent as many bytes. The first
+//! [`SMALL_BODY_BYTES`] of each body are counted apart from the rest: heartbeats and reports don't wait for memory that large
+//! bodies hold.
 
 use crate::traffic::{Refusal, Traffic};
 use parking_lot::Mutex;
@@ -10,54 +12,69 @@ use std::{
     sync::Arc,
 };
 
-/// Most bytes of bodies that are held in memory at one time: of requests that are read whole before they are understood.
-/// Uploads aren't among them, which go to the disk as they come.
-pub(crate) const MAX_BODY_BYTES_IN_FLIGHT: u64 = 256 << 20;
-/// And of one token: four of the largest bodies that there may be.
-pub(crate) const MAX_BODY_BYTES_PER_TOKEN: u64 = 64 << 20;
+/// The first bytes of each body, which are counted apart. Of most bodies these are all.
+pub(crate) const SMALL_BODY_BYTES: u64 = 64 << 10;
+/// Of these, most bytes that are held in memory at one time. What is more counts among the rest.
+const SMALL: Limits = Limits { all: 128 << 20, machines: 128 << 20, token: 1 << 20 };
+/// Of the rest, most bytes that are held in memory at one time: of requests that are read whole before they are understood. Uploads
+/// aren't among them, which go to the disk as they come. One token may have four of the largest bodies that there may be. Whatever
+/// hosts and assimilators send, users have a quarter.
+const LARGE: Limits = Limits { all: 256 << 20, machines: 192 << 20, token: 64 << 20 };
 
-#[derive(Debug, Default)]
-struct Held {
+/// Most bytes in memory.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
     all: u64,
+    /// Of everybody who isn't a user.
+    machines: u64,
+    token: u64,
+}
+
+/// The sender of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sender {
+    /// The hash of the token.
+    pub(crate) token: Digest,
+    /// Whether a person sends it. Hosts, assimilators and machines that enrol are many, and are owned by many.
+    pub(crate) is_user: bool,
+}
+
+#[derive(Debug)]
+struct Held {
+    limits: Limits,
+    all: u64,
+    machines: u64,
     /// Tokens without a body in memory aren't in it.
     by_token: BTreeMap<Digest, u64>,
 }
 
-/// The bytes of bodies in memory.
-#[derive(Debug)]
-pub(crate) struct BodyBudget {
-    held: Mutex<Held>,
-    traffic: Arc<Traffic>,
-}
-
-impl BodyBudget {
-    pub(crate) fn new(traffic: Arc<Traffic>) -> Self {
-        Self { held: Mutex::default(), traffic }
+impl Held {
+    const fn within(limits: Limits) -> Self {
+        Self { limits, all: 0, machines: 0, by_token: BTreeMap::new() }
     }
 
-    /// The share of one body, which has nothing yet.
-    pub(crate) fn share(self: &Arc<Self>, token: Digest) -> BodyShare {
-        BodyShare { budget: Arc::clone(self), token, bytes: 0 }
-    }
-
-    fn take(&self, token: Digest, more: u64) -> bool {
-        let mut held = self.held.lock();
-        let all = held.all.saturating_add(more);
-        let own = held.by_token.get(&token).copied().unwrap_or_default().saturating_add(more);
-        if all > MAX_BODY_BYTES_IN_FLIGHT || own > MAX_BODY_BYTES_PER_TOKEN {
+    fn take(&mut self, sender: Sender, more: u64) -> bool {
+        let all = self.all.saturating_add(more);
+        let machines = self.machines.saturating_add(if sender.is_user { 0 } else { more });
+        let own = self.by_token.get(&sender.token).copied().unwrap_or_default();
+        let own = own.saturating_add(more);
+        let Limits { all: most, machines: most_of_machines, token: most_of_token } = self.limits;
+        if all > most || machines > most_of_machines || own > most_of_token {
             return false;
         }
-        held.all = all;
-        held.by_token.insert(token, own);
-        self.traffic.body_held(more);
+        (self.all, self.machines) = (all, machines);
+        if more > 0 {
+            self.by_token.insert(sender.token, own);
+        }
         true
     }
 
-    fn give_back(&self, token: Digest, bytes: u64) {
-        let mut held = self.held.lock();
-        held.all = held.all.saturating_sub(bytes);
-        self.traffic.body_released(bytes);
-        if let Entry::Occupied(mut own) = held.by_token.entry(token) {
+    fn give_back(&mut self, sender: Sender, bytes: u64) {
+        self.all = self.all.saturating_sub(bytes);
+        if !sender.is_user {
+            self.machines = self.machines.saturating_sub(bytes);
+        }
+        if let Entry::Occupied(mut own) = self.by_token.entry(sender.token) {
             *own.get_mut() = own.get().saturating_sub(bytes);
             if *own.get() == 0 {
                 own.remove();
@@ -66,33 +83,76 @@ impl BodyBudget {
     }
 }
 
+#[derive(Debug)]
+struct Pools {
+    small: Held,
+    large: Held,
+}
+
+/// The bytes of bodies in memory.
+#[derive(Debug)]
+pub(crate) struct BodyBudget {
+    pools: Mutex<Pools>,
+    traffic: Arc<Traffic>,
+}
+
+impl BodyBudget {
+    pub(crate) fn new(traffic: Arc<Traffic>) -> Self {
+        let pools = Pools { small: Held::within(SMALL), large: Held::within(LARGE) };
+        Self { pools: Mutex::new(pools), traffic }
+    }
+
+    /// The share of one body, which has nothing yet.
+    pub(crate) fn share(self: &Arc<Self>, sender: Sender) -> BodyShare {
+        BodyShare { budget: Arc::clone(self), sender, small: 0, large: 0 }
+    }
+}
+
 /// The bytes of one body, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct BodyShare {
     budget: Arc<BodyBudget>,
-    token: Digest,
-    bytes: u64,
+    sender: Sender,
+    /// The bytes that are counted among the small ones.
+    small: u64,
+    /// And among the rest.
+    large: u64,
 }
 
 impl BodyShare {
     /// Counts bytes that came; false where there is no room for them.
     pub(crate) fn take(&mut self, more: usize) -> bool {
         let more = to_u64(more);
-        let is_taken = self.budget.take(self.token, more);
+        let is_taken = self.count(more);
         if is_taken {
-            self.bytes += more;
+            self.budget.traffic.body_held(more);
         } else {
             self.budget.traffic.refused(Refusal::Bodies);
         }
         is_taken
     }
+
+    fn count(&mut self, more: u64) -> bool {
+        let mut pools = self.budget.pools.lock();
+        let first = more.min(SMALL_BODY_BYTES.saturating_sub(self.small));
+        let first = if pools.small.take(self.sender, first) { first } else { 0 };
+        let rest = more.saturating_sub(first);
+        if !pools.large.take(self.sender, rest) {
+            pools.small.give_back(self.sender, first);
+            return false;
+        }
+        self.small = self.small.saturating_add(first);
+        self.large = self.large.saturating_add(rest);
+        true
+    }
 }
 
 impl Drop for BodyShare {
     fn drop(&mut self) {
-        if self.bytes > 0 {
-            self.budget.give_back(self.token, self.bytes);
-        }
+        let mut pools = self.budget.pools.lock();
+        pools.small.give_back(self.sender, self.small);
+        pools.large.give_back(self.sender, self.large);
+        self.budget.traffic.body_released(self.small.saturating_add(self.large));
     }
 }
 
@@ -102,16 +162,19 @@ mod tests {
 
     const PIECE: usize = 16 << 20;
 
+    fn sender(name: u8, is_user: bool) -> Sender {
+        Sender { token: Digest::of(&[name]), is_user }
+    }
+
     #[test]
     fn one_token_takes_a_part_of_the_memory_and_all_of_them_no_more_than_there_is() {
         let traffic = Arc::<Traffic>::default();
         let budget = Arc::new(BodyBudget::new(Arc::clone(&traffic)));
-        let token = |name: u8| Digest::of(&[name]);
         let mut shares = Vec::new();
         let mut taken = 0;
         for name in 0..10 {
             for _ in 0..10 {
-                let mut share = budget.share(token(name));
+                let mut share = budget.share(sender(name, true));
                 taken += u64::from(share.take(PIECE));
                 shares.push(share);
             }
@@ -121,7 +184,45 @@ mod tests {
         assert_eq!(traffic.totals().refused.bodies, 100 - 16);
         // One body's memory comes back with it, and nothing is kept of a token.
         drop(shares);
-        let held = budget.held.lock();
-        assert_eq!((held.all, held.by_token.len()), (0, 0));
+        let pools = budget.pools.lock();
+        for held in [&pools.small, &pools.large] {
+            assert_eq!((held.all, held.machines, held.by_token.len()), (0, 0, 0));
+        }
+        assert_eq!(traffic.totals().body_bytes, 0);
+    }
+
+    #[test]
+    fn machines_leave_memory_for_users_and_for_small_bodies() {
+        let budget = Arc::new(BodyBudget::new(Arc::default()));
+        let mut shares = Vec::new();
+        let mut take = |name, is_user, bytes| {
+            let mut share = budget.share(sender(name, is_user));
+            let is_taken = share.take(bytes);
+            shares.push(share);
+            is_taken
+        };
+        let large = (0..40).filter(|number| take(number % 10, false, PIECE)).count();
+        assert_eq!(large, 12);
+        assert!(take(20, true, PIECE), "a user's");
+        assert!(!take(21, false, PIECE));
+        let small = usize::try_from(SMALL_BODY_BYTES).unwrap();
+        for _ in 0..8 {
+            assert!(take(21, false, small), "a heartbeat's");
+        }
+        // One token's small bodies are no more than its part, and the little that the large ones have left.
+        let left = 12;
+        let more = (0..100).filter(|_| take(21, false, small)).count();
+        assert_eq!(8 + more, 16 + left);
+        assert!(take(22, false, small));
+    }
+
+    #[test]
+    fn a_body_that_comes_in_pieces_has_one_small_part() {
+        let budget = Arc::new(BodyBudget::new(Arc::default()));
+        let mut share = budget.share(sender(1, false));
+        for _ in 0..1_000 {
+            assert!(share.take(1_000));
+        }
+        assert_eq!((share.small, share.large), (SMALL_BODY_BYTES, 1_000_000 - SMALL_BODY_BYTES));
     }
 }

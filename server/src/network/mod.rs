@@ -16,7 +16,7 @@ mod rate_limit;
 mod stream;
 
 pub(crate) use address::AddressKey;
-pub(crate) use bodies::{BodyBudget, BodyShare};
+pub(crate) use bodies::{BodyBudget, BodyShare, Sender};
 pub(crate) use connections::{Admission, ConnectionLimits, Connections};
 pub use connections::{DEFAULT_MAX_CONNECTIONS_PER_ADDRESS, PerAddress};
 pub use rate_limit::Rate;
@@ -110,8 +110,8 @@ impl Network {
     }
 
     /// The share of one body in the memory for bodies.
-    pub(crate) fn body_share(&self, token: Digest) -> BodyShare {
-        self.bodies.share(token)
+    pub(crate) fn body_share(&self, sender: Sender) -> BodyShare {
+        self.bodies.share(sender)
     }
 
     /// For whom a request comes.
