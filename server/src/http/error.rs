@@ -77,13 +77,20 @@ impl HttpError {
                 let cause = plain_line(&cause.to_string(), MAX_CAUSE_CHARS);
                 Self::new(ErrorKind::Invalid, format!("the body can't be understood: {cause}"))
             }
-            JsonPayloadError::Payload(PayloadError::Io(error))
-                if error.kind() == io::ErrorKind::QuotaExceeded =>
-            {
+            JsonPayloadError::Payload(error) => Self::payload(error),
+            other => Self::new(ErrorKind::Invalid, format!("the body can't be read: {other}")),
+        }
+    }
+
+    /// The refusal of a body that didn't come whole. A sender deletes a result that is refused as invalid, so only what is wrong with
+    /// the bytes themselves is.
+    pub(crate) fn payload(error: &PayloadError) -> Self {
+        match error {
+            PayloadError::Io(error) if error.kind() == io::ErrorKind::QuotaExceeded => {
                 Self::new(ErrorKind::TooManyRequests, error.to_string()).retry_after(RETRY_AFTER)
             }
             // It came too slowly, or the connection broke: the same may go well next time.
-            JsonPayloadError::Payload(PayloadError::Io(error)) => {
+            PayloadError::Io(_) | PayloadError::Incomplete(_) => {
                 Self::new(ErrorKind::Unavailable, format!("the body can't be read: {error}"))
             }
             other => Self::new(ErrorKind::Invalid, format!("the body can't be read: {other}")),

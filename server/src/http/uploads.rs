@@ -1,6 +1,7 @@
 //! Uploads: a request's body is streamed into the spool.
 
 use super::{AppState, error::HttpError};
+use crate::traffic::Traffic;
 use actix_web::{
     HttpRequest,
     http::header::{self, HeaderMap},
@@ -132,7 +133,7 @@ enum End {
     More,
     /// The body ended.
     Whole,
-    /// The connection broke, or the body is invalid.
+    /// The connection broke, the body came too slowly, or it is invalid.
     Broken(HttpError),
 }
 
@@ -153,7 +154,7 @@ async fn feed(
     let more = began.declared.bytes.saturating_sub(began.offset).saturating_add(copies);
     let name = began.name;
     app.storage.admit(name, more)?;
-    let (mut group, mut end) = gather(app, body).await;
+    let (mut group, mut end) = gather(&app.traffic, body).await;
     let mut whole = matches!(end, End::Whole);
     let mut fed = web::block(move || began.write(&group, whole)).await??;
     loop {
@@ -163,7 +164,7 @@ async fn feed(
             (Fed::Upload(_), End::Broken(error)) => return Err(error),
             (Fed::Upload(upload), End::More | End::Whole) => upload,
         };
-        (group, end) = gather(app, body).await;
+        (group, end) = gather(&app.traffic, body).await;
         // Others fill the disk too.
         app.storage.admit(name, group.len() as u64)?;
         whole = matches!(end, End::Whole);
@@ -172,16 +173,16 @@ async fn feed(
 }
 
 /// The next bytes of a body, as many as are given to the disk at once.
-async fn gather(app: &AppState, body: &mut web::Payload) -> (BytesMut, End) {
+async fn gather(traffic: &Traffic, body: &mut web::Payload) -> (BytesMut, End) {
     let mut group = BytesMut::new();
     while group.len() < WRITE_BYTES {
         match body.next().await {
             Some(Ok(chunk)) => {
-                app.traffic.received(chunk.len());
+                traffic.received(chunk.len());
                 group.extend_from_slice(&chunk);
             }
             Some(Err(error)) => {
-                return (group, End::Broken(invalid(format!("the body broke off: {error}"))));
+                return (group, End::Broken(HttpError::payload(&error)));
             }
             None => return (group, End::Whole),
         }
@@ -192,4 +193,49 @@ async fn gather(app: &AppState, body: &mut web::Payload) -> (BytesMut, End) {
 fn write(mut upload: Upload, bytes: &[u8], whole: bool) -> Result<Fed, UploadError> {
     upload.write(bytes)?;
     if whole { upload.finish().map(Fed::Ended) } else { Ok(Fed::Upload(upload)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::body::pace;
+    use super::*;
+    use actix_web::{FromRequest as _, dev, error::PayloadError, test::TestRequest};
+    use bytes::Bytes;
+    use futures::stream;
+    use std::io;
+
+    /// What becomes of a body whose first bytes are followed by this.
+    async fn broken(
+        rest: impl futures::Stream<Item = Result<Bytes, PayloadError>> + 'static,
+    ) -> HttpError {
+        let first = stream::iter([Ok(Bytes::from_static(b"begun"))]);
+        let mut request = TestRequest::put().to_srv_request();
+        let payload = Box::pin(first.chain(rest));
+        request.set_payload(dev::Payload::Stream { payload });
+        pace(&mut request, None);
+        let (request, mut body) = request.into_parts();
+        let mut body = web::Payload::from_request(&request, &mut body).await.unwrap();
+        let (group, end) = gather(&Traffic::default(), &mut body).await;
+        assert_eq!(group, "begun");
+        match end {
+            End::Broken(error) => error,
+            End::More | End::Whole => panic!("the body ended well"),
+        }
+    }
+
+    /// A client deletes a result that is invalid.
+    #[tokio::test(start_paused = true)]
+    async fn an_upload_that_is_slow_or_cut_off_is_to_be_sent_again() {
+        let slow = broken(stream::pending()).await;
+        assert_eq!(slow.kind(), ErrorKind::Unavailable, "{slow}");
+        for error in [
+            PayloadError::Incomplete(None),
+            PayloadError::Io(io::ErrorKind::ConnectionReset.into()),
+        ] {
+            let cut = broken(stream::iter([Err(error)])).await;
+            assert_eq!(cut.kind(), ErrorKind::Unavailable, "{cut}");
+        }
+        let wrong = broken(stream::iter([Err(PayloadError::EncodingCorrupted)])).await;
+        assert_eq!(wrong.kind(), ErrorKind::Invalid, "{wrong}");
+    }
 }
