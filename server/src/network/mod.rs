@@ -29,11 +29,17 @@ use crate::traffic::{Refusal, Traffic};
 use actix_web::http::header::HeaderMap;
 use sojourn_protocol::digest::Digest;
 use std::{net::IpAddr, sync::Arc, time::Duration};
-use tokio::time::Instant;
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::Instant,
+};
 
-/// Failed authentications of one address: so many at once, then one each second. A request from an address that has used them up
-/// is refused without a search for its token, unless the server knows the token without one.
+/// Failed authentications of one address: so many at once, then one each second. Only failures are bounded: a token that the server
+/// knows works on, whoever else fails behind the same address.
 const FAILED_AUTHENTICATIONS: Rate = Rate { burst: 120, interval: Duration::from_secs(1) };
+/// Most tokens that the core is asked for at one time. Other requests with tokens that aren't cached wait in line, so the core has time
+/// for the rest.
+const MAX_TOKEN_SEARCHES: usize = 16;
 /// Enrolments from one address, by default: a large lab at once, then one each second.
 pub const DEFAULT_ENROLMENTS_PER_ADDRESS: Rate =
     Rate { burst: 2_000, interval: Duration::from_secs(1) };
@@ -79,6 +85,7 @@ pub(crate) struct Network {
     connections: Arc<Connections>,
     bodies: Arc<BodyBudget>,
     failed_authentications: RateLimiter,
+    token_searches: Semaphore,
     enrolments_by_address: RateLimiter,
     enrolments_by_token: RateLimiter,
     log: RateLimiter,
@@ -94,6 +101,7 @@ impl Network {
             connections: Arc::new(Connections::new(limits, Arc::clone(&traffic))),
             bodies: Arc::new(BodyBudget::new(Arc::clone(&traffic))),
             failed_authentications: RateLimiter::new(FAILED_AUTHENTICATIONS),
+            token_searches: Semaphore::new(MAX_TOKEN_SEARCHES),
             enrolments_by_address: RateLimiter::new(config.enrolments_per_address),
             enrolments_by_token: RateLimiter::new(config.enrolments_per_token),
             log: RateLimiter::new(LOG_RATE),
@@ -124,16 +132,10 @@ impl Network {
         self.begun.elapsed()
     }
 
-    /// May this address have another unknown token looked for?
-    ///
-    /// # Errors
-    /// How long until it may.
-    pub(crate) fn check_authentications(&self, caller: AddressKey) -> Result<(), Duration> {
-        let checked = self.failed_authentications.check(self.now(), caller);
-        if checked.is_err() {
-            self.traffic.refused(Refusal::Authentications);
-        }
-        checked
+    /// The permit to search for a token, once there is one.
+    pub(crate) async fn token_search(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.token_searches.acquire().await.ok()
     }
 
     /// Counts an authentication that failed.
