@@ -80,21 +80,34 @@ impl RemainingWorkIndex {
         trials: impl IntoIterator<Item = (TrialId, RemainingWork, bool)>,
         now: UnixMillis,
     ) {
-        let before = std::mem::take(self);
-        let mut known = before.by_trial.into_iter().peekable();
+        let mut ranked = Vec::with_capacity(self.by_trial.len());
+        let (mut total, mut merging) = (0_u64, 0);
+        let mut known = self.by_trial.iter().peekable();
         let with_times = trials.into_iter().map(|(trial, remaining, open)| {
-            while known.next_if(|(id, _)| *id < trial).is_some() {}
-            let since = known.next_if(|(id, _)| *id == trial).and_then(|(_, (_, since))| since);
-            (trial, (remaining, open.then(|| since.unwrap_or(now))))
+            while known.next_if(|(id, _)| **id < trial).is_some() {}
+            let since = known.next_if(|(id, _)| **id == trial).and_then(|(_, (_, since))| *since);
+            let since = open.then(|| since.unwrap_or(now));
+            ranked.push(((Reverse(remaining.rank()), trial), since));
+            total = total.saturating_add(remaining.work);
+            merging += usize::from(remaining.merges);
+            (trial, (remaining, since))
         });
-        self.by_trial = with_times.collect();
-        let trials = || self.by_trial.iter();
-        let rank = |trial, of: &RemainingWork| (Reverse(of.rank()), trial);
-        self.running = trials().map(|(trial, (of, _))| rank(*trial, of)).collect();
-        let open = trials().filter_map(|(trial, (of, since))| Some((rank(*trial, of), (*since)?)));
+        let with_times: Vec<_> = with_times.collect();
+        // As a rule these are the trials that are known: then only their figures are replaced.
+        let is_known = with_times.len() == self.by_trial.len()
+            && with_times.iter().map(|(trial, _)| trial).eq(self.by_trial.keys());
+        if is_known {
+            let figures = self.by_trial.values_mut().zip(with_times);
+            figures.for_each(|(known, (_, new))| *known = new);
+        } else {
+            self.by_trial = with_times.into_iter().collect();
+        }
+        // Sorted once, for both.
+        ranked.sort_unstable();
+        let open = ranked.iter().filter_map(|(rank, since)| Some((*rank, (*since)?)));
         self.open = open.collect();
-        self.total = trials().fold(0, |all: u64, (_, (of, _))| all.saturating_add(of.work));
-        self.merging = trials().filter(|(_, (of, _))| of.merges).count();
+        self.running = ranked.into_iter().map(|(rank, _)| rank).collect();
+        (self.total, self.merging) = (total, merging);
     }
 
     /// A trial has ended, or has nothing left to train. Since when it had a runnable hop.

@@ -46,8 +46,12 @@ impl JobHandler<'_> {
         let known = self.state().find_job(job)?;
         let trials = to_extend(known, epochs, trial, self.results.ledger.clock.now())?;
         if !trials.is_empty() {
-            self.record(Event::JobExtended { job, trials: trials.clone(), epochs })?;
-            for trial in trials {
+            // Of very many trials few have results that wait.
+            let has_results =
+                |id: &&TrialId| known.trial(**id).is_some_and(|of| of.waiting().next().is_some());
+            let with_results: Vec<TrialId> = trials.iter().filter(has_results).copied().collect();
+            self.record(Event::JobExtended { job, trials, epochs })?;
+            for trial in with_results {
                 self.results.drop_verifications(job, trial)?;
             }
             self.enter_fair_share(job);
@@ -95,24 +99,33 @@ fn to_extend(
             "job {id} has had its {length}: submit it again with a longer `search.wall_time`"
         ));
     }
-    let meant: Vec<&Trial> = match trial {
-        None => job.trials.iter().collect(),
+    let meant: &[Trial] = match trial {
+        None => &job.trials,
         Some(trial) => {
             let known = job.trial(trial).ok_or_else(|| {
                 ApiError::new(ErrorKind::NotFound, format!("job {id} has no trial {trial}"))
             })?;
-            vec![known]
+            std::slice::from_ref(known)
         }
     };
     // One that has reached its target would end again after its next epoch.
-    let can = |trial: &&Trial| match trial.end {
+    let can = |trial: &Trial| match trial.end {
         None | Some(TrialEnd::Finished) => trial.stopped.is_none(),
         Some(TrialEnd::Failed(_) | TrialEnd::Cancelled) => false,
     };
-    let search = &job.spec.search;
-    let reached = meant.iter().find_map(|trial| trial.stopped_because(search));
-    let able: Vec<&Trial> = meant.into_iter().filter(can).collect();
-    let Some(most) = able.iter().map(|trial| trial.epochs()).max() else {
+    // All that is asked of trials, in one look at each: of very many it misses the cache.
+    let (mut most, mut least, mut shorter) = (None, u32::MAX, Vec::new());
+    for trial in meant.iter().filter(|trial| can(trial)) {
+        let trained = trial.epochs();
+        most = most.max(Some(trained));
+        least = least.min(trained);
+        if trained < epochs {
+            shorter.push(trial.id);
+        }
+    }
+    let Some(most) = most else {
+        let search = &job.spec.search;
+        let reached = meant.iter().find_map(|trial| trial.stopped_because(search));
         return conflict(match (trial, reached) {
             (Some(trial), Some(why)) => format!("trial {trial} of job {id} {why}: that is its end"),
             (Some(trial), None) => format!("trial {trial} of job {id} has failed: it can't go on"),
@@ -122,7 +135,7 @@ fn to_extend(
             (None, None) => format!("all trials of job {id} have failed: none can go on"),
         });
     };
-    if able.iter().all(|trial| trial.epochs() > epochs) {
+    if least > epochs {
         let what = match trial {
             Some(trial) => format!("trial {trial} of job {id}"),
             None => format!("job {id}"),
@@ -130,6 +143,5 @@ fn to_extend(
         let message = format!("{what} trains for {most} epochs already: {epochs} in all are fewer");
         return Err(ApiError::new(ErrorKind::Invalid, message));
     }
-    let shorter = able.iter().filter(|trial| trial.epochs() < epochs);
-    Ok(shorter.map(|trial| trial.id).collect())
+    Ok(shorter)
 }
