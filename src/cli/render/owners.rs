@@ -8,7 +8,8 @@ pub(crate) const ONE_OWNER: &str = "all hosts are of one owner: a quorum of `ver
 
 /// Said of a job whose results are verified, where no server is known.
 pub(crate) const QUORUM_COUNTS: &str = "by a quorum of owners, where each machine of the operator \
-    counts; of hosts, where all are of one owner: then it guards against broken machines, not against that owner";
+    counts; of hosts, where all are of one owner: then it guards against broken machines, not against \
+    that owner";
 
 /// Are there several hosts, all of one owner? Revoked ones don't count.
 pub(crate) fn are_of_one_owner(hosts: &[HostView]) -> bool {
