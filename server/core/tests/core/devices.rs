@@ -140,6 +140,23 @@ fn a_unit_is_given_only_where_there_is_memory_for_it() {
     assert!(given(&mut bench, with(Some(1000 * bytes))), "the least that anybody says");
 }
 
+#[test]
+fn what_a_revoked_host_has_reported_of_memory_counts_no_more() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let workload = Workload::of(lease.unit.context());
+    let peak_memory = Some(1 << 29);
+    let took = Measured { workload, nanos_per_row: None, peak_memory, out_of_memory: false };
+    let claims = inventory(vec![Device { measured: vec![took], ..cpu() }]);
+    bench.ask(HOST, WorkRequest { inventory: Some(claims), ..request(0, Vec::new()) });
+    let (host, leases, reason) = (HOST, vec![lease.id], "bench".into());
+    bench.apply(Command::Release { to: ReplyTo(1), host, leases, reason });
+    let small = || one(Device { memory: Some(1 << 20), ..cpu() });
+    assert_eq!(bench.ask(OTHER, small()).leases, [], "less than the other host has reported");
+    bench.apply(Command::RevokeHost { to: ReplyTo(1), host: HOST });
+    assert_eq!(bench.ask(OTHER, small()).leases.len(), 1);
+}
+
 /// A client gives a unit back that its model alone doesn't leave the memory for: gradients are no part of a checkpoint.
 #[test]
 fn a_unit_is_given_only_where_a_client_would_not_give_it_back() {
