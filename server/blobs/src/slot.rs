@@ -13,11 +13,10 @@ use std::{
     fs::{self, File, OpenOptions},
     io::Read as _,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::{Duration, Instant},
 };
 
 /// The upload of one name.
-#[derive(Default)]
 pub(crate) struct Slot {
     /// Counts the requests that have claimed it. Only the last one may write.
     generation: u64,
@@ -27,6 +26,21 @@ pub(crate) struct Slot {
     others: Vec<(BlobRef, PathBuf)>,
     /// The bytes that were reported: no others are taken until the upload is deleted.
     reported: Option<BlobRef>,
+    /// When bytes came last, or the file was found after a start. It is the machine's steady clock: the times of files say
+    /// nothing where the other clock was set meanwhile.
+    touched: Instant,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self {
+            generation: 0,
+            content: Content::Nothing,
+            others: Vec::new(),
+            reported: None,
+            touched: Instant::now(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -112,6 +126,7 @@ impl Slot {
     ) -> Result<(), UploadError> {
         self.refuse_other(name, blob)?;
         self.generation += 1;
+        self.touched = Instant::now();
         self.clear_other(spool, blob)?;
         if let Content::Found { path, .. } = &self.content {
             let path = path.clone();
@@ -169,6 +184,7 @@ impl Slot {
         let path = spool.path(name, blob, "done");
         log.put(&path, &named).map_err(|source| UploadError::io(&path, source))?;
         self.content = Content::Complete { blob, path };
+        self.touched = Instant::now();
         Ok(true)
     }
 
@@ -179,6 +195,13 @@ impl Slot {
             self.reported = Some(blob);
         }
         is_complete
+    }
+
+    /// Takes the mark of a report of `blob` back.
+    pub(crate) fn take_back_report(&mut self, blob: BlobRef) {
+        if self.reported == Some(blob) {
+            self.reported = None;
+        }
     }
 
     /// Refuses other bytes than those that were reported.
@@ -251,18 +274,11 @@ impl Slot {
         spool.remove(&path)
     }
 
-    pub(crate) fn untouched_since(&self, spool: &Spool, now: SystemTime, age: Duration) -> bool {
-        let path = match &self.content {
-            Content::Found { path, .. }
-            | Content::Partial(Partial { path, .. })
-            | Content::Complete { path, .. } => path,
-            Content::Nothing => return false,
-        };
-        let touched = match spool.in_memory(path) {
-            Some(file) => Some(file.at),
-            None => fs::metadata(path).and_then(|meta| meta.modified()).ok(),
-        };
-        touched.is_some_and(|touched| now.duration_since(touched).is_ok_and(|past| past >= age))
+    /// Whether there are bytes that no report has named, and that have been as they are for so long.
+    pub(crate) fn is_old(&self, now: Instant, age: Duration) -> bool {
+        self.reported.is_none()
+            && self.blob().is_some()
+            && now.saturating_duration_since(self.touched) >= age
     }
 
     pub(crate) fn append(&mut self, spool: &Spool, bytes: &[u8]) -> Result<(), UploadError> {
@@ -287,6 +303,7 @@ impl Slot {
         }
         partial.hasher.update(bytes);
         partial.bytes += bytes.len() as u64;
+        self.touched = Instant::now();
         Ok(())
     }
 

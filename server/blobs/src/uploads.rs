@@ -28,7 +28,7 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant},
 };
 
 /// The uploads of one spool folder; cheap to clone. All calls block on the disk.
@@ -196,6 +196,11 @@ impl Uploads {
         self.slot(name, false).lock().report(blob)
     }
 
+    /// Takes a report back: nobody has acknowledged it. Other bytes are taken again.
+    pub fn take_back_report(&self, name: UploadName, blob: BlobRef) {
+        self.slot(name, false).lock().take_back_report(blob);
+    }
+
     /// The names of all uploads, and what they are of.
     #[must_use]
     pub fn list(&self) -> Vec<(UploadName, BlobRef)> {
@@ -276,6 +281,11 @@ impl Uploads {
     /// Where the disk fails.
     pub fn remove(&self, name: UploadName) -> Result<(), UploadError> {
         self.slot(name, false).lock().clear(&self.spool)?;
+        self.forget_empty(name);
+        Ok(())
+    }
+
+    fn forget_empty(&self, name: UploadName) {
         let mut slots = self.slots.lock();
         // A request that began it anew meanwhile holds the slot, and goes on with it.
         let is_left =
@@ -283,31 +293,35 @@ impl Uploads {
         if slots.get(&name).is_some_and(is_left) {
             slots.remove(&name);
         }
-        Ok(())
     }
 
-    /// Deletes each upload that wasn't written for as long as `keep` says. `None` keeps it, however old it is.
+    /// Deletes each upload of which no bytes have come for as long as `keep` says, nor since this was opened. `None` keeps it,
+    /// however old it is. One that is reported ([`Uploads::report`]) is kept, whatever `keep` says: what `keep` knows may be older
+    /// than the report.
     ///
     /// # Errors
     /// Where the disk fails.
     pub fn sweep(
         &self,
-        now: SystemTime,
+        now: Instant,
         keep: impl Fn(UploadName, UploadState) -> Option<Duration>,
     ) -> Result<u64, UploadError> {
         let mut swept = 0;
         let names: Vec<UploadName> = self.slots.lock().keys().copied().collect();
         for name in names {
-            let old = {
-                let slot = self.slot(name, false);
-                let slot = slot.lock();
+            let slot = self.slot(name, false);
+            {
+                // A report can't come between the decision and the removal.
+                let mut slot = slot.lock();
                 let age = slot.state().and_then(|(_, state)| keep(name, state));
-                age.is_some_and(|age| slot.untouched_since(&self.spool, now, age))
-            };
-            if old {
-                self.remove(name)?;
-                swept += 1;
+                if !age.is_some_and(|age| slot.is_old(now, age)) {
+                    continue;
+                }
+                slot.clear(&self.spool)?;
             }
+            drop(slot);
+            self.forget_empty(name);
+            swept += 1;
         }
         Ok(swept)
     }

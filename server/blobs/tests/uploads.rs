@@ -14,7 +14,7 @@ use std::{
     io::Write as _,
     path::Path,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant},
 };
 
 const NAME: UploadName = UploadName::Lease(LeaseId(7));
@@ -258,8 +258,8 @@ fn old_uploads_are_swept_as_the_caller_says() {
         assert_eq!(state.complete, name != NAME);
         (name != kept).then_some(week)
     };
-    assert_eq!(uploads.sweep(SystemTime::now(), keep).unwrap(), 0);
-    assert_eq!(uploads.sweep(SystemTime::now() + 2 * week, keep).unwrap(), 2);
+    assert_eq!(uploads.sweep(Instant::now(), keep).unwrap(), 0);
+    assert_eq!(uploads.sweep(Instant::now() + 2 * week, keep).unwrap(), 2);
     assert_eq!(uploads.state(NAME), None);
     assert_eq!(uploads.state(done), None);
     assert!(uploads.complete(kept, blob(b"done")).is_ok());

@@ -105,13 +105,28 @@ pub(super) async fn own_lease(
     host: HostId,
     lease: LeaseId,
 ) -> Result<(), HttpError> {
+    owns_lease(app, host, lease).await.map_err(|error| match error.kind {
+        ErrorKind::NotFound | ErrorKind::Forbidden => {
+            HttpError::new(ErrorKind::NotFound, format!("this host has no lease {lease}"))
+        }
+        _ => error.into(),
+    })
+}
+
+/// Whether the lease is this host's, whatever may be sent for it.
+///
+/// # Errors
+/// The refusal of a host that hasn't the lease.
+pub(super) async fn owns_lease(
+    app: &AppState,
+    host: HostId,
+    lease: LeaseId,
+) -> Result<(), ApiError> {
+    use ErrorKind::{Forbidden, NotFound, Unauthorized, Unavailable};
     let may = app.shell.request(request::AuthorizeUpload { host, lease, bytes: 0 }).await;
     match may {
-        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Forbidden) => {
-            Err(HttpError::new(ErrorKind::NotFound, format!("this host has no lease {lease}")))
-        }
-        Err(error) if matches!(error.kind, ErrorKind::Unauthorized | ErrorKind::Unavailable) => {
-            Err(error.into())
+        Err(error) if matches!(error.kind, NotFound | Forbidden | Unauthorized | Unavailable) => {
+            Err(error)
         }
         // It is the host's: the rest is said where there is something to send.
         Ok(()) | Err(_) => Ok(()),

@@ -31,8 +31,8 @@ pub(super) async fn stage(app: &AppState, lease: LeaseId, blob: BlobRef) -> Resu
     staged.await.map_err(|error| HttpError::fault(&error))?
 }
 
-/// Whether assimilators can read this upload, which is about to be reported. From now on no other takes its place. Copies it to
-/// the store if it is only in the spool folder.
+/// Whether assimilators can read this upload, which its host is about to report. From now on no other takes its place, until
+/// [`take_back`]. Copies it to the store if it is only in the spool folder.
 pub(super) async fn is_whole(
     app: &AppState,
     lease: LeaseId,
@@ -41,8 +41,25 @@ pub(super) async fn is_whole(
     let uploads = app.uploads.clone();
     let spooled = web::block(move || uploads.report(UploadName::Lease(lease), blob)).await?;
     match (&app.staging, spooled) {
-        (_, true) => stage(app, lease, blob).await.map(|()| true),
+        (_, true) => match stage(app, lease, blob).await {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                take_back(app, lease, blob).await?;
+                Err(error)
+            }
+        },
         (Some(staging), false) => Ok(staging.is_staged(lease, blob).await?),
         (None, false) => Ok(false),
     }
+}
+
+/// The report of this upload wasn't acknowledged: another may take its place.
+pub(super) async fn take_back(
+    app: &AppState,
+    lease: LeaseId,
+    blob: BlobRef,
+) -> Result<(), HttpError> {
+    let uploads = app.uploads.clone();
+    let taken_back = web::block(move || uploads.take_back_report(UploadName::Lease(lease), blob));
+    Ok(taken_back.await?)
 }

@@ -1,7 +1,8 @@
 //! Requests of hosts: work, heartbeats, releases, results.
 
 use super::{
-    App, AppState, JsonResult, auth::Host, complete_uploads, error::HttpError, request_body::Body,
+    App, AppState, JsonResult, auth::Host, checkpoints::owns_lease, complete_uploads,
+    error::HttpError, request_body::Body,
 };
 use actix_web::web;
 use sojourn_blobs::{Staging, UploadName};
@@ -11,6 +12,8 @@ use sojourn_protocol::{
         HeartbeatAnswer, HeartbeatRequest, Held, HeldState, ReleaseAnswer, ReleaseRequest,
         ReportAnswer, WorkAnswer, WorkRequest,
     },
+    error::ErrorKind,
+    ids::HostId,
     report::{Outcome, Report},
 };
 
@@ -88,17 +91,39 @@ pub(super) async fn report(
     Host(host): Host,
     Body(report): Body<Report>,
 ) -> JsonResult<ReportAnswer> {
-    let uploaded = match &report.outcome {
-        Outcome::Trained(trained) => {
-            let blob = trained.checkpoint;
-            complete_uploads::is_whole(&app, report.lease, blob).await?.then_some(blob)
-        }
+    // A task of its own: the mark of a report that isn't acknowledged is taken back even if the client hangs up.
+    let reported = actix_web::rt::spawn(async move { acknowledge(&app, host, report).await });
+    Ok(web::Json(reported.await.map_err(|error| HttpError::fault(&error))??))
+}
+
+async fn acknowledge(
+    app: &AppState,
+    host: HostId,
+    report: Report,
+) -> Result<ReportAnswer, HttpError> {
+    let lease = report.lease;
+    let checkpoint = match &report.outcome {
+        Outcome::Trained(trained) => Some(trained.checkpoint),
         Outcome::Evaluated(_) | Outcome::Failed(_) => None,
     };
-    let lease = report.lease;
-    let answer = app.answer(request::Report { host, report, uploaded }).await?;
-    app.quota.forget(lease);
-    Ok(answer)
+    let mut uploaded = None;
+    if let Some(blob) = checkpoint {
+        // Only the lease's own host keeps others from replacing the upload.
+        owns_lease(app, host, lease).await?;
+        uploaded = complete_uploads::is_whole(app, lease, blob).await?.then_some(blob);
+    }
+    let answer = app.shell.request(request::Report { host, report, uploaded }).await;
+    match &answer {
+        Ok(_) => app.quota.forget(lease),
+        // It may be journalled: the host asks again.
+        Err(error) if matches!(error.kind, ErrorKind::Unavailable | ErrorKind::Internal) => {}
+        Err(_) => {
+            if let Some(blob) = uploaded {
+                complete_uploads::take_back(app, lease, blob).await?;
+            }
+        }
+    }
+    Ok(answer?)
 }
 
 /// Of a result that is uploaded, a host is believed as far as bytes of it have come. Where uploads go past the server, the

@@ -69,6 +69,21 @@ async fn a_checkpoint_that_was_reported_is_not_replaced_and_nothing_more_is_take
 }
 
 #[tokio::test]
+async fn a_report_by_another_host_keeps_nobody_from_replacing_an_upload() {
+    let data = folder();
+    let world = World::with(without_assimilators(data.path())).await;
+    world.submit().await;
+    let (host, other) = (world.enrol("one").await.token, world.enrol("two").await.token);
+    let lease = world.lease(&host).await;
+    let ((first, report), (second, _)) = (trained(&lease, 1), trained(&lease, 2));
+    assert_eq!(world.upload(&host, &lease, &first).await.status, 200);
+    world.report(&other, &report).await.refused(ErrorKind::Forbidden);
+    assert_eq!(world.upload(&host, &lease, &second).await.status, 200);
+    assert_eq!(world.report(&host, &report_of(&lease, &second)).await.status, 200);
+    world.server.stop().await;
+}
+
+#[tokio::test]
 async fn a_host_over_its_limit_of_unreported_uploads_goes_on_once_it_has_reported() {
     let data = folder();
     let limited = || {
