@@ -183,11 +183,11 @@ impl ServerTokens {
         // First where it is found after a crash: else nobody might have the last way in.
         self.write_secret(&self.next_file(which), &token)?;
         let mut hashes = self.hashes.read().clone();
-        self.journals.set_secret(&hash_name(which), &sha256.to_string())?;
+        self.share(which, sha256)?;
         let before = hashes.insert(which, sha256);
         if let Err(error) = self.write_hashes(&hashes) {
             if let Some(before) = before {
-                self.journals.set_secret(&hash_name(which), &before.to_string())?;
+                self.share(which, before)?;
             }
             return Err(error);
         }
@@ -195,6 +195,15 @@ impl ServerTokens {
         let (next, path) = (self.next_file(which), self.file(which));
         fs::rename(&next, &path).map_err(file_error(&path))?;
         Ok(token)
+    }
+
+    /// Replaces a hash for all servers.
+    fn share(&self, which: ServerToken, sha256: Digest) -> Result<(), TokensError> {
+        let shared = self.journals.set_secret(&hash_name(which), &sha256.to_string());
+        shared.map_err(|error| match error {
+            JournalError::Fenced => TokensError::NotActive,
+            other => other.into(),
+        })
     }
 
     /// Reads the hashes beside the journal again: another server may have replaced a token meanwhile.

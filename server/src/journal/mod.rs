@@ -167,10 +167,10 @@ pub trait OpenJournal: Send + Sync {
         Ok(None)
     }
 
-    /// Replaces such a secret for all servers.
+    /// Replaces such a secret for all servers, under the lease of the active one.
     ///
     /// # Errors
-    /// Where the journal's storage can't be reached.
+    /// [`JournalError::Fenced`] where another server has the journal, or where its storage can't be reached.
     fn set_secret(&self, _name: &str, _value: &str) -> Result<(), JournalError> {
         Ok(())
     }

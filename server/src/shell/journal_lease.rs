@@ -34,6 +34,12 @@ impl JournalLease {
         Self { journals }
     }
 
+    /// Whether no other server can be active.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.journals.is_ours()
+    }
+
     /// Does work while the lease is held, however often it must be renewed meanwhile. Where it isn't renewed in time, the work
     /// is dropped before another server can have the lease.
     ///

@@ -8,6 +8,8 @@ use sojourn_protocol::{
     tokens::{NewToken, RevokedToken, RotatedToken, TokenState, TokenView},
     view::{HostState, HostView},
 };
+use sojourn_server::journal::{Journal, JournalError, OpenJournal};
+use std::{sync::Arc, time::Duration};
 
 async fn create(world: &World, request: Value) -> NewToken {
     world.post("/v1/tokens", &world.admin, &request).await.json()
@@ -128,6 +130,41 @@ async fn the_servers_own_tokens_are_replaced_while_it_runs() {
     let world = World::start(folder.path()).await;
     assert_eq!(world.admin, admin);
     assert_eq!(world.enrol_token(), after[0]);
+    world.server.stop().await;
+}
+
+/// A journal that another server has.
+struct Elsewhere;
+
+impl OpenJournal for Elsewhere {
+    fn open(&self) -> Result<Box<dyn Journal>, JournalError> {
+        Err(JournalError::Standby { active: "http://other".to_owned() })
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn held_for(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// The active server may have replaced a token, of which a standby hears only when it takes over.
+#[tokio::test]
+async fn a_server_that_stands_by_opens_nothing_to_its_own_tokens() {
+    let folder = crate::folder();
+    let mut config = World::config(folder.path(), Default::default());
+    config.journal = Some(Arc::new(Elsewhere));
+    let world = World::with(config).await;
+    let sha256 = crate::blob(b"any").sha256;
+    for path in
+        [format!("/v1/blobs/{sha256}"), format!("/v1/uploads/{sha256}"), "/v1/traffic".into()]
+    {
+        world.get(&path, &world.admin).await.refused(ErrorKind::Unavailable);
+    }
+    let enrol = json!({ "name": "one" });
+    world.post("/v1/enrol", &world.enrol_token(), &enrol).await.refused(ErrorKind::Unavailable);
     world.server.stop().await;
 }
 

@@ -115,6 +115,10 @@ fn a_server_that_lost_its_lease_cannot_write() {
     let snapshot = Snapshot { position: at(30), bytes: b"forged".into() };
     assert!(matches!(old.save_snapshot(&snapshot), Err(JournalError::Fenced)));
     assert!(matches!(old.trim(at(15)), Err(JournalError::Fenced)));
+    let rotated = one.journals.set_secret("admin-token-sha256", "forged");
+    assert!(matches!(rotated, Err(JournalError::Fenced)));
+    assert_eq!(two.journals.existing_secret("admin-token-sha256").unwrap(), None);
+    two.journals.set_secret("admin-token-sha256", "new").unwrap();
     let after: Vec<Vec<u8>> = redis.ask(&["XRANGE", "{sojourn}:events", "-", "+", "COUNT", "0"]);
     assert_eq!(before, after);
 

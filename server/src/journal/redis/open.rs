@@ -6,7 +6,7 @@ use super::{
     durability::Configured,
     keys::Keys,
     lease::{Holder, Lease, Taken, release, take},
-    storage::RedisStorage,
+    storage::{RedisStorage, check_fence},
 };
 use crate::{
     data_folder::new_token,
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 use parking_lot::Mutex;
-use redis::cmd;
+use redis::{Script, cmd};
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 /// Redis counts as gone when it hasn't answered for so long.
@@ -53,13 +53,11 @@ pub struct RedisJournals {
     note: PathBuf,
     /// The losses that a power cut could cause, for people.
     losses: String,
-    state: Mutex<State>,
+    /// Held while the journal is opened or left, which waits for Redis.
+    holder: Mutex<Holder>,
+    /// The lease that was taken last. It is held for moments only: whoever asks for it must not wait for Redis.
+    lease: Mutex<Option<Arc<Lease>>>,
     notes: Mutex<Option<Arc<dyn NoteStore>>>,
-}
-
-struct State {
-    holder: Holder,
-    lease: Option<Arc<Lease>>,
 }
 
 impl fmt::Debug for RedisJournals {
@@ -82,26 +80,33 @@ impl RedisJournals {
         let id = new_token().map_err(|error| JournalError::Storage(error.to_string().into()))?;
         let holder = Holder { id, url: String::new(), term: lease };
         let keys = Keys::of(&url.deployment);
-        let state = Mutex::new(State { holder, lease: None });
+        let (holder, lease) = (Mutex::new(holder), Mutex::default());
         let (url, notes) = (Arc::new(url), Mutex::default());
-        Ok(Self { url, keys, durability, note, losses, state, notes })
+        Ok(Self { url, keys, durability, note, losses, holder, lease, notes })
+    }
+
+    /// Ends the lease that was taken last. Whether there was one.
+    fn drop_lease(&self) -> bool {
+        let lease = self.lease.lock().take();
+        // Its thread may wait for Redis, and is waited for.
+        lease.is_some()
     }
 }
 
 impl OpenJournal for RedisJournals {
     fn open(&self) -> Result<Box<dyn Journal>, JournalError> {
-        let mut state = self.state.lock();
+        let holder = self.holder.lock();
         // A writer of an earlier lease of this process is shut out by the next token.
-        state.lease = None;
+        self.drop_lease();
         let mut connection = self.url.connect(ANSWER_TIMEOUT)?;
-        let (token, until) = match take(&mut connection, &self.keys, &state.holder)? {
+        let (token, until) = match take(&mut connection, &self.keys, &holder)? {
             Taken::Ours { token, until } => (token, until),
             Taken::Other(active) => return Err(JournalError::Standby { active }),
         };
         let (url, keys) = (Arc::clone(&self.url), self.keys.clone());
-        let lease = Arc::new(Lease::keep(url, keys.clone(), state.holder.clone(), token, until)?);
-        state.lease = Some(Arc::clone(&lease));
-        drop(state);
+        let lease = Arc::new(Lease::keep(url, keys.clone(), holder.clone(), token, until)?);
+        *self.lease.lock() = Some(Arc::clone(&lease));
+        drop(holder);
         // Redis may have been set up anew, or be another one since a failover.
         Configured::read(&mut connection)?.check(self.durability)?;
         let held = Arc::clone(&lease);
@@ -127,11 +132,11 @@ impl OpenJournal for RedisJournals {
     }
 
     fn held_for(&self) -> Duration {
-        self.state.lock().lease.as_ref().map_or(Duration::ZERO, |lease| lease.held_for())
+        self.lease.lock().as_ref().map_or(Duration::ZERO, |lease| lease.held_for())
     }
 
     fn advertise(&self, url: &str) {
-        url.clone_into(&mut self.state.lock().holder.url);
+        url.clone_into(&mut self.holder.lock().url);
     }
 
     fn durability(&self) -> Option<&str> {
@@ -151,9 +156,15 @@ impl OpenJournal for RedisJournals {
     }
 
     fn set_secret(&self, name: &str, value: &str) -> Result<(), JournalError> {
+        let token = self.lease.lock().as_ref().map(|lease| lease.token());
+        let token = token.ok_or(JournalError::Fenced)?;
         let mut connection = self.url.connect(ANSWER_TIMEOUT)?;
-        let _: u8 = connection.query(cmd("HSET").arg(self.keys.secrets()).arg(name).arg(value))?;
-        Ok(())
+        let set: u32 = connection.run(
+            &Script::new(include_str!("set_secret.lua")),
+            &[&self.keys.meta(), &self.keys.secrets()],
+            &[token.to_string().as_bytes(), name.as_bytes(), value.as_bytes()],
+        )?;
+        check_fence(set)
     }
 
     fn remove_secret(&self, name: &str) -> Result<(), JournalError> {
@@ -163,14 +174,14 @@ impl OpenJournal for RedisJournals {
     }
 
     fn leave(&self) {
-        let mut state = self.state.lock();
-        if state.lease.take().is_none() {
+        let holder = self.holder.lock();
+        if !self.drop_lease() {
             return;
         }
         let released = self
             .url
             .connect(ANSWER_TIMEOUT)
-            .and_then(|mut connection| release(&mut connection, &self.keys, &state.holder));
+            .and_then(|mut connection| release(&mut connection, &self.keys, &holder));
         if let Err(error) = released {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "the lease could not be released; it expires by itself");

@@ -252,7 +252,7 @@ fn check_replicas(had: u32, wanted: u32) -> Result<(), JournalError> {
 }
 
 /// The answer of a script: whether the writer still has the fencing token.
-fn check_fence(answer: u32) -> Result<(), JournalError> {
+pub(super) fn check_fence(answer: u32) -> Result<(), JournalError> {
     match answer {
         0 => Ok(()),
         1 => Err(JournalError::Fenced),
