@@ -84,9 +84,10 @@ impl Server {
         let room = config.journal.is_none().then(|| HeldRoom::at(folder.journal_room()));
         let disk = Arc::clone(&config.disk);
         let storage = StorageWatch::new(disk, folder.root(), config.disk_reserve, room);
-        let storage = match blobs.folder().filter(|_| config.blobs.is_some()) {
-            Some(folder) => storage.beside(folder),
-            None => storage,
+        let storage = match (&config.blobs, blobs.folder()) {
+            (None, _) => storage,
+            (Some(_), Some(folder)) => storage.beside(folder),
+            (Some(_), None) => storage.beside_store(),
         };
         storage.look();
         let lease_term = Duration::from_millis(config.shell.core.lease_term.0);

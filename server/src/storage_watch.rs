@@ -20,8 +20,13 @@ use sojourn_protocol::{
     storage::{Storage, StorageLevel},
 };
 use std::{
+    cmp::Reverse,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -48,20 +53,43 @@ struct Shared {
     disk: Arc<dyn Disk>,
     /// The data folder, and that of the blobs where it is another one.
     folders: Vec<PathBuf>,
+    blobs: BlobsLie,
     /// The bytes to keep free; by default they follow from the disk's size.
     reserve: Option<u64>,
     /// The room that is held for the journal; none where the journal is elsewhere.
     journal: Option<HeldRoom>,
     state: Mutex<State>,
+    /// That the disk can't hold room has been said.
+    is_refusal_told: AtomicBool,
+}
+
+/// Where the bytes of a blob go, once they have all come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BlobsLie {
+    /// On the disk of the data folder.
+    WithData,
+    /// On the disk of the second folder.
+    OnOtherDisk,
+    /// In a store that isn't of this machine.
+    InStore,
+}
+
+/// Bytes that an upload needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Coming {
+    /// In the data folder.
+    pub(crate) spooled: u64,
+    /// Among the blobs, beside those in the data folder.
+    pub(crate) stored: u64,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    /// By folder, as far as it is known.
+    spaces: Vec<Option<DiskSpace>>,
     /// By folder: below the reserve, below the floor of checkpoints.
     floors: Vec<(Floor, Floor)>,
     seen: Storage,
-    /// That the disk can't hold room has been said.
-    is_refusal_told: bool,
 }
 
 /// The result of a look.
@@ -87,20 +115,41 @@ impl StorageWatch {
         reserve: Option<u64>,
         journal: Option<HeldRoom>,
     ) -> Self {
-        let folders = vec![data.to_owned()];
-        Self {
-            shared: Arc::new(Shared { disk, folders, reserve, journal, state: Mutex::default() }),
+        let (folders, blobs) = (vec![data.to_owned()], BlobsLie::WithData);
+        let (state, is_refusal_told) = Default::default();
+        let shared = Shared { disk, folders, blobs, reserve, journal, state, is_refusal_told };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The same where blobs are in another folder, whose disk is watched too.
+    pub(crate) fn beside(self, blobs: &Path) -> Self {
+        let disk_of = |folder: &Path| std::fs::metadata(folder).map(|meta| meta.dev());
+        let data = self.shared.folders.first().map(|data| disk_of(data));
+        // Where it isn't known, each is taken for a disk of its own.
+        match (data, disk_of(blobs)) {
+            (Some(Ok(data)), Ok(other)) if data == other => {
+                self.with(Some(blobs), BlobsLie::WithData)
+            }
+            _ => self.on_other_disk(blobs),
         }
     }
 
-    /// The same that also watches the disk of a folder of blobs.
-    pub(crate) fn beside(self, blobs: &Path) -> Self {
+    fn on_other_disk(self, blobs: &Path) -> Self {
+        self.with(Some(blobs), BlobsLie::OnOtherDisk)
+    }
+
+    /// The same where blobs are in a store of other machines.
+    pub(crate) fn beside_store(self) -> Self {
+        self.with(None, BlobsLie::InStore)
+    }
+
+    fn with(self, folder: Option<&Path>, blobs: BlobsLie) -> Self {
         let Shared { disk, folders, reserve, journal, .. } = &*self.shared;
         let (disk, reserve, journal) = (Arc::clone(disk), *reserve, journal.clone());
-        let folders = folders.iter().cloned().chain([blobs.to_owned()]).collect();
-        Self {
-            shared: Arc::new(Shared { disk, folders, reserve, journal, state: Mutex::default() }),
-        }
+        let folders = folders.iter().cloned().chain(folder.map(Path::to_owned)).collect();
+        let (state, is_refusal_told) = Default::default();
+        let shared = Shared { disk, folders, blobs, reserve, journal, state, is_refusal_told };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The room at the last look.
@@ -115,27 +164,30 @@ impl StorageWatch {
         let spaces: Vec<_> =
             shared.folders.iter().map(|folder| shared.disk.space(folder)).collect();
         let mut state = shared.state.lock();
-        state.floors.resize(shared.folders.len(), Default::default());
-        let mut worst: Option<Storage> = None;
-        for (space, floors) in spaces.into_iter().zip(&mut state.floors) {
-            let space = match space {
-                Ok(space) => space,
+        let State { spaces: known, floors, seen } = &mut *state;
+        known.resize(shared.folders.len(), None);
+        floors.resize(shared.folders.len(), Default::default());
+        let mut each = Vec::new();
+        for ((space, known), floors) in spaces.into_iter().zip(known).zip(floors) {
+            each.push(match space {
+                Ok(space) => {
+                    *known = Some(space);
+                    Some(shared.storage(space, floors))
+                }
                 Err(error) => {
                     tracing::debug!(%error, "the free room of a disk isn't known");
-                    continue;
+                    None
                 }
-            };
-            let storage = shared.storage(space, floors);
-            let is_worse =
-                worst.is_none_or(|worst| (storage.level, worst.free) > (worst.level, storage.free));
-            if is_worse {
-                worst = Some(storage);
-            }
+            });
         }
-        let storage = worst.unwrap_or(state.seen);
-        let before = std::mem::replace(&mut state.seen, storage);
-        shared.hold_journal_room(storage, &mut state.is_refusal_told);
+        let worst = each.iter().flatten().max_by_key(|one| (one.level, Reverse(one.free)));
+        let storage = worst.copied().unwrap_or(*seen);
+        let before = std::mem::replace(seen, storage);
         drop(state);
+        // The journal is on the disk of the data folder.
+        if let Some(Some(data)) = each.first() {
+            shared.hold_journal_room(*data);
+        }
         let has_changed = before.level != storage.level;
         if has_changed {
             say(storage);
@@ -160,13 +212,31 @@ impl StorageWatch {
         }
     }
 
-    /// Refuses `more` bytes of an upload for which there is no room above the floor that goes for it.
-    pub(crate) fn admit(&self, name: UploadName, more: u64) -> Result<(), ApiError> {
+    /// Refuses an upload for which there was no room at the last look, above the floor that goes for it. It doesn't block.
+    pub(crate) fn admit(&self, name: UploadName, coming: Coming) -> Result<(), ApiError> {
         let shared = &*self.shared;
-        let Some(Ok(space)) = shared.folders.first().map(|data| shared.disk.space(data)) else {
-            return Ok(());
-        };
-        let reserve = shared.reserve_of(space);
+        let Coming { spooled, stored } = coming;
+        let with_data = if shared.blobs == BlobsLie::WithData { stored } else { 0 };
+        let data = (0, spooled.saturating_add(with_data));
+        let blobs = (shared.blobs == BlobsLie::OnOtherDisk).then_some((1, stored));
+        let state = shared.state.lock();
+        for (folder, more) in [Some(data), blobs].into_iter().flatten() {
+            // A disk of which nothing is known refuses for itself.
+            if let Some(space) = state.spaces.get(folder).copied().flatten() {
+                shared.has_room(name, space, more)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn reserve_of(&self, space: DiskSpace) -> u64 {
+        self.reserve.unwrap_or_else(|| space.default_reserve())
+    }
+
+    fn has_room(&self, name: UploadName, space: DiskSpace, more: u64) -> Result<(), ApiError> {
+        let reserve = self.reserve_of(space);
         let floor = match name {
             UploadName::Blob(_) => reserve,
             UploadName::Lease(_) | UploadName::Delta(_) => reserve / FULL_PART,
@@ -181,12 +251,6 @@ impl StorageWatch {
             more.div_ceil(MB)
         );
         Err(ApiError::new(ErrorKind::StorageFull, message))
-    }
-}
-
-impl Shared {
-    fn reserve_of(&self, space: DiskSpace) -> u64 {
-        self.reserve.unwrap_or_else(|| space.default_reserve())
     }
 
     fn storage(&self, space: DiskSpace, (low, full): &mut (Floor, Floor)) -> Storage {
@@ -203,26 +267,29 @@ impl Shared {
         Storage { level, free, reserve }
     }
 
-    /// Holds room for the journal while there is enough, and releases it when hardly anything else is left.
-    fn hold_journal_room(&self, storage: Storage, is_refusal_told: &mut bool) {
+    /// Holds room for the journal where that leaves the reserve, and releases it when hardly anything else is left. Blocks.
+    fn hold_journal_room(&self, storage: Storage) {
         let Some(room) = &self.journal else { return };
-        let wanted = (storage.reserve / JOURNAL_PART).min(MAX_JOURNAL_ROOM);
+        let Storage { level, free, reserve } = storage;
+        let wanted = (reserve / JOURNAL_PART).min(MAX_JOURNAL_ROOM);
         let held = room.bytes().unwrap_or(0);
-        let changed = if held > 0 && (storage.free < wanted / RELEASE_PART || wanted == 0) {
+        // Otherwise the server itself would make the room too little.
+        let leaves_reserve = free.saturating_add(held) >= reserve.saturating_add(wanted);
+        let changed = if held > 0 && (free < wanted / RELEASE_PART || wanted == 0) {
             tracing::warn!(held, "the journal gets the room that was held for it");
             room.release()
-        } else if held != wanted && wanted > 0 && storage.level == StorageLevel::Enough {
+        } else if held != wanted && wanted > 0 && level == StorageLevel::Enough && leaves_reserve {
             room.hold(wanted)
         } else {
             Ok(())
         };
         match changed {
-            Ok(()) => *is_refusal_told = false,
-            Err(error) if !*is_refusal_told => {
-                tracing::warn!(%error, wanted, "the disk can't hold room for the journal");
-                *is_refusal_told = true;
+            Ok(()) => self.is_refusal_told.store(false, Ordering::Relaxed),
+            Err(error) => {
+                if !self.is_refusal_told.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(%error, wanted, "the disk can't hold room for the journal");
+                }
             }
-            Err(_) => {}
         }
     }
 }
@@ -245,92 +312,5 @@ fn say(storage: Storage) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use sojourn_blobs::FullDisk;
-    use sojourn_protocol::{digest::Digest, ids::LeaseId};
-
-    const DISK: u64 = 1 << 30;
-    const RESERVE: u64 = 100 << 20;
-
-    fn watch(disk: &Arc<FullDisk>, folder: &Path) -> (StorageWatch, HeldRoom) {
-        let room = HeldRoom::at(folder.join("journal.reserve"));
-        let disk: Arc<dyn Disk> = disk.clone();
-        (StorageWatch::new(disk, folder, Some(RESERVE), Some(room.clone())), room)
-    }
-
-    #[test]
-    fn as_the_disk_fills_first_new_work_ends_and_then_uploads_and_all_come_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let disk = Arc::new(FullDisk::with_left(DISK));
-        let (watch, _) = watch(&disk, folder.path());
-        let mut levels = Vec::new();
-        let floor = RESERVE / FULL_PART;
-        for free in [DISK, RESERVE, RESERVE - 1, floor, floor - 1, floor, RESERVE, 2 * RESERVE] {
-            disk.make_room(free);
-            let Looked { storage, has_changed } = watch.look();
-            assert_eq!((storage.free, storage, watch.seen()), (free, watch.seen(), storage));
-            levels.push((storage.level, has_changed));
-        }
-        use StorageLevel::{Enough, Full, Low};
-        let expected = [
-            (Enough, false),
-            (Enough, false),
-            (Low, true),
-            (Low, false),
-            (Full, true),
-            (Full, false),
-            (Low, true),
-            (Enough, true),
-        ];
-        assert_eq!(levels, expected);
-    }
-
-    #[test]
-    fn uploads_are_taken_as_far_as_there_is_room_above_their_floor() {
-        let folder = tempfile::tempdir().unwrap();
-        let disk = Arc::new(FullDisk::with_left(DISK));
-        let (watch, _) = watch(&disk, folder.path());
-        let (data, result) = (UploadName::Blob(Digest::of(b"")), UploadName::Lease(LeaseId(1)));
-        disk.make_room(RESERVE + 10);
-        assert!(watch.admit(data, 10).is_ok());
-        let refused = watch.admit(data, 11).unwrap_err();
-        assert_eq!(refused.kind, ErrorKind::StorageFull);
-        assert!(refused.message.contains("keeps 104 MB"), "{refused}");
-        assert!(watch.admit(result, RESERVE / 2).is_ok());
-        disk.make_room(RESERVE / FULL_PART - 1);
-        for name in [data, result, UploadName::Delta(LeaseId(1))] {
-            assert!(watch.admit(name, 0).is_err(), "{name}");
-        }
-    }
-
-    #[test]
-    fn the_room_that_is_held_for_the_journal_is_released_when_nothing_else_is_left() {
-        let folder = tempfile::tempdir().unwrap();
-        let disk = Arc::new(FullDisk::with_left(DISK));
-        let (watch, room) = watch(&disk, folder.path());
-        let held = |free| {
-            disk.make_room(free);
-            watch.look();
-            room.bytes().unwrap()
-        };
-        let wanted = RESERVE / JOURNAL_PART;
-        assert_eq!(held(DISK), wanted);
-        assert_eq!(held(wanted), wanted, "the journal has other room");
-        assert_eq!(held(wanted / RELEASE_PART - 1), 0);
-        assert_eq!(held(RESERVE - 1), 0, "not before there is enough room for all");
-        assert_eq!(held(DISK), wanted);
-        watch.release_journal_room();
-        assert_eq!(room.bytes().unwrap(), 0);
-    }
-
-    #[test]
-    fn a_reserve_of_nothing_refuses_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let disk: Arc<dyn Disk> = Arc::new(FullDisk::with_left(0));
-        let room = HeldRoom::at(folder.path().join("journal.reserve"));
-        let watch = StorageWatch::new(disk, folder.path(), Some(0), Some(room.clone()));
-        assert_eq!((watch.look().storage.level, room.bytes().unwrap()), (StorageLevel::Enough, 0));
-        assert!(watch.admit(UploadName::Blob(Digest::of(b"")), 5).is_ok());
-    }
-}
+#[path = "storage_watch_tests.rs"]
+mod tests;

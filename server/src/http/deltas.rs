@@ -16,6 +16,7 @@ use super::{
     schema::Bytes,
     uploads::{Offset, declared_bytes, declared_digest, drain, number, receive, sha256},
 };
+use crate::storage_watch::Coming;
 use actix_web::{HttpRequest, web};
 use sojourn_blobs::{BlobError, UploadError, UploadName};
 use sojourn_codec::delta::{self, DeltaError, Head, Named};
@@ -119,7 +120,8 @@ async fn allowed(
         return Err(HttpError::new(ErrorKind::TooLarge, message));
     }
     app.shell.request(request::AuthorizeRead { host, blob: base }).await?;
-    app.storage.admit(UploadName::Delta(lease), bytes.saturating_add(delta.bytes))?;
+    let spooled = bytes.saturating_add(delta.bytes);
+    app.storage.admit(UploadName::Delta(lease), Coming { spooled, stored: 0 })?;
     match app.blobs.store().size(base).await {
         Ok(Some(size)) if size == bytes => Ok(declared),
         Ok(Some(_)) => Err(HttpError::new(ErrorKind::Conflict, "the base has another size")),

@@ -1,7 +1,7 @@
 //! Uploads: a request's body is streamed into the spool.
 
 use super::{AppState, error::HttpError};
-use crate::traffic::Traffic;
+use crate::{storage_watch::Coming, traffic::Traffic};
 use actix_web::{
     HttpRequest,
     http::header::{self, HeaderMap},
@@ -15,6 +15,7 @@ use sojourn_protocol::{
     bounds::MAX_BLOB_BYTES,
     digest::{BlobRef, Digest},
     error::ErrorKind,
+    quantity::to_u64,
 };
 
 /// Bytes written to the disk at once.
@@ -150,10 +151,10 @@ async fn feed(
     body: &mut web::Payload,
 ) -> Result<UploadState, HttpError> {
     // A blob lies in the spool and in the store for a moment.
-    let copies = if matches!(began.name, UploadName::Blob(_)) { began.declared.bytes } else { 0 };
-    let more = began.declared.bytes.saturating_sub(began.offset).saturating_add(copies);
+    let stored = if matches!(began.name, UploadName::Blob(_)) { began.declared.bytes } else { 0 };
+    let spooled = began.declared.bytes.saturating_sub(began.offset);
     let name = began.name;
-    app.storage.admit(name, more)?;
+    app.storage.admit(name, Coming { spooled, stored })?;
     let (mut group, mut end) = gather(&app.traffic, body).await;
     let mut whole = matches!(end, End::Whole);
     let mut fed = web::block(move || began.write(&group, whole)).await??;
@@ -166,7 +167,7 @@ async fn feed(
         };
         (group, end) = gather(&app.traffic, body).await;
         // Others fill the disk too.
-        app.storage.admit(name, group.len() as u64)?;
+        app.storage.admit(name, Coming { spooled: to_u64(group.len()), stored: 0 })?;
         whole = matches!(end, End::Whole);
         fed = web::block(move || write(upload, &group, whole)).await??;
     }
