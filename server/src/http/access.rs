@@ -104,29 +104,46 @@ impl Admitted {
     }
 }
 
+/// Why a request isn't answered.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The caller may not call the address.
+    Caller(HttpError),
+    /// The address has these methods.
+    Method(String),
+}
+
+impl Refusal {
+    pub(super) fn answer(&self) -> HttpResponse {
+        match self {
+            Self::Caller(error) => error.error_response(),
+            Self::Method(allowed) => {
+                HttpResponse::MethodNotAllowed().insert_header((ALLOW, allowed.as_str())).finish()
+            }
+        }
+    }
+}
+
 /// Lets a caller call an address, which is named as the table and the router have it.
 ///
 /// # Errors
-/// The answer to a caller who may not, and to a method that isn't in the table.
+/// Where the caller may not, and for a method that isn't in the table.
 pub(super) fn admit(
     method: &Method,
     pattern: &str,
     caller: Option<Caller>,
-) -> Result<Admitted, HttpResponse> {
-    let Some(caller) = caller else { return Err(HttpError::unknown_caller().error_response()) };
+) -> Result<Admitted, Refusal> {
+    let caller = caller.ok_or_else(|| Refusal::Caller(HttpError::unknown_caller()))?;
     let here = || TABLE.iter().filter(|(_, path, _)| *path == pattern);
     if let Some((_, _, access)) = here().find(|(name, _, _)| *name == method.as_str()) {
-        return match access.admits(caller) {
-            Ok(()) => Ok(Admitted(caller)),
-            Err(error) => Err(error.error_response()),
-        };
+        return access.admits(caller).map(|()| Admitted(caller)).map_err(Refusal::Caller);
     }
     let methods: Vec<&str> = here().map(|(name, _, _)| *name).collect();
     if methods.is_empty() {
         let error = HttpError::new(ErrorKind::Forbidden, "nobody may call this address");
-        return Err(error.error_response());
+        return Err(Refusal::Caller(error));
     }
-    Err(HttpResponse::MethodNotAllowed().insert_header((ALLOW, methods.join(", "))).finish())
+    Err(Refusal::Method(methods.join(", ")))
 }
 
 impl Access {
@@ -223,7 +240,7 @@ mod tests {
         let admin = Some(Caller::User(Administer));
         let status = |method, pattern, caller| match admit(&method, pattern, caller) {
             Ok(_) => 200,
-            Err(answer) => answer.status().as_u16(),
+            Err(refusal) => refusal.answer().status().as_u16(),
         };
         assert_eq!(status(Method::GET, "/v1/jobs", admin), 200);
         assert_eq!(status(Method::GET, "/v1/jobs", None), 401);

@@ -70,7 +70,7 @@ pub(super) async fn authorize(
     let caller = request.extensions().get::<Caller>().copied();
     match access::admit(request.method(), pattern, caller) {
         Ok(admitted) => drop(request.extensions_mut().insert(admitted)),
-        Err(answer) => return Ok(refuse(request, answer).await),
+        Err(refusal) => return Ok(refuse(request, refusal.answer()).await),
     }
     next.call(request).await
 }

@@ -4,6 +4,7 @@
 
 mod access;
 mod assimilations;
+mod bodies;
 mod bounds;
 mod deltas;
 mod described;
