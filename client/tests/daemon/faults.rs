@@ -279,7 +279,8 @@ async fn a_machine_that_the_server_has_forgotten_enrols_again_or_says_what_to_do
     let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
     let trainer = Trainer::free();
     let daemon = Daemon::start(config(&server, &dir), &trainer);
-    server.until("the first enrolment", |world| world.enrolled == 1).await;
+    // It asks by its identity, so that is stored.
+    server.until("a request for work", |world| !world.works.is_empty()).await;
     daemon.stop().await.unwrap();
     server.change(|world| {
         queue_hops(world, 1..=1);
@@ -306,7 +307,8 @@ async fn an_identity_that_was_set_aside_comes_back_while_there_is_no_other() {
     let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
     let trainer = Trainer::free();
     let daemon = Daemon::start(config(&server, &dir), &trainer);
-    server.until("the first enrolment", |world| world.enrolled == 1).await;
+    // It asks by its identity, so that is stored.
+    server.until("a request for work", |world| !world.works.is_empty()).await;
     daemon.stop().await.unwrap();
     let identity = dir.path().join("client/identity.json");
     let kept = std::fs::read(&identity).unwrap();
