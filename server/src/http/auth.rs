@@ -116,12 +116,11 @@ fn too_often(wait: Duration) -> HttpError {
 /// The sender of a request, if its token is that of anybody.
 async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
     let (token_sha256, app) = (bearer(request)?, app(request)?);
-    if let Some(which) = app.tokens.which(token_sha256) {
-        // A server that stands by doesn't hear which tokens the active one replaces. Not every handler asks the core.
-        return match app.shell.lease().is_held() {
-            true => Ok(with_server_token(which)),
-            false => Err(HttpError::new(ErrorKind::Unavailable, "this server stands by")),
-        };
+    // A server that stands by doesn't hear which tokens the active one replaces: its core refuses, and says where that one is.
+    if app.shell.lease().is_held()
+        && let Some(which) = app.tokens.which(token_sha256)
+    {
+        return Ok(with_server_token(which));
     }
     if let Some(host) = app.token_cache.get(token_sha256) {
         return Ok(Caller::Host(host));

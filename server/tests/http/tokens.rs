@@ -161,7 +161,8 @@ async fn a_server_that_stands_by_opens_nothing_to_its_own_tokens() {
     for path in
         [format!("/v1/blobs/{sha256}"), format!("/v1/uploads/{sha256}"), "/v1/traffic".into()]
     {
-        world.get(&path, &world.admin).await.refused(ErrorKind::Unavailable);
+        let refused = world.get(&path, &world.admin).await.refused(ErrorKind::Unavailable);
+        assert_eq!(refused.active.as_deref(), Some("http://other"));
     }
     let enrol = json!({ "name": "one" });
     world.post("/v1/enrol", &world.enrol_token(), &enrol).await.refused(ErrorKind::Unavailable);
