@@ -41,7 +41,7 @@ impl Site {
         let (primary, primary_port) = primary(&fsync);
         let (replica, replica_port) = crate::replicas::primary(&fsync);
         follow(&replica, primary_port);
-        poll(|| is_in_step(&replica).then_some(())).expect("it never followed");
+        poll(|| is_in_step(&replica, &primary).then_some(())).expect("it never followed");
         set_path(folder.path(), &primary);
         let active = serve(folder.path(), "one", durability);
         let standby = serve(folder.path(), "two", durability);

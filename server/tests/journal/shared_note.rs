@@ -140,7 +140,7 @@ fn events_that_no_replica_confirmed_are_taken_up_once_one_has() {
     let (redis, port) = primary(&["--appendfsync", "always"]);
     let (replica, _) = primary(&["--appendfsync", "always"]);
     follow(&replica, port);
-    while !is_in_step(&replica) {}
+    while !is_in_step(&replica, &redis) {}
     let notes = Arc::new(Notes::default());
     let (journals, _folder) = server(&redis, "always,wait:1", &notes);
     let mut journal = journals.open().unwrap();

@@ -25,8 +25,11 @@ pub(crate) fn follow(replica: &RedisServer, port: u16) {
     let _: String = replica.ask(&["REPLICAOF", "127.0.0.1", &port.to_string()]);
 }
 
-/// Has it all that the one has which it follows?
-pub(crate) fn is_in_step(replica: &RedisServer) -> bool {
+/// Has it all that the primary has, and does that one count it among its replicas?
+pub(crate) fn is_in_step(replica: &RedisServer, primary: &RedisServer) -> bool {
     let told: String = replica.ask(&["INFO", "replication"]);
-    told.contains("master_link_status:up") && told.contains("master_sync_in_progress:0")
+    let counted: String = primary.ask(&["INFO", "replication"]);
+    told.contains("master_link_status:up")
+        && told.contains("master_sync_in_progress:0")
+        && counted.contains("state=online")
 }
