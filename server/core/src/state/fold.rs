@@ -49,11 +49,12 @@ impl State {
                 changes.push(Change::Host(*host));
             }
             Event::HostRevoked { host } => {
-                let known = self.known_host_mut(*host)?;
-                let was_revoked = std::mem::replace(&mut known.revoked, true);
-                let (token, owner) = (known.token_sha256, known.owner.clone());
-                if !was_revoked {
-                    self.owners.remove(&owner);
+                let known = self.known_host(*host)?;
+                let token = known.token_sha256;
+                if !known.revoked {
+                    let owner = known.owner.clone();
+                    self.owners.remove(&owner)?;
+                    self.known_host_mut(*host)?.revoked = true;
                 }
                 self.tokens.remove(&token);
                 self.revoked_tokens.insert(token);

@@ -38,13 +38,15 @@ impl State {
     }
 
     pub(super) fn host_forgotten(&mut self, host: HostId) -> Result<(), FoldFault> {
-        let token = self.known_host(host)?.token_sha256;
+        let known = self.known_host(host)?;
+        let (token, is_revoked, owner) = (known.token_sha256, known.revoked, known.owner.clone());
         if self.without_work(BTreeSet::from([host])).is_empty() {
             return Err(FoldFault::HostNeeded(host));
         }
-        if let Some(known) = self.hosts.remove(&host).filter(|known| !known.revoked) {
-            self.owners.remove(&known.owner);
+        if !is_revoked {
+            self.owners.remove(&owner)?;
         }
+        self.hosts.remove(&host);
         self.tokens.remove(&token);
         self.revoked_tokens.remove(&token);
         self.last_forgotten = self.last_forgotten.max(host);

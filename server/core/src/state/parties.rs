@@ -4,7 +4,7 @@
 //! several owners, the hosts of an issued token's owner count as one: an owner who has ten hosts says everything once. Where
 //! all hosts are of one owner, each host counts. Then a quorum guards against broken machines, not against that owner.
 
-use super::{Host, State};
+use super::{FoldFault, Host, State};
 use sojourn_protocol::{ids::HostId, names::OwnerName};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,12 +31,14 @@ impl Owners {
     }
 
     /// A host of this owner was revoked, or forgotten while it wasn't.
-    pub(super) fn remove(&mut self, owner: &OwnerName) {
-        let Some(count) = self.hosts.get_mut(owner) else { return };
+    pub(super) fn remove(&mut self, owner: &OwnerName) -> Result<(), FoldFault> {
+        let count =
+            self.hosts.get_mut(owner).ok_or(FoldFault::CountBelowZero("hosts of an owner"))?;
         *count -= 1;
         if *count == 0 {
             self.hosts.remove(owner);
         }
+        Ok(())
     }
 }
 
