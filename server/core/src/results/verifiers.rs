@@ -117,15 +117,18 @@ impl Eligibility<'_> {
     /// May the host be asked: nobody of its party has given a result yet, and it is trusted? Where results differ and no
     /// such host could be asked, the host itself hasn't.
     pub(crate) fn may_verify(&self, pending: &PendingVerification, host: HostId) -> bool {
+        // Whether any host is asked takes a look at all of them: only where it matters.
         self.is_wanted(pending, host, false)
-            || (!pending.has_said(self.state, host)
-                && self.is_wanted(pending, host, self.asks_any_host(pending)))
+            || (self.is_wanted(pending, host, true) && self.asks_any_host(pending))
     }
 
     fn is_wanted(&self, pending: &PendingVerification, host: HostId, asks_any: bool) -> bool {
+        let parties = self.state.parties();
+        let own = parties.of(host);
+        let mut have_said = pending.hosts(self.state);
         let has_said = match asks_any {
-            true => pending.has_said(self.state, host),
-            false => pending.parties(self.state).contains(&self.state.parties().of(host)),
+            true => have_said.any(|other| other == host),
+            false => have_said.any(|other| parties.of(other) == own),
         };
         !has_said && !self.state.has_lost_trust(host)
     }

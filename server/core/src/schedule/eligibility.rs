@@ -64,12 +64,11 @@ impl<'a> Eligibility<'a> {
             && !(self.state.blobs.any_lost()
                 && trial.blobs().any(|blob| self.state.blobs.is_lost(&blob)))
             // Nobody else could do what a replica's host failed to do, until that cools down and another is assigned.
-            && (self.has_replicas(job) || self.may_retry(job, trial, at.host))
+            && (self.has_replicas(job) || self.may_retry(job, trial, kept, at.host))
     }
 
     /// A host that failed a hop gets it again only when every other live host that could do it has failed it as often.
-    fn may_retry(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
-        let class = self.state.required_class(job, trial);
+    fn may_retry(&self, job: &Job, trial: &Trial, class: Option<Digest>, host: HostId) -> bool {
         let others = self.live_hosts(class).filter(|other| {
             *other != host
                 && !self.hosts.is_cooling_down(*other, self.now)

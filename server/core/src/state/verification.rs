@@ -102,16 +102,14 @@ impl PendingVerification {
         said.values().filter(|results| results.len() > 1).count()
     }
 
-    /// Has a host given a result?
-    pub(crate) fn has_said(&self, state: &State, host: HostId) -> bool {
-        let mut leases = self.results.keys().filter_map(|lease| state.lease(*lease));
-        leases.any(|lease| lease.host == host)
+    /// The hosts that have given a result; one that has reported twice comes twice.
+    pub(crate) fn hosts<'s>(&'s self, state: &'s State) -> impl Iterator<Item = HostId> + 's {
+        self.results.keys().filter_map(|lease| Some(state.lease(*lease)?.host))
     }
 
     /// The parties that have given a result.
     pub(crate) fn parties<'s>(&self, state: &'s State) -> BTreeSet<Party<'s>> {
-        let hosts = self.results.keys().filter_map(|lease| Some(state.lease(*lease)?.host));
-        state.parties().behind(hosts)
+        state.parties().behind(self.hosts(state))
     }
 
     /// Are all results so far equal?
