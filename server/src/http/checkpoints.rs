@@ -105,7 +105,7 @@ pub(super) async fn own_lease(
     host: HostId,
     lease: LeaseId,
 ) -> Result<(), HttpError> {
-    owns_lease(app, host, lease).await.map_err(|error| match error.kind {
+    check_owner(app, host, lease).await.map_err(|error| match error.kind {
         ErrorKind::NotFound | ErrorKind::Forbidden => {
             HttpError::new(ErrorKind::NotFound, format!("this host has no lease {lease}"))
         }
@@ -117,7 +117,7 @@ pub(super) async fn own_lease(
 ///
 /// # Errors
 /// The refusal of a host that hasn't the lease.
-pub(super) async fn owns_lease(
+pub(super) async fn check_owner(
     app: &AppState,
     host: HostId,
     lease: LeaseId,

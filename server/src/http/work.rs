@@ -1,7 +1,7 @@
 //! Requests of hosts: work, heartbeats, releases, results.
 
 use super::{
-    App, AppState, JsonResult, auth::Host, checkpoints::owns_lease, complete_uploads,
+    App, AppState, JsonResult, auth::Host, checkpoints::check_owner, complete_uploads,
     error::HttpError, request_body::Body,
 };
 use actix_web::web;
@@ -109,7 +109,7 @@ async fn acknowledge(
     let mut uploaded = None;
     if let Some(blob) = checkpoint {
         // Only the lease's own host keeps others from replacing the upload.
-        owns_lease(app, host, lease).await?;
+        check_owner(app, host, lease).await?;
         uploaded = complete_uploads::is_whole(app, lease, blob).await?.then_some(blob);
     }
     let answer = app.shell.request(request::Report { host, report, uploaded }).await;

@@ -56,13 +56,12 @@ impl Estimates {
         rows: u64,
         micros: u64,
     ) {
-        let Some(per_row) = micros.saturating_mul(1000).checked_div(rows) else { return };
+        let Some(per_row) = common_nanos(device, rows, micros) else { return };
         let Some(workload) = self.workload(job, trial) else { return };
         let guess = self.workloads.get(workload.0).and_then(|known| known.guess);
         let fastest = guess.map_or(0, |work| at_speed(work, MAX_FLOPS)).max(1);
         let reporter = self.owners.reporter(device.host);
         let expected = self.common_nanos_per_row(device, workload);
-        let per_row = mul_div(per_row, device.speed, COMMON_SPEED);
         let per_row = per_row.max(fastest).max(self.proved.shortest(reporter, workload));
         self.learn(device, workload, per_row, Origin::Seen);
         let figures = self.figures(device);
@@ -92,9 +91,8 @@ impl Estimates {
         rows: u64,
         micros: u64,
     ) {
-        let Some(per_row) = micros.saturating_mul(1000).checked_div(rows) else { return };
+        let Some(per_row) = common_nanos(device, rows, micros) else { return };
         let Some(workload) = self.workload(job, trial) else { return };
-        let per_row = mul_div(per_row, device.speed, COMMON_SPEED);
         let fastest = self.figures(device).taken_in.entry(workload).or_insert(per_row);
         *fastest = per_row.min(*fastest);
     }
@@ -221,4 +219,10 @@ impl Estimates {
             self.owners.forget(*host);
         }
     }
+}
+
+/// Nanoseconds per row of a device in its common class, by what it took in the one that it computes in; none of no rows.
+fn common_nanos(device: DeviceKey<'_>, rows: u64, micros: u64) -> Option<u64> {
+    let per_row = micros.saturating_mul(1000).checked_div(rows)?;
+    Some(mul_div(per_row, device.speed, COMMON_SPEED))
 }
