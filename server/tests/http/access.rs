@@ -2,7 +2,7 @@
 
 use crate::{
     folder,
-    world::{Answer, World, ask, blob, send_from},
+    world::{Answer, World, ask, blob, connect_from, send, send_on},
 };
 use serde_json::{Value, json};
 use sojourn_protocol::{error::ErrorKind, tokens::NewToken};
@@ -62,7 +62,8 @@ async fn an_encoded_letter_in_a_path_opens_nothing_to_any_caller() {
             // Each pair comes from an address of its own, as failed authentications are counted by address.
             let from = [127, 1, number, u8::try_from(at).unwrap()];
             let call = async |path: &str| {
-                send_from(from, world.address(), method, path, token, &[], b"").await
+                let stream = connect_from(from, world.address()).await;
+                send_on(stream, method, path, token, &[], b"").await
             };
             let plain = call(path).await;
             let is_open = ["/v1/health", "/v1/openapi.json"].contains(&path.as_str());
@@ -105,9 +106,7 @@ async fn a_method_that_an_address_does_not_have_in_the_document_reaches_no_handl
         for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"] {
             let is_listed = operations.iter().any(|(m, p)| (m.as_str(), p) == (method, path));
             if !is_listed {
-                let from = [127, 0, 0, 1];
-                let answer =
-                    send_from(from, world.address(), method, path, &world.admin, &[], b"").await;
+                let answer = send(world.address(), method, path, &world.admin, &[], b"").await;
                 assert_eq!(answer.status, 405, "{method} {path}");
             }
         }

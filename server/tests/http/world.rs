@@ -70,23 +70,15 @@ pub(crate) async fn send(
     send_on(stream, method, path, token, headers, body).await
 }
 
-/// As [`send`], from another address of this machine.
-pub(crate) async fn send_from(
-    own: [u8; 4],
-    address: SocketAddr,
-    method: &str,
-    path: &str,
-    token: &str,
-    headers: &[(&str, &str)],
-    body: &[u8],
-) -> Answer {
+/// A connection from another address of this machine.
+pub(crate) async fn connect_from(own: [u8; 4], address: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((own, 0).into()).unwrap();
-    let stream = socket.connect(address).await.unwrap();
-    send_on(stream, method, path, token, headers, body).await
+    socket.connect(address).await.unwrap()
 }
 
-async fn send_on(
+/// As [`send`], on a connection that there is.
+pub(crate) async fn send_on(
     mut stream: TcpStream,
     method: &str,
     path: &str,
