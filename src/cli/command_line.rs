@@ -95,12 +95,16 @@ enum Command {
     Completions(completions::Args),
 }
 
+/// The log of a server. The library says an error of its own for each request that it can't parse, so that anybody could fill
+/// the log.
+const SERVER_LOG_FILTER: &str = "info,actix_server=warn,actix_http::h1::dispatcher=off";
+
 /// Parses the command line, sets up log and runtime, and runs the subcommand.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     secrets::warn_of_arguments();
     match cli.command {
-        Command::Serve(_) => log::start(log::Program::Other, "info,actix_server=warn"),
+        Command::Serve(_) => log::start(log::Program::Other, SERVER_LOG_FILTER),
         Command::Client(_) => log::start(log::Program::Client, client::DEFAULT_LOG_FILTER),
         Command::Assimilate(_) => log::start(log::Program::Other, "info"),
         _ => log::start(log::Program::Other, "warn"),

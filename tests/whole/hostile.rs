@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -328,4 +330,25 @@ fn two_honest_owners_finish_their_job_beside_a_hostile_one() {
     assert_eq!(of("mallory").len(), IDENTITIES, "{hosts}");
     let peak = peak_memory(&site);
     assert!(peak < MAX_SERVER_MEMORY, "the server took {peak} bytes");
+}
+
+/// Nobody needs a token for it, so nobody must be able to fill the log with it.
+#[test]
+fn what_is_no_http_is_refused_without_a_line_in_the_log() {
+    let site = Site::start();
+    let address = site.url.strip_prefix("http://").unwrap();
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 no TLS here\r\n\r\n"[..],
+        b"POST /v1/work HTTP/1.1\r\nhost: x\r\ncontent-length: -5\r\n\r\n",
+        b"GET /v1/health HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n",
+    ] {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(bytes).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    }
+    let log = site.log("server");
+    assert!(!log.contains("ERROR") && !log.contains("WARN"), "{log}");
 }
