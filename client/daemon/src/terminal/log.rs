@@ -21,12 +21,11 @@ pub enum Program {
     Other,
 }
 
-/// Starts the log on stderr. `SOJOURN_LOG` sets its level, e.g. `debug` or `sojourn_server=trace`.
+/// Starts the log on stderr. `SOJOURN_LOG` sets its level, e.g. `debug` or `sojourn_server=trace`. Levels of other targets stay as
+/// `default` has them.
 pub fn start(program: Program, default: &str) {
-    let chosen = std::env::var("SOJOURN_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
-    let filter = chosen
-        .or_else(|| default.parse().ok())
-        .unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let chosen = std::env::var("SOJOURN_LOG").ok().and_then(|text| text.parse().ok());
+    let filter = filter(default, chosen);
     let stderr = layer()
         // A log that can't be written is no reason to end: by default its own trouble is printed to
         // stderr, which panics where that is what broke.
@@ -40,6 +39,14 @@ pub fn start(program: Program, default: &str) {
         json.log_internal_errors(false).with_writer(|| Kept)
     });
     tracing_subscriber::registry().with(filter).with(stderr).with(kept).init();
+}
+
+fn filter(default: &str, chosen: Option<Targets>) -> Targets {
+    let default: Targets =
+        default.parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::INFO));
+    let Some(chosen) = chosen else { return default };
+    let level = chosen.default_level().or(default.default_level());
+    default.with_targets(chosen.iter()).with_default(level.unwrap_or(LevelFilter::OFF))
 }
 
 /// Takes a line at once, or fails: what is left over would come again, as a line of its own.
@@ -66,5 +73,26 @@ impl Write for Kept {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_chosen_comes_on_top_of_the_default() {
+        let with = |chosen: &str| filter("info,noisy=off", chosen.parse().ok());
+        let is_enabled = |filter: &Targets, target: &str, level: LevelFilter| {
+            filter.would_enable(target, &level.into_level().unwrap())
+        };
+        let debug = with("debug");
+        assert!(is_enabled(&debug, "sojourn_server", LevelFilter::DEBUG));
+        assert!(!is_enabled(&debug, "noisy", LevelFilter::ERROR));
+        let noisy = with("noisy=trace");
+        assert!(is_enabled(&noisy, "noisy", LevelFilter::TRACE));
+        assert!(is_enabled(&noisy, "sojourn_server", LevelFilter::INFO));
+        assert!(!is_enabled(&noisy, "sojourn_server", LevelFilter::DEBUG));
+        assert!(!is_enabled(&with("off"), "sojourn_server", LevelFilter::ERROR));
     }
 }
