@@ -34,12 +34,19 @@ fn trial(shards: usize, machines: usize) -> impl Strategy<Value = PlanTrial> {
         (1_u64..40).prop_map(move |work| vec![work; shards]),
     ];
     let class = prop_oneof![3 => Just(None), 1 => (0_u32..3).prop_map(Some)];
-    (prop_oneof![Just(0), 0_u64..60], open, 0..=shards, 0_u32..3, work, pace, class).prop_map(
-        |(free_at, mut open, gone, epochs_after, work, pace, class)| {
+    let all = Just((0..shards as u32).collect::<Vec<_>>());
+    let later = proptest::collection::vec(all.prop_shuffle(), 2);
+    let order = proptest::option::weighted(0.3, later);
+    (prop_oneof![Just(0), 0_u64..60], open, 0..=shards, 0_u32..3, work, pace, class, order)
+        .prop_map(|(free_at, mut open, gone, epochs_after, work, pace, class, later)| {
             open.truncate(open.len() - gone);
-            PlanTrial { free_at, open, epochs_after, work, pace, class, ..PlanTrial::default() }
-        },
-    )
+            let order = later.map_or_else(Vec::new, |later| {
+                let later = later.into_iter().take(epochs_after as usize).flatten();
+                open.iter().copied().chain(later).collect()
+            });
+            let rest = PlanTrial::default();
+            PlanTrial { free_at, open, order, epochs_after, work, pace, class, ..rest }
+        })
 }
 
 fn holders(machines: usize) -> impl Strategy<Value = Option<Vec<u32>>> {
@@ -76,6 +83,39 @@ fn problem() -> impl Strategy<Value = Problem> {
                 })
         },
     )
+}
+
+#[test]
+fn visits_in_another_order_than_the_fixed_one_are_refused() {
+    let trial = |order: &[u32]| PlanTrial {
+        open: vec![1, 2],
+        order: order.to_vec(),
+        epochs_after: 1,
+        work: vec![10; 3],
+        ..PlanTrial::default()
+    };
+    let problem = |order: &[u32]| Problem {
+        trials: vec![trial(order)],
+        machines: vec![Machine::default()],
+        holders: vec![None; 3],
+        ..Problem::default()
+    };
+    let fixed = problem(&[2, 1, 0, 2, 1]);
+    assert_eq!(fixed.check(), Ok(()));
+    for wrong in [&[1, 2][..], &[2, 1, 0, 2], &[2, 0, 1, 2, 1], &[2, 1, 0, 0, 1], &[0; 6]] {
+        assert_eq!(problem(wrong).check(), Err(ProblemError::Order { trial: 0 }), "{wrong:?}");
+    }
+    let visits = |schedule: &Schedule| -> Vec<u32> {
+        schedule.steps.iter().map(|step| step.shard).collect()
+    };
+    for name in PlannerName::ALL {
+        let Some(schedule) = plan(name, &fixed, 1, 20) else { continue };
+        assert_eq!(visits(&schedule), [2, 1, 0, 2, 1], "{name:?}");
+    }
+    let free = plan(PlannerName::Ltrp, &problem(&[]), 1, 20).unwrap();
+    assert_ne!(visits(&free), [2, 1, 0, 2, 1]);
+    let first = free.steps[0];
+    assert_eq!(free.check(&fixed), Err(ScheduleError::Visit(first, 2)));
 }
 
 /// Of hops that begin at one instant any may be the one that ends too late.

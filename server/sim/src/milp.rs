@@ -3,6 +3,7 @@
 //! ```text
 //!   least C, with for each hop its start X >= 0 and its end X + d <= C, and
 //!     two hops of one trial in one epoch:   X1 + d1 <= X2 + V (1 - Y)    X2 + d2 <= X1 + V Y
+//!                                           where their order is fixed:  X1 + d1 <= X2
 //!     two hops that may be at one machine p:  the same, unless one is elsewhere: + V (2 - A1p - A2p)
 //!     a hop of several holders:             sum of Ap = 1,  d = sum of Ap (time at p)
 //!     an epoch after another:               X >= the ends of all hops of the one before
@@ -17,7 +18,7 @@ use good_lp::{
     Expression, ProblemVariables, Solution, SolutionStatus, SolverModel, Variable,
     WithInitialSolution, WithTimeLimit, constraint, highs, variable,
 };
-use sojourn_workgen::plan::{Iterations, Ltrp, Planner, Problem, Schedule, Step};
+use sojourn_workgen::plan::{Iterations, Ltrp, PlanTrial, Planner, Problem, Schedule, Step};
 use std::{collections::BTreeMap, time::Duration};
 
 /// Pairs of hops that may not overlap; beyond it, building the program takes longer than its answer is
@@ -132,7 +133,7 @@ impl Milp {
                 model.add_constraint(constraint);
             }
         }
-        for (before, after) in epochs(&first) {
+        for (before, after) in epochs(&first).into_iter().chain(fixed_visits(problem, &first)) {
             let (Some(before), Some(after)) = (hops.get(before), hops.get(after)) else { continue };
             model.add_constraint(constraint!(before.start + before.takes.clone() <= after.start));
         }
@@ -196,7 +197,11 @@ fn pairs(problem: &Problem, schedule: &Schedule) -> Option<Vec<(usize, usize)>> 
     };
     for (number, a) in schedule.steps.iter().enumerate() {
         for (other, b) in schedule.steps.iter().enumerate().skip(number + 1) {
-            let apart = if a.trial == b.trial { a.epoch == b.epoch } else { share(a, b) };
+            let is_free = || !has_fixed_order(problem, a.trial);
+            let apart = match a.trial == b.trial {
+                true => a.epoch == b.epoch && is_free(),
+                false => share(a, b),
+            };
             if apart {
                 pairs.push((number, other));
             }
@@ -206,6 +211,20 @@ fn pairs(problem: &Problem, schedule: &Schedule) -> Option<Vec<(usize, usize)>> 
         }
     }
     Some(pairs)
+}
+
+fn has_fixed_order(problem: &Problem, trial: u32) -> bool {
+    problem.trials.get(trial as usize).is_some_and(PlanTrial::has_fixed_order)
+}
+
+/// Hops of one trial that follow each other by the fixed order of its visits. Those of a schedule are in that order.
+fn fixed_visits(problem: &Problem, schedule: &Schedule) -> Vec<(usize, usize)> {
+    let mut order: Vec<(usize, &Step)> = schedule.steps.iter().enumerate().collect();
+    order.retain(|(_, step)| has_fixed_order(problem, step.trial));
+    order.sort_by_key(|(_, step)| (step.trial, step.start, step.end, step.epoch));
+    let pairs = order.iter().zip(order.iter().skip(1));
+    let of_one = pairs.filter(|((_, a), (_, b))| a.trial == b.trial);
+    of_one.map(|((before, _), (after, _))| (*before, *after)).collect()
 }
 
 /// Hops of one trial in epochs that follow each other.

@@ -157,6 +157,11 @@ impl<'a> Anneal<'a> {
             epoch(side.after).is_none_or(|epoch| epoch <= what.epoch)
                 && epoch(side.before).is_none_or(|epoch| epoch >= what.epoch)
         });
+        if self.shop.problem.trials[what.trial as usize].has_fixed_order() {
+            // It stays where it is in its trial, and may change its machine and its turn there.
+            of_trial
+                .retain(|side| (side.after, side.before) == (own.after[TRIAL], own.before[TRIAL]));
+        }
         let (mut best, mut ties) = (None, 0);
         let mut least = i64::MAX;
         for &machine in &self.machines {

@@ -6,6 +6,9 @@
 //!   machines, shared without loss, need their time for it; and all trials all machines (Horvath, Lam and
 //!   Sethi, "A level algorithm for preemptive scheduling", J. ACM 24(1), 1977).
 //!
+//! No bound looks at the order of a trial's visits: they hold for an open shop, and so for the job shop that it is where
+//! visits are fixed, where they may be further from what can be reached.
+//!
 //! Where paces differ by trial, a machine counts as being as fast as it is for the trial that it suits
 //! best. Speeds round up and times down: a bound may be weak, never wrong.
 

@@ -28,7 +28,9 @@ impl Planner for Cyclic {
 pub(super) fn plan(shop: &Shop<'_>) -> Option<Schedule> {
     let whole = |trial: &super::PlanTrial| trial.open.len() == shop.shards;
     let single = shop.shards_of.iter().all(|shards| shards.len() == 1);
-    if !(shop.pinned && single && shop.problem.trials.iter().all(whole)) {
+    let is_free = |trial: &super::PlanTrial| !trial.has_fixed_order();
+    let fits = |trial: &super::PlanTrial| whole(trial) && is_free(trial);
+    if !(shop.pinned && single && shop.problem.trials.iter().all(fits)) {
         return None;
     }
     let mut trials: Vec<u64> = shop.problem.trials.iter().map(|trial| trial.free_at).collect();

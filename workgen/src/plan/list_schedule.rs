@@ -43,10 +43,12 @@ pub(super) struct ListScheduler<'a> {
     pub(super) shop: &'a Shop<'a>,
     pub(super) now: u64,
     words: usize,
-    /// By trial, then shard in bits: open in the current epoch.
+    /// By trial, then shard in bits: may come next in the current epoch.
     open: Vec<u64>,
-    /// By trial: how many are open.
+    /// By trial: visits left in the current epoch.
     opened: Vec<u32>,
+    /// By trial: visits made.
+    visited: Vec<usize>,
     epoch: Vec<u32>,
     epochs_after: Vec<u32>,
     /// By trial: the best times of all that it has left.
@@ -81,6 +83,7 @@ impl<'a> ListScheduler<'a> {
             words,
             open: vec![0; words * shop.trials],
             opened: vec![0; shop.trials],
+            visited: vec![0; shop.trials],
             epoch: vec![0; shop.trials],
             epochs_after: shop.problem.trials.iter().map(|trial| trial.epochs_after).collect(),
             rest: vec![0; shop.trials],
@@ -102,8 +105,8 @@ impl<'a> ListScheduler<'a> {
             steps: Vec::with_capacity(to_usize(shop.problem.hops())),
         };
         for (number, trial) in shop.problem.trials.iter().enumerate() {
+            scheduler.open_shards(number, &trial.open);
             for &shard in &trial.open {
-                scheduler.open_shard(number, shard);
                 scheduler.add_load(number, shard, 1);
             }
             if trial.epochs_after > 0 {
@@ -200,6 +203,10 @@ impl<'a> ListScheduler<'a> {
         self.steps.push(Step { trial, epoch, shard, machine, start, end });
         self.open[number * self.words + shard as usize / 64] &= !(1 << (shard % 64));
         self.opened[number] -= 1;
+        self.visited[number] += 1;
+        if self.opened[number] > 0 {
+            self.open_next(number);
+        }
         let best = self.shop.best(trial, shard);
         self.rest[number] -= best;
         self.shard_load[shard as usize] -= best;
@@ -241,9 +248,25 @@ impl<'a> ListScheduler<'a> {
         self.shard_load[shard as usize] / count as u64
     }
 
+    /// Opens these shards of an epoch; where the order of visits is fixed the first of them.
+    fn open_shards(&mut self, trial: usize, shards: &[u32]) {
+        self.opened[trial] = id(shards.len());
+        if self.shop.problem.trials[trial].has_fixed_order() {
+            self.open_next(trial);
+        } else {
+            shards.iter().for_each(|shard| self.open_shard(trial, *shard));
+        }
+    }
+
+    /// Opens the next shard of a fixed order.
+    fn open_next(&mut self, trial: usize) {
+        if let Some(shard) = self.shop.problem.trials[trial].ordered(self.visited[trial]) {
+            self.open_shard(trial, shard);
+        }
+    }
+
     fn open_shard(&mut self, trial: usize, shard: u32) {
         self.open[trial * self.words + shard as usize / 64] |= 1 << (shard % 64);
-        self.opened[trial] += 1;
     }
 
     fn add_load(&mut self, trial: usize, shard: u32, times: u64) {
@@ -267,7 +290,7 @@ impl<'a> ListScheduler<'a> {
         }
         self.epochs_after[trial] -= 1;
         self.epoch[trial] += 1;
-        (0..id(self.shop.shards)).for_each(|shard| self.open_shard(trial, shard));
+        self.open_shards(trial, &self.shop.all_shards);
         true
     }
 }

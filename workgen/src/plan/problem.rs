@@ -44,8 +44,11 @@ pub struct PlanTrial {
     /// Its current epoch, by which trials take turns.
     #[serde(default)]
     pub epoch: u32,
-    /// Shards left in its current epoch, in any order.
+    /// Shards left in its current epoch.
     pub open: Vec<u32>,
+    /// All visits that it has left, epoch after epoch, where their order is fixed; empty: any order within an epoch.
+    #[serde(default)]
+    pub order: Vec<u32>,
     /// Whole epochs (all shards) after that.
     pub epochs_after: u32,
     /// By shard: microseconds of a hop at pace one.
@@ -74,6 +77,37 @@ impl PlanTrial {
             Some((_, here_at)) if here_at < self.free_at => here_at,
             Some(_) | None => self.free_at,
         }
+    }
+
+    /// Is the order of its visits fixed?
+    #[must_use]
+    pub const fn has_fixed_order(&self) -> bool {
+        !self.order.is_empty()
+    }
+
+    /// The shard of a visit, counted over all that it has left, where the order is fixed.
+    pub(super) fn ordered(&self, visit: usize) -> Option<u32> {
+        self.order.get(visit).copied()
+    }
+
+    /// Is its order free, or each open shard once, and then each of so many once an epoch?
+    fn has_order_of(&self, shards: usize) -> bool {
+        if self.order.is_empty() {
+            return true;
+        }
+        let after = self.epochs_after as usize;
+        let (now, later) = self.order.split_at(self.open.len().min(self.order.len()));
+        let is_once = |visits: &[u32], of: &mut dyn Iterator<Item = u32>| {
+            let mut visits = visits.to_vec();
+            visits.sort_unstable();
+            visits.into_iter().eq(of)
+        };
+        let mut open = self.open.clone();
+        open.sort_unstable();
+        is_once(now, &mut open.into_iter())
+            && later.len() == after.saturating_mul(shards)
+            && (shards == 0
+                || later.chunks(shards).all(|epoch| is_once(epoch, &mut (0..id(shards)))))
     }
 
     /// Does it take time to go from machine to machine?
@@ -143,6 +177,8 @@ pub enum ProblemError {
     Length { trial: usize, list: &'static str, found: usize, needed: usize },
     #[error("trial {trial} has shard {shard} open, which is no shard or stands twice")]
     Open { trial: usize, shard: u32 },
+    #[error("the fixed order of trial {trial} isn't what it has left, epoch after epoch")]
+    Order { trial: usize },
     #[error("shard {shard} is held by machine {machine}, which is no machine or stands twice")]
     Holder { shard: usize, machine: u32 },
     #[error("no machine may train shard {shard}, and trial {trial} needs it")]
@@ -266,6 +302,9 @@ impl Problem {
                     Some(seen) if !*seen => *seen = true,
                     _ => return Err(ProblemError::Open { trial: number, shard }),
                 }
+            }
+            if !trial.has_order_of(shards) {
+                return Err(ProblemError::Order { trial: number });
             }
             let needed = |shard: &usize| {
                 trial.epochs_after > 0 || seen.get(*shard).copied().unwrap_or(false)

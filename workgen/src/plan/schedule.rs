@@ -2,6 +2,7 @@
 
 use super::problem::{Problem, id};
 use serde::{Deserialize, Serialize};
+use sojourn_protocol::quantity::to_usize;
 
 /// One hop with its machine and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -49,6 +50,9 @@ pub enum ScheduleError {
     TooEarly(Step, u64),
     #[error("{0:?} stands behind epoch {1}")]
     Epoch(Step, u32),
+    /// Its trial has another shard next, by a fixed order.
+    #[error("{0:?} comes before shard {1}")]
+    Visit(Step, u32),
     #[error("{0:?} is on a machine of another class than the trial's hops before")]
     Class(Step),
     #[error("{0:?} is out of order")]
@@ -68,8 +72,8 @@ impl Schedule {
         Self { steps, makespan }
     }
 
-    /// Is every hop there once, on a machine that may train it and for its time, epochs in their order,
-    /// and no trial and no machine busy twice at a time?
+    /// Is every hop there once, on a machine that may train it and for its time, epochs and fixed visits in their
+    /// order, and no trial and no machine busy twice at a time?
     ///
     /// # Errors
     ///
@@ -133,6 +137,10 @@ impl Schedule {
             }
             if step.epoch < *epoch {
                 return Err(ScheduleError::Epoch(step, *epoch));
+            }
+            let next = problem.trials.get(trial).and_then(|of| of.ordered(to_usize(*hops)));
+            if let Some(next) = next.filter(|next| *next != step.shard) {
+                return Err(ScheduleError::Visit(step, next));
             }
             (*free, *epoch, *hops) = (step.end, step.epoch, *hops + 1);
             *machine = step.end + at.latency;

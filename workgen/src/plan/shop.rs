@@ -13,6 +13,8 @@ pub(super) struct Shop<'a> {
     pub(super) problem: &'a Problem,
     pub(super) trials: usize,
     pub(super) shards: usize,
+    /// All of them.
+    pub(super) all_shards: Vec<u32>,
     pub(super) machines: usize,
     /// By shard: its only machine; [`NOWHERE`] where there are several.
     pub(super) machine_of: Vec<u32>,
@@ -72,6 +74,7 @@ impl<'a> Shop<'a> {
             problem,
             trials: problem.trials.len(),
             shards,
+            all_shards: (0..id(shards)).collect(),
             machines,
             holders,
             pinned: machine_of.iter().all(|machine| *machine != NOWHERE),

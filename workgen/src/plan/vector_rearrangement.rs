@@ -135,6 +135,15 @@ fn shifted(shop: &Shop<'_>, machine_of: &[u32], table: &[Vec<u64>], order: &[usi
         at.iter_mut().zip(&table[trial]).for_each(|(at, time)| *at += time);
     }
     visits.sort_unstable();
+    let mut visited = vec![0; shop.trials];
+    for (_, _, trial, shard, machine) in &mut visits {
+        // A fixed order has the trial's turns, in its own sequence.
+        let trial = *trial as usize;
+        if let Some(next) = shop.problem.trials[trial].ordered(visited[trial]) {
+            (*shard, *machine) = (next, machine_of[next as usize]);
+        }
+        visited[trial] += 1;
+    }
     let mut trials: Vec<u64> = shop.problem.trials.iter().map(|trial| trial.free_at).collect();
     let mut machines: Vec<u64> =
         shop.problem.machines.iter().map(|machine| machine.free_at).collect();

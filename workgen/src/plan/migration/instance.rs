@@ -191,6 +191,13 @@ impl<'a> Instance<'a> {
 
     /// The epoch, from 0 for the current one, and the shard of a trial's hop.
     pub(super) fn hop(&self, trial: usize, hop: u64) -> (u32, u32) {
+        let (epoch, shard) = self.hop_by_number(trial, hop);
+        let at = usize::try_from(hop).ok();
+        (epoch, at.and_then(|at| self.problem.trials[trial].ordered(at)).unwrap_or(shard))
+    }
+
+    /// The same, as if the shards of an epoch were visited by number.
+    fn hop_by_number(&self, trial: usize, hop: u64) -> (u32, u32) {
         let open = &self.open[trial];
         match usize::try_from(hop).ok().and_then(|hop| open.get(hop)) {
             Some(shard) => (0, *shard),

@@ -210,17 +210,22 @@ fn moving_trial(shards: u32, machines: u32) -> impl Strategy<Value = PlanTrial> 
     let pace = proptest::collection::vec(PACE_ONE..4 * PACE_ONE, machines as usize);
     let work = proptest::collection::vec(1_u64..40, shards as usize);
     let times = (0_u64..60, 0_u64..20);
-    (times, at, pace, work, 0..=shards, 0_u32..3).prop_map(
-        |((free_at, checkpoint_bytes), at, pace, work, open, epochs_after)| PlanTrial {
-            free_at,
-            epoch: 0,
-            open: (0..open).collect(),
-            epochs_after,
-            work,
-            pace,
-            at,
-            checkpoint_bytes,
-            class: None,
+    let is_fixed = proptest::bool::weighted(0.3);
+    (times, at, pace, work, 0..=shards, 0_u32..3, is_fixed).prop_map(
+        move |((free_at, checkpoint_bytes), at, pace, work, open, epochs_after, is_fixed)| {
+            let visits = (0..open).rev().chain((0..epochs_after).flat_map(|_| (0..shards).rev()));
+            PlanTrial {
+                free_at,
+                epoch: 0,
+                open: (0..open).collect(),
+                order: if is_fixed { visits.collect() } else { Vec::new() },
+                epochs_after,
+                work,
+                pace,
+                at,
+                checkpoint_bytes,
+                class: None,
+            }
         },
     )
 }
