@@ -38,6 +38,20 @@ pub fn hop(job_seed: u64, trial: TrialId, epoch: Epoch, shard: ShardId) -> u64 {
     derive("hop", &[job_seed, u64::from(trial.0), u64::from(epoch.0), u64::from(shard.0)])
 }
 
+/// The order in which a trial visits the shards of an epoch where visits are fixed: `0..shards`, permuted.
+///
+/// All trials share one permutation for each epoch, and trial `t` begins at its place `t`, going on from the first
+/// after the last. So the order of one trial is random, and trials of one pace are never at the same shard (a Latin
+/// square).
+#[must_use]
+pub fn visit_order(job_seed: u64, trial: TrialId, epoch: Epoch, shards: u32) -> Vec<ShardId> {
+    let mut rng = stream("visit-order", &[job_seed, u64::from(epoch.0)]);
+    let mut order = permutation(&mut rng, shards);
+    let first = trial.0.checked_rem(shards).and_then(|first| usize::try_from(first).ok());
+    order.rotate_left(first.unwrap_or(0));
+    order.into_iter().map(ShardId).collect()
+}
+
 /// The seed that the trainer sets before a batch (dropout, augmentation); fits libtorch's `i64`.
 #[must_use]
 pub fn batch(hop_seed: u64, batch: u32) -> i64 {
@@ -47,10 +61,14 @@ pub fn batch(hop_seed: u64, batch: u32) -> i64 {
 /// The order in which a hop visits its shard's rows: a permutation of `0..rows`.
 #[must_use]
 pub fn row_order(hop_seed: u64, rows: u32) -> Vec<u32> {
-    let mut rng = ChaCha8Rng::seed_from_u64(derive("row-order", &[hop_seed]));
-    let mut order: Vec<u32> = (0..rows).collect();
-    for last in (1..rows).rev() {
-        let other = below(&mut rng, last + 1);
+    permutation(&mut stream("row-order", &[hop_seed]), rows)
+}
+
+/// A permutation of `0..count` (Fisher and Yates).
+fn permutation(rng: &mut ChaCha8Rng, count: u32) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..count).collect();
+    for last in (1..count).rev() {
+        let other = below(rng, last + 1);
         if let (Ok(a), Ok(b)) = (usize::try_from(last), usize::try_from(other)) {
             order.swap(a, b);
         }
@@ -98,6 +116,23 @@ mod tests {
     }
 
     #[test]
+    fn visits_are_permutations_that_differ_by_epoch_and_never_meet() {
+        let orders: Vec<_> = (0..5).map(|t| visit_order(7, TrialId(t), Epoch(2), 5)).collect();
+        assert_eq!(orders[0].iter().map(|shard| shard.0).collect::<Vec<_>>(), PINNED_VISITS_7);
+        for (n, order) in orders.iter().enumerate() {
+            let mut sorted: Vec<u32> = order.iter().map(|shard| shard.0).collect();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3, 4]);
+            let meets = |other: &Vec<ShardId>| order.iter().zip(other).any(|(a, b)| a == b);
+            assert!(!orders[..n].iter().any(meets), "two trials are at one shard");
+        }
+        assert_eq!(orders[1], visit_order(7, TrialId(6), Epoch(2), 5), "every fifth trial");
+        assert_ne!(orders[0], visit_order(7, TrialId(0), Epoch(3), 5));
+        assert_ne!(orders[0], visit_order(8, TrialId(0), Epoch(2), 5));
+        assert!(visit_order(7, TrialId(3), Epoch(0), 0).is_empty());
+    }
+
+    #[test]
     fn seeds_of_different_things_differ_and_stay() {
         let a = hop(7, TrialId(1), Epoch(0), ShardId(2));
         assert_ne!(a, hop(7, TrialId(1), Epoch(2), ShardId(0)));
@@ -108,5 +143,6 @@ mod tests {
 
     // Written down once; a change here breaks every replay of a finished job.
     const PINNED_ORDER_7: &[u32] = &[30, 28, 19, 23, 82, 55];
+    const PINNED_VISITS_7: &[u32] = &[4, 0, 2, 1, 3];
     const PINNED_DERIVE: u64 = 3_501_609_502_209_702_517;
 }

@@ -6,16 +6,20 @@
 //!   [0..n)   [0..k)[k..n) ...                    a hop may come in parts: positions say where
 //! ```
 //!
+//! Where visits are fixed ([`Chain::with_fixed_visits`]) there is one order for each epoch, that of
+//! [`seeds::visit_order`]. Then only one shard may come next.
+//!
 //! The chain holds invariant H1: [`Chain::advance`] takes a part only where the shard's trained batches end. So no
 //! batch is trained twice or left out, and an epoch ends when every shard has ended. [`Chain::advance_through`] does
 //! the same for a part that goes through several shards in a row.
 
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
-    ids::{Epoch, ShardId},
+    ids::{Epoch, ShardId, TrialId},
     manifest::Shard,
     position::{Position, batches},
-    quantity::to_u64,
+    quantity::{SaturatingFrom as _, to_u64},
+    seeds,
 };
 
 /// A trial's progress in hop order.
@@ -32,6 +36,27 @@ pub struct Chain {
     /// Batches that remain in all epochs.
     #[serde(rename = "left")]
     remaining: u64,
+    /// The order of visits where it is fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    visits: Option<FixedVisits>,
+}
+
+/// The fixed order of a trial's visits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FixedVisits {
+    job_seed: u64,
+    trial: TrialId,
+    /// The shards in the order of this epoch.
+    order: Vec<ShardId>,
+}
+
+impl FixedVisits {
+    /// Those of an epoch.
+    fn of_epoch(&mut self, epoch: Epoch, shards: usize) {
+        let shards = u32::saturating_from(shards);
+        self.order = seeds::visit_order(self.job_seed, self.trial, epoch, shards);
+    }
 }
 
 /// How much a part of a hop completes.
@@ -84,7 +109,23 @@ impl Chain {
             done: vec![0; sizes.len()],
             sizes,
             remaining: per_epoch * u64::from(epochs),
+            visits: None,
         }
+    }
+
+    /// The same chain, with the visits of this trial in the order of [`seeds::visit_order`].
+    #[must_use]
+    pub fn with_fixed_visits(mut self, job_seed: u64, trial: TrialId) -> Self {
+        let mut visits = FixedVisits { job_seed, trial, order: Vec::new() };
+        visits.of_epoch(self.epoch, self.sizes.len());
+        self.visits = Some(visits);
+        self
+    }
+
+    /// Is the order of its visits fixed?
+    #[must_use]
+    pub fn has_fixed_visits(&self) -> bool {
+        self.visits.is_some()
     }
 
     /// Extends the chain to `epochs` epochs in all. A smaller number changes nothing.
@@ -125,20 +166,42 @@ impl Chain {
         self.progress(shard).map_or(0, |(done, size)| size - done)
     }
 
-    /// Shards with batches left in this epoch, in order.
+    /// Shards with batches left in this epoch: in the order of their visits where that is fixed, else by number.
     pub fn open(&self) -> impl Iterator<Item = ShardId> + '_ {
-        let progress = self.done.iter().zip(&self.sizes).zip(0u32..);
-        let running = !self.is_done();
-        progress
-            .filter(move |((done, size), _)| running && done < size)
-            .map(|(_, shard)| ShardId(shard))
+        let fixed = self.visits.as_ref().map(|visits| {
+            let order = visits.order.iter().copied();
+            // One after the other they were trained.
+            order.skip(visits.order.partition_point(|shard| !self.is_open(*shard)))
+        });
+        let all = if fixed.is_none() { 0..u32::saturating_from(self.sizes.len()) } else { 0..0 };
+        let all = fixed.into_iter().flatten().chain(all.map(ShardId));
+        all.filter(|shard| self.is_open(*shard))
     }
 
-    /// Where the next part over `shard` starts; `None` where no batches of it remain.
+    /// Those of them that may come next: all, or the first where the order of visits is fixed.
+    pub fn next_shards(&self) -> impl Iterator<Item = ShardId> + '_ {
+        let most = if self.has_fixed_visits() { 1 } else { usize::MAX };
+        self.open().take(most)
+    }
+
+    /// Does a shard have batches left in this epoch?
+    #[must_use]
+    pub fn is_open(&self, shard: ShardId) -> bool {
+        !self.is_done() && self.progress(shard).is_some_and(|(done, size)| done < size)
+    }
+
+    /// Does it have all of them left?
+    #[must_use]
+    pub fn is_untouched(&self, shard: ShardId) -> bool {
+        self.is_open(shard) && self.progress(shard).is_some_and(|(done, _)| done == 0)
+    }
+
+    /// Where the next part over `shard` starts; `None` where no batches of it remain, or another shard comes first.
     #[must_use]
     pub fn next(&self, shard: ShardId) -> Option<Position> {
-        let (done, size) = self.progress(shard)?;
-        (done < size && !self.is_done()).then_some(Position {
+        let (done, _) = self.progress(shard)?;
+        let first = !self.has_fixed_visits() || self.open().next() == Some(shard);
+        (first && self.is_open(shard)).then_some(Position {
             epoch: self.epoch,
             shard,
             batch: done,
@@ -200,6 +263,9 @@ impl Chain {
         let ended = self.epoch;
         self.epoch = ended.next();
         self.done.fill(0);
+        if let Some(visits) = &mut self.visits {
+            visits.of_epoch(self.epoch, self.sizes.len());
+        }
         Ok(Advance::Epoch(ended))
     }
 

@@ -37,7 +37,7 @@ pub mod shards;
 
 pub use chain::{Advance, Chain, ChainError, Through};
 pub use policy::{
-    Candidate, Choice, DataLocality, Decision, EarlierFinish, Forecast, Policy, PolicyName,
-    PolicyReason, PolicyView, Shards, locality_text,
+    Candidate, Choice, DataLocality, Decision, EarlierFinish, Forecast, NEXT_BY_ORDER, Policy,
+    PolicyName, PolicyReason, PolicyView, Shards, locality_text,
 };
 pub use search::{SearchError, Trial, trials};

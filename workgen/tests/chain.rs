@@ -4,9 +4,10 @@
 use proptest::prelude::*;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{Epoch, ShardId},
+    ids::{Epoch, ShardId, TrialId},
     manifest::Shard,
     position::Position,
+    seeds,
 };
 use sojourn_workgen::{Advance, Chain, ChainError, Through};
 use std::collections::BTreeSet;
@@ -26,12 +27,16 @@ proptest! {
         rows in prop::collection::vec(1u32..50, 1..6),
         epochs in 1u32..4,
         picks in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..400),
+        is_fixed: bool,
     ) {
         let mut chain = Chain::new(epochs, 8, &shards(&rows));
+        if is_fixed {
+            chain = chain.with_fixed_visits(7, TrialId(3));
+        }
         let total = chain.remaining();
         let mut trained = BTreeSet::new();
         for (which, how_far) in picks {
-            let open: Vec<ShardId> = chain.open().collect();
+            let open: Vec<ShardId> = chain.next_shards().collect();
             if open.is_empty() {
                 break;
             }
@@ -107,6 +112,43 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn fixed_visits_come_in_one_order_for_each_epoch_however_they_are_cut() {
+    let (trial, all) = (TrialId(2), [8, 20, 16, 9]);
+    let mut chain = Chain::new(3, 8, &shards(&all)).with_fixed_visits(5, trial);
+    for epoch in (0..3).map(Epoch) {
+        let order = seeds::visit_order(5, trial, epoch, 4);
+        for (n, shard) in order.iter().enumerate() {
+            assert_eq!(chain.open().collect::<Vec<_>>(), order[n..], "what remains, in order");
+            assert_eq!(chain.next_shards().collect::<Vec<_>>(), [*shard]);
+            for other in &order[n + 1..] {
+                assert_eq!(chain.next(*other), None);
+                assert!(chain.is_untouched(*other));
+                let start = Position { shard: *other, ..chain.next(*shard).unwrap() };
+                let refused = chain.advance(start, ends_at(start, 1));
+                assert_eq!(refused, Err(ChainError::NotNext { start, expected: None }));
+            }
+            while let Some(start) = chain.next(*shard).filter(|next| next.epoch == epoch) {
+                chain.advance(start, ends_at(start, start.batch + 1)).unwrap();
+            }
+        }
+    }
+    assert!(chain.is_done());
+    assert_eq!(chain.open().next(), None);
+    chain.extend(4);
+    let order = seeds::visit_order(5, trial, Epoch(3), 4);
+    assert_eq!(chain.open().collect::<Vec<_>>(), order);
+    // In a row: only in that order.
+    let start = chain.next(order[0]).unwrap();
+    let steps = chain.remaining_in(order[0]);
+    let end =
+        Position { shard: order[1], batch: 1, step: start.step + u64::from(steps) + 1, ..start };
+    assert!(chain.clone().advance_through(start, &[order[2], order[1]], end).is_err());
+    chain.advance_through(start, &order[1..], end).unwrap();
+    let saved = serde_json::to_string(&chain).unwrap();
+    assert_eq!(serde_json::from_str::<Chain>(&saved).unwrap(), chain);
 }
 
 #[test]

@@ -6,11 +6,12 @@ use super::{
 };
 use crate::spec::{
     LocalSteps, MAX_HOSTS, MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE,
-    MAX_THREADS, MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify,
+    MAX_THREADS, MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify, Visits,
 };
 
 const ORDERS: &[(&str, OrderChoice)] =
     &[("auto", OrderChoice::Auto), ("hop", OrderChoice::Hop), ("merge", OrderChoice::Merge)];
+const VISITS: &[(&str, Visits)] = &[("fixed", Visits::Fixed), ("free", Visits::Free)];
 const LOCAL_STEPS: &[(&str, LocalSteps)] =
     &[("shard", LocalSteps::Shard), ("by-speed", LocalSteps::BySpeed)];
 
@@ -31,6 +32,8 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
     let local_steps = section
         .optional("local_steps")
         .map_or(Some(defaults.local_steps), |node| node.word(LOCAL_STEPS));
+    let visits =
+        section.optional("visits").map_or(Some(None), |node| visits(&node, order?).map(Some));
     let reproducible =
         section.optional("reproducible").map_or(Some(defaults.reproducible), |node| node.boolean());
     let threads = section
@@ -67,7 +70,19 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         merge_in_flight: merge_in_flight?,
         local_steps: local_steps?,
         verify: verify?,
+        visits: visits?,
     })
+}
+
+/// Results that are merged in the order in which they arrive follow from no order of visits.
+fn visits(node: &Node<'_>, order: OrderChoice) -> Option<Visits> {
+    let visits = node.word(VISITS)?;
+    if visits == Visits::Fixed && order == OrderChoice::Merge {
+        return node.refuse(
+            "doesn't go with `order = \"merge\"`: results are merged in the order in which they arrive",
+        );
+    }
+    Some(visits)
 }
 
 fn replicas(node: &Node<'_>) -> Option<Replicas> {

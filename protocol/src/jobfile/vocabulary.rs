@@ -56,6 +56,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
         "placement",
         &[
             "order",
+            "visits",
             "merge",
             "merge_below",
             "merge_in_flight",

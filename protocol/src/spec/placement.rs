@@ -69,6 +69,10 @@ pub struct PlacementSpec {
     /// How much of a shard a host trains before its result is merged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub local_steps: LocalSteps,
+    /// The order in which a trial visits the shards of an epoch. Submission writes it where it isn't given; stored jobs
+    /// without it are older and mean [`Visits::Free`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visits: Option<Visits>,
 }
 
 impl PlacementSpec {
@@ -76,6 +80,18 @@ impl PlacementSpec {
     #[must_use]
     pub fn merging(&self) -> MergeSpec {
         self.merge.unwrap_or(MergeSpec::UNNAMED)
+    }
+
+    /// Do trials visit their shards in an order that follows from the job alone?
+    #[must_use]
+    pub fn has_fixed_visits(&self) -> bool {
+        self.visits == Some(Visits::Fixed)
+    }
+
+    /// May the server merge results of this job's trials: always, or once hop order doesn't keep the hosts busy?
+    #[must_use]
+    pub fn may_merge(&self) -> bool {
+        self.order != OrderChoice::Hop && !self.has_fixed_visits()
     }
 
     /// Writes the defaults down where results may be merged and nothing says how.
@@ -115,6 +131,9 @@ impl PlacementSpec {
         if let Some(limit) = self.merge_in_flight {
             within("merge_in_flight", limit, MIN_MERGE_IN_FLIGHT..=MAX_MERGE_IN_FLIGHT)?;
         }
+        if self.order == OrderChoice::Merge && self.has_fixed_visits() {
+            return Err(FIXED_VISITS_MERGE.into());
+        }
         let Some(verify) = self.verify else { return Ok(()) };
         within("verify.quorum", verify.quorum, 2..=MAX_QUORUM)?;
         thousandths("verify.rate", verify.rate, 1)?;
@@ -141,6 +160,7 @@ impl PlacementSpec {
             merge_below: HALF,
             merge_in_flight: None,
             local_steps: LocalSteps::default(),
+            visits: None,
         }
     }
 }
@@ -190,6 +210,32 @@ pub enum LocalSteps {
     /// about the same age (`DyLU`, Liu et al., 2024).
     BySpeed,
 }
+
+/// `placement.visits`: the order in which a trial visits the shards of an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Visits {
+    /// The order of [`crate::seeds::visit_order`]: job, data and seed decide every checkpoint, whatever hosts train.
+    Fixed,
+    /// Any order: a host trains first on the shards that it holds.
+    Free,
+}
+
+impl Visits {
+    /// Its word in a job file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Free => "free",
+        }
+    }
+}
+
+/// Why a job can't merge always and have its visits fixed.
+pub const FIXED_VISITS_MERGE: &str = "`placement.visits = \"fixed\"` doesn't go with `order = \"merge\"`: results are \
+    merged in the order in which they arrive; leave `visits` out, or set `order = \"hop\"`";
 
 /// `placement.replicas`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

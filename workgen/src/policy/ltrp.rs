@@ -54,14 +54,17 @@ impl Policy for Ltrp {
                 continue;
             }
             longest.get_or_insert(candidate.work);
-            let choice = (held, candidate.work, Reverse(candidate.trial), load, shard, before);
+            let is_fixed = candidate.chain.has_fixed_visits();
+            let choice =
+                (held, candidate.work, Reverse(candidate.trial), load, shard, (before, is_fixed));
             best = best.max(Some(choice));
             if held || !holds_any {
                 // The trials behind have less work left.
                 break;
             }
         }
-        let Some((held, work, Reverse(trial), visits, Reverse(shard), before)) = best else {
+        let Some((held, work, Reverse(trial), visits, Reverse(shard), (before, is_fixed))) = best
+        else {
             return wait.map_or(Decision::Nothing, Decision::Defer);
         };
         let reason = PolicyReason::Longest {
@@ -69,7 +72,7 @@ impl Policy for Ltrp {
             work: work / forecast.speed,
             longest: longest.unwrap_or(work) / forecast.speed,
             locality: if held { DataLocality::Local } else { DataLocality::Remote },
-            visits,
+            visits: (!is_fixed).then_some(visits),
         };
         Decision::Assign(Choice { trial, shard, reason })
     }

@@ -8,7 +8,7 @@ mod view;
 
 pub use ltrp::Ltrp;
 pub use randomized::Randomized;
-pub use reason::{PolicyReason, locality_text};
+pub use reason::{NEXT_BY_ORDER, PolicyReason, locality_text};
 pub use view::{Candidate, DataLocality, EarlierFinish, Forecast, PolicyView, Shards};
 
 use rand_chacha::ChaCha8Rng;

@@ -17,8 +17,8 @@ pub enum PolicyReason {
         longest: Micros,
         /// Where the shard lies.
         locality: DataLocality,
-        /// Visits that the shard still gets.
-        visits: u64,
+        /// Visits that the shard still gets; `None` where it comes next by a fixed order.
+        visits: Option<u64>,
     },
     /// By [`super::Randomized`].
     Random {
@@ -39,7 +39,10 @@ impl fmt::Display for PolicyReason {
                     0 => write!(f, "the most of those open")?,
                     _ => write!(f, "{before} open ones have no less (at most {longest})")?,
                 }
-                write!(f, "; {shard}, visits to come: {visits}")
+                match visits {
+                    Some(visits) => write!(f, "; {shard}, visits to come: {visits}"),
+                    None => write!(f, "; {shard}, {NEXT_BY_ORDER}"),
+                }
             }
             PolicyReason::Random { of, locality } => {
                 write!(f, "randomized: one of {of} open hops, with {}", locality_text(locality))
@@ -47,6 +50,9 @@ impl fmt::Display for PolicyReason {
         }
     }
 }
+
+/// That the fixed order of a trial's visits leaves no choice, as text.
+pub const NEXT_BY_ORDER: &str = "the next by the fixed order of its visits";
 
 /// Where a shard lies, as text.
 #[must_use]
@@ -65,13 +71,14 @@ mod tests {
     #[test]
     fn reasons_are_short_texts() {
         let locality = DataLocality::Local;
-        let reason = |before| PolicyReason::Longest {
+        let with = |before, visits| PolicyReason::Longest {
             before,
             work: Micros(1_260_000),
             longest: Micros(180_000_000),
             locality,
-            visits: 7,
+            visits,
         };
+        let reason = |before| with(before, Some(7));
         assert_eq!(
             reason(0).to_string(),
             "ltrp: its trial has 1.2 s of work left here, the most of those open; a shard in the cache, \
@@ -79,6 +86,10 @@ mod tests {
         );
         assert!(
             reason(2).to_string().contains("here, 2 open ones have no less (at most 3.0 min); a")
+        );
+        let fixed = with(0, None).to_string();
+        assert!(
+            fixed.ends_with("; a shard in the cache, the next by the fixed order of its visits")
         );
         let reason = PolicyReason::Random { of: 3, locality: DataLocality::Remote };
         assert_eq!(reason.to_string(), "randomized: one of 3 open hops, with a shard to fetch");

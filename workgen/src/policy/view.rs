@@ -76,7 +76,7 @@ impl Shards<'_> {
     pub fn open(&self, chain: &Chain) -> impl Iterator<Item = (ShardId, bool)> {
         let own = self.own.into_iter().flatten().copied();
         let own = own.filter(|shard| chain.next(*shard).is_some());
-        let all = if self.own.is_none() { Some(chain.open()) } else { None };
+        let all = if self.own.is_none() { Some(chain.next_shards()) } else { None };
         own.chain(all.into_iter().flatten()).map(|shard| (shard, self.is_cached(shard)))
     }
 

@@ -58,3 +58,26 @@ fn a_job_has_its_results_checked() {
         "11: `placement.verify` needs `reproducible = true`: other arithmetic comes to other results"
     );
 }
+
+#[test]
+fn visits_are_fixed_or_free_and_left_open_otherwise() {
+    let visits = |text: &str| parse(&format!("{SMALL}[placement]\n{text}\n")).unwrap().placement;
+    let fixed = visits("visits = \"fixed\"");
+    assert!(fixed.has_fixed_visits() && !fixed.may_merge());
+    let free = visits("visits = \"free\"");
+    assert!(!free.has_fixed_visits() && free.may_merge());
+    assert_eq!(parse(SMALL).unwrap().placement.visits, None);
+    let written = serde_json::to_string(&parse(SMALL).unwrap()).unwrap();
+    assert!(!written.contains("visits"), "jobs of before stay what they are: {written}");
+    let placement =
+        |line: &str| errors_with("epochs = 2", &format!("epochs = 2\n[placement]\n{line}"));
+    assert_eq!(
+        placement("visits = \"fxed\""),
+        "11: `placement.visits` is `\"fxed\"`; did you mean `fixed`? one of `fixed`, `free` is wanted"
+    );
+    assert_eq!(
+        placement("order = \"merge\"\nvisits = \"fixed\""),
+        "12: `placement.visits` doesn't go with `order = \"merge\"`: results are merged in the order in which they \
+         arrive"
+    );
+}
