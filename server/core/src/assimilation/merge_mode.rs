@@ -130,7 +130,8 @@ impl MergeModeHandler<'_> {
     fn to_merge(&self, job: JobId, balance: &mut Balance) -> Vec<(TrialId, bool)> {
         let Some(job) = self.ledger.state.jobs.get(&job) else { return Vec::new() };
         let Some(remaining) = self.ledger.index.remaining(job.id) else { return Vec::new() };
-        if job.spec.placement.order != OrderChoice::Auto || !job.is_open() {
+        let placement = &job.spec.placement;
+        if placement.order != OrderChoice::Auto || placement.has_fixed_visits() || !job.is_open() {
             return Vec::new();
         }
         let share = job.spec.placement.merge_below;

@@ -13,12 +13,7 @@ use crate::{
     schedule::Eligibility,
     state::{Job, Trial},
 };
-use sojourn_protocol::{
-    digest::Digest,
-    ids::JobId,
-    quantity::to_u64,
-    spec::{OrderChoice, Replicas},
-};
+use sojourn_protocol::{digest::Digest, ids::JobId, quantity::to_u64, spec::Replicas};
 use std::{cmp::Reverse, collections::BTreeMap};
 
 /// A slower class is preferred where the job ends sooner by this part.
@@ -140,7 +135,7 @@ impl Eligibility<'_> {
 
     fn work_of(&self, job: &Job, trial: &Trial, work: u64) -> TrialWork {
         // Where trials may be merged, a trial isn't bound to one slot at a time.
-        let in_a_row = if job.spec.placement.order == OrderChoice::Hop { work } else { 0 };
+        let in_a_row = if job.spec.placement.may_merge() { 0 } else { work };
         let class = self.state.required_class(job, trial);
         let class = class.or_else(|| self.state.in_hand(trial).find_map(|lease| lease.class));
         TrialWork { work, in_a_row, class }

@@ -176,7 +176,7 @@ impl<'a> Scheduler<'a> {
         let mut hosts: Vec<HostId> = first.filter(|host| self.waiters.waits(*host)).collect();
         match self.data.replicas(job) {
             Some(replicas) => {
-                let open = of_job.open_chain().open().flat_map(|shard| replicas.all(shard));
+                let open = of_job.open_chain().next_shards().flat_map(|shard| replicas.all(shard));
                 let waiting = open.filter_map(|host| self.waiters.polls().rank(host));
                 let waiting: BTreeSet<Rank> = waiting.collect();
                 hosts.extend(waiting.into_iter().map(|rank| rank.host));

@@ -47,9 +47,7 @@ fn isolation(state: &State, trial: &Trial) -> Result<(), Violation> {
         })?;
         let then = lease_of.map_or(&[][..], |lease| &lease.then);
         let mut all = BTreeSet::new();
-        let fresh = |shard: &ShardId| {
-            all.insert(*shard) && trial.chain.next(*shard).is_some_and(|next| next.batch == 0)
-        };
+        let fresh = |shard: &ShardId| all.insert(*shard) && trial.chain.is_untouched(*shard);
         holds(Invariant::H2, then.iter().all(fresh), || {
             format!("live lease {lease} of trial {} goes on over {then:?}", trial.id)
         })?;

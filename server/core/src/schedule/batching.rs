@@ -4,8 +4,8 @@ use sojourn_protocol::{ids::ShardId, quantity::to_usize};
 use sojourn_workgen::{Chain, DataLocality};
 
 /// The shards whose hops follow that over `first`, in order: of those that the trial hasn't begun in this
-/// epoch and the host may have, first what is in its cache, then the others. With the first no more than
-/// `most`.
+/// epoch and the host may have, first what is in its cache, then the others; where the order of visits is fixed, in
+/// that order, up to the first that the host may not have. With the first no more than `most`.
 pub(crate) fn batch_hops(
     chain: &Chain,
     first: ShardId,
@@ -17,8 +17,11 @@ pub(crate) fn batch_hops(
         return Vec::new();
     }
     // A shard that was begun goes on where it ended, under a lease of its own.
-    let fresh = |shard: &ShardId| chain.next(*shard).is_some_and(|start| start.batch == 0);
-    let others = chain.open().filter(|shard| *shard != first && fresh(shard));
+    let others = chain.open().filter(|shard| *shard != first && chain.is_untouched(*shard));
+    if chain.has_fixed_visits() {
+        let may_have = |shard: &ShardId| locality(*shard) != DataLocality::Excluded;
+        return others.take_while(may_have).take(further).collect();
+    }
     let with_standing = others.map(|shard| (locality(shard), shard));
     let (held, to_fetch): (Vec<_>, Vec<_>) = with_standing
         .filter(|(locality, _)| *locality != DataLocality::Excluded)
@@ -31,6 +34,7 @@ mod tests {
     use super::*;
     use sojourn_protocol::{
         digest::{BlobRef, Digest},
+        ids::TrialId,
         manifest::Shard,
         position::Position,
     };
@@ -38,6 +42,19 @@ mod tests {
     /// Of a host that holds the last two of five shards.
     fn last(shard: ShardId) -> DataLocality {
         if shard >= ShardId(3) { DataLocality::Local } else { DataLocality::Remote }
+    }
+
+    #[test]
+    fn fixed_visits_stay_in_their_order() {
+        let shard = Shard { blob: BlobRef { sha256: Digest::of(b""), bytes: 0 }, rows: 16 };
+        let chain = Chain::new(2, 8, &[shard; 5]).with_fixed_visits(3, TrialId(1));
+        let order: Vec<ShardId> = chain.open().collect();
+        assert_eq!(batch_hops(&chain, order[0], last, 9), order[1..], "held or not");
+        assert_eq!(batch_hops(&chain, order[0], last, 3), order[1..3]);
+        let but_one = |shard| {
+            if shard == order[2] { DataLocality::Excluded } else { DataLocality::Local }
+        };
+        assert_eq!(batch_hops(&chain, order[0], but_one, 9), order[1..2]);
     }
 
     #[test]

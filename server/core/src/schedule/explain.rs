@@ -5,7 +5,7 @@ use sojourn_protocol::{
     manifest::DataSplit,
     quantity::Micros,
 };
-use sojourn_workgen::{DataLocality, PolicyReason, locality_text};
+use sojourn_workgen::{DataLocality, NEXT_BY_ORDER, PolicyReason, locality_text};
 use std::fmt::{self, Write as _};
 
 /// Bytes that the text of most grants takes.
@@ -42,6 +42,8 @@ pub(crate) struct PlannedStep {
     pub(crate) early: u64,
     /// How the shard stands to the device.
     pub(crate) standing: DataLocality,
+    /// Does the shard come next by the fixed order of the trial's visits?
+    pub(crate) is_fixed: bool,
 }
 
 /// The lease that a speculative lease repeats, and why.
@@ -81,14 +83,15 @@ impl fmt::Display for GrantReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GrantReason::Policy(why) => why.fmt(f),
-            GrantReason::Planned(PlannedStep { step, steps, late, early, standing }) => {
+            GrantReason::Planned(PlannedStep { step, steps, late, early, standing, is_fixed }) => {
                 write!(f, "rollout: step {step} of the plan's {steps}, planned here")?;
                 match (late, early) {
                     (0..1_000, 0..1_000) => write!(f, " for now")?,
                     (0, early) => write!(f, " for {} from now", Micros(*early))?,
                     (late, _) => write!(f, " for {} ago", Micros(*late))?,
                 }
-                write!(f, "; {}", locality_text(*standing))
+                write!(f, "; {}", locality_text(*standing))?;
+                if *is_fixed { write!(f, ", {NEXT_BY_ORDER}") } else { Ok(()) }
             }
             GrantReason::Backlog(waiting) => {
                 write!(f, "evaluation: {waiting} wait, more than twice the slots")

@@ -144,6 +144,7 @@ impl<'a> Locality<'a> {
 
 /// The shards that a trial may visit next.
 fn open_blobs(job: &Job, trial: &Trial) -> Vec<Digest> {
-    let open = trial.open_chain().open().filter_map(|shard| job.data.train.get(shard_index(shard)));
-    open.map(|shard| shard.blob.sha256).collect()
+    let next = trial.open_chain().next_shards();
+    let next = next.filter_map(|shard| job.data.train.get(shard_index(shard)));
+    next.map(|shard| shard.blob.sha256).collect()
 }

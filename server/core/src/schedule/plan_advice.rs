@@ -45,7 +45,7 @@ impl Scheduler<'_> {
                 };
                 let chain = &continued.chain;
                 let residency = self.residency(job, at);
-                let shard = self.planned_shard(job, chain, &hop, &residency);
+                let shard = self.planned_shard(job, chain, &hop, &residency)?;
                 let start = chain.next(shard)?;
                 let unit = UnitKey::Train {
                     job: job.id,
@@ -61,6 +61,7 @@ impl Scheduler<'_> {
                     late: now.saturating_sub(hop.start),
                     early: hop.start.saturating_sub(now),
                     standing: residency.standing(shard),
+                    is_fixed: chain.has_fixed_visits(),
                 });
                 let most = self.hops_per_lease(job, trial, shard, at).min(further + 1);
                 let then = batch_hops(chain, shard, |shard| residency.standing(shard), most);
@@ -129,19 +130,23 @@ impl Scheduler<'_> {
         (may && !self.hosts.is_cooling_down(host, self.now)).then_some(host)
     }
 
-    /// The shard to begin with: the planned one, or where any may be trained here, one that needn't be fetched.
+    /// The shard to begin with: the planned one, or where any may be trained here, one that needn't be fetched. Where
+    /// the order of visits is fixed, the next of it.
     fn planned_shard(
         &self,
         job: &Job,
         chain: &Chain,
         hop: &PlannedHop,
         residency: &Residency<'_>,
-    ) -> ShardId {
+    ) -> Option<ShardId> {
+        if chain.has_fixed_visits() {
+            return chain.next_shards().next();
+        }
         let is_cached = |shard: &ShardId| residency.standing(*shard) == DataLocality::Local;
         if self.has_replicas(job) || is_cached(&hop.shard) {
-            return hop.shard;
+            return Some(hop.shard);
         }
-        chain.open().find(is_cached).unwrap_or(hop.shard)
+        Some(chain.open().find(is_cached).unwrap_or(hop.shard))
     }
 
     /// The host that a trial's plan names next.
@@ -164,9 +169,8 @@ impl Scheduler<'_> {
     fn is_hop_over(&self, trial: &Trial, hop: &PlannedHop) -> bool {
         let at = trial.chain.epoch();
         let past = !has_planned_work(trial) || at > hop.epoch;
-        let done = || {
-            trial.chain.next(hop.shard).is_none() || self.state.is_shard_in_hand(trial, hop.shard)
-        };
+        let done =
+            || !trial.chain.is_open(hop.shard) || self.state.is_shard_in_hand(trial, hop.shard);
         past || (at == hop.epoch && done()) || self.is_hop_provisional(trial, hop)
     }
 
@@ -178,6 +182,15 @@ impl Scheduler<'_> {
         })
     }
 
+    /// May a planned hop be a trial's next? Where any shard may be trained here, another one takes its turn.
+    fn comes_next(&self, job: &Job, chain: &Chain, hop: &PlannedHop) -> bool {
+        let is_next = || match self.has_replicas(job) {
+            true => chain.next(hop.shard).is_some(),
+            false => chain.is_open(hop.shard),
+        };
+        chain.epoch() == hop.epoch && is_next()
+    }
+
     /// How a planned hop that isn't over stands for a device.
     fn hop_status(&self, job: &Job, hop: &PlannedHop, at: DeviceRef<'_>) -> HopStatus {
         let Some(trial) = job.trial(hop.trial) else { return HopStatus::Later };
@@ -187,16 +200,14 @@ impl Scheduler<'_> {
             && self.fits_memory(at.slots, trial)
             && self.keeps_replica(job, class, hop.shard, at.host);
         if trial.is_runnable() {
-            let open = may && trial.chain.epoch() == hop.epoch;
+            let open = may && self.comes_next(job, &trial.chain, hop);
             return if open { HopStatus::Open } else { HopStatus::Later };
         }
         // Where the transfer of a checkpoint is negligible, nothing is gained by it.
         let continued = Some(trial).filter(|_| self.planner.pins_trials(job.id));
-        let continued =
-            continued.and_then(|trial| self.continued_on(trial, at)).filter(|continued| {
-                let chain = &continued.chain;
-                may && chain.epoch() == hop.epoch && chain.next(hop.shard).is_some()
-            });
+        let continued = continued
+            .and_then(|trial| self.continued_on(trial, at))
+            .filter(|continued| may && self.comes_next(job, &continued.chain, hop));
         match continued {
             Some(ContinuedTrial { after: Some(_), .. }) if !at.ahead => HopStatus::Open,
             Some(_) if at.ahead => HopStatus::GoesOn,

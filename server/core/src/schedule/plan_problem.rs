@@ -14,9 +14,13 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, JobId, ShardId, TrialId},
     quantity::{SaturatingFrom as _, mul_div, to_u64, to_usize},
+    seeds,
     spec::Replicas,
 };
-use sojourn_workgen::plan::{Machine, PACE_ONE, PlanTrial, Problem};
+use sojourn_workgen::{
+    Chain,
+    plan::{Machine, PACE_ONE, PlanTrial, Problem},
+};
 use std::{
     cmp::{Ordering, Reverse},
     collections::BTreeMap,
@@ -244,14 +248,16 @@ impl Scheduler<'_> {
                 Some(host) => self.transfer_time(trial, host).send,
                 None => 0,
             };
+            let epochs_after = after.min(most_after);
             trials.push(PlanTrial {
                 free_at: self.next_version_in(trial, send),
                 // The host goes on while the checkpoint is uploaded.
                 at: at.map(|slot| (u32::saturating_from(slot), self.next_version_in(trial, 0))),
                 epoch: epoch.0,
                 checkpoint_bytes: if is_negligible { 0 } else { trial.checkpoint_bytes },
+                order: planned_order(job, trial, &chain, epochs_after),
                 open,
-                epochs_after: after.min(most_after),
+                epochs_after,
                 class: class_of(trial).flatten().map(u32::saturating_from),
                 ..self.plan_times(job.id, trial.id, slots, rows)
             });
@@ -332,6 +338,20 @@ fn contended(alone: &Problem, contention: &[u64]) -> Option<Problem> {
         }
     }
     problem.check().is_ok().then_some(problem)
+}
+
+/// A trial's visits in the epoch of its chain and in so many after it; none where their order is free.
+fn planned_order(job: &Job, trial: &Trial, chain: &Chain, epochs_after: u32) -> Vec<u32> {
+    if !chain.has_fixed_visits() {
+        return Vec::new();
+    }
+    let shards = u32::saturating_from(job.data.train.len());
+    let epoch = chain.epoch().0;
+    let later = (1..=epochs_after).flat_map(|after| {
+        let epoch = Epoch(epoch.saturating_add(after));
+        seeds::visit_order(job.spec.seed, trial.id, epoch, shards)
+    });
+    chain.open().chain(later).map(|shard| shard.0).collect()
 }
 
 /// Has a trial hops in a row to plan? The hops of a trial whose results are merged go to any idle device.

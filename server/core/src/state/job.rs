@@ -15,7 +15,7 @@ use sojourn_protocol::{
     quantity::to_u64,
     report::Sums,
     seeds,
-    spec::{JobSpec, OrderChoice, TrialConfig},
+    spec::{JobSpec, OrderChoice, TrainingConfig, TrialConfig},
     time::{Millis, UnixMillis},
     unit::TrialContext,
 };
@@ -253,7 +253,7 @@ impl Job {
             let later =
                 u64::from(trial.epochs()).saturating_sub(u64::from(trial.chain.epoch().0) + 1);
             for (load, shard) in load.iter_mut().zip((0u32..).map(ShardId)) {
-                *load += later + u64::from(trial.chain.next(shard).is_some());
+                *load += later + u64::from(trial.chain.is_open(shard));
             }
         }
         self.load = load;
@@ -352,6 +352,21 @@ pub(crate) fn context(spec: &JobSpec, data: &DataManifest, config: TrialConfig) 
     }
 }
 
+/// The chain of a trial that has trained nothing.
+pub(super) fn new_chain(
+    spec: &JobSpec,
+    data: &DataManifest,
+    trial: TrialId,
+    training: &TrainingConfig,
+) -> Chain {
+    let chain = Chain::new(training.epochs, training.batch_size, &data.train);
+    if spec.placement.has_fixed_visits() {
+        chain.with_fixed_visits(spec.seed, trial)
+    } else {
+        chain
+    }
+}
+
 fn new_trial(
     spec: &JobSpec,
     data: &DataManifest,
@@ -363,7 +378,7 @@ fn new_trial(
     let checkpoint_bytes = CheckpointLayout::of(&context)?.file_bytes();
     let flops_per_row =
         sojourn_model::flops_per_row(&context.config.model, &context.shape, context.outputs)?;
-    let chain = Chain::new(training.epochs, training.batch_size, &data.train);
+    let chain = new_chain(spec, data, id, &training);
     Ok(Trial {
         id,
         choices: trial.choices,

@@ -1,10 +1,11 @@
 //! Takes a trial back to the end of an epoch, as if nothing had been trained since (`sojourn rollback`).
 
-use super::{Best, FoldFault, Job, Merging, State, Trial, TrialEnd, trial::is_better};
+use super::{
+    Best, FoldFault, Job, Merging, State, Trial, TrialEnd, job::new_chain, trial::is_better,
+};
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, TrialId, Version},
-    manifest::Shard,
     report::Sums,
     spec::{OrderChoice, SearchSpec},
     time::UnixMillis,
@@ -30,9 +31,9 @@ impl Trial {
         kept.map_or(0, |(epoch, _)| epoch.0 + 1)
     }
 
-    /// Its chain when it had trained so many epochs.
-    fn chain_after(&self, epochs: u32, shards: &[Shard]) -> Result<Chain, ChainError> {
-        let mut chain = Chain::new(self.epochs(), self.context.config.training.batch_size, shards);
+    /// Its chain when it had trained so many epochs of its job.
+    fn chain_after(&self, epochs: u32, job: &Job) -> Result<Chain, ChainError> {
+        let mut chain = new_chain(&job.spec, &job.data, self.id, &self.context.config.training);
         for record in self.history.iter().filter(|record| record.epoch().0 < epochs) {
             chain.advance_through(record.start, &record.then, record.end)?;
         }
@@ -107,7 +108,7 @@ impl State {
             let epoch = Epoch(epochs.saturating_sub(1));
             return Err(FoldFault::NotKept { job, trial: id, epoch });
         }
-        let chain = trial.chain_after(epochs, &known.data.train).map_err(FoldFault::Chain)?;
+        let chain = trial.chain_after(epochs, known).map_err(FoldFault::Chain)?;
         let search = known.spec.search.clone();
         let merges = known.spec.placement.order == OrderChoice::Merge;
         let limit = known.spec.placement.merge_in_flight;

@@ -39,4 +39,5 @@ mod tokens;
 mod units;
 mod verification;
 mod verified_evaluations;
+mod visits;
 mod waiting;

@@ -163,6 +163,13 @@ impl Bench {
         self.answer(Command::Submit { to: ReplyTo(1), spec, data, again, nonce: None })
     }
 
+    /// With this placement.
+    pub(crate) fn submit_placed(&mut self, placement: &PlacementSpec) -> Result<Answer, ApiError> {
+        let spec = Box::new(JobSpec { placement: placement.clone(), ..spec(1, 1, "") });
+        let data = Box::new(data());
+        self.answer(Command::Submit { to: ReplyTo(1), spec, data, again: false, nonce: None })
+    }
+
     /// Submits one more job; says all that follows.
     pub(crate) fn submit_for_effects(
         &mut self,
@@ -247,17 +254,22 @@ impl Bench {
             if self.core.state().jobs[&JOB].end.is_some() {
                 return;
             }
-            self.now += 100;
-            for host in hosts {
-                for lease in self.ask(*host, request(1, Vec::new())).leases {
-                    match &lease.unit {
-                        Unit::Train(_) => drop(self.finish(*host, &lease)),
-                        Unit::Evaluate(_) => drop(self.report(*host, done(&lease)).unwrap()),
-                    }
+            self.work_once(hosts);
+        }
+        panic!("the job doesn't end: {:?}", self.core.state().jobs[&JOB]);
+    }
+
+    /// Each of these hosts asks once, and does what it gets.
+    pub(crate) fn work_once(&mut self, hosts: &[HostId]) {
+        self.now += 100;
+        for host in hosts {
+            for lease in self.ask(*host, request(1, Vec::new())).leases {
+                match &lease.unit {
+                    Unit::Train(_) => drop(self.finish(*host, &lease)),
+                    Unit::Evaluate(_) => drop(self.report(*host, done(&lease)).unwrap()),
                 }
             }
         }
-        panic!("the job doesn't end: {:?}", self.core.state().jobs[&JOB]);
     }
 
     /// Takes what is to be assimilated and offers it.
