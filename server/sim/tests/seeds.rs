@@ -65,6 +65,40 @@ fn two_hundred_worlds_keep_all_promises() {
     assert!(all.refuted > 10, "{all:?}");
 }
 
+/// Whatever hosts and servers do, each finished trial's checkpoint is the one that its job decides: see `outcome::check`.
+#[test]
+fn two_hundred_worlds_with_fixed_visits_make_what_their_jobs_decide() {
+    let every_other = |first: u64| -> Outcome {
+        let mut all = Outcome::default();
+        for seed in (0..100).map(|n| 2 * n + first) {
+            let outcome = World::new(Scenario::with_fixed_visits(seed)).run();
+            let outcome = outcome.unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+            assert_eq!(outcome.fixed, outcome.finished, "seed {seed}");
+            assert_eq!(outcome.merged, 0, "seed {seed}");
+            all.finished += outcome.finished;
+            all.several += outcome.several;
+            all.several_cut += outcome.several_cut;
+            all.superseded += outcome.superseded;
+            all.copies += outcome.copies;
+            all.went_on += outcome.went_on;
+        }
+        all
+    };
+    let worlds = std::thread::scope(|threads| {
+        let odd = threads.spawn(|| every_other(1));
+        [every_other(0), odd.join().expect("a world that is broken says so itself")]
+    });
+    // The worlds are as hard as they are meant to be.
+    for all in worlds {
+        assert!(all.finished > 200, "{all:?}");
+        assert!(all.several > 500, "{all:?}");
+        assert!(all.several_cut > 10, "{all:?}");
+        assert!(all.superseded > 10, "{all:?}");
+        assert!(all.copies > 50, "{all:?}");
+        assert!(all.went_on > 20, "{all:?}");
+    }
+}
+
 /// With a quorum of two and a rate of one: see `outcome::check`, by which every world is judged.
 #[test]
 fn no_kind_of_lie_is_in_any_version() {

@@ -23,6 +23,8 @@ pub struct Outcome {
     pub events: u64,
     /// Trials that finished.
     pub finished: u64,
+    /// Those of them whose checkpoint follows from the job alone.
+    pub fixed: u64,
     /// Trials that failed.
     pub failed: u64,
     /// Leases that ran out.
@@ -130,11 +132,20 @@ fn check_trials(state: &State, liars: &BTreeSet<HostId>) -> Result<(), String> {
                 ));
             }
             if trial.end == Some(sojourn_core::state::TrialEnd::Finished) {
+                if follows_from_job(job, trial) && trial.checkpoint != training::of_job(job, trial)
+                {
+                    return Err(format!("trial {} isn't what its job decides", trial.id));
+                }
                 check_whole(&history, trial.epochs(), trial.curve.len())?;
             }
         }
     }
     Ok(())
+}
+
+/// Does the job alone decide a trial's checkpoints: its visits are fixed, and nobody has changed its length?
+pub(crate) fn follows_from_job(job: &Job, trial: &Trial) -> bool {
+    job.spec.placement.has_fixed_visits() && trial.former.is_empty()
 }
 
 /// Versions of a trial that were made over several shards, and those of them that end within their last.

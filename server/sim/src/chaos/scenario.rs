@@ -12,6 +12,7 @@ use sojourn_protocol::{
         AugmentSpace, Channels, DataSpec, Dimension, JobSpec, LocalSteps, Loss, MergeSpec, Metric,
         ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision, Replicas,
         RuleSpec, Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace, Verify,
+        Visits,
     },
     time::Millis,
 };
@@ -99,6 +100,8 @@ pub struct Scenario {
     pub curious: u32,
     /// Hosts that do harm on purpose, beside the others.
     pub hostile: Hostile,
+    /// Does the user extend trials? Their learning rates then follow when that was.
+    pub extends: bool,
 }
 
 impl Scenario {
@@ -163,6 +166,7 @@ impl Scenario {
             data: data(&mut chance, &rows, test),
             curious,
             hostile: Hostile::default(),
+            extends: true,
         }
     }
 
@@ -184,6 +188,21 @@ impl Scenario {
         // Short, so that leases end after minutes that trickle.
         let lease_term = HOSTILE_LEASE_TERM;
         Self { hosts, classes, liars, lie, faults, lease_term, spec, hostile, ..scenario }
+    }
+
+    /// The same with fixed visits, so that the job alone decides every checkpoint.
+    #[must_use]
+    pub fn with_fixed_visits(seed: u64) -> Self {
+        let scenario = Self::of_seed(seed);
+        let order = match scenario.spec.placement.order {
+            OrderChoice::Hop | OrderChoice::Merge => OrderChoice::Hop,
+            OrderChoice::Auto => OrderChoice::Auto,
+        };
+        let visits = Some(Visits::Fixed);
+        let placement = PlacementSpec { order, visits, ..scenario.spec.placement };
+        let spec = JobSpec { placement, ..scenario.spec };
+        // Where nobody can verify a lie it is taken in.
+        Self { liars: 0, extends: false, spec, ..scenario }
     }
 
     /// The line that runs this world again.

@@ -1,12 +1,15 @@
 //! Training as a hash: a checkpoint's digest names everything that was trained into it, in order.
 
+use sojourn_core::state::{Job, Trial};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::Version,
+    ids::{Epoch, Version},
     metrics::{ByClass, ClassDetail, Confusion},
-    position::Position,
+    position::{Position, batches},
+    quantity::SaturatingFrom as _,
     report::{Evaluated, Sums},
-    unit::{Base, Evaluation, Flush, Hop},
+    seeds,
+    unit::{Base, Evaluation, Flush, Hop, shard_index},
     view::{MergeRecord, TrialHistory},
 };
 use std::{collections::BTreeMap, ops::Range};
@@ -25,6 +28,24 @@ pub fn train(hop: &Hop, end: Position, bytes: u64) -> BlobRef {
         }
     }
     made
+}
+
+/// The checkpoint of a trial with fixed visits after all its epochs, by its job alone.
+#[must_use]
+pub fn of_job(job: &Job, trial: &Trial) -> Option<BlobRef> {
+    let (seed, total) = (job.spec.seed, trial.context.total_steps);
+    let batch_size = trial.context.config.training.batch_size;
+    let shards = u32::saturating_from(job.data.train.len());
+    let mut made = base(&Base::first(trial.initial_seed, trial.initial_weights));
+    for epoch in (0..trial.epochs()).map(Epoch) {
+        for shard in seeds::visit_order(seed, trial.id, epoch, shards) {
+            let rows = job.data.train.get(shard_index(shard))?.rows;
+            let hop_seed = seeds::hop(seed, trial.id, epoch, shard);
+            let batches = 0..batches(u64::from(rows), batch_size);
+            made = step(made, hop_seed, total, batches, trial.checkpoint_bytes).sha256;
+        }
+    }
+    Some(BlobRef { sha256: made, bytes: trial.checkpoint_bytes })
 }
 
 /// What a result is merged with.

@@ -4,7 +4,8 @@
 //! Else, where every host may hold every shard: all work over all capacity, or the longest trial, one hop after
 //! the other, on the fastest host. Where shards are pinned, the core says to which hosts: then the bound is
 //! that of its best choice ([`Pins`]), as long as it chooses but once: where hosts come and go, or rest
-//! after failures, a shard finds other homes, and the bound is as if any host could hold it.
+//! after failures, a shard finds other homes, and the bound is as if any host could hold it. A fixed order of visits
+//! makes chains of what was an open shop; no bound here looks at the order, so all of them hold for both.
 //! Absences, transfers, noise and failures are left out: they are what a schedule has to live with.
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
     plan::Plan,
     quantity::{float, whole},
 };
-use sojourn_protocol::spec::OrderChoice;
 use std::collections::BTreeMap;
 
 /// The bound of a plan.
@@ -25,7 +25,7 @@ pub(crate) fn of(plan: &Plan) -> Bound {
         let pins = Pins::of(plan, n, job, &fleet);
         let fast = fastest(plan, n, job, &fleet);
         let rows = float(job.data.train_rows()) * f64::from(job.epochs);
-        let merges = job.spec.placement.order != OrderChoice::Hop;
+        let merges = job.spec.placement.may_merge();
         let largest_shard = job.data.train.iter().map(|shard| shard.rows).max().unwrap_or(0);
         let largest_shards = f64::from(largest_shard) * f64::from(job.epochs);
         for trial in 0..job.trials.len() {

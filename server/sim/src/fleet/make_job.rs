@@ -46,6 +46,7 @@ pub(crate) fn make(
     placement.priority = entry.priority.unwrap_or(placement.priority);
     placement.share = entry.share.unwrap_or(placement.share);
     placement.max_hosts = entry.max_hosts.or(placement.max_hosts);
+    placement.visits = entry.visits.or(placement.visits);
     if entry.placement == Placement::Pinned {
         placement.replicas = Replicas::Fixed(entry.replicas.unwrap_or(1));
     }

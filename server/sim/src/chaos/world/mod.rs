@@ -157,6 +157,11 @@ impl World {
             .flat_map(|job| &job.trials)
             .filter(|trial| trial.end == Some(TrialEnd::Finished));
         self.outcome.finished = to_u64(finished.count());
+        let fixed = jobs.clone().flat_map(|job| {
+            let of_job = job.trials.iter().filter(|trial| trial.end == Some(TrialEnd::Finished));
+            of_job.filter(|trial| outcome::follows_from_job(job, trial))
+        });
+        self.outcome.fixed = to_u64(fixed.count());
         let failed = |trial: &&Trial| matches!(trial.end, Some(TrialEnd::Failed(_)));
         let all = jobs.clone().flat_map(|job| &job.trials);
         self.outcome.failed = to_u64(all.filter(failed).count());
@@ -329,7 +334,7 @@ impl World {
         self.apply(match what {
             0 => Command::Pause { to, job, now: true },
             1 => Command::Pause { to, job, now: false },
-            2 | 3 => Command::Extend { to, job, epochs, trial },
+            2 | 3 if self.scenario.extends => Command::Extend { to, job, epochs, trial },
             _ => Command::Resume { to, job },
         })?;
         let changed = self.server.core().is_some_and(|core| core.position().0 > before);

@@ -3,7 +3,7 @@
 use super::Pick;
 use crate::fleet::quantity::{Auto, Bytes, Span};
 use serde::Deserialize;
-use sojourn_protocol::spec::Spread;
+use sojourn_protocol::spec::{Spread, Visits};
 
 /// `[job]` or one of `[[jobs]]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -65,6 +65,8 @@ pub struct JobEntry {
     pub spread: Option<Spread>,
     /// The most hosts that work for it at a time.
     pub max_hosts: Option<u32>,
+    /// The order in which its trials visit shards.
+    pub visits: Option<Visits>,
 }
 
 /// What rows cost.
@@ -166,6 +168,7 @@ impl Default for JobEntry {
             share: None,
             spread: None,
             max_hosts: None,
+            visits: None,
         }
     }
 }
