@@ -348,7 +348,9 @@ fn the_number_of_shards_follows_data_and_hosts_and_is_part_of_the_job() {
     let report = submit(&server, &folder);
     assert_eq!(report["shards"], 4);
     let why = report["shards_because"].as_str().unwrap();
-    assert!(why.starts_with("4 shards: no host is known yet; a hop takes about "), "{why}");
+    assert!(why.starts_with("4 shards: by rows and models alone; a hop takes about "), "{why}");
+    assert_eq!(report["visits"], "fixed");
+    assert_eq!(report["visits_because"], "fixed: no host is known that waits for it");
     assert_eq!(rows(&store), [800; 4]);
     assert_eq!(store.lock().unwrap().submitted.as_ref().unwrap().spec.data.shards, Some(4));
 
@@ -360,6 +362,11 @@ fn the_number_of_shards_follows_data_and_hosts_and_is_part_of_the_job() {
         .unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.starts_with("4 shards: 3 hosts with 6 slots; a hop takes about 9 s, "), "{said}");
+    let few = "visits free: 1 trial would leave most of 6 slots idle, so results are merged\n\
+               another run may end with other models: ";
+    assert!(said.contains(few), "{said}");
+    let spec = store.lock().unwrap().submitted.as_ref().unwrap().spec.clone();
+    assert_eq!(spec.placement.visits, Some(sojourn_protocol::spec::Visits::Free));
 }
 
 #[test]

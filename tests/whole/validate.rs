@@ -43,6 +43,7 @@ fn a_good_job_is_described() {
          valid   4 rows in 1 shard\n\
          model   mlp, 42 parameters, 1 trial\n\
          model   mlp, 22 parameters, 1 trial\n\
+         visits  fixed: no host is known that waits for it; `submit` asks the server for its hosts\n\
          work    2 trials, 2 epochs, 8 hops\n"
     );
 }
@@ -62,6 +63,10 @@ fn settings_that_differ_from_the_defaults_are_shown() {
                  steps   of a shard, by the speed of the host\n\
                  until   valid/accuracy is 0.95\n\
                  until   90min have passed\n\
+                 visits  free: results are merged in the order in which they arrive; `submit` asks the server for its hosts\n\
+                 note    another run may end with other models: the order of free visits follows the hosts, and \
+                 `reproducible` pins the arithmetic alone\n\
+                 note    another run may end with other models: how far trials come in `wall_time` follows the hosts\n\
                  work    2 trials, 2 epochs, 8 hops\n";
     assert!(said.ends_with(lines), "{said}{}", String::from_utf8_lossy(&output.stderr));
     let output =
@@ -70,6 +75,8 @@ fn settings_that_differ_from_the_defaults_are_shown() {
     assert_eq!((&report["target"], &report["wall_time"]), (&0.95.into(), &5_400_000.into()));
     assert_eq!(report["order"], "merge");
     assert_eq!(report["merge"]["rule"]["rule"], "vc-asgd");
+    assert_eq!(report["visits"], "free");
+    assert_eq!(report["may_differ"].as_array().unwrap().len(), 2);
 }
 
 #[test]
@@ -80,7 +87,13 @@ fn the_number_of_shards_is_shown_without_a_server() {
     let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("train   2,500 rows in 4 shards\n"), "{said}");
+    assert!(said.contains("shards  4 shards: by rows and models alone; a hop takes "), "{said}");
+    let free = format!("{job}[placement]\nvisits = \"free\"\n");
+    let folder = Folder::with(&[("job.toml", &free), ("t.csv", &format!("a,b,y\n{rows}"))]);
+    let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("shards  4 shards: no host is known yet; a hop takes "), "{said}");
+    assert!(said.contains("\nvisits  free\n"), "{said}");
     let job = job.replace("\"auto\"", "4\nshard_sizes = \"speed\"");
     let told = refused(&job, &csv());
     assert!(

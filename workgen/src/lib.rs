@@ -34,6 +34,7 @@ pub mod plan;
 pub mod policy;
 pub mod search;
 pub mod shards;
+pub mod visits;
 
 pub use chain::{Advance, Chain, ChainError, Through};
 pub use policy::{

@@ -12,7 +12,7 @@ use crate::{
             init_weights,
             jobfile::{self, Job},
             reading::Reading,
-            sharding::{self, Known},
+            sharding::{self, Chosen, Known},
             validate,
             wait::{self, Watched},
             workspace::Workspace,
@@ -28,6 +28,7 @@ use sojourn_protocol::{
     api::{MissingRequest, SubmitRequest, Submitted},
     digest::{BlobRef, Digest},
     ids::JobId,
+    spec::Visits,
     view::{JobState, JobView},
 };
 use std::{collections::BTreeMap, path::PathBuf};
@@ -65,6 +66,13 @@ struct Report {
     /// Why so many, or of these sizes, where the job file leaves that open.
     #[serde(skip_serializing_if = "Option::is_none")]
     shards_because: Option<String>,
+    /// Whether the order in which trials visit shards is fixed, and why where the job file leaves that open.
+    visits: Visits,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visits_because: Option<String>,
+    /// What may make another run of the job differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    may_differ: Vec<String>,
     /// With `--wait`: the job at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<JobView>,
@@ -92,10 +100,14 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
 
     let workspace = Workspace::new()?;
-    let (ingested, shards, why) = tokio::task::block_in_place(|| cut(&job, &known, &workspace))?;
+    let (ingested, chosen) = tokio::task::block_in_place(|| cut(&job, &known, &workspace))?;
+    let may_differ = chosen.may_differ(&job.spec);
+    let Chosen { shards, why, visits, .. } = chosen;
     job.spec.data.shards = Some(shards);
-    if let Some(why) = why.as_ref().filter(|_| !args.json) {
-        output::line(why)?;
+    job.spec.placement.visits = Some(visits.visits);
+    if !args.json {
+        let visits = visits.is_chosen().then(|| format!("visits {visits}"));
+        why.iter().chain(&visits).chain(&may_differ).try_for_each(|line| output::line(line))?;
     }
     let mut files = ingested.files.clone();
     files.extend(init_weights::write(&job, workspace.path())?);
@@ -119,6 +131,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         bytes_sent: sent.bytes,
         shards,
         shards_because: why,
+        visits: visits.visits,
+        visits_because: visits.is_chosen().then(|| visits.to_string()),
+        may_differ,
         outcome: None,
     };
     if !args.json {
@@ -147,12 +162,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Checks the data and cuts it into shards: how many, and why.
-fn cut(
-    job: &Job,
-    known: &Known,
-    workspace: &Workspace,
-) -> Result<(Ingested, u32, Option<String>), Failure> {
+/// Checks the data and cuts it into shards, by what is chosen.
+fn cut(job: &Job, known: &Known, workspace: &Workspace) -> Result<(Ingested, Chosen), Failure> {
     let mut reading = Reading::new();
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
     let data = sojourn_ingest::survey(&job.spec, &job.folder, workspace.path(), tell)
@@ -160,7 +171,7 @@ fn cut(
     validate::check(job, &data)?;
     let chosen = sharding::choose(job, &data, known)?;
     let ingested = data.ingest(&chosen.cut, workspace.path(), tell).map_err(ingest_failure)?;
-    Ok((ingested, chosen.shards, chosen.why))
+    Ok((ingested, chosen))
 }
 
 /// Sends the blobs that the server lacks.

@@ -10,12 +10,13 @@ use sojourn_model::ModelError;
 use sojourn_protocol::{
     inventory::Workload,
     quantity::SaturatingFrom as _,
-    spec::{JobSpec, Replicas, ShardSizes},
+    spec::{JobSpec, Replicas, ShardSizes, Visits},
     view::{DeviceView, HostState, HostView, JobDetail},
 };
 use sojourn_workgen::{
     Trial,
-    shards::{Load, ShardHost, by_speed, shard_count},
+    shards::{Load, ShardHost, by_speed, shard_count, shard_count_for_any},
+    visits::{VisitsChoice, VisitsReason, choose_visits, fleet_dependences},
 };
 
 /// Training on a row takes about as long as three forward passes.
@@ -36,13 +37,25 @@ pub(crate) struct Chosen {
     pub(crate) shards: u32,
     /// Why so, where the job file leaves something open.
     pub(crate) why: Option<String>,
+    /// Whether the order of visits is fixed.
+    pub(crate) visits: VisitsChoice,
+}
+
+impl Chosen {
+    /// What may make another run of the job differ, for people.
+    pub(crate) fn may_differ(&self, spec: &JobSpec) -> Vec<String> {
+        let all = fleet_dependences(spec, self.visits.visits);
+        all.iter().map(ToString::to_string).collect()
+    }
 }
 
 impl Known {
     /// Asks the server, where the job leaves anything open. Jobs that were submitted before don't count where it
     /// is to be run once more.
     pub(crate) async fn of(client: &ApiClient, job: &Job, again: bool) -> Result<Self, Failure> {
-        if job.spec.data.shards.is_some() && !wants_speed(&job.spec) {
+        let placement = &job.spec.placement;
+        let is_open = job.spec.data.shards.is_none() || placement.visits.is_none();
+        if !is_open && !wants_speed(&job.spec) {
             return Ok(Self::default());
         }
         let hosts = client.hosts().await?;
@@ -59,19 +72,26 @@ impl Known {
     }
 }
 
-/// Are they the same but for what the earlier one was given for `shards = "auto"`?
+/// Are they the same but for what was chosen for the earlier one?
 fn is_same(spec: &JobSpec, earlier: &JobSpec) -> bool {
-    let mut earlier = earlier.clone();
+    let (mut spec, mut earlier) = (spec.clone(), earlier.clone());
+    // The server writes this down.
+    [&mut spec, &mut earlier].into_iter().for_each(|spec| spec.placement.name_merging());
     if spec.data.shards.is_none() {
         earlier.data.shards = None;
     }
-    *spec == earlier
+    if spec.placement.visits.is_none() {
+        earlier.placement.visits = None;
+    }
+    spec == earlier
 }
 
 /// Are the shards' sizes to follow hosts' speeds?
 fn wants_speed(spec: &JobSpec) -> bool {
     let alone = spec.placement.replicas == Replicas::Fixed(1);
-    alone && spec.data.shard_sizes != Some(ShardSizes::Equal)
+    let is_asked = spec.data.shard_sizes == Some(ShardSizes::Speed);
+    let is_usual = spec.data.shard_sizes.is_none() && !spec.placement.has_fixed_visits();
+    alone && (is_asked || is_usual)
 }
 
 /// Chooses.
@@ -83,7 +103,9 @@ pub(crate) fn choose(job: &Job, data: &Surveyed<'_>, known: &Known) -> Result<Ch
         let cut = Cut::Rows(same.data.train.iter().map(|shard| shard.rows.into()).collect());
         let shards = u32::saturating_from(same.data.train.len());
         let equal = !wants_speed(&job.spec);
+        let visits = same.spec.placement.visits.unwrap_or(Visits::Free);
         return Ok(Chosen {
+            visits: VisitsChoice { visits, reason: VisitsReason::Given },
             cut: if equal { Cut::Equal(shards) } else { cut },
             shards,
             why: Some(format!("{shards} shards, as job {} has", same.summary.job)),
@@ -104,12 +126,19 @@ pub(crate) fn choose_for(
 ) -> Result<Chosen, ModelError> {
     let (rows, outputs) = (data.train_rows(), data.labels().outputs());
     let load = Load::of(trials, data.shape(), outputs, rows, spec.placement.replicas)?;
-    let counted = shard_count(&load, hosts);
+    let for_any = shard_count_for_any(&load);
+    let (shards, epochs) = (spec.data.shards.unwrap_or(for_any.shards), spec.training.epochs);
+    let visits = choose_visits(&spec.placement, &load, (shards, epochs), hosts);
+    // Where visits are fixed nothing that decides the models follows the hosts.
+    let counted = match visits.visits {
+        Visits::Fixed => for_any,
+        Visits::Free => shard_count(&load, hosts),
+    };
     let shards = spec.data.shards.unwrap_or(counted.shards);
     let why = spec.data.shards.is_none().then(|| counted.to_string());
     let sizes = wants_speed(spec).then(|| by_speed(rows, shards, hosts)).flatten();
     Ok(match sizes {
-        None => Chosen { cut: Cut::Equal(shards), shards, why },
+        None => Chosen { cut: Cut::Equal(shards), shards, why, visits },
         Some(sizes) => {
             let (least, most) = (sizes.iter().min(), sizes.iter().max());
             let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
@@ -117,7 +146,7 @@ pub(crate) fn choose_for(
                 format!("of {least} to {most} rows, in proportion to the speeds of the hosts");
             let why = why.unwrap_or_else(|| format!("{shards} shards"));
             let why = format!("{why}; {sized}");
-            Chosen { cut: Cut::Rows(sizes), shards, why: Some(why) }
+            Chosen { cut: Cut::Rows(sizes), shards, why: Some(why), visits }
         }
     })
 }
@@ -260,7 +289,12 @@ mod tests {
         let auto = jobfile::parse(FILE).unwrap();
         let mut chosen = auto.clone();
         chosen.data.shards = Some(7);
+        chosen.placement.visits = Some(Visits::Fixed);
+        chosen.placement.name_merging();
         assert!(is_same(&auto, &chosen));
+        let mut free = auto.clone();
+        free.placement.visits = Some(Visits::Free);
+        assert!(!is_same(&free, &chosen));
         let mut given = auto.clone();
         given.data.shards = Some(8);
         assert!(!is_same(&given, &chosen));

@@ -6,7 +6,7 @@ use crate::cli::{
         init_weights,
         jobfile::{self, Job, Problem},
         reading::Reading,
-        sharding::{self, Known},
+        sharding::{self, Chosen, Known},
         workspace,
     },
     terminal::{causes::ingest_failure, exit::Failure, output},
@@ -16,6 +16,7 @@ use sojourn_ingest::{Progress, Summary, Surveyed};
 use sojourn_protocol::{
     manifest::Labels,
     quantity::{SaturatingFrom as _, to_u64},
+    spec::Visits,
 };
 use sojourn_workgen::Trial;
 use std::{collections::BTreeMap, path::PathBuf};
@@ -48,6 +49,14 @@ struct Report {
     /// Why so many, as far as is known without a server, where the job file leaves it open.
     #[serde(skip_serializing_if = "Option::is_none")]
     shards_because: Option<String>,
+    /// Whether the order in which trials visit shards is fixed, and why, as far as is known without a server, where the
+    /// job file leaves it open.
+    visits: Visits,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visits_because: Option<String>,
+    /// What may make another run of the job differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    may_differ: Vec<String>,
     valid_rows: Vec<u32>,
     test: Vec<u32>,
     /// Parameters of each architecture, largest first.
@@ -85,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let job =
         jobfile::read(&args.file).map_err(|(failure, problems)| reported(failure, problems))?;
-    let (summary, models, why) = check_data(&job).map_err(|failure| {
+    let (summary, models, chosen) = check_data(&job).map_err(|failure| {
         let problems = failure.messages().iter().map(|message| Problem {
             line: None,
             key: None,
@@ -94,15 +103,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let problems = problems.collect();
         reported(failure, problems)
     })?;
-    let report = report(&job, summary, models, why);
+    let report = report(&job, summary, models, chosen);
     if args.json { output::json(&report) } else { output::line(&text(args, &report)) }
 }
 
 type Models = BTreeMap<ModelSize, usize>;
 
-/// The data, the models that would be trained on it, and why it would be cut as it would be without any host,
-/// where the job leaves that open.
-fn check_data(job: &Job) -> Result<(Summary, Models, Option<String>), Failure> {
+/// The data, the models that would be trained on it, and what would be chosen without any host where the job leaves
+/// something open.
+fn check_data(job: &Job) -> Result<(Summary, Models, Chosen), Failure> {
     let mut reading = Reading::new();
     let spool = workspace::parent();
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
@@ -111,7 +120,7 @@ fn check_data(job: &Job) -> Result<(Summary, Models, Option<String>), Failure> {
             sojourn_ingest::survey(&job.spec, &job.folder, &spool, tell).map_err(ingest_failure)?;
         let models = check(job, &data)?;
         let chosen = sharding::choose(job, &data, &Known::default())?;
-        Ok((data.check(&chosen.cut, tell).map_err(ingest_failure)?, models, chosen.why))
+        Ok((data.check(&chosen.cut, tell).map_err(ingest_failure)?, models, chosen))
     })
 }
 
@@ -142,7 +151,7 @@ fn check_models(trials: &[Trial], shape: &[u32], outputs: u32) -> Result<Models,
     Ok(models)
 }
 
-fn report(job: &Job, summary: Summary, models: Models, why: Option<String>) -> Report {
+fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report {
     let epochs = job.spec.training.epochs;
     let trials = job.trials.len();
     let shards = to_u64(summary.train.len());
@@ -160,7 +169,10 @@ fn report(job: &Job, summary: Summary, models: Models, why: Option<String>) -> R
         },
         shape: summary.shape,
         train: summary.train,
-        shards_because: why,
+        may_differ: chosen.may_differ(&job.spec),
+        shards_because: chosen.why,
+        visits: chosen.visits.visits,
+        visits_because: chosen.visits.is_chosen().then(|| chosen.visits.to_string()),
         valid_rows: summary.valid,
         test: summary.test,
         models: models.map(|(model, trials)| ModelReport { model, trials }).collect(),
@@ -203,6 +215,12 @@ fn text(args: &Args, report: &Report) -> String {
     lines.extend(
         report.schedule.lines().into_iter().map(|(what, text)| format!("{what:<7} {text}")),
     );
+    let visits = match &report.visits_because {
+        Some(why) => format!("{why}; `submit` asks the server for its hosts"),
+        None => report.visits.name().to_owned(),
+    };
+    lines.push(format!("visits  {visits}"));
+    lines.extend(report.may_differ.iter().map(|what| format!("note    {what}")));
     let trials = text::counted(u64::saturating_from(report.trials), "trial");
     let epochs = text::counted(u64::from(report.epochs), "epoch");
     lines.push(format!("work    {trials}, {epochs}, {} hops", text::count(report.hops)));

@@ -38,7 +38,7 @@ const TRANSFER_SHARE: u64 = 4;
 /// Bytes of a shard. A shard is fetched before it is trained on, and is in memory then.
 const MAX_SHARD_BYTES: u64 = 256 << 20;
 /// Shards that the smallest cache must hold.
-const SHARDS_PER_CACHE: u64 = 4;
+pub(crate) const SHARDS_PER_CACHE: u64 = 4;
 /// Batches that a shard has at least.
 const MIN_BATCHES: u64 = 4;
 /// The most shards that a job may have.
@@ -130,6 +130,19 @@ pub struct ShardHost {
     pub cache: Option<u64>,
 }
 
+impl ShardHost {
+    /// Operations a second that all slots together reach, where it isn't known the default.
+    pub(crate) fn flops_or_default(&self) -> u64 {
+        let usual = DEFAULT_FLOPS.saturating_mul(self.slots.into());
+        Some(self.flops).filter(|flops| *flops > 0).unwrap_or(usual)
+    }
+
+    /// Bytes a second from the server, where it isn't known the default.
+    pub(crate) fn download_or_default(&self) -> u64 {
+        self.download.unwrap_or(DEFAULT_RATE.0)
+    }
+}
+
 /// The rule that decided the number of shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
@@ -166,6 +179,14 @@ pub struct ShardCount {
     pub hop: Micros,
     /// Bytes of a checkpoint.
     pub checkpoint: u64,
+    /// Whatever hosts there are.
+    pub is_for_any: bool,
+}
+
+/// Chooses the number of shards by rows and models alone, so that it is the same on every fleet.
+#[must_use]
+pub fn shard_count_for_any(load: &Load) -> ShardCount {
+    ShardCount { is_for_any: true, ..shard_count(load, &[]) }
 }
 
 /// Chooses the number of shards.
@@ -196,6 +217,7 @@ pub fn shard_count(load: &Load, hosts: &[ShardHost]) -> ShardCount {
         slots,
         hop: epoch / choice.shards.max(1),
         checkpoint: load.checkpoint,
+        is_for_any: false,
     }
 }
 
@@ -263,6 +285,7 @@ impl fmt::Display for ShardCount {
         };
         write!(out, "{}: ", counted(self.shards.into(), "shard"))?;
         match self.hosts {
+            _ if self.is_for_any => write!(out, "by rows and models alone")?,
             0 => write!(out, "no host is known yet")?,
             hosts if hosts == self.slots => write!(out, "{}", counted(hosts, "host"))?,
             hosts => {
