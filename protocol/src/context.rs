@@ -3,8 +3,8 @@
 use crate::{
     digest::BlobRef,
     ids::{LeaseId, Version},
-    manifest::Scaling,
-    spec::TrialConfig,
+    manifest::{DataManifest, Scaling},
+    spec::{JobSpec, TrialConfig},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -88,6 +88,20 @@ pub struct TrialContext {
 }
 
 impl TrialContext {
+    /// The context that all units of a trial of this configuration share, in a job over this data.
+    #[must_use]
+    pub fn of(spec: &JobSpec, data: &DataManifest, config: TrialConfig) -> Self {
+        let training = config.training;
+        Self {
+            config,
+            shape: data.shape.clone(),
+            outputs: data.labels.outputs(),
+            scaling: data.scaling,
+            total_steps: u64::from(training.epochs) * data.steps_per_epoch(training.batch_size),
+            pinned_threads: spec.placement.reproducible.then_some(spec.placement.threads),
+        }
+    }
+
     /// The context that a lease was granted with, where the trial may have been extended since.
     /// `former` has the earliest extension first.
     #[must_use]

@@ -5,6 +5,7 @@
 //! things twice can be shown to be the run that one machine would have done. Where results were merged it says from
 //! which base each was trained and how it was merged, and both are done again.
 
+pub(crate) mod alone;
 mod files;
 mod merging;
 pub(crate) mod trial;

@@ -2,6 +2,7 @@
 //! must be its replay's.
 
 use crate::site::{Process, Site};
+use serde_json::Value;
 use sojourn_protocol::seeds;
 
 const CLIENTS: u32 = 3;
@@ -18,19 +19,37 @@ fn processes_killed_at_random_train_what_one_machine_trains() {
 }
 
 fn chaos(seed: u64, most_hops: u32) {
-    let mut chance = seeds::stream("chaos", &[seed]);
     let mut site = Site::start_with_hops(most_hops);
-    let name = |n: u32| format!("client-{n}");
     let mut clients: Vec<Process> = (0..CLIENTS).map(|n| site.client(&name(n))).collect();
     let job = site.submit(seed, EPOCHS);
-    let hops = u64::from(4 * EPOCHS * 3);
+    kill_at_random(&mut site, &mut clients, &job, seed, EPOCHS);
+    for trial in site.json(&["trials", &job]).as_array().unwrap() {
+        let number = trial["trial"].to_string();
+        let replay = site.json(&["replay", &job, "--trial", &number]);
+        assert_eq!(replay["verdict"], "identical", "seed {seed}, trial {number}: {replay}");
+        assert_eq!(replay["sha256"], trial["checkpoint"]["sha256"], "seed {seed}");
+    }
+    for client in &mut clients {
+        assert_eq!(client.end(), Some(0), "a client ends well when it is told to");
+    }
+    assert_eq!(site.server.end(), Some(0), "and so does the server");
+}
+
+fn name(n: u32) -> String {
+    format!("client-{n}")
+}
+
+/// Kills the server, clients and trainers, and tells clients to go, until a job has finished.
+fn kill_at_random(site: &mut Site, clients: &mut [Process], job: &str, seed: u64, epochs: u32) {
+    let mut chance = seeds::stream("chaos", &[seed]);
+    let hops = u64::from(4 * epochs * 3);
     let mut trainers_killed = 0;
     for kill in 1..=KILLS {
         // The instants are random in the job's own time: after so many hops.
         let after = hops * u64::from(kill) / u64::from(KILLS + 2);
         let after = after + u64::from(seeds::below(&mut chance, 4));
-        let view = site.wait(&job, |view| view["hops"].as_u64().unwrap() >= after);
-        assert_eq!(view["trials_failed"], 0, "seed {seed}: {}", site.json(&["trials", &job]));
+        let view = site.wait(job, |view| view["hops"].as_u64().unwrap() >= after);
+        assert_eq!(view["trials_failed"], 0, "seed {seed}: {}", site.json(&["trials", job]));
         let victim = seeds::below(&mut chance, CLIENTS);
         let client = &mut clients[usize::try_from(victim).unwrap()];
         match seeds::below(&mut chance, 4) {
@@ -47,20 +66,50 @@ fn chaos(seed: u64, most_hops: u32) {
         }
     }
     println!("seed {seed}: {trainers_killed} trainers among the killed");
-    let view = site.wait(&job, |view| view["state"] != "running");
+    let view = site.wait(job, |view| view["state"] != "running");
     let server = site.log("server");
     assert_eq!(view["state"], "finished", "seed {seed}: {view}\n{server}");
     assert_eq!(view["hops"].as_u64(), Some(hops), "seed {seed}: {view}");
     assert_eq!(view["hops_expected"].as_u64(), Some(hops));
-    assert_eq!(view["evaluations"].as_u64(), Some(u64::from(4 * EPOCHS)));
-    for trial in site.json(&["trials", &job]).as_array().unwrap() {
-        let number = trial["trial"].to_string();
-        let replay = site.json(&["replay", &job, "--trial", &number]);
-        assert_eq!(replay["verdict"], "identical", "seed {seed}, trial {number}: {replay}");
-        assert_eq!(replay["sha256"], trial["checkpoint"]["sha256"], "seed {seed}");
+    assert_eq!(view["evaluations"].as_u64(), Some(u64::from(4 * epochs)));
+}
+
+/// The digests of all final checkpoints, and the board: each epoch's metrics.
+fn models(site: &Site, job: &str) -> Vec<(String, String)> {
+    let trials = site.json(&["trials", job]);
+    let model = |trial: &Value| {
+        let digest = trial["checkpoint"]["sha256"].as_str().unwrap().to_owned();
+        let points = trial["curve"].as_array().unwrap().iter();
+        let metrics = points
+            .map(|point| format!("{} {} {}\n", point["epoch"], point["train"], point["valid"]));
+        (digest, metrics.collect())
+    };
+    trials.as_array().unwrap().iter().map(model).collect()
+}
+
+/// The job file, the data and the seed decide the models: on three machines of which processes are killed at random, on one
+/// that trains up to three hops at a time, and without a server.
+#[test]
+fn fixed_visits_give_the_same_models_on_any_machines() {
+    const FIXED: &str = "visits = \"fixed\"";
+    let (seed, epochs) = (4, 6);
+    let submit = |site: &Site| site.submit_with(seed, epochs, "[1e-3, 3e-3]", FIXED);
+    let mut killed = Site::start_with_hops(2);
+    let mut clients: Vec<Process> = (0..CLIENTS).map(|n| killed.client(&name(n))).collect();
+    let job = submit(&killed);
+    kill_at_random(&mut killed, &mut clients, &job, seed, epochs);
+    let expected = models(&killed, &job);
+    assert_eq!(expected.len(), 4);
+
+    let quiet = Site::start_with_hops(3);
+    let _client = quiet.client("alone");
+    let job = submit(&quiet);
+    quiet.wait(&job, |view| view["state"] != "running");
+    assert_eq!(models(&quiet, &job), expected, "one machine, no kills");
+
+    for (trial, (digest, _)) in expected.iter().enumerate() {
+        let replayed = quiet.json(&["replay", "job.toml", "--trial", &trial.to_string()]);
+        assert_eq!(replayed["sha256"].as_str(), Some(digest.as_str()), "trial {trial}: {replayed}");
+        assert_eq!(replayed["epochs"].as_array().unwrap().len(), 6);
     }
-    for client in &mut clients {
-        assert_eq!(client.end(), Some(0), "a client ends well when it is told to");
-    }
-    assert_eq!(site.server.end(), Some(0), "and so does the server");
 }

@@ -4,4 +4,5 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod openapi;
 pub(crate) mod replay;
+mod replay_file;
 pub(crate) mod simulate;

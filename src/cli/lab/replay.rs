@@ -1,7 +1,10 @@
-//! `sojourn replay`: train a trial again on this machine and compare.
+//! `sojourn replay`: train a trial again on this machine and compare, or train it from its job file alone.
 
 use crate::{
-    cli::terminal::{connection::Connection, exit::Failure, output},
+    cli::{
+        lab::replay_file,
+        terminal::{connection::Connection, exit::Failure, output},
+    },
     replay::{
         Replayed, Verdict,
         trial::{replay_trial, verdict_text},
@@ -10,15 +13,22 @@ use crate::{
 use serde::Serialize;
 use sojourn_client::GpuChoice;
 use sojourn_protocol::ids::{JobId, TrialId};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 /// Trains everything again that is in the trial's model, in the same order, and compares each
 /// checkpoint with the recorded one. The verdict is `identical` (exit code 0), `different` with the
 /// first hop that differs, or `not judgeable here` on a machine of another numeric class (both 1).
+///
+/// With a job file whose visits are fixed it needs no server: it trains the trial from the file and its data, and prints
+/// the digest of the checkpoint after each epoch. In one numeric class that is the checkpoint that any hosts make.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job's number.
-    #[arg(value_name = "JOB")]
-    job: JobId,
+    /// The job's number, or a job file.
+    #[arg(value_name = "JOB|JOB.TOML")]
+    of: ReplayOf,
     /// The trial.
     #[arg(long, value_name = "N")]
     trial: TrialId,
@@ -26,6 +36,10 @@ pub(crate) struct Args {
     /// does), `none` (the CPU alone), or GPUs by number, as for `sojourn client`.
     #[arg(long, env = "SOJOURN_GPUS", value_name = "GPUS", default_value = "auto")]
     gpus: GpuChoice,
+    /// With a job file: the instruction set to compute in, which is a numeric class of its own. Left out: the fastest
+    /// that this machine has.
+    #[arg(long, value_name = "SET")]
+    instructions: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -41,11 +55,53 @@ struct Report {
     replayed: Replayed,
 }
 
+/// What is replayed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ReplayOf {
+    /// A job of the server.
+    Job(JobId),
+    /// A job file.
+    File(PathBuf),
+}
+
+impl FromStr for ReplayOf {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(job) = text.parse() {
+            return Ok(Self::Job(job));
+        }
+        let path = Path::new(text);
+        if path.extension().is_some_and(|extension| extension == "toml") || path.is_file() {
+            return Ok(Self::File(path.to_owned()));
+        }
+        Err("it is neither the number of a job nor a job file".to_owned())
+    }
+}
+
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    match &args.of {
+        ReplayOf::Job(job) if args.instructions.is_none() => run_job(args, *job).await,
+        ReplayOf::Job(_) => Err(Failure::call(
+            "`--instructions` goes with a job file: a job of the server says itself in which class it was trained",
+        )),
+        ReplayOf::File(path) => {
+            let options = replay_file::Options {
+                trial: args.trial,
+                gpus: &args.gpus,
+                instructions: args.instructions.as_deref(),
+                json: args.json,
+            };
+            replay_file::run(path, &options).await
+        }
+    }
+}
+
+async fn run_job(args: &Args, job: JobId) -> Result<(), Failure> {
     let client = args.connection.client()?;
-    let replayed = replay_trial(&client, args.job, args.trial, &args.gpus).await?;
+    let replayed = replay_trial(&client, job, args.trial, &args.gpus).await?;
     let verdict = replayed.verdict;
-    let report = Report { job: args.job, trial: args.trial, replayed };
+    let report = Report { job, trial: args.trial, replayed };
     if args.json {
         output::json(&report)?;
     } else {
@@ -56,7 +112,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         Verdict::Different | Verdict::NotJudgeable => Err(Failure::work(format!(
             "the replay of trial {} of job {}: {}",
             args.trial,
-            args.job,
+            job,
             verdict.name()
         ))
         .silent()),

@@ -163,7 +163,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Checks the data and cuts it into shards, by what is chosen.
-fn cut(job: &Job, known: &Known, workspace: &Workspace) -> Result<(Ingested, Chosen), Failure> {
+pub(crate) fn cut(
+    job: &Job,
+    known: &Known,
+    workspace: &Workspace,
+) -> Result<(Ingested, Chosen), Failure> {
     let mut reading = Reading::new();
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
     let data = sojourn_ingest::survey(&job.spec, &job.folder, workspace.path(), tell)

@@ -14,6 +14,7 @@ use sojourn_protocol::{
     manifest::{DataManifest, Labels, MAX_EVALUATION_SHARDS},
     spec::{JobSpec, Loss},
     text::{MAX_NAME_CHARS, is_plain_line},
+    unit::TrialContext,
 };
 
 /// Characters of a call's name that are kept.
@@ -125,7 +126,7 @@ fn check_initial_weights(
     trial: &sojourn_workgen::Trial,
 ) -> Result<(), String> {
     let Some(weights) = spec.initial_weights(trial.model) else { return Ok(()) };
-    let context = crate::state::context(spec, data, trial.config.clone());
+    let context = TrialContext::of(spec, data, trial.config.clone());
     let layout = CheckpointLayout::of(&context).and_then(|layout| layout.initial_weights());
     let expected = layout.map_err(|error| error.to_string())?.file_bytes();
     if weights.bytes == expected {

@@ -15,7 +15,7 @@ use sojourn_protocol::{
     quantity::to_u64,
     report::Sums,
     seeds,
-    spec::{JobSpec, OrderChoice, TrainingConfig, TrialConfig},
+    spec::{JobSpec, OrderChoice, TrainingConfig},
     time::{Millis, UnixMillis},
     unit::TrialContext,
 };
@@ -339,19 +339,6 @@ const fn is_zero(length: &Millis) -> bool {
     length.0 == 0
 }
 
-/// The context that all units of a trial with this configuration share.
-pub(crate) fn context(spec: &JobSpec, data: &DataManifest, config: TrialConfig) -> TrialContext {
-    let training = config.training;
-    TrialContext {
-        config,
-        shape: data.shape.clone(),
-        outputs: data.labels.outputs(),
-        scaling: data.scaling,
-        total_steps: u64::from(training.epochs) * data.steps_per_epoch(training.batch_size),
-        pinned_threads: spec.placement.reproducible.then_some(spec.placement.threads),
-    }
-}
-
 /// The chain of a trial that has trained nothing.
 pub(super) fn new_chain(
     spec: &JobSpec,
@@ -374,7 +361,7 @@ fn new_trial(
     trial: sojourn_workgen::Trial,
 ) -> Result<Trial, ModelError> {
     let training = trial.config.training;
-    let context = context(spec, data, trial.config);
+    let context = TrialContext::of(spec, data, trial.config);
     let checkpoint_bytes = CheckpointLayout::of(&context)?.file_bytes();
     let flops_per_row =
         sojourn_model::flops_per_row(&context.config.model, &context.shape, context.outputs)?;

@@ -40,7 +40,6 @@ pub use data_sizes::DataSizes;
 pub use fault::{FoldError, FoldFault};
 pub use host::Host;
 pub use issued::{IssuedToken, IssuedTokens};
-pub(crate) use job::context;
 pub use job::{Counters, Job, JobEnd};
 pub use lease::{Lease, Past, PastState};
 pub use merging::{MergeBase, Merging, ShardUnit};
