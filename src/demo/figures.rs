@@ -32,6 +32,8 @@ pub(crate) struct Figures {
     pub(crate) trials: Vec<TrialView>,
     pub(crate) events: Vec<EventView>,
     pub(crate) replayed: Replayed,
+    /// The checkpoint of the best epoch, as the job file alone makes it.
+    pub(crate) alone: Option<Digest>,
     pub(crate) file: PathBuf,
     pub(crate) clients: usize,
     pub(crate) clients_killed: u64,
@@ -55,6 +57,8 @@ pub(crate) struct Summary {
     superseded: u64,
     best: Best,
     replay: Replay,
+    /// The checkpoint of the best epoch, as the job file alone makes it.
+    alone_sha256: Option<Digest>,
     seconds: f64,
     #[serde(skip)]
     view: Option<Box<JobView>>,
@@ -99,6 +103,7 @@ impl Summary {
             superseded: view.superseded,
             best: Best { trial: best.trial, accuracy: best.value, sha256: best.checkpoint.sha256 },
             replay: Replay { sha256, verdict: replayed.verdict },
+            alone_sha256: figures.alone,
             seconds: (figures.seconds * 10.0).round() / 10.0,
             view: Some(Box::new(view)),
             text,
@@ -124,6 +129,7 @@ impl Summary {
             (self.leases_expired == 0, "no lease ran out though a client was killed"),
             (self.replay.verdict != Verdict::Identical, "the replay is not identical"),
             (self.replay.sha256 != Some(self.best.sha256), "the best model isn't the replay's"),
+            (self.alone_sha256 != Some(self.best.sha256), "the job file alone makes another model"),
         ];
         let wrong: Vec<&str> =
             wrong.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
@@ -179,6 +185,14 @@ fn text(figures: &Figures) -> String {
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
     ));
     lines.push(verdict_text(&figures.replayed));
+    let best = figures.view.best.as_ref().map(|best| best.checkpoint.sha256);
+    if figures.alone.is_some() && figures.alone == best {
+        lines.push(
+        "fixed visits: job file, data and seed decide the model, whatever machines train it; trained from them alone, without a \
+         server, it is the same, byte for byte"
+            .to_owned(),
+        );
+    }
     lines.join("\n")
 }
 

@@ -1,5 +1,6 @@
 //! The main job as people watch it: a model search over real data, on a server and three clients, while
-//! a client and the server are killed under it; then the proof that nothing was lost or counted twice.
+//! a client and the server are killed under it; then the proof that nothing was lost or counted twice, and that the job file
+//! alone makes the same model.
 //!
 //! ```text
 //!   serve ---- client 1          SIGSTOP, look that it holds a lease, SIGKILL: its lease runs out,
@@ -30,7 +31,8 @@ use serde_json::Value;
 use sojourn_client::GpuChoice;
 use sojourn_http::Servers;
 use sojourn_protocol::{
-    ids::JobId,
+    digest::Digest,
+    ids::{Epoch, JobId, TrialId},
     quantity::to_u64,
     view::{EventView, JobView},
 };
@@ -320,7 +322,10 @@ impl<'a> Processes<'a> {
         self.sojourn(&["export", &number, "--best", "-o", &path, "--json"]).await?;
         say(&format!("the replay of trial {} begins, on this machine alone", best.trial));
         let replayed = replay_trial(&self.api, job, best.trial, &GpuChoice::Auto).await?;
+        say(&format!("trial {} is trained from its job file, without a server", best.trial));
+        let alone = self.train_alone(best.trial, best.epoch).await?;
         let summary = Summary::of(Figures {
+            alone,
             view,
             trials,
             events,
@@ -335,6 +340,14 @@ impl<'a> Processes<'a> {
         })?;
         summary.check()?;
         Ok(summary)
+    }
+
+    /// The checkpoint that the job file alone makes of a trial after an epoch.
+    async fn train_alone(&self, trial: TrialId, epoch: Epoch) -> Result<Option<Digest>, Failure> {
+        let (job, trial) = (self.folder.join("job.toml").display().to_string(), trial.to_string());
+        let made = self.sojourn(&["replay", &job, "--trial", &trial, "--json"]).await?;
+        let sha256 = made.pointer(&format!("/epochs/{epoch}/sha256")).and_then(Value::as_str);
+        Ok(sha256.and_then(|text| text.parse().ok()))
     }
 
     async fn end(mut self) -> Result<(), Failure> {
