@@ -5,6 +5,7 @@
 //!   small event for each, measured in the same run.
 //! - `examples/scheduling/2-order.toml`: makespan over the lower bound under each policy, with fewer seeds. The
 //!   anchor is that of `randomized`. Real time has no part in these.
+//! - `examples/scheduling/10-visits.toml`: makespan with fixed visits, with fewer seeds. The anchor is that with free ones.
 //!
 //! Prints JSON lines.
 
@@ -23,6 +24,7 @@ const SCENARIO: &str = "[server]\npolicy = [\"randomized\", \"ltrp\", \"rollout\
 const SMALLEST: &str = "[server]\npolicy = [\"ltrp\", \"rollout\"]\n\
                         [[hosts]]\ncount = 4\ntflops = [12.1, 5.6]\n\
                         [job]\ntrials = 4\nshards = 4\nepochs = 1\n";
+const VISITS: &str = "../../examples/scheduling/10-visits.toml";
 const ORDER: &str = "../../examples/scheduling/2-order.toml";
 
 struct Clock(Instant);
@@ -51,6 +53,7 @@ fn main() {
         line(&format!("decisions, 1000 hosts, {policy}"), decided, "1/s", anchor);
     }
     makespans();
+    visits();
 }
 
 /// A run of one seed, and the seconds that it took.
@@ -85,6 +88,29 @@ fn makespans() {
                 })
             );
         }
+    }
+}
+
+/// Rows come in pairs: with free visits, and with fixed ones.
+fn visits() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(VISITS);
+    let study = fleet::read(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    for pair in study.rows.chunks(2).take(size::of(usize::MAX, 1)) {
+        let [free, fixed] = pair else { panic!("an odd row: {pair:?}") };
+        let seeds = u64::from(free.scenario.seeds).min(size::of(3, 1));
+        let makespan = |row: &Row| {
+            let run = |seed| run(row, Policy::default(), seed, path.parent().unwrap()).0;
+            Spread::of((0..seeds).map(run).map(|run| run.makespan)).mean
+        };
+        let (free_takes, takes) = (makespan(free), makespan(fixed));
+        let label = fixed.label.trim_end_matches(", visits fixed");
+        println!(
+            "{}",
+            serde_json::json!({
+                "name": format!("makespan with fixed visits, {label}"), "value": digits(takes), "unit": "s",
+                "anchor": digits(free_takes), "ratio": digits(takes / free_takes),
+            })
+        );
     }
 }
 
