@@ -228,7 +228,7 @@ pub struct TrialHistory {
     pub job: JobId,
     /// The trial.
     pub trial: TrialId,
-    /// Seed of the job.
+    /// Seed of the job, or of the trial where seeds are a dimension of the search.
     pub job_seed: u64,
     /// The context that the trial's units share now; see [`TrialHistory::context_of`].
     pub context: Arc<TrialContext>,

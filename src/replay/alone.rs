@@ -35,6 +35,8 @@ pub(crate) struct TrialAlone<'a> {
     pub(crate) spec: &'a JobSpec,
     pub(crate) data: &'a DataManifest,
     pub(crate) trial: TrialId,
+    /// The trial's, or its job's.
+    pub(crate) seed: u64,
     pub(crate) context: Arc<TrialContext>,
     pub(crate) first: Base,
     pub(crate) files: BTreeMap<Digest, PathBuf>,
@@ -79,7 +81,7 @@ impl TrialAlone<'_> {
         let shards = u32::try_from(self.data.train.len()).ok()?;
         let leg = |shard_id: ShardId| {
             let shard = *self.data.train.get(shard_index(shard_id))?;
-            let seed = seeds::hop(self.spec.seed, self.trial, epoch, shard_id);
+            let seed = seeds::hop(self.seed, self.trial, epoch, shard_id);
             Some(NextHop { shard_id, shard, seed })
         };
         let order = seeds::visit_order(self.spec.seed, self.trial, epoch, shards);

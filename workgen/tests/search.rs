@@ -126,6 +126,26 @@ fn a_range_that_is_none_is_refused_whoever_sends_it() {
     }
 }
 
+#[test]
+fn each_configuration_is_trained_with_each_seed() {
+    for search in ["method = \"grid\"", "method = \"random\"\ntrials = 4"] {
+        let mut spec = job(MLP, "", search);
+        let once = trials(&spec).unwrap();
+        assert!(once.iter().all(|trial| trial.seed.is_none()));
+        spec.seeds = vec![7, 1, 5];
+        let all = trials(&spec).unwrap();
+        assert_eq!(all.len(), 3 * once.len(), "{search}");
+        for (n, trial) in all.iter().enumerate() {
+            let seed = spec.seeds[n % 3];
+            assert_eq!((trial.seed, &trial.choices["seed"]), (Some(seed), &seed.into()));
+            assert_eq!(trial.config, once[n / 3].config, "what is sampled stays");
+        }
+    }
+    let mut spec = job(MLP, "", "method = \"random\"\ntrials = 65536");
+    spec.seeds = vec![7, 1];
+    assert_eq!(trials(&spec), Err(SearchError::TooMany));
+}
+
 proptest! {
     #[test]
     fn ranges_are_kept(low in 1e-6f64..1.0, width in 0.0f64..10.0, seed in any::<u64>()) {

@@ -31,7 +31,7 @@ pub use init::{InitModel, OpenModel};
 pub use vocabulary::{TABLES, nearest};
 
 use crate::spec::JobSpec;
-use reader::{Problems, Section};
+use reader::{Node, Problems, Section};
 use toml::de::DeTable;
 
 /// Reads a job file's text, whose models all start from random weights.
@@ -67,7 +67,7 @@ pub fn parse_with(text: &str, open: &mut OpenModel<'_>) -> Result<JobSpec, JobFi
 fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -> Option<JobSpec> {
     let root = Section::root(root, problems);
     let name = root.required("name", "a name for people").and_then(|node| data::name(&node));
-    let seed = root.optional("seed").map_or(Some(0), |node| node.integer(0, u64::MAX));
+    let seeds = root.optional("seed").map_or(Some(Seeds::One(0)), |node| Seeds::read(&node));
     let search_node = root.optional("search");
     let method = search::method(search_node.as_ref());
     let data = root.required_section("data").and_then(|section| data::read(&section));
@@ -90,7 +90,8 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     let (models, init) = init::split(models?);
     Some(JobSpec {
         name: name?,
-        seed: seed?,
+        seed: seeds.as_ref()?.first(),
+        seeds: seeds?.dimension(),
         data,
         models,
         init,
@@ -98,6 +99,48 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
         search: search?,
         placement: placement?,
     })
+}
+
+/// `seed`: a number, or several to train each configuration with.
+enum Seeds {
+    One(u64),
+    Several(u64, Vec<u64>),
+}
+
+impl Seeds {
+    fn read(node: &Node<'_>) -> Option<Self> {
+        if !node.is_table() {
+            return node.integer(0, u64::MAX).map(Self::One);
+        }
+        let section = node.section_of(&["choice"])?;
+        let node = section.required("choice", "a list of seeds")?;
+        let values = node.list("a list of seeds")?;
+        let mut seeds = Vec::with_capacity(values.len());
+        for value in &values {
+            let seed = value.integer(0, u64::MAX)?;
+            if seeds.contains(&seed) {
+                return value.refuse(format!("is {seed}, which is in the list before"));
+            }
+            seeds.push(seed);
+        }
+        match seeds.first() {
+            Some(first) => Some(Self::Several(*first, seeds)),
+            None => node.refuse("is empty; a list of seeds is wanted"),
+        }
+    }
+
+    const fn first(&self) -> u64 {
+        match self {
+            Self::One(seed) | Self::Several(seed, _) => *seed,
+        }
+    }
+
+    fn dimension(self) -> Vec<u64> {
+        match self {
+            Self::One(_) => Vec::new(),
+            Self::Several(_, seeds) => seeds,
+        }
+    }
 }
 
 #[cfg(test)]

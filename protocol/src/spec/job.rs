@@ -3,6 +3,7 @@
 use super::{DataSpec, Loss, ModelSpace, PlacementSpec, TrainingSpace};
 use crate::{digest::BlobRef, time::Millis};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A job: data, models, training, search, placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -13,6 +14,10 @@ pub struct JobSpec {
     pub name: String,
     /// Everything random in the job follows from it.
     pub seed: u64,
+    /// Where `seed` is a dimension of the search, its values: each configuration is trained once with each. The first is
+    /// `seed` too, from which the shards and sampled configurations follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<u64>,
     /// Where the data is and how it is cut.
     pub data: DataSpec,
     /// One entry per `[[model]]` table, at least one.
@@ -33,6 +38,22 @@ impl JobSpec {
     #[must_use]
     pub fn initial_weights(&self, model: u32) -> Option<BlobRef> {
         self.init.iter().find(|init| init.model == model).map(|init| init.parameters)
+    }
+
+    /// Are its seeds possible: different ones, and the first the job's own?
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check_seeds(&self) -> Result<(), String> {
+        if self.seeds.first().is_some_and(|first| *first != self.seed) {
+            return Err("`seed` isn't the first of `seeds`".into());
+        }
+        let distinct: BTreeSet<u64> = self.seeds.iter().copied().collect();
+        if distinct.len() == self.seeds.len() {
+            Ok(())
+        } else {
+            Err("`seeds` has one twice".into())
+        }
     }
 
     /// Every blob that the job needs besides its data.

@@ -77,13 +77,14 @@ pub(crate) async fn run(path: &Path, options: &Options<'_>) -> Result<(), Failur
     let trial = options.trial;
     let of = find_trial(&job, trial)?;
     let context = TrialContext::of(&job.spec, &ingested.manifest, of.config.clone());
-    let seed = seeds::initial_weights(job.spec.seed, trial);
+    let seed = of.seed.unwrap_or(job.spec.seed);
     let alone = TrialAlone {
         spec: &job.spec,
         data: &ingested.manifest,
         trial,
+        seed,
         context: context.into(),
-        first: Base::first(seed, job.spec.initial_weights(of.model)),
+        first: Base::first(seeds::initial_weights(seed, trial), job.spec.initial_weights(of.model)),
         files,
     };
     let all = u64::from(job.spec.training.epochs);

@@ -22,7 +22,7 @@ pub(super) fn trials(spec: &JobSpec) -> Result<Vec<Trial>, SearchError> {
                 return Err(SearchError::TooMany);
             }
             let choices = std::mem::take(&mut odometer.choices);
-            trials.push(Trial { model: index, config, choices });
+            trials.push(Trial { model: index, config, choices, seed: None });
             if !odometer.advance() {
                 break;
             }

@@ -23,6 +23,8 @@ pub struct Trial {
     pub config: TrialConfig,
     /// The values of the dimensions that vary.
     pub choices: Choices,
+    /// What its weights, row order and dropout follow from, where that is a dimension; else the job's seed.
+    pub seed: Option<u64>,
 }
 
 /// Why a space has no trials.
@@ -53,7 +55,25 @@ pub fn trials(spec: &JobSpec) -> Result<Vec<Trial>, SearchError> {
     if trials.is_empty() {
         return Err(SearchError::Empty { dimension: "model".into() });
     }
-    Ok(trials)
+    with_seeds(trials, &spec.seeds)
+}
+
+/// Each trial with each of these seeds, one after the other; as they are where there are none.
+fn with_seeds(trials: Vec<Trial>, seeds: &[u64]) -> Result<Vec<Trial>, SearchError> {
+    if seeds.is_empty() {
+        return Ok(trials);
+    }
+    if trials.len().saturating_mul(seeds.len()) > MAX_TRIALS {
+        return Err(SearchError::TooMany);
+    }
+    let with = |trial: Trial| {
+        seeds.iter().map(move |seed| {
+            let mut trial = Trial { seed: Some(*seed), ..trial.clone() };
+            trial.choices.insert("seed".into(), (*seed).into());
+            trial
+        })
+    };
+    Ok(trials.into_iter().flat_map(with).collect())
 }
 
 /// Closes all dimensions of one model table with `chooser`.

@@ -28,7 +28,7 @@ fn one(spec: &JobSpec, trial: u32) -> Result<Trial, SearchError> {
     let config =
         config.ok_or_else(|| SearchError::Empty { dimension: format!("model[{model}]") })?;
     let model = u32::saturating_from(model);
-    Ok(Trial { model, config, choices: chooser.choices })
+    Ok(Trial { model, config, choices: chooser.choices, seed: None })
 }
 
 struct Streams {

@@ -183,3 +183,24 @@ fn a_search_may_end_before_its_last_epoch() {
         assert_eq!(errors_of(&search(lines)), expected);
     }
 }
+
+#[test]
+fn seeds_are_a_number_or_a_dimension() {
+    let of = |seed: &str| parse(&SMALL.replacen("name =", &format!("seed = {seed}\nname ="), 1));
+    assert_eq!(of("7").map(|spec| (spec.seed, spec.seeds)).unwrap(), (7, vec![]));
+    let spec = of("{ choice = [3, 1, 2] }").unwrap();
+    assert_eq!((spec.seed, spec.seeds), (3, vec![3, 1, 2]), "shards are those of the first");
+    let plain = serde_json::to_string(&parse(SMALL).unwrap()).unwrap();
+    assert!(!plain.contains("seeds"), "jobs of before stay what they are");
+    let refused = |seed: &str| of(seed).unwrap_err().to_string();
+    for (seed, why) in [
+        ("{ choice = [] }", "`seed.choice` is empty; a list of seeds is wanted"),
+        ("{ choice = [1, 1] }", "is 1, which is in the list before"),
+        ("{ choice = [-1] }", "is -1; a whole number, at least 0, is wanted"),
+        ("{ uniform = [1, 2] }", "`seed.uniform`"),
+        ("\"x\"", "`seed`"),
+    ] {
+        let said = refused(seed);
+        assert!(said.contains(why), "{seed}: {said}");
+    }
+}

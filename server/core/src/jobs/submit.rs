@@ -88,6 +88,7 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
         )));
     }
     spec.placement.check().map_err(invalid)?;
+    spec.check_seeds().map_err(invalid)?;
     match (&data.labels, spec.training.loss) {
         (Labels::Classes(_), Loss::CrossEntropy) | (Labels::Number, Loss::Mse) => {}
         (Labels::Classes(_), Loss::Mse) => {

@@ -4,10 +4,10 @@ use super::provisional::ProvisionalLease;
 use crate::{
     cost::Occupancy,
     event::UnitKey,
-    state::{Job, Lease, State},
+    state::{Job, Lease, State, Trial},
 };
 use sojourn_protocol::{
-    ids::{Epoch, HostId, LeaseId, ShardId, TrialId},
+    ids::{Epoch, HostId, LeaseId, ShardId},
     manifest::DataSplit,
     position::Position,
     seeds,
@@ -123,7 +123,7 @@ impl State {
         let UnitKey::Train { job, trial, epoch, shard, from } = lease.unit else { return None };
         let job = self.jobs.get(&job)?;
         let trial = job.trial(trial)?;
-        let leg = |shard: ShardId| leg(job, trial.id, epoch, shard);
+        let leg = |shard: ShardId| leg(job, trial, epoch, shard);
         let NextHop { shard_id, shard, seed } = leg(shard)?;
         Some(Hop {
             job: job.id,
@@ -140,7 +140,11 @@ impl State {
 }
 
 /// A hop over a shard that follows under the same lease.
-fn leg(job: &Job, trial: TrialId, epoch: Epoch, shard_id: ShardId) -> Option<NextHop> {
+fn leg(job: &Job, trial: &Trial, epoch: Epoch, shard_id: ShardId) -> Option<NextHop> {
     let shard = *job.data.train.get(unit::shard_index(shard_id))?;
-    Some(NextHop { shard_id, shard, seed: seeds::hop(job.spec.seed, trial, epoch, shard_id) })
+    Some(NextHop {
+        shard_id,
+        shard,
+        seed: seeds::hop(trial.seed_in(job), trial.id, epoch, shard_id),
+    })
 }

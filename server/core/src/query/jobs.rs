@@ -46,7 +46,7 @@ impl Views<'_> {
         Ok(TrialHistory {
             job: job.id,
             trial: trial.id,
-            job_seed: job.spec.seed,
+            job_seed: trial.seed_in(job),
             context: trial.context.clone(),
             former: trial.former.clone(),
             data: job.data.clone(),

@@ -369,7 +369,8 @@ fn new_trial(
     Ok(Trial {
         id,
         choices: trial.choices,
-        initial_seed: seeds::initial_weights(spec.seed, id),
+        seed: trial.seed,
+        initial_seed: seeds::initial_weights(trial.seed.unwrap_or(spec.seed), id),
         initial_weights: spec.initial_weights(trial.model),
         checkpoint_bytes,
         flops_per_row,

@@ -31,6 +31,9 @@ pub struct Trial {
     pub choices: Choices,
     /// Seed of the initial weights.
     pub initial_seed: u64,
+    /// What its weights, row order and dropout follow from, where that is a dimension of the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// The initial weights, where the job file names some.
     #[serde(rename = "given", default, skip_serializing_if = "Option::is_none")]
     pub initial_weights: Option<BlobRef>,
@@ -165,6 +168,12 @@ impl Trial {
     pub fn work_of(&self, batches: u64) -> u64 {
         let rows = batches.saturating_mul(u64::from(self.context.config.training.batch_size));
         rows.saturating_mul(self.flops_per_row.div_ceil(1000))
+    }
+
+    /// The seed that its hops follow from.
+    #[must_use]
+    pub fn seed_in(&self, job: &super::Job) -> u64 {
+        self.seed.unwrap_or(job.spec.seed)
     }
 
     /// The context of a lease's unit: the one of the time when it was granted.

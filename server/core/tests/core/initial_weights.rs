@@ -1,12 +1,13 @@
-//! Trials that start from given parameters.
+//! Where trials start: from given parameters, or from a seed of their own.
 
-use crate::support::{Bench, HOST, JOB, OTHER, data, hop};
+use crate::support::{Bench, HOST, JOB, OTHER, data, data_of_four, hop};
 use sojourn_core::{Answer, Command, Event, Query, ReplyTo};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
-    ids::TrialId,
+    ids::{Epoch, TrialId},
     jobfile::{self, InitModel},
+    seeds,
     spec::{Architecture, Init, JobSpec, Scale},
     unit::Base,
     view::JobState,
@@ -141,4 +142,43 @@ fn parameters_that_the_store_has_lost_are_waited_for() {
     assert!(bench.job().waiting.unwrap().contains("lost"));
     bench.apply(Command::Published { to: ReplyTo(1), blob: parameters() });
     bench.lease(HOST);
+}
+
+#[test]
+fn a_trial_with_a_seed_of_its_own_follows_from_that() {
+    let mut bench = Bench::new();
+    let spec = |more: &str| {
+        let text = format!(
+            "name = \"t\"\n{more}\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n\
+             [training]\nepochs = 1\nbatch_size = 8\noptimizer = \"sgd\"\n[placement]\nvisits = \"fixed\"\n"
+        );
+        jobfile::parse(&text).unwrap()
+    };
+    bench.begin_with(data_of_four(), spec("seed = { choice = [7, 9] }"));
+    let job = &bench.core.state().jobs[&JOB];
+    let (data_seed, seeds_of) = (job.spec.seed, [7, 9]);
+    assert_eq!((data_seed, job.trials.len()), (7, 2));
+    for (n, seed) in (0..2).map(TrialId).zip(seeds_of) {
+        let trial = job.trial(n).unwrap();
+        assert_eq!(trial.initial_seed, seeds::initial_weights(seed, n));
+        let order: Vec<_> = trial.chain.open().collect();
+        assert_eq!(order, seeds::visit_order(7, n, Epoch(0), 4), "visits are the job's");
+    }
+    let leases = [bench.lease(HOST), bench.lease(OTHER)];
+    for lease in &leases {
+        let hop = hop(lease);
+        let seed = seeds_of[hop.trial.0 as usize];
+        assert_eq!(hop.seed, seeds::hop(seed, hop.trial, Epoch(0), hop.start.shard));
+        let query = Query::History { job: JOB, trial: hop.trial };
+        let answer = bench.answer(Command::Query { to: ReplyTo(1), query });
+        let Ok(Answer::History(history)) = answer else { panic!("{answer:?}") };
+        assert_eq!(history.job_seed, seed, "which a replay goes by");
+    }
+    for (seeds, why) in [(vec![1, 7], "`seed` isn't the first of `seeds`"), (vec![7, 7], "twice")] {
+        let spec = Box::new(JobSpec { seeds, ..spec("seed = 7") });
+        let data = Box::new(data_of_four());
+        let submit = Command::Submit { to: ReplyTo(1), spec, data, again: true, nonce: None };
+        let refused = bench.answer(submit).unwrap_err();
+        assert!(refused.message.contains(why), "{refused:?}");
+    }
 }

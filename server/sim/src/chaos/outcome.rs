@@ -112,7 +112,7 @@ fn check_trials(state: &State, liars: &BTreeSet<HostId>) -> Result<(), String> {
                 merge: None,
                 job: job.id,
                 trial: trial.id,
-                job_seed: job.spec.seed,
+                job_seed: trial.seed_in(job),
                 context: trial.context.clone(),
                 former: trial.former.clone(),
                 data: job.data.clone(),

@@ -250,6 +250,7 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
     JobSpec {
         name: format!("world-{seed}"),
         seed,
+        seeds: Vec::new(),
         data: DataSpec {
             train: "train.csv".into(),
             features: None,

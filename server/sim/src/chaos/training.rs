@@ -33,12 +33,12 @@ pub fn train(hop: &Hop, end: Position, bytes: u64) -> BlobRef {
 /// The checkpoint of a trial with fixed visits after all its epochs, by its job alone.
 #[must_use]
 pub fn of_job(job: &Job, trial: &Trial) -> Option<BlobRef> {
-    let (seed, total) = (job.spec.seed, trial.context.total_steps);
+    let (seed, total) = (trial.seed_in(job), trial.context.total_steps);
     let batch_size = trial.context.config.training.batch_size;
     let shards = u32::saturating_from(job.data.train.len());
     let mut made = base(&Base::first(trial.initial_seed, trial.initial_weights));
     for epoch in (0..trial.epochs()).map(Epoch) {
-        for shard in seeds::visit_order(seed, trial.id, epoch, shards) {
+        for shard in seeds::visit_order(job.spec.seed, trial.id, epoch, shards) {
             let rows = job.data.train.get(shard_index(shard))?.rows;
             let hop_seed = seeds::hop(seed, trial.id, epoch, shard);
             let batches = 0..batches(u64::from(rows), batch_size);

@@ -137,6 +137,7 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
     JobSpec {
         name: name.to_owned(),
         seed,
+        seeds: Vec::new(),
         data: DataSpec {
             train: "rows.npz".into(),
             features: None,
