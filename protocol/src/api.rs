@@ -47,8 +47,8 @@
 mod jobs;
 
 pub use jobs::{
-    EvaluateRequest, ExtendRequest, PauseRequest, PlacementRequest, RollbackRequest, RolledBack,
-    SubmitAnswer, SubmitRequest, Submitted,
+    EvaluateRequest, ExtendRequest, PauseRequest, PlacementRequest, RollbackOptions,
+    RollbackRequest, RolledBack, SubmitAnswer, SubmitRequest, Submitted,
 };
 
 use crate::{

@@ -3,7 +3,7 @@
 use crate::{
     ids::{HostId, JobId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
-    spec::JobSpec,
+    spec::{JobSpec, dimension::is_default},
 };
 use serde::{Deserialize, Serialize};
 
@@ -101,29 +101,62 @@ pub struct PlacementRequest {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RollbackRequest {
-    /// This one, to where it had trained at most so many epochs.
+    /// This one, to where it had trained so many epochs.
     Trial {
         /// The trial.
         trial: TrialId,
         /// Whole epochs; 0 is its start.
         epochs: u32,
+        /// How.
+        #[serde(default, skip_serializing_if = "is_default")]
+        options: RollbackOptions,
     },
     /// Those that a host, some of whose results were refuted, has worked for since its last confirmed one: to before
     /// that.
     Host {
         /// The host.
         host: HostId,
+        /// How.
+        #[serde(default, skip_serializing_if = "is_default")]
+        options: RollbackOptions,
     },
 }
 
-/// A trial that was taken back.
+impl RollbackRequest {
+    /// How trials are taken back.
+    #[must_use]
+    pub const fn options(&self) -> RollbackOptions {
+        match self {
+            Self::Trial { options, .. } | Self::Host { options, .. } => *options,
+        }
+    }
+}
+
+/// How trials are taken back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct RollbackOptions {
+    /// Only say what would be lost.
+    #[serde(skip_serializing_if = "is_default")]
+    pub preview: bool,
+    /// A job that has finished or failed goes on again. Without it such a job is refused.
+    #[serde(skip_serializing_if = "is_default")]
+    pub reopen: bool,
+}
+
+/// A trial that was taken back, or would be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RolledBack {
     /// The trial.
     pub trial: TrialId,
-    /// Whole epochs that it has trained now: no more than were asked for, and fewer where no later state is kept.
+    /// Whole epochs that it has trained now. Where a host's results are taken back they may be fewer than it had before
+    /// that host, if no later state is kept.
     pub epochs: u32,
     /// Its version now.
     pub version: Version,
+    /// Epochs of it that were trained, wholly or in part, and are lost.
+    #[serde(default)]
+    pub epochs_lost: u32,
 }

@@ -12,7 +12,7 @@ mod size;
 
 use sojourn_core::{Answer, Command, Core, CoreConfig, Effect, Envelope, Query, ReplyTo};
 use sojourn_protocol::{
-    api::RollbackRequest,
+    api::{RollbackOptions, RollbackRequest},
     digest::{BlobRef, Digest},
     ids::{JobId, TrialId},
     jobfile,
@@ -39,7 +39,11 @@ const COMMANDS: [(&str, Make); 8] = [
     ("resume", |to| Command::Resume { to, job: JOB }),
     ("extend", |to| Command::Extend { to, job: JOB, epochs: 11, trial: None }),
     ("rollback", |to| {
-        let request = RollbackRequest::Trial { trial: TrialId(0), epochs: 0 };
+        let request = RollbackRequest::Trial {
+            trial: TrialId(0),
+            epochs: 0,
+            options: RollbackOptions::default(),
+        };
         Command::Rollback { to, job: JOB, request }
     }),
     ("cancel", |to| Command::Cancel { to, job: JOB }),

@@ -58,7 +58,7 @@ fn parse(name: &str, example: Value) {
         api: EnrolRequest, EnrolAnswer, WorkRequest, WorkAnswer, HeartbeatRequest, HeartbeatAnswer,
             ReleaseRequest, ReleaseAnswer, ReportAnswer, UploadState, MissingRequest, MissingAnswer,
             SubmitRequest, SubmitAnswer, EvaluateRequest, PauseRequest, ExtendRequest, PlacementRequest,
-            RollbackRequest, RolledBack, CollectRequest, CollectAnswer, Health;
+            RollbackOptions, RollbackRequest, RolledBack, CollectRequest, CollectAnswer, Health;
         assimilation: TakeRequest, TakeAnswer, RenewRequest, NewVersion, RejectRequest, LostRequest, OfferAnswer,
             AssimilationsView;
         ranges: LeadRequest, LeadAnswer, RangeResultRequest;

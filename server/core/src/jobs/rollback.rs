@@ -1,31 +1,80 @@
 //! An operator takes trials back to before the results of a host that can't be trusted.
 
 use super::JobHandler;
-use crate::{event::Event, fault::CoreFault, reply::Reply, state::TrialEnd};
+use crate::{
+    event::Event,
+    fault::CoreFault,
+    reply::Reply,
+    state::{JobEnd, Trial, TrialEnd},
+};
 use sojourn_protocol::{
-    api::{RollbackRequest, RolledBack},
+    api::{RollbackOptions, RollbackRequest, RolledBack},
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, TrialId},
 };
 use std::collections::BTreeMap;
 
 impl JobHandler<'_> {
-    /// Takes trials back. The answer says where each of them goes on from.
+    /// Takes trials back, or says what that would lose. The answer says where each of them goes on from.
     pub(crate) fn rollback(
         &mut self,
         job: JobId,
         request: RollbackRequest,
     ) -> Reply<Vec<RolledBack>> {
-        let wanted = match request {
-            RollbackRequest::Trial { trial, epochs } => vec![(trial, epochs)],
-            RollbackRequest::Host { host } => self.before_suspect(job, host)?,
+        let options = request.options();
+        self.check_job(job, options)?;
+        let targets: Vec<RolledBack> = match request {
+            RollbackRequest::Trial { trial, epochs, .. } => {
+                self.check_kept(job, trial, epochs)?;
+                vec![self.target(job, trial, epochs)?]
+            }
+            RollbackRequest::Host { host, .. } => {
+                let wanted = self.before_suspect(job, host)?.into_iter();
+                let targets = wanted.map(|(trial, epochs)| self.target(job, trial, epochs));
+                targets.collect::<Result<_, ApiError>>()?
+            }
         };
-        let targets = wanted.into_iter().map(|(trial, epochs)| self.target(job, trial, epochs));
-        let targets: Vec<RolledBack> = targets.collect::<Result<_, ApiError>>()?;
+        if options.preview {
+            return Ok(targets);
+        }
         for RolledBack { trial, epochs, .. } in &targets {
             self.roll_back(job, *trial, *epochs)?;
         }
         Ok(targets)
+    }
+
+    /// Does the job run, or is an ended one to go on?
+    fn check_job(&self, job: JobId, options: RollbackOptions) -> Result<(), ApiError> {
+        let known = self.state().find_job(job)?;
+        let conflict = |message: String| Err(ApiError::new(ErrorKind::Conflict, message));
+        match known.end {
+            Some((JobEnd::Cancelled, _)) => {
+                conflict(format!("job {job} was cancelled: submit it again"))
+            }
+            Some((JobEnd::Finished | JobEnd::Failed, _)) if !options.reopen => conflict(format!(
+                "job {job} has ended, and taking a trial back has it go on: say so with `--reopen`"
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Is the end of that epoch kept, or is the trial to begin anew?
+    fn check_kept(&self, job: JobId, trial: TrialId, epochs: u32) -> Result<(), ApiError> {
+        let (_, known) = self.state().find_trial(job, trial)?;
+        if epochs == 0 || known.kept_after(epochs) == epochs || epochs > trained(known) {
+            return Ok(());
+        }
+        let kept: Vec<String> = known.kept.keys().map(|epoch| (epoch.0 + 1).to_string()).collect();
+        let kept = match kept.is_empty() {
+            true => "no epoch's end of it is kept".to_owned(),
+            false => format!("only the ends of epochs {} are kept", kept.join(", ")),
+        };
+        Err(ApiError::new(
+            ErrorKind::Conflict,
+            format!(
+                "trial {trial} can't go back to after epoch {epochs}: {kept}; with 0 it begins anew"
+            ),
+        ))
     }
 
     /// For each trial that such a host has worked for: how many epochs were whole before.
@@ -52,8 +101,7 @@ impl JobHandler<'_> {
             Some(TrialEnd::Cancelled) => return conflict(format!("trial {trial} was cancelled")),
             Some(TrialEnd::Finished) | None => {}
         }
-        let trained = known.chain.epoch().0;
-        let most = if known.chain.is_done() { known.epochs() } else { trained };
+        let most = trained(known);
         if epochs > most {
             return conflict(format!(
                 "trial {trial} has trained {most} epochs: there is no way back to {epochs}"
@@ -62,7 +110,10 @@ impl JobHandler<'_> {
         let epochs = known.kept_after(epochs);
         let version = known.history.iter().rev().find(|hop| hop.epoch().0 < epochs);
         let version = version.map_or_else(Default::default, |hop| hop.version);
-        Ok(RolledBack { trial, epochs, version })
+        // The epoch that is being trained is lost too.
+        let begun = u32::from(known.history.last().is_some_and(|hop| hop.epoch().0 >= most));
+        let epochs_lost = most.saturating_sub(epochs) + begun;
+        Ok(RolledBack { trial, epochs, version, epochs_lost })
     }
 
     fn roll_back(&mut self, job: JobId, trial: TrialId, epochs: u32) -> Result<(), CoreFault> {
@@ -76,4 +127,9 @@ impl JobHandler<'_> {
         self.enter_fair_share(job);
         Ok(())
     }
+}
+
+/// Whole epochs that a trial has trained.
+fn trained(trial: &Trial) -> u32 {
+    if trial.chain.is_done() { trial.epochs() } else { trial.chain.epoch().0 }
 }

@@ -3,7 +3,7 @@
 use crate::support::{Bench, HOST, JOB, OTHER, demand, done, hop, inventory, request};
 use sojourn_core::{Answer, Command, Core, Event, Fault, LeaseEnd, Query, ReplyTo};
 use sojourn_protocol::{
-    api::{RollbackRequest, RolledBack, WorkRequest},
+    api::{RollbackOptions, RollbackRequest, RolledBack, WorkRequest},
     digest::Digest,
     ids::{HostId, LeaseId, TrialId, Version},
     inventory::{Device, Inventory},
@@ -11,7 +11,7 @@ use sojourn_protocol::{
     spec::{OrderChoice, PlacementSpec, Verify},
     time::Millis,
     unit::{Lease, Unit},
-    view::Verification,
+    view::{JobState, Verification},
 };
 use sojourn_workgen::PolicyName;
 
@@ -335,9 +335,20 @@ fn a_trial_goes_back_to_the_end_of_an_epoch_or_to_its_start() {
     let mut bench = bench(1, 1, 6);
     train(&mut bench, HOST, 4 * 4 + 2, "right");
     let late = bench.lease(HOST);
-    let to = |epochs| RollbackRequest::Trial { trial: TrialId(0), epochs };
-    let back = rollback(&mut bench, to(3));
-    assert_eq!(back, [RolledBack { trial: TrialId(0), epochs: 3, version: Version(12) }]);
+    let with = |epochs, preview| RollbackRequest::Trial {
+        trial: TrialId(0),
+        epochs,
+        options: RollbackOptions { preview, reopen: false },
+    };
+    let to = |epochs| with(epochs, false);
+    let back = |epochs, version, epochs_lost| {
+        [RolledBack { trial: TrialId(0), epochs, version: Version(version), epochs_lost }]
+    };
+    // Four whole epochs, and two hops of the fifth.
+    let position = bench.core.position();
+    assert_eq!(rollback(&mut bench, with(3, true)), back(3, 12, 2));
+    assert_eq!(bench.core.position(), position, "that was only looked at");
+    assert_eq!(rollback(&mut bench, to(3)), back(3, 12, 2));
     let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
     assert_eq!((trial.version, trial.chain.step(), trial.curve.len()), (Version(12), 24, 3));
     assert_eq!(trial.best.map(|best| best.epoch.0 < 3), Some(true));
@@ -345,13 +356,40 @@ fn a_trial_goes_back_to_the_end_of_an_epoch_or_to_its_start() {
     train(&mut bench, OTHER, 18, "again");
     let events = report(&mut bench, HOST, &late, "right");
     assert!(events.contains(&Event::Superseded { lease: late.id }), "{events:?}");
-    // The first epoch's end isn't kept any more.
+    // The first epoch's end isn't kept any more. In silence it would begin anew.
     train(&mut bench, OTHER, 20, "again");
-    let back = rollback(&mut bench, to(1));
-    assert_eq!(back, [RolledBack { trial: TrialId(0), epochs: 0, version: Version(0) }]);
+    let refused = |bench: &mut Bench, request| {
+        bench.answer(Command::Rollback { to: ReplyTo(1), job: JOB, request }).unwrap_err().message
+    };
+    assert_eq!(
+        refused(&mut bench, to(1)),
+        "trial 0 can't go back to after epoch 1: only the ends of epochs 3, 4, 5 are kept; with 0 it begins anew"
+    );
+    assert_eq!(rollback(&mut bench, to(0)), back(0, 0, 5));
     train(&mut bench, OTHER, 24, "right");
-    let error = bench.answer(Command::Rollback { to: ReplyTo(1), job: JOB, request: to(7) });
-    assert!(error.unwrap_err().message.contains("has trained 6 epochs"));
+    assert!(refused(&mut bench, to(7)).contains("has trained 6 epochs"));
+}
+
+#[test]
+fn a_job_that_has_ended_stays_as_it_is_unless_it_is_to_go_on() {
+    let mut bench = Bench::with_job(1, 1);
+    bench.work_to_the_end(&[HOST]);
+    let to = |reopen| RollbackRequest::Trial {
+        trial: TrialId(0),
+        epochs: 0,
+        options: RollbackOptions { preview: false, reopen },
+    };
+    let refused = |bench: &mut Bench, request| {
+        bench.answer(Command::Rollback { to: ReplyTo(1), job: JOB, request }).unwrap_err().message
+    };
+    assert!(refused(&mut bench, to(false)).ends_with("say so with `--reopen`"));
+    assert_eq!(bench.job().state, JobState::Finished);
+    let lost = [RolledBack { trial: TrialId(0), epochs: 0, version: Version(0), epochs_lost: 1 }];
+    assert_eq!(rollback(&mut bench, to(true)), lost);
+    assert_eq!(bench.job().state, JobState::Running);
+    bench.answer(Command::Cancel { to: ReplyTo(1), job: JOB }).unwrap();
+    assert_eq!(refused(&mut bench, to(true)), "job 1 was cancelled: submit it again");
+    assert_eq!(bench.job().state, JobState::Cancelled);
 }
 
 #[test]
@@ -369,8 +407,10 @@ fn what_a_refuted_host_delivered_is_listed_and_can_be_taken_back() {
     bench.core.fold(&sojourn_core::Record { position, at, event }).unwrap();
     bench.events(Command::Started);
     assert_eq!(doubtful(&mut bench, OTHER), [3, 4, 5]);
-    let back = rollback(&mut bench, RollbackRequest::Host { host: OTHER });
-    assert_eq!(back, [RolledBack { trial: TrialId(0), epochs: 0, version: Version(0) }]);
+    let options = RollbackOptions::default();
+    let back = rollback(&mut bench, RollbackRequest::Host { host: OTHER, options });
+    let lost = RolledBack { trial: TrialId(0), epochs: 0, version: Version(0), epochs_lost: 2 };
+    assert_eq!(back, [lost]);
     assert!(doubtful(&mut bench, OTHER).is_empty());
     bench.ask(HOST, WorkRequest { demand: vec![demand(1, 0, 0)], ..request(0, Vec::new()) });
     bench.work_to_the_end(&[HOST, THIRD]);

@@ -3,7 +3,7 @@
 use crate::support::{Bench, HOST, JOB, OTHER, hop, inventory, request, trained_after};
 use sojourn_core::{Answer, Command, Core, Effect, Event, Query, ReplyTo, UnitKey};
 use sojourn_protocol::{
-    api::{RollbackRequest, WorkRequest},
+    api::{RollbackOptions, RollbackRequest, WorkRequest},
     error::ErrorKind,
     ids::{Epoch, ShardId, TrialId},
     inventory::Inventory,
@@ -115,7 +115,11 @@ fn a_trial_that_is_rolled_back_visits_in_the_same_order_again() {
     while bench.core.state().jobs[&JOB].trials[0].chain.epoch() < Epoch(2) {
         bench.work_once(&[HOST]);
     }
-    let request = RollbackRequest::Trial { trial: TrialId(0), epochs: 0 };
+    let request = RollbackRequest::Trial {
+        trial: TrialId(0),
+        epochs: 0,
+        options: RollbackOptions::default(),
+    };
     bench.answer(Command::Rollback { to: TO, job: JOB, request }).unwrap();
     let chain = &bench.core.state().jobs[&JOB].trials[0].chain;
     assert_eq!((chain.epoch(), chain.open().collect::<Vec<_>>()), (Epoch(0), order(0, 0)));
