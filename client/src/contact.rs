@@ -1,6 +1,6 @@
 //! Tracks whether the server answers and can be trusted. Each change is logged once, and pauses end when it is back.
 
-use sojourn_http::{Backoff, CallError};
+use sojourn_http::{Backoff, CallError, Recovery};
 use sojourn_protocol::error::error_chain;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -41,6 +41,10 @@ impl Contact {
 
     /// The server has not answered, or can't serve now.
     pub(crate) fn lost(&self, failure: &CallError) {
+        // A refusal isn't absence: the daemon ends, and says why.
+        if failure.recovery() == Recovery::End {
+            return;
+        }
         let distrusted = matches!(failure, CallError::Untrusted { .. });
         let before = self.distrusted.swap(distrusted, Ordering::AcqRel);
         if !self.away.send_replace(true) || (distrusted && !before) {
@@ -76,6 +80,16 @@ impl Contact {
 mod tests {
     use super::*;
     use futures::FutureExt;
+    use sojourn_protocol::error::{ApiError, ErrorKind};
+
+    #[test]
+    fn a_server_that_refuses_the_token_is_not_away() {
+        let contact = Contact::new();
+        let error = ApiError::new(ErrorKind::Unauthorized, "this host's token was revoked");
+        let server = "http://a".to_owned();
+        contact.lost(&CallError::Refused { server, error, retry_after: None });
+        assert!(!contact.is_away());
+    }
 
     #[tokio::test]
     async fn a_pause_ends_with_the_servers_return() {

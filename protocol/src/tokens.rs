@@ -175,6 +175,12 @@ impl ServerToken {
             Self::Assimilator => "assimilator",
         }
     }
+
+    /// The name of the file in a server's data folder that holds it.
+    #[must_use]
+    pub fn file(self) -> String {
+        format!("{}-token", self.name())
+    }
 }
 
 /// A server's own token that has just replaced the one before, which opens nothing any more.

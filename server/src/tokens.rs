@@ -113,7 +113,7 @@ impl ServerTokens {
 
     /// The token's hash, as the journal's storage has it afterwards.
     fn settle_one(&self, which: ServerToken, kept: Option<Digest>) -> Result<Digest, TokensError> {
-        let plain_name = format!("{}-token", which.name());
+        let plain_name = which.file();
         // As versions before this one kept it there.
         let plain = self.journals.existing_secret(&plain_name)?;
         let file = self.secret_in(&self.file(which))?;
@@ -223,7 +223,7 @@ impl ServerTokens {
 
     /// The file with the token itself, for commands on this machine.
     pub(crate) fn file(&self, which: ServerToken) -> PathBuf {
-        self.folder.join(format!("{}-token", which.name()))
+        self.folder.join(which.file())
     }
 
     fn next_file(&self, which: ServerToken) -> PathBuf {

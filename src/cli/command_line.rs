@@ -13,7 +13,10 @@ use crate::cli::{
     token,
     work::assimilate,
 };
-use clap::{Parser, Subcommand};
+use clap::{
+    Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 use sojourn_daemon::{client, service};
 use std::process::ExitCode;
 use tokio::runtime::Runtime;
@@ -99,9 +102,12 @@ enum Command {
 /// the log.
 const SERVER_LOG_FILTER: &str = "info,actix_server=warn,actix_http::h1::dispatcher=off";
 
+/// Characters of a wrong value that an error repeats.
+const MAX_VALUE_CHARS: usize = 80;
+
 /// Parses the command line, sets up log and runtime, and runs the subcommand.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| with_short_value(error).exit());
     secrets::warn_of_arguments();
     match cli.command {
         Command::Serve(_) => log::start(log::Program::Other, SERVER_LOG_FILTER),
@@ -115,6 +121,17 @@ pub(crate) fn main() -> ExitCode {
     };
     let result = runtime.and_then(|runtime| runtime.block_on(run(cli.command)));
     result.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+/// The error, which repeats no more of the wrong value than a line holds.
+fn with_short_value(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
+        && value.chars().count() > MAX_VALUE_CHARS
+    {
+        let begins: String = value.chars().take(MAX_VALUE_CHARS).collect();
+        error.insert(ContextKind::InvalidValue, ContextValue::String(format!("{begins}...")));
+    }
+    error
 }
 
 fn runtime() -> Result<Runtime, Failure> {

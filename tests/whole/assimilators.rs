@@ -171,7 +171,11 @@ fn an_assimilator_that_cannot_work_says_why() {
     let site = Site::start_without_assimilators();
     let token = std::fs::read_to_string(site.data().join("assimilator-token")).unwrap();
     let (token, blobs) = (token.trim(), site.blobs());
-    told(&assimilate(&site.url, &site.token, &blobs), 2, "the token is unknown");
+    told(
+        &assimilate(&site.url, &site.token, &blobs),
+        2,
+        "this is a user's token, and that of assimilators",
+    );
     let elsewhere = format!("{blobs}-other");
     told(&assimilate(&site.url, token, &elsewhere), 2, "the server's blobs are at `file://");
     told(&assimilate("http://127.0.0.1:1", token, &blobs), 3, "no answer from the server at");

@@ -90,7 +90,7 @@ fn a_wrong_token_is_code_2_and_the_error_says_where_the_right_one_is() {
         assert_eq!(
             told,
             format!(
-                "error: {} doesn't accept the token (unknown token); give another by --token-file or SOJOURN_TOKEN; the server's own is in its file `admin-token`\n",
+                "error: {} refuses (unknown token); give a token that it takes by --token-file or SOJOURN_TOKEN; the server's own is in its file `admin-token`\n",
                 server.url
             )
         );

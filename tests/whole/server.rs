@@ -188,10 +188,19 @@ fn wrong_tokens_and_tokens_of_another_kind_are_refused() {
     let with = |token: &str| told(&world.run(&server, &["jobs", "--token", token]));
     let (code, message) = with("wrong");
     assert_eq!(code, Some(2));
-    assert!(message.contains("doesn't accept the token"), "{message}");
+    assert!(message.contains("refuses (the token is unknown or was revoked)"), "{message}");
     let enrol = std::fs::read_to_string(world.data.path().join("enrol-token")).unwrap();
     let (code, message) = with(enrol.trim());
     assert_eq!(code, Some(2), "machines may not look at jobs: {message}");
+    assert!(
+        message.contains("this is a token for machines to enrol with, and a user's"),
+        "{message}"
+    );
+    let mut none = sojourn(&["jobs"]);
+    none.env("SOJOURN_SERVER", &server.url).env("SOJOURN_DATA", "/nowhere");
+    let (code, message) = told(&none.output().unwrap());
+    assert_eq!(code, Some(2), "{message}");
+    assert!(message.contains("refuses (no token was sent)"), "{message}");
     let (code, _) = with("two\nlines");
     assert_eq!(code, Some(2));
 }

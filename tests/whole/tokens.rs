@@ -60,7 +60,7 @@ fn machines_enrol_with_a_token_of_their_owner_until_it_is_revoked() {
     let mut second = client(&site, "second", &token);
     assert_eq!(second.wait(), Some(2));
     let log = fs::read_to_string(site.path().join("second.log")).unwrap();
-    assert!(log.contains("was for 1 host"), "{log}");
+    assert!(log.contains("token 1 was for one host, which has enrolled"), "{log}");
 
     let tokens = site.json(&["token", "list"]);
     assert_eq!((&tokens[0]["state"], &tokens[0]["label"]), (&"used".into(), &"gpu".into()));
@@ -69,6 +69,8 @@ fn machines_enrol_with_a_token_of_their_owner_until_it_is_revoked() {
     let revoked = String::from_utf8(site.run(&["token", "revoke", "1"]).stdout).unwrap();
     assert_eq!(revoked, "token 1 is revoked, and the machine that had enrolled with it\n");
     assert_eq!(first.wait(), Some(2), "it hears that it may not work any more");
+    let log = fs::read_to_string(site.path().join("first.log")).unwrap();
+    assert!(log.contains("revoked") && !log.contains("the server is away"), "{log}");
     assert_eq!(hosts()[0]["state"], "revoked");
 }
 
@@ -95,7 +97,11 @@ fn a_user_may_do_what_the_rights_of_the_token_say() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(told(&refused).contains("unknown or was revoked"), "{}", told(&refused));
 
-    let admin = printed(&site.run(&["token", "rotate", "admin"]));
+    let own = site.run(&["token", "revoke", "admin"]);
+    assert!(told(&own).contains("`sojourn token rotate admin`"), "{}", told(&own));
+    let admin = site.run(&["token", "rotate", "admin"]);
+    assert!(told(&admin).contains("the file `admin-token`"), "{}", told(&admin));
+    let admin = printed(&admin);
     assert!(!site.run(&["jobs"]).status.success(), "the one before opens nothing");
     assert!(with(&site, &admin, &["jobs"]).status.success());
     let file = fs::read_to_string(site.data().join("admin-token")).unwrap();
@@ -122,8 +128,12 @@ fn secrets_are_taken_from_files_and_one_on_the_command_line_draws_a_warning() {
     let missing = jobs(&["--token-file", "/nowhere/token"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(told(&missing).contains("`/nowhere/token`"), "{}", told(&missing));
+    let long = "x".repeat(5_000);
+    let long = site.run(&["token", "new", "--owner", &long]);
+    assert!(long.stderr.len() < 500, "{}", told(&long));
     for args in [
         &["token", "new", "--hosts", "0"][..],
+        &["token", "new", "--for", "0s"],
         &["token", "new", "--for", "2y"],
         &["token", "new", "--name", "alice"],
         &["token", "new", "--owner", " a"],

@@ -133,7 +133,8 @@ pub(super) fn admit(
     pattern: &str,
     caller: Option<Caller>,
 ) -> Result<Admitted, Refusal> {
-    let caller = caller.ok_or_else(|| Refusal::Caller(HttpError::unknown_caller()))?;
+    let unknown = || Refusal::Caller(HttpError::unauthorized("nobody is known who sends this"));
+    let caller = caller.ok_or_else(unknown)?;
     let here = || TABLE.iter().filter(|(_, path, _)| *path == pattern);
     if let Some((_, _, access)) = here().find(|(name, _, _)| *name == method.as_str()) {
         return access.admits(caller).map(|()| Admitted(caller)).map_err(Refusal::Caller);
@@ -146,7 +147,31 @@ pub(super) fn admit(
     Err(Refusal::Method(methods.join(", ")))
 }
 
+impl Caller {
+    /// What the caller's token is, for its holder.
+    const fn token_kind(self) -> &'static str {
+        match self {
+            Self::Enroller(_) => "a token for machines to enrol with",
+            Self::Host(_) => "a host's own token",
+            Self::User(_) => "a user's token",
+            Self::Assimilator => "a token for assimilators",
+        }
+    }
+}
+
 impl Access {
+    /// The token that the address takes.
+    const fn wanted(self) -> &'static str {
+        match self {
+            Enrollers => "one to enrol with (`enrol-token`, or one of `sojourn token new`)",
+            Hosts => "a host's own",
+            Assimilators => "that of assimilators (`assimilator-token`)",
+            Users(_) => "a user's (`admin-token`, or one of `sojourn token new --name`)",
+            HostsAndUsers(_) => "a host's own or a user's",
+            AssimilatorsAndUsers(_) => "a user's or that of assimilators",
+        }
+    }
+
     fn admits(self, caller: Caller) -> Result<(), HttpError> {
         let wanted = match (self, caller) {
             (Enrollers, Caller::Enroller(_))
@@ -156,7 +181,11 @@ impl Access {
                 Users(wanted) | HostsAndUsers(wanted) | AssimilatorsAndUsers(wanted),
                 Caller::User(_),
             ) => wanted,
-            _ => return Err(HttpError::unknown_caller()),
+            _ => {
+                let (is, wanted) = (caller.token_kind(), self.wanted());
+                let message = format!("this is {is}, and {wanted} is wanted here");
+                return Err(HttpError::unauthorized(message));
+            }
         };
         match caller {
             Caller::User(rights) if rights >= wanted => Ok(()),

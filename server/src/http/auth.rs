@@ -135,7 +135,10 @@ async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
         }
         Some(Holder::Enroller(token)) => Ok(Caller::Enroller(Some(token))),
         Some(Holder::User(_, rights)) => Ok(Caller::User(rights)),
-        Some(Holder::Revoked) => Err(HttpError::unknown_caller()),
+        Some(Holder::Revoked) => Err(HttpError::unauthorized("this host's token was revoked")),
+        Some(Holder::Expired(token)) => {
+            Err(HttpError::unauthorized(format!("token {token} has expired")))
+        }
         // A server that became the active one meanwhile has read the tokens anew.
         None => match app.tokens.which(token_sha256) {
             Some(which) => Ok(with_server_token(which)),
@@ -156,11 +159,17 @@ const fn with_server_token(which: ServerToken) -> Caller {
 /// The hash of the request's token. The token itself isn't kept.
 pub(super) fn bearer(request: &HttpRequest) -> Result<Digest, HttpError> {
     let value = request.headers().get(header::AUTHORIZATION);
-    let token = value.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    match token.map(str::trim).filter(|token| !token.is_empty()) {
+    match value.and_then(|value| bearer_token(value.to_str().ok()?)) {
         Some(token) => Ok(Digest::of(token.as_bytes())),
-        None => Err(HttpError::new(ErrorKind::Unauthorized, "a token is needed")),
+        None => Err(HttpError::unauthorized("no token was sent")),
     }
+}
+
+/// The token of an `Authorization` header. The name of a scheme is case-insensitive (RFC 9110, section 11.1).
+fn bearer_token(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
 fn app(request: &HttpRequest) -> Result<web::Data<AppState>, HttpError> {
@@ -173,6 +182,11 @@ fn admitted(request: &HttpRequest) -> Option<Caller> {
     request.extensions().get::<Admitted>().map(|admitted| admitted.caller())
 }
 
+/// A caller whom the resource let in, and whom the handler isn't for.
+fn not_admitted() -> HttpError {
+    HttpError::unauthorized("this caller isn't served here")
+}
+
 /// Takes the caller, whom the resource has let in, in a handler's arguments.
 macro_rules! caller {
     ($name:ty, $pattern:pat => $value:expr) => {
@@ -183,7 +197,7 @@ macro_rules! caller {
             fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
                 ready(match admitted(request) {
                     Some($pattern) => Ok($value),
-                    _ => Err(HttpError::unknown_caller()),
+                    _ => Err(not_admitted()),
                 })
             }
         }
@@ -229,7 +243,22 @@ impl FromRequest for Reader {
         ready(match admitted(request) {
             Some(Caller::User(_)) => Ok(Self::User),
             Some(Caller::Host(host)) => Ok(Self::Host(host)),
-            _ => Err(HttpError::unknown_caller()),
+            _ => Err(not_admitted()),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bearer_token;
+
+    #[test]
+    fn a_scheme_may_be_in_any_case_and_a_token_may_not_be_empty() {
+        for value in ["Bearer t", "bearer t", "BEARER  t "] {
+            assert_eq!(bearer_token(value), Some("t"), "{value}");
+        }
+        for value in ["Bearer", "Bearer ", "Basic t", "Bearert", "", "t"] {
+            assert_eq!(bearer_token(value), None, "{value}");
+        }
     }
 }

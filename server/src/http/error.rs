@@ -18,7 +18,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Characters of what is wrong with a body.
 const MAX_CAUSE_CHARS: usize = 500;
-/// The words for a caller whose token opens nothing here.
+/// The words for a caller whose token the server doesn't know.
 const UNKNOWN: &str = "the token is unknown or was revoked";
 
 /// An [`ApiError`] on its way out.
@@ -36,9 +36,10 @@ impl HttpError {
         ApiError::new(kind, message).into()
     }
 
-    /// The refusal of a token of another kind than the address takes, or of one that was revoked.
-    pub(crate) fn unknown_caller() -> Self {
-        Self::new(ErrorKind::Unauthorized, UNKNOWN)
+    /// The refusal of a token that the server knows: it is of another kind than the address takes, has expired, or was
+    /// revoked. Only who has the very token hears this.
+    pub(crate) fn unauthorized(why: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unauthorized, why)
     }
 
     /// The refusal of a token that the server doesn't know.

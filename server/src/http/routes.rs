@@ -12,13 +12,15 @@ use actix_web::{
     middleware::{Next, from_fn},
     web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig},
 };
-use sojourn_protocol::error::ErrorKind;
+use sojourn_protocol::{error::ErrorKind, text::plain_line};
 
 /// Most bytes of a body that grows with a job's shards or a host's cache: a job's manifest, the blobs that a submission
 /// asks for, the list of a host's cache.
 const MAX_JOB_BODY: usize = 16 << 20;
 /// Most bytes of any other JSON body.
 const MAX_BODY: usize = 1 << 20;
+/// Characters of a wrong address that an answer repeats.
+const MAX_PATH_CHARS: usize = 200;
 
 fn json(limit: usize) -> JsonConfig {
     JsonConfig::default()
@@ -51,8 +53,12 @@ fn open_resource(pattern: &'static str) -> Resource {
 
 /// All routes.
 pub(crate) fn routes(service: &mut ServiceConfig) {
-    let path = PathConfig::default()
-        .error_handler(|error, _| HttpError::new(ErrorKind::Invalid, error.to_string()).into());
+    let path = PathConfig::default().error_handler(|_, request| {
+        let (pattern, path) = (request.match_pattern(), plain_line(request.path(), MAX_PATH_CHARS));
+        let pattern = pattern.unwrap_or_default();
+        let message = format!("`{path}` isn't of the form `{pattern}`: ids are whole numbers");
+        HttpError::new(ErrorKind::Invalid, message).into()
+    });
     let query = QueryConfig::default()
         .error_handler(|error, _| HttpError::new(ErrorKind::Invalid, error.to_string()).into());
     service

@@ -54,6 +54,13 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     output::line(&secret)?;
-    output::remark("the token before opens nothing any more, and this one isn't shown again");
+    let kept = match args.which {
+        Which::Issued(_) => "and this one isn't shown again".to_owned(),
+        Which::Own(own) => {
+            let file = own.file();
+            format!("and this one is in the file `{file}` of the server's data folder too")
+        }
+    };
+    output::remark(&format!("the token before opens nothing any more, {kept}"));
     Ok(())
 }

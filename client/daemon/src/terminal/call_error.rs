@@ -23,7 +23,7 @@ pub fn message(error: &CallError) -> String {
         CallError::Refused { error, server, .. } => match error.kind {
             ErrorKind::UnsupportedProtocol => other_version(&error.message),
             ErrorKind::Unauthorized => format!(
-                "{server} doesn't accept the token ({error}); give another by --token-file or SOJOURN_TOKEN; the \
+                "{server} refuses ({error}); give a token that it takes by --token-file or SOJOURN_TOKEN; the \
                  server's own is in its file `admin-token`"
             ),
             ErrorKind::Forbidden => {

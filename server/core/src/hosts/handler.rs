@@ -57,6 +57,9 @@ impl HostHandler<'_> {
         if self.ledger.state.tokens.contains_key(&token_sha256) {
             return Err(Refusal::new(ErrorKind::Conflict, "that token is taken"));
         }
+        if name.trim().is_empty() {
+            return Err(Refusal::new(ErrorKind::Invalid, "a host needs a name"));
+        }
         let owner = with.map(|token| self.owner_for(token)).transpose()?.unwrap_or_default();
         let host = self.ledger.state.next_host();
         let name = plain_line(name, MAX_NAME_CHARS);
@@ -76,9 +79,10 @@ impl HostHandler<'_> {
                 TokenGrant::Enrol { owner, .. } => return Ok(owner.clone()),
                 TokenGrant::Access { .. } => "isn't for enrolling".to_owned(),
             },
-            TokenState::Used => {
-                format!("was for {} hosts, which have all enrolled", issued.enrolled)
-            }
+            TokenState::Used => match issued.enrolled {
+                1 => "was for one host, which has enrolled".to_owned(),
+                hosts => format!("was for {hosts} hosts, which have all enrolled"),
+            },
             TokenState::Expired => "has expired".to_owned(),
             TokenState::Revoked => "was revoked".to_owned(),
         };

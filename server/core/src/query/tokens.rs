@@ -10,7 +10,7 @@ use sojourn_protocol::{
 };
 
 impl Views<'_> {
-    /// Whose token has this hash, if it still opens something.
+    /// Whose token has this hash. One that was revoked is as unknown as any other, but a host's.
     pub(crate) fn holder_of(&self, token_sha256: Digest) -> Option<Holder> {
         if let Some(host) = self.state.tokens.get(&token_sha256) {
             return Some(Holder::Host(*host));
@@ -25,7 +25,7 @@ impl Views<'_> {
             (TokenGrant::Access { rights }, TokenState::Valid) => {
                 Some(Holder::User(issued.id, *rights))
             }
-            (TokenGrant::Access { .. }, _) => None,
+            (TokenGrant::Access { .. }, _) => Some(Holder::Expired(issued.id)),
         }
     }
 

@@ -24,6 +24,8 @@ pub enum Holder {
     Enroller(TokenId),
     /// A user with these rights.
     User(TokenId, Rights),
+    /// It was a user's, and has expired.
+    Expired(TokenId),
 }
 
 /// Creates, replaces and revokes tokens.
@@ -67,7 +69,10 @@ impl TokenHandler<'_> {
             }
             TokenGrant::Enrol { .. } | TokenGrant::Access { .. } => {}
         }
-        if lifetime.is_some_and(|lasts| lasts == Millis(0) || lasts > MAX_TOKEN_LIFETIME) {
+        if lifetime == Some(Millis(0)) {
+            return Err(invalid("a token that lasts no time opens nothing: give a longer one"));
+        }
+        if lifetime.is_some_and(|lasts| lasts > MAX_TOKEN_LIFETIME) {
             let message = format!("a token lasts at most {MAX_TOKEN_LIFETIME}, or has no end");
             return Err(invalid(message));
         }

@@ -135,7 +135,7 @@ fn a_token_that_has_expired_opens_nothing() {
     bench.now += 1;
     let refused = enrol(&mut bench, FIRST, "y").unwrap_err();
     assert!(refused.message.contains("has expired"), "{refused}");
-    assert_eq!(holder(&mut bench, "u"), None);
+    assert_eq!(holder(&mut bench, "u"), Some(Holder::Expired(TokenId(2))));
     assert_eq!(states(&mut bench), [TokenState::Expired; 2]);
     // Its host works on.
     assert!(holder(&mut bench, "x").is_some());
