@@ -11,7 +11,7 @@ use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
     metrics::ByClass,
     position::Position,
-    report::{Evaluated, Failure, Outcome, ReportEnd, Sums, Trained},
+    report::{Evaluated, Failure, FailureKind, Outcome, ReportEnd, Sums, Trained},
     time::{Millis, UnixMillis},
     view::{CurvePoint, HopRecord, MergeRecord},
 };
@@ -68,7 +68,7 @@ impl State {
         let lease = self.end_report(id, PastState::Ended(end), at)?;
         self.count(&lease, |counters| counters.rejected += 1)?;
         if fault == Fault::Host {
-            self.host_failed(lease.host, reason)?;
+            self.host_failed(lease.host, reason, true)?;
         }
         Ok(lease.host)
     }
@@ -286,7 +286,7 @@ impl State {
             return Err(FoldFault::UnknownEvaluation(unit));
         }
         let lease = self.end_report(id, PastState::Failed(failure.clone()), at)?;
-        self.host_failed(lease.host, &failure.message)?;
+        self.host_failed(lease.host, &failure.message, failure.kind != FailureKind::NonFinite)?;
         if !failure.kind.blames_host() {
             // The unit is to blame, not the host.
             let host = self.known_host_mut(lease.host)?;
@@ -338,11 +338,19 @@ impl State {
         Ok(())
     }
 
-    fn host_failed(&mut self, host: HostId, error: &str) -> Result<(), FoldFault> {
+    /// A unit failed on a host. A trial that diverges does so anywhere: its error says nothing about the host.
+    fn host_failed(
+        &mut self,
+        host: HostId,
+        error: &str,
+        is_of_host: bool,
+    ) -> Result<(), FoldFault> {
         let host = self.known_host_mut(host)?;
         host.failures += 1;
         host.failures_in_a_row += 1;
-        host.last_error = Some(error.to_owned());
+        if is_of_host {
+            host.last_error = Some(error.to_owned());
+        }
         Ok(())
     }
 

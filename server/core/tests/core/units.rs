@@ -11,14 +11,14 @@ use sojourn_protocol::{
     api::{HeldState, ReportAnswer, WorkAnswer},
     digest::Digest,
     error::ErrorKind,
-    ids::{Epoch, LeaseId, ShardId, TrialId, Version},
+    ids::{Epoch, HostId, LeaseId, ShardId, TrialId, Version},
     inventory::CPU,
     jobfile,
     manifest::DataManifest,
     reason::ReleaseReason,
     report::{Failure, FailureKind, Outcome, Report, ReportEnd, ReportState},
     time::{Millis, UnixMillis},
-    view::{JobState, TrialState},
+    view::{HostView, JobState, TrialState},
 };
 
 #[test]
@@ -708,6 +708,27 @@ fn a_host_that_ends_well_has_no_error_and_one_that_rests_has_a_reason() {
     let why =
         "is given no work for a while, as it has given back unit after unit: the disk is full";
     assert!(waiting.starts_with("host 1 (`") && waiting.ends_with(why), "{waiting}");
+}
+
+fn host_view(bench: &mut Bench, host: HostId) -> HostView {
+    let query = Query::Hosts;
+    let Ok(Answer::Hosts(hosts)) = bench.answer(Command::Query { to: ReplyTo(1), query }) else {
+        panic!("no hosts");
+    };
+    hosts.into_iter().find(|view| view.host == host).unwrap()
+}
+
+#[test]
+fn a_trial_that_diverges_is_no_error_of_its_host() {
+    let mut bench = Bench::with_job(2, 1);
+    let lease = bench.lease(HOST);
+    fail(&mut bench, HOST, lease.id, FailureKind::NonFinite, "the loss is NaN");
+    let view = host_view(&mut bench, HOST);
+    assert_eq!((view.failures, view.last_error), (1, None));
+    let lease = bench.lease(HOST);
+    fail(&mut bench, HOST, lease.id, FailureKind::Trainer, "no such operator");
+    let error = host_view(&mut bench, HOST).last_error;
+    assert_eq!(error.as_deref(), Some("no such operator"));
 }
 
 #[test]
