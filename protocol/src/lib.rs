@@ -66,6 +66,7 @@ pub mod text;
 pub mod time;
 pub mod tokens;
 pub mod trainer;
+pub mod trial_name;
 pub mod unit;
 pub mod view;
 

@@ -175,7 +175,9 @@ impl fmt::Display for WaitReason {
                 free / MB,
                 reserve / MB
             ),
-            Self::NoHosts => f.write_str("no host is in contact"),
+            Self::NoHosts => {
+                f.write_str("no host is in contact; start one with `sojourn client`")
+            }
             Self::FullHosts => f.write_str(
                 "the disk of every host in contact has less room left than its owner keeps free",
             ),

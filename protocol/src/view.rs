@@ -111,6 +111,9 @@ pub struct JobView {
 pub struct BestView {
     /// Which.
     pub trial: TrialId,
+    /// Its name, as [`TrialView::name`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// After which epoch.
     pub epoch: Epoch,
     /// The metric's value.
@@ -155,6 +158,9 @@ pub enum TrialState {
 pub struct TrialView {
     /// Its id.
     pub trial: TrialId,
+    /// Its name: the architecture, and the values that it took where the search varies.
+    #[serde(default)]
+    pub name: String,
     /// Whether it goes on.
     pub state: TrialState,
     /// `mlp`, `cnn`, ...
@@ -175,7 +181,7 @@ pub struct TrialView {
     /// The numeric class that it is kept in, once it has started and where the job is reproducible.
     pub numeric_class: Option<Digest>,
     /// One entry per evaluated epoch, in order.
-    pub curve: Vec<CurvePoint>,
+    pub curve: Vec<CurveView>,
     /// Why it has finished, where that is not the end of its last epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
@@ -204,6 +210,37 @@ pub struct CurvePoint {
     /// How the evaluation's verification ended, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verification>,
+}
+
+/// One evaluated epoch, with the means of its sums.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CurveView {
+    /// The epoch and its sums.
+    #[serde(flatten)]
+    pub point: CurvePoint,
+    /// The mean losses over its rows.
+    #[serde(default)]
+    pub loss_mean: MeanLosses,
+}
+
+impl From<CurvePoint> for CurveView {
+    fn from(point: CurvePoint) -> Self {
+        // JSON has no number for the mean of nothing.
+        let mean = |sums: Sums| Some(sums.mean_loss()).filter(|mean| mean.is_finite());
+        let loss_mean = MeanLosses { train: mean(point.train), valid: mean(point.valid) };
+        Self { point, loss_mean }
+    }
+}
+
+/// The mean losses of an epoch; none where there were no rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MeanLosses {
+    /// While training.
+    pub train: Option<f64>,
+    /// On the validation shards.
+    pub valid: Option<f64>,
 }
 
 /// One line of a job's history.

@@ -83,7 +83,7 @@ pub(crate) fn verdict_text(replayed: &Replayed) -> String {
                 MadeFile::MergeState => "the merge state of ",
             },
             difference.version,
-            difference.epoch,
+            difference.epoch.0 + 1,
             text::shards(difference.shard, &difference.then),
             difference.recorded.short(),
             difference.replayed.short()

@@ -207,7 +207,7 @@ fn wrong_calls_are_code_2() {
     for args in [
         &["zzz"][..],
         &["status"],
-        &["status", "one"],
+        &["token", "revoke", "one"],
         &["export", "1"],
         &["export", "1", "--trial", "2", "--best", "-o", "x"],
         &["validate", "a.toml", "--jsn"],

@@ -11,13 +11,15 @@ use sojourn_protocol::{
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     position::Position,
+    reason::WaitReason,
     report::Sums,
     spec::Architecture,
     time::UnixMillis,
+    trial_name::trial_name,
     unit::TrialContext,
     view::{
-        BestView, CurvePoint, HopRecord, JobDetail, JobState, JobView, TrialHistory, TrialState,
-        TrialView,
+        BestView, CurvePoint, CurveView, HopRecord, JobDetail, JobState, JobView, TrialHistory,
+        TrialState, TrialView,
     },
 };
 use std::{
@@ -97,9 +99,11 @@ impl World {
             let sums =
                 Sums { rows: 10, loss: 5.0, correct: Some(7 + u64::from(id.0)), ..Sums::default() };
             let value = sums.accuracy().unwrap();
+            let name = trial_name("mlp", &trial.choices);
             trials.push(TrialView {
                 trial: id,
                 state: TrialState::Finished,
+                name: name.clone(),
                 arch: "mlp".into(),
                 choices: trial.choices,
                 epoch: Epoch(1),
@@ -108,15 +112,15 @@ impl World {
                 version: Version(1),
                 checkpoint: Some(checkpoint),
                 numeric_class: None,
-                curve: vec![CurvePoint {
+                curve: vec![CurveView::from(CurvePoint {
                     epoch: Epoch(0),
                     train: sums,
                     valid: sums,
                     f1: None,
                     verified: None,
-                }],
+                })],
                 stopped: None,
-                best: Some(BestView { trial: id, epoch: Epoch(0), value, checkpoint }),
+                best: Some(BestView { trial: id, name, epoch: Epoch(0), value, checkpoint }),
                 test: None,
                 waiting: None,
             });
@@ -182,7 +186,7 @@ impl World {
             // Two pages, and the end.
             "/v1/jobs/1/events?after=0" => ok(json!([{
                 "position": 11, "at": 0, "kind": "trial-failed",
-                "event": { "job": 1, "error": "e" },
+                "event": { "job": 1, "trial": 0, "error": "e" },
             }])),
             "/v1/jobs/1/events?after=11" => ok(json!([{
                 "position": 12, "at": 1, "kind": "job-cancelled", "event": { "job": 1 },
@@ -225,7 +229,10 @@ fn a_jobs_status_has_its_counts_and_the_leader_board() {
     assert_eq!(lines[0], "job 1 `iris` finished");
     assert!(lines.contains(&"took         61 s"), "{text}");
     assert!(lines.contains(&"hops         2 of 2"), "{text}");
-    assert!(lines.contains(&"best         valid/accuracy 0.8000 (trial 1, epoch 1)"), "{text}");
+    assert!(
+        lines.contains(&"best         valid/accuracy 0.8000 (trial 1 `mlp hidden=[8]`, epoch 1)"),
+        "{text}"
+    );
     let board = lines.iter().position(|line| line.trim_start().starts_with("TRIAL")).unwrap();
     let of_epoch = |line: &str| words(line)[3..6].join(" ");
     assert_eq!(words(lines[board + 1])[..3], ["1", "mlp", "hidden=[8]"]);
@@ -258,9 +265,73 @@ fn jobs_and_events_print_one_line_each() {
     assert_eq!(fields[..3], ["1", "iris", "finished"]);
     assert_eq!(
         printed(&server, &["events", "1"]),
-        "11 1970-01-01T00:00:00.000Z trial-failed error=e job=1\n\
-         12 1970-01-01T00:00:00.001Z job-cancelled job=1\n"
+        "11 1970-01-01T00:00:00.000Z trial 0 failed: e\n\
+         12 1970-01-01T00:00:00.001Z job 1 was cancelled\n"
     );
+}
+
+#[test]
+fn a_job_is_found_by_its_name_and_an_error_lists_the_others() {
+    let server = World::new().serve();
+    assert_eq!(printed(&server, &["status", "iris"]), printed(&server, &["status", "1"]));
+    assert_eq!(printed(&server, &["events", "iris"]), printed(&server, &["events", "1"]));
+    let refused = |server: &FakeServer, name: &str| {
+        let output = sojourn(&["trials", name, "--server", &server.url]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let unknown = refused(&server, "irsi");
+    assert!(
+        unknown.contains("no job is called `irsi`; there are:\n  1 `iris`, finished"),
+        "{unknown}"
+    );
+
+    let world = World::new();
+    let several = FakeServer::start(move |request| {
+        let path = request.line.split_once(' ').unwrap().1;
+        if path != "/v1/jobs" {
+            return world.answer(path);
+        }
+        let mut second = world.detail.summary.clone();
+        second.job = JobId(2);
+        Answer::json(200, json!([world.detail.summary, second]).to_string())
+    });
+    let ambiguous = refused(&several, "iris");
+    let begins = "error: 2 jobs are called `iris`; say the number of one:\n  2 `iris`, finished";
+    assert!(ambiguous.starts_with(begins) && ambiguous.contains("\n  1 `iris`"), "{ambiguous}");
+}
+
+#[test]
+fn trials_and_curves_as_csv_have_means_and_epochs_from_1() {
+    let server = World::new().serve();
+    assert_eq!(
+        printed(&server, &["trials", "1", "--csv"]),
+        "trial,name,state,arch,epochs_done,epochs,hops,best_epoch,valid/accuracy,model[0].hidden\n\
+         0,mlp hidden=[4],finished,mlp,1,1,1,1,0.7,[4]\n\
+         1,mlp hidden=[8],finished,mlp,1,1,1,1,0.8,[8]\n"
+    );
+    assert_eq!(
+        printed(&server, &["trials", "1", "--curves", "--csv"]),
+        "trial,name,epoch,train_rows,train_loss,train_accuracy,valid_rows,valid_loss,valid_accuracy,valid_f1\n\
+         0,mlp hidden=[4],1,10,0.5,0.7,10,0.5,0.7,\n\
+         1,mlp hidden=[8],1,10,0.5,0.8,10,0.5,0.8,\n"
+    );
+    let curve = json!(World::new().trials)[0]["curve"][0].clone();
+    assert_eq!((&curve["valid"]["loss"], &curve["loss_mean"]["valid"]), (&json!(5.0), &json!(0.5)));
+}
+
+#[test]
+fn a_job_that_waits_says_so_in_each_command() {
+    let mut world = World::new();
+    let reason = WaitReason::NoHosts.to_string();
+    world.detail.summary.state = JobState::Running;
+    world.detail.summary.waiting = Some(reason.clone());
+    let server = world.serve();
+    assert!(reason.contains("no host is in contact; start one with `sojourn client`"), "{reason}");
+    for args in [&["jobs"][..], &["status", "1"]] {
+        let text = printed(&server, args);
+        assert!(text.contains("waits") && text.contains(&reason), "{text}");
+    }
 }
 
 #[test]

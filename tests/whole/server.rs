@@ -114,7 +114,7 @@ fn a_job_is_submitted_once_looked_at_and_cancelled() {
     assert_eq!(world.json(&server, &["trials", "1", "--json"]).as_array().unwrap().len(), 2);
     assert_eq!(world.json(&server, &["hosts", "--json"]), serde_json::json!([]));
     let events = world.run(&server, &["events", "1"]);
-    assert!(String::from_utf8_lossy(&events.stdout).contains(" job-submitted "));
+    assert!(String::from_utf8_lossy(&events.stdout).contains(" job 1 `small` was submitted"));
 
     assert_eq!(world.json(&server, &["cancel", "1", "--json"])["state"], "cancelled");
     let watched = world.run(&server, &["status", "1", "--watch"]);

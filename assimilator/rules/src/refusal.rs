@@ -76,7 +76,8 @@ pub enum Refusal {
     },
     /// A checkpoint of another hop of the trial, or of another job.
     #[error(
-        "a checkpoint of another hop (it says epoch {epoch}, shard {shard}, and the hop seed differs)"
+        "a checkpoint of another hop (it says epoch {}, shard {shard}, and the hop seed differs)",
+        epoch.0 + 1
     )]
     Hop {
         /// The value of the checkpoint.

@@ -34,6 +34,9 @@ pub struct HostView {
     /// Bytes that its cache may hold; unknown where it hasn't said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<u64>,
+    /// It has said that it ends: it takes no units, until it asks for one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stopped: bool,
     /// Its disk has less room left than its owner keeps free: it takes no units.
     #[serde(default, skip_serializing_if = "is_default")]
     pub disk_is_low: bool,

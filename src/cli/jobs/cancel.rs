@@ -6,5 +6,5 @@ use crate::cli::{
 };
 
 pub(crate) async fn run(args: &JobArgs) -> Result<(), Failure> {
-    args.call(async |client| client.cancel(args.job).await, state_text).await
+    args.call(async |client, job| client.cancel(job).await, state_text).await
 }

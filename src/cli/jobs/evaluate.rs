@@ -4,6 +4,7 @@
 use crate::{
     api_client::ApiClient,
     cli::{
+        jobs::job_ref::JobRef,
         render::scores,
         submit::wait::{self, Polled},
         terminal::{connection::Connection, exit::Failure, output},
@@ -21,9 +22,9 @@ use sojourn_protocol::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job's number; it may have ended.
+    /// The job's number or name; it may have ended.
     #[arg(value_name = "JOB")]
-    job: JobId,
+    job: JobRef,
     /// The checkpoint of this trial that is its best by the job's metric.
     #[arg(long, value_name = "N", conflicts_with = "best")]
     trial: Option<TrialId>,
@@ -64,7 +65,8 @@ struct Report {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
-    let detail = client.job(args.job).await?;
+    let job = args.job.find(&client).await?;
+    let detail = client.job(job).await?;
     let split = match args.split {
         SplitArg::Test => DataSplit::Test,
         SplitArg::Valid => DataSplit::Valid,
@@ -73,12 +75,12 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         (Some(trial), _) => trial,
         (None, Some(best)) => best.trial,
         (None, None) => {
-            let message = format!("job {} has no best trial yet: none was evaluated", args.job);
+            let message = format!("job {} has no best trial yet: none was evaluated", job);
             return Err(Failure::work(message));
         }
     };
     let has_rows = !detail.data.split(split).is_empty();
-    let mut evaluation = match client.evaluate(args.job, trial, &EvaluateRequest { split }).await {
+    let mut evaluation = match client.evaluate(job, trial, &EvaluateRequest { split }).await {
         Err(CallError::Refused { error, .. }) if !has_rows => {
             let hint = "`--split valid` takes the validation data";
             return Err(Failure::call(format!("{}; {hint}", error.message)));
@@ -86,13 +88,13 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         asked => asked?,
     };
     if args.wait && is_open(&evaluation) {
-        evaluation = wait_for(&client, args.job, &evaluation).await?;
+        evaluation = wait_for(&client, job, &evaluation).await?;
     }
     let classes = match detail.data.labels {
         Labels::Classes(names) => Some(names),
         Labels::Number => None,
     };
-    let report = Report { job: args.job, evaluation, classes };
+    let report = Report { job, evaluation, classes };
     if args.json {
         output::json(&report)?;
     } else {
@@ -101,7 +103,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     match &report.evaluation.state {
         EvaluationState::Failed { error } => Err(Failure::work(format!(
             "trial {trial} of job {} could not be evaluated: {error}",
-            args.job
+            job
         ))),
         _ => Ok(()),
     }

@@ -24,10 +24,10 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let request = ExtendRequest { epochs: args.epochs, trial: args.trial };
-    let job = &args.job;
-    job.call(
-        async |client| client.extend(job.job, &request).await,
-        |view| format!("{}: {} of {} hops", state_text(view), view.hops, view.hops_expected),
-    )
-    .await
+    args.job
+        .call(
+            async |client, job| client.extend(job, &request).await,
+            |view| format!("{}: {} of {} hops", state_text(view), view.hops, view.hops_expected),
+        )
+        .await
 }

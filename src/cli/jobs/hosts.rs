@@ -70,9 +70,11 @@ fn table(hosts: &[HostView]) -> String {
     if owners::are_of_one_owner(hosts) { format!("{table}\n{ONE_OWNER}") } else { table }
 }
 
-/// Whether it may work; a disk with too little room is why it takes nothing.
+/// Whether it may work. One that was stopped takes nothing, and one whose disk has too little room.
 fn state(host: &HostView) -> &'static str {
     match host.state {
+        HostState::Away if host.stopped => "gone",
+        HostState::Live if host.stopped => "ending",
         HostState::Live if host.disk_is_low => "disk low",
         state => text::host_state(state),
     }

@@ -3,8 +3,9 @@
 use crate::{
     api_client::ApiClient,
     cli::{
+        jobs::job_ref::JobRef,
         render::text,
-        terminal::{connection::Connection, exit::Failure, simple::simple},
+        terminal::{connection::Connection, exit::Failure, simple::show},
     },
 };
 use serde::Serialize;
@@ -14,9 +15,9 @@ use sojourn_protocol::{ids::JobId, view::JobView};
 // No doc comment: it would become the help of each command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct JobArgs {
-    /// The job's number.
+    /// The job's number or name.
     #[arg(value_name = "JOB")]
-    pub(crate) job: JobId,
+    pub(crate) job: JobRef,
     /// Print the job as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -28,10 +29,12 @@ impl JobArgs {
     /// Makes one call, and prints its answer: as JSON, or as the text that `text` makes of it.
     pub(crate) async fn call<A: Serialize>(
         &self,
-        call: impl AsyncFnOnce(&ApiClient) -> Result<A, CallError>,
+        call: impl AsyncFnOnce(&ApiClient, JobId) -> Result<A, CallError>,
         text: impl FnOnce(&A) -> String,
     ) -> Result<(), Failure> {
-        simple(&self.connection, self.json, call, text).await
+        let client = self.connection.client()?;
+        let job = self.job.find(&client).await?;
+        show(&call(&client, job).await?, self.json, text)
     }
 }
 

@@ -47,5 +47,10 @@ fn table(jobs: &[JobView]) -> String {
             text::best(job),
         ]);
     }
-    grid.text()
+    let mut lines = vec![grid.text()];
+    lines.extend(jobs.iter().filter_map(|job| {
+        let reason = job.waiting.as_ref()?;
+        Some(format!("job {} waits: {reason}", job.job))
+    }));
+    lines.join("\n")
 }

@@ -1,9 +1,12 @@
 //! `sojourn pause`: pauses a job, and its machines work for others.
 
-use crate::cli::{
-    jobs::job_args::{JobArgs, state_text},
-    render::text,
-    terminal::exit::Failure,
+use crate::{
+    api_client::ApiClient,
+    cli::{
+        jobs::job_args::{JobArgs, state_text},
+        render::text,
+        terminal::exit::Failure,
+    },
 };
 use sojourn_protocol::{api::PauseRequest, view::JobView};
 
@@ -21,9 +24,8 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let request = PauseRequest { now: args.now };
-    let job = &args.job;
-    job.call(async |client| client.pause(job.job, &request).await, |view| text(view, args.now))
-        .await
+    let call = async |client: &ApiClient, job| client.pause(job, &request).await;
+    args.job.call(call, |view| text(view, args.now)).await
 }
 
 fn text(view: &JobView, now: bool) -> String {

@@ -6,5 +6,5 @@ use crate::cli::{
 };
 
 pub(crate) async fn run(args: &JobArgs) -> Result<(), Failure> {
-    args.call(async |client| client.resume(args.job).await, state_text).await
+    args.call(async |client, job| client.resume(job).await, state_text).await
 }

@@ -1,12 +1,12 @@
 //! `sojourn rollback`: trials go back to before what can't be trusted.
 
-use crate::{
-    api_client::ApiClient,
-    cli::terminal::{connection::Connection, exit::Failure, simple::simple},
+use crate::cli::{
+    jobs::job_ref::JobRef,
+    terminal::{connection::Connection, exit::Failure, simple::show},
 };
 use sojourn_protocol::{
     api::{RollbackRequest, RolledBack},
-    ids::{HostId, JobId, TrialId},
+    ids::{HostId, TrialId},
 };
 
 /// Training since then is discarded and done again by other hosts; evaluations of those epochs are dropped. Jobs with
@@ -14,9 +14,9 @@ use sojourn_protocol::{
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(crate) struct Args {
-    /// The job's number.
+    /// The job's number or name.
     #[arg(value_name = "JOB")]
-    job: JobId,
+    job: JobRef,
     /// The trial to take back; with `--epochs`.
     #[arg(long, value_name = "N", group = "what", requires = "epochs")]
     trial: Option<TrialId>,
@@ -40,8 +40,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         (_, _, Some(host)) => RollbackRequest::Host { host },
         _ => return Err(Failure::call("say `--trial N --epochs N`, or `--host HOST`")),
     };
-    let call = async |client: &ApiClient| client.rollback(args.job, &request).await;
-    simple(&args.connection, args.json, call, |back| text(back)).await
+    let client = args.connection.client()?;
+    let job = args.job.find(&client).await?;
+    show(&client.rollback(job, &request).await?, args.json, |back| text(back))
 }
 
 fn text(back: &[RolledBack]) -> String {

@@ -28,11 +28,12 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let Args { priority, share, max_hosts, job: JobArgs { job, json, connection } } = args;
     let (priority, share, max_hosts) = (*priority, *share, *max_hosts);
     let client = connection.client()?;
-    let view = client.place(*job, &PlacementRequest { priority, share, max_hosts }).await?;
+    let job = job.find(&client).await?;
+    let view = client.place(job, &PlacementRequest { priority, share, max_hosts }).await?;
     if *json {
         return output::json(&view);
     }
-    let detail = client.job(*job).await?;
+    let detail = client.job(job).await?;
     output::line(&format!("job {} `{}` has {}", view.job, view.name, text(&detail.spec.placement)))
 }
 

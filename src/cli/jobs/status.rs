@@ -3,7 +3,7 @@
 use crate::{
     api_client::ApiClient,
     cli::{
-        jobs::trials,
+        jobs::{job_ref::JobRef, trials},
         render::{scores, text},
         submit::wait::{self, Watched},
         terminal::{connection::Connection, exit::Failure, output},
@@ -21,9 +21,9 @@ const BOARD: usize = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job's number.
+    /// The job's number or name.
     #[arg(value_name = "JOB")]
-    job: JobId,
+    job: JobRef,
     /// Show it again and again until the job has ended; exit with 1 unless it finished.
     #[arg(long)]
     watch: bool,
@@ -36,23 +36,24 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
+    let job = args.job.find(&client).await?;
     if args.watch {
-        return watch(args, &client).await;
+        return watch(args, &client, job).await;
     }
-    let detail = client.job(args.job).await?;
+    let detail = client.job(job).await?;
     if args.json {
         return output::json(&detail);
     }
-    let trials = client.trials(args.job).await?;
+    let trials = client.trials(job).await?;
     let goal = detail.spec.search.goal;
     output::line(&page(&detail.summary, goal, &detail.data.labels, trials))
 }
 
-async fn watch(args: &Args, client: &ApiClient) -> Result<(), Failure> {
-    let JobDetail { spec, data, .. } = client.job(args.job).await?;
+async fn watch(args: &Args, client: &ApiClient, job: JobId) -> Result<(), Failure> {
+    let JobDetail { spec, data, .. } = client.job(job).await?;
     let mut drawn = 0;
     let mut last: Option<JobView> = None;
-    let ended = wait::until_end(client, args.job, async |watched| {
+    let ended = wait::until_end(client, job, async |watched| {
         let view = match watched {
             Watched::View(view) => view,
             Watched::Away(reason) => {
@@ -72,7 +73,7 @@ async fn watch(args: &Args, client: &ApiClient) -> Result<(), Failure> {
             return output::line(&summary_line(view));
         }
         // A server that goes away between two requests is noticed by the next.
-        let Ok(trials) = client.trials(args.job).await else { return Ok(()) };
+        let Ok(trials) = client.trials(job).await else { return Ok(()) };
         let page = page(view, spec.search.goal, &data.labels, trials);
         wait::redraw(drawn, &page)?;
         drawn = page.lines().count();
@@ -83,8 +84,10 @@ async fn watch(args: &Args, client: &ApiClient) -> Result<(), Failure> {
 }
 
 fn summary_line(view: &JobView) -> String {
+    let waits = view.waiting.as_ref();
+    let waits = waits.map(|reason| format!("; waits: {reason}")).unwrap_or_default();
     format!(
-        "job {} {}: {} of {} hops, {} of {} trials finished, best {}",
+        "job {} {}: {} of {} hops, {} of {} trials finished, best {}{waits}",
         view.job,
         text::job_state(view.state),
         view.hops,
@@ -99,7 +102,7 @@ fn page(view: &JobView, goal: Goal, labels: &Labels, mut trials: Vec<TrialView>)
     let mut lines =
         vec![format!("job {} `{}` {}", view.job, view.name, text::job_state(view.state))];
     if let Some(reason) = &view.waiting {
-        lines.push(format!("waiting      {reason}"));
+        lines.push(format!("waits        {reason}"));
     }
     let failed = match view.trials_failed {
         0 => String::new(),

@@ -1,6 +1,7 @@
 //! `sojourn trials`: all trials of a job, as a leader board.
 
 use crate::cli::{
+    jobs::{job_ref::JobRef, trials_csv},
     render::{
         scores,
         tables::{Column, Grid},
@@ -8,27 +9,40 @@ use crate::cli::{
     },
     terminal::{connection::Connection, exit::Failure, output},
 };
-use sojourn_protocol::{ids::JobId, view::TrialView};
+use sojourn_protocol::view::TrialView;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job's number.
+    /// The job's number or name.
     #[arg(value_name = "JOB")]
-    job: JobId,
+    job: JobRef,
     /// Print a JSON array, with learning curves, in the order of trials.
     #[arg(long)]
     json: bool,
+    /// Print CSV, a line for each trial, in the order of trials.
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// A line for each evaluated epoch of each trial, with mean losses.
+    #[arg(long, requires = "csv")]
+    curves: bool,
     #[command(flatten)]
     connection: Connection,
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
-    let mut trials = client.trials(args.job).await?;
+    let job = args.job.find(&client).await?;
+    let mut trials = client.trials(job).await?;
     if args.json {
         return output::json(&trials);
     }
-    let detail = client.job(args.job).await?;
+    if args.curves {
+        return trials_csv::curves(&trials);
+    }
+    let detail = client.job(job).await?;
+    if args.csv {
+        return trials_csv::trials(&detail.summary.metric, &trials);
+    }
     trials.sort_by(|a, b| text::leader_board(detail.spec.search.goal, a, b));
     let mut grid = board(&detail.summary.metric);
     for trial in &trials {
@@ -48,8 +62,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 pub(crate) fn board(metric: &str) -> Grid {
     Grid::new(&[
         ("TRIAL", Column::Number),
-        ("ARCH", Column::Text),
-        ("CHOICES", Column::Text),
+        ("NAME", Column::Text),
         ("EPOCH", Column::Number),
         (&metric.to_uppercase(), Column::Number),
         ("OF EPOCH", Column::Number),
@@ -58,13 +71,12 @@ pub(crate) fn board(metric: &str) -> Grid {
 }
 
 /// A trial's line of a leader board.
-pub(crate) fn board_fields(trial: &TrialView) -> [String; 7] {
+pub(crate) fn board_fields(trial: &TrialView) -> [String; 6] {
     let best = trial.best.as_ref();
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     [
         trial.trial.to_string(),
-        trial.arch.clone(),
-        text::choices(&trial.choices),
+        text::trial_name(trial),
         format!("{}/{}", trial.epoch, trial.epochs),
         or_dash(best.map(|best| text::metric(best.value))),
         or_dash(best.map(|best| (best.epoch.0 + 1).to_string())),

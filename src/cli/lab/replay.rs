@@ -2,6 +2,7 @@
 
 use crate::{
     cli::{
+        jobs::job_ref::JobRef,
         lab::replay_file,
         terminal::{connection::Connection, exit::Failure, output},
     },
@@ -14,6 +15,7 @@ use serde::Serialize;
 use sojourn_client::GpuChoice;
 use sojourn_protocol::ids::{JobId, TrialId};
 use std::{
+    convert::Infallible,
     path::{Path, PathBuf},
     str::FromStr,
 };
@@ -26,7 +28,7 @@ use std::{
 /// the digest of the checkpoint after each epoch. In one numeric class that is the checkpoint that any hosts make.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job's number, or a job file.
+    /// The job's number or name, or a job file.
     #[arg(value_name = "JOB|JOB.TOML")]
     of: ReplayOf,
     /// The trial.
@@ -59,29 +61,27 @@ struct Report {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ReplayOf {
     /// A job of the server.
-    Job(JobId),
+    Job(JobRef),
     /// A job file.
     File(PathBuf),
 }
 
 impl FromStr for ReplayOf {
-    type Err = String;
+    type Err = Infallible;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Ok(job) = text.parse() {
-            return Ok(Self::Job(job));
-        }
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         let path = Path::new(text);
-        if path.extension().is_some_and(|extension| extension == "toml") || path.is_file() {
+        let is_number = text.chars().all(|digit| digit.is_ascii_digit());
+        if path.extension().is_some_and(|is| is == "toml") || (!is_number && path.is_file()) {
             return Ok(Self::File(path.to_owned()));
         }
-        Err("it is neither the number of a job nor a job file".to_owned())
+        text.parse().map(Self::Job)
     }
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     match &args.of {
-        ReplayOf::Job(job) if args.instructions.is_none() => run_job(args, *job).await,
+        ReplayOf::Job(job) if args.instructions.is_none() => run_job(args, job).await,
         ReplayOf::Job(_) => Err(Failure::call(
             "`--instructions` goes with a job file: a job of the server says itself in which class it was trained",
         )),
@@ -97,8 +97,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-async fn run_job(args: &Args, job: JobId) -> Result<(), Failure> {
+async fn run_job(args: &Args, job: &JobRef) -> Result<(), Failure> {
     let client = args.connection.client()?;
+    let job = job.find(&client).await?;
     let replayed = replay_trial(&client, job, args.trial, &args.gpus).await?;
     let verdict = replayed.verdict;
     let report = Report { job, trial: args.trial, replayed };
@@ -110,9 +111,8 @@ async fn run_job(args: &Args, job: JobId) -> Result<(), Failure> {
     match verdict {
         Verdict::Identical => Ok(()),
         Verdict::Different | Verdict::NotJudgeable => Err(Failure::work(format!(
-            "the replay of trial {} of job {}: {}",
+            "the replay of trial {} of job {job}: {}",
             args.trial,
-            job,
             verdict.name()
         ))
         .silent()),

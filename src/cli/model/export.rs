@@ -6,6 +6,7 @@
 use crate::{
     api_client::ApiClient,
     cli::{
+        jobs::job_ref::JobRef,
         model::atomic_file::NewFile,
         render::{
             progress::{Meter, Unit},
@@ -33,9 +34,9 @@ use std::{path::PathBuf, sync::Arc};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job's number.
+    /// The job's number or name.
     #[arg(value_name = "JOB")]
-    job: JobId,
+    job: JobRef,
     /// This trial's best checkpoint.
     #[arg(long, value_name = "N", conflicts_with = "best")]
     trial: Option<TrialId>,
@@ -80,23 +81,24 @@ struct Chosen {
 
 impl Chosen {
     const fn best(best: &BestView) -> Self {
-        let BestView { trial, epoch, value, checkpoint } = *best;
+        let BestView { trial, epoch, value, checkpoint, .. } = *best;
         Self { trial, epoch: Some(epoch), value: Some(value), checkpoint }
     }
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
-    let detail = client.job(args.job).await?;
+    let job = args.job.find(&client).await?;
+    let detail = client.job(job).await?;
     let chosen = match (args.trial, &detail.summary.best) {
-        (Some(trial), _) => of_trial(&client, args, trial).await?,
+        (Some(trial), _) => of_trial(&client, args, (job, trial)).await?,
         (None, Some(best)) => Chosen::best(best),
         (None, None) => {
-            let message = format!("job {} has no best trial yet: none was evaluated", args.job);
+            let message = format!("job {} has no best trial yet: none was evaluated", job);
             return Err(Failure::work(message));
         }
     };
-    let context = client.history(args.job, chosen.trial).await?.context;
+    let context = client.history(job, chosen.trial).await?.context;
     let checkpoint = fetch(&client, chosen.checkpoint).await?;
     let scaling = match context.scaling {
         Scaling::Standard(blob) => Some(fetch(&client, blob).await?),
@@ -108,7 +110,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let file = file.map_err(|error| bad(&error))?;
     NewFile::write(&args.output, &file)?;
     let report = Report {
-        job: args.job,
+        job,
         trial: chosen.trial,
         epoch: chosen.epoch,
         metric: detail.summary.metric,
@@ -125,8 +127,11 @@ fn bad(error: &dyn std::error::Error) -> Failure {
     Failure::work(format!("the checkpoint can't be used: {}", error_chain(error)))
 }
 
-async fn of_trial(client: &ApiClient, args: &Args, trial: TrialId) -> Result<Chosen, Failure> {
-    let job = args.job;
+async fn of_trial(
+    client: &ApiClient,
+    args: &Args,
+    (job, trial): (JobId, TrialId),
+) -> Result<Chosen, Failure> {
     let trials = client.trials(job).await?;
     let Some(view) = trials.iter().find(|view| view.trial == trial) else {
         let last = trials.len().saturating_sub(1);

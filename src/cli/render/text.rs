@@ -1,12 +1,14 @@
 //! Times and states as text for people; sizes and counts as the daemon writes them.
 
 pub(crate) use sojourn_daemon::terminal::figures::{bytes, count, counted, duration, shards};
+pub(crate) use sojourn_protocol::trial_name::choices_text as choices;
 
 use sojourn_protocol::{
     names::OwnerName,
     quantity::SaturatingFrom as _,
-    spec::{Choices, Goal},
+    spec::Goal,
     time::UnixMillis,
+    trial_name,
     view::{HostState, JobState, JobView, TrialState, TrialView},
 };
 use std::{
@@ -44,43 +46,12 @@ pub(crate) fn metric(value: f64) -> String {
     format!("{value:.4}")
 }
 
-/// A trial's values of the searched parameters: `hidden=[64] lr=0.001`.
-pub(crate) fn choices(choices: &Choices) -> String {
-    let pairs = choices.iter().map(|(name, value)| {
-        // `model[1].channels` and `training.optimizer.lr` are told apart by their last word;
-        // `training.optimizer.name` is the optimiser.
-        let short = match name.strip_suffix(".name") {
-            Some(owner) => owner.rsplit('.').next().unwrap_or(owner),
-            None => name.rsplit('.').next().unwrap_or(name),
-        };
-        let value = match value {
-            serde_json::Value::Number(number) => {
-                number.as_f64().map_or_else(|| number.to_string(), number_text)
-            }
-            serde_json::Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        format!("{short}={}", shortened(value))
-    });
-    pairs.collect::<Vec<_>>().join(" ")
-}
-
-/// A value of at most so many characters; of a longer one its beginning.
-fn shortened(value: String) -> String {
-    const MAX_CHARS: usize = 100;
-    match value.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => format!("{}...", value.get(..end).unwrap_or_default()),
-        None => value,
+/// A trial's name. A server of before says none.
+pub(crate) fn trial_name(trial: &TrialView) -> String {
+    if trial.name.is_empty() {
+        return trial_name::trial_name(&trial.arch, &trial.choices);
     }
-}
-
-/// A number with up to four digits that count: `32`, `0.003162`, `1e-5`.
-fn number_text(number: f64) -> String {
-    if number == 0.0 || (number.fract() == 0.0 && number.abs() < 1e9) {
-        return format!("{number}");
-    }
-    let short: f64 = format!("{number:.3e}").parse().unwrap_or(number);
-    if (1e-4..1e6).contains(&short.abs()) { format!("{short}") } else { format!("{short:e}") }
+    trial.name.clone()
 }
 
 pub(crate) fn job_state(state: JobState) -> &'static str {
@@ -138,8 +109,12 @@ pub(crate) fn first_line(text: &str) -> String {
 pub(crate) fn best(job: &JobView) -> String {
     match &job.best {
         Some(best) => {
+            let name = match best.name.as_str() {
+                "" => String::new(),
+                name => format!(" `{name}`"),
+            };
             format!(
-                "{} {} (trial {}, epoch {})",
+                "{} {} (trial {}{name}, epoch {})",
                 job.metric,
                 metric(best.value),
                 best.trial,
@@ -168,26 +143,11 @@ pub(crate) fn leader_board(goal: Goal, a: &TrialView, b: &TrialView) -> Ordering
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn timestamps_are_civil_dates() {
         assert_eq!(timestamp(UnixMillis(0)), "1970-01-01T00:00:00.000Z");
         assert_eq!(timestamp(UnixMillis(951_827_696_789)), "2000-02-29T12:34:56.789Z");
         assert_eq!(timestamp(UnixMillis(1_795_223_834_000)), "2026-11-21T01:17:14.000Z");
-    }
-
-    #[test]
-    fn choices_are_named_by_their_last_word() {
-        let chosen = Choices::from([
-            ("model[1].channels".to_owned(), json!([16, 32])),
-            ("training.optimizer.name".to_owned(), json!("adam")),
-            ("training.optimizer.lr".to_owned(), json!(0.003_162_277_660_168_379)),
-            ("training.batch_size".to_owned(), json!(32)),
-        ]);
-        assert_eq!(choices(&chosen), "channels=[16,32] batch_size=32 lr=0.003162 optimizer=adam");
-        let long = Choices::from([("model[0].hidden".to_owned(), json!(vec![4; 1_000_000]))]);
-        assert_eq!(choices(&long).chars().count(), "hidden=".len() + 100 + "...".len());
-        assert_eq!(number_text(0.000_01), "1e-5");
     }
 }

@@ -220,6 +220,7 @@ fn text(report: &Report) -> String {
 async fn wait_for(client: &ApiClient, job: JobId) -> Result<JobView, Failure> {
     let mut meter = Meter::new("hops", Unit::Steps, 0);
     let mut was = JobState::Running;
+    let mut waits: Option<String> = None;
     wait::until_end(client, job, async |watched| {
         match watched {
             Watched::View(view) => {
@@ -227,6 +228,12 @@ async fn wait_for(client: &ApiClient, job: JobId) -> Result<JobView, Failure> {
                     meter.remark(&format!("job {job} is {}", text::job_state(view.state)));
                 }
                 was = view.state;
+                if view.waiting != waits {
+                    waits.clone_from(&view.waiting);
+                    if let Some(reason) = &waits {
+                        meter.remark(&format!("job {job} waits: {reason}"));
+                    }
+                }
                 meter.set(view.hops, view.hops_expected, &format!("best {}", text::best(view)));
             }
             Watched::Away(reason) => meter.remark(&format!("{reason}; trying again")),

@@ -14,6 +14,14 @@ pub(crate) async fn simple<A: Serialize>(
     call: impl AsyncFnOnce(&ApiClient) -> Result<A, CallError>,
     text: impl FnOnce(&A) -> String,
 ) -> Result<(), Failure> {
-    let answer = call(&connection.client()?).await?;
-    if json { output::json(&answer) } else { output::line(&text(&answer)) }
+    show(&call(&connection.client()?).await?, json, text)
+}
+
+/// Prints an answer: as JSON, or as the text that `text` makes of it.
+pub(crate) fn show<A: Serialize>(
+    answer: &A,
+    json: bool,
+    text: impl FnOnce(&A) -> String,
+) -> Result<(), Failure> {
+    if json { output::json(answer) } else { output::line(&text(answer)) }
 }

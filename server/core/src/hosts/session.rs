@@ -21,6 +21,8 @@ const MAX_MEASURED: usize = 256;
 pub(crate) struct Session {
     /// When it was last heard of.
     pub(crate) seen_at: UnixMillis,
+    /// Has it said what it wants? Its slots are known since then.
+    pub(crate) has_asked: bool,
     /// Slots in all.
     pub(crate) slots: u32,
     /// Since when it reports an idle slot.
@@ -102,6 +104,7 @@ impl Session {
         let idle = demand.iter().any(|demand| demand.idle > 0);
         let is_new = idle && self.idle_since.is_none();
         self.idle_since = idle.then(|| self.idle_since.unwrap_or(now));
+        self.has_asked = true;
         self.slots = demand.iter().fold(0, |all, demand| all.saturating_add(demand.slots));
         for slots in self.devices.values_mut() {
             slots.count = 0;
@@ -112,6 +115,11 @@ impl Session {
             }
         }
         is_new
+    }
+
+    /// Has the host said that it ends? One with slots, or whose disk is low, is there.
+    pub(crate) const fn has_stopped(&self) -> bool {
+        self.has_asked && self.slots == 0 && !self.disk_is_low
     }
 
     /// Finds the shards of open jobs in its cache, where that isn't known yet.

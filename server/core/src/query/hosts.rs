@@ -39,6 +39,7 @@ impl Views<'_> {
             devices: session.map(|session| self.devices_of(host.id, session)).unwrap_or_default(),
             cached: session.map_or(0, |c| to_u64(c.cached.len())),
             cache: session.and_then(|session| session.cache),
+            stopped: session.is_some_and(Session::has_stopped),
             disk_is_low: session.is_some_and(|session| session.disk_is_low),
             links: session.map(|session| session.links).unwrap_or_default(),
             leases: leases.map(|lease| self.held_view(lease)).collect(),
@@ -97,11 +98,16 @@ impl Views<'_> {
             HostState::Revoked
         } else if let Some(until) = self.hosts.cooldown(host.id).filter(|until| *until > self.now) {
             HostState::Resting { until }
-        } else if self.is_live(host.id) {
+        } else if self.is_live(host.id) && !self.has_gone(host) {
             HostState::Live
         } else {
             HostState::Away
         }
+    }
+
+    /// Has it said that it ends, and nothing left to do?
+    fn has_gone(&self, host: &Host) -> bool {
+        host.live.is_empty() && self.hosts.session(host.id).is_some_and(Session::has_stopped)
     }
 
     fn held_view(&self, lease: &Lease) -> HeldView {
@@ -109,11 +115,11 @@ impl Views<'_> {
             UnitKey::Train { epoch, shard, from, .. } => {
                 let from = if from == 0 { String::new() } else { format!(" from batch {from}") };
                 let then: String = lease.then.iter().map(|shard| format!(", {shard}")).collect();
-                format!("train epoch {epoch} shard {shard}{from}{then}")
+                format!("train epoch {} shard {shard}{from}{then}", epoch.0 + 1)
             }
-            UnitKey::Evaluate { epoch, .. } => format!("evaluate epoch {epoch}"),
+            UnitKey::Evaluate { epoch, .. } => format!("evaluate epoch {}", epoch.0 + 1),
             UnitKey::Extra { name, .. } => {
-                format!("evaluate epoch {} on the {} data", name.epoch, name.split.name())
+                format!("evaluate epoch {} on the {} data", name.epoch.0 + 1, name.split.name())
             }
         };
         let deadline = self.leases.deadline(lease.id);

@@ -7,7 +7,8 @@ use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::{SaturatingFrom as _, to_u64, to_usize},
     view::{
-        BestView, EvaluationView, JobDetail, JobState, JobView, TrialHistory, TrialState, TrialView,
+        BestView, CurveView, EvaluationView, JobDetail, JobState, JobView, TrialHistory,
+        TrialState, TrialView,
     },
 };
 
@@ -100,6 +101,7 @@ impl Views<'_> {
             train_micros: counters.train_micros,
             best: job.best().map(|(trial, best)| BestView {
                 trial,
+                name: job.trials.get(to_usize(trial.0)).map(Trial::name).unwrap_or_default(),
                 epoch: best.epoch,
                 value: best.value,
                 checkpoint: best.checkpoint,
@@ -115,6 +117,7 @@ impl Views<'_> {
     fn trial(&self, job: &Job, trial: &Trial) -> TrialView {
         TrialView {
             trial: trial.id,
+            name: trial.name(),
             state: match &trial.end {
                 None => TrialState::Running,
                 Some(TrialEnd::Finished) => TrialState::Finished,
@@ -129,10 +132,11 @@ impl Views<'_> {
             version: trial.version,
             checkpoint: trial.checkpoint,
             numeric_class: trial.class,
-            curve: trial.curve.clone(),
+            curve: trial.curve.iter().copied().map(CurveView::from).collect(),
             stopped: trial.stopped_because(&job.spec.search),
             best: trial.best.map(|best| BestView {
                 trial: trial.id,
+                name: trial.name(),
                 epoch: best.epoch,
                 value: best.value,
                 checkpoint: best.checkpoint,

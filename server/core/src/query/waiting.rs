@@ -56,7 +56,9 @@ impl Views<'_> {
             };
             return Some(WaitReason::Cooldown { host: host.id, name: host.name.clone(), cause });
         }
-        let mut live = self.hosts.sessions().filter(|(host, _)| self.is_live(*host));
+        let sessions = self.hosts.sessions();
+        let mut live =
+            sessions.filter(|(host, session)| self.is_live(*host) && !session.has_stopped());
         let Some((_, first)) = live.next() else { return Some(WaitReason::NoHosts) };
         let all_full = first.disk_is_low && live.all(|(_, session)| session.disk_is_low);
         all_full.then_some(WaitReason::FullHosts)

@@ -7,6 +7,7 @@ use sojourn_protocol::{
     ids::{Epoch, HostId, LeaseId, TrialId, Version},
     report::{Failure, Sums},
     spec::{Choices, Goal},
+    trial_name::trial_name,
     unit::{Base, FormerLength, TrialContext},
     view::{CurvePoint, HopRecord, Verification},
 };
@@ -151,6 +152,12 @@ pub struct FailedBy {
 }
 
 impl Trial {
+    /// Its name, for people.
+    #[must_use]
+    pub fn name(&self) -> String {
+        trial_name(self.context.config.model.name(), &self.choices)
+    }
+
     /// Neither finished, failed nor cancelled.
     #[must_use]
     pub fn is_running(&self) -> bool {

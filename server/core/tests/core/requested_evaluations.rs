@@ -389,7 +389,7 @@ fn a_search_by_macro_f1_counts_classes_and_finds_the_best_by_it() {
     }
     let trial = bench.trials().remove(0);
     // 2 TP / (2 TP + FP + FN) of class 0 with 8 misses of 15 rows, and nothing of class 1.
-    assert_eq!(trial.curve[0].f1, Some(14.0 / 22.0 / 2.0));
+    assert_eq!(trial.curve[0].point.f1, Some(14.0 / 22.0 / 2.0));
     assert_eq!(trial.best.unwrap().value, 26.0 / 28.0 / 2.0);
 }
 

@@ -8,7 +8,7 @@ use sojourn_core::{
     Answer, Command, Effect, Event, JournalPosition, LeaseEnd, Query, ReplyTo, UnitKey,
 };
 use sojourn_protocol::{
-    api::{HeldState, ReportAnswer, WorkAnswer},
+    api::{HeldState, ReportAnswer, WorkAnswer, WorkRequest},
     digest::Digest,
     error::ErrorKind,
     ids::{Epoch, HostId, LeaseId, ShardId, TrialId, Version},
@@ -18,7 +18,7 @@ use sojourn_protocol::{
     reason::ReleaseReason,
     report::{Failure, FailureKind, Outcome, Report, ReportEnd, ReportState},
     time::{Millis, UnixMillis},
-    view::{HostView, JobState, TrialState},
+    view::{HostState, HostView, JobState, TrialState},
 };
 
 #[test]
@@ -716,6 +716,29 @@ fn host_view(bench: &mut Bench, host: HostId) -> HostView {
         panic!("no hosts");
     };
     hosts.into_iter().find(|view| view.host == host).unwrap()
+}
+
+#[test]
+fn a_host_that_was_stopped_is_away_at_once_and_the_job_says_that_it_waits() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    assert_eq!(host_view(&mut bench, HOST).state, HostState::Live);
+    assert_eq!(bench.job().waiting, None);
+    let (to, reason) = (ReplyTo(1), ReleaseReason::Stopping);
+    bench.apply(Command::Release { to, host: HOST, leases: vec![lease.id], reason });
+    // The last request of a client that ends wants nothing.
+    for host in [OTHER, HOST] {
+        bench.ask(host, WorkRequest { demand: Vec::new(), ..request(0, Vec::new()) });
+    }
+    let gone = host_view(&mut bench, HOST);
+    assert_eq!((gone.state, gone.stopped), (HostState::Away, true));
+    let waiting = bench.job().waiting.unwrap();
+    assert_eq!(waiting, "no host is in contact; start one with `sojourn client`");
+    // It is started again.
+    bench.lease(HOST);
+    let back = host_view(&mut bench, HOST);
+    assert_eq!((back.state, back.stopped), (HostState::Live, false));
+    assert_eq!(bench.job().waiting, None);
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn a_lie_that_would_make_the_best_trial_is_refuted_by_two_others() {
 
     let view = trial(&mut bench);
     assert!(view.best.as_ref().is_some_and(|best| best.value < 1.0), "{view:?}");
-    assert_eq!(view.curve[0].verified, Some(Verification::Confirmed));
+    assert_eq!(view.curve[0].point.verified, Some(Verification::Confirmed));
     assert_eq!(bench.core.state().hosts[&HOST].trust.refuted, 1);
 }
 
@@ -127,7 +127,7 @@ fn an_evaluation_on_which_nothing_depends_is_mostly_taken_in_at_once() {
     let worse = evaluation_for(&mut bench, HOST);
     let events = report(&mut bench, HOST, &worse, 2);
     assert!(is_taken_in(&events, worse.id), "{events:?}");
-    assert_eq!(trial(&mut bench).curve[1].verified, None);
+    assert_eq!(trial(&mut bench).curve[1].point.verified, None);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn alone_in_its_numeric_class_a_host_is_believed_and_that_is_said() {
     let events = report(&mut bench, HOST, &lease, 1);
     assert!(events.contains(&Event::Unverified { lease: lease.id }), "{events:?}");
     assert!(is_taken_in(&events, lease.id));
-    assert_eq!(trial(&mut bench).curve[0].verified, Some(Verification::Unverified));
+    assert_eq!(trial(&mut bench).curve[0].point.verified, Some(Verification::Unverified));
 }
 
 /// A host of a class of its own could never be refuted.

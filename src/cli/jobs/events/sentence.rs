@@ -1,0 +1,345 @@
+//! Events as sentences. They are read as JSON, so that events of a newer server are shown too, in general words.
+
+use crate::cli::render::text;
+use serde_json::Value;
+use sojourn_protocol::{
+    report::{FailureKind, Sums},
+    view::EventView,
+};
+
+/// Characters of a text that a sentence repeats; `events --json` has all of it.
+const MAX_CHARS: usize = 160;
+
+/// The event in words; `None` where there are none for it.
+pub(super) fn sentence(event: &EventView) -> Option<String> {
+    let of = Fields(&event.event);
+    Some(match event.kind.as_str() {
+        "job-submitted" => {
+            let spec = Fields(of.0.get("spec")?);
+            format!("job {} `{}` was submitted", of.number("job")?, spec.text("name")?)
+        }
+        "job-cancelled" => format!("job {} was cancelled", of.number("job")?),
+        "job-paused" => format!("job {} was paused", of.number("job")?),
+        "job-resumed" => format!("job {} was resumed", of.number("job")?),
+        "job-time-up" => format!("job {} has used up its time", of.number("job")?),
+        "job-extended" => {
+            let trials = of.0.get("trials")?.as_array()?;
+            let (job, epochs) = (of.number("job")?, of.number("epochs")?);
+            let trials = text::counted(u64::try_from(trials.len()).ok()?, "trial");
+            let epochs = text::counted(epochs, "epoch");
+            format!("{trials} of job {job} train for {epochs} in all")
+        }
+        "job-placed" => format!(
+            "job {} has priority {}, share {}{}",
+            of.number("job")?,
+            of.0.get("priority")?.as_i64()?,
+            of.number("share")?,
+            of.number("max_hosts")
+                .map(|most| format!(", at most {most} hosts"))
+                .unwrap_or_default()
+        ),
+        "lease-granted" => {
+            let (host, lease, unit) = (of.number("host")?, of.number("lease")?, unit(of)?);
+            let second = of.number("copy_of");
+            let second = second.map(|first| format!(", beside lease {first}")).unwrap_or_default();
+            format!("host {host} gets lease {lease}{second}: {unit} ({})", of.text("why")?)
+        }
+        "lease-ended" => format!("lease {} ended: {}", of.number("lease")?, end(of.0.get("end")?)?),
+        "report-acknowledged" => {
+            let report = Fields(of.0.get("report")?);
+            let (kind, outcome) = report.0.get("outcome")?.as_object()?.iter().next()?;
+            let outcome = outcome_text(kind, Fields(outcome))?;
+            format!(
+                "host {} reports lease {}: {outcome}",
+                of.number("host")?,
+                report.number("lease")?
+            )
+        }
+        "assimilated" => {
+            let (lease, version) = (of.number("lease")?, of.number("version")?);
+            match of.0.get("merged").map(Fields) {
+                None => format!("the result of lease {lease} became version {version}"),
+                Some(merged) => format!(
+                    "the result of lease {lease} was merged into version {version}: {} versions old, {} units in flight",
+                    merged.number("staleness")?,
+                    merged.number("in_flight")?
+                ),
+            }
+        }
+        "evaluated" => {
+            let (epoch, lease) = (of.epoch("epoch")?, of.number("lease")?);
+            format!("epoch {epoch} was evaluated under lease {lease}: {}", of.means("valid")?)
+        }
+        "rejected" => {
+            format!(
+                "the result of lease {} was refused: {}",
+                of.number("lease")?,
+                of.text("reason")?
+            )
+        }
+        "superseded" => {
+            format!("the result of lease {} came too late to be used", of.number("lease")?)
+        }
+        "unit-failed" => {
+            let failure = Fields(of.0.get("failure")?);
+            format!("lease {} failed: {}", of.number("lease")?, failure_text(failure)?)
+        }
+        "challenged" => {
+            format!(
+                "the result of lease {} waits for other hosts to repeat it",
+                of.number("lease")?
+            )
+        }
+        "verified" => {
+            let (confirmed, refuted) = (of.numbers("confirmed")?, of.numbers("refuted")?);
+            let refuted = match refuted.is_empty() {
+                true => String::new(),
+                false => format!("; refuted: {}", leases(&refuted)),
+            };
+            format!("hosts came to the same result under {}{refuted}", leases(&confirmed))
+        }
+        "unverified" => format!(
+            "the result of lease {} was taken in unchecked: no other host of its numeric class is there",
+            of.number("lease")?
+        ),
+        "trial-rolled-back" => {
+            let epochs = text::counted(of.number("epochs")?, "epoch");
+            format!("trial {} went back to where it had trained {epochs}", of.number("trial")?)
+        }
+        "trial-ordered" => {
+            let how = match of.text("order")?.as_str() {
+                "hop" => "trains one hop at a time",
+                "merging" => "merges results as they arrive",
+                "draining" => "stops merging: what is out is awaited",
+                _ => return None,
+            };
+            let rose = of.0.get("reason").and_then(|reason| reason.get("loss_rose")).map(Fields);
+            let why = rose.and_then(|rose| {
+                let (epoch, loss) = (rose.number("epoch")?, rose.0.get("loss")?.as_f64()?);
+                let best = rose.0.get("best")?.as_f64()?;
+                let (loss, best) = (text::metric(loss), text::metric(best));
+                Some(format!(
+                    ": after epoch {epoch} the validation loss was {loss}, and {best} before"
+                ))
+            });
+            format!("trial {} {how}{}", of.number("trial")?, why.unwrap_or_default())
+        }
+        "trial-failed" => format!("trial {} failed: {}", of.number("trial")?, of.text("error")?),
+        "extra-asked" => format!("{} was asked for", extra(of)?),
+        "extra-evaluated" => {
+            format!(
+                "the evaluation of lease {} is done: {}",
+                of.number("lease")?,
+                of.means("sums")?
+            )
+        }
+        "extra-failed" => format!("{} failed: {}", extra(of)?, of.text("error")?),
+        "blob-lost" => format!("the store has lost blob {}", of.text("blob")?),
+        _ => return None,
+    })
+}
+
+/// The fields of an event or of a part of one.
+#[derive(Clone, Copy)]
+struct Fields<'a>(&'a Value);
+
+impl Fields<'_> {
+    fn number(self, name: &str) -> Option<u64> {
+        self.0.get(name)?.as_u64()
+    }
+
+    /// An epoch as people count it: from 1.
+    fn epoch(self, name: &str) -> Option<u64> {
+        self.number(name)?.checked_add(1)
+    }
+
+    fn numbers(self, name: &str) -> Option<Vec<u64>> {
+        self.0.get(name)?.as_array()?.iter().map(Value::as_u64).collect()
+    }
+
+    /// The beginning of a text.
+    fn text(self, name: &str) -> Option<String> {
+        let text = self.0.get(name)?.as_str()?;
+        let line = text.lines().next().unwrap_or_default();
+        let more = line.len() < text.trim_end().len() || line.chars().count() > MAX_CHARS;
+        let line: String = line.chars().take(MAX_CHARS).collect();
+        Some(if more { format!("{line} ...") } else { line })
+    }
+
+    /// Means of sums over rows.
+    fn means(self, name: &str) -> Option<String> {
+        let sums: Sums = serde_json::from_value(self.0.get(name)?.clone()).ok()?;
+        let accuracy = sums.accuracy().map(|share| format!(", accuracy {}", text::metric(share)));
+        let loss = text::metric(sums.mean_loss());
+        Some(format!("mean loss {loss}{}", accuracy.unwrap_or_default()))
+    }
+}
+
+/// What a lease is for: `trains trial 2, epoch 1, shards 3, 5`.
+fn unit(lease: Fields<'_>) -> Option<String> {
+    let (kind, unit) = lease.0.get("unit")?.as_object()?.iter().next()?;
+    let unit = Fields(unit);
+    match kind.as_str() {
+        "train" => {
+            let then = lease.numbers("then").unwrap_or_default();
+            let shards: Vec<String> = std::iter::once(unit.number("shard")?)
+                .chain(then)
+                .map(|shard| shard.to_string())
+                .collect();
+            let shards = match shards.as_slice() {
+                [one] => format!("shard {one}"),
+                several => format!("shards {}", several.join(", ")),
+            };
+            let from = unit.number("from").filter(|from| *from > 0);
+            let from = from.map(|from| format!(" from batch {from} on")).unwrap_or_default();
+            let (trial, epoch) = (unit.number("trial")?, unit.epoch("epoch")?);
+            Some(format!("train trial {trial}, epoch {epoch}, {shards}{from}"))
+        }
+        "evaluate" => {
+            let (trial, epoch) = (unit.number("trial")?, unit.epoch("epoch")?);
+            Some(format!("evaluate trial {trial}, epoch {epoch}"))
+        }
+        "extra" => {
+            let name = Fields(unit.0.get("name")?);
+            let (trial, epoch) = (name.number("trial")?, name.epoch("epoch")?);
+            Some(format!(
+                "evaluate trial {trial}, epoch {epoch}, on the {} data",
+                name.text("split")?
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// An evaluation outside the search.
+fn extra(of: Fields<'_>) -> Option<String> {
+    let name = Fields(of.0.get("name")?);
+    let (trial, epoch) = (name.number("trial")?, name.epoch("epoch")?);
+    let split = name.text("split")?;
+    Some(format!("an evaluation of trial {trial}, epoch {epoch}, on the {split} data"))
+}
+
+fn end(end: &Value) -> Option<String> {
+    Some(match end.as_str() {
+        Some("silent") => "its host was not heard of in time".to_owned(),
+        Some("overdue") => "it made no progress in time".to_owned(),
+        Some("revoked") => "it isn't needed any more, or its host was revoked".to_owned(),
+        Some(_) => return None,
+        None => {
+            format!("its host gave it back: {}", Fields(end.get("given_back")?).text("reason")?)
+        }
+    })
+}
+
+fn outcome_text(kind: &str, outcome: Fields<'_>) -> Option<String> {
+    match kind {
+        "trained" => Some(format!("trained, {}", outcome.means("sums")?)),
+        "evaluated" => Some("evaluated".to_owned()),
+        "failed" => Some(format!("failed: {}", failure_text(outcome)?)),
+        _ => None,
+    }
+}
+
+fn failure_text(failure: Fields<'_>) -> Option<String> {
+    let kind: FailureKind = serde_json::from_value(failure.0.get("kind")?.clone()).ok()?;
+    let message = failure.text("message")?;
+    Some(match kind {
+        FailureKind::NonFinite => format!("the trial diverges: {message}"),
+        FailureKind::OutOfMemory => format!("the memory wasn't enough: {message}"),
+        FailureKind::Trainer | FailureKind::Died | FailureKind::Stalled | FailureKind::Damaged => {
+            message
+        }
+    })
+}
+
+fn leases(leases: &[u64]) -> String {
+    let named: Vec<String> = leases.iter().map(u64::to_string).collect();
+    match leases {
+        [_] => format!("lease {}", named.join("")),
+        _ => format!("leases {}", named.join(", ")),
+    }
+}
+
+/// The text of an event that grants a lease: the unit, the host and the reason.
+pub(super) fn grant(event: &EventView) -> Option<String> {
+    let lease = Fields(&event.event);
+    let (id, host, unit) = (lease.number("lease")?, lease.number("host")?, unit(lease)?);
+    let why = lease.0.get("why")?.as_str()?;
+    Some(format!("lease {id} to host {host}: {unit}: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use sojourn_protocol::time::UnixMillis;
+
+    fn event(kind: &str, event: Value) -> EventView {
+        EventView { position: 9, at: UnixMillis(0), kind: kind.into(), event }
+    }
+
+    #[test]
+    fn a_grant_names_the_unit_the_host_and_the_reason() {
+        let unit = json!({"train": {"job": 1, "trial": 2, "epoch": 0, "shard": 3, "from": 0}});
+        let granted = json!({
+            "lease": 7, "host": 4, "device": "cpu", "unit": unit, "then": [5], "base": 0, "why": "it is the first"
+        });
+        let granted = event("lease-granted", granted);
+        let text = grant(&granted).unwrap();
+        assert_eq!(text, "lease 7 to host 4: train trial 2, epoch 1, shards 3, 5: it is the first");
+        assert_eq!(
+            sentence(&granted).unwrap(),
+            "host 4 gets lease 7: train trial 2, epoch 1, shards 3, 5 (it is the first)"
+        );
+        let name = json!({"trial": 1, "split": "test", "epoch": 2});
+        let extra = json!({
+            "lease": 8, "host": 4, "unit": {"extra": {"job": 1, "name": name}}, "base": 0, "why": "asked"
+        });
+        let text = grant(&event("lease-granted", extra)).unwrap();
+        assert_eq!(text, "lease 8 to host 4: evaluate trial 1, epoch 3, on the test data: asked");
+        let ended = event("lease-ended", json!({"lease": 8, "end": "silent"}));
+        assert_eq!(grant(&ended), None);
+    }
+
+    #[test]
+    fn events_are_sentences_with_means_and_epochs_from_1() {
+        let sums = json!({"rows": 40, "loss": 20.0, "correct": 30});
+        let trained = json!({"base": 0, "sums": sums, "train_micros": 5});
+        let failure = json!({"kind": "non-finite", "message": "the loss is NaN\nmore"});
+        for (kind, fields, expected) in [
+            (
+                "evaluated",
+                json!({"lease": 8, "epoch": 0, "valid": sums}),
+                "epoch 1 was evaluated under lease 8: mean loss 0.5000, accuracy 0.7500",
+            ),
+            (
+                "report-acknowledged",
+                json!({"report": {"lease": 8, "outcome": {"trained": trained}}, "host": 2}),
+                "host 2 reports lease 8: trained, mean loss 0.5000, accuracy 0.7500",
+            ),
+            (
+                "unit-failed",
+                json!({"lease": 8, "failure": failure}),
+                "lease 8 failed: the trial diverges: the loss is NaN ...",
+            ),
+            (
+                "lease-ended",
+                json!({"lease": 8, "end": {"given_back": {"reason": "the client is stopping"}}}),
+                "lease 8 ended: its host gave it back: the client is stopping",
+            ),
+            (
+                "verified",
+                json!({"confirmed": [1, 2], "refuted": [3]}),
+                "hosts came to the same result under leases 1, 2; refuted: lease 3",
+            ),
+            (
+                "job-extended",
+                json!({"job": 1, "trials": [0, 1], "epochs": 4}),
+                "2 trials of job 1 train for 4 epochs in all",
+            ),
+        ] {
+            assert_eq!(sentence(&event(kind, fields)).unwrap(), expected);
+        }
+        assert_eq!(sentence(&event("of-a-newer-server", json!({}))), None);
+    }
+}
