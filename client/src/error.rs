@@ -47,7 +47,10 @@ pub enum ClientError {
     Forgotten { reason: String, identity: PathBuf },
     #[error("server and client speak different protocol versions: {reason}")]
     Protocol { reason: String },
-    #[error("another client already runs on the data folder `{}`", path.display())]
+    #[error(
+        "another client already runs on the data folder `{}`: to train more units at once, stop it and start it with more `--slots`; \
+         to run a second client on this machine, give it a folder of its own with `--data DIR`", path.display()
+    )]
     FolderInUse { path: PathBuf },
     #[error("the data folder's `{}` can't be used", path.display())]
     Folder { path: PathBuf, source: io::Error },

@@ -13,7 +13,10 @@ use std::{
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant's message says it")]
 pub enum DataFolderError {
-    #[error("another server uses the data folder `{}`", .0.display())]
+    #[error(
+        "another server uses the data folder `{}`: commands on this machine ask that one already; to run a second server, give \
+         it a folder and an address of its own with `--data DIR` and `--listen ADDRESS`", .0.display()
+    )]
     InUse(PathBuf),
     #[error("can't use `{}`", path.display())]
     File { path: PathBuf, source: io::Error },

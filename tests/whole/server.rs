@@ -166,7 +166,13 @@ fn a_second_server_on_one_folder_or_port_is_refused() {
     let folder = world.data.path().display();
     assert_eq!(
         told(&output),
-        (Some(2), format!("error: another server uses the data folder `{folder}`\n"))
+        (
+            Some(2),
+            format!(
+                "error: another server uses the data folder `{folder}`: commands on this machine ask that one already; to run a second \
+                 server, give it a folder and an address of its own with `--data DIR` and `--listen ADDRESS`\n"
+            )
+        )
     );
     let address = server.url.strip_prefix("http://").unwrap();
     let other = Folder::with(&[]);
