@@ -48,6 +48,41 @@ fn a_good_job_is_described() {
     );
 }
 
+/// What `validate` warns of; the job is good.
+fn warned(job: &str, data: &str) -> Vec<String> {
+    let folder = Folder::with(&[("job.toml", job), ("t.csv", data)]);
+    let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    said.lines().filter_map(|line| line.strip_prefix("warning ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn settings_that_are_hardly_meant_are_warned_of() {
+    assert_eq!(warned(JOB, &csv()), [""; 0]);
+    let numbers: String = (0..100).map(|i| format!("{i},{},{}\n", i * 2, 100 + i % 50)).collect();
+    let numbers = format!("a,b,y\n{numbers}");
+    let with = |key: &str| warned(&format!("{JOB}{key}\n"), &csv());
+    for (warnings, expected) in [
+        (
+            warned(JOB, &numbers),
+            "50 classes of whole numbers, in 80 rows: regression? then `loss = \"mse\"`",
+        ),
+        (with("batch_size = 64"), "`batch_size = 64`, and a shard has 8 rows"),
+        (with("[placement]\nthreads = 1024"), "`threads = 1024`, and this machine has "),
+        (
+            with("optimizer = { name = \"adam\", lr = { choice = [0.001, 30.0] } }"),
+            "2 trials with learning rates up to 30: adam hardly survives these",
+        ),
+    ] {
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].contains(expected), "{warnings:?}");
+    }
+    // A regression is none, whatever its numbers are.
+    let regression = format!("{JOB}loss = \"mse\"\n");
+    assert_eq!(warned(&regression, &numbers), [""; 0]);
+}
+
 #[test]
 fn settings_that_differ_from_the_defaults_are_shown() {
     let job = format!(

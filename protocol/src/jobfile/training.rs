@@ -6,11 +6,9 @@ use super::{
     search::Method,
 };
 use crate::spec::{
-    AugmentSpace, Dimension, Loss, MAX_EPOCHS, OptimizerName, OptimizerSpace, Precision,
-    ScheduleName, ScheduleSpace, TrainingSpace,
+    AugmentSpace, DEFAULT_BATCH_SIZE, Dimension, Loss, MAX_EPOCHS, OptimizerName, OptimizerSpace,
+    Precision, ScheduleName, ScheduleSpace, TrainingSpace,
 };
-
-const DEFAULT_BATCH_SIZE: u32 = 32;
 
 /// Reads `[training]`.
 /// `shape` is the shape of a row, where `[data]` could be read.

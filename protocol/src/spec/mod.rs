@@ -33,8 +33,8 @@ pub use placement::{
 };
 pub use share::Share;
 pub use training::{
-    Loss, MAX_EPOCHS, Optimizer, OptimizerName, OptimizerSpace, Precision, Schedule, ScheduleName,
-    ScheduleSpace, TrainingConfig, TrainingSpace,
+    DEFAULT_BATCH_SIZE, Loss, MAX_EPOCHS, Optimizer, OptimizerName, OptimizerSpace, Precision,
+    Schedule, ScheduleName, ScheduleSpace, TrainingConfig, TrainingSpace,
 };
 
 use serde::{Deserialize, Serialize};

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// The most epochs that a trial may train for.
 pub const MAX_EPOCHS: u32 = 1_000_000;
 
+/// Rows in a batch, where the job file says nothing.
+pub const DEFAULT_BATCH_SIZE: u32 = 32;
+
 /// The loss that is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -52,6 +55,18 @@ pub enum OptimizerName {
     Adam,
     /// Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
     Adamw,
+}
+
+impl OptimizerName {
+    /// The word for it in job files.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Sgd => "sgd",
+            Self::Adam => "adam",
+            Self::Adamw => "adamw",
+        }
+    }
 }
 
 impl Value for OptimizerName {

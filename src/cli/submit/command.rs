@@ -15,6 +15,7 @@ use crate::{
             sharding::{self, Chosen, Known},
             validate,
             wait::{self, Watched},
+            warnings,
             workspace::Workspace,
         },
         terminal::{
@@ -73,6 +74,9 @@ struct Report {
     /// What may make another run of the job differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     may_differ: Vec<String>,
+    /// What is allowed, and hardly meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     /// With `--wait`: the job at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<JobView>,
@@ -109,6 +113,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         let visits = visits.is_chosen().then(|| format!("visits {visits}"));
         why.iter().chain(&visits).chain(&may_differ).try_for_each(|line| output::line(line))?;
     }
+    let rows: Vec<u32> = ingested.manifest.train.iter().map(|shard| shard.rows).collect();
+    let warnings = warnings::of(&job, &ingested.manifest.labels, &rows);
+    for warning in warnings.iter().filter(|_| !args.json) {
+        output::remark(&format!("warning: {warning}"));
+    }
     let mut files = ingested.files.clone();
     files.extend(init_weights::write(&job, workspace.path())?);
     let blobs = ingested.manifest.blobs().chain(job.spec.blobs());
@@ -134,6 +143,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         visits: visits.visits,
         visits_because: visits.is_chosen().then(|| visits.to_string()),
         may_differ,
+        warnings,
         outcome: None,
     };
     if !args.json {

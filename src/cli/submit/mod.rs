@@ -7,4 +7,5 @@ pub(crate) mod reading;
 pub(crate) mod sharding;
 pub(crate) mod validate;
 pub(crate) mod wait;
+mod warnings;
 pub(crate) mod workspace;

@@ -7,7 +7,7 @@ use crate::cli::{
         jobfile::{self, Job, Problem},
         reading::Reading,
         sharding::{self, Chosen, Known},
-        workspace,
+        warnings, workspace,
     },
     terminal::{causes::ingest_failure, exit::Failure, output},
 };
@@ -65,6 +65,9 @@ struct Report {
     schedule: ScheduleSettings,
     #[serde(skip)]
     verified: bool,
+    /// What is allowed, and hardly meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -156,6 +159,7 @@ fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report
     let trials = job.trials.len();
     let shards = to_u64(summary.train.len());
     let models = models.into_iter().rev();
+    let warnings = warnings::of(job, &summary.labels, &summary.train);
     Report {
         valid: true,
         name: job.spec.name.clone(),
@@ -178,6 +182,7 @@ fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report
         models: models.map(|(model, trials)| ModelReport { model, trials }).collect(),
         schedule: ScheduleSettings::of(&job.spec),
         verified: job.spec.placement.verify.is_some(),
+        warnings,
     }
 }
 
@@ -224,6 +229,7 @@ fn text(args: &Args, report: &Report) -> String {
     let trials = text::counted(u64::saturating_from(report.trials), "trial");
     let epochs = text::counted(u64::from(report.epochs), "epoch");
     lines.push(format!("work    {trials}, {epochs}, {} hops", text::count(report.hops)));
+    lines.extend(report.warnings.iter().map(|warning| format!("warning {warning}")));
     lines.join("\n")
 }
 
