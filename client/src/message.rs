@@ -49,6 +49,8 @@ pub(crate) struct AgentStatus {
     pub(crate) out_of_use: u32,
     /// Why no work is asked for.
     pub(crate) resting: Option<Resting>,
+    /// Why the server gives it nothing, as that has said.
+    pub(crate) waiting: Option<String>,
     /// Nothing new may be begun with the month's bytes.
     pub(crate) is_budget_closed: bool,
 }

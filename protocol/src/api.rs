@@ -252,6 +252,9 @@ pub struct WorkAnswer {
     /// Cached blobs that nobody will need any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evict: Vec<Digest>,
+    /// Why there is nothing for the host though there is work, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<String>,
 }
 
 /// A sign of life for held leases.

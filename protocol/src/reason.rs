@@ -139,6 +139,24 @@ pub enum WaitReason {
     NoVerifier,
 }
 
+/// Why a host is given nothing, though there is work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdleReason {
+    /// Its owner lends less disk than any unit takes.
+    TooLittleDisk,
+}
+
+impl fmt::Display for IdleReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLittleDisk => f.write_str(
+                "its owner lends too little disk for any unit: a hop takes a shard and a checkpoint, so a larger `--cache` or \
+                 limit `disk` gives it work",
+            ),
+        }
+    }
+}
+
 /// Why a host is in its cool-down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CooldownCause {

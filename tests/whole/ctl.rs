@@ -112,6 +112,42 @@ fn an_owner_pauses_resumes_limits_and_drains_a_client() {
 }
 
 #[test]
+fn a_client_that_lends_too_little_disk_says_so_and_one_that_was_stopped_is_gone_at_once() {
+    let site = Site::start();
+    let job = site.submit(5, 1);
+    let jobs = || String::from_utf8(site.run(&["jobs"]).stdout).unwrap();
+    let no_host =
+        format!("job {job} waits: no host is in contact; start one with `sojourn client`");
+    assert!(jobs().contains(&no_host), "{}", jobs());
+
+    let mut client = site.client_with(NAME, &["--cache", "0"]);
+    let owned = site.path().join(NAME);
+    let reason = poll(|| status(&owned)["waiting"].as_str().map(str::to_owned)).expect("a reason");
+    assert!(reason.contains("lends too little disk for any unit"), "{reason}");
+    assert!(site.log(NAME).contains("none for this machine"), "{}", site.log(NAME));
+    let hosts = || String::from_utf8(site.run(&["hosts"]).stdout).unwrap();
+    assert!(hosts().contains(&format!("host 1 is given nothing: {reason}")), "{}", hosts());
+    assert!(jobs().contains("no host in contact lends the disk for it"), "{}", jobs());
+
+    assert_eq!(client.end(), Some(0), "{}", site.log(NAME));
+    assert!(hosts().lines().nth(1).unwrap().contains(" gone "), "{}", hosts());
+    assert!(jobs().contains(&no_host), "{}", jobs());
+
+    // A second client in a folder that is in use says how to have more.
+    client = site.client(NAME);
+    poll(|| status(&owned)["slots"].is_u64().then_some(())).expect("it runs");
+    let twice = Command::new(program())
+        .args(["client", "--server", &site.url, "--data"])
+        .arg(&owned)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&twice.stderr);
+    assert_eq!(twice.status.code(), Some(2), "{said}");
+    assert!(said.contains("more `--slots`") && said.contains("`--data DIR`"), "{said}");
+    assert_eq!(client.end(), Some(0), "{}", site.log(NAME));
+}
+
+#[test]
 fn the_log_continues_after_a_killed_run() {
     let mut owned = Owned::start();
     owned.client.kill();

@@ -373,6 +373,7 @@ impl World {
                     stop: stops,
                     fetch: shards.map(blob).to_vec(),
                     evict: Vec::new(),
+                    waiting: None,
                 };
                 self.tell_with_drops(Event::Work(ask, Ok(answer)), &drops);
             }
@@ -666,6 +667,7 @@ fn a_host_that_has_all_it_wants_keeps_a_request_open_and_asks_anew_when_it_wants
         stop: Vec::new(),
         fetch: Vec::new(),
         evict: Vec::new(),
+        waiting: None,
     };
     world.tell_with_drops(Event::Work(ask, Ok(answer)), &[withdrawn]);
     assert_eq!((world.is_held(withdrawn), wanted(&world), world.asks.len()), (false, 1, 1));
@@ -695,6 +697,7 @@ fn a_drop_that_a_report_overtook_changes_nothing() {
             stop: Vec::new(),
             fetch: Vec::new(),
             evict: Vec::new(),
+            waiting: None,
         };
         world.tell(Event::Work(ask, Ok(answer)));
     };
@@ -841,6 +844,7 @@ fn nothing() -> WorkAnswer {
         stop: Vec::new(),
         fetch: Vec::new(),
         evict: Vec::new(),
+        waiting: None,
     }
 }
 
@@ -860,6 +864,7 @@ fn only_answers_that_change_nothing_are_followed_by_a_pause() {
             stop: Vec::new(),
             fetch,
             evict,
+            waiting: None,
         };
         world.tell(Event::Work(ask, Ok(answer)));
         !world.asks.is_empty()
@@ -892,6 +897,7 @@ fn a_lease_that_was_had_is_never_taken_again() {
             stop: Vec::new(),
             fetch: Vec::new(),
             evict: Vec::new(),
+            waiting: None,
         };
         world.tell_with_drops(Event::Work(ask, Ok(answer)), &drop);
     };

@@ -97,6 +97,9 @@ pub struct Status {
     /// Why it takes no work for a while, after trouble that the next unit would meet too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resting: Option<Resting>,
+    /// Why the server, which has work, gives it none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<String>,
     /// The last unit's failure, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<String>,

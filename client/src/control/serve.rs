@@ -191,6 +191,7 @@ async fn status<R>(context: &Context<R>) -> Answer {
         pace,
         paused,
         resting: agent.resting,
+        waiting: agent.waiting,
         last_failure: trainers.last_failure.get(),
         draining: owner.drains(),
         units: agent.units,

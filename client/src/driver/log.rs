@@ -5,7 +5,11 @@ use crate::trainers::runner::UnitRunner;
 use sojourn_protocol::{
     api::ReportAnswer,
     report::{ReportEnd, ReportState},
+    text::plain_line,
 };
+
+/// Characters of the server's reason that are kept.
+const MAX_REASON_CHARS: usize = 500;
 
 impl<R: UnitRunner> Driver<R> {
     /// Logs the results of reports.
@@ -30,6 +34,17 @@ impl<R: UnitRunner> Driver<R> {
                 }
             }
         }
+    }
+
+    /// The server has said why it gives this machine nothing, or no more. A new reason is logged.
+    pub(super) fn note_waiting(&mut self, reason: Option<&str>) {
+        let reason = reason.map(|reason| plain_line(reason, MAX_REASON_CHARS));
+        if let Some(reason) =
+            reason.as_ref().filter(|reason| self.waiting.as_ref() != Some(*reason))
+        {
+            tracing::warn!(reason, "the server has work, and none for this machine");
+        }
+        self.waiting = reason;
     }
 
     /// Forgets units without leases, and logs changes of slots and of the month's budget.

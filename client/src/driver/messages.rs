@@ -110,6 +110,7 @@ impl<R: UnitRunner> Driver<R> {
             self.sent_inventory = inventory;
         }
         self.log_report_ends(&answer.reports);
+        self.note_waiting(answer.waiting.as_deref());
         let budget = self.context.storage.usage.budget();
         let _ = self.tell(Event::Owner(budget));
         for lease in answer.leases.iter().filter(|lease| self.agent.lease(lease.id).is_none()) {

@@ -61,6 +61,8 @@ pub(crate) struct Driver<R> {
     given_back: usize,
     out_of_use: usize,
     budget_open: bool,
+    /// Why the server gives it nothing, as that has said.
+    waiting: Option<String>,
 }
 
 #[derive(Debug)]
@@ -122,6 +124,7 @@ impl<R: UnitRunner> Driver<R> {
             given_back: 0,
             out_of_use: 0,
             budget_open: true,
+            waiting: None,
         };
         for finished in start.undelivered {
             driver.hold_result(finished, None);

@@ -69,6 +69,7 @@ impl<R> Driver<R> {
             units: held.into_iter().map(|held| self.units.status(held)).collect(),
             out_of_use: u32::try_from(self.agent.slots_out_of_use()).unwrap_or(u32::MAX),
             resting,
+            waiting: self.waiting.clone(),
             is_budget_closed: !self.agent.is_budget_open(),
         }
     }

@@ -481,6 +481,7 @@ async fn work(
                 stop: Vec::new(),
                 fetch: std::mem::take(&mut world.fetch),
                 evict: std::mem::take(&mut world.evict),
+                waiting: None,
                 leases,
                 drop: drops(&world, &ask.holding),
                 reports: reports(&world, &ask.reported)

@@ -37,6 +37,9 @@ pub struct HostView {
     /// It has said that it ends: it takes no units, until it asks for one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stopped: bool,
+    /// Why it is given nothing though there is work, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<String>,
     /// Its disk has less room left than its owner keeps free: it takes no units.
     #[serde(default, skip_serializing_if = "is_default")]
     pub disk_is_low: bool,

@@ -66,8 +66,15 @@ fn table(hosts: &[HostView]) -> String {
             text::first_line(host.last_error.as_deref().unwrap_or_default()),
         ]);
     }
-    let table = grid.text();
-    if owners::are_of_one_owner(hosts) { format!("{table}\n{ONE_OWNER}") } else { table }
+    let mut lines = vec![grid.text()];
+    if owners::are_of_one_owner(hosts) {
+        lines.push(ONE_OWNER.to_owned());
+    }
+    lines.extend(hosts.iter().filter_map(|host| {
+        let reason = host.waiting.as_ref()?;
+        Some(format!("host {} is given nothing: {reason}", host.host))
+    }));
+    lines.join("\n")
 }
 
 /// Whether it may work. One that was stopped takes nothing, and one whose disk has too little room.

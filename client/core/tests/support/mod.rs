@@ -58,5 +58,6 @@ pub(crate) fn gives(leases: Vec<Lease>) -> WorkAnswer {
         stop: Vec::new(),
         fetch: Vec::new(),
         evict: Vec::new(),
+        waiting: None,
     }
 }

@@ -33,6 +33,9 @@ fn status(status: &Status) -> String {
         let (seconds, reason) = (resting.seconds_left, &resting.reason);
         let _ = write!(text, "\ntakes no work for {seconds} s yet, after: {reason}");
     }
+    if let Some(reason) = &status.waiting {
+        let _ = write!(text, "\nis given no work: {reason}");
+    }
     if let Some(failure) = &status.last_failure {
         let _ = write!(text, "\nthe last unit failed: {failure}");
     }

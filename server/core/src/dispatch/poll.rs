@@ -9,7 +9,7 @@ use crate::{
     hosts::{DeviceSlots, HostHandler, Session},
     leases::LeaseHandler,
     reply::Reply,
-    schedule::consider_speculation,
+    schedule::{consider_speculation, idle_reason},
     state::Lease,
 };
 use sojourn_protocol::{
@@ -247,6 +247,7 @@ impl Dispatcher<'_> {
 
     fn nothing(&self, host: HostId) -> WorkAnswer {
         let session = self.leases.hosts.session(host);
+        let waiting = idle_reason(self.leases.ledger.state, self.leases.hosts, host);
         WorkAnswer {
             leases: Vec::new(),
             drop: Vec::new(),
@@ -256,6 +257,7 @@ impl Dispatcher<'_> {
             stop: Vec::new(),
             fetch: Vec::new(),
             evict: Vec::new(),
+            waiting: waiting.map(|reason| reason.to_string()),
         }
     }
 }

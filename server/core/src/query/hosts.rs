@@ -4,6 +4,7 @@ use super::Views;
 use crate::{
     event::UnitKey,
     hosts::{DeviceSlots, Session},
+    schedule::idle_reason,
     state::{Host, Job, Lease},
 };
 use sojourn_protocol::{
@@ -11,6 +12,7 @@ use sojourn_protocol::{
     ids::HostId,
     inventory::Device,
     quantity::to_u64,
+    reason::IdleReason,
     view::{DeviceView, HeldView, HostState, HostView, SuspectResult},
 };
 
@@ -40,6 +42,7 @@ impl Views<'_> {
             cached: session.map_or(0, |c| to_u64(c.cached.len())),
             cache: session.and_then(|session| session.cache),
             stopped: session.is_some_and(Session::has_stopped),
+            waiting: self.idle_reason(host).map(|reason| reason.to_string()),
             disk_is_low: session.is_some_and(|session| session.disk_is_low),
             links: session.map(|session| session.links).unwrap_or_default(),
             leases: leases.map(|lease| self.held_view(lease)).collect(),
@@ -108,6 +111,12 @@ impl Views<'_> {
     /// Has it said that it ends, and nothing left to do?
     fn has_gone(&self, host: &Host) -> bool {
         host.live.is_empty() && self.hosts.session(host.id).is_some_and(Session::has_stopped)
+    }
+
+    /// Why it is given nothing though there is work. One that isn't in contact asks for nothing.
+    fn idle_reason(&self, host: &Host) -> Option<IdleReason> {
+        let is_live = self.host_state(host) == HostState::Live;
+        idle_reason(self.state, self.hosts, host.id).filter(|_| is_live)
     }
 
     fn held_view(&self, lease: &Lease) -> HeldView {

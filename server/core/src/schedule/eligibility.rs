@@ -7,13 +7,14 @@ use crate::{
     event::UnitKey,
     hosts::{DeviceRef, DeviceSlots, Hosts, Session},
     ledger::Ledger,
-    state::{FailedBy, Job, Trial},
+    state::{FailedBy, Job, State, Trial},
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::HostId,
     inventory::Workload,
     manifest::DataSplit,
+    reason::IdleReason,
 };
 use std::{collections::BTreeMap, ops::Deref};
 
@@ -31,6 +32,31 @@ impl<'a> Deref for Eligibility<'a> {
     fn deref(&self) -> &Self::Target {
         &self.occupancy
     }
+}
+
+/// Trials that are looked at for one idle host: those of a job differ little.
+const MAX_TRIALS_TRIED: usize = 64;
+
+/// Why a host that holds nothing is given nothing, though there are units; `None` where that isn't known.
+pub(crate) fn idle_reason(state: &State, hosts: &Hosts, host: HostId) -> Option<IdleReason> {
+    let lends = hosts.session(host)?.cache?;
+    if !state.hosts.get(&host)?.live.is_empty() {
+        return None;
+    }
+    let jobs = state.jobs.values().filter(|job| job.is_running() && job.paused_at.is_none());
+    let trials = jobs.flat_map(|job| {
+        let trials = job.trials.iter().filter(|trial| trial.is_runnable());
+        trials.map(move |trial| (job, trial))
+    });
+    let mut trials = trials.take(MAX_TRIALS_TRIED).peekable();
+    trials.peek()?;
+    let fits = trials.any(|(job, trial)| disk_for_hops(job, trial) <= lends);
+    (!fits).then_some(IdleReason::TooLittleDisk)
+}
+
+/// Bytes that a host keeps at once while it trains a hop.
+fn disk_for_hops(job: &Job, trial: &Trial) -> u64 {
+    job.sizes.largest_shard().saturating_add(trial.checkpoint_bytes)
 }
 
 impl<'a> Eligibility<'a> {
@@ -143,7 +169,7 @@ impl<'a> Eligibility<'a> {
         let Some(lends) = self.hosts.session(host).and_then(|session| session.cache) else {
             return true;
         };
-        job.sizes.largest_shard().saturating_add(trial.checkpoint_bytes) <= lends
+        disk_for_hops(job, trial) <= lends
     }
 
     /// Has no device in contact that could train the trial the memory for it, though there are some?

@@ -35,7 +35,7 @@ mod shares;
 mod speculation;
 
 pub(crate) use assignment::{Assignment, Pick};
-pub(crate) use eligibility::Eligibility;
+pub(crate) use eligibility::{Eligibility, idle_reason};
 pub(crate) use explain::{Explanation, GrantReason};
 pub(crate) use locality::Locality;
 pub(crate) use plan::PlannedHop;

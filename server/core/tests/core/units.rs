@@ -12,7 +12,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::ErrorKind,
     ids::{Epoch, HostId, LeaseId, ShardId, TrialId, Version},
-    inventory::CPU,
+    inventory::{CPU, Inventory},
     jobfile,
     manifest::DataManifest,
     reason::ReleaseReason,
@@ -739,6 +739,24 @@ fn a_host_that_was_stopped_is_away_at_once_and_the_job_says_that_it_waits() {
     let back = host_view(&mut bench, HOST);
     assert_eq!((back.state, back.stopped), (HostState::Live, false));
     assert_eq!(bench.job().waiting, None);
+}
+
+#[test]
+fn a_host_that_lends_too_little_disk_hears_why_it_is_given_nothing() {
+    let mut bench = Bench::with_job(1, 1);
+    let lends = |cache| {
+        let inventory = Inventory { cache: Some(cache), ..inventory("class") };
+        WorkRequest { inventory: Some(inventory), ..request(1, Vec::new()) }
+    };
+    for cache in [0, 100] {
+        let answer = bench.ask(HOST, lends(cache));
+        let reason = answer.waiting.unwrap();
+        assert!(reason.contains("lends too little disk for any unit"), "{reason}");
+        assert_eq!(host_view(&mut bench, HOST).waiting, Some(reason));
+    }
+    let answer = bench.ask(HOST, lends(1_000_000));
+    assert_eq!((answer.leases.len(), answer.waiting), (1, None));
+    assert_eq!(host_view(&mut bench, HOST).waiting, None);
 }
 
 #[test]
