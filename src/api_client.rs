@@ -10,8 +10,8 @@ use sojourn_http::{
 use sojourn_protocol::{
     api::{
         CollectAnswer, CollectRequest, EvaluateRequest, ExtendRequest, Health, MissingAnswer,
-        MissingRequest, PauseRequest, PlacementRequest, RollbackRequest, RolledBack, SubmitAnswer,
-        SubmitRequest,
+        MissingRequest, NoteRequest, PauseRequest, PlacementRequest, RollbackRequest, RolledBack,
+        SubmitAnswer, SubmitRequest,
     },
     assimilation::AssimilationsView,
     digest::BlobRef,
@@ -163,6 +163,10 @@ impl ApiClient {
         request: &PlacementRequest,
     ) -> CallResult<JobView> {
         self.post(format!("v1/jobs/{job}/placement"), request).await
+    }
+
+    pub(crate) async fn note(&self, job: JobId, request: &NoteRequest) -> CallResult<JobView> {
+        self.post(format!("v1/jobs/{job}/note"), request).await
     }
 
     pub(crate) async fn rollback(

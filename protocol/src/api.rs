@@ -24,6 +24,7 @@
 //! | `POST /v1/jobs/{job}/resume` | admin | -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/extend` | admin | [`ExtendRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/placement` | admin | [`PlacementRequest`] -> [`crate::view::JobView`] |
+//! | `POST /v1/jobs/{job}/note` | admin | [`NoteRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/rollback` | admin | [`RollbackRequest`] -> [`RolledBack`], one for each trial |
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
 //! | `POST /v1/tokens` | admin | [`TokenRequest`](crate::tokens::TokenRequest) -> [`NewToken`](crate::tokens::NewToken) |
@@ -47,8 +48,8 @@
 mod jobs;
 
 pub use jobs::{
-    EvaluateRequest, ExtendRequest, PauseRequest, PlacementRequest, RollbackOptions,
-    RollbackRequest, RolledBack, SubmitAnswer, SubmitRequest, Submitted,
+    EvaluateRequest, ExtendRequest, MAX_NOTE_CHARS, NoteRequest, PauseRequest, PlacementRequest,
+    RollbackOptions, RollbackRequest, RolledBack, SubmitAnswer, SubmitRequest, Submitted,
 };
 
 use crate::{

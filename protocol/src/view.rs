@@ -103,6 +103,9 @@ pub struct JobView {
     pub test: Option<EvaluationView>,
     /// Why it stands still, where it does.
     pub waiting: Option<String>,
+    /// What its user has noted about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 /// The best trial of a job.

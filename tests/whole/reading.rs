@@ -172,6 +172,7 @@ impl World {
             best: trials[1].best.clone(),
             test: None,
             waiting: None,
+            note: "the first".into(),
         };
         Self { detail: JobDetail { summary, spec, data }, trials, histories, blobs }
     }
@@ -228,6 +229,7 @@ fn a_jobs_status_has_its_counts_and_the_leader_board() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "job 1 `iris` finished");
     assert!(lines.contains(&"took         61 s"), "{text}");
+    assert!(lines.contains(&"note         the first"), "{text}");
     assert!(lines.contains(&"hops         2 of 2"), "{text}");
     assert!(
         lines.contains(&"best         valid/accuracy 0.8000 (trial 1 `mlp hidden=[8]`, epoch 1)"),

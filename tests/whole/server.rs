@@ -109,6 +109,16 @@ fn a_job_is_submitted_once_looked_at_and_cancelled() {
     let again = world.json(&server, &["submit", "job.toml", "--json", "--again"]);
     assert_eq!((&again["job"], &again["submitted"]), (&2.into(), &"new".into()));
 
+    let noted = ["submit", "job.toml", "--json", "--note", "with augmentation"];
+    assert_eq!(world.json(&server, &noted)["job"], 2);
+    let note = || world.json(&server, &["jobs", "--json"])[1]["note"].clone();
+    assert_eq!(note(), "with augmentation");
+    let set = world.run(&server, &["set", "2", "--note", "too slow"]);
+    assert_eq!(String::from_utf8_lossy(&set.stdout), "job 2 `small` has the note: too slow\n");
+    assert_eq!(note(), "too slow");
+    let wrong = world.run(&server, &["set", "2", "--note", "two\nlines"]);
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+
     let status = world.json(&server, &["status", "1", "--json"]);
     assert_eq!(status["summary"]["hops_expected"], 8);
     assert_eq!(world.json(&server, &["trials", "1", "--json"]).as_array().unwrap().len(), 2);

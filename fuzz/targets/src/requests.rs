@@ -4,9 +4,9 @@ use crate::expect::round_trip;
 use sojourn_protocol::{
     api::{
         CollectAnswer, CollectRequest, EnrolAnswer, EnrolRequest, EvaluateRequest, ExtendRequest,
-        HeartbeatAnswer, HeartbeatRequest, MissingAnswer, MissingRequest, PauseRequest,
-        PlacementRequest, ReleaseAnswer, ReleaseRequest, ReportAnswer, RollbackRequest,
-        SubmitAnswer, SubmitRequest, UploadState, WorkAnswer, WorkRequest,
+        HeartbeatAnswer, HeartbeatRequest, MissingAnswer, MissingRequest, NoteRequest,
+        PauseRequest, PlacementRequest, ReleaseAnswer, ReleaseRequest, ReportAnswer,
+        RollbackRequest, SubmitAnswer, SubmitRequest, UploadState, WorkAnswer, WorkRequest,
     },
     assimilation::{
         LostRequest, NewVersion, OfferAnswer, RejectRequest, RenewRequest, TakeAnswer, TakeRequest,
@@ -32,6 +32,7 @@ pub(crate) fn requests(input: &[u8]) -> bool {
     taken |= round_trip::<EvaluateRequest>(input).is_some();
     taken |= round_trip::<PauseRequest>(input).is_some();
     taken |= round_trip::<ExtendRequest>(input).is_some();
+    taken |= round_trip::<NoteRequest>(input).is_some();
     taken |= round_trip::<PlacementRequest>(input).is_some();
     taken |= round_trip::<RollbackRequest>(input).is_some();
     taken |= round_trip::<TakeRequest>(input).is_some();

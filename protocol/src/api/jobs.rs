@@ -7,6 +7,9 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
+/// Characters of a job's note.
+pub const MAX_NOTE_CHARS: usize = 500;
+
 /// A new job; its blobs have been uploaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -94,6 +97,15 @@ pub struct PlacementRequest {
     /// Hosts that may work at it at a time; 0: as many as there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_hosts: Option<u32>,
+}
+
+/// A job's note from now on; the empty one takes it away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NoteRequest {
+    /// One line for people, of at most [`MAX_NOTE_CHARS`] characters.
+    pub note: String,
 }
 
 /// Which trials of a job are taken back, as if they had trained less.

@@ -1,6 +1,7 @@
 //! The table of bounds: one line for each field whose type alone doesn't bound it.
 
 use crate::{
+    api::MAX_NOTE_CHARS,
     manifest::MAX_EVALUATION_SHARDS,
     metrics::{MAX_CONFUSION_CLASSES, MAX_COUNTED_CLASSES},
     text::MAX_NAME_CHARS,
@@ -115,6 +116,7 @@ impl Bound {
     }
 }
 
+const NOTE: Bound = Bound::leaf(Leaf::Line(MAX_NOTE_CHARS));
 const GIVEN_NAME: Bound = Bound::leaf(Leaf::Text(MAX_GIVEN_NAME_CHARS));
 const NAME: Bound = Bound::leaf(Leaf::Line(MAX_NAME_CHARS));
 const MESSAGE: Bound = Bound::leaf(Leaf::Text(MAX_MESSAGE_CHARS));
@@ -186,6 +188,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("Measured", "peak_memory", AMOUNT),
     ("MissingRequest", "blobs", Bound::list(&[MAX_JOB_BLOBS])),
     ("Mlp", "hidden", LAYERS),
+    ("NoteRequest", "note", NOTE),
     ("OfferedClass", "flops", FLOPS),
     ("OfferedClass", "instructions", NAME),
     ("RangeDecision", "lineage", Bound::list(&[MAX_LINEAGE])),

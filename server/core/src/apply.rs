@@ -297,6 +297,10 @@ impl Core {
                 let reply = self.jobs().place(job, placement);
                 self.answer_job(to, job, reply)
             }
+            Command::Note { to, job, note } => {
+                let reply = self.jobs().note(job, &note);
+                self.answer_job(to, job, reply)
+            }
             Command::Rollback { to, job, request } => {
                 let reply = self.jobs().rollback(job, request);
                 self.answer(to, reply.map(Answer::RolledBack))

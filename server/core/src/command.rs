@@ -134,6 +134,8 @@ pub enum Command {
     Extend { to: ReplyTo, job: JobId, epochs: u32, trial: Option<TrialId> },
     /// A user changes the priority, the share or the number of hosts of a job.
     Place { to: ReplyTo, job: JobId, placement: PlacementRequest },
+    /// A user notes something about a job.
+    Note { to: ReplyTo, job: JobId, note: String },
     /// An operator takes trials back to an earlier state.
     Rollback { to: ReplyTo, job: JobId, request: RollbackRequest },
     /// A requested plan is ready; `None` where the planner found none.

@@ -253,6 +253,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_hosts: Option<u32>,
     },
+    /// A job's user noted something about it; nothing: the note is gone.
+    JobNoted { job: JobId, note: String },
     /// A host was given a unit on this base version, for its device of that name. `then`: the shards whose
     /// hops follow under the same lease, in order. `until`: the batch of the last shard before which it ends, where
     /// that isn't the shard's end. `class`: the device's numeric class. `speculative_for`: the live lease of the same unit
@@ -360,6 +362,7 @@ impl Event {
             Event::JobTimeUp { .. } => "job-time-up",
             Event::JobExtended { .. } => "job-extended",
             Event::JobPlaced { .. } => "job-placed",
+            Event::JobNoted { .. } => "job-noted",
             Event::LeaseGranted { .. } => "lease-granted",
             Event::LeaseEnded { .. } => "lease-ended",
             Event::ReportAcknowledged { .. } => "report-acknowledged",

@@ -139,6 +139,7 @@ requests! {
     Extend { job: JobId, epochs: u32, trial: Option<TrialId> } => JobView,
         Answer::JobSummary(job) => *job;
     Place { job: JobId, placement: PlacementRequest } => JobView, Answer::JobSummary(job) => *job;
+    Note { job: JobId, note: String } => JobView, Answer::JobSummary(job) => *job;
     Rollback { job: JobId, request: RollbackRequest } => Vec<RolledBack>,
         Answer::RolledBack(trials) => trials;
 }

@@ -70,6 +70,7 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/jobs/{job}/resume", Users(Submit)),
     ("POST", "/v1/jobs/{job}/extend", Users(Submit)),
     ("POST", "/v1/jobs/{job}/placement", Users(Submit)),
+    ("POST", "/v1/jobs/{job}/note", Users(Submit)),
     ("POST", "/v1/jobs/{job}/rollback", Users(Submit)),
     ("GET", "/v1/jobs/{job}/trials", Users(Read)),
     ("GET", "/v1/jobs/{job}/events", Users(Read)),

@@ -5,8 +5,8 @@ use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
     api::{
-        ExtendRequest, PauseRequest, PlacementRequest, RollbackRequest, RolledBack, SubmitAnswer,
-        SubmitRequest,
+        ExtendRequest, NoteRequest, PauseRequest, PlacementRequest, RollbackRequest, RolledBack,
+        SubmitAnswer, SubmitRequest,
     },
     error::ErrorKind,
     ids::JobId,
@@ -121,6 +121,25 @@ pub(super) async fn place(
     Body(request): Body<PlacementRequest>,
 ) -> JsonResult<JobView> {
     app.answer(request::Place { job: *job, placement: request }).await
+}
+
+/// Notes something about a job, in place of the note before.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/{job}/note",
+    operation_id = "noteJob",
+    params(("job" = JobId, Path, description = "The job.")),
+    request_body = NoteRequest,
+    responses((status = 200, description = "The job with the note.", body = JobView)),
+    security(("admin" = []))
+)]
+pub(super) async fn note(
+    app: App,
+    _: User,
+    job: web::Path<JobId>,
+    Body(request): Body<NoteRequest>,
+) -> JsonResult<JobView> {
+    app.answer(request::Note { job: *job, note: request.note }).await
 }
 
 /// Takes trials back to an earlier state, as if they had not been trained since.

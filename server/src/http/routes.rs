@@ -111,6 +111,7 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(resource("/v1/jobs/{job}/resume").route(web::post().to(jobs::resume)))
         .service(resource("/v1/jobs/{job}/extend").route(web::post().to(jobs::extend)))
         .service(resource("/v1/jobs/{job}/placement").route(web::post().to(jobs::place)))
+        .service(resource("/v1/jobs/{job}/note").route(web::post().to(jobs::note)))
         .service(resource("/v1/jobs/{job}/rollback").route(web::post().to(jobs::rollback)))
         .service(resource("/v1/jobs/{job}/trials").route(web::get().to(trials::trials)))
         .service(resource("/v1/jobs/{job}/events").route(web::get().to(events::events)))

@@ -42,6 +42,7 @@ impl EventJob {
             | Event::JobTimeUp { job }
             | Event::JobExtended { job, .. }
             | Event::JobPlaced { job, .. }
+            | Event::JobNoted { job, .. }
             | Event::TrialOrdered { job, .. }
             | Event::TrialRolledBack { job, .. }
             | Event::TrialFailed { job, .. }

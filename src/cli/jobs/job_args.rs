@@ -10,7 +10,7 @@ use crate::{
 };
 use serde::Serialize;
 use sojourn_http::CallError;
-use sojourn_protocol::{ids::JobId, view::JobView};
+use sojourn_protocol::{api::MAX_NOTE_CHARS, ids::JobId, text::is_plain_line, view::JobView};
 
 // No doc comment: it would become the help of each command.
 #[derive(Debug, clap::Args)]
@@ -36,6 +36,14 @@ impl JobArgs {
         let job = self.job.find(&client).await?;
         show(&call(&client, job).await?, self.json, text)
     }
+}
+
+/// A note about a job: one line.
+pub(crate) fn note(text: &str) -> Result<String, String> {
+    if is_plain_line(text, MAX_NOTE_CHARS) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("a note is one line of at most {MAX_NOTE_CHARS} characters"))
 }
 
 /// `job 3 `digits` is paused`.

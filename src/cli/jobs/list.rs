@@ -35,6 +35,7 @@ fn table(jobs: &[JobView]) -> String {
         ("TRIALS", Column::Number),
         ("HOPS", Column::Number),
         ("BEST", Column::Text),
+        ("NOTE", Column::Text),
     ]);
     for job in jobs {
         grid.row([
@@ -45,6 +46,7 @@ fn table(jobs: &[JobView]) -> String {
             format!("{}/{}", job.trials_finished, job.trials),
             format!("{}/{}", job.hops, job.hops_expected),
             text::best(job),
+            text::first_line(&job.note),
         ]);
     }
     let mut lines = vec![grid.text()];

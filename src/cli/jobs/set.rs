@@ -1,10 +1,13 @@
-//! `sojourn set`: a running job's priority, share and number of machines are changed.
+//! `sojourn set`: a running job's priority, share and number of machines are changed, and any job's note.
 
 use crate::cli::{
-    jobs::job_args::JobArgs,
-    terminal::{exit::Failure, output},
+    jobs::job_args::{JobArgs, note},
+    terminal::{exit::Failure, output, simple::show},
 };
-use sojourn_protocol::{api::PlacementRequest, spec::PlacementSpec};
+use sojourn_protocol::{
+    api::{NoteRequest, PlacementRequest},
+    spec::PlacementSpec,
+};
 
 /// Settings that aren't named stay as they are. Running units end as usual; new ones follow the new settings, also after
 /// a restart of the server.
@@ -20,15 +23,28 @@ pub(crate) struct Args {
     /// No more machines at a time; 0: as many as there are.
     #[arg(long, value_name = "N", group = "what")]
     max_hosts: Option<u32>,
+    /// What is to be remembered of it, also once it has ended; `""` takes the note away.
+    #[arg(long, value_name = "TEXT", group = "what", value_parser = note)]
+    note: Option<String>,
     #[command(flatten)]
     job: JobArgs,
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let Args { priority, share, max_hosts, job: JobArgs { job, json, connection } } = args;
+    let Args { priority, share, max_hosts, note, job: JobArgs { job, json, connection } } = args;
     let (priority, share, max_hosts) = (*priority, *share, *max_hosts);
     let client = connection.client()?;
     let job = job.find(&client).await?;
+    let noted = match note {
+        Some(note) => Some(client.note(job, &NoteRequest { note: note.clone() }).await?),
+        None => None,
+    };
+    if let Some(view) = noted.filter(|_| (priority, share, max_hosts) == (None, None, None)) {
+        return show(&view, *json, |view| match view.note.as_str() {
+            "" => format!("job {} `{}` has no note", view.job, view.name),
+            note => format!("job {} `{}` has the note: {note}", view.job, view.name),
+        });
+    }
     let view = client.place(job, &PlacementRequest { priority, share, max_hosts }).await?;
     if *json {
         return output::json(&view);

@@ -104,6 +104,9 @@ fn page(view: &JobView, goal: Goal, labels: &Labels, mut trials: Vec<TrialView>)
     if let Some(reason) = &view.waiting {
         lines.push(format!("waits        {reason}"));
     }
+    if !view.note.is_empty() {
+        lines.push(format!("note         {}", view.note));
+    }
     let failed = match view.trials_failed {
         0 => String::new(),
         failed => format!(", {failed} failed"),

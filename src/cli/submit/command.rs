@@ -3,6 +3,7 @@
 use crate::{
     api_client::ApiClient,
     cli::{
+        jobs::job_args::note,
         render::{
             owners::{self, ONE_OWNER},
             progress::{Meter, Unit},
@@ -26,7 +27,7 @@ use crate::{
 use serde::Serialize;
 use sojourn_ingest::{Ingested, Progress};
 use sojourn_protocol::{
-    api::{MissingRequest, SubmitRequest, Submitted},
+    api::{MissingRequest, NoteRequest, SubmitRequest, Submitted},
     digest::{BlobRef, Digest},
     ids::JobId,
     spec::Visits,
@@ -45,6 +46,9 @@ pub(crate) struct Args {
     /// Run it again even if an identical job exists.
     #[arg(long)]
     again: bool,
+    /// What is to be remembered of the job; `sojourn set --note` changes it.
+    #[arg(long, value_name = "TEXT", value_parser = note)]
+    note: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -129,6 +133,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         nonce: nonce()?,
     };
     let answer = client.submit(&request).await?;
+    if let Some(note) = &args.note {
+        client.note(answer.job, &NoteRequest { note: note.clone() }).await?;
+    }
     drop(workspace);
 
     let mut report = Report {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `submit.rs` | submission, and what is checked before |
 //! | `control.rs` | pause, resume, extend, cancel |
+//! | `note.rs` | what a user notes about a job |
 //! | `placement.rs` | priority, share and number of hosts |
 //! | `evaluations.rs` | evaluations that users ask for |
 //! | `rollback.rs` | taking trials back to an earlier version |
@@ -11,6 +12,7 @@
 
 mod control;
 mod evaluations;
+mod note;
 mod placement;
 mod rollback;
 mod stopping;

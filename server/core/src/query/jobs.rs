@@ -111,6 +111,7 @@ impl Views<'_> {
                 .and_then(|test| self.evaluation_of(job, &test))
                 .map(EvaluationView::brief),
             waiting: self.job_waits(job).map(|reason| reason.to_string()),
+            note: job.note.clone(),
         }
     }
 

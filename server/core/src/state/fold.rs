@@ -218,6 +218,7 @@ impl State {
                 placement.max_hosts = *max_hosts;
                 changes.push(Change::Job(*job));
             }
+            Event::JobNoted { job, note } => self.known_job_mut(*job)?.note.clone_from(note),
             Event::TrialRolledBack { job, trial, epochs } => {
                 self.rolled_back(*job, *trial, *epochs, at)?;
                 changes.push(Change::Job(*job));
@@ -311,6 +312,7 @@ impl State {
             | Event::JobPaused { .. }
             | Event::JobResumed { .. }
             | Event::JobPlaced { .. }
+            | Event::JobNoted { .. }
             | Event::ExtraAsked { .. }
             | Event::ExtraEvaluated { .. }
             | Event::ExtraFailed { .. } => return None,

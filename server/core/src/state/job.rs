@@ -40,6 +40,9 @@ pub struct Job {
     pub submitted_at: UnixMillis,
     /// How and when it ended.
     pub end: Option<(JobEnd, UnixMillis)>,
+    /// What its user has noted about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
     /// Since when it is paused. A job that has ended isn't paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<UnixMillis>,
@@ -129,6 +132,7 @@ impl Job {
             key,
             submitted_at: at,
             end: None,
+            note: String::new(),
             paused_at: None,
             paused_for: Millis(0),
             at_end,

@@ -315,3 +315,25 @@ fn what_can_not_be_extended_is_refused() {
     let said = refused(&mut bench, extend(9, None));
     assert_eq!(said, (ErrorKind::Conflict, "job 1 was cancelled: submit it again".to_owned()));
 }
+
+#[test]
+fn a_note_replaces_the_one_before_also_after_the_end_and_a_restart() {
+    let mut bench = Bench::with_job(1, 1);
+    let note = |bench: &mut Bench, text: &str| {
+        bench.events(Command::Note { to: ReplyTo(1), job: JOB, note: text.to_owned() })
+    };
+    let noted = |text: &str| vec![Event::JobNoted { job: JOB, note: text.to_owned() }];
+    assert_eq!(note(&mut bench, "with augmentation"), noted("with augmentation"));
+    assert_eq!(note(&mut bench, "with augmentation"), [], "it is noted already");
+    assert_eq!(bench.job().note, "with augmentation");
+    bench.events(Command::Cancel { to: ReplyTo(1), job: JOB });
+    assert_eq!(note(&mut bench, "too slow\u{1b}"), noted("too slow"), "no terminal obeys it");
+    let snapshot = bench.core.snapshot().unwrap();
+    let again = Core::from_snapshot(&snapshot, *bench.core.config()).unwrap();
+    assert_eq!(again.state().jobs[&JOB].note, "too slow");
+    assert_eq!(note(&mut bench, ""), noted(""));
+    assert_eq!(bench.job().note, "");
+    let to = ReplyTo(1);
+    let unknown = bench.answer(Command::Note { to, job: JobId(9), note: "x".into() });
+    assert_eq!(unknown.unwrap_err().kind, ErrorKind::NotFound);
+}

@@ -104,6 +104,7 @@ fn an_unknown_job_is_named() {
         Event::JobExtended { job, trials: vec![TRIAL], epochs: 3 },
         Event::JobExtended { job, trials: Vec::new(), epochs: 3 },
         Event::JobPlaced { job, priority: 0, share: 1, max_hosts: None },
+        Event::JobNoted { job, note: "n".into() },
         Event::TrialFailed { job, trial: TRIAL, error: "e".into() },
         Event::TrialOrdered { job, trial: TRIAL, order: MergeMode::Merging, reason: None },
         Event::TrialRolledBack { job, trial: TRIAL, epochs: 0 },
@@ -404,6 +405,7 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
         | Event::JobTimeUp { job }
         | Event::JobExtended { job, .. }
         | Event::JobPlaced { job, .. }
+        | Event::JobNoted { job, .. }
         | Event::ExtraAsked { job, .. }
         | Event::ExtraFailed { job, .. } => {
             *job = NO_JOB;

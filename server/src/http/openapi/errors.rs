@@ -36,6 +36,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("resumeJob", &[NotFound, Conflict]),
         ("extendJob", &[NotFound, Conflict]),
         ("placeJob", &[NotFound, Conflict]),
+        ("noteJob", &[NotFound]),
         ("rollbackJob", &[NotFound, Conflict]),
         ("trials", &[NotFound]),
         ("events", &[NotFound]),

@@ -63,6 +63,7 @@ const EXAMPLES: &str = include_str!("examples.json");
         jobs::resume,
         jobs::extend,
         jobs::place,
+        jobs::note,
         jobs::rollback,
         trials::trials,
         events::events,

@@ -38,6 +38,10 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
                 .map(|most| format!(", at most {most} hosts"))
                 .unwrap_or_default()
         ),
+        "job-noted" => match of.text("note")?.as_str() {
+            "" => format!("the note of job {} was taken away", of.number("job")?),
+            note => format!("job {} has the note: {note}", of.number("job")?),
+        },
         "lease-granted" => {
             let (host, lease, unit) = (of.number("host")?, of.number("lease")?, unit(of)?);
             let second = of.number("copy_of");

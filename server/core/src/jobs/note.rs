@@ -1,0 +1,16 @@
+//! What a user notes about a job.
+
+use super::JobHandler;
+use crate::{event::Event, reply::Reply};
+use sojourn_protocol::{api::MAX_NOTE_CHARS, ids::JobId, text::plain_line};
+
+impl JobHandler<'_> {
+    /// Notes something about a job, which may have ended. It replaces the note before.
+    pub(crate) fn note(&mut self, job: JobId, note: &str) -> Reply<()> {
+        let note = plain_line(note, MAX_NOTE_CHARS);
+        if self.state().find_job(job)?.note != note {
+            self.record(Event::JobNoted { job, note })?;
+        }
+        Ok(())
+    }
+}
