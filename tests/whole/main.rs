@@ -55,6 +55,7 @@ mod failover;
 mod filled;
 mod gpus;
 mod grown;
+mod harm;
 mod hostile;
 mod http;
 mod liars;

@@ -2,15 +2,17 @@
 
 use crate::cli::{
     jobs::job_ref::JobRef,
-    terminal::{connection::Connection, exit::Failure, simple::show},
+    render::text,
+    terminal::{confirm::confirm, connection::Connection, exit::Failure, simple::show},
 };
 use sojourn_protocol::{
-    api::{RollbackRequest, RolledBack},
-    ids::{HostId, TrialId},
+    api::{RollbackOptions, RollbackRequest, RolledBack},
+    ids::{HostId, JobId, TrialId},
 };
 
-/// Training since then is discarded and done again by other hosts; evaluations of those epochs are dropped. Jobs with
-/// `verify` keep the checkpoints of their last three epochs for this; a trial that goes back further begins anew.
+/// Training since then is discarded and done again by other hosts; evaluations of those epochs are dropped. The command says
+/// what would be lost, and asks. Jobs with `verify` keep the checkpoints of their last three epochs for this; of others a
+/// trial can only begin anew.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(crate) struct Args {
@@ -20,13 +22,22 @@ pub(crate) struct Args {
     /// The trial to take back; with `--epochs`.
     #[arg(long, value_name = "N", group = "what", requires = "epochs")]
     trial: Option<TrialId>,
-    /// The most epochs that the trial keeps; with 0 it begins anew.
+    /// The epochs that the trial keeps; with 0 it begins anew.
     #[arg(long, value_name = "N", requires = "trial")]
     epochs: Option<u32>,
     /// Take back every trial that this host has trained since its last confirmed result, to before that result. For a
     /// host with a refuted result (`sojourn hosts`).
     #[arg(long, value_name = "HOST", group = "what")]
     host: Option<HostId>,
+    /// Have a job that has ended go on again.
+    #[arg(long)]
+    reopen: bool,
+    /// Only say what would be lost.
+    #[arg(long)]
+    preview: bool,
+    /// Don't ask.
+    #[arg(long, short = 'y')]
+    yes: bool,
     /// Print a JSON array.
     #[arg(long)]
     json: bool,
@@ -35,21 +46,51 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let request = match (args.trial, args.epochs, args.host) {
-        (Some(trial), Some(epochs), _) => RollbackRequest::Trial { trial, epochs },
-        (_, _, Some(host)) => RollbackRequest::Host { host },
-        _ => return Err(Failure::call("say `--trial N --epochs N`, or `--host HOST`")),
+    let with = |preview| {
+        let options = RollbackOptions { preview, reopen: args.reopen };
+        match (args.trial, args.epochs, args.host) {
+            (Some(trial), Some(epochs), _) => Ok(RollbackRequest::Trial { trial, epochs, options }),
+            (_, _, Some(host)) => Ok(RollbackRequest::Host { host, options }),
+            _ => Err(Failure::call("say `--trial N --epochs N`, or `--host HOST`")),
+        }
     };
     let client = args.connection.client()?;
     let job = args.job.find(&client).await?;
-    show(&client.rollback(job, &request).await?, args.json, |back| text(back))
+    if args.preview || !args.yes {
+        let lost = client.rollback(job, &with(true)?).await?;
+        if args.preview {
+            return show(&lost, args.json, |lost| preview(job, lost));
+        }
+        if !lost.is_empty() {
+            confirm(&preview(job, &lost), args.yes)?;
+        }
+    }
+    show(&client.rollback(job, &with(false)?).await?, args.json, |back| done(back))
 }
 
-fn text(back: &[RolledBack]) -> String {
-    if back.is_empty() {
-        return "nothing is to be taken back: no result of that host is in doubt".to_owned();
+/// What would be lost.
+fn preview(job: JobId, lost: &[RolledBack]) -> String {
+    let lines = lost.iter().map(|RolledBack { trial, epochs, epochs_lost, .. }| {
+        let lost = text::counted(u64::from(*epochs_lost), "epoch");
+        let state = match epochs {
+            0 => "would begin anew".to_owned(),
+            epochs => format!("would be where it was after epoch {epochs}"),
+        };
+        format!("trial {trial} of job {job} {state}: {lost} of training would be lost")
+    });
+    match lost.is_empty() {
+        true => NOTHING.to_owned(),
+        false => lines.collect::<Vec<_>>().join("\n"),
     }
-    let line = |RolledBack { trial, epochs, version }: &RolledBack| {
+}
+
+const NOTHING: &str = "nothing is to be taken back: no result of that host is in doubt";
+
+fn done(back: &[RolledBack]) -> String {
+    if back.is_empty() {
+        return NOTHING.to_owned();
+    }
+    let line = |RolledBack { trial, epochs, version, .. }: &RolledBack| {
         let state = match epochs {
             0 => "begins anew".to_owned(),
             1 => format!("is where it was after 1 epoch, at version {version}"),

@@ -3,6 +3,7 @@
 use crate::cli::{
     jobs::{job_ref::JobRef, trials_csv},
     render::{
+        over_seeds::{OverSeeds, over_seeds},
         scores,
         tables::{Column, Grid},
         text,
@@ -49,6 +50,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         grid.row(board_fields(trial));
     }
     let mut lines = vec![grid.text()];
+    let over_seeds = over_seeds(&trials, detail.spec.search.goal);
+    if !over_seeds.is_empty() {
+        lines.push(format!("\nover seeds\n{}", seeds_board(&detail.summary.metric, &over_seeds)));
+    }
     let tests: Vec<String> =
         trials.iter().filter_map(|trial| trial.test.as_ref()).map(scores::test).collect();
     if !tests.is_empty() {
@@ -56,6 +61,27 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         lines.extend(tests);
     }
     output::line(&lines.join("\n"))
+}
+
+/// The mean and the deviation of the metric, for trials that differ in their seed alone.
+fn seeds_board(metric: &str, configurations: &[OverSeeds]) -> String {
+    let mut grid = Grid::new(&[
+        ("MODEL", Column::Text),
+        ("CHOICES", Column::Text),
+        ("SEEDS", Column::Number),
+        (&format!("MEAN {}", metric.to_uppercase()), Column::Number),
+        ("DEVIATION", Column::Number),
+    ]);
+    for of in configurations {
+        let or_dash = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), text::metric);
+        let seeds = match of.evaluated == of.trials {
+            true => of.trials.to_string(),
+            false => format!("{} of {}", of.evaluated, of.trials),
+        };
+        let choices = text::choices(&of.choices);
+        grid.row([of.arch.clone(), choices, seeds, or_dash(of.mean), or_dash(of.deviation)]);
+    }
+    grid.text()
 }
 
 /// A leader board without rows; `metric` is the job's.

@@ -2,6 +2,7 @@
 //! of each library's errors.
 
 pub(crate) mod causes;
+pub(crate) mod confirm;
 pub(crate) mod connection;
 pub(crate) mod simple;
 

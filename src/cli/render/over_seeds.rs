@@ -1,0 +1,116 @@
+//! Trials that differ in nothing but their seed: the mean and the deviation of their best values.
+
+use sojourn_protocol::{
+    quantity::to_u64,
+    spec::{Choices, Goal},
+    view::TrialView,
+};
+use std::{cmp::Ordering, collections::BTreeMap};
+
+/// The dimension that is left out of account.
+const SEED: &str = "seed";
+
+/// Trials of one configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OverSeeds {
+    pub(crate) arch: String,
+    /// All that their configuration has, but the seed.
+    pub(crate) choices: Choices,
+    /// Trials, and those of them of which an epoch was evaluated.
+    pub(crate) trials: u64,
+    pub(crate) evaluated: u64,
+    /// The mean of their best values, and the standard deviation (of a sample: over one less than their number). None
+    /// where there are too few.
+    pub(crate) mean: Option<f64>,
+    pub(crate) deviation: Option<f64>,
+}
+
+/// The configurations of a job's trials, the best mean first; empty where no seed was chosen.
+pub(crate) fn over_seeds(trials: &[TrialView], goal: Goal) -> Vec<OverSeeds> {
+    let mut groups: BTreeMap<(String, String), (Choices, u64, Vec<f64>)> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.choices.contains_key(SEED)) {
+        let mut choices = trial.choices.clone();
+        choices.remove(SEED);
+        // JSON of the same values is the same text.
+        let key = (trial.arch.clone(), serde_json::json!(choices).to_string());
+        let (_, count, values) = groups.entry(key).or_insert_with(|| (choices, 0, Vec::new()));
+        *count += 1;
+        values.extend(trial.best.as_ref().map(|best| best.value));
+    }
+    let groups = groups.into_iter().map(|((arch, _), (choices, trials, values))| {
+        let (mean, deviation) = mean_and_deviation(&values);
+        OverSeeds { arch, choices, trials, evaluated: to_u64(values.len()), mean, deviation }
+    });
+    let mut groups: Vec<OverSeeds> = groups.collect();
+    groups.sort_by(|a, b| best_first(goal, a.mean, b.mean));
+    groups
+}
+
+/// Those without a mean come last.
+fn best_first(goal: Goal, a: Option<f64>, b: Option<f64>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => match goal {
+            Goal::Max => b.total_cmp(&a),
+            Goal::Min => a.total_cmp(&b),
+        },
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    }
+}
+
+fn mean_and_deviation(values: &[f64]) -> (Option<f64>, Option<f64>) {
+    #[expect(clippy::cast_precision_loss, reason = "a job has far fewer than 2^53 trials")]
+    let count = values.len() as f64;
+    if values.is_empty() {
+        return (None, None);
+    }
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (Some(mean), (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn trial(n: u32, choices: serde_json::Value, best: Option<f64>) -> TrialView {
+        let mut view: TrialView = serde_json::from_value(json!({
+            "trial": n, "state": "running", "arch": "mlp", "choices": choices, "epoch": 0, "epochs": 1, "hops": 0,
+            "version": 0, "checkpoint": null, "numeric_class": null, "curve": [],
+        }))
+        .unwrap();
+        view.best = best.map(|value| {
+            let blob = json!({ "sha256": "0".repeat(64), "bytes": 1 });
+            let best = json!({ "trial": n, "epoch": 0, "value": value, "checkpoint": blob });
+            serde_json::from_value(best).unwrap()
+        });
+        view
+    }
+
+    #[test]
+    fn trials_that_differ_in_their_seed_alone_stand_together_best_first() {
+        let trials = [
+            trial(0, json!({ "lr": 0.1, "seed": 1 }), Some(0.8)),
+            trial(1, json!({ "lr": 0.1, "seed": 2 }), Some(0.9)),
+            trial(2, json!({ "lr": 0.1, "seed": 3 }), None),
+            trial(3, json!({ "lr": 0.2, "seed": 1 }), Some(0.7)),
+            trial(4, json!({ "lr": 0.3, "seed": 1 }), None),
+        ];
+        let board = over_seeds(&trials, Goal::Max);
+        let seen: Vec<_> =
+            board.iter().map(|of| (of.choices["lr"].clone(), of.trials, of.evaluated)).collect();
+        assert_eq!(seen, [(json!(0.1), 3, 2), (json!(0.2), 1, 1), (json!(0.3), 1, 0)]);
+        assert!((board[0].mean.unwrap() - 0.85).abs() < 1e-12);
+        // Of 0.8 and 0.9: 0.05 from the mean, over one.
+        assert!((board[0].deviation.unwrap() - 0.005_f64.sqrt()).abs() < 1e-12);
+        assert_eq!((board[1].mean, board[1].deviation), (Some(0.7), None));
+        let least = over_seeds(&trials, Goal::Min);
+        assert_eq!(least[0].mean, Some(0.7));
+        assert_eq!(least[2].mean, None);
+    }
+
+    #[test]
+    fn without_seeds_there_is_no_such_board() {
+        assert!(over_seeds(&[trial(0, json!({ "lr": 0.1 }), Some(1.0))], Goal::Max).is_empty());
+    }
+}
