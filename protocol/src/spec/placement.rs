@@ -69,8 +69,8 @@ pub struct PlacementSpec {
     /// How much of a shard a host trains before its result is merged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub local_steps: LocalSteps,
-    /// The order in which a trial visits the shards of an epoch. Submission writes it where it isn't given; stored jobs
-    /// without it are older and mean [`Visits::Free`].
+    /// The order in which a trial visits the shards of an epoch. `sojourn submit` writes it where the job file doesn't say
+    /// it; without it visits are free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visits: Option<Visits>,
 }

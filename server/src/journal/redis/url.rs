@@ -74,6 +74,10 @@ impl RedisUrl {
         if url.contains(|symbol: char| symbol.is_control() || symbol.is_whitespace()) {
             return Err(refuse("it has a space or a control character".to_owned()));
         }
+        // What is behind it counts for nothing, and may look like the host.
+        if url.contains('#') {
+            return Err(refuse("it has a `#`; a password has `%23` for it".to_owned()));
+        }
         let (url, deployment) = split_name(url);
         let deployment = deployment.unwrap_or(DEFAULT_DEPLOYMENT).to_owned();
         let plain = |symbol: char| symbol.is_ascii_alphanumeric() || "-_.".contains(symbol);
@@ -239,6 +243,9 @@ mod tests {
             "redis://db?name=a:b",
             "redis+unix:///run/r.sock?db\0&pass=secret",
             "redis://:secret@db/0 ",
+            // Another host would be shown than is meant.
+            "redis://ada:secret@db:6#8@other",
+            "redis://ada:p#secret@db",
             "sqlite:x",
         ] {
             let error = RedisUrl::of(url).unwrap_err().to_string();
