@@ -19,7 +19,7 @@ use sojourn_protocol::{
     manifest::DataManifest,
     quantity::to_u64,
     report::{FailureKind, Outcome},
-    spec::JobSpec,
+    spec::{JobSpec, Visits},
     trainer::RunUnit,
     unit::{Base, Evaluation, Hop, Merge, TrialContext, Unit},
 };
@@ -266,8 +266,11 @@ impl Trains for Training {
     }
 }
 
-/// Makes the shards that `submit` would make where a server has these hosts.
+/// Makes the shards that `submit` would make where a server has these hosts. Visits that nobody fixes are free in simulations.
 fn cut(spec: &JobSpec, folder: &Path, out: &Path, hosts: &[ShardHost]) -> Result<Ingested, String> {
+    let mut spec = spec.clone();
+    spec.placement.visits.get_or_insert(Visits::Free);
+    let spec = &spec;
     let trials = sojourn_workgen::trials(spec).map_err(|error| error_chain(&error))?;
     let bad = |error: IngestError| error_chain(&error);
     let data = sojourn_ingest::survey(spec, folder, out, &mut |_| {}).map_err(bad)?;
