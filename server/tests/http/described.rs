@@ -306,7 +306,7 @@ async fn a_client_made_from_the_document_alone_completes_a_unit() {
     described.json("placeJob", admin, &of_job, place).await;
     let back = Body::Json(json!({ "trial": { "trial": 0, "epochs": 0 } }));
     let back = described.json("rollbackJob", admin, &of_job, back).await;
-    assert_eq!(back, json!([{ "trial": 0, "epochs": 0, "version": 0 }]));
+    assert_eq!(back, json!([{ "trial": 0, "epochs": 0, "version": 0, "epochs_lost": 1 }]));
     assert_eq!((&extended["state"], &extended["hops_expected"]), (&json!("running"), &json!(4)));
     let ended = described.json("cancelJob", admin, &of_job, Body::None).await;
     assert_eq!(ended["state"], "cancelled");
