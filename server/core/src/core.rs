@@ -164,7 +164,13 @@ impl Core {
     /// The answers to queries.
     pub(crate) fn views(&self) -> Views<'_> {
         let eligible = self.eligibility();
-        Views { eligible, queue: &self.queue, clock: &self.clock, storage: &self.storage }
+        Views {
+            eligible,
+            index: &self.index,
+            queue: &self.queue,
+            clock: &self.clock,
+            storage: &self.storage,
+        }
     }
 
     /// The parts, each borrowed on its own: every handler takes those that it needs.

@@ -58,7 +58,7 @@ impl Dispatcher<'_> {
         let wait = request.wait.0.min(self.leases.ledger.config.longest_wait.0);
         let answer = self.work(host, &request)?;
         if wait == 0 || answer.send_inventory || says_something(&answer) {
-            return Ok(Some(answer));
+            return Ok(Some(self.with_reason(host, answer)));
         }
         let until = self.leases.ledger.clock.now() + Millis(wait);
         let speed = self.leases.hosts.fleet().speed(host);
@@ -111,6 +111,7 @@ impl Dispatcher<'_> {
     ) -> Result<(), CoreFault> {
         let Some(poll) = self.leases.ledger.waiters.polls.take(host) else { return Ok(()) };
         let answer = WorkAnswer { fetch, ..self.work(host, &poll.request)? };
+        let answer = self.with_reason(host, answer);
         self.answer(&poll, answer);
         Ok(())
     }
@@ -121,6 +122,7 @@ impl Dispatcher<'_> {
         let answer = self.work(host, &poll.request)?;
         let answered = says_something(&answer);
         if answered {
+            let answer = self.with_reason(host, answer);
             self.answer(&poll, answer);
         } else {
             self.leases.ledger.waiters.polls.put_back(host, poll);
@@ -136,6 +138,7 @@ impl Dispatcher<'_> {
             self.leases.mark_present(host, &[])?;
             let fetch = self.placement().prefetch(host);
             let answer = WorkAnswer { fetch, ..self.nothing(host) };
+            let answer = self.with_reason(host, answer);
             self.answer(&poll, answer);
         }
         Ok(())
@@ -247,7 +250,6 @@ impl Dispatcher<'_> {
 
     fn nothing(&self, host: HostId) -> WorkAnswer {
         let session = self.leases.hosts.session(host);
-        let waiting = idle_reason(self.leases.ledger.state, self.leases.hosts, host);
         WorkAnswer {
             leases: Vec::new(),
             drop: Vec::new(),
@@ -257,8 +259,18 @@ impl Dispatcher<'_> {
             stop: Vec::new(),
             fetch: Vec::new(),
             evict: Vec::new(),
-            waiting: waiting.map(|reason| reason.to_string()),
+            waiting: None,
         }
+    }
+
+    /// An answer that is given, with the reason where it has no lease. It isn't looked for while a request is held open.
+    fn with_reason(&self, host: HostId, answer: WorkAnswer) -> WorkAnswer {
+        if !answer.leases.is_empty() {
+            return answer;
+        }
+        let ledger = &self.leases.ledger;
+        let reason = idle_reason(ledger.state, ledger.index, self.leases.hosts, host);
+        WorkAnswer { waiting: reason.map(|reason| reason.to_string()), ..answer }
     }
 }
 

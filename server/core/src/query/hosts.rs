@@ -116,7 +116,7 @@ impl Views<'_> {
     /// Why it is given nothing though there is work. One that isn't in contact asks for nothing.
     fn idle_reason(&self, host: &Host) -> Option<IdleReason> {
         let is_live = self.host_state(host) == HostState::Live;
-        idle_reason(self.state, self.hosts, host.id).filter(|_| is_live)
+        idle_reason(self.state, self.index, self.hosts, host.id).filter(|_| is_live)
     }
 
     fn held_view(&self, lease: &Lease) -> HeldView {

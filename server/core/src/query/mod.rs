@@ -18,7 +18,7 @@ mod waiting;
 
 use crate::{
     assimilation::AssimilationQueue, clock::Clock, command::Query, effect::Answer,
-    schedule::Eligibility,
+    index::DerivedIndex, schedule::Eligibility,
 };
 use sojourn_protocol::{error::ApiError, storage::Storage};
 use std::ops::Deref;
@@ -27,6 +27,7 @@ use std::ops::Deref;
 #[derive(Clone, Copy)]
 pub(crate) struct Views<'a> {
     pub(crate) eligible: Eligibility<'a>,
+    pub(crate) index: &'a DerivedIndex,
     pub(crate) queue: &'a AssimilationQueue,
     pub(crate) clock: &'a Clock,
     pub(crate) storage: &'a Storage,

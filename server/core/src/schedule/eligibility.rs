@@ -6,6 +6,7 @@ use crate::{
     dispatch::Waiters,
     event::UnitKey,
     hosts::{DeviceRef, DeviceSlots, Hosts, Session},
+    index::{DerivedIndex, RemainingWorkIndex},
     ledger::Ledger,
     state::{FailedBy, Job, State, Trial},
 };
@@ -38,15 +39,22 @@ impl<'a> Deref for Eligibility<'a> {
 const MAX_TRIALS_TRIED: usize = 64;
 
 /// Why a host that holds nothing is given nothing, though there are units; `None` where that isn't known.
-pub(crate) fn idle_reason(state: &State, hosts: &Hosts, host: HostId) -> Option<IdleReason> {
+pub(crate) fn idle_reason(
+    state: &State,
+    index: &DerivedIndex,
+    hosts: &Hosts,
+    host: HostId,
+) -> Option<IdleReason> {
     let lends = hosts.session(host)?.cache?;
     if !state.hosts.get(&host)?.live.is_empty() {
         return None;
     }
-    let jobs = state.jobs.values().filter(|job| job.is_running() && job.paused_at.is_none());
+    // Of a job of many trials few may have a hop to give.
+    let jobs = index.jobs().filter_map(|id| state.jobs.get(&id));
+    let jobs = jobs.filter(|job| job.is_running() && job.paused_at.is_none());
     let trials = jobs.flat_map(|job| {
-        let trials = job.trials.iter().filter(|trial| trial.is_runnable());
-        trials.map(move |trial| (job, trial))
+        let open = index.remaining(job.id).into_iter().flat_map(RemainingWorkIndex::open);
+        open.filter_map(move |(trial, ..)| Some((job, job.trial(trial)?)))
     });
     let mut trials = trials.take(MAX_TRIALS_TRIED).peekable();
     trials.peek()?;
