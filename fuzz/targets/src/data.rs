@@ -6,7 +6,7 @@ use sojourn_protocol::{
     error::error_chain,
     jobfile,
     quantity::to_u64,
-    spec::{Channels, JobSpec, Loss, SourceSpec},
+    spec::{Channels, JobSpec, Loss, Missing, SourceSpec},
 };
 use std::{fs, io::Read as _, path::Path, sync::LazyLock};
 
@@ -69,8 +69,14 @@ fn read(name: &str, input: &[u8]) -> bool {
 }
 
 fn predicts(source: &SourceSpec, channels: Channels, folder: &Path) -> Result<(), IngestError> {
-    let options =
-        ReadOptions { features: &[], channels, in_order: &[], base_dir: folder, spool: folder };
+    let options = ReadOptions {
+        features: &[],
+        channels,
+        in_order: &[],
+        missing: Missing::Refuse,
+        base_dir: folder,
+        spool: folder,
+    };
     let reader = Reader::open(source, &options, &mut |_| {})?;
     let width: u64 = reader.shape().iter().copied().map(u64::from).product();
     let (mut rows, _) = (reader.rows()?, reader.bytes());

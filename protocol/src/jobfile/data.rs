@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     spec::{
-        Channels, DataSpec, FileKind, PlacementSpec, Replicas, Scale, ShardSizes, SourceSpec,
-        Split, data::DEFAULT_LABEL,
+        Channels, Columns, DataSpec, FileKind, Missing, PlacementSpec, Replicas, Scale, Separator,
+        ShardSizes, SourceSpec, Split, data::DEFAULT_LABEL,
     },
     text::{MAX_NAME_CHARS, is_plain_line},
 };
@@ -47,6 +47,17 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
     let features = optional(section, "features", word);
     let labels = optional(section, "labels", path);
     let fitting = fitting(section, kind);
+    let separator = optional(section, "separator", separator);
+    let columns = section
+        .optional("columns")
+        .map_or(Some(None), |node| columns(&node, label.as_deref()).map(Some));
+    let missing = section.optional("missing").map_or(Some(Missing::Refuse), |node| {
+        node.word(&[
+            ("refuse", Missing::Refuse),
+            ("zero", Missing::Zero),
+            ("drop-row", Missing::DropRow),
+        ])
+    });
     let shape = optional(section, "shape", shape);
     let channels = section.optional("channels").map_or(Some(Channels::First), |node| {
         node.word(&[("first", Channels::First), ("last", Channels::Last)])
@@ -75,6 +86,9 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
         features: features?,
         label: label?,
         labels: labels?,
+        separator: separator?,
+        columns: columns?,
+        missing: missing?,
         shape: shape?,
         channels: channels?,
         scale: scale?,
@@ -127,17 +141,26 @@ fn fitting(section: &Section<'_>, kind: Option<FileKind>) -> Option<()> {
     let arrays = "names an array of an NPZ or safetensors file";
     let files = "is the file of labels beside an IDX or NPY file; here the labels are in the same \
                  file, and `label` names them";
+    let separator = ("separator", "is for CSV files; of arrays nothing separates the columns");
+    let columns =
+        ("columns", "names columns of a CSV file; the features of an array have no names");
+    let missing = ("missing", "is for CSV files; arrays must hold finite numbers");
     let foreign: &[(&str, &str)] = match kind {
         Some(FileKind::Csv) => &[
             (
                 "features",
-                "names an array; of a CSV file every column beside the label is a feature",
+                "names an array; of a CSV file every column beside the label is a feature, unless `columns` says \
+                 which are",
             ),
             ("labels", files),
             ("channels", "is for arrays of images; of a CSV file `shape` says what a row is"),
         ],
-        Some(FileKind::Npz | FileKind::Safetensors) => &[("labels", files)],
-        Some(FileKind::Idx | FileKind::Npy) => &[("features", arrays), ("label", arrays)],
+        Some(FileKind::Npz | FileKind::Safetensors) => {
+            &[("labels", files), separator, columns, missing]
+        }
+        Some(FileKind::Idx | FileKind::Npy) => {
+            &[("features", arrays), ("label", arrays), separator, columns, missing]
+        }
         None => &[],
     };
     let refused: Vec<Option<()>> = foreign
@@ -178,6 +201,57 @@ fn word(node: &Node<'_>) -> Option<String> {
 fn label(node: &Node<'_>) -> Option<String> {
     let label = node.string("the name of a column")?;
     if label.is_empty() { node.refuse("is empty") } else { Some(label.to_owned()) }
+}
+
+fn separator(node: &Node<'_>) -> Option<Separator> {
+    if node.as_string() == Some("\t") {
+        return Some(Separator::Tab);
+    }
+    node.word(&[
+        (",", Separator::Comma),
+        (";", Separator::Semicolon),
+        ("tab", Separator::Tab),
+        ("|", Separator::Pipe),
+    ])
+}
+
+/// `label`: the label's column, where it is known.
+fn columns(node: &Node<'_>, label: Option<&str>) -> Option<Columns> {
+    if !node.is_table() {
+        return node.refuse(format!(
+            "is {}; `{{ use = [\"...\"] }}` or `{{ drop = [\"...\"] }}` is wanted",
+            node.describe()
+        ));
+    }
+    let section = node.section()?;
+    let (is_use, names) = match (section.optional("use"), section.optional("drop")) {
+        (Some(names), None) => (true, names),
+        (None, Some(names)) => (false, names),
+        (Some(_), Some(_)) => {
+            return node
+                .refuse("has `use` and `drop`; one of them says which columns are features");
+        }
+        (None, None) => {
+            return node.refuse("is empty; `use` or `drop` with a list of columns is wanted");
+        }
+    };
+    let elements = names.list("a list of columns' names")?;
+    if elements.is_empty() {
+        return names.refuse("is empty; leave `columns` out if every column is a feature");
+    }
+    let mut found: Vec<String> = Vec::new();
+    for element in &elements {
+        let name = element.string("the name of a column")?;
+        if Some(name) == label {
+            return element
+                .refuse(format!("is `\"{name}\"`, the label, which is no feature anyway"));
+        }
+        if found.iter().any(|other| other == name) {
+            return element.refuse(format!("is `\"{name}\"`, which is there twice"));
+        }
+        found.push(name.to_owned());
+    }
+    Some(if is_use { Columns::Use(found) } else { Columns::Drop(found) })
 }
 
 fn shape(node: &Node<'_>) -> Option<Vec<u32>> {

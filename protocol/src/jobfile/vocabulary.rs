@@ -11,6 +11,9 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "features",
             "label",
             "labels",
+            "separator",
+            "columns",
+            "missing",
             "shape",
             "channels",
             "scale",
@@ -20,6 +23,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "shard_sizes",
         ],
     ),
+    ("data.columns", &["use", "drop"]),
     (
         "model",
         &[

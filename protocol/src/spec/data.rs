@@ -20,6 +20,15 @@ pub struct DataSpec {
     /// name suggests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<String>,
+    /// What separates the columns of a CSV file; `None` is found out by the header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub separator: Option<Separator>,
+    /// The columns of a CSV file that are features; `None` is all but the label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Columns>,
+    /// What is done about missing values of a CSV file.
+    #[serde(default, skip_serializing_if = "Missing::is_refuse")]
+    pub missing: Missing,
     /// Shape of one row; `None` is the shape that the file has, a flat vector for a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<u32>>,
@@ -40,6 +49,86 @@ pub struct DataSpec {
     /// alone, else [`ShardSizes::Equal`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard_sizes: Option<ShardSizes>,
+}
+
+/// What separates the columns of a CSV file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Separator {
+    /// `,`
+    #[serde(rename = ",")]
+    Comma,
+    /// `;`, as spreadsheets write it where the decimal sign is a comma.
+    #[serde(rename = ";")]
+    Semicolon,
+    /// A tab.
+    #[serde(rename = "\t")]
+    Tab,
+    /// `|`
+    #[serde(rename = "|")]
+    Pipe,
+}
+
+impl Separator {
+    /// All of them, the usual ones first.
+    pub const ALL: [Separator; 4] =
+        [Separator::Comma, Separator::Semicolon, Separator::Tab, Separator::Pipe];
+
+    /// Its one byte.
+    #[must_use]
+    pub const fn byte(self) -> u8 {
+        match self {
+            Separator::Comma => b',',
+            Separator::Semicolon => b';',
+            Separator::Tab => b'\t',
+            Separator::Pipe => b'|',
+        }
+    }
+
+    /// It as a sentence names it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Separator::Comma => "`,`",
+            Separator::Semicolon => "`;`",
+            Separator::Tab => "tabs",
+            Separator::Pipe => "`|`",
+        }
+    }
+}
+
+/// The columns of a CSV file that are features.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Columns {
+    /// These, in this order.
+    Use(Vec<String>),
+    /// All but these and the label.
+    Drop(Vec<String>),
+}
+
+/// What is done about missing values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Missing {
+    /// The file is refused.
+    #[default]
+    Refuse,
+    /// A missing feature is 0.
+    Zero,
+    /// Rows with a missing value are left out.
+    DropRow,
+}
+
+impl Missing {
+    /// Is the file refused?
+    #[must_use]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+    pub fn is_refuse(&self) -> bool {
+        *self == Missing::Refuse
+    }
 }
 
 /// How rows are shared out among shards.
@@ -183,6 +272,7 @@ impl FileKind {
         let path = [".gz", ".zst"].iter().find_map(|end| path.strip_suffix(end)).unwrap_or(&path);
         let endings = [
             (".csv", FileKind::Csv),
+            (".tsv", FileKind::Csv),
             (".npz", FileKind::Npz),
             (".npy", FileKind::Npy),
             (".safetensors", FileKind::Safetensors),
@@ -214,6 +304,7 @@ mod tests {
         for (path, kind) in [
             ("a/t.csv", Some(FileKind::Csv)),
             ("T.CSV.gz", Some(FileKind::Csv)),
+            ("t.tsv", Some(FileKind::Csv)),
             ("t.npz", Some(FileKind::Npz)),
             ("s3://bucket/t.npy.zst", Some(FileKind::Npy)),
             ("https://host/model.safetensors?download=true#top", Some(FileKind::Safetensors)),
@@ -251,6 +342,15 @@ mod tests {
         let stored =
             r#"{"train":"t.csv","label":"y","scale":"none","valid":{"share":0.2},"shards":4}"#;
         let spec: DataSpec = serde_json::from_str(stored).unwrap();
+        assert_eq!(serde_json::to_string(&spec).unwrap(), stored);
+    }
+
+    #[test]
+    fn what_a_table_is_told_is_stored_where_it_is_said() {
+        let stored = r#"{"train":"t.csv","label":"y","separator":";","columns":{"drop":["id"]},"missing":"drop_row","scale":"none","valid":{"share":0.2}}"#;
+        let spec: DataSpec = serde_json::from_str(stored).unwrap();
+        assert_eq!(spec.separator, Some(Separator::Semicolon));
+        assert_eq!(spec.missing, Missing::DropRow);
         assert_eq!(serde_json::to_string(&spec).unwrap(), stored);
     }
 }

@@ -18,7 +18,9 @@ mod training;
 
 pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use augment::{Augment, AugmentSpace};
-pub use data::{Channels, DataSpec, FileKind, Scale, ShardSizes, SourceSpec, Split};
+pub use data::{
+    Channels, Columns, DataSpec, FileKind, Missing, Scale, Separator, ShardSizes, SourceSpec, Split,
+};
 pub use dimension::Dimension;
 pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, SearchMethod, SearchSpec, Spread};
 pub use merge::{

@@ -27,6 +27,7 @@ use sojourn_protocol::{
     ids::{Epoch, JobId, TrialId},
     manifest::Scaling,
     quantity::to_u64,
+    spec::Missing,
     unit::TrialContext,
     view::{BestView, JobDetail},
 };
@@ -181,6 +182,11 @@ fn describe(detail: &JobDetail, context: TrialContext, chosen: &Chosen, steps: u
         array: spec.data.features.clone(),
         channels: spec.data.channels,
         features: data.features.clone(),
+        missing: match spec.data.missing {
+            // Rows that were left out in training have no prediction.
+            Missing::Refuse | Missing::DropRow => Missing::Refuse,
+            Missing::Zero => Missing::Zero,
+        },
         scaling: match context.scaling {
             Scaling::None => FileScaling::None,
             Scaling::Constant(factor) => FileScaling::Constant(factor),

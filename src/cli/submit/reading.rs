@@ -20,6 +20,13 @@ impl Reading {
     /// Says how far it is, and what was copied and where to.
     pub(crate) fn tell(&mut self, progress: Progress<'_>) {
         match progress {
+            Progress::Separated { file, by } => {
+                self.meter.remark(&format!("{file}: columns are separated by {}", by.name()));
+            }
+            Progress::Dropped { from, rows, of } => {
+                let of = text::counted(of, "row");
+                self.meter.remark(&format!("{from}: {rows} of {of} left out, with missing values"));
+            }
             Progress::Reading { bytes, of } => self.meter.set(bytes, of, ""),
             Progress::Loading { from, bytes, of } => {
                 self.meter.set(bytes, of.unwrap_or(bytes), &format!("copying {from}"));

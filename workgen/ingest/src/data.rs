@@ -9,7 +9,7 @@ use crate::{
     shards::{ShardSet, Target},
     source::Finder,
     survey::{Classes, Survey},
-    table::{Pass, Reading, Schema, Table, Wanted},
+    table::{Pass, Reading, Schema, Table, TextReading, Wanted},
 };
 use sojourn_protocol::{
     manifest::Labels,
@@ -88,6 +88,11 @@ impl Data {
             let survey =
                 Survey::of(table.as_ref(), spec.training.loss, classes.as_ref(), &mut tick)?;
             meter.end(table.bytes(Pass::Labels), progress);
+            if survey.dropped > 0 {
+                let of = survey.rows + survey.dropped;
+                let from = &table.schema().shown;
+                progress(Progress::Dropped { from, rows: survey.dropped, of });
+            }
             classes = classes.or(survey.classes);
             surveyed.push((part, table, survey.rows));
         }
@@ -166,6 +171,11 @@ fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables, IngestErr
         in_order: &[],
         wanted: Wanted::Labelled,
         has_shape: data.shape.is_some(),
+        text: TextReading {
+            separator: data.separator,
+            columns: data.columns.as_ref(),
+            missing: data.missing,
+        },
     };
     let train = format::open(finder, "data.train", &data.train_source(), reading)?;
     let schema = train.schema().clone();

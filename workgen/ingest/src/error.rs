@@ -141,8 +141,12 @@ pub enum Problem {
     AfterQuote,
     #[error("the text isn't UTF-8")]
     NotUtf8,
-    #[error("column {number} has no name")]
+    #[error("column {number} has no name{}", pandas_index(*.number))]
     UnnamedColumn { number: usize },
+    #[error(
+        "the first line is {what}, no names of columns: is this text? Only a table can be trained on"
+    )]
+    NoTable { what: String },
     #[error("column `{name}` is there twice, as number {first} and {second}")]
     DuplicateColumn { name: String, first: usize, second: usize },
     #[error("there are over {limit} columns")]
@@ -155,10 +159,28 @@ pub enum Problem {
     HeaderWidth { actual: usize, expected: usize, of: String },
     #[error("column {number} is `{actual}`, but `{expected}` in `{of}`")]
     HeaderName { number: usize, actual: String, expected: String, of: String },
-    #[error("{actual} values, the header has {expected} columns")]
-    Ragged { actual: usize, expected: usize },
+    #[error("{actual} values, the header has {expected} columns{hint}")]
+    Ragged { actual: usize, expected: usize, hint: &'static str },
     #[error("a value is missing")]
     Missing,
+    /// A feature of a row to train on, and how the file writes that it is missing.
+    #[error(
+        "a value is missing{}; `data.missing` says what to do about it: `\"drop-row\"` leaves such rows out, `\"zero\"` \
+         takes 0",
+        as_written(.0)
+    )]
+    MissingFeature(String),
+    #[error("every row has a missing value, and `data.missing` leaves such rows out")]
+    NoWholeRow,
+    #[error(
+        "`{text}` has a decimal comma; write it with a decimal point (`{point}`): replace the commas, or save the file \
+         again with English number formats"
+    )]
+    DecimalComma { text: String, point: String },
+    #[error("`data.{0}` is for CSV files, and this is none")]
+    ForTables(&'static str),
+    #[error("no column `{name}` (`data.columns`){hint}")]
+    NoNamedColumn { name: String, hint: String },
     #[error("`{0}` is no number")]
     NotANumber(String),
     #[error("`{0}` is not finite")]
@@ -229,6 +251,19 @@ pub enum Problem {
     CutOff { row: u64, rows: u64, reason: String },
     #[error("there is more data after the {rows} rows")]
     MoreData { rows: u64 },
+}
+
+/// Data frames are often saved with their index, which has no name.
+fn pandas_index(number: usize) -> &'static str {
+    if number == 1 {
+        "; if it is the index of a data frame, `index=False` (pandas) or `row.names = FALSE` (R) leaves it out"
+    } else {
+        ""
+    }
+}
+
+fn as_written(field: &str) -> String {
+    if field.is_empty() { String::new() } else { format!(" (`{field}`)") }
 }
 
 fn and_more(count: usize) -> String {

@@ -4,8 +4,9 @@ use crate::{
     array::{ArrayKind, Arrays},
     csv::Csv,
     error::{IngestError, Problem},
+    progress::Progress,
     source::{Finder, SourceFile},
-    table::{Reading, Table},
+    table::{Reading, Table, Wanted},
 };
 use sojourn_protocol::spec::{FileKind, SourceSpec};
 
@@ -42,9 +43,17 @@ pub(crate) fn open(
         }
     }
     let Some(Kind::Arrays(kind)) = kind else {
-        let csv = Csv::open(&source.data, parts, source.label.as_deref(), reading.wanted)?;
+        let (csv, found) = Csv::open(&source.data, parts, source.label.as_deref(), reading)?;
+        if let Some((file, by)) = &found {
+            finder.tell(Progress::Separated { file, by: *by });
+        }
         return Ok(Box::new(csv));
     };
+    if let (Wanted::Labelled, Some(key), Some(part)) =
+        (reading.wanted, reading.text.said(), parts.first())
+    {
+        return Err(part.refuse(Problem::ForTables(key)));
+    }
     let arrays = Arrays::open(finder, kind, parts, source, reading)?;
     if !reading.has_shape {
         arrays.refuse_channels_last()?;

@@ -50,6 +50,7 @@ pub use error::{FetchError, IngestError, Place, Problem};
 pub use plan::Cut;
 pub use progress::Progress;
 pub use reader::{ReadOptions, Reader, Row, RowReader};
+pub use source::local_path;
 
 use data::Data;
 use plan::Part;

@@ -25,7 +25,7 @@ pub(crate) fn number(field: &[u8]) -> Result<f32, Problem> {
         return Err(Problem::Missing);
     }
     let text = std::str::from_utf8(field).map_err(|_| Problem::NotANumber(shown(field)))?;
-    let number: f32 = text.parse().map_err(|_| Problem::NotANumber(shown(field)))?;
+    let number: f32 = text.parse().map_err(|_| no_number(text))?;
     if number.is_finite() {
         Ok(number)
     } else if text.bytes().any(|byte| byte.is_ascii_digit()) {
@@ -33,6 +33,22 @@ pub(crate) fn number(field: &[u8]) -> Result<f32, Problem> {
     } else {
         Err(Problem::NotFinite(shown(field)))
     }
+}
+
+/// Is this a way to write that a value is missing?
+pub(crate) fn is_missing(field: &[u8]) -> bool {
+    const WORDS: [&str; 5] = ["na", "n/a", "nan", "null", "?"];
+    let field = field.trim_ascii();
+    field.is_empty() || WORDS.iter().any(|word| field.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// The problem of a text that is no number: maybe it has a decimal comma.
+fn no_number(text: &str) -> Problem {
+    let point = text.replace(['.', '\'', ' '], "").replace(',', ".");
+    if text.contains(',') && text.len() < 40 && point.parse().is_ok_and(f32::is_finite) {
+        return Problem::DecimalComma { text: text.to_owned(), point };
+    }
+    Problem::NotANumber(shown(text.as_bytes()))
 }
 
 /// A text for an error message: printable, and of limited length.
@@ -64,6 +80,30 @@ mod tests {
             assert_eq!(number(text.as_bytes()), Err(Problem::NotFinite(text.into())));
         }
         assert_eq!(number(b"1e39"), Err(Problem::TooLarge("1e39".into())));
+    }
+
+    #[test]
+    fn decimal_commas_are_told_from_other_text() {
+        let comma = |text: &str, point: &str| {
+            let problem = Problem::DecimalComma { text: text.into(), point: point.into() };
+            assert_eq!(number(text.as_bytes()), Err(problem));
+        };
+        comma("1,5", "1.5");
+        comma("-0,25e3", "-0.25e3");
+        comma("1.234,5", "1234.5");
+        for text in ["1,2,3", "a,b", ","] {
+            assert_eq!(number(text.as_bytes()), Err(Problem::NotANumber(text.into())));
+        }
+    }
+
+    #[test]
+    fn missing_values_have_few_spellings() {
+        for text in ["", " ", "NA", "n/a", "NaN", "NULL", "?"] {
+            assert!(is_missing(text.as_bytes()), "{text}");
+        }
+        for text in ["0", "-", "none", "inf"] {
+            assert!(!is_missing(text.as_bytes()), "{text}");
+        }
     }
 
     proptest! {

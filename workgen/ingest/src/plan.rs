@@ -250,7 +250,7 @@ fn share_of(rows: u64, share: f64) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use sojourn_protocol::spec::{Channels, Scale};
+    use sojourn_protocol::spec::{Channels, Missing, Scale};
 
     fn data(valid: Split, test: Option<Split>) -> DataSpec {
         DataSpec {
@@ -258,6 +258,9 @@ mod tests {
             features: None,
             label: "y".into(),
             labels: None,
+            separator: None,
+            columns: None,
+            missing: Missing::Refuse,
             shape: None,
             channels: Channels::First,
             scale: Scale::None,

@@ -1,5 +1,6 @@
 //! Progress while data is read.
 
+use sojourn_protocol::spec::Separator;
 use std::path::Path;
 
 /// How far reading is.
@@ -22,6 +23,22 @@ pub enum Progress<'a> {
         bytes: u64,
         /// Where it lies until the command ends.
         folder: &'a Path,
+    },
+    /// The columns of a file aren't separated by commas, as its header shows.
+    Separated {
+        /// Which file.
+        file: &'a str,
+        /// What separates them.
+        by: Separator,
+    },
+    /// Rows with missing values were left out.
+    Dropped {
+        /// Of which source, as the job writes it.
+        from: &'a str,
+        /// How many.
+        rows: u64,
+        /// Of how many.
+        of: u64,
     },
     /// All files are being read, over both passes.
     Reading {

@@ -5,9 +5,9 @@ use crate::{
     format,
     progress::Progress,
     source::Finder,
-    table::{Pass, Reading, Rows, Table, Wanted},
+    table::{Pass, Reading, Rows, Table, TextReading, Wanted},
 };
-use sojourn_protocol::spec::{Channels, SourceSpec};
+use sojourn_protocol::spec::{Channels, Missing, SourceSpec};
 use std::path::Path;
 
 /// How a data file is to be read.
@@ -21,6 +21,8 @@ pub struct ReadOptions<'a> {
     /// Shape of a row as a model takes it. Rows of arrays that have this shape, or are flat, are taken as they are, whatever
     /// `channels` says. If it is empty, `channels` decides.
     pub in_order: &'a [u32],
+    /// What is done about missing values of a table.
+    pub missing: Missing,
     /// The folder that paths are relative to.
     pub base_dir: &'a Path,
     /// Where a remote file is copied to, until the reader is dropped; made where it isn't there.
@@ -31,15 +33,15 @@ pub struct ReadOptions<'a> {
 ///
 /// ```no_run
 /// use sojourn_ingest::{ReadOptions, Reader};
-/// use sojourn_protocol::spec::{Channels, SourceSpec};
+/// use sojourn_protocol::spec::{Channels, Missing, SourceSpec};
 /// use std::path::Path;
 ///
 /// let source = SourceSpec {
 ///     data: "digits.csv".into(), features: None, label: Some("label".into()), labels: None,
 /// };
 /// let options = ReadOptions {
-///     features: &[], channels: Channels::First, in_order: &[], base_dir: Path::new(""),
-///     spool: Path::new("/tmp"),
+///     features: &[], channels: Channels::First, in_order: &[], missing: Missing::Refuse,
+///     base_dir: Path::new(""), spool: Path::new("/tmp"),
 /// };
 /// let reader = Reader::open(&source, &options, &mut |_| {})?;
 /// let mut rows = reader.rows()?;
@@ -78,6 +80,7 @@ impl Reader {
             in_order: options.in_order,
             wanted: Wanted::Features(options.features),
             has_shape: true,
+            text: TextReading { missing: options.missing, ..TextReading::default() },
         };
         Ok(Self { table: format::open(&mut finder, "data", source, reading)? })
     }

@@ -17,6 +17,8 @@ const MAX_LABEL: usize = 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct Survey {
     pub(crate) rows: u64,
+    /// Rows that were left out.
+    pub(crate) dropped: u64,
     /// The classes, where labels are classes and none were given.
     pub(crate) classes: Option<Classes>,
 }
@@ -73,8 +75,10 @@ impl Survey {
                 }
             }
         }
+        let dropped = rows.dropped();
         if count == 0 {
-            return Err(table.refuse(Problem::NoRows));
+            let problem = if dropped > 0 { Problem::NoWholeRow } else { Problem::NoRows };
+            return Err(table.refuse(problem));
         }
         let classes = (loss == Loss::CrossEntropy && known.is_none()).then_some(found);
         if let Some(Classes(names)) = &classes
@@ -83,7 +87,7 @@ impl Survey {
             let name = names.first().map(|name| shown(name.as_bytes())).unwrap_or_default();
             return Err(table.labels_place().refuse(Problem::OneClass(name)));
         }
-        Ok(Self { rows: count, classes })
+        Ok(Self { rows: count, dropped, classes })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     error::{IngestError, Place, Problem},
     number::number,
 };
-use sojourn_protocol::spec::Channels;
+use sojourn_protocol::spec::{Channels, Columns, Missing, Separator};
 
 /// A source's rows, to be read as often as asked.
 pub(crate) trait Table: Send + Sync {
@@ -53,6 +53,10 @@ pub(crate) trait Rows: Send {
     fn label_place(&self) -> Place;
     /// Bytes read so far in this pass.
     fn bytes_read(&self) -> u64;
+    /// Rows left out so far in this pass, because a value was missing.
+    fn dropped(&self) -> u64 {
+        0
+    }
 
     /// A problem of this row's label.
     fn refuse_label(&self, problem: Problem) -> IngestError {
@@ -111,4 +115,27 @@ pub(crate) struct Reading<'a> {
     pub(crate) wanted: Wanted<'a>,
     /// Does the job say a row's shape? Then nothing is guessed from it.
     pub(crate) has_shape: bool,
+    pub(crate) text: TextReading<'a>,
+}
+
+/// How text is to be read as a table.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TextReading<'a> {
+    /// `None` is found out by the header.
+    pub(crate) separator: Option<Separator>,
+    /// The features of data to train on; `None` is all but the label.
+    pub(crate) columns: Option<&'a Columns>,
+    pub(crate) missing: Missing,
+}
+
+impl TextReading<'_> {
+    /// A key that something is said by.
+    pub(crate) fn said(&self) -> Option<&'static str> {
+        let said = [
+            (self.separator.is_some(), "separator"),
+            (self.columns.is_some(), "columns"),
+            (!self.missing.is_refuse(), "missing"),
+        ];
+        said.into_iter().find(|(is_said, _)| *is_said).map(|(_, key)| key)
+    }
 }

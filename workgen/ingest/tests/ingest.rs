@@ -227,22 +227,45 @@ fn bad_files_are_told_with_file_line_and_column() {
         "t.csv:1: no column `y` (`data.label`); there are 3 columns, the last is `class`"
     );
     assert_eq!(
-        one("x0;x1;y\n1;2;3\n"),
-        "t.csv:1: no column `y` (`data.label`); the header has no comma: are columns separated by something else?"
+        one("x0:x1:y\n1:2:3\n"),
+        "t.csv:1: no column `y` (`data.label`); the only one is `x0:x1:y`: what separates columns is said by \
+         `data.separator`"
     );
+    assert_eq!(
+        one(",x0,y\n1,2,3\n"),
+        "t.csv:1: column 1 has no name; if it is the index of a data frame, `index=False` (pandas) or `row.names = FALSE` \
+         (R) leaves it out"
+    );
+    for (text, what) in
+        [(" \n = Robert Boulter = \n", "empty"), ("= Robert Boulter =\n\n", "`= Robert Boulter =`")]
+    {
+        assert_eq!(
+            one(text),
+            format!(
+                "t.csv:1: the first line is {what}, no names of columns: is this text? Only a table can be trained on"
+            )
+        );
+    }
     assert_eq!(one("y\n1\n"), "t.csv:1: no feature column beside the label");
     assert_eq!(one("x0,,y\n1,2,3\n"), "t.csv:1: column 2 has no name");
     assert_eq!(one("x0,x0,y\n1,2,3\n"), "t.csv:1: column `x0` is there twice, as number 1 and 2");
     assert_eq!(one("x0,x1,y\n1,2,0\n1,2\n"), "t.csv:3: 2 values, the header has 3 columns");
-    assert_eq!(one("x0,x1,y\n1,2,0\n1,2,3,4\n"), "t.csv:3: 4 values, the header has 3 columns");
+    assert_eq!(
+        one("x0,x1,y\n1,2,0\n1,2,3,4\n"),
+        "t.csv:3: 4 values, the header has 3 columns; a value with a comma must be in quotes, and decimals need a point"
+    );
     assert_eq!(
         one(&format!("x0,x1,y\n{good}7,one,2\n")),
         "t.csv:32: column `x1`: `one` is no number"
     );
-    assert_eq!(one(&format!("x0,x1,y\n{good}7,,2\n")), "t.csv:32: column `x1`: a value is missing");
+    let missing = "`data.missing` says what to do about it: `\"drop-row\"` leaves such rows out, `\"zero\"` takes 0";
+    assert_eq!(
+        one(&format!("x0,x1,y\n{good}7,,2\n7,,2\n")),
+        format!("t.csv:32: column `x1`: a value is missing; {missing}")
+    );
     assert_eq!(
         one(&format!("x0,x1,y\n{good}NaN,1,2\n")),
-        "t.csv:32: column `x0`: `NaN` is not finite"
+        format!("t.csv:32: column `x0`: a value is missing (`NaN`); {missing}")
     );
     assert_eq!(
         one(&format!("x0,x1,y\n{good}1,-inf,2\n")),
@@ -267,7 +290,8 @@ fn bad_files_are_told_with_file_line_and_column() {
     );
     assert_eq!(
         one("\u{1f}\u{8b}"),
-        "t.csv:1: no column `y` (`data.label`); there are 1 columns, the last is `\\u{1f}\\u{8b}`"
+        "t.csv:1: no column `y` (`data.label`); the only one is `\\u{1f}\\u{8b}`: what separates columns is said by \
+         `data.separator`"
     );
     assert_eq!(one("PAR1\n"), "t.csv: the file is a Parquet file, no CSV text");
     let classes: String = (0..65_537).map(|i| format!("1,2,c{i}\n")).collect();

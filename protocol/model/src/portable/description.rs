@@ -8,7 +8,7 @@ use sojourn_protocol::{
     ids::{Epoch, JobId, TrialId},
     manifest::{Labels, Scaling},
     spec::{
-        Architecture, Channels, Loss, Optimizer, OptimizerName, Precision, TrainingConfig,
+        Architecture, Channels, Loss, Missing, Optimizer, OptimizerName, Precision, TrainingConfig,
         TrialConfig,
     },
     unit::TrialContext,
@@ -39,6 +39,9 @@ pub struct Description {
     pub channels: Channels,
     /// Names of the feature columns, in the order of a row; none where the values have no names.
     pub features: Vec<String>,
+    /// What is put in the place of a missing value of a table; it is written where it is 0.
+    #[serde(default, skip_serializing_if = "Missing::is_refuse")]
+    pub missing: Missing,
     /// How features are scaled before they go in.
     pub scaling: FileScaling,
     /// The loss that was minimised.

@@ -8,7 +8,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, TrialId},
     manifest::{Labels, Scaling},
-    spec::{Architecture, Channels, Loss, OptimizerName, Precision},
+    spec::{Architecture, Channels, Loss, Missing, OptimizerName, Precision},
 };
 use std::collections::BTreeMap;
 
@@ -23,6 +23,7 @@ fn description(scaling: FileScaling) -> Description {
         array: None,
         channels: Channels::First,
         features: (0..16).map(|n| format!("x{n}")).collect(),
+        missing: Missing::Refuse,
         scaling,
         loss: Loss::CrossEntropy,
         precision: Precision::F32,

@@ -35,7 +35,7 @@ fn words_about_data_that_do_not_fit_its_kind_are_refused() {
     };
     assert_eq!(
         with("x.csv", "label = \"y\"\nfeatures = \"x\""),
-        "5: `data.features` names an array; of a CSV file every column beside the label is a feature"
+        "5: `data.features` names an array; of a CSV file every column beside the label is a feature, unless `columns` says which are"
     );
     assert_eq!(
         with("x.npz", "labels = \"y.npz\""),
@@ -72,4 +72,61 @@ fn words_about_data_that_do_not_fit_its_kind_are_refused() {
         "4: `data.features` is a whole number (`3`); the name of an array is wanted"
     );
     assert_eq!(with("x.npz", "features = \"\""), "4: `data.features` is empty");
+}
+
+#[test]
+fn what_a_table_is_told_is_read_and_checked() {
+    let with = |more: &str| SMALL.replace("label = \"y\"", &format!("label = \"y\"\n{more}"));
+    let data = parse(&with(
+        "separator = \"tab\"\ncolumns = { use = [\"b\", \"a\"] }\nmissing = \"drop-row\"",
+    ))
+    .unwrap()
+    .data;
+    assert_eq!(data.separator, Some(Separator::Tab));
+    assert_eq!(data.columns, Some(Columns::Use(vec!["b".into(), "a".into()])));
+    assert_eq!(data.missing, Missing::DropRow);
+    let plain = parse(SMALL).unwrap().data;
+    assert_eq!((plain.separator, plain.columns, plain.missing), (None, None, Missing::Refuse));
+    let refused = |more: &str| errors_with("label = \"y\"", &format!("label = \"y\"\n{more}"));
+    for (more, told) in [
+        ("separator = \":\"", "`data.separator` is `\":\"`; one of `,`, `;`, `tab`, `|` is wanted"),
+        (
+            "missing = \"zeros\"",
+            "`data.missing` is `\"zeros\"`; did you mean `zero`? one of `refuse`, `zero`, `drop-row` is wanted",
+        ),
+        (
+            "columns = [\"a\"]",
+            "`data.columns` is a list; `{ use = [\"...\"] }` or `{ drop = [\"...\"] }` is wanted",
+        ),
+        (
+            "columns = {}",
+            "`data.columns` is empty; `use` or `drop` with a list of columns is wanted",
+        ),
+        (
+            "columns = { use = [\"a\"], drop = [\"b\"] }",
+            "`data.columns` has `use` and `drop`; one of them says which columns are features",
+        ),
+        (
+            "columns = { drop = [] }",
+            "`data.columns.drop` is empty; leave `columns` out if every column is a feature",
+        ),
+        (
+            "columns = { use = [\"y\"] }",
+            "`data.columns.use[0]` is `\"y\"`, the label, which is no feature anyway",
+        ),
+        (
+            "columns = { use = [\"a\", \"a\"] }",
+            "`data.columns.use[1]` is `\"a\"`, which is there twice",
+        ),
+        (
+            "columns = { used = [\"a\"] }",
+            "`data.columns.used` is no known key; did you mean `use`?\n5: `data.columns` is empty; `use` or `drop` with a list of columns is wanted",
+        ),
+    ] {
+        assert_eq!(refused(more), format!("5: {told}"));
+    }
+    for key in ["separator = \";\"", "columns = { use = [\"a\"] }", "missing = \"zero\""] {
+        let arrays = SMALL.replace("x.csv", "x.npz").replace("label = \"y\"", key);
+        assert!(parse(&arrays).unwrap_err().to_string().contains("CSV file"), "{key}");
+    }
 }

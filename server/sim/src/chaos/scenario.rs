@@ -10,9 +10,9 @@ use sojourn_protocol::{
     seeds,
     spec::{
         AugmentSpace, Channels, DataSpec, Dimension, JobSpec, LocalSteps, Loss, MergeSpec, Metric,
-        ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision, Replicas,
-        RuleSpec, Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace, Verify,
-        Visits,
+        Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision,
+        Replicas, RuleSpec, Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
+        Verify, Visits,
     },
     time::Millis,
 };
@@ -256,6 +256,9 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
             features: None,
             label: "label".into(),
             labels: None,
+            separator: None,
+            columns: None,
+            missing: Missing::Refuse,
             shape: None,
             channels: Channels::First,
             scale: Scale::None,

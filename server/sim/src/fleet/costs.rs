@@ -23,8 +23,8 @@ use sojourn_protocol::{
     seeds,
     spec::{
         Architecture, AugmentSpace, Channels, Cnn, DataSpec, Dimension, JobSpec, Loss, Metric,
-        ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision, Scale,
-        ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
+        Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision,
+        Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
     },
 };
 
@@ -143,6 +143,9 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             features: None,
             label: "y".into(),
             labels: None,
+            separator: None,
+            columns: None,
+            missing: Missing::Refuse,
             shape: None,
             channels: Channels::First,
             scale: Scale::None,

@@ -60,6 +60,7 @@ impl DataArgs {
             features: &description.features,
             channels,
             in_order,
+            missing: description.missing,
             base_dir: Path::new(""),
             spool,
         };

@@ -5,21 +5,22 @@
 
 use crate::error::Problem;
 
-/// Calls `take` with each field and its index; returns how many there were.
+/// Calls `take` with each field between `separator`s and its index; returns how many there were.
 ///
 /// # Errors
 /// The error of `take`, or a broken quote, with the index of the field.
 pub(crate) fn visit(
     line: &[u8],
+    separator: u8,
     mut take: impl FnMut(usize, &[u8]) -> Result<(), Problem>,
 ) -> Result<usize, (usize, Problem)> {
     if line.contains(&b'"') {
-        return visit_quoted(line, &mut take);
+        return visit_quoted(line, separator, &mut take);
     }
     let mut rest = line;
     let mut index = 0;
     loop {
-        match rest.iter().position(|byte| *byte == b',') {
+        match rest.iter().position(|byte| *byte == separator) {
             Some(end) => {
                 let (field, tail) = rest.split_at(end);
                 take(index, field).map_err(|problem| (index, problem))?;
@@ -36,6 +37,7 @@ pub(crate) fn visit(
 
 fn visit_quoted(
     line: &[u8],
+    separator: u8,
     take: &mut impl FnMut(usize, &[u8]) -> Result<(), Problem>,
 ) -> Result<usize, (usize, Problem)> {
     enum State {
@@ -50,7 +52,7 @@ fn visit_quoted(
     let mut state = State::Start;
     for byte in line {
         state = match (state, *byte) {
-            (State::Start | State::Plain | State::Quote, b',') => {
+            (State::Start | State::Plain | State::Quote, byte) if byte == separator => {
                 take(index, &field).map_err(|problem| (index, problem))?;
                 field.clear();
                 index += 1;
@@ -86,8 +88,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn fields(line: &str) -> Result<Vec<String>, (usize, Problem)> {
+        fields_by(line, b',')
+    }
+
+    fn fields_by(line: &str, separator: u8) -> Result<Vec<String>, (usize, Problem)> {
         let mut fields = Vec::new();
-        let count = visit(line.as_bytes(), |index, field| {
+        let count = visit(line.as_bytes(), separator, |index, field| {
             assert_eq!(index, fields.len());
             fields.push(String::from_utf8(field.to_vec()).unwrap());
             Ok(())
@@ -105,6 +111,7 @@ mod tests {
             fields(r#""a,b","say ""hi""","",x"y"#).unwrap(),
             ["a,b", "say \"hi\"", "", "x\"y"]
         );
+        assert_eq!(fields_by(r#"1,5;"a;b";c,"#, b';').unwrap(), ["1,5", "a;b", "c,"]);
         assert_eq!(fields(r#"1,"open"#), Err((1, Problem::OpenQuote)));
         assert_eq!(fields(r#""a"b,1"#), Err((0, Problem::AfterQuote)));
     }

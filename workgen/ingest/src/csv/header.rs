@@ -6,7 +6,10 @@ use crate::{
     number::shown,
     source::SourceFile,
 };
-use sojourn_protocol::jobfile::nearest;
+use sojourn_protocol::{
+    jobfile::nearest,
+    spec::{Columns, Separator},
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The role of a column.
@@ -27,15 +30,24 @@ fn refuse(file: &str, problem: Problem) -> IngestError {
 /// Most columns of a table: each is named by the job and by its models.
 const MAX_COLUMNS: usize = 1 << 20;
 
-/// The column names of one file.
-pub(super) fn read(part: &SourceFile) -> Result<Vec<String>, IngestError> {
+/// The header line of one file.
+pub(super) fn line(part: &SourceFile) -> Result<Vec<u8>, IngestError> {
     let mut lines = Lines::open(part)?;
-    let Some((_, line)) = lines.next()? else {
-        return Err(part.refuse(Problem::Empty));
-    };
+    match lines.next()? {
+        Some((_, line)) => Ok(line.to_vec()),
+        None => Err(part.refuse(Problem::Empty)),
+    }
+}
+
+/// The column names of one file.
+pub(super) fn read(part: &SourceFile, separator: Separator) -> Result<Vec<String>, IngestError> {
+    let line = line(part)?;
+    if line.trim_ascii().is_empty() {
+        return Err(refuse(part.shown(), Problem::NoTable { what: "empty".to_owned() }));
+    }
     let mut columns: Vec<String> = Vec::new();
     let mut first_at = BTreeMap::new();
-    visit(line, |index, field| {
+    visit(&line, separator.byte(), |index, field| {
         let name = std::str::from_utf8(field).map_err(|_| Problem::NotUtf8)?.trim();
         let second = index + 1;
         if second > MAX_COLUMNS {
@@ -61,9 +73,20 @@ pub(super) fn find_label(
     label: &str,
 ) -> Result<usize, IngestError> {
     let Some(index) = columns.iter().position(|column| column == label) else {
+        if let [only] = columns
+            && only.contains(char::is_whitespace)
+        {
+            return Err(refuse(
+                file,
+                Problem::NoTable { what: format!("`{}`", shown(only.as_bytes())) },
+            ));
+        }
         let hint = match (nearest(label, columns.iter().map(String::as_str)), columns) {
-            (_, [only]) if only.contains([';', '\t']) => {
-                "; the header has no comma: are columns separated by something else?".to_owned()
+            (_, [only]) => {
+                let only = shown(only.as_bytes());
+                format!(
+                    "; the only one is `{only}`: what separates columns is said by `data.separator`"
+                )
             }
             (Some(near), _) => format!("; did you mean `{near}`?"),
             (None, [.., last]) => {
@@ -80,6 +103,31 @@ pub(super) fn find_label(
     Ok(index)
 }
 
+/// The features that a job chooses among the columns, in order.
+pub(super) fn choose(
+    file: &str,
+    columns: &[String],
+    label: Option<usize>,
+    chosen: &Columns,
+) -> Result<Vec<String>, IngestError> {
+    let (Columns::Use(names) | Columns::Drop(names)) = chosen;
+    if let Some(name) = names.iter().find(|name| !columns.contains(name)) {
+        let near = nearest(name, columns.iter().map(String::as_str));
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        return Err(refuse(file, Problem::NoNamedColumn { name: name.clone(), hint }));
+    }
+    let features: Vec<String> = match chosen {
+        Columns::Use(names) => names.clone(),
+        Columns::Drop(names) => {
+            let dropped: BTreeSet<&String> = names.iter().collect();
+            let columns = columns.iter().enumerate();
+            let left = columns.filter(|(at, name)| label != Some(*at) && !dropped.contains(name));
+            left.map(|(_, name)| name.clone()).collect()
+        }
+    };
+    if features.is_empty() { Err(refuse(file, Problem::NoFeatures)) } else { Ok(features) }
+}
+
 /// The role of each column. The columns in `wanted` are the features, in that order; if it is empty, all columns but the
 /// label are.
 pub(super) fn roles(
@@ -92,7 +140,9 @@ pub(super) fn roles(
         wanted.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
     let there: BTreeSet<&str> = columns.iter().map(String::as_str).collect();
     if let Some(missing) = wanted.iter().find(|name| !there.contains(name.as_str())) {
-        let near = nearest(missing, columns.iter().map(String::as_str));
+        // A header that nothing separates is no name that anybody meant.
+        let near =
+            nearest(missing, columns.iter().map(String::as_str)).filter(|_| columns.len() > 1);
         let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         let more = wanted.iter().filter(|name| !there.contains(name.as_str())).count() - 1;
         return Err(refuse(file, Problem::NoColumn { name: missing.clone(), more, hint }));

@@ -4,15 +4,19 @@ mod fields;
 mod header;
 mod lines;
 mod rows;
+mod separator;
 
 use crate::{
     error::{IngestError, Place, Problem},
     source::SourceFile,
-    table::{Pass, Rows, Schema, Table, Wanted},
+    table::{Pass, Reading, Rows, Schema, Table, Wanted},
 };
 use header::Role;
 use rows::CsvRows;
-use sojourn_protocol::quantity::SaturatingFrom as _;
+use sojourn_protocol::{
+    quantity::SaturatingFrom as _,
+    spec::{Missing, Separator},
+};
 
 /// Rows as text.
 #[derive(Debug, Clone)]
@@ -22,19 +26,33 @@ pub(crate) struct Csv {
     /// The role of each column.
     roles: Vec<Role>,
     label: Option<usize>,
+    separator: Separator,
+    missing: Missing,
+    /// Is it read to train on?
+    is_labelled: bool,
 }
 
 impl Csv {
-    /// Reads the headers of `parts`.
+    /// Reads the headers of `parts`; also returns the separator of the first, where it was found out and is no comma.
     pub(crate) fn open(
         shown: &str,
         parts: Vec<SourceFile>,
         label: Option<&str>,
-        wanted: Wanted<'_>,
-    ) -> Result<Self, IngestError> {
+        reading: Reading<'_>,
+    ) -> Result<(Self, Option<(String, Separator)>), IngestError> {
+        let (wanted, text) = (reading.wanted, reading.text);
+        let looked_for = match wanted {
+            Wanted::Features([first, ..]) => Some(first.as_str()),
+            Wanted::Labelled | Wanted::Features([]) => label,
+        };
+        let separator = match (text.separator, parts.first()) {
+            (Some(said), _) => said,
+            (None, Some(part)) => separator::find(&header::line(part)?, looked_for),
+            (None, None) => Separator::Comma,
+        };
         let mut columns: Vec<String> = Vec::new();
         for part in &parts {
-            let found = header::read(part)?;
+            let found = header::read(part, separator)?;
             match parts.first() {
                 Some(first) if !columns.is_empty() => {
                     header::same(part, &found, &columns, first.shown())?;
@@ -50,9 +68,11 @@ impl Csv {
             }
             Wanted::Features(_) => columns.iter().position(|name| Some(name.as_str()) == label),
         };
+        let chosen = text.columns.map(|chosen| header::choose(first, &columns, label, chosen));
+        let chosen = chosen.transpose()?.unwrap_or_default();
         let names = match wanted {
             Wanted::Features(names) => names,
-            Wanted::Labelled => &[],
+            Wanted::Labelled => &chosen,
         };
         let roles = header::roles(first, &columns, label, names)?;
         let named = |wanted: fn(&Role) -> bool| -> Vec<String> {
@@ -73,7 +93,11 @@ impl Csv {
             columns,
             has_labels: label.is_some(),
         };
-        Ok(Self { parts, schema, roles, label })
+        let found = text.separator.is_none() && separator != Separator::Comma;
+        let found = found.then(|| (schema.first.clone(), separator));
+        let is_labelled = matches!(wanted, Wanted::Labelled);
+        let missing = text.missing;
+        Ok((Self { parts, schema, roles, label, separator, missing, is_labelled }, found))
     }
 
     fn label_name(&self) -> Option<String> {

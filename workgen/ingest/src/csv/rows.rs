@@ -3,10 +3,11 @@
 use super::{Csv, fields::visit, header::Role, lines::Lines};
 use crate::{
     error::{IngestError, Place, Problem},
-    number::number,
+    number::{is_missing, number, shown},
     source::SourceFile,
     table::{Pass, Rows},
 };
+use sojourn_protocol::spec::{Missing, Separator};
 
 /// A pass over the rows, parts in name order.
 pub(super) struct CsvRows<'a> {
@@ -18,6 +19,8 @@ pub(super) struct CsvRows<'a> {
     /// Bytes of the parts that are done.
     before: u64,
     line: u64,
+    /// Rows left out.
+    dropped: u64,
     numbers: Vec<f32>,
     label: Vec<u8>,
 }
@@ -32,6 +35,7 @@ impl<'a> CsvRows<'a> {
             lines: None,
             before: 0,
             line: 0,
+            dropped: 0,
             numbers: vec![0.0; width],
             label: Vec::new(),
         }
@@ -43,28 +47,64 @@ impl<'a> CsvRows<'a> {
     }
 }
 
+/// What a line holds.
+struct Split {
+    columns: usize,
+    /// A value that is needed isn't there, and the job leaves such rows out.
+    is_dropped: bool,
+}
+
 /// Splits a line into the row's numbers (none if `numbers` is empty) and its label.
 fn split(
     line: &[u8],
-    roles: &[Role],
+    csv: &Csv,
     numbers: &mut [f32],
     label: &mut Vec<u8>,
-) -> Result<usize, (usize, Problem)> {
-    visit(line, |index, field| {
-        match roles.get(index) {
+) -> Result<Split, (usize, Problem)> {
+    let drops = csv.missing == Missing::DropRow;
+    let mut is_dropped = false;
+    let columns = visit(line, csv.separator.byte(), |index, field| {
+        match csv.roles.get(index) {
+            Some(Role::Feature(_)) if drops && is_missing(field) => is_dropped = true,
             Some(Role::Feature(place)) => {
-                if let Some(into) = numbers.get_mut(*place) {
-                    *into = number(field)?;
+                if let Some(into) = numbers.get_mut(*place).filter(|_| !is_dropped) {
+                    *into = number(field).or_else(|problem| instead(csv, field, problem))?;
                 }
             }
             Some(Role::Label) => {
                 label.clear();
                 label.extend_from_slice(field.trim_ascii());
+                // Other words may name a class.
+                is_dropped |= drops && (label.is_empty() || label.eq_ignore_ascii_case(b"nan"));
             }
             Some(Role::Ignored) | None => {}
         }
         Ok(())
-    })
+    })?;
+    Ok(Split { columns, is_dropped })
+}
+
+/// The number of a feature that is none, where it is missing and that is provided for.
+fn instead(csv: &Csv, field: &[u8], problem: Problem) -> Result<f32, Problem> {
+    match csv.missing {
+        _ if !is_missing(field) => Err(problem),
+        Missing::Zero => Ok(0.0),
+        // The other cases are refused before a model is there, by the job's key.
+        Missing::Refuse if csv.is_labelled => {
+            Err(Problem::MissingFeature(shown(field.trim_ascii())))
+        }
+        Missing::Refuse | Missing::DropRow => Err(problem),
+    }
+}
+
+/// Why there may be more values than columns.
+fn ragged(actual: usize, expected: usize, separator: Separator) -> Problem {
+    let hint = if actual > expected && separator == Separator::Comma {
+        "; a value with a comma must be in quotes, and decimals need a point"
+    } else {
+        ""
+    };
+    Problem::Ragged { actual, expected, hint }
 }
 
 impl Rows for CsvRows<'_> {
@@ -87,11 +127,18 @@ impl Rows for CsvRows<'_> {
                 continue;
             }
             self.line = number;
-            let split = split(line, &self.csv.roles, &mut self.numbers, &mut self.label);
+            let split = split(line, self.csv, &mut self.numbers, &mut self.label);
             let expected = self.csv.roles.len();
             return match split {
-                Ok(actual) if actual == expected => Ok(true),
-                Ok(actual) => Err(self.place().refuse(Problem::Ragged { actual, expected })),
+                Ok(split) if split.columns != expected => {
+                    let problem = ragged(split.columns, expected, self.csv.separator);
+                    Err(self.place().refuse(problem))
+                }
+                Ok(split) if split.is_dropped => {
+                    self.dropped += 1;
+                    continue;
+                }
+                Ok(_) => Ok(true),
                 Err((index, problem)) => {
                     let column = self.csv.schema.columns.get(index).cloned();
                     Err(Place { column, ..self.place() }.refuse(problem))
@@ -113,6 +160,10 @@ impl Rows for CsvRows<'_> {
 
     fn label_place(&self) -> Place {
         Place { column: self.csv.label_name(), ..self.place() }
+    }
+
+    fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     fn bytes_read(&self) -> u64 {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::{Cut, Part};
 use sojourn_codec::decode;
-use sojourn_protocol::spec::{Channels, DataSpec, Scale, Split};
+use sojourn_protocol::spec::{Channels, DataSpec, Missing, Scale, Split};
 
 const SHARDS: u32 = 8;
 const ROWS: u64 = 40;
@@ -15,6 +15,9 @@ fn plan() -> Plan {
         features: None,
         label: "y".into(),
         labels: None,
+        separator: None,
+        columns: None,
+        missing: Missing::Refuse,
         shape: None,
         channels: Channels::First,
         scale: Scale::None,

@@ -26,7 +26,7 @@ use sojourn_protocol::spec::FileKind;
 use spool::TemporaryCopy;
 use std::{
     collections::BTreeMap,
-    fs, io,
+    env, fs, io,
     path::{Path, PathBuf},
 };
 
@@ -59,7 +59,7 @@ impl<'a> Finder<'a> {
         if name.contains("://") {
             return self.fetch(key, name).map(|file| vec![file]);
         }
-        let path = self.base_dir.join(name);
+        let path = local_path(self.base_dir, name);
         let metadata = fs::metadata(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => IngestError::NotFound { key, path: path.clone() },
             _ => IngestError::io("look at", &path)(error),
@@ -80,6 +80,11 @@ impl<'a> Finder<'a> {
         copy.finish(self.progress)
     }
 
+    /// Reports what was found.
+    pub(crate) fn tell(&mut self, progress: Progress<'_>) {
+        (self.progress)(progress);
+    }
+
     fn fetch(&mut self, key: &'static str, url: &str) -> Result<SourceFile, IngestError> {
         if let Some(file) = self.fetched.get(url) {
             return Ok(file.clone());
@@ -88,6 +93,19 @@ impl<'a> Finder<'a> {
         self.fetched.insert(url.to_owned(), file.clone());
         Ok(file)
     }
+}
+
+/// The path that a job file writes as `name`: `~/` is the user's home folder, other paths are relative to `base_dir`.
+#[must_use]
+pub fn local_path(base_dir: &Path, name: &str) -> PathBuf {
+    let home = env::var_os("HOME").filter(|home| !home.is_empty());
+    in_home(home.map(PathBuf::from), name).unwrap_or_else(|| base_dir.join(name))
+}
+
+/// The path below the home folder, where `name` means one.
+fn in_home(home: Option<PathBuf>, name: &str) -> Option<PathBuf> {
+    let rest = name.strip_prefix("~/")?;
+    Some(home?.join(rest.trim_start_matches('/')))
 }
 
 /// A folder's data files in name order, which must all be of one kind.
@@ -115,4 +133,19 @@ fn parts(key: &'static str, folder: &Path, shown: &str) -> Result<Vec<SourceFile
         return Err(IngestError::MixedParts { key, path: folder.to_owned(), files });
     }
     found.into_iter().map(|(path, shown, _)| SourceFile::at(path, &shown)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tilde_is_the_home_folder() {
+        let home = || Some(PathBuf::from("/home/ada"));
+        assert_eq!(in_home(home(), "~/data/t.csv"), Some("/home/ada/data/t.csv".into()));
+        assert_eq!(in_home(home(), "~//t.csv"), Some("/home/ada/t.csv".into()));
+        assert_eq!(in_home(home(), "a/~/t.csv"), None);
+        assert_eq!(in_home(home(), "~t.csv"), None);
+        assert_eq!(in_home(None, "~/t.csv"), None);
+    }
 }

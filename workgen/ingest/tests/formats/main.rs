@@ -11,6 +11,7 @@ mod bounds;
 mod contract;
 mod faults;
 mod rows;
+mod tables;
 mod write;
 
 use sojourn_ingest::{IngestError, Ingested, check, ingest};

@@ -2,7 +2,7 @@
 
 use super::{folder, told, write::*};
 use sojourn_ingest::{IngestError, ReadOptions, Reader};
-use sojourn_protocol::spec::{Channels, SourceSpec};
+use sojourn_protocol::spec::{Channels, Missing, SourceSpec};
 use std::path::Path;
 use zip::CompressionMethod::Deflated;
 
@@ -14,6 +14,7 @@ fn open(base: &Path, data: &str, features: &[&str]) -> Result<Reader, IngestErro
         features: &features,
         channels: Channels::First,
         in_order: &[],
+        missing: Missing::Refuse,
         base_dir: base,
         spool: base,
     };
@@ -37,6 +38,7 @@ fn columns_are_found_by_name_and_labels_may_be_missing() {
         ("t.csv", b"b,id,a,y\n2,7,1,u\n4,8,3,v\n".to_vec()),
         ("bare.csv", b"a,b\n1,2\n".to_vec()),
         ("one.csv", b"a\n1\n\n2\n".to_vec()),
+        ("colons.csv", b"a:b:y\n1:2:u\n".to_vec()),
     ]);
     let reader = open(dir.path(), "t.csv", &["a", "b"]).unwrap();
     assert_eq!((reader.shape(), reader.ignored()), (&[2][..], &["id".to_owned()][..]));
@@ -53,6 +55,11 @@ fn columns_are_found_by_name_and_labels_may_be_missing() {
     assert_eq!(
         told(&missing),
         "bare.csv:1: no column `aa` and 1 more that the model was trained on; did you mean `a`?"
+    );
+    let unseparated = open(dir.path(), "colons.csv", &["a:b", "b"]).err().unwrap();
+    assert_eq!(
+        told(&unseparated),
+        "colons.csv:1: no column `a:b` and 1 more that the model was trained on"
     );
     // With one column an empty line may be a row, and is one without a value.
     let one = open(dir.path(), "one.csv", &["a"]).unwrap();
@@ -104,6 +111,7 @@ fn rows_that_are_in_order_already_are_not_turned_round() {
             features: &[],
             channels: Channels::Last,
             in_order,
+            missing: Missing::Refuse,
             base_dir: dir.path(),
             spool: dir.path(),
         };

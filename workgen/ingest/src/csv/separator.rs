@@ -1,0 +1,48 @@
+//! What separates the columns of a file: as the job says, or as the header shows.
+
+use super::fields::visit;
+use sojourn_protocol::spec::Separator;
+
+/// The separator of a header line: the first with which the column `wanted` is there; else the comma where there is one,
+/// else what makes the most columns.
+pub(super) fn find(header: &[u8], wanted: Option<&str>) -> Separator {
+    let count = |separator: Separator, name: Option<&str>| {
+        let mut is_there = name.is_none();
+        let columns = visit(header, separator.byte(), |_, field| {
+            let field = std::str::from_utf8(field).unwrap_or_default().trim();
+            is_there |= Some(field) == name;
+            Ok(())
+        });
+        columns.ok().filter(|columns| is_there && *columns > 1)
+    };
+    let by_name = |separator: &Separator| count(*separator, wanted).is_some();
+    if let (Some(found), true) = (Separator::ALL.into_iter().find(by_name), wanted.is_some()) {
+        return found;
+    }
+    if count(Separator::Comma, None).is_some() {
+        return Separator::Comma;
+    }
+    let by_columns = Separator::ALL
+        .into_iter()
+        .filter_map(|separator| Some((count(separator, None)?, separator)));
+    by_columns.max_by_key(|(columns, _)| *columns).map_or(Separator::Comma, |(_, found)| found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_column_that_is_looked_for_decides_before_the_number_of_columns() {
+        let find = |header: &str, wanted| find(header.as_bytes(), wanted);
+        assert_eq!(find("a,b,y", Some("y")), Separator::Comma);
+        assert_eq!(find("a;b;y", Some("y")), Separator::Semicolon);
+        assert_eq!(find("length, cm;width, cm;\"y\"", Some("y")), Separator::Semicolon);
+        assert_eq!(find("a;b;c,y", Some("y")), Separator::Comma, "as it was read before");
+        assert_eq!(find("a\tb\ty", Some("z")), Separator::Tab, "no column of that name");
+        assert_eq!(find("a|b", None), Separator::Pipe);
+        assert_eq!(find("a;b,c", None), Separator::Comma);
+        assert_eq!(find("\"a;b", Some("y")), Separator::Comma, "an open quote");
+        assert_eq!(find("y", Some("y")), Separator::Comma);
+    }
+}
