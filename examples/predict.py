@@ -3,34 +3,45 @@
     pip install numpy safetensors
     python3 predict.py best.safetensors new.csv > predictions.csv
 
-It reads CSV, IDX of bytes (names that end with `-ubyte`), NPY and NPZ, and knows the architectures `mlp` and `cnn`.
+It reads CSV (separated by `,`, `;`, tabs or `|`), IDX of bytes (names that end with `-ubyte`), NPY and NPZ, each also
+packed by gzip (`.gz`), and knows the architectures `mlp` and `cnn`.
 `docs/models.md` describes the file.
 """
 
-import csv, json, sys
+import csv, gzip, io, json, sys
 import numpy as np
 from safetensors import safe_open
 
 
 def read(model, path):
     """The rows of a data file, flat, one after the other."""
-    if path.endswith(".csv"):
-        with open(path) as file:
-            lines = csv.DictReader(file)
-            names = model["features"] or [n for n in lines.fieldnames if n != model["label"]]
-            return np.array([[line[name] for name in names] for line in lines], np.float32)
+    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as packed:
+        file = io.BytesIO(packed.read())
+    path = path.removesuffix(".gz")
+    if path.endswith((".csv", ".tsv")):
+        return read_table(model, io.TextIOWrapper(file, "utf-8-sig", newline=""))
     if path.endswith("-ubyte"):
-        with open(path, "rb") as file:
-            sides = file.read(4)[3]
-            shape = np.frombuffer(file.read(4 * sides), ">u4")
-            x = np.frombuffer(file.read(), np.uint8).reshape(shape)
+        sides = file.read(4)[3]
+        shape = np.frombuffer(file.read(4 * sides), ">u4")
+        x = np.frombuffer(file.read(), np.uint8).reshape(shape)
     else:
-        x = np.load(path)
+        x = np.load(file)
         x = x if path.endswith(".npy") else x[model.get("array", "x")]
     in_order = x.shape[1:] == tuple(model["shape"])
     if model.get("channels") == "last" and x.ndim == 4 and not in_order:
         x = x.transpose(0, 3, 1, 2)
     return x.reshape(len(x), -1).astype(np.float32)
+
+
+def read_table(model, file):
+    """The rows of a CSV file, by the names of its columns."""
+    header = file.readline()
+    file.seek(0)
+    lines = csv.DictReader(file, delimiter=max(",;\t|", key=header.count))
+    names = model["features"] or [name for name in lines.fieldnames if name != model["label"]]
+    missing = ("", "na", "n/a", "nan", "null", "?") if model.get("missing") == "zero" else ()
+    value = lambda text: 0 if text.strip().lower() in missing else text
+    return np.array([[value(line[name]) for name in names] for line in lines], np.float32)
 
 
 def load(path):

@@ -166,12 +166,81 @@ fn a_model_predicts_as_it_was_evaluated_and_as_the_numpy_example_does() {
         let ours = fs::read_to_string(site.path().join("p.csv")).unwrap();
         assert_eq!(ours.lines().count(), 361);
         assert_same(&ours, &theirs);
+        // The same columns, as a spreadsheet writes them.
+        let table = fs::read_to_string(site.path().join("valid.csv")).unwrap();
+        let table = format!("\u{feff}{}", table.replace(',', ";").replace('\n', "\r\n"));
+        fs::write(site.path().join("sheet.csv"), table).unwrap();
+        let output = site.run(&["predict", "m.safetensors", "sheet.csv"]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("sheet.csv: columns are separated by `;`"), "{told}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), ours);
+        assert_same(&ours, &python(&site, &["predict.py", "m.safetensors", "sheet.csv"]));
     }
+}
+
+/// A table with a name for each row, with gaps, separated by semicolons.
+const WITH_GAPS: &str = r#"name = "gaps"
+[data]
+train = "gaps.csv"
+label = "y"
+separator = ";"
+columns = { drop = ["id"] }
+missing = "zero"
+scale = "standard"
+shards = 2
+[[model]]
+arch = "mlp"
+hidden = [4]
+[training]
+epochs = 1
+optimizer = { name = "adam", lr = 1e-2 }
+"#;
+
+#[test]
+fn a_model_of_chosen_columns_and_gaps_predicts_as_it_was_trained() {
+    let site = Site::start();
+    let _client = site.client("client-1");
+    let gap = |row: u32, value: u32| if row % 7 == 3 { String::new() } else { value.to_string() };
+    let rows: String = (0..80)
+        .map(|row| {
+            format!(
+                "row {row};{};{};\"{}\"\n",
+                gap(row, row),
+                90 - row,
+                ["low, small", "high"][(row / 40) as usize]
+            )
+        })
+        .collect();
+    for (name, text) in [
+        ("gaps.csv", format!("id;a;b;y\n{rows}")),
+        ("job.toml", WITH_GAPS.to_owned()),
+        ("predict.py", example()),
+    ] {
+        fs::write(site.path().join(name), text).unwrap();
+    }
+    let job = site.json(&["submit", "job.toml"])["job"].to_string();
+    site.wait(&job, |view| view["state"] == "finished");
+    site.json(&["export", &job, "-o", "m.safetensors"]);
+    let output = site.run(&["predict", "m.safetensors", "gaps.csv"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("1 column ignored: `id`"), "{told}");
+    let ours = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(ours.lines().count(), 81);
+    // A gap is a 0, and the order of columns is the file's own.
+    let turned: String = (0..80)
+        .map(|row| format!("{},{}\n", 90 - row, if row % 7 == 3 { 0 } else { row }))
+        .collect();
+    fs::write(site.path().join("turned.csv"), format!("b,a\n{turned}")).unwrap();
+    let turned = site.run(&["predict", "m.safetensors", "turned.csv"]);
+    assert_eq!(String::from_utf8_lossy(&turned.stdout), ours);
+    let theirs = python(&site, &["predict.py", "m.safetensors", "gaps.csv"]);
+    assert_same(&ours, &theirs);
 }
 
 /// Images of two channels, in training as `[height, width, channels]`, later also in other ways.
 const ARRAYS: &str = r#"
-import struct, sys
+import gzip, struct, sys
 import numpy as np
 table = np.loadtxt(sys.argv[1], delimiter=",", skiprows=1).astype(np.uint8)
 first = np.stack([table[:, :64], 16 - table[:, :64]], axis=1).reshape(-1, 2, 8, 8)
@@ -183,8 +252,10 @@ np.savez("valid.npz", **arrays(valid))
 np.savez("other.npz", images=np.ascontiguousarray(last[valid]))
 np.save("first.npy", first[valid])
 np.save("flat.npy", first[valid].reshape(-1, 128))
-with open("valid-images-idx4-ubyte", "wb") as file:
-    file.write(struct.pack(">2xBB4I", 8, 4, *first[valid].shape) + first[valid].tobytes())
+packed = struct.pack(">2xBB4I", 8, 4, *first[valid].shape) + first[valid].tobytes()
+open("valid-images-idx4-ubyte", "wb").write(packed)
+gzip.open("packed-images-idx4-ubyte.gz", "wb").write(packed)
+gzip.open("valid.npz.gz", "wb").write(open("valid.npz", "rb").read())
 "#;
 
 const OF_ARRAYS: &str = r#"name = "arrays"
@@ -236,7 +307,13 @@ fn a_model_of_arrays_predicts_with_any_names_and_layouts() {
     ] {
         assert_eq!(predict(more).1, ours, "{more:?}");
     }
-    for data in ["valid.npz", "flat.npy", "valid-images-idx4-ubyte"] {
+    for data in [
+        "valid.npz",
+        "valid.npz.gz",
+        "flat.npy",
+        "valid-images-idx4-ubyte",
+        "packed-images-idx4-ubyte.gz",
+    ] {
         assert_same(&ours, &python(&site, &["predict.py", "m.safetensors", data]));
     }
     fs::write(site.path().join("t.csv"), "a,b\n1,2\n").unwrap();
@@ -369,7 +446,7 @@ fn sample(features: &[&str], classes: &[&str]) -> Vec<u8> {
         digest::Digest,
         ids::{JobId, TrialId},
         manifest::{Labels, Scaling},
-        spec::{Architecture, Channels, Loss, Precision},
+        spec::{Architecture, Channels, Loss, Missing, Precision},
     };
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let description = portable::Description {
@@ -382,6 +459,7 @@ fn sample(features: &[&str], classes: &[&str]) -> Vec<u8> {
         array: None,
         channels: Channels::First,
         features: names(features),
+        missing: Missing::Refuse,
         scaling: portable::FileScaling::Constant(0.5),
         loss: Loss::CrossEntropy,
         precision: Precision::F32,
