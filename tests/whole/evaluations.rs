@@ -57,7 +57,9 @@ fn an_evaluation_prints_its_metrics_and_its_confusion_matrix() {
     let reason = Some("no host is in contact".to_owned());
     let waiting = EvaluationState::Waiting { reason };
     let server = serve(vec![waiting, EvaluationState::Running, done()]);
-    let output = sojourn(&["evaluate", "1", "--wait", "--server", &server.url]).output().unwrap();
+    let output = sojourn(&["evaluate", "1", "--split", "test", "--wait", "--server", &server.url])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Vec<&str>> = text.lines().map(words).collect();
@@ -76,7 +78,7 @@ fn an_evaluation_prints_its_metrics_and_its_confusion_matrix() {
 #[test]
 fn json_has_the_whole_evaluation_and_its_progress_without_waiting() {
     let server = serve(vec![done()]);
-    let text = printed(&server, &["evaluate", "1", "--trial", "1", "--json"]);
+    let text = printed(&server, &["evaluate", "1", "--split", "test", "--trial", "1", "--json"]);
     let told: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
         (&told["job"], &told["trial"], &told["split"]),
@@ -93,7 +95,8 @@ fn json_has_the_whole_evaluation_and_its_progress_without_waiting() {
 #[test]
 fn an_evaluation_that_fails_fails_the_command() {
     let server = serve(vec![EvaluationState::Failed { error: "it crashed".into() }]);
-    let output = sojourn(&["evaluate", "1", "--server", &server.url]).output().unwrap();
+    let output =
+        sojourn(&["evaluate", "1", "--split", "test", "--server", &server.url]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
@@ -147,8 +150,15 @@ fn the_best_trial_is_tested_and_others_on_request() {
     drop(client);
     let valid = site.json(&["evaluate", job, "--trial", &other, "--split", "valid"]);
     assert!(valid["state"]["waiting"].is_object(), "{valid}");
-    let known = site.run(&["evaluate", "1"]);
+    let known = site.run(&["evaluate", "1", "--split", "test"]);
     assert_eq!(known.status.code(), Some(2));
     let error = String::from_utf8_lossy(&known.stderr);
     assert_eq!(error, "error: job 1 has no test data; `--split valid` takes the validation data\n");
+    // The job of the first steps has none either.
+    let known = site.run(&["evaluate", "1"]);
+    let (text, said) =
+        (String::from_utf8_lossy(&known.stdout), String::from_utf8_lossy(&known.stderr));
+    assert!(known.status.success(), "{said}");
+    assert!(text.contains("on the validation data"), "{text}");
+    assert!(said.contains("job 1 has no test data; this is `--split valid`"), "{said}");
 }

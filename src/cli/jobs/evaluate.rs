@@ -31,9 +31,9 @@ pub(crate) struct Args {
     /// The best trial of the job (what is taken if nothing is said).
     #[arg(long)]
     best: bool,
-    /// The rows.
-    #[arg(long, value_enum, default_value = "test")]
-    split: SplitArg,
+    /// The rows. If left out: the test data, or the validation data of a job without test data.
+    #[arg(long, value_enum)]
+    split: Option<SplitArg>,
     /// Wait until it is done; exit with 1 where it fails.
     #[arg(long)]
     wait: bool,
@@ -68,8 +68,15 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let job = args.job.find(&client).await?;
     let detail = client.job(job).await?;
     let split = match args.split {
-        SplitArg::Test => DataSplit::Test,
-        SplitArg::Valid => DataSplit::Valid,
+        Some(SplitArg::Test) => DataSplit::Test,
+        Some(SplitArg::Valid) => DataSplit::Valid,
+        None if detail.data.test.is_empty() => {
+            output::remark(&format!(
+                "job {job} has no test data; this is `--split valid`, the data that the search chose by"
+            ));
+            DataSplit::Valid
+        }
+        None => DataSplit::Test,
     };
     let trial = match (args.trial, &detail.summary.best) {
         (Some(trial), _) => trial,
