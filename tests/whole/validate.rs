@@ -206,7 +206,8 @@ fn problems_of_the_data_are_shown_with_file_line_and_column() {
     );
     assert_eq!(
         refused(JOB, &format!("{}1,NaN,1\n", csv())),
-        "error: t.csv:22: column `b`: `NaN` is not finite\n"
+        "error: t.csv:22: column `b`: a value is missing (`NaN`); `data.missing` says what to do about it: \
+         `\"drop-row\"` leaves such rows out, `\"zero\"` takes 0\n"
     );
     assert_eq!(
         refused(JOB, "a,b,y\n1,2,0\n1,2\n"),
@@ -312,4 +313,19 @@ fn data_behind_a_url_is_copied_and_the_copy_is_shown() {
                 .to_owned()
         )
     );
+}
+
+#[test]
+fn a_path_of_the_job_file_may_begin_at_the_home_folder() {
+    let job = JOB.replace("t.csv", "~/data/t.csv");
+    let home = Folder::with(&[("t.csv", csv().as_str())]);
+    let folder = Folder::with(&[("job.toml", job.as_str())]);
+    std::fs::create_dir(home.path().join("data")).unwrap();
+    std::fs::rename(home.path().join("t.csv"), home.path().join("data/t.csv")).unwrap();
+    let output = sojourn(&["validate", "job.toml"])
+        .current_dir(folder.path())
+        .env("HOME", home.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

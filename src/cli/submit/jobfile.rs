@@ -53,7 +53,7 @@ pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
         let model = match given.entry(file.to_owned()) {
             Entry::Occupied(model) => &*model.into_mut(),
             Entry::Vacant(place) => {
-                let model = model_file::read(&folder.join(file));
+                let model = model_file::read(&sojourn_ingest::local_path(&folder, file));
                 &*place.insert(model.map_err(|why| format!("is `{file}`, which {why}"))?)
             }
         };

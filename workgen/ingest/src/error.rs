@@ -139,7 +139,7 @@ pub enum Problem {
     OpenQuote,
     #[error("text after a closing quote")]
     AfterQuote,
-    #[error("the text isn't UTF-8")]
+    #[error("the text isn't UTF-8; save the file as UTF-8")]
     NotUtf8,
     #[error("column {number} has no name{}", pandas_index(*.number))]
     UnnamedColumn { number: usize },

@@ -318,9 +318,15 @@ fn binary_and_endless_lines_are_refused() {
         said(b"\x93NUMPY\x01\x00"),
         "t.csv: the file isn't CSV, as its name or the files beside it say"
     );
-    assert_eq!(said(b"\xff\xfex\x00"), "t.csv: the file is UTF-16 text, no CSV text");
-    assert_eq!(said(b"x\xff,y\n1,2\n"), "t.csv:1: the text isn't UTF-8");
-    assert_eq!(said(b"x,y\n1,\xff\n"), "t.csv:2: column `y`: the text isn't UTF-8");
+    assert_eq!(
+        said(b"\xff\xfex\x00"),
+        "t.csv: the file is UTF-16 text (save it as UTF-8), no CSV text"
+    );
+    assert_eq!(said(b"x\xff,y\n1,2\n"), "t.csv:1: the text isn't UTF-8; save the file as UTF-8");
+    assert_eq!(
+        said(b"x,y\n1,\xff\n"),
+        "t.csv:2: column `y`: the text isn't UTF-8; save the file as UTF-8"
+    );
     assert_eq!(
         said(&vec![b'1'; 65 << 20]),
         "t.csv:1: a line of over 67108864 bytes; is this a CSV file?"
