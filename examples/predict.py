@@ -39,9 +39,31 @@ def read_table(model, file):
     file.seek(0)
     lines = csv.DictReader(file, delimiter=max(",;\t|", key=header.count))
     names = model["features"] or [name for name in lines.fieldnames if name != model["label"]]
-    missing = ("", "na", "n/a", "nan", "null", "?") if model.get("missing") == "zero" else ()
-    value = lambda text: 0 if text.strip().lower() in missing else text
-    return np.array([[value(line[name]) for name in names] for line in lines], np.float32)
+    columns = {column["first"]: column for column in model.get("categories", [])}
+    # Of each feature, what a missing value is taken as.
+    fill = model.get("fill") or [0.0 if model.get("missing") == "zero" else None] * len(names)
+
+    def features(line, first):
+        """The features of one column."""
+        column = columns.get(first, {"column": names[first], "words": None, "coding": None})
+        text, words = line[column["column"]].strip(), column["words"]
+        width = len(words) if column["coding"] == "one_hot" else 1
+        missing = text.lower() in ("", "na", "n/a", "nan", "null", "?")
+        if missing and text not in (words or []) and fill[first] is not None:
+            return fill[first : first + width]
+        if not words:
+            return [float(text)]
+        place = words.index(text)
+        one_hot = column["coding"] == "one_hot"
+        return [float(place == word) for word in range(width)] if one_hot else [float(place)]
+
+    def row(line):
+        values = []
+        while len(values) < len(names):
+            values += features(line, len(values))
+        return values
+
+    return np.array([row(line) for line in lines], np.float32)
 
 
 def load(path):

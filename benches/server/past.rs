@@ -217,6 +217,8 @@ fn manifest(shape: &Shape) -> DataManifest {
         shape: vec![4],
         features: ["a", "b", "c", "d"].map(String::from).to_vec(),
         labels: Labels::Classes(vec!["0".to_owned(), "1".to_owned()]),
+        categories: Vec::new(),
+        fill: Vec::new(),
         scaling: Scaling::None,
         train: (0..shape.shards).map(shard).collect(),
         valid: vec![shard(shape.shards)],

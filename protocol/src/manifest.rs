@@ -6,6 +6,7 @@
 
 use crate::digest::BlobRef;
 use crate::quantity::SaturatingFrom as _;
+use crate::spec::Categories;
 use serde::{Deserialize, Serialize};
 
 /// The most shards of validation or of test data: an evaluation reports sums of each, and its report has to
@@ -101,6 +102,12 @@ pub struct DataManifest {
     pub features: Vec<String>,
     /// The kind of labels.
     pub labels: Labels,
+    /// Columns of words, and the features that they became.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<Categories>,
+    /// For each feature, what a missing value was taken as: the mean of the training rows; none where they weren't.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fill: Vec<f32>,
     /// How features are scaled.
     pub scaling: Scaling,
     /// Training shards; a [`crate::ids::ShardId`] is an index here.

@@ -97,6 +97,8 @@ impl World {
             shape: vec![1],
             features: vec!["a".to_owned()],
             labels: Labels::Classes(vec!["0".to_owned(), "1".to_owned()]),
+            categories: Vec::new(),
+            fill: Vec::new(),
             scaling: Scaling::None,
             train: vec![shard],
             valid: vec![shard],

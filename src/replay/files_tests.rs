@@ -52,6 +52,8 @@ fn history(bases: &[Option<u32>]) -> TrialHistory {
             shape: vec![2],
             features: Vec::new(),
             labels: Labels::Classes(Vec::new()),
+            categories: Vec::new(),
+            fill: Vec::new(),
             scaling: Scaling::None,
             train: Vec::new(),
             valid: Vec::new(),

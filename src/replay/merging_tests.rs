@@ -102,6 +102,8 @@ fn merged(course: &Course) -> (TrialHistory, Vec<Vec<u8>>, Vec<Vec<u8>>) {
             shape: vec![2],
             features: Vec::new(),
             labels: Labels::Classes(Vec::new()),
+            categories: Vec::new(),
+            fill: Vec::new(),
             scaling: Scaling::None,
             train: Vec::new(),
             valid: Vec::new(),

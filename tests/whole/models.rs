@@ -238,6 +238,82 @@ fn a_model_of_chosen_columns_and_gaps_predicts_as_it_was_trained() {
     assert_same(&ours, &theirs);
 }
 
+/// A table with words and gaps.
+const WITH_WORDS: &str = r#"name = "words"
+[data]
+train = "shirts.csv"
+label = "sold"
+categories = { color = "one-hot", size = { ordinal = ["S", "M", "L"] } }
+missing = "mean"
+scale = "standard"
+shards = 2
+[[model]]
+arch = "mlp"
+hidden = [4]
+[training]
+epochs = 1
+optimizer = { name = "adam", lr = 1e-2 }
+"#;
+
+#[test]
+fn a_model_of_words_predicts_by_the_words_and_means_of_its_file() {
+    let site = Site::start();
+    let _client = site.client("client-1");
+    let colors = ["red", "dark, green", "blue", ""];
+    let sizes = ["S", "M", "L"];
+    let row = |row: usize| {
+        let color = colors[row % 4];
+        let color = if color.is_empty() { color.to_owned() } else { format!("\"{color}\"") };
+        let price = if row % 7 == 3 { "NA".to_owned() } else { row.to_string() };
+        (color, price, sizes[row % 3], ["yes", "no"][row % 2])
+    };
+    let lines: String = (0..90)
+        .map(|at| {
+            let (color, price, size, sold) = row(at);
+            format!("{color},{price},{size},{sold}\n")
+        })
+        .collect();
+    let turned: String = (0..90)
+        .map(|at| {
+            let (color, price, size, _) = row(at);
+            format!("{size};{color};{price}\n")
+        })
+        .collect();
+    for (name, text) in [
+        ("shirts.csv", format!("color,price,size,sold\n{lines}")),
+        ("turned.csv", format!("size;color;price\n{turned}")),
+        ("other.csv", format!("size;color;price\nXL;{turned}")),
+        ("job.toml", WITH_WORDS.to_owned()),
+        ("predict.py", example()),
+    ] {
+        fs::write(site.path().join(name), text).unwrap();
+    }
+    let job = site.json(&["submit", "job.toml"])["job"].to_string();
+    site.wait(&job, |view| view["state"] == "finished");
+    site.json(&["export", &job, "-o", "m.safetensors"]);
+    let output = site.run(&["predict", "m.safetensors", "shirts.csv"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let ours = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(ours.lines().count(), 91);
+    let turned = site.run(&["predict", "m.safetensors", "turned.csv"]);
+    assert_eq!(String::from_utf8_lossy(&turned.stdout), ours);
+    assert_same(&ours, &python(&site, &["predict.py", "m.safetensors", "shirts.csv"]));
+    assert_same(&ours, &python(&site, &["predict.py", "m.safetensors", "turned.csv"]));
+    let other = site.run(&["predict", "m.safetensors", "other.csv"]);
+    let told = String::from_utf8_lossy(&other.stderr);
+    assert!(told.contains("column `size`: `XL` is none of the column's words"), "{told}");
+    // A job that starts from the model must have its words, in its order.
+    let more = WITH_WORDS
+        .replace("\"S\", \"M\", \"L\"", "\"L\", \"M\", \"S\"")
+        .replace("arch = \"mlp\"\nhidden = [4]", "init = \"m.safetensors\"");
+    fs::write(site.path().join("more.toml"), more).unwrap();
+    let refused = site.run(&["validate", "more.toml"]);
+    let told = String::from_utf8_lossy(&refused.stderr);
+    let words = "was trained on other words of column `size`; give its own in `data.categories`, in this order: \
+                 [\"S\", \"M\", \"L\"]";
+    assert!(told.contains(words), "{told}");
+}
+
 /// Images of two channels, in training as `[height, width, channels]`, later also in other ways.
 const ARRAYS: &str = r#"
 import gzip, struct, sys
@@ -459,7 +535,9 @@ fn sample(features: &[&str], classes: &[&str]) -> Vec<u8> {
         array: None,
         channels: Channels::First,
         features: names(features),
+        categories: Vec::new(),
         missing: Missing::Refuse,
+        fill: Vec::new(),
         scaling: portable::FileScaling::Constant(0.5),
         loss: Loss::CrossEntropy,
         precision: Precision::F32,

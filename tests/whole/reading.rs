@@ -77,6 +77,8 @@ impl World {
             shape: vec![2],
             features: vec!["a".into(), "b".into()],
             labels: Labels::Classes(vec!["0".into(), "1".into(), "2".into()]),
+            categories: Vec::new(),
+            fill: Vec::new(),
             scaling: Scaling::Standard(scaling),
             train: vec![shard],
             valid: vec![shard],

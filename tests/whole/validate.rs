@@ -207,7 +207,7 @@ fn problems_of_the_data_are_shown_with_file_line_and_column() {
     assert_eq!(
         refused(JOB, &format!("{}1,NaN,1\n", csv())),
         "error: t.csv:22: column `b`: a value is missing (`NaN`); `data.missing` says what to do about it: \
-         `\"drop-row\"` leaves such rows out, `\"zero\"` takes 0\n"
+         `\"drop-row\"` leaves such rows out, `\"zero\"` takes 0, `\"mean\"` the column's mean\n"
     );
     assert_eq!(
         refused(JOB, "a,b,y\n1,2,0\n1,2\n"),

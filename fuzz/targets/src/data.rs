@@ -73,7 +73,9 @@ fn predicts(source: &SourceSpec, channels: Channels, folder: &Path) -> Result<()
         features: &[],
         channels,
         in_order: &[],
+        categories: &[],
         missing: Missing::Refuse,
+        fill: &[],
         base_dir: folder,
         spool: folder,
     };

@@ -4,6 +4,7 @@ use crate::{
     api::MAX_NOTE_CHARS,
     manifest::MAX_EVALUATION_SHARDS,
     metrics::{MAX_CONFUSION_CLASSES, MAX_COUNTED_CLASSES},
+    spec::{MAX_WORD_COLUMNS, MAX_WORDS},
     text::MAX_NAME_CHARS,
     tokens::MAX_TOKEN_HOSTS,
 };
@@ -140,14 +141,21 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("ClassTotals", "correct", COUNTED_CLASSES),
     ("ClassTotals", "labelled", COUNTED_CLASSES),
     ("ClassTotals", "predicted", COUNTED_CLASSES),
+    ("Categories", "column", GIVEN_NAME),
+    ("Categories", "words", WORDS),
+    ("CategoriesSpec", "column", GIVEN_NAME),
+    ("CategoriesSpec", "words", WORDS),
     ("Cnn", "channels", LAYERS),
     ("Cnn", "hidden", LAYERS),
     ("CollectRequest", "grace", TIME),
+    ("DataManifest", "categories", WORD_COLUMNS),
     ("DataManifest", "features", NAMES_OF_FEATURES),
+    ("DataManifest", "fill", Bound::list(&[MAX_FEATURES])),
     ("DataManifest", "shape", SHAPE),
     ("DataManifest", "test", EVALUATION_SHARDS),
     ("DataManifest", "train", Bound::list(&[MAX_SHARDS])),
     ("DataManifest", "valid", EVALUATION_SHARDS),
+    ("DataSpec", "categories", WORD_COLUMNS),
     ("DataSpec", "features", GIVEN_NAME),
     ("DataSpec", "label", GIVEN_NAME),
     ("DataSpec", "labels", PLACE),
@@ -223,5 +231,7 @@ const CONFUSION: Bound =
     Bound::list(&[MAX_CONFUSION_CLASSES as usize, MAX_CONFUSION_CLASSES as usize]);
 const NAMES_OF_FEATURES: Bound =
     Bound { lists: &[MAX_FEATURES], leaf: Leaf::Text(MAX_GIVEN_NAME_CHARS) };
+const WORD_COLUMNS: Bound = Bound::list(&[MAX_WORD_COLUMNS]);
+const WORDS: Bound = Bound { lists: &[MAX_WORDS], leaf: Leaf::Text(MAX_GIVEN_NAME_CHARS) };
 const NAMES_OF_CLASSES: Bound =
     Bound { lists: &[MAX_CLASSES], leaf: Leaf::Text(MAX_GIVEN_NAME_CHARS) };

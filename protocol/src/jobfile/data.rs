@@ -1,6 +1,7 @@
 //! `[data]`, and the job's name.
 
 use super::{
+    categories,
     reader::{Node, Section, list},
     vocabulary::nearest,
 };
@@ -51,10 +52,14 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
     let columns = section
         .optional("columns")
         .map_or(Some(None), |node| columns(&node, label.as_deref()).map(Some));
+    let categories = section
+        .optional("categories")
+        .map_or(Some(Vec::new()), |node| categories::read(&node, label.as_deref()));
     let missing = section.optional("missing").map_or(Some(Missing::Refuse), |node| {
         node.word(&[
             ("refuse", Missing::Refuse),
             ("zero", Missing::Zero),
+            ("mean", Missing::Mean),
             ("drop-row", Missing::DropRow),
         ])
     });
@@ -80,6 +85,9 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
             ),
         );
     }
+    if let (Some(Some(columns)), Some(categories)) = (&columns, &categories) {
+        categories::fit(section, categories, columns)?;
+    }
     fitting?;
     Some(DataSpec {
         train: train?,
@@ -88,6 +96,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
         labels: labels?,
         separator: separator?,
         columns: columns?,
+        categories: categories?,
         missing: missing?,
         shape: shape?,
         channels: channels?,
@@ -144,6 +153,10 @@ fn fitting(section: &Section<'_>, kind: Option<FileKind>) -> Option<()> {
     let separator = ("separator", "is for CSV files; of arrays nothing separates the columns");
     let columns =
         ("columns", "names columns of a CSV file; the features of an array have no names");
+    let categories = (
+        "categories",
+        "names columns of a CSV file; arrays hold numbers, and words only as labels",
+    );
     let missing = ("missing", "is for CSV files; arrays must hold finite numbers");
     let foreign: &[(&str, &str)] = match kind {
         Some(FileKind::Csv) => &[
@@ -156,10 +169,10 @@ fn fitting(section: &Section<'_>, kind: Option<FileKind>) -> Option<()> {
             ("channels", "is for arrays of images; of a CSV file `shape` says what a row is"),
         ],
         Some(FileKind::Npz | FileKind::Safetensors) => {
-            &[("labels", files), separator, columns, missing]
+            &[("labels", files), separator, columns, categories, missing]
         }
         Some(FileKind::Idx | FileKind::Npy) => {
-            &[("features", arrays), ("label", arrays), separator, columns, missing]
+            &[("features", arrays), ("label", arrays), separator, columns, categories, missing]
         }
         None => &[],
     };

@@ -14,6 +14,7 @@
 //! | `init` | `init` of a `[[model]]` |
 //! | `vocabulary` | every key there is, and the nearest word to a mistyped one |
 
+mod categories;
 mod data;
 mod dimension;
 mod error;

@@ -110,6 +110,13 @@ impl<'a> Section<'a> {
         })
     }
 
+    /// All keys with their values, by name: of a table whose keys are the user's own.
+    pub(super) fn entries(&self) -> Vec<(&'a str, Node<'a>)> {
+        let names: BTreeSet<&'a str> =
+            self.table.keys().map(|key| key.get_ref().as_ref()).collect();
+        names.into_iter().filter_map(|name| Some((name, self.optional(name)?))).collect()
+    }
+
     /// The value of `key`; its absence is reported, with what it would be.
     pub(super) fn required(&self, key: &str, what: &str) -> Option<Node<'a>> {
         let node = self.optional(key);

@@ -13,6 +13,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "labels",
             "separator",
             "columns",
+            "categories",
             "missing",
             "shape",
             "channels",

@@ -1,5 +1,6 @@
 //! `[data]`: where rows lie, what is in them, and which are set aside.
 
+use super::categories::CategoriesSpec;
 use crate::digest::BlobRef;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,9 @@ pub struct DataSpec {
     /// The columns of a CSV file that are features; `None` is all but the label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
+    /// Columns of a CSV file that hold words, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<CategoriesSpec>,
     /// What is done about missing values of a CSV file.
     #[serde(default, skip_serializing_if = "Missing::is_refuse")]
     pub missing: Missing,
@@ -118,6 +122,8 @@ pub enum Missing {
     Refuse,
     /// A missing feature is 0.
     Zero,
+    /// A missing feature is the mean of those that are there in the training rows.
+    Mean,
     /// Rows with a missing value are left out.
     DropRow,
 }

@@ -5,6 +5,7 @@
 
 mod architecture;
 mod augment;
+mod categories;
 mod check;
 pub mod data;
 pub mod dimension;
@@ -18,6 +19,7 @@ mod training;
 
 pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use augment::{Augment, AugmentSpace};
+pub use categories::{Categories, CategoriesSpec, Coding, MAX_WORD_COLUMNS, MAX_WORDS};
 pub use data::{
     Channels, Columns, DataSpec, FileKind, Missing, Scale, Separator, ShardSizes, SourceSpec, Split,
 };

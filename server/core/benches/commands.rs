@@ -243,6 +243,8 @@ fn set_up(hosts: u64) -> Bench {
         shape: vec![4],
         features: ["a", "b", "c", "d"].map(String::from).to_vec(),
         labels: Labels::Classes(vec!["0".into(), "1".into()]),
+        categories: Vec::new(),
+        fill: Vec::new(),
         scaling: Scaling::None,
         train: (0..SHARDS).map(shard).collect(),
         valid: vec![shard(SHARDS)],

@@ -95,6 +95,8 @@ impl LargeJob {
             shape: vec![4],
             features: ["a", "b", "c", "d"].map(String::from).to_vec(),
             labels: Labels::Classes(vec!["0".into(), "1".into()]),
+            categories: Vec::new(),
+            fill: Vec::new(),
             scaling: Scaling::None,
             train: (0..16).map(shard).collect(),
             valid: vec![shard(16)],

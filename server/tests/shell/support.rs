@@ -85,6 +85,8 @@ pub(crate) async fn submit(handle: &ShellHandle) {
         shape: vec![2],
         features: vec!["a".to_owned(), "b".to_owned()],
         labels: Labels::Classes(vec!["no".to_owned(), "yes".to_owned()]),
+        categories: Vec::new(),
+        fill: Vec::new(),
         scaling: Scaling::None,
         train: shards,
         valid,

@@ -182,11 +182,13 @@ fn describe(detail: &JobDetail, context: TrialContext, chosen: &Chosen, steps: u
         array: spec.data.features.clone(),
         channels: spec.data.channels,
         features: data.features.clone(),
+        categories: data.categories.clone(),
         missing: match spec.data.missing {
             // Rows that were left out in training have no prediction.
             Missing::Refuse | Missing::DropRow => Missing::Refuse,
-            Missing::Zero => Missing::Zero,
+            said @ (Missing::Zero | Missing::Mean) => said,
         },
+        fill: data.fill.clone(),
         scaling: match context.scaling {
             Scaling::None => FileScaling::None,
             Scaling::Constant(factor) => FileScaling::Constant(factor),

@@ -8,7 +8,7 @@ use crate::cli::{
 use sojourn_protocol::{
     digest::Digest,
     manifest::Labels,
-    spec::{Init, Scale},
+    spec::{Categories, Init, Scale},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,6 +22,7 @@ pub(crate) fn check(
     shape: &[u32],
     labels: &Labels,
     features: &[String],
+    categories: &[Categories],
 ) -> Result<(), Failure> {
     for Init { model, file, .. } in &job.spec.init {
         let Some(given) = job.given.get(file) else { continue };
@@ -31,6 +32,15 @@ pub(crate) fn check(
             let is = &given.shape;
             return Err(Failure::call(format!(
                 "{name} takes rows of shape {is:?}, those of the data have {shape:?}"
+            )));
+        }
+        // The same width by other words would train on other features in silence.
+        let other = given.categories.iter().find(|coded| !categories.contains(coded));
+        if let Some(coded) = other.filter(|_| !categories.is_empty()) {
+            return Err(Failure::call(format!(
+                "{name} was trained on other words of column `{}`; give its own in `data.categories`, in this order: {}",
+                coded.column,
+                some_words(&coded.words)
             )));
         }
         let named = !given.features.is_empty() && !features.is_empty();
@@ -66,6 +76,14 @@ pub(crate) fn check(
         }
     }
     Ok(())
+}
+
+/// Words for a message: the first ones.
+fn some_words(words: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let shown: Vec<String> = words.iter().take(SHOWN).map(|word| format!("\"{word}\"")).collect();
+    let more = if words.len() > SHOWN { ", ..." } else { "" };
+    format!("[{}{more}]", shown.join(", "))
 }
 
 fn kind(labels: &Labels) -> &'static str {

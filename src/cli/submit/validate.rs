@@ -131,7 +131,7 @@ fn check_data(job: &Job) -> Result<(Summary, Models, Chosen), Failure> {
 pub(crate) fn check(job: &Job, data: &Surveyed<'_>) -> Result<Models, Failure> {
     job.spec.search.check(data.labels()).map_err(Failure::call)?;
     let models = check_models(&job.trials, data.shape(), data.labels().outputs())?;
-    init_weights::check(job, data.shape(), data.labels(), data.features())?;
+    init_weights::check(job, data.shape(), data.labels(), data.features(), data.categories())?;
     Ok(models)
 }
 

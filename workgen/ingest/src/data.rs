@@ -1,22 +1,27 @@
 //! A job's sources after the survey, for `ingest` and `check`.
 
 use crate::{
-    error::IngestError,
+    error::{IngestError, Problem},
     format,
+    number::shown,
     plan::{Cut, Part, Plan, left_to_train},
     progress::Progress,
-    scaling::Moments,
+    scaling::{Means, Moments},
     shards::{ShardSet, Target},
     source::Finder,
-    survey::{Classes, Survey},
+    survey::Survey,
     table::{Pass, Reading, Schema, Table, TextReading, Wanted},
+    words::Words,
 };
 use sojourn_protocol::{
     manifest::Labels,
     quantity::SaturatingFrom as _,
-    spec::{JobSpec, Loss},
+    spec::{Categories, JobSpec, Loss, Missing},
 };
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
 
 /// Bytes between two reports of progress.
 const REPORT_INTERVAL: u64 = 4 << 20;
@@ -31,6 +36,10 @@ pub(crate) struct Data {
     pub(crate) width: usize,
     pub(crate) shape: Vec<u32>,
     pub(crate) labels: Labels,
+    pub(crate) categories: Vec<Categories>,
+    /// What missing features are taken as: the means, once they are known.
+    pub(crate) fill: Vec<f32>,
+    missing: Missing,
     meter: Meter,
 }
 
@@ -70,20 +79,28 @@ impl Data {
     ) -> Result<Self, IngestError> {
         let data = &spec.data;
         let tables = open_all(spec, &mut Finder::new(base_dir, spool, progress))?;
-        let (schema, shape) = match tables.first() {
-            Some((_, train)) => {
-                (train.schema().clone(), shape(data.shape.as_deref(), train.schema())?)
-            }
-            None => (Schema::default(), Vec::new()),
-        };
+        let asked = data.shape.as_deref();
+        // With a feature for each word the width is known only after the survey.
+        if let Some((_, train)) = tables.first().filter(|_| data.categories.is_empty()) {
+            shape(asked, train.schema())?;
+        }
         // A packed array may declare any size, which is seen to be wrong only as it is read.
         let bytes =
             |table: &dyn Table| table.bytes(Pass::Labels).saturating_add(table.bytes(Pass::All));
-        let of = tables.iter().map(|(_, table)| bytes(table.as_ref())).fold(0, u64::saturating_add);
+        let means = match (data.missing, tables.first()) {
+            (Missing::Mean, Some((_, train))) => train.bytes(Pass::All),
+            _ => 0,
+        };
+        let of =
+            tables.iter().map(|(_, table)| bytes(table.as_ref())).fold(means, u64::saturating_add);
         let mut meter = Meter { of, done: 0, reported: 0 };
-        let mut classes: Option<Classes> = None;
+        let mut classes: Option<Words> = None;
+        let mut words: Option<BTreeMap<String, Words>> = None;
         let mut surveyed = Vec::with_capacity(tables.len());
-        for (part, table) in tables {
+        for (part, mut table) in tables {
+            if let Some(words) = &words {
+                table.set_words(words)?;
+            }
             let mut tick = |read| meter.report(read, progress);
             let survey =
                 Survey::of(table.as_ref(), spec.training.loss, classes.as_ref(), &mut tick)?;
@@ -94,14 +111,25 @@ impl Data {
                 progress(Progress::Dropped { from, rows: survey.dropped, of });
             }
             classes = classes.or(survey.classes);
+            if words.is_none() {
+                table.set_words(&survey.words)?;
+                words = Some(survey.words);
+            }
             surveyed.push((part, table, survey.rows));
         }
         let labels = match (spec.training.loss, classes) {
-            (Loss::CrossEntropy, Some(classes)) => Labels::Classes(classes.names()),
+            (Loss::CrossEntropy, Some(classes)) => Labels::Classes(classes.in_order()),
             (Loss::CrossEntropy | Loss::Mse, _) => Labels::Number,
         };
+        let (schema, categories) = match surveyed.first() {
+            Some((_, train, _)) => (train.schema().clone(), train.categories()),
+            None => (Schema::default(), Vec::new()),
+        };
+        let shape = shape(asked, &schema)?;
+        let (missing, fill) = (data.missing, Vec::new());
         let Schema { features, width, .. } = schema;
-        Ok(Self { tables: surveyed, features, width, shape, labels, meter })
+        let tables = surveyed;
+        Ok(Self { tables, features, width, shape, labels, categories, fill, missing, meter })
     }
 
     /// Rows that are trained on.
@@ -118,13 +146,46 @@ impl Data {
         self.tables.iter().map(|(part, _, rows)| (*part, *rows)).collect()
     }
 
-    /// The second pass: every row to its shard, and the sums of those that are trained on.
+    /// The means of the features that are there, over the rows that are trained on; missing ones are these from now on.
+    fn find_means(
+        &mut self,
+        plan: &Plan,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), IngestError> {
+        let Some((part, table, _)) = self.tables.first() else { return Ok(()) };
+        let route = plan.route(*part);
+        let mut means = Means::new(self.width);
+        let mut rows = table.rows(Pass::All)?;
+        let mut index = 0;
+        while rows.advance()? {
+            let place = route.place(index).ok_or_else(|| table.changed())?;
+            index += 1;
+            if place.part == Part::Train {
+                means.add(rows.numbers());
+            }
+            self.meter.report(rows.bytes_read(), progress);
+        }
+        drop(rows);
+        self.meter.end(table.bytes(Pass::All), progress);
+        let fill = means.found().map_err(|index| {
+            let name = self.features.get(index).map(|name| shown(name.as_bytes()));
+            table.refuse(Problem::NoMean(name.unwrap_or_default()))
+        })?;
+        self.tables.iter_mut().for_each(|(_, table, _)| table.set_fill(&fill));
+        self.fill = fill;
+        Ok(())
+    }
+
+    /// The last pass: every row to its shard, and the sums of those that are trained on.
     pub(crate) fn cut(
         &mut self,
         plan: &Plan,
         mut shards: Option<&mut ShardSet>,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Moments, IngestError> {
+        if self.missing == Missing::Mean {
+            self.find_means(plan, progress)?;
+        }
         let classes: HashMap<&[u8], i64> = match &self.labels {
             Labels::Classes(names) => {
                 (0..).zip(names).map(|(index, name)| (name.as_bytes(), index)).collect()
@@ -174,7 +235,9 @@ fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables, IngestErr
         text: TextReading {
             separator: data.separator,
             columns: data.columns.as_ref(),
+            categories: &data.categories,
             missing: data.missing,
+            fill: &[],
         },
     };
     let train = format::open(finder, "data.train", &data.train_source(), reading)?;

@@ -166,10 +166,39 @@ pub enum Problem {
     /// A feature of a row to train on, and how the file writes that it is missing.
     #[error(
         "a value is missing{}; `data.missing` says what to do about it: `\"drop-row\"` leaves such rows out, `\"zero\"` \
-         takes 0",
+         takes 0, `\"mean\"` the column's mean",
         as_written(.0)
     )]
     MissingFeature(String),
+    #[error(
+        "column `{0}` has no value in any row that is trained on, so it has no mean; leave it out by `data.columns`"
+    )]
+    NoMean(String),
+    /// A feature of a row to train on.
+    #[error(
+        "`{word}` is no number; if `{column}` holds words, name it in `data.categories` (`{{ {} = \"one-hot\" }}`), or \
+         leave it out by `data.columns`",
+        key(.column)
+    )]
+    WordFeature { word: String, column: String },
+    #[error("`{0}` is none of the column's words")]
+    UnseenWord(String),
+    #[error("every value is missing: there is no word")]
+    NoWords,
+    #[error(
+        "over {limit} different words; leave the column out by `data.columns`, or give its words in `data.categories`"
+    )]
+    TooManyWords { limit: usize },
+    #[error("a word of over {limit} characters")]
+    LongWord { limit: usize },
+    #[error("no column `{name}` among the features (`data.categories`){hint}")]
+    NoWordColumn { name: String, hint: String },
+    #[error("two features would be called `{0}`; rename a column")]
+    SameFeature(String),
+    #[error(
+        "with a feature for each word a row has over {limit} features; take `\"ordinal\"`, or leave columns out"
+    )]
+    TooManyFeatures { limit: usize },
     #[error("every row has a missing value, and `data.missing` leaves such rows out")]
     NoWholeRow,
     #[error(
@@ -259,6 +288,16 @@ fn pandas_index(number: usize) -> &'static str {
         "; if it is the index of a data frame, `index=False` (pandas) or `row.names = FALSE` (R) leaves it out"
     } else {
         ""
+    }
+}
+
+/// A column's name as a key of TOML.
+fn key(column: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    if !column.is_empty() && column.chars().all(is_bare) {
+        column.to_owned()
+    } else {
+        format!("\"{column}\"")
     }
 }
 

@@ -8,7 +8,9 @@
 //!                          \-> sums for the scaling, over the training rows
 //! ```
 //!
-//! The number of rows decides which of them are trained on, so the scaling can only be computed in the second pass. It is
+//! Where missing values are to be the mean, a pass between the two finds the means.
+//!
+//! The number of rows decides which of them are trained on, so the scaling can only be computed in the last pass. It is
 //! a blob of its own; shards hold the unscaled numbers.
 //!
 //! `source` finds the bytes, `csv` and `array` read the formats, and `table` is the interface of all formats. Equal rows in
@@ -45,6 +47,7 @@ mod shards;
 mod source;
 mod survey;
 mod table;
+mod words;
 
 pub use error::{FetchError, IngestError, Place, Problem};
 pub use plan::Cut;
@@ -58,7 +61,7 @@ use shards::ShardSet;
 use sojourn_protocol::{
     digest::Digest,
     manifest::{DataManifest, Labels, Scaling, Shard},
-    spec::{JobSpec, Scale},
+    spec::{Categories, JobSpec, Scale},
 };
 use std::{
     collections::BTreeMap,
@@ -172,6 +175,12 @@ impl Surveyed<'_> {
         &self.data.features
     }
 
+    /// Columns of words, in the order of their features.
+    #[must_use]
+    pub fn categories(&self) -> &[Categories] {
+        &self.data.categories
+    }
+
     /// Writes the blobs into `out_dir`.
     ///
     /// # Errors
@@ -205,6 +214,8 @@ impl Surveyed<'_> {
             shape: data.shape,
             features: data.features,
             labels: data.labels,
+            categories: data.categories,
+            fill: data.fill,
             scaling,
         };
         Ok(Ingested { manifest, files })

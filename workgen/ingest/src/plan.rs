@@ -260,6 +260,7 @@ mod tests {
             labels: None,
             separator: None,
             columns: None,
+            categories: Vec::new(),
             missing: Missing::Refuse,
             shape: None,
             channels: Channels::First,

@@ -7,8 +7,11 @@ use crate::{
     source::Finder,
     table::{Pass, Reading, Rows, Table, TextReading, Wanted},
 };
-use sojourn_protocol::spec::{Channels, Missing, SourceSpec};
-use std::path::Path;
+use sojourn_protocol::{
+    quantity::to_usize,
+    spec::{Categories, CategoriesSpec, Channels, Missing, SourceSpec},
+};
+use std::{collections::BTreeMap, path::Path};
 
 /// How a data file is to be read.
 #[derive(Debug, Clone)]
@@ -21,8 +24,12 @@ pub struct ReadOptions<'a> {
     /// Shape of a row as a model takes it. Rows of arrays that have this shape, or are flat, are taken as they are, whatever
     /// `channels` says. If it is empty, `channels` decides.
     pub in_order: &'a [u32],
+    /// Columns of words among them, with their words.
+    pub categories: &'a [Categories],
     /// What is done about missing values of a table.
     pub missing: Missing,
+    /// What missing features are where they are the mean, for each feature.
+    pub fill: &'a [f32],
     /// The folder that paths are relative to.
     pub base_dir: &'a Path,
     /// Where a remote file is copied to, until the reader is dropped; made where it isn't there.
@@ -40,7 +47,8 @@ pub struct ReadOptions<'a> {
 ///     data: "digits.csv".into(), features: None, label: Some("label".into()), labels: None,
 /// };
 /// let options = ReadOptions {
-///     features: &[], channels: Channels::First, in_order: &[], missing: Missing::Refuse,
+///     features: &[], channels: Channels::First, in_order: &[], categories: &[],
+///     missing: Missing::Refuse, fill: &[],
 ///     base_dir: Path::new(""), spool: Path::new("/tmp"),
 /// };
 /// let reader = Reader::open(&source, &options, &mut |_| {})?;
@@ -75,12 +83,19 @@ impl Reader {
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Self, IngestError> {
         let mut finder = Finder::new(options.base_dir, options.spool, progress);
+        let columns = columns(options.features, options.categories);
+        let categories: Vec<CategoriesSpec> = options.categories.iter().map(said).collect();
         let reading = Reading {
             channels: options.channels,
             in_order: options.in_order,
-            wanted: Wanted::Features(options.features),
+            wanted: Wanted::Features(&columns),
             has_shape: true,
-            text: TextReading { missing: options.missing, ..TextReading::default() },
+            text: TextReading {
+                categories: &categories,
+                missing: options.missing,
+                fill: options.fill,
+                ..TextReading::default()
+            },
         };
         Ok(Self { table: format::open(&mut finder, "data", source, reading)? })
     }
@@ -123,6 +138,25 @@ impl Reader {
         let has_labels = self.has_labels();
         Ok(RowReader { rows: self.table.rows(Pass::All)?, has_labels })
     }
+}
+
+/// The columns that these features were made of, in their order.
+fn columns(features: &[String], categories: &[Categories]) -> Vec<String> {
+    let coded: BTreeMap<usize, &Categories> =
+        categories.iter().map(|coded| (to_usize(coded.first), coded)).collect();
+    let mut columns = Vec::with_capacity(features.len());
+    let mut index = 0;
+    while let Some(feature) = features.get(index) {
+        let coded = coded.get(&index);
+        columns.push(coded.map_or(feature, |coded| &coded.column).clone());
+        index = index.saturating_add(coded.map_or(1, |coded| coded.width().max(1)));
+    }
+    columns
+}
+
+fn said(coded: &Categories) -> CategoriesSpec {
+    let Categories { column, coding, words, first: _ } = coded.clone();
+    CategoriesSpec { column, coding, words: Some(words) }
 }
 
 /// A pass over rows.

@@ -50,6 +50,54 @@ impl Moments {
     }
 }
 
+/// Mean of each feature over the rows that have it, in the order of rows; a missing one is NaN.
+///
+/// Sums are of differences from the first value, as in [`Moments`].
+#[derive(Debug, Clone)]
+pub(crate) struct Means(Vec<Mean>);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    count: u64,
+    first: f64,
+    sum: f64,
+}
+
+impl Means {
+    pub(crate) fn new(features: usize) -> Self {
+        Self(vec![Mean::default(); features])
+    }
+
+    /// Takes a row.
+    pub(crate) fn add(&mut self, row: &[f32]) {
+        for (mean, value) in self.0.iter_mut().zip(row).filter(|(_, value)| !value.is_nan()) {
+            let value = f64::from(*value);
+            if mean.count == 0 {
+                mean.first = value;
+            }
+            mean.count += 1;
+            mean.sum += value - mean.first;
+        }
+    }
+
+    /// The means.
+    ///
+    /// # Errors
+    /// The index of a feature that no row has.
+    pub(crate) fn found(&self) -> Result<Vec<f32>, usize> {
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            reason = "counts are far below 2^53; the result is meant to be single precision"
+        )]
+        let mean = |(index, mean): (usize, &Mean)| match mean.count {
+            0 => Err(index),
+            count => Ok((mean.first + mean.sum / count as f64) as f32),
+        };
+        self.0.iter().enumerate().map(mean).collect()
+    }
+}
+
 impl Feature {
     #[expect(
         clippy::cast_precision_loss,

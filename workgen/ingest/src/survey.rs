@@ -4,9 +4,10 @@ use crate::{
     error::{IngestError, Problem},
     number::shown,
     table::{Pass, Table},
+    words::Words,
 };
 use sojourn_protocol::spec::Loss;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// Most classes that a job may have; more are numbers that should be predicted as such.
 const MAX_CLASSES: usize = 65_536;
@@ -20,26 +21,9 @@ pub(crate) struct Survey {
     /// Rows that were left out.
     pub(crate) dropped: u64,
     /// The classes, where labels are classes and none were given.
-    pub(crate) classes: Option<Classes>,
-}
-
-/// The different labels of the training file.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Classes(BTreeSet<String>);
-
-impl Classes {
-    /// Names in index order: numerically where all are whole numbers, else by bytes.
-    pub(crate) fn names(self) -> Vec<String> {
-        let numbers: Option<Vec<(i128, String)>> =
-            self.0.iter().map(|name| Some((name.parse().ok()?, name.clone()))).collect();
-        match numbers {
-            Some(mut numbers) => {
-                numbers.sort();
-                numbers.into_iter().map(|(_, name)| name).collect()
-            }
-            None => self.0.into_iter().collect(),
-        }
-    }
+    pub(crate) classes: Option<Words>,
+    /// The words of each column whose words weren't known, by the column's name.
+    pub(crate) words: BTreeMap<String, Words>,
 }
 
 impl Survey {
@@ -47,11 +31,11 @@ impl Survey {
     pub(crate) fn of(
         table: &dyn Table,
         loss: Loss,
-        known: Option<&Classes>,
+        known: Option<&Words>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Self, IngestError> {
         let mut count = 0u64;
-        let mut found = Classes::default();
+        let mut found = Words::default();
         let mut rows = table.rows(Pass::Labels)?;
         while rows.advance()? {
             count += 1;
@@ -62,16 +46,16 @@ impl Survey {
             }
             let name = class(rows.label()).map_err(|problem| rows.refuse_label(problem))?;
             match known {
-                Some(known) if known.0.contains(name) => {}
+                Some(known) if known.contains(name) => {}
                 Some(_) => {
                     return Err(rows.refuse_label(Problem::UnseenLabel(shown(rows.label()))));
                 }
-                None if found.0.contains(name) => {}
-                None if found.0.len() == MAX_CLASSES => {
+                None if found.contains(name) => {}
+                None if found.len() == MAX_CLASSES => {
                     return Err(rows.refuse_label(Problem::TooManyClasses { limit: MAX_CLASSES }));
                 }
                 None => {
-                    found.0.insert(name.to_owned());
+                    found.add(name);
                 }
             }
         }
@@ -81,13 +65,14 @@ impl Survey {
             return Err(table.refuse(problem));
         }
         let classes = (loss == Loss::CrossEntropy && known.is_none()).then_some(found);
-        if let Some(Classes(names)) = &classes
+        if let Some(names) = &classes
             && names.len() == 1
         {
             let name = names.first().map(|name| shown(name.as_bytes())).unwrap_or_default();
             return Err(table.labels_place().refuse(Problem::OneClass(name)));
         }
-        Ok(Self { rows: count, dropped, classes })
+        let words = rows.words();
+        Ok(Self { rows: count, dropped, classes, words })
     }
 }
 
@@ -105,20 +90,4 @@ fn class(label: &[u8]) -> Result<&str, Problem> {
         return Err(Problem::NotFinite(name.to_owned()));
     }
     Ok(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names(labels: &[&str]) -> Vec<String> {
-        Classes(labels.iter().map(|label| (*label).to_owned()).collect()).names()
-    }
-
-    #[test]
-    fn whole_numbers_are_in_their_order_and_words_by_bytes() {
-        assert_eq!(names(&["10", "9", "-1"]), ["-1", "9", "10"]);
-        assert_eq!(names(&["10", "9", "b"]), ["10", "9", "b"]);
-        assert_eq!(names(&["01", "1"]), ["01", "1"]);
-    }
 }

@@ -5,8 +5,10 @@
 use crate::{
     error::{IngestError, Place, Problem},
     number::number,
+    words::Words,
 };
-use sojourn_protocol::spec::{Channels, Columns, Missing, Separator};
+use sojourn_protocol::spec::{Categories, CategoriesSpec, Channels, Columns, Missing, Separator};
+use std::collections::BTreeMap;
 
 /// A source's rows, to be read as often as asked.
 pub(crate) trait Table: Send + Sync {
@@ -18,6 +20,16 @@ pub(crate) trait Table: Send + Sync {
     fn rows(&self, pass: Pass) -> Result<Box<dyn Rows + '_>, IngestError>;
     /// Refuses where a row isn't what it is in the training data.
     fn fits(&self, train: &Schema) -> Result<(), IngestError>;
+    /// Takes the words of columns whose words weren't known, as the training file has them.
+    fn set_words(&mut self, _: &BTreeMap<String, Words>) -> Result<(), IngestError> {
+        Ok(())
+    }
+    /// Columns of words, once all words are known.
+    fn categories(&self) -> Vec<Categories> {
+        Vec::new()
+    }
+    /// Takes what missing features are, for each feature. Until then they are NaN where they are to be the mean.
+    fn set_fill(&mut self, _: &[f32]) {}
     /// Where the labels are, as a whole.
     fn labels_place(&self) -> Place;
 
@@ -56,6 +68,11 @@ pub(crate) trait Rows: Send {
     /// Rows left out so far in this pass, because a value was missing.
     fn dropped(&self) -> u64 {
         0
+    }
+
+    /// Of each column whose words aren't known yet: those so far in this pass, by the column's name.
+    fn words(&mut self) -> BTreeMap<String, Words> {
+        BTreeMap::new()
     }
 
     /// A problem of this row's label.
@@ -125,7 +142,10 @@ pub(crate) struct TextReading<'a> {
     pub(crate) separator: Option<Separator>,
     /// The features of data to train on; `None` is all but the label.
     pub(crate) columns: Option<&'a Columns>,
+    pub(crate) categories: &'a [CategoriesSpec],
     pub(crate) missing: Missing,
+    /// What missing features are, where it is known.
+    pub(crate) fill: &'a [f32],
 }
 
 impl TextReading<'_> {
@@ -134,6 +154,7 @@ impl TextReading<'_> {
         let said = [
             (self.separator.is_some(), "separator"),
             (self.columns.is_some(), "columns"),
+            (!self.categories.is_empty(), "categories"),
             (!self.missing.is_refuse(), "missing"),
         ];
         said.into_iter().find(|(is_said, _)| *is_said).map(|(_, key)| key)

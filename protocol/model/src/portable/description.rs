@@ -7,9 +7,10 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, JobId, TrialId},
     manifest::{Labels, Scaling},
+    quantity::to_usize,
     spec::{
-        Architecture, Channels, Loss, Missing, Optimizer, OptimizerName, Precision, TrainingConfig,
-        TrialConfig,
+        Architecture, Categories, Channels, Loss, Missing, Optimizer, OptimizerName, Precision,
+        TrainingConfig, TrialConfig,
     },
     unit::TrialContext,
 };
@@ -39,9 +40,15 @@ pub struct Description {
     pub channels: Channels,
     /// Names of the feature columns, in the order of a row; none where the values have no names.
     pub features: Vec<String>,
-    /// What is put in the place of a missing value of a table; it is written where it is 0.
+    /// Columns of words, and the features that they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<Categories>,
+    /// What is put in the place of a missing value of a table; it is written where it is 0 or the mean.
     #[serde(default, skip_serializing_if = "Missing::is_refuse")]
     pub missing: Missing,
+    /// For each feature, the mean that is put there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fill: Vec<f32>,
     /// How features are scaled before they go in.
     pub scaling: FileScaling,
     /// The loss that was minimised.
@@ -134,6 +141,7 @@ impl Description {
                 return refuse(format!("{what} `{name}` is there twice"));
             }
         }
+        self.check_table().map_err(ModelFileError::Contradiction)?;
         if self.labels.outputs() != self.outputs {
             let labels = self.labels.outputs();
             return refuse(format!("{} outputs for {labels} labels", self.outputs));
@@ -151,6 +159,31 @@ impl Description {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Do its columns of words and its means fit its features?
+    fn check_table(&self) -> Result<(), String> {
+        let features = self.features.len();
+        let mut next = 0;
+        for coded in &self.categories {
+            let column = &coded.column;
+            let names = coded.features();
+            let first = to_usize(coded.first);
+            let of = first.checked_add(names.len()).and_then(|end| self.features.get(first..end));
+            let words: BTreeSet<&String> = coded.words.iter().collect();
+            if coded.words.is_empty() || words.len() != coded.words.len() {
+                return Err(format!("column `{column}` has no words, or one twice"));
+            }
+            if first < next || of != Some(names.as_slice()) {
+                return Err(format!("the features of column `{column}` aren't those of its words"));
+            }
+            next = first.saturating_add(names.len());
+        }
+        let means = if self.missing == Missing::Mean { features } else { 0 };
+        if self.fill.len() != means || !self.fill.iter().all(|mean| mean.is_finite()) {
+            return Err(format!("{} means of {features} features", self.fill.len()));
+        }
+        Ok(())
     }
 
     /// Numbers in a row; `u64::MAX` where they are too many to count.

@@ -8,7 +8,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, TrialId},
     manifest::{Labels, Scaling},
-    spec::{Architecture, Channels, Loss, Missing, OptimizerName, Precision},
+    spec::{Architecture, Categories, Channels, Coding, Loss, Missing, OptimizerName, Precision},
 };
 use std::collections::BTreeMap;
 
@@ -23,7 +23,9 @@ fn description(scaling: FileScaling) -> Description {
         array: None,
         channels: Channels::First,
         features: (0..16).map(|n| format!("x{n}")).collect(),
+        categories: Vec::new(),
         missing: Missing::Refuse,
+        fill: Vec::new(),
         scaling,
         loss: Loss::CrossEntropy,
         precision: Precision::F32,
@@ -105,6 +107,57 @@ fn the_description_is_pinned() {
             r#""checkpoint":"47320987f9a49d5b00119b960f247a956773f57543982b8bfcb6da5bb3afd9ef"}}"#
         )
     );
+}
+
+#[test]
+fn columns_of_words_and_means_fit_the_features() {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let whole = Description {
+        shape: vec![4],
+        features: words(&["size", "color=blue", "color=red", "age"]),
+        categories: vec![
+            Categories {
+                column: "size".into(),
+                coding: Coding::Ordinal,
+                words: words(&["S", "M"]),
+                first: 0,
+            },
+            Categories {
+                column: "color".into(),
+                coding: Coding::OneHot,
+                words: words(&["blue", "red"]),
+                first: 1,
+            },
+        ],
+        missing: Missing::Mean,
+        fill: vec![0.5, 0.25, 0.75, 30.1],
+        ..description(FileScaling::None)
+    };
+    let read = |change: &dyn Fn(&mut Description)| {
+        let mut changed = whole.clone();
+        change(&mut changed);
+        let text = serde_json::to_string(&changed).unwrap();
+        Description::parse(&text).map_err(|error| error.to_string())
+    };
+    assert_eq!(read(&|_| {}), Ok(whole.clone()), "means are read back to the bit");
+    let refused = |change: &dyn Fn(&mut Description)| {
+        let told = read(change).unwrap_err();
+        told.trim_start_matches("its description contradicts itself: ").to_owned()
+    };
+    let colors = "the features of column `color` aren't those of its words";
+    assert_eq!(refused(&|file| file.categories[1].first = 2), colors);
+    assert_eq!(refused(&|file| file.categories[1].first = u32::MAX), colors);
+    assert_eq!(refused(&|file| file.categories[1].words[0] = "pink".into()), colors);
+    assert_eq!(
+        refused(&|file| file.categories.swap(0, 1)),
+        "the features of column `size` aren't those of its words"
+    );
+    assert_eq!(
+        refused(&|file| file.categories[0].words.clear()),
+        "column `size` has no words, or one twice"
+    );
+    assert_eq!(refused(&|file| file.fill.truncate(3)), "3 means of 4 features");
+    assert_eq!(refused(&|file| file.missing = Missing::Zero), "4 means of 4 features");
 }
 
 /// The sample as another program would write it, changed by `change`.

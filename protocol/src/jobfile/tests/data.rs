@@ -92,7 +92,7 @@ fn what_a_table_is_told_is_read_and_checked() {
         ("separator = \":\"", "`data.separator` is `\":\"`; one of `,`, `;`, `tab`, `|` is wanted"),
         (
             "missing = \"zeros\"",
-            "`data.missing` is `\"zeros\"`; did you mean `zero`? one of `refuse`, `zero`, `drop-row` is wanted",
+            "`data.missing` is `\"zeros\"`; did you mean `zero`? one of `refuse`, `zero`, `mean`, `drop-row` is wanted",
         ),
         (
             "columns = [\"a\"]",
@@ -125,8 +125,69 @@ fn what_a_table_is_told_is_read_and_checked() {
     ] {
         assert_eq!(refused(more), format!("5: {told}"));
     }
-    for key in ["separator = \";\"", "columns = { use = [\"a\"] }", "missing = \"zero\""] {
+    for key in [
+        "separator = \";\"",
+        "columns = { use = [\"a\"] }",
+        "missing = \"zero\"",
+        "categories = { a = \"ordinal\" }",
+    ] {
         let arrays = SMALL.replace("x.csv", "x.npz").replace("label = \"y\"", key);
         assert!(parse(&arrays).unwrap_err().to_string().contains("CSV file"), "{key}");
+    }
+}
+
+#[test]
+fn columns_of_words_are_read_and_checked() {
+    let with = |more: &str| SMALL.replace("label = \"y\"", &format!("label = \"y\"\n{more}"));
+    let both = "{ \"the size\" = { ordinal = [\"S\", \"M\"] }, color = \"one-hot\" }";
+    let data = parse(&with(&format!("missing = \"mean\"\ncategories = {both}"))).unwrap().data;
+    let words = Some(vec!["S".to_owned(), "M".to_owned()]);
+    let expected = [
+        CategoriesSpec { column: "color".into(), coding: Coding::OneHot, words: None },
+        CategoriesSpec { column: "the size".into(), coding: Coding::Ordinal, words },
+    ];
+    assert_eq!((data.categories.as_slice(), data.missing), (&expected[..], Missing::Mean));
+    let refused = |more: &str| errors_with("label = \"y\"", &format!("label = \"y\"\n{more}"));
+    for (more, told) in [
+        (
+            "categories = \"one-hot\"",
+            "`data.categories` is a string (`\"one-hot\"`); columns with their coding are wanted, e.g. \
+             `{ color = \"one-hot\" }`",
+        ),
+        ("categories = {}", "`data.categories` is empty; leave it out if no column holds words"),
+        (
+            "categories = { a = \"onehot\" }",
+            "`data.categories.a` is `\"onehot\"`; did you mean `one-hot`? one of `one-hot`, `ordinal` is wanted",
+        ),
+        (
+            "categories = { y = \"ordinal\" }",
+            "`data.categories.y` is the label, whose words are classes anyway",
+        ),
+        (
+            "categories = { a = {} }",
+            "`data.categories.a` needs `one-hot` or `ordinal`, with a list of words in their order",
+        ),
+        (
+            "categories = { a = { ordinal = [] } }",
+            "`data.categories.a.ordinal` is empty; leave the list out to take the words of the training file",
+        ),
+        (
+            "categories = { a = { ordinal = [\"S\", \"S\"] } }",
+            "`data.categories.a.ordinal[1]` is `\"S\"`, which is there twice",
+        ),
+        (
+            "categories = { a = { ordinal = [1, 2] } }",
+            "`data.categories.a.ordinal[0]` is a whole number (`1`); a word, in quotes, is wanted",
+        ),
+        (
+            "categories = { a = \"ordinal\" }\ncolumns = { drop = [\"a\"] }",
+            "`data.categories` has `a`, which `columns` leaves out",
+        ),
+        (
+            "categories = { a = \"ordinal\" }\ncolumns = { use = [\"b\"] }",
+            "`data.categories` has `a`, which `columns` leaves out",
+        ),
+    ] {
+        assert_eq!(refused(more), format!("5: {told}"));
     }
 }

@@ -9,9 +9,9 @@ mod search;
 
 use super::parse;
 use crate::spec::{
-    AugmentSpace, Channels, CnnSpace, Columns, Dimension, Goal, Loss, Metric, Missing, MlpSpace,
-    ModelSpace, OptimizerName, OrderChoice, Pool, Precision, Replicas, ResnetSpace, Scale,
-    ScheduleName, SearchMethod, Separator, Share, SourceSpec, Split,
+    AugmentSpace, CategoriesSpec, Channels, CnnSpace, Coding, Columns, Dimension, Goal, Loss,
+    Metric, Missing, MlpSpace, ModelSpace, OptimizerName, OrderChoice, Pool, Precision, Replicas,
+    ResnetSpace, Scale, ScheduleName, SearchMethod, Separator, Share, SourceSpec, Split,
     dimension::{Range, Spread},
 };
 

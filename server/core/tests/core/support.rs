@@ -355,6 +355,8 @@ pub(crate) fn data() -> DataManifest {
         shape: vec![4],
         features: ["a", "b", "c", "d"].map(String::from).to_vec(),
         labels: Labels::Classes(vec!["0".into(), "1".into()]),
+        categories: Vec::new(),
+        fill: Vec::new(),
         scaling: Scaling::None,
         train: vec![shard("s0", 20), shard("s1", 12)],
         valid: vec![shard("v0", 10), shard("v1", 5)],

@@ -145,6 +145,7 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             labels: None,
             separator: None,
             columns: None,
+            categories: Vec::new(),
             missing: Missing::Refuse,
             shape: None,
             channels: Channels::First,

@@ -49,6 +49,8 @@ pub(crate) fn made_up_data(
         shape,
         features: Vec::new(),
         labels,
+        categories: Vec::new(),
+        fill: Vec::new(),
         scaling: Scaling::None,
         train: train.collect::<Result<_, _>>()?,
         valid: vec![Shard {

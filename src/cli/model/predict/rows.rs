@@ -60,7 +60,9 @@ impl DataArgs {
             features: &description.features,
             channels,
             in_order,
+            categories: &description.categories,
             missing: description.missing,
+            fill: &description.fill,
             base_dir: Path::new(""),
             spool,
         };

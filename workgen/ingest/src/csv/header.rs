@@ -1,6 +1,6 @@
 //! The header line: the columns and their roles.
 
-use super::{fields::visit, lines::Lines};
+use super::{coded::WordColumn, fields::visit, lines::Lines};
 use crate::{
     error::{IngestError, Place, Problem},
     number::shown,
@@ -8,18 +8,36 @@ use crate::{
 };
 use sojourn_protocol::{
     jobfile::nearest,
-    spec::{Columns, Separator},
+    spec::{CategoriesSpec, Columns, Separator},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The role of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The feature with this index in a row.
-    Feature(usize),
+    /// A number: the feature with the index `place` in a row, of the column that is `slot`th among those of features.
+    Feature {
+        slot: usize,
+        place: usize,
+    },
+    /// Words: the `column`th such column.
+    Words {
+        slot: usize,
+        column: usize,
+    },
     Label,
     /// Nobody asked for it.
     Ignored,
+}
+
+impl Role {
+    /// Which of the columns of features it is.
+    pub(super) const fn slot(self) -> Option<usize> {
+        match self {
+            Role::Feature { slot, .. } | Role::Words { slot, .. } => Some(slot),
+            Role::Label | Role::Ignored => None,
+        }
+    }
 }
 
 /// A problem of a header.
@@ -150,7 +168,7 @@ pub(super) fn roles(
     let mut next = 0;
     let role = |(index, name): (usize, &String)| {
         if let Some(place) = places.get(name.as_str()) {
-            return Role::Feature(*place);
+            return Role::Feature { slot: *place, place: *place };
         }
         if label == Some(index) {
             return Role::Label;
@@ -159,9 +177,40 @@ pub(super) fn roles(
             return Role::Ignored;
         }
         next += 1;
-        Role::Feature(next - 1)
+        Role::Feature { slot: next - 1, place: next - 1 }
     };
     Ok(columns.iter().enumerate().map(role).collect())
+}
+
+/// The columns of words among the features.
+pub(super) fn code(
+    file: &str,
+    columns: &[String],
+    roles: &mut [Role],
+    categories: &[CategoriesSpec],
+) -> Result<Vec<WordColumn>, IngestError> {
+    let places: BTreeMap<&str, usize> =
+        columns.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
+    let mut coded = Vec::with_capacity(categories.len());
+    for spec in categories {
+        let role = places.get(spec.column.as_str()).and_then(|index| roles.get_mut(*index));
+        match role {
+            Some(role @ Role::Feature { .. }) => {
+                let slot = role.slot().unwrap_or_default();
+                *role = Role::Words { slot, column: coded.len() };
+                coded.push(WordColumn::new(spec));
+            }
+            _ => {
+                let near = nearest(&spec.column, columns.iter().map(String::as_str));
+                let near = near.filter(|near| *near != spec.column);
+                let hint =
+                    near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                let name = spec.column.clone();
+                return Err(refuse(file, Problem::NoWordColumn { name, hint }));
+            }
+        }
+    }
+    Ok(coded)
 }
 
 /// Refuses a part whose columns differ from `expected`, those of the file `of`.

@@ -1,13 +1,21 @@
 //! The rows of a CSV source.
 
-use super::{Csv, fields::visit, header::Role, lines::Lines};
+use super::{
+    Csv,
+    coded::{Field, collect},
+    fields::visit,
+    header::Role,
+    lines::Lines,
+};
 use crate::{
     error::{IngestError, Place, Problem},
     number::{is_missing, number, shown},
     source::SourceFile,
     table::{Pass, Rows},
+    words::Words,
 };
 use sojourn_protocol::spec::{Missing, Separator};
+use std::{collections::BTreeMap, mem};
 
 /// A pass over the rows, parts in name order.
 pub(super) struct CsvRows<'a> {
@@ -23,6 +31,8 @@ pub(super) struct CsvRows<'a> {
     dropped: u64,
     numbers: Vec<f32>,
     label: Vec<u8>,
+    /// For each column of words, those that were found in this pass.
+    found: Vec<Words>,
 }
 
 impl<'a> CsvRows<'a> {
@@ -38,6 +48,7 @@ impl<'a> CsvRows<'a> {
             dropped: 0,
             numbers: vec![0.0; width],
             label: Vec::new(),
+            found: vec![Words::default(); csv.coded.len()],
         }
     }
 
@@ -54,21 +65,42 @@ struct Split {
     is_dropped: bool,
 }
 
-/// Splits a line into the row's numbers (none if `numbers` is empty) and its label.
+/// Splits a line into the row's numbers (none if `numbers` is empty), its label, and the words of columns whose words
+/// aren't known.
 fn split(
     line: &[u8],
     csv: &Csv,
     numbers: &mut [f32],
     label: &mut Vec<u8>,
+    found: &mut [Words],
 ) -> Result<Split, (usize, Problem)> {
     let drops = csv.missing == Missing::DropRow;
     let mut is_dropped = false;
     let columns = visit(line, csv.separator.byte(), |index, field| {
         match csv.roles.get(index) {
-            Some(Role::Feature(_)) if drops && is_missing(field) => is_dropped = true,
-            Some(Role::Feature(place)) => {
+            Some(Role::Feature { .. }) if drops && is_missing(field) => is_dropped = true,
+            Some(Role::Feature { place, .. }) => {
                 if let Some(into) = numbers.get_mut(*place).filter(|_| !is_dropped) {
-                    *into = number(field).or_else(|problem| instead(csv, field, problem))?;
+                    *into = number(field)
+                        .or_else(|problem| csv.instead((index, *place), field, problem))?;
+                }
+            }
+            Some(Role::Words { column, .. }) => {
+                let Some(coded) = csv.coded.get(*column) else { return Ok(()) };
+                if let Some(found) = found.get_mut(*column).filter(|_| !coded.is_known()) {
+                    is_dropped |= collect(found, field)? && drops;
+                    return Ok(());
+                }
+                match coded.field(field)? {
+                    Field::Word(place) => coded.write(place, numbers),
+                    Field::Missing if drops => is_dropped = true,
+                    Field::Missing => {
+                        for place in coded.features() {
+                            if let Some(into) = numbers.get_mut(place) {
+                                *into = csv.instead((index, place), field, Problem::Missing)?;
+                            }
+                        }
+                    }
                 }
             }
             Some(Role::Label) => {
@@ -84,16 +116,33 @@ fn split(
     Ok(Split { columns, is_dropped })
 }
 
-/// The number of a feature that is none, where it is missing and that is provided for.
-fn instead(csv: &Csv, field: &[u8], problem: Problem) -> Result<f32, Problem> {
-    match csv.missing {
-        _ if !is_missing(field) => Err(problem),
-        Missing::Zero => Ok(0.0),
-        // The other cases are refused before a model is there, by the job's key.
-        Missing::Refuse if csv.is_labelled => {
-            Err(Problem::MissingFeature(shown(field.trim_ascii())))
+impl Csv {
+    /// What the feature at `place` is, in the column `index`, where its field is no number: something where it is missing and
+    /// that is provided for.
+    fn instead(
+        &self,
+        (index, place): (usize, usize),
+        field: &[u8],
+        problem: Problem,
+    ) -> Result<f32, Problem> {
+        if !is_missing(field) {
+            return Err(match (problem, self.schema.columns.get(index)) {
+                (Problem::NotANumber(word), Some(column)) if self.is_labelled => {
+                    Problem::WordFeature { word, column: shown(column.as_bytes()) }
+                }
+                (problem, _) => problem,
+            });
         }
-        Missing::Refuse | Missing::DropRow => Err(problem),
+        match self.missing {
+            Missing::Zero => Ok(0.0),
+            // The first pass over the rows, which finds the means, knows a missing one by this.
+            Missing::Mean => Ok(self.fill.get(place).copied().unwrap_or(f32::NAN)),
+            // The other cases are refused before a model is there, by the job's key.
+            Missing::Refuse if self.is_labelled => {
+                Err(Problem::MissingFeature(shown(field.trim_ascii())))
+            }
+            Missing::Refuse | Missing::DropRow => Err(problem),
+        }
     }
 }
 
@@ -127,7 +176,7 @@ impl Rows for CsvRows<'_> {
                 continue;
             }
             self.line = number;
-            let split = split(line, self.csv, &mut self.numbers, &mut self.label);
+            let split = split(line, self.csv, &mut self.numbers, &mut self.label, &mut self.found);
             let expected = self.csv.roles.len();
             return match split {
                 Ok(split) if split.columns != expected => {
@@ -164,6 +213,14 @@ impl Rows for CsvRows<'_> {
 
     fn dropped(&self) -> u64 {
         self.dropped
+    }
+
+    fn words(&mut self) -> BTreeMap<String, Words> {
+        let columns = self.csv.coded.iter().zip(mem::take(&mut self.found));
+        columns
+            .filter(|(coded, _)| !coded.is_known())
+            .map(|(coded, words)| (coded.column().to_owned(), words))
+            .collect()
     }
 
     fn bytes_read(&self) -> u64 {

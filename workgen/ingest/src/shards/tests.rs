@@ -17,6 +17,7 @@ fn plan() -> Plan {
         labels: None,
         separator: None,
         columns: None,
+        categories: Vec::new(),
         missing: Missing::Refuse,
         shape: None,
         channels: Channels::First,

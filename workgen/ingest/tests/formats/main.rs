@@ -12,8 +12,10 @@ mod contract;
 mod faults;
 mod rows;
 mod tables;
+mod words;
 mod write;
 
+use sojourn_codec::decode;
 use sojourn_ingest::{IngestError, Ingested, check, ingest};
 use sojourn_protocol::{jobfile, spec::JobSpec};
 use std::{error::Error, fs, path::Path};
@@ -42,6 +44,20 @@ fn folder(files: &[(&str, Vec<u8>)]) -> TempDir {
 fn made(data: &str, base: &Path) -> Result<Ingested, IngestError> {
     let out = TempDir::new().unwrap();
     ingest(&job(data), base, out.path(), &mut |_| {})
+}
+
+/// The numbers of all rows.
+fn numbers(made: &Ingested, width: usize) -> Vec<Vec<f32>> {
+    let mut rows = Vec::new();
+    for shard in made.manifest.train.iter().chain(&made.manifest.valid) {
+        let bytes = fs::read(made.files.get(&shard.blob.sha256).unwrap()).unwrap();
+        let tensors = decode(&bytes).unwrap();
+        let x = tensors.iter().find(|tensor| tensor.name == "x").unwrap();
+        let x: Vec<f32> = x.f32s().unwrap().collect();
+        rows.extend(x.chunks_exact(width).map(<[f32]>::to_vec));
+    }
+    rows.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    rows
 }
 
 /// What bad data is told; `check` must say the same as `ingest`.

@@ -14,7 +14,9 @@ fn open(base: &Path, data: &str, features: &[&str]) -> Result<Reader, IngestErro
         features: &features,
         channels: Channels::First,
         in_order: &[],
+        categories: &[],
         missing: Missing::Refuse,
+        fill: &[],
         base_dir: base,
         spool: base,
     };
@@ -111,7 +113,9 @@ fn rows_that_are_in_order_already_are_not_turned_round() {
             features: &[],
             channels: Channels::Last,
             in_order,
+            categories: &[],
             missing: Missing::Refuse,
+            fill: &[],
             base_dir: dir.path(),
             spool: dir.path(),
         };

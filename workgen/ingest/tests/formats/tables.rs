@@ -1,10 +1,9 @@
 //! Tables as spreadsheets and data frames write them: separators, quotes, columns that are no features, missing values.
 
-use super::{folder, job, made, refused, told};
-use sojourn_codec::decode;
-use sojourn_ingest::{Ingested, Progress, ReadOptions, Reader, check, ingest};
+use super::{folder, job, made, numbers, refused, told};
+use sojourn_ingest::{Progress, ReadOptions, Reader, check, ingest};
 use sojourn_protocol::spec::{Channels, Missing, SourceSpec};
-use std::{fs, path::Path};
+use std::path::Path;
 use tempfile::TempDir;
 
 const ROWS: [(&str, &str, &str); 12] = [
@@ -149,20 +148,6 @@ fn columns_that_are_no_features_are_named() {
     );
 }
 
-/// The numbers of all rows.
-fn numbers(made: &Ingested, width: usize) -> Vec<Vec<f32>> {
-    let mut rows = Vec::new();
-    for shard in made.manifest.train.iter().chain(&made.manifest.valid) {
-        let bytes = fs::read(made.files.get(&shard.blob.sha256).unwrap()).unwrap();
-        let tensors = decode(&bytes).unwrap();
-        let x = tensors.iter().find(|tensor| tensor.name == "x").unwrap();
-        let x: Vec<f32> = x.f32s().unwrap().collect();
-        rows.extend(x.chunks_exact(width).map(<[f32]>::to_vec));
-    }
-    rows.sort_by(|a, b| a.partial_cmp(b).unwrap());
-    rows
-}
-
 #[test]
 fn missing_values_are_refused_put_to_zero_or_left_out_with_their_rows() {
     let text = "a,b,note,y\n1,2,,u\n?,3,,v\n4,,x,u\n5,6,,\n7,NA,,v\n8,9,x,v\n";
@@ -197,7 +182,7 @@ fn missing_values_are_refused_put_to_zero_or_left_out_with_their_rows() {
         assert_eq!(
             refused(&with(missing), &[("t.csv", labelled.clone().into_bytes())]),
             "t.csv:3: column `a`: a value is missing (`?`); `data.missing` says what to do about it: `\"drop-row\"` \
-             leaves such rows out, `\"zero\"` takes 0"
+             leaves such rows out, `\"zero\"` takes 0, `\"mean\"` the column's mean"
         );
     }
     assert_eq!(
@@ -231,7 +216,9 @@ fn rows_to_predict_are_separated_as_their_own_header_shows_and_filled_as_the_mod
             features: &features,
             channels: Channels::First,
             in_order: &[],
+            categories: &[],
             missing,
+            fill: &[],
             base_dir: Path::new(dir.path()),
             spool: dir.path(),
         };

@@ -22,6 +22,8 @@ fn job() -> Job {
         shape: vec![4],
         features: ["a", "b", "c", "d"].map(String::from).to_vec(),
         labels: Labels::Classes(vec!["0".into(), "1".into()]),
+        categories: Vec::new(),
+        fill: Vec::new(),
         scaling: Scaling::None,
         train: vec![shard],
         valid: vec![shard],
