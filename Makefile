@@ -25,7 +25,7 @@ demo: setup ## the main job: a search over real data on machines that die (a bui
 
 test: setup ## all tests (with redis-server and iproute2, which are installed where that can be done)
 	@scripts/setup-tests
-	cargo build --locked
+	# It builds the command and the trainer too. A `cargo build` before it would compile most crates twice, with other features.
 	cargo test --workspace --exclude sojourn-grown --locked
 
 fuzz: ## libFuzzer over every parser of foreign bytes: TARGET=csv for one, SECONDS=3600 for each (300)
