@@ -133,6 +133,8 @@ def main():
     if model["architecture"]["arch"] not in ("mlp", "cnn"):
         sys.exit("only the architectures mlp and cnn are known here")
     y = outputs(model, tensors, read(model, sys.argv[2]))
+    if "label_scaling" in model:
+        y = y.astype(np.float64) * model["label_scaling"]["std"] + model["label_scaling"]["mean"]
     table = csv.writer(sys.stdout, lineterminator="\n")
     if model["labels"] == "number":
         table.writerow(["row", "prediction"])

@@ -3,7 +3,7 @@
 use crate::{
     digest::BlobRef,
     ids::{LeaseId, Version},
-    manifest::{DataManifest, Scaling},
+    manifest::{DataManifest, Scaling, Targets},
     spec::{JobSpec, TrialConfig},
 };
 use serde::{Deserialize, Serialize};
@@ -81,6 +81,9 @@ pub struct TrialContext {
     pub outputs: u32,
     /// How features are scaled.
     pub scaling: Scaling,
+    /// How labels are taken in training. A client that doesn't know the field refuses the unit, and can't ignore it.
+    #[serde(default, skip_serializing_if = "Targets::is_plain")]
+    pub targets: Targets,
     /// Optimiser steps of the whole trial, for schedules.
     pub total_steps: u64,
     /// Threads to pin, where the job is reproducible; `None` lets the slot decide.
@@ -97,6 +100,7 @@ impl TrialContext {
             shape: data.shape.clone(),
             outputs: data.labels.outputs(),
             scaling: data.scaling,
+            targets: data.targets.clone(),
             total_steps: u64::from(training.epochs) * data.steps_per_epoch(training.batch_size),
             pinned_threads: spec.placement.reproducible.then_some(spec.placement.threads),
         }

@@ -206,7 +206,7 @@ mod tests {
     use crate::{
         digest::Digest,
         ids::Epoch,
-        manifest::Scaling,
+        manifest::{Scaling, Targets},
         spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     };
 
@@ -234,6 +234,7 @@ mod tests {
                 shape: vec![1],
                 outputs: 1,
                 scaling: Scaling::None,
+                targets: Targets::Plain,
                 total_steps: 90,
                 pinned_threads: None,
             }

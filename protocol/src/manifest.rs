@@ -2,7 +2,8 @@
 //!
 //! A shard blob is a canonical `.safetensors` file with `x`, `F32 [rows, features]`, unscaled, and
 //! `y`, `I64 [rows]` (class index) or `F32 [rows]` (numeric label), rows in file order. The scaling
-//! blob holds `mean` and `std`, both `F32 [features]`; a row is trained on as `(x - mean) / std`.
+//! blob holds `mean` and `std`, both `F32 [features]`; a row is trained on as `(x - mean) / std`. The scaling of
+//! labels is two numbers of the manifest.
 
 use crate::digest::BlobRef;
 use crate::quantity::SaturatingFrom as _;
@@ -67,6 +68,74 @@ pub enum Scaling {
     Standard(BlobRef),
 }
 
+/// How a trainer takes labels.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Targets {
+    /// As they are.
+    #[default]
+    Plain,
+    /// Numbers, scaled. Predictions and losses are in the labels' units nevertheless.
+    Standard(LabelScaling),
+}
+
+/// A model is trained on `(y - mean) / std`; its prediction is its output times `std`, plus `mean`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LabelScaling {
+    /// Mean of the training rows' labels.
+    pub mean: f64,
+    /// Their standard deviation, above 0; 1 where all labels are equal.
+    pub std: f64,
+}
+
+impl LabelScaling {
+    /// Can numbers be scaled by it?
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { mean, std } = self;
+        if mean.is_finite() && std.is_finite() && *std > 0.0 {
+            return Ok(());
+        }
+        Err(format!("labels can't be scaled by mean {mean} and deviation {std}"))
+    }
+}
+
+impl Targets {
+    /// Is it what is left out of JSON?
+    #[must_use]
+    pub const fn is_plain(&self) -> bool {
+        matches!(self, Targets::Plain)
+    }
+
+    /// The scaling of labels that are numbers, where they are scaled.
+    #[must_use]
+    pub const fn scaling(&self) -> Option<LabelScaling> {
+        match self {
+            Targets::Plain => None,
+            Targets::Standard(scaling) => Some(*scaling),
+        }
+    }
+
+    /// Can these labels be taken so?
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self, labels: &Labels) -> Result<(), String> {
+        match (self, labels) {
+            (Targets::Plain, _) => Ok(()),
+            (Targets::Standard(scaling), Labels::Number) => scaling.check(),
+            (Targets::Standard(_), Labels::Classes(_)) => {
+                Err("labels that are classes can't be scaled".into())
+            }
+        }
+    }
+}
+
 /// Rows that models are evaluated on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -110,6 +179,9 @@ pub struct DataManifest {
     pub fill: Vec<f32>,
     /// How features are scaled.
     pub scaling: Scaling,
+    /// How labels are taken in training.
+    #[serde(default, skip_serializing_if = "Targets::is_plain")]
+    pub targets: Targets,
     /// Training shards; a [`crate::ids::ShardId`] is an index here.
     pub train: Vec<Shard>,
     /// Validation shards, at least one.

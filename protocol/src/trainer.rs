@@ -106,8 +106,8 @@ pub struct Predict {
     pub files: BTreeMap<Digest, PathBuf>,
     /// A canonical file with `x`, `F32 [rows, features]`, unscaled.
     pub rows: PathBuf,
-    /// Where to write the canonical file with `outputs`, `F32 [rows, outputs]`, before any softmax; a
-    /// file there is replaced.
+    /// Where to write the canonical file with `outputs`, `F32 [rows, outputs]`, before any softmax, in the
+    /// units of labels that are numbers; a file there is replaced.
     pub output: PathBuf,
 }
 

@@ -6,7 +6,7 @@ use crate::{
     shell::{Clock, Shell, ShellConfig, SideEffect},
 };
 use sojourn_protocol::{
-    manifest::{DataManifest, Labels, Scaling, Shard},
+    manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     time::{Millis, UnixMillis},
 };
 use std::{
@@ -100,6 +100,7 @@ impl World {
             categories: Vec::new(),
             fill: Vec::new(),
             scaling: Scaling::None,
+            targets: Targets::Plain,
             train: vec![shard],
             valid: vec![shard],
             test: Vec::new(),

@@ -4,7 +4,7 @@ use super::*;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{ClaimId, Epoch, JobId, ShardId, TrialId, Version},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     ranges::RangeDecision,
     report::{Sums, Trained},
@@ -23,6 +23,7 @@ fn unit(claim: u64) -> AssimilationUnit {
         shape: vec![2],
         outputs: 2,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 3,
         pinned_threads: None,
     };

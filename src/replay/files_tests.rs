@@ -3,7 +3,7 @@
 use super::*;
 use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId},
-    manifest::{DataManifest, Labels},
+    manifest::{DataManifest, Labels, Targets},
     position::Position,
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     unit::{Flush, TrialContext},
@@ -43,6 +43,7 @@ fn history(bases: &[Option<u32>]) -> TrialHistory {
             shape: vec![2],
             outputs: 2,
             scaling: Scaling::None,
+            targets: Targets::Plain,
             total_steps: 30,
             pinned_threads: Some(1),
         }
@@ -55,6 +56,7 @@ fn history(bases: &[Option<u32>]) -> TrialHistory {
             categories: Vec::new(),
             fill: Vec::new(),
             scaling: Scaling::None,
+            targets: Targets::Plain,
             train: Vec::new(),
             valid: Vec::new(),
             test: Vec::new(),

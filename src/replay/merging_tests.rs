@@ -4,7 +4,7 @@ use super::*;
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
-    manifest::{DataManifest, Labels, Scaling},
+    manifest::{DataManifest, Labels, Scaling, Targets},
     position::Position,
     spec::{
         Architecture, Loss, MergeSpec, Optimizer, OptimizerMerge, OptimizerName, RuleSpec,
@@ -32,6 +32,7 @@ fn context() -> TrialContext {
         shape: vec![2],
         outputs: 2,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 30,
         pinned_threads: Some(1),
     }
@@ -105,6 +106,7 @@ fn merged(course: &Course) -> (TrialHistory, Vec<Vec<u8>>, Vec<Vec<u8>>) {
             categories: Vec::new(),
             fill: Vec::new(),
             scaling: Scaling::None,
+            targets: Targets::Plain,
             train: Vec::new(),
             valid: Vec::new(),
             test: Vec::new(),

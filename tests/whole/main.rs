@@ -58,6 +58,7 @@ mod grown;
 mod harm;
 mod hostile;
 mod http;
+mod labels;
 mod liars;
 mod merging;
 mod models;

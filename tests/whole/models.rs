@@ -414,7 +414,7 @@ fn a_model_of_arrays_predicts_with_any_names_and_layouts() {
 }
 
 /// The output of a Python program in the site's folder.
-fn python(site: &Site, arguments: &[&str]) -> String {
+pub(crate) fn python(site: &Site, arguments: &[&str]) -> String {
     let python = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/python/bin/python");
     let output = Command::new(python)
         .args(arguments)
@@ -426,13 +426,13 @@ fn python(site: &Site, arguments: &[&str]) -> String {
 }
 
 /// The example that runs a model with numpy alone.
-fn example() -> String {
+pub(crate) fn example() -> String {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/predict.py");
     fs::read_to_string(file).unwrap()
 }
 
 /// Refuses tables that differ in a word, or by more than rounding in a number.
-fn assert_same(ours: &str, theirs: &str) {
+pub(crate) fn assert_same(ours: &str, theirs: &str) {
     assert_eq!(ours.lines().count(), theirs.lines().count());
     for (ours, theirs) in ours.lines().zip(theirs.lines()) {
         let numbers = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
@@ -539,6 +539,7 @@ fn sample(features: &[&str], classes: &[&str]) -> Vec<u8> {
         missing: Missing::Refuse,
         fill: Vec::new(),
         scaling: portable::FileScaling::Constant(0.5),
+        label_scaling: None,
         loss: Loss::CrossEntropy,
         precision: Precision::F32,
         origin: portable::Origin {

@@ -6,7 +6,7 @@ use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, ShardId, TrialId},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     spec::{
         Architecture, Loss, MergeSpec, Optimizer, OptimizerName, RuleSpec, TrainingConfig,
@@ -39,6 +39,7 @@ pub(crate) fn context() -> TrialContext {
         shape: vec![64],
         outputs: 10,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 1,
         pinned_threads: None,
     }

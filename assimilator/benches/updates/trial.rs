@@ -5,7 +5,7 @@ use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, ShardId, TrialId},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     spec::{Architecture, Loss, Optimizer, OptimizerName, Resnet, TrainingConfig, TrialConfig},
     unit::{Base, Hop, TrialContext},
@@ -27,6 +27,7 @@ pub(crate) fn context() -> TrialContext {
         shape: vec![3, 32, 32],
         outputs: 10,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 1,
         pinned_threads: None,
     }

@@ -6,7 +6,7 @@ use sojourn_codec::{Tensor, encode};
 use sojourn_model::initial_checkpoint;
 use sojourn_protocol::{
     ids::{Epoch, JobId, ShardId, TrialId, Version},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     report::Sums,
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
@@ -21,6 +21,7 @@ fn hop() -> Hop {
         shape: vec![2],
         outputs: 2,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 12,
         pinned_threads: None,
     };

@@ -8,7 +8,7 @@ use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{ClaimId, Epoch, JobId, LeaseId, ShardId, TrialId},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     report::{Sums, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
@@ -106,6 +106,7 @@ pub(crate) fn context() -> TrialContext {
         shape: vec![2],
         outputs: 2,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 3,
         pinned_threads: None,
     }

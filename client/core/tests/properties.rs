@@ -15,7 +15,7 @@ use sojourn_protocol::{
     api::{HeartbeatAnswer, HeldState, ReleaseAnswer, ReportAnswer, WorkAnswer},
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     report::{ReportEnd, ReportState},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
@@ -42,6 +42,7 @@ fn context() -> Arc<TrialContext> {
         shape: vec![1],
         outputs: 1,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 9,
         pinned_threads: None,
     })

@@ -15,7 +15,7 @@ use sojourn_client_core::{
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     time::{Millis, UnixMillis},
@@ -106,6 +106,7 @@ fn lease() -> Box<Lease> {
         shape: vec![1],
         outputs: 1,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 9,
         pinned_threads: None,
     };

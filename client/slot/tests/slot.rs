@@ -5,7 +5,7 @@
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, ShardId, TrialId, Version},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     report::{Failure, FailureKind, Outcome, Sums, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
@@ -72,6 +72,7 @@ fn unit(pinned_threads: Option<u32>) -> RunUnit {
         shape: vec![4],
         outputs: 2,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 2,
         pinned_threads,
     };

@@ -81,7 +81,7 @@ mod tests {
     use sojourn_protocol::{
         digest::{BlobRef, Digest},
         ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
-        manifest::{Scaling, Shard},
+        manifest::{Scaling, Shard, Targets},
         position::Position,
         report::Sums,
         spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
@@ -100,6 +100,7 @@ mod tests {
             shape: vec![1],
             outputs: 1,
             scaling: Scaling::None,
+            targets: Targets::Plain,
             total_steps: 9,
             pinned_threads: None,
         };

@@ -33,7 +33,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
     inventory::CPU,
-    manifest::{DataSplit, Scaling, Shard},
+    manifest::{DataSplit, Scaling, Shard, Targets},
     metrics::Counting,
     position::Position,
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
@@ -127,6 +127,7 @@ fn context(checkpoint: u32) -> TrialContext {
         shape: vec![checkpoint],
         outputs: 1,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 2,
         pinned_threads: Some(1),
     }

@@ -18,7 +18,7 @@ use sojourn_codec::{Tensor as Plain, encode};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, ShardId, TrialId},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     seeds,
     spec::{
@@ -301,6 +301,7 @@ fn request(
         shape: case.shape.to_vec(),
         outputs: CLASSES,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 1_000,
         pinned_threads,
     };

@@ -12,7 +12,7 @@ use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, ShardId, TrialId},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     trainer::{Pace, RunUnit, TrainerRequest},
@@ -117,6 +117,7 @@ fn request(folder: &Path, case: &Case) -> TrainerRequest {
         shape: vec![case.features],
         outputs: 10,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 1_000_000,
         pinned_threads: None,
     };

@@ -10,7 +10,7 @@ use sojourn_model::{Lineage, flops_per_row, initial_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest, Hasher},
     ids::{Epoch, JobId, ShardId, TrialId},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     seeds,
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
@@ -97,6 +97,7 @@ fn hop(model: Architecture, optimizer: Optimizer, shape: &[u32], rows: u32) -> H
         shape: shape.to_vec(),
         outputs: CLASSES,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 100,
         pinned_threads: None,
     };

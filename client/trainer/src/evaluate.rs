@@ -6,9 +6,10 @@ use crate::{
     forward::{Mode, forward, loss},
     model::Model,
     tally::{ClassTally, count_hits, count_top_k, predict, predicts_classes},
+    targets::unscaled,
 };
 use sojourn_model::Network;
-use sojourn_protocol::{metrics::Counting, report::Sums, spec::Loss};
+use sojourn_protocol::{manifest::LabelScaling, metrics::Counting, report::Sums, spec::Loss};
 use tch::{Kind, Reduction};
 
 /// Numbers that the largest layer may put out at once.
@@ -21,6 +22,8 @@ const MAX_ROWS: u64 = 1024;
 pub(crate) struct Measure {
     /// The loss; it says what labels are.
     pub(crate) loss: Loss,
+    /// How labels are scaled; the loss is in their own units.
+    pub(crate) scaling: Option<LabelScaling>,
     /// Counts beside it.
     pub(crate) counting: Counting,
 }
@@ -44,7 +47,7 @@ pub(crate) fn evaluate(
         while start < rows {
             let count = at_once.min(rows - start);
             let (x, y) = (data.x.f_narrow(0, start, count)?, data.y.f_narrow(0, start, count)?);
-            let outputs = forward(model, &x, Mode::Evaluate)?;
+            let outputs = unscaled(forward(model, &x, Mode::Evaluate)?, measure.scaling)?;
             let losses = loss(measure.loss, &outputs, &y, Reduction::None)?;
             sums.rows += u64::try_from(count)?;
             sums.loss += losses.f_sum(Kind::Double)?.f_double_value(&[])?;

@@ -6,7 +6,7 @@ use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, ShardId, TrialId, Version},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     report::Trained,
     seeds,
@@ -47,6 +47,7 @@ pub(crate) fn context(model: Architecture) -> TrialContext {
         shape: vec![1, 4, 4],
         outputs: 3,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 16,
         pinned_threads: None,
     }

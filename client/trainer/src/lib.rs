@@ -32,6 +32,7 @@ mod schedule;
 mod serve;
 mod sums;
 mod tally;
+mod targets;
 mod train;
 mod unit;
 mod unit_control;

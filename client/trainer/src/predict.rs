@@ -1,4 +1,4 @@
-//! Rows through a model: the outputs, as they are before any softmax.
+//! Rows through a model: the outputs, as they are before any softmax, and in the units of labels that are numbers.
 
 use crate::{
     data::{read, scale, tensor},
@@ -6,10 +6,12 @@ use crate::{
     evaluate::rows_at_once,
     forward::{Mode, forward},
     model::Model,
+    targets::unscaled,
 };
 use sojourn_codec::{Dtype, Tensor as Stored, decode, encode};
 use sojourn_protocol::{
     digest::Digest,
+    manifest::LabelScaling,
     trainer::{Predict, Predicted},
 };
 use std::fs;
@@ -57,16 +59,16 @@ pub(crate) fn predict(
     };
     let x = scale(tensor(x)?, &request.context.scaling, &request.files)?.f_to_device(device)?;
     drop(bytes);
-    let stored = through(model, &x)?;
+    let stored = through(model, &x, request.context.targets.scaling())?;
     let rows = stored.shape.first().copied().unwrap_or_default();
     let file = encode(&[stored]).map_err(blob)?;
     fs::write(&request.output, file).map_err(failed("write", &request.output))?;
     Ok(Predicted { rows })
 }
 
-/// The outputs `[rows, outputs]` for scaled rows, which go through in chunks that bound the memory; each
+/// The predictions `[rows, outputs]` for scaled rows: the model's outputs, unscaled as labels are. Rows go through in chunks that bound the memory; each
 /// chunk's outputs go straight to their place. How many rows a request has is the caller's business.
-fn through(model: &Model, x: &Tensor) -> Result<Stored, TrainError> {
+fn through(model: &Model, x: &Tensor, scaling: Option<LabelScaling>) -> Result<Stored, TrainError> {
     let (rows, _) = x.size2()?;
     let at_once = rows_at_once(model.network())?;
     let (mut data, mut columns) = (Vec::new(), 0);
@@ -75,7 +77,7 @@ fn through(model: &Model, x: &Tensor) -> Result<Stored, TrainError> {
         while start < rows {
             let count = at_once.min(rows - start);
             let outputs = forward(model, &x.f_narrow(0, start, count)?, Mode::Evaluate)?;
-            let outputs = outputs.f_contiguous()?.f_to_device(Device::Cpu)?;
+            let outputs = unscaled(outputs, scaling)?.f_contiguous()?.f_to_device(Device::Cpu)?;
             (_, columns) = outputs.size2()?;
             let before = data.len();
             data.resize(before + outputs.numel() * size_of::<f32>(), 0);

@@ -14,6 +14,8 @@ const QUEUED: usize = 64;
 #[derive(Debug)]
 pub(crate) struct BatchSums {
     sums: Sums,
+    /// The reported loss over the loss of a batch: see [`crate::targets::loss_unit`].
+    loss_unit: f64,
     unread: Vec<Unread>,
     /// Read when so many are unread: at once on a CPU, which has no queue.
     most: usize,
@@ -38,11 +40,11 @@ struct Unread {
 }
 
 impl BatchSums {
-    /// Nothing yet.
-    pub(crate) fn new(loss: Loss, device: Device) -> Self {
+    /// Nothing yet. A batch's loss counts `loss_unit` times.
+    pub(crate) fn new(loss: Loss, loss_unit: f64, device: Device) -> Self {
         let sums = Sums { correct: predicts_classes(loss).then_some(0), ..Sums::default() };
         let most = if device == Device::Cpu { 1 } else { QUEUED };
-        Self { sums, unread: Vec::with_capacity(most), most }
+        Self { sums, loss_unit, unread: Vec::with_capacity(most), most }
     }
 
     /// Adds a batch of mean loss `mean`. An error may be that of a batch before.
@@ -80,7 +82,7 @@ impl BatchSums {
             self.sums.rows += u64::try_from(rows)?;
             #[expect(clippy::cast_precision_loss, reason = "a batch has fewer than 2^53 rows")]
             let weight = rows as f64;
-            self.sums.loss += mean * weight;
+            self.sums.loss += mean * weight * self.loss_unit;
             if let (Some(correct), Some(hits)) = (&mut self.sums.correct, hits) {
                 *correct += u64::try_from(hits.f_int64_value(&[])?)?;
             }
@@ -98,7 +100,8 @@ mod tests {
         let outputs = Tensor::from_slice2(&[[1.0f32, 2.0], [4.0, 3.0]]);
         let y = Tensor::from_slice(&[1i64, 1]);
         let sums = |most| {
-            let mut sums = BatchSums { most, ..BatchSums::new(Loss::CrossEntropy, Device::Cpu) };
+            let mut sums =
+                BatchSums { most, ..BatchSums::new(Loss::CrossEntropy, 1.0, Device::Cpu) };
             for (step, mean) in (0u64..).zip([0.25f64, 0.5, 1.5]) {
                 let batch = Batch { step, batch: 0 };
                 sums.add(batch, Tensor::from(mean), &outputs, &y).unwrap();
@@ -112,7 +115,7 @@ mod tests {
     #[test]
     fn the_first_batch_that_is_not_finite_is_named() {
         let (outputs, y) = (Tensor::from_slice2(&[[1.0f32]]), Tensor::from_slice(&[1.0f32]));
-        let mut sums = BatchSums { most: QUEUED, ..BatchSums::new(Loss::Mse, Device::Cpu) };
+        let mut sums = BatchSums { most: QUEUED, ..BatchSums::new(Loss::Mse, 1.0, Device::Cpu) };
         for (step, mean) in [(7, 1.0), (8, f64::NAN), (9, f64::INFINITY)] {
             sums.add(Batch { step, batch: 3 }, Tensor::from(mean), &outputs, &y).unwrap();
         }

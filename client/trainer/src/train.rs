@@ -9,6 +9,7 @@ use crate::{
     optimizer::Update,
     schedule,
     sums::{Batch, BatchSums},
+    targets::{loss_unit, scaled},
 };
 use sojourn_protocol::{
     quantity::SaturatingFrom as _,
@@ -49,9 +50,10 @@ pub(crate) fn train(
 ) -> Result<(Sums, u32), TrainError> {
     let config = &context.config.training;
     let mut update = Update::new(config.optimizer, config.clip_norm, model)?;
-    let mut rows = Rows::new(hop, config.batch_size, data)?;
+    let scaling = context.targets.scaling();
+    let mut rows = Rows::new(hop, config.batch_size, data, scaled(&data.y, scaling)?)?;
     let augmenter = Augmenter::of(context)?;
-    let mut sums = BatchSums::new(config.loss, data.x.device());
+    let mut sums = BatchSums::new(config.loss, loss_unit(scaling), data.x.device());
     let mut end = hop.start.batch;
     for batch in hop.start.batch..until {
         let seed = seeds::batch(hop.seed, batch);
@@ -82,6 +84,8 @@ pub(crate) fn train(
 /// A shard's rows in the order of a hop.
 struct Rows<'a> {
     data: &'a Dataset,
+    /// What is trained on, by row.
+    targets: Tensor,
     order: Tensor,
     batch_size: i64,
     rows: i64,
@@ -93,7 +97,12 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(hop: &ShardSegment, batch_size: u32, data: &'a Dataset) -> Result<Self, TrainError> {
+    fn new(
+        hop: &ShardSegment,
+        batch_size: u32,
+        data: &'a Dataset,
+        targets: Tensor,
+    ) -> Result<Self, TrainError> {
         let order: Vec<i64> =
             seeds::row_order(hop.seed, hop.shard.rows).into_iter().map(i64::from).collect();
         let (rows, features) = data.x.size2()?;
@@ -102,6 +111,7 @@ impl<'a> Rows<'a> {
         let stretch = u32::saturating_from(ORDERED_BYTES / batch_bytes.max(1)).max(1);
         Ok(Self {
             data,
+            targets,
             order: Tensor::f_from_slice(&order)?.f_to_device(data.x.device())?,
             batch_size,
             rows,
@@ -119,7 +129,7 @@ impl<'a> Rows<'a> {
             let end = i64::from(until).saturating_mul(self.batch_size).min(self.rows);
             let order = self.order.f_narrow(0, start, end - start)?;
             self.x = self.data.x.f_index_select(0, &order)?;
-            self.y = self.data.y.f_index_select(0, &order)?;
+            self.y = self.targets.f_index_select(0, &order)?;
             self.held = batch..until;
         }
         let start = i64::from(batch - self.held.start) * self.batch_size;

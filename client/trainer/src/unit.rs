@@ -56,7 +56,8 @@ fn run_evaluation(
     let of = evaluation.shards.iter().map(batches_of).fold(0, u32::saturating_add);
     let mut before = 0u32;
     let mut started = Instant::now();
-    let measure = Measure { loss: training.loss, counting: evaluation.counting };
+    let scaling = evaluation.context.targets.scaling();
+    let measure = Measure { loss: training.loss, scaling, counting: evaluation.counting };
     let mut by_class = ClassTally::new(evaluation.counting.by_class, evaluation.context.outputs)?;
     let mut sums = Vec::with_capacity(evaluation.shards.len());
     for shard in &evaluation.shards {

@@ -6,7 +6,7 @@ use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, ShardId, TrialId, Version},
-    manifest::{DataSplit, Scaling, Shard},
+    manifest::{DataSplit, Scaling, Shard, Targets},
     metrics::Counting,
     position::Position,
     report::{FailureKind, Trained},
@@ -103,6 +103,7 @@ fn request(folder: &Path, rows: u32, batch_size: u32) -> TrainerRequest {
         shape: vec![4],
         outputs: 2,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 100,
         pinned_threads: Some(1),
     };

@@ -152,7 +152,7 @@ impl CheckpointLayout {
 pub(crate) mod tests {
     use super::*;
     use sojourn_protocol::{
-        manifest::Scaling,
+        manifest::{Scaling, Targets},
         spec::{Architecture, Loss, TrainingConfig, TrialConfig},
     };
 
@@ -172,6 +172,7 @@ pub(crate) mod tests {
             shape: vec![1, 4, 4],
             outputs: 3,
             scaling: Scaling::None,
+            targets: Targets::Plain,
             total_steps: 10,
             pinned_threads: None,
         }

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     spec::{
-        Channels, Columns, DataSpec, FileKind, Missing, PlacementSpec, Replicas, Scale, Separator,
-        ShardSizes, SourceSpec, Split, data::DEFAULT_LABEL,
+        Channels, Columns, DataSpec, FileKind, Loss, Missing, PlacementSpec, Replicas, Scale,
+        ScaleLabel, Separator, ShardSizes, SourceSpec, Split, data::DEFAULT_LABEL,
     },
     text::{MAX_NAME_CHARS, is_plain_line},
 };
@@ -101,6 +101,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
         shape: shape?,
         channels: channels?,
         scale: scale?,
+        // It follows from the loss and the models, which are read later.
+        scale_label: ScaleLabel::None,
         valid: valid?,
         test: test?,
         shards: shards?,
@@ -296,6 +298,17 @@ fn scale(node: &Node<'_>) -> Option<Scale> {
         return node.refuse("is 0, which would make every feature 0");
     }
     Some(Scale::Constant(factor))
+}
+
+/// Reads `scale_label`, for labels of this loss.
+pub(super) fn scale_label(node: &Node<'_>, loss: Option<Loss>) -> Option<ScaleLabel> {
+    let scale = node.word(&[("none", ScaleLabel::None), ("standard", ScaleLabel::Standard)])?;
+    if scale == ScaleLabel::Standard && loss == Some(Loss::CrossEntropy) {
+        return node.refuse(
+            "is `\"standard\"`, which is for labels that are numbers; `training.loss` is `\"cross-entropy\"`, for classes",
+        );
+    }
+    Some(scale)
 }
 
 fn split(node: &Node<'_>) -> Option<Split> {

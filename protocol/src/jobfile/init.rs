@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     digest::BlobRef,
-    spec::{Architecture, Init, ModelSpace, Scale},
+    spec::{Architecture, Init, ModelSpace, Scale, ScaleLabel},
 };
 
 /// The contents of a model file that an `init` names.
@@ -19,6 +19,8 @@ pub struct InitModel {
     pub parameters: BlobRef,
     /// How its features were scaled: anything but [`Scale::Standard`].
     pub scale: Scale,
+    /// How its labels were scaled: anything but [`ScaleLabel::Standard`].
+    pub scale_label: ScaleLabel,
 }
 
 /// Opens the model file of an `init`, by its path in the job file.
@@ -97,23 +99,38 @@ pub(super) fn split(models: Vec<Model>) -> (Vec<ModelSpace>, Vec<Init>) {
     (spaces.collect(), init)
 }
 
-/// The scaling that goes with the models that start from files: [`Scale::None`] where none does. To be
-/// asked where the job says nothing of its own.
-pub(super) fn scale(root: &Section<'_>, models: &[Model]) -> Option<Scale> {
-    let mut found: Option<(&str, Scale)> = None;
+/// The scaling of features that goes with the models that start from files; `Some(None)` where none does. To be asked
+/// where the job says nothing of its own.
+pub(super) fn scale(root: &Section<'_>, models: &[Model]) -> Option<Option<Scale>> {
+    agreed(root, models, |init| init.scale, ("features", "data.scale"))
+}
+
+/// The same of labels.
+pub(super) fn scale_label(root: &Section<'_>, models: &[Model]) -> Option<Option<ScaleLabel>> {
+    agreed(root, models, |init| init.scale_label, ("labels", "data.scale_label"))
+}
+
+/// The scaling of `what` that all models that start from files have; else they are refused, and told of `key`.
+fn agreed<T: Copy + PartialEq>(
+    root: &Section<'_>,
+    models: &[Model],
+    scaling: fn(&InitModel) -> T,
+    (what, key): (&str, &str),
+) -> Option<Option<T>> {
+    let mut found: Option<(&str, T)> = None;
     for (index, model) in models.iter().enumerate() {
         let Some((file, init)) = &model.init else { continue };
         match found {
-            None => found = Some((file.as_str(), init.scale)),
-            Some((_, scale)) if scale == init.scale => {}
+            None => found = Some((file.as_str(), scaling(init))),
+            Some((_, scale)) if scale == scaling(init) => {}
             Some((first, _)) => {
                 let text = format!(
-                    "is `\"{file}\"`, which scales its features otherwise than `\"{first}\"`; say which way with `data.scale`"
+                    "is `\"{file}\"`, which scales its {what} otherwise than `\"{first}\"`; say which way with `{key}`"
                 );
                 let tables = root.optional("model")?.list("tables")?;
                 return tables.get(index)?.peek()?.refuse("init", text);
             }
         }
     }
-    Some(found.map_or(Scale::None, |(_, scale)| scale))
+    Some(found.map(|(_, scale)| scale))
 }

@@ -3,7 +3,8 @@
 use super::{InitModel, parse, parse_with};
 use crate::{
     digest::{BlobRef, Digest},
-    spec::{Architecture, Init, JobSpec, ModelSpace, Scale},
+    manifest::LabelScaling,
+    spec::{Architecture, Init, JobSpec, ModelSpace, Scale, ScaleLabel},
 };
 
 const SMALL: &str = r#"name = "small"
@@ -15,9 +16,16 @@ label = "y"
 epochs = 2
 "#;
 
+const GIVEN: ScaleLabel = ScaleLabel::Given(LabelScaling { mean: 152.0, std: 77.0 });
+
 /// `SMALL` with these keys in its `[[model]]` and `[data]`: what is read or said.
 fn with_model(model: &str, scale: &str) -> Result<JobSpec, String> {
-    let text = SMALL.replacen("[[model]]", &format!("{scale}\n[[model]]\n{model}"), 1);
+    with_text(&SMALL.replacen("[[model]]", &format!("[[model]]\n{model}"), 1), scale)
+}
+
+/// `text` with these keys in its `[data]`: what is read or said.
+fn with_text(text: &str, data: &str) -> Result<JobSpec, String> {
+    let text = text.replacen("[[model]]", &format!("{data}\n[[model]]"), 1);
     let parsed = parse_with(&text, &mut |file| {
         let (hidden, scale) = match file {
             "a" => (vec![64], Scale::Given(blob(b"scaling"))),
@@ -26,7 +34,8 @@ fn with_model(model: &str, scale: &str) -> Result<JobSpec, String> {
             _ => return Err(format!("is `\"{file}\"`, which isn't there")),
         };
         let architecture = Architecture::mlp(hidden);
-        Ok(InitModel { architecture, parameters: blob(file.as_bytes()), scale })
+        let scale_label = if file == "c" { ScaleLabel::None } else { GIVEN };
+        Ok(InitModel { architecture, parameters: blob(file.as_bytes()), scale, scale_label })
     });
     parsed.map_err(|error| {
         let lines = error.problems().map(|problem| format!("{}: {problem}", problem.line()));
@@ -73,6 +82,27 @@ fn several_tables_may_start_from_files_of_one_scaling() {
         "{said}"
     );
     assert_eq!(with_model(mixed, "scale = \"none\"").unwrap().init.len(), 2);
+}
+
+#[test]
+fn labels_are_scaled_as_those_of_the_model_were() {
+    let regression = |model: &str, data: &str| {
+        let training = format!("{model}\n[training]\nloss = \"mse\"");
+        with_text(&SMALL.replacen("[training]", &training, 1), data)
+    };
+    let scale = |model: &str, data: &str| regression(model, data).unwrap().data.scale_label;
+    assert_eq!(scale("init = \"a\"", ""), GIVEN);
+    assert_eq!(scale("init = \"c\"", ""), ScaleLabel::None, "a model of before");
+    assert_eq!(scale("arch = \"mlp\"\nhidden = []", ""), ScaleLabel::Standard);
+    assert_eq!(scale("init = \"a\"", "scale_label = \"standard\""), ScaleLabel::Standard);
+    let mixed = "init = \"a\"\n[[model]]\ninit = \"c\"";
+    let said = regression(mixed, "").unwrap_err();
+    assert!(
+        said.ends_with("`model[1].init` is `\"c\"`, which scales its labels otherwise than `\"a\"`; say which way with `data.scale_label`"),
+        "{said}"
+    );
+    assert_eq!(scale(mixed, "scale_label = \"none\""), ScaleLabel::None);
+    assert_eq!(with_model(mixed, "").unwrap().data.scale_label, ScaleLabel::None, "classes");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub use error::{JobFileError, Problem};
 pub use init::{InitModel, OpenModel};
 pub use vocabulary::{TABLES, nearest};
 
-use crate::spec::JobSpec;
+use crate::spec::{JobSpec, Loss, Scale, ScaleLabel};
 use reader::{Node, Problems, Section};
 use toml::de::DeTable;
 
@@ -74,20 +74,29 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     let data = root.required_section("data").and_then(|section| data::read(&section));
     let shape = data.as_ref().and_then(data::known_shape);
     let models = init::read_all(&root, method, shape, open);
-    let says_scale =
-        root.optional("data").and_then(|data| data.peek()?.optional("scale")).is_some();
+    let says = |key: &str| root.optional("data").and_then(|data| data.peek()?.optional(key));
+    let says_scale = says("scale").is_some();
     let init_scale = models.as_deref().filter(|_| !says_scale).map(|all| init::scale(&root, all));
     let training = root
         .required_section("training")
         .and_then(|section| training::read(&section, method, shape));
     let loss = training.as_ref().map(|training| training.loss);
+    let scale_label = match (says("scale_label"), loss) {
+        (Some(node), loss) => data::scale_label(&node, loss),
+        (None, Some(Loss::Mse)) => models
+            .as_deref()
+            .and_then(|models| init::scale_label(&root, models))
+            .map(|given| given.unwrap_or(ScaleLabel::Standard)),
+        (None, _) => Some(ScaleLabel::None),
+    };
     let search = search::read(search_node.as_ref(), method, loss);
     let placement = placement::read(&root);
     data::fits(&root, data.as_ref(), placement.as_ref())?;
     let mut data = data?;
     if let Some(scale) = init_scale {
-        data.scale = scale?;
+        data.scale = scale?.unwrap_or(Scale::None);
     }
+    data.scale_label = scale_label?;
     let (models, init) = init::split(models?);
     Some(JobSpec {
         name: name?,

@@ -18,6 +18,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "shape",
             "channels",
             "scale",
+            "scale_label",
             "valid",
             "test",
             "shards",

@@ -1,7 +1,7 @@
 //! `[data]`: where rows lie, what is in them, and which are set aside.
 
 use super::categories::CategoriesSpec;
-use crate::digest::BlobRef;
+use crate::{digest::BlobRef, manifest::LabelScaling};
 use serde::{Deserialize, Serialize};
 
 /// `[data]`: read where `submit` runs, and kept with the job for people.
@@ -41,6 +41,9 @@ pub struct DataSpec {
     pub channels: Channels,
     /// How features are scaled before training.
     pub scale: Scale,
+    /// How labels that are numbers are scaled before training. Job files that don't say it get the standard.
+    #[serde(default, skip_serializing_if = "ScaleLabel::is_none")]
+    pub scale_label: ScaleLabel,
     /// Validation rows: always there.
     pub valid: Split,
     /// Test rows: kept apart, never used by the search.
@@ -217,6 +220,28 @@ pub enum Scale {
     Constant(f64),
     /// As the model was that a job starts from: by this scaling blob (see [`crate::manifest`]).
     Given(BlobRef),
+}
+
+/// How labels that are numbers are scaled. Shards hold them unscaled, and predictions and losses are in their units.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ScaleLabel {
+    /// Taken as they are.
+    #[default]
+    None,
+    /// Minus the mean and over the standard deviation of the training rows' labels.
+    Standard,
+    /// As they were for the model that a job starts from.
+    Given(LabelScaling),
+}
+
+impl ScaleLabel {
+    /// Are labels taken as they are?
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == ScaleLabel::None
+    }
 }
 
 /// Rows set aside.

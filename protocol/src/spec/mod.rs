@@ -21,7 +21,8 @@ pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use augment::{Augment, AugmentSpace};
 pub use categories::{Categories, CategoriesSpec, Coding, MAX_WORD_COLUMNS, MAX_WORDS};
 pub use data::{
-    Channels, Columns, DataSpec, FileKind, Missing, Scale, Separator, ShardSizes, SourceSpec, Split,
+    Channels, Columns, DataSpec, FileKind, Missing, Scale, ScaleLabel, Separator, ShardSizes,
+    SourceSpec, Split,
 };
 pub use dimension::Dimension;
 pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, SearchMethod, SearchSpec, Spread};

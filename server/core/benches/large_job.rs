@@ -16,7 +16,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{JobId, TrialId},
     jobfile,
-    manifest::{DataManifest, Labels, Scaling, Shard},
+    manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     time::UnixMillis,
 };
 use std::{hint::black_box, time::Instant};
@@ -98,6 +98,7 @@ impl LargeJob {
             categories: Vec::new(),
             fill: Vec::new(),
             scaling: Scaling::None,
+            targets: Targets::Plain,
             train: (0..16).map(shard).collect(),
             valid: vec![shard(16)],
             test: Vec::new(),

@@ -8,7 +8,7 @@ use sojourn_protocol::{
     ids::{HostId, JobId},
     inventory::{CPU, Demand, Device, Inventory},
     jobfile,
-    manifest::{DataManifest, Labels, Scaling, Shard},
+    manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     time::Millis,
 };
 use sojourn_server::{
@@ -88,6 +88,7 @@ pub(crate) async fn submit(handle: &ShellHandle) {
         categories: Vec::new(),
         fill: Vec::new(),
         scaling: Scaling::None,
+        targets: Targets::Plain,
         train: shards,
         valid,
         test: vec![],

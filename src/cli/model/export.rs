@@ -194,6 +194,7 @@ fn describe(detail: &JobDetail, context: TrialContext, chosen: &Chosen, steps: u
             Scaling::Constant(factor) => FileScaling::Constant(factor),
             Scaling::Standard(_) => FileScaling::Standard,
         },
+        label_scaling: context.targets.scaling(),
         loss: context.config.training.loss,
         precision: context.config.training.precision,
         origin: Origin {

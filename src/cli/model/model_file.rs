@@ -6,6 +6,7 @@ use sojourn_protocol::error::error_chain;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     quantity::to_u64,
+    spec::{Scale, ScaleLabel},
 };
 use std::{
     fs::File,
@@ -69,9 +70,13 @@ pub(crate) fn read(path: &Path) -> Result<Model, String> {
 }
 
 impl Model {
-    /// The scaling as a job file says it.
-    pub(crate) fn scale(&self) -> sojourn_protocol::spec::Scale {
-        use sojourn_protocol::spec::Scale;
+    /// The scaling of labels as a job file says it.
+    pub(crate) fn scale_label(&self) -> ScaleLabel {
+        self.description.label_scaling.map_or(ScaleLabel::None, ScaleLabel::Given)
+    }
+
+    /// The scaling of features as a job file says it.
+    pub(crate) fn scale(&self) -> Scale {
         match (self.description.scaling, &self.scaling) {
             (FileScaling::Constant(factor), _) => Scale::Constant(factor),
             (FileScaling::Standard, Some(scaling)) => Scale::Given(blob(scaling)),

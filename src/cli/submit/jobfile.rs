@@ -61,6 +61,7 @@ pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
             architecture: model.description.architecture.clone(),
             parameters: model_file::blob(&model.parameters),
             scale: model.scale(),
+            scale_label: model.scale_label(),
         })
     };
     let spec = jobfile::parse_with(&text, &mut open).map_err(|error| {

@@ -6,7 +6,7 @@ use crate::{
     number::shown,
     plan::{Cut, Part, Plan, left_to_train},
     progress::Progress,
-    scaling::{Means, Moments},
+    scaling::{Means, TrainingSums},
     shards::{ShardSet, Target},
     source::Finder,
     survey::Survey,
@@ -182,7 +182,7 @@ impl Data {
         plan: &Plan,
         mut shards: Option<&mut ShardSet>,
         progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<Moments, IngestError> {
+    ) -> Result<TrainingSums, IngestError> {
         if self.missing == Missing::Mean {
             self.find_means(plan, progress)?;
         }
@@ -192,7 +192,7 @@ impl Data {
             }
             Labels::Number => HashMap::new(),
         };
-        let mut moments = Moments::new(self.width);
+        let mut sums = TrainingSums::new(self.width);
         for (part, table, count) in &self.tables {
             let route = plan.route(*part);
             let mut rows = table.rows(Pass::All)?;
@@ -208,7 +208,11 @@ impl Data {
                     }
                 };
                 if place.part == Part::Train {
-                    moments.add(rows.numbers());
+                    let label = match target {
+                        Target::Number(label) => Some(label),
+                        Target::Class(_) => None,
+                    };
+                    sums.add(rows.numbers(), label);
                 }
                 if let Some(shards) = &mut shards {
                     shards.push(place.shard, rows.numbers(), target)?;
@@ -220,7 +224,7 @@ impl Data {
             }
             self.meter.end(table.bytes(Pass::All), progress);
         }
-        Ok(moments)
+        Ok(sums)
     }
 }
 

@@ -11,7 +11,7 @@
 //! Where missing values are to be the mean, a pass between the two finds the means.
 //!
 //! The number of rows decides which of them are trained on, so the scaling can only be computed in the last pass. It is
-//! a blob of its own; shards hold the unscaled numbers.
+//! a blob of its own, or of labels two numbers of the manifest; shards hold the unscaled numbers.
 //!
 //! `source` finds the bytes, `csv` and `array` read the formats, and `table` is the interface of all formats. Equal rows in
 //! any format give the same blobs.
@@ -60,8 +60,8 @@ use plan::Part;
 use shards::ShardSet;
 use sojourn_protocol::{
     digest::Digest,
-    manifest::{DataManifest, Labels, Scaling, Shard},
-    spec::{Categories, JobSpec, Scale},
+    manifest::{DataManifest, Labels, Scaling, Shard, Targets},
+    spec::{Categories, JobSpec, Scale, ScaleLabel},
 };
 use std::{
     collections::BTreeMap,
@@ -194,13 +194,18 @@ impl Surveyed<'_> {
         let Self { spec, mut data } = self;
         let plan = data.plan(spec, cut)?;
         let mut shards = ShardSet::create(out_dir, &plan, data.width, &data.labels)?;
-        let moments = data.cut(&plan, Some(&mut shards), progress)?;
+        let sums = data.cut(&plan, Some(&mut shards), progress)?;
         let scaling = match spec.data.scale {
             Scale::None => Scaling::None,
             Scale::Constant(factor) => Scaling::Constant(factor),
             // The caller has it: it came with a model.
             Scale::Given(blob) => Scaling::Standard(blob),
-            Scale::Standard => Scaling::Standard(shards.add_blob(&moments.encode()?)?),
+            Scale::Standard => Scaling::Standard(shards.add_blob(&sums.features.encode()?)?),
+        };
+        let targets = match spec.data.scale_label {
+            ScaleLabel::None => Targets::Plain,
+            ScaleLabel::Given(scaling) => Targets::Standard(scaling),
+            ScaleLabel::Standard => Targets::Standard(sums.label_scaling()),
         };
         let (blobs, files) = shards.publish(out_dir)?;
         let shards_of = |part| -> Vec<Shard> {
@@ -217,6 +222,7 @@ impl Surveyed<'_> {
             categories: data.categories,
             fill: data.fill,
             scaling,
+            targets,
         };
         Ok(Ingested { manifest, files })
     }

@@ -250,7 +250,7 @@ fn share_of(rows: u64, share: f64) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use sojourn_protocol::spec::{Channels, Missing, Scale};
+    use sojourn_protocol::spec::{Channels, Missing, Scale, ScaleLabel};
 
     fn data(valid: Split, test: Option<Split>) -> DataSpec {
         DataSpec {
@@ -265,6 +265,7 @@ mod tests {
             shape: None,
             channels: Channels::First,
             scale: Scale::None,
+            scale_label: ScaleLabel::None,
             valid,
             test,
             shards: None,

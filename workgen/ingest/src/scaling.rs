@@ -1,7 +1,38 @@
-//! Mean and standard deviation of each feature, over the training rows.
+//! Mean and standard deviation of each feature, and of labels that are numbers, over the training rows.
 
 use sojourn_codec::{CodecError, Tensor, encode};
-use sojourn_protocol::quantity::to_u64;
+use sojourn_protocol::{manifest::LabelScaling, quantity::to_u64};
+
+/// Sums over the training rows.
+pub(crate) struct TrainingSums {
+    pub(crate) features: Moments,
+    labels: Moments,
+}
+
+impl TrainingSums {
+    pub(crate) fn new(features: usize) -> Self {
+        Self { features: Moments::new(features), labels: Moments::new(1) }
+    }
+
+    /// Takes a row, with its label where that is a number.
+    pub(crate) fn add(&mut self, row: &[f32], label: Option<f32>) {
+        self.features.add(row);
+        if let Some(label) = label {
+            self.labels.add(&[label]);
+        }
+    }
+
+    /// The scaling of labels that are numbers.
+    pub(crate) fn label_scaling(&self) -> LabelScaling {
+        let (mean, std) = self
+            .labels
+            .features
+            .first()
+            .map_or((0.0, 0.0), |labels| labels.mean_and_deviation(self.labels.rows));
+        // Labels that don't vary become 0.
+        LabelScaling { mean, std: if std > 0.0 { std } else { 1.0 } }
+    }
+}
 
 /// Sums per feature, in the order of rows; so the same rows give the same bits.
 ///
@@ -99,19 +130,20 @@ impl Means {
 }
 
 impl Feature {
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        reason = "row counts are far below 2^53; the result is meant to be single precision"
-    )]
-    fn scaling(&self, rows: u64) -> (f32, f32) {
+    #[expect(clippy::cast_precision_loss, reason = "row counts are far below 2^53")]
+    fn mean_and_deviation(&self, rows: u64) -> (f64, f64) {
         let rows = rows.max(1) as f64;
         let offset = self.sum / rows;
         let variance = (self.squares / rows - offset * offset).max(0.0);
-        let std = variance.sqrt() as f32;
+        (self.first + offset, variance.sqrt())
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "meant to be single precision")]
+    fn scaling(&self, rows: u64) -> (f32, f32) {
+        let (mean, std) = self.mean_and_deviation(rows);
+        let std = std as f32;
         // A feature that doesn't vary becomes 0 after scaling, not a division by 0.
-        let std = if std > 0.0 { std } else { 1.0 };
-        ((self.first + offset) as f32, std)
+        (mean as f32, if std > 0.0 { std } else { 1.0 })
     }
 }
 
@@ -128,6 +160,19 @@ mod tests {
     #[test]
     fn mean_and_population_deviation() {
         assert_eq!(scaling(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), (5.0, 2.0));
+    }
+
+    #[test]
+    fn labels_are_scaled_as_features_are_but_in_double_precision() {
+        let scaling = |labels: &[f32]| {
+            let mut sums = TrainingSums::new(1);
+            labels.iter().for_each(|label| sums.add(&[0.0], Some(*label)));
+            sums.label_scaling()
+        };
+        let found = scaling(&[150.0, 100.0, 200.0, 151.0]);
+        assert_eq!(found.mean, 150.25);
+        assert_eq!(found.std, (5000.75f64 / 4.0).sqrt());
+        assert_eq!(scaling(&[0.1, 0.1]), LabelScaling { mean: f64::from(0.1f32), std: 1.0 });
     }
 
     #[test]

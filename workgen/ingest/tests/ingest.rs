@@ -13,7 +13,7 @@ use sojourn_ingest::{IngestError, Ingested, Progress, check, ingest};
 use sojourn_protocol::{
     digest::Digest,
     jobfile,
-    manifest::{Labels, Scaling, Shard},
+    manifest::{LabelScaling, Labels, Scaling, Shard, Targets},
     spec::JobSpec,
 };
 use std::{collections::BTreeMap, error::Error, fs, path::Path};
@@ -194,6 +194,30 @@ fn own_files_numbers_as_labels_and_a_shape() {
     let bytes = fs::read(&made.files[&made.manifest.valid[0].blob.sha256]).unwrap();
     let tensors = decode(&bytes).unwrap();
     assert_eq!(tensors.iter().map(|tensor| tensor.data.len()).collect::<Vec<_>>(), [32, 16]);
+}
+
+#[test]
+fn numbers_as_labels_are_scaled_by_the_training_rows_alone() {
+    let train: String = (0..20).map(|row| format!("{row},0.1,{}\n", 100 + row)).collect();
+    let train = format!("x0,x1,y\n{train}");
+    let files = [("t.csv", train.as_str()), ("v.csv", "x0,x1,y\n1,2,9999\n")];
+    let with = |data: &str| {
+        let data = format!("valid = \"v.csv\"\nshards = 4\n{data}");
+        make(&job_with(&data, "loss = \"mse\""), &files).unwrap().0.manifest
+    };
+    let (standard, none) = (with(""), with("scale_label = \"none\""));
+    let std = (399.0f64 / 12.0).sqrt();
+    assert_eq!(standard.targets, Targets::Standard(LabelScaling { mean: 109.5, std }));
+    assert_eq!(none.targets, Targets::Plain);
+    // Shards hold the labels as they are.
+    assert_eq!((standard.train, standard.valid), (none.train, none.valid));
+    let constant = [("t.csv", "x0,x1,y\n1,2,5\n3,4,5\n5,6,5\n7,8,5\n9,0,5\n")];
+    let made = make(&job_with("shards = 1", "loss = \"mse\""), &constant).unwrap().0;
+    assert_eq!(
+        made.manifest.targets,
+        Targets::Standard(LabelScaling { mean: 5.0, std: 1.0 }),
+        "nothing is divided by 0"
+    );
 }
 
 #[test]

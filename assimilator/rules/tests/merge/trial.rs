@@ -5,7 +5,7 @@ use sojourn_codec::{Dtype, Tensor, decode, encode};
 use sojourn_model::{CheckpointLayout, LINEAGE, Lineage};
 use sojourn_protocol::{
     ids::{Epoch, ShardId, TrialId, Version},
-    manifest::Scaling,
+    manifest::{Scaling, Targets},
     position::Position,
     spec::{
         Architecture, Loss, MergeSpec, Mlp, Optimizer, OptimizerMerge, OptimizerName, RuleSpec,
@@ -28,6 +28,7 @@ pub(crate) fn layout(hidden: u32) -> CheckpointLayout {
         shape: vec![2],
         outputs: 2,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 12,
         pinned_threads: None,
     };

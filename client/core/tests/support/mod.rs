@@ -4,7 +4,7 @@ use sojourn_protocol::{
     api::WorkAnswer,
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
-    manifest::{Scaling, Shard},
+    manifest::{Scaling, Shard, Targets},
     position::Position,
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     time::{Millis, UnixMillis},
@@ -22,6 +22,7 @@ pub(crate) fn lease(id: u64, shard: BlobRef, upload_bytes: u64) -> Lease {
         shape: vec![1],
         outputs: 1,
         scaling: Scaling::None,
+        targets: Targets::Plain,
         total_steps: 9,
         pinned_threads: None,
     };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, JobId, TrialId},
-    manifest::{Labels, Scaling},
+    manifest::{LabelScaling, Labels, Scaling, Targets},
     quantity::to_usize,
     spec::{
         Architecture, Categories, Channels, Loss, Missing, Optimizer, OptimizerName, Precision,
@@ -51,6 +51,9 @@ pub struct Description {
     pub fill: Vec<f32>,
     /// How features are scaled before they go in.
     pub scaling: FileScaling,
+    /// How labels were scaled: a prediction is the output times `std`, plus `mean`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_scaling: Option<LabelScaling>,
     /// The loss that was minimised.
     pub loss: Loss,
     /// The precision that it was evaluated in.
@@ -153,6 +156,7 @@ impl Description {
                 return refuse("numbers and `cross-entropy`".into());
             }
         }
+        self.targets().check(&self.labels).map_err(ModelFileError::Contradiction)?;
         match self.scaling {
             FileScaling::Constant(factor) if !factor.is_finite() || factor == 0.0 => {
                 refuse(format!("features times {factor}"))
@@ -204,9 +208,14 @@ impl Description {
             shape: self.shape.clone(),
             outputs: self.outputs,
             scaling,
+            targets: self.targets(),
             total_steps: 1,
             pinned_threads: None,
         }
+    }
+
+    fn targets(&self) -> Targets {
+        self.label_scaling.map_or(Targets::Plain, Targets::Standard)
     }
 
     pub(super) fn layout(&self) -> Result<CheckpointLayout, ModelFileError> {

@@ -27,6 +27,7 @@ fn description(scaling: FileScaling) -> Description {
         missing: Missing::Refuse,
         fill: Vec::new(),
         scaling,
+        label_scaling: None,
         loss: Loss::CrossEntropy,
         precision: Precision::F32,
         origin: Origin {

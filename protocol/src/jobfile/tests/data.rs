@@ -191,3 +191,25 @@ fn columns_of_words_are_read_and_checked() {
         assert_eq!(refused(more), format!("5: {told}"));
     }
 }
+
+#[test]
+fn numbers_as_labels_are_scaled_unless_the_file_says_otherwise() {
+    let regression = SMALL.replace("epochs = 2", "epochs = 2\nloss = \"mse\"");
+    let scaled = |text: &str| parse(text).unwrap().data;
+    let with =
+        |word: &str| regression.replace("label =", &format!("scale_label = \"{word}\"\nlabel ="));
+    assert_eq!(scaled(&regression).scale_label, ScaleLabel::Standard);
+    assert_eq!(scaled(&with("standard")).scale_label, ScaleLabel::Standard);
+    assert_eq!(scaled(&with("none")).scale_label, ScaleLabel::None);
+    assert_eq!(scaled(SMALL).scale_label, ScaleLabel::None, "classes");
+    assert!(parse(&SMALL.replace("label =", "scale_label = \"none\"\nlabel =")).is_ok());
+    // A job that was stored before there was the key is what it was.
+    let stored = serde_json::to_string(&scaled(&with("none"))).unwrap();
+    assert!(!stored.contains("scale_label"), "{stored}");
+    let stored = serde_json::to_string(&scaled(&regression)).unwrap();
+    assert!(stored.contains(r#""scale_label":"standard""#), "{stored}");
+    assert_eq!(
+        errors_with("label =", "scale_label = \"standard\"\nlabel ="),
+        "4: `data.scale_label` is `\"standard\"`, which is for labels that are numbers; `training.loss` is `\"cross-entropy\"`, for classes"
+    );
+}

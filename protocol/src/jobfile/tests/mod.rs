@@ -11,7 +11,8 @@ use super::parse;
 use crate::spec::{
     AugmentSpace, CategoriesSpec, Channels, CnnSpace, Coding, Columns, Dimension, Goal, Loss,
     Metric, Missing, MlpSpace, ModelSpace, OptimizerName, OrderChoice, Pool, Precision, Replicas,
-    ResnetSpace, Scale, ScheduleName, SearchMethod, Separator, Share, SourceSpec, Split,
+    ResnetSpace, Scale, ScaleLabel, ScheduleName, SearchMethod, Separator, Share, SourceSpec,
+    Split,
     dimension::{Range, Spread},
 };
 

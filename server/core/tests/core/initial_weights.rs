@@ -8,7 +8,7 @@ use sojourn_protocol::{
     ids::{Epoch, TrialId},
     jobfile::{self, InitModel},
     seeds,
-    spec::{Architecture, Init, JobSpec, Scale},
+    spec::{Architecture, Init, JobSpec, Scale, ScaleLabel},
     unit::Base,
     view::JobState,
 };
@@ -37,7 +37,8 @@ fn spec() -> JobSpec {
     let text = "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\ninit = \"m\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = 1\nbatch_size = 8\n";
     let given = |_: &str| {
         let architecture = Architecture::mlp([4]);
-        Ok(InitModel { architecture, parameters: parameters(), scale: Scale::None })
+        let (scale, scale_label) = (Scale::None, ScaleLabel::None);
+        Ok(InitModel { architecture, parameters: parameters(), scale, scale_label })
     };
     jobfile::parse_with(text, &mut { given }).unwrap()
 }

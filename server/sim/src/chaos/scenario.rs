@@ -5,14 +5,14 @@ use crate::Corruption;
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    manifest::{DataManifest, Labels, Scaling, Shard},
+    manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     quantity::to_usize,
     seeds,
     spec::{
         AugmentSpace, Channels, DataSpec, Dimension, JobSpec, LocalSteps, Loss, MergeSpec, Metric,
         Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision,
-        Replicas, RuleSpec, Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
-        Verify, Visits,
+        Replicas, RuleSpec, Scale, ScaleLabel, ScheduleSpace, SearchMethod, SearchSpec, Split,
+        TrainingSpace, Verify, Visits,
     },
     time::Millis,
 };
@@ -263,6 +263,7 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
             shape: None,
             channels: Channels::First,
             scale: Scale::None,
+            scale_label: ScaleLabel::None,
             valid: Split::Share(0.2),
             test: None,
             shards: Some(shards),
@@ -300,6 +301,7 @@ fn data(chance: &mut ChaCha8Rng, rows: &[u32], test: u32) -> DataManifest {
         categories: Vec::new(),
         fill: Vec::new(),
         scaling: Scaling::None,
+        targets: Targets::Plain,
         train: rows.iter().map(|rows| shard(*rows)).collect(),
         valid: vec![shard(20), shard(7)],
         test: (0..test).map(|n| shard(5 + n)).collect(),

@@ -24,7 +24,7 @@ use sojourn_protocol::{
     spec::{
         Architecture, AugmentSpace, Channels, Cnn, DataSpec, Dimension, JobSpec, Loss, Metric,
         Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision,
-        Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
+        Scale, ScaleLabel, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
     },
 };
 
@@ -150,6 +150,7 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             shape: None,
             channels: Channels::First,
             scale: Scale::None,
+            scale_label: ScaleLabel::None,
             valid: Split::Share(0.1),
             test: None,
             shards: None,

@@ -7,7 +7,7 @@ use super::{
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    manifest::{DataManifest, Labels, Scaling, Shard},
+    manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     quantity::SaturatingFrom as _,
     spec::JobSpec,
 };
@@ -52,6 +52,7 @@ pub(crate) fn made_up_data(
         categories: Vec::new(),
         fill: Vec::new(),
         scaling: Scaling::None,
+        targets: Targets::Plain,
         train: train.collect::<Result<_, _>>()?,
         valid: vec![Shard {
             blob: BlobRef { bytes: bytes_of(entry.valid_rows), ..shard(u64::MAX, 1)?.blob },

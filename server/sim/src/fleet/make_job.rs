@@ -95,7 +95,10 @@ mod tests {
         scenario::{Costs, Pick, ShardSizes},
     };
     use sojourn_model::CheckpointLayout;
-    use sojourn_protocol::{manifest::Scaling, unit::TrialContext};
+    use sojourn_protocol::{
+        manifest::{Scaling, Targets},
+        unit::TrialContext,
+    };
     use sojourn_workgen::shards::{ShardHost, shares};
 
     const HOST: ShardHost =
@@ -128,6 +131,7 @@ mod tests {
                 shape: job.data.shape.clone(),
                 outputs: 1,
                 scaling: Scaling::None,
+                targets: Targets::Plain,
                 total_steps: 1,
                 pinned_threads: None,
             };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::{Cut, Part};
 use sojourn_codec::decode;
-use sojourn_protocol::spec::{Channels, DataSpec, Missing, Scale, Split};
+use sojourn_protocol::spec::{Channels, DataSpec, Missing, Scale, ScaleLabel, Split};
 
 const SHARDS: u32 = 8;
 const ROWS: u64 = 40;
@@ -22,6 +22,7 @@ fn plan() -> Plan {
         shape: None,
         channels: Channels::First,
         scale: Scale::None,
+        scale_label: ScaleLabel::None,
         valid: Split::Share(0.2),
         test: None,
         shards: None,

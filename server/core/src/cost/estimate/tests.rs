@@ -5,7 +5,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     inventory::{Device, Measured},
     jobfile,
-    manifest::{DataManifest, Labels, Scaling, Shard},
+    manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     names::OwnerName,
     time::UnixMillis,
 };
@@ -25,6 +25,7 @@ fn job() -> Job {
         categories: Vec::new(),
         fill: Vec::new(),
         scaling: Scaling::None,
+        targets: Targets::Plain,
         train: vec![shard],
         valid: vec![shard],
         test: Vec::new(),
