@@ -78,6 +78,10 @@ pub enum Targets {
     Plain,
     /// Numbers, scaled. Predictions and losses are in the labels' units nevertheless.
     Standard(LabelScaling),
+    /// Classes, each with a weight above 0, in index order. The loss of a batch that is minimised, and reported of
+    /// training, is the sum of its rows' losses, each times its class's weight, over the sum of their weights.
+    /// Evaluations count all rows alike.
+    Weighted(Vec<f64>),
 }
 
 /// A model is trained on `(y - mean) / std`; its prediction is its output times `std`, plus `mean`.
@@ -116,7 +120,7 @@ impl Targets {
     #[must_use]
     pub const fn scaling(&self) -> Option<LabelScaling> {
         match self {
-            Targets::Plain => None,
+            Targets::Plain | Targets::Weighted(_) => None,
             Targets::Standard(scaling) => Some(*scaling),
         }
     }
@@ -131,6 +135,19 @@ impl Targets {
             (Targets::Standard(scaling), Labels::Number) => scaling.check(),
             (Targets::Standard(_), Labels::Classes(_)) => {
                 Err("labels that are classes can't be scaled".into())
+            }
+            (Targets::Weighted(_), Labels::Number) => {
+                Err("labels that are numbers have no class weights".into())
+            }
+            (Targets::Weighted(weights), Labels::Classes(names)) => {
+                let (classes, count) = (names.len(), weights.len());
+                if classes != count {
+                    return Err(format!("{count} class weights for {classes} classes"));
+                }
+                match weights.iter().find(|weight| !(weight.is_finite() && **weight > 0.0)) {
+                    Some(weight) => Err(format!("a class can't have the weight {weight}")),
+                    None => Ok(()),
+                }
             }
         }
     }

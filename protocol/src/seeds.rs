@@ -7,11 +7,12 @@
 
 use crate::{
     ids::{Epoch, ShardId, TrialId},
-    quantity::SaturatingFrom as _,
+    quantity::{SaturatingFrom as _, to_usize},
 };
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 
 /// A seed for `domain` from the integers that name the thing it is for.
 #[must_use]
@@ -64,6 +65,29 @@ pub fn row_order(hop_seed: u64, rows: u32) -> Vec<u32> {
     permutation(&mut stream("row-order", &[hop_seed]), rows)
 }
 
+/// The rows that a hop trains on where classes are to be equally likely: as many as the shard has, each drawn with
+/// replacement. A draw takes one of the shard's classes, then one of that class's rows, each uniformly. `labels` has the
+/// class of each row; classes are counted in the order of their indices, rows in that of the shard.
+#[must_use]
+pub fn balanced_rows(hop_seed: u64, labels: &[i64]) -> Vec<u32> {
+    let mut by_class: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
+    for (row, class) in (0..).zip(labels) {
+        by_class.entry(*class).or_default().push(row);
+    }
+    let by_class: Vec<Vec<u32>> = by_class.into_values().collect();
+    let mut rng = stream("row-order", &[hop_seed]);
+    let draw = |_| {
+        let class = by_class.get(index(&mut rng, by_class.len()))?;
+        class.get(index(&mut rng, class.len())).copied()
+    };
+    labels.iter().filter_map(draw).collect()
+}
+
+/// An index of a list of this length; 0 where it is empty.
+fn index(rng: &mut ChaCha8Rng, length: usize) -> usize {
+    to_usize(below(rng, u32::saturating_from(length)))
+}
+
 /// A permutation of `0..count` (Fisher and Yates).
 fn permutation(rng: &mut ChaCha8Rng, count: u32) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count).collect();
@@ -104,6 +128,7 @@ pub fn unit_f64(rng: &mut impl Rng) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn orders_are_permutations_and_pinned() {
@@ -113,6 +138,21 @@ mod tests {
         assert_eq!(order, (0..100).collect::<Vec<_>>());
         assert!(row_order(7, 0).is_empty());
         assert_eq!(row_order(9, 1), [0]);
+    }
+
+    #[test]
+    fn balanced_rows_take_each_class_equally_often_and_are_pinned() {
+        // One row in ten is of class 4.
+        let labels: Vec<i64> = (0..1000).map(|row| if row % 10 == 3 { 4 } else { 1 }).collect();
+        let rows = balanced_rows(7, &labels);
+        assert_eq!((rows.len(), &rows[..6]), (1000, PINNED_BALANCED_7));
+        let rare = rows.iter().filter(|row| *row % 10 == 3).count();
+        assert!((450..550).contains(&rare), "{rare}");
+        let distinct = |rows: &[u32]| rows.iter().collect::<BTreeSet<_>>().len();
+        assert!(distinct(&rows) < 600, "with replacement");
+        assert_ne!(rows, balanced_rows(8, &labels));
+        assert_eq!(balanced_rows(7, &[2]), [0]);
+        assert!(balanced_rows(7, &[]).is_empty());
     }
 
     #[test]
@@ -143,6 +183,7 @@ mod tests {
 
     // Written down once; a change here breaks every replay of a finished job.
     const PINNED_ORDER_7: &[u32] = &[30, 28, 19, 23, 82, 55];
+    const PINNED_BALANCED_7: &[u32] = &[93, 949, 803, 112, 113, 323];
     const PINNED_VISITS_7: &[u32] = &[4, 0, 2, 1, 3];
     const PINNED_DERIVE: u64 = 3_501_609_502_209_702_517;
 }

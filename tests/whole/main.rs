@@ -9,6 +9,7 @@
 //! | `people` | a job from its submission to a model, with real clients |
 //! | `control` | a job that is paused, resumed and extended |
 //! | `models` | uses of an exported model |
+//! | `labels` | numbers as labels, and classes with weights |
 //! | `tls` | certificates, valid and invalid |
 //! | `parts` | hops that end early |
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |

@@ -440,7 +440,10 @@ pub(crate) fn assert_same(ours: &str, theirs: &str) {
         assert_eq!(ours.len(), theirs.len());
         for (our, their) in ours.iter().zip(&theirs) {
             match (our.parse::<f64>(), their.parse::<f64>()) {
-                (Ok(a), Ok(b)) => assert!((a - b).abs() <= 1e-5, "{ours:?} {theirs:?}"),
+                (Ok(a), Ok(b)) => {
+                    let rounding = 1e-5 * b.abs().max(1.0);
+                    assert!((a - b).abs() <= rounding, "{ours:?} {theirs:?}");
+                }
                 _ => assert_eq!(our, their),
             }
         }

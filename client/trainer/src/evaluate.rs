@@ -48,7 +48,7 @@ pub(crate) fn evaluate(
             let count = at_once.min(rows - start);
             let (x, y) = (data.x.f_narrow(0, start, count)?, data.y.f_narrow(0, start, count)?);
             let outputs = unscaled(forward(model, &x, Mode::Evaluate)?, measure.scaling)?;
-            let losses = loss(measure.loss, &outputs, &y, Reduction::None)?;
+            let losses = loss(measure.loss, &outputs, &y, None, Reduction::None)?;
             sums.rows += u64::try_from(count)?;
             sums.loss += losses.f_sum(Kind::Double)?.f_double_value(&[])?;
             if let Some(correct) = &mut sums.correct {

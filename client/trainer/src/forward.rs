@@ -125,17 +125,17 @@ impl Layers<'_> {
     }
 }
 
-/// The loss of `outputs` against `y`: mean over rows, or one per row.
+/// The loss of `outputs` against `y`: mean over rows, or one per row. With weights of classes, `[classes]`, each row's
+/// loss counts by its class's weight, and the mean is over the sum of the rows' weights.
 pub(crate) fn loss(
     loss: Loss,
     outputs: &Tensor,
     y: &Tensor,
+    weights: Option<&Tensor>,
     reduction: Reduction,
 ) -> Result<Tensor, TrainError> {
     Ok(match loss {
-        Loss::CrossEntropy => {
-            outputs.f_cross_entropy_loss(y, None::<&Tensor>, reduction, -100, 0.0)?
-        }
+        Loss::CrossEntropy => outputs.f_cross_entropy_loss(y, weights, reduction, -100, 0.0)?,
         Loss::Mse => outputs.f_squeeze_dim(-1)?.f_mse_loss(y, reduction)?,
     })
 }

@@ -1,8 +1,11 @@
-//! Labels that are scaled for training: what is trained on, and predictions and losses in the labels' own units.
+//! How labels are taken in training: scaled numbers, with predictions and losses in their own units; weights of classes.
 
 use crate::error::TrainError;
-use sojourn_protocol::manifest::LabelScaling;
-use tch::{Kind, Tensor};
+use sojourn_protocol::{
+    manifest::{LabelScaling, Targets},
+    unit::TrialContext,
+};
+use tch::{Device, Kind, Tensor};
 
 /// The numbers that a model is trained on, `[rows]` in single precision, for labels `y` of that shape. Each is rounded
 /// once, so they are the same on every machine.
@@ -25,6 +28,21 @@ pub(crate) fn unscaled(
 /// The squared error in the labels' units, over that of scaled labels.
 pub(crate) fn loss_unit(scaling: Option<LabelScaling>) -> f64 {
     scaling.map_or(1.0, |scaling| scaling.std * scaling.std)
+}
+
+/// The weight of each class, `[classes]` in single precision, where rows don't count alike.
+pub(crate) fn class_weights(
+    context: &TrialContext,
+    device: Device,
+) -> Result<Option<Tensor>, TrainError> {
+    let Targets::Weighted(weights) = &context.targets else { return Ok(None) };
+    let (count, outputs) = (weights.len(), context.outputs);
+    if u32::try_from(count) != Ok(outputs) {
+        let text = format!("{count} class weights for a model with {outputs} outputs");
+        return Err(TrainError::Unit(text));
+    }
+    let weights = Tensor::f_from_slice(weights)?.f_to_kind(Kind::Float)?;
+    Ok(Some(weights.f_to_device(device)?))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Scaled labels: trained on, evaluated and predicted in their own units.
+//! Scaled labels, trained on, evaluated and predicted in their own units; weights of classes, and balanced sampling.
 
 use super::*;
 use crate::{
@@ -15,7 +15,8 @@ use sojourn_protocol::{
     manifest::{DataSplit, Shard, Targets},
     metrics::Counting,
     report::Sums,
-    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig},
+    seeds,
+    spec::{Architecture, Loss, Optimizer, OptimizerName, Sampling, TrainingConfig},
     trainer::{Predict, TrainerLine},
     unit::{Base, Evaluation, TrialContext, Unit},
 };
@@ -123,4 +124,116 @@ fn evaluations_and_predictions_are_in_the_units_of_the_labels() {
     let file = fs::read(&request.output).unwrap();
     let outputs: Vec<f32> = decode(&file).unwrap()[0].f32s().unwrap().collect();
     assert_eq!(outputs, [152.0, 229.0, 306.0]);
+}
+
+/// Two rows of class 0 and one of class 1, of one feature, in one batch.
+fn classes(world: &mut World, targets: Targets) -> TrialContext {
+    let x = Plain::f32("x", [3u64, 1], &[1.0, 1.0, -1.0]);
+    let file = encode(&[x, Plain::i64("y", [3u64], &[0, 0, 1])]).unwrap();
+    world.shard = Shard { blob: world.put(&file), rows: 3 };
+    let mut context = context(Architecture::mlp([]));
+    let optimizer = Optimizer::new(OptimizerName::Sgd, 1.0);
+    context.config.training = TrainingConfig::new(1, 4, Loss::CrossEntropy, optimizer);
+    (context.shape, context.outputs, context.targets) = (vec![1], 2, targets);
+    context
+}
+
+/// Trains one epoch from zeros: the loss of training, and the biases after it.
+fn biases(world: &mut World, context: &TrialContext) -> (f64, Vec<f32>) {
+    let zeros = [
+        Plain::f32("layers.0.weight", [2u64, 1], &[0.0, 0.0]),
+        Plain::f32("layers.0.bias", [2u64], &[0.0, 0.0]),
+    ];
+    let parameters = world.put(&encode(&zeros).unwrap());
+    let mut hop = world.hop(context.clone());
+    hop.base = Base::InitialWeights { seed: 5, parameters };
+    let (trained, bytes) = world.train(&hop, hop.batches()).unwrap();
+    let tensors = decode(&bytes).unwrap();
+    let bias = tensors.iter().find(|tensor| tensor.name == "layers.0.bias").unwrap();
+    (trained.sums.mean_loss(), bias.f32s().unwrap().collect())
+}
+
+#[test]
+fn rows_count_by_the_weight_of_their_class_in_training_alone() {
+    let near = |is: &[f32], wanted: [f32; 2]| {
+        assert!(is.iter().zip(wanted).all(|(is, wanted)| (is - wanted).abs() < 1e-6), "{is:?}");
+    };
+    let mut world = World::new();
+    // All outputs are 0, so each row's gradient of the biases is +-1/2: their mean is (-1/2 - 1/2 + 1/2) / 3.
+    let plain = classes(&mut world, Targets::Plain);
+    near(&biases(&mut world, &plain).1, [1.0 / 6.0, -1.0 / 6.0]);
+    // (1 * (-1/2) * 2 + 6 * 1/2) / (1 + 1 + 6), as PyTorch's `CrossEntropyLoss(weight=...)` has it.
+    let weighted = classes(&mut world, Targets::Weighted(vec![1.0, 6.0]));
+    let (loss, bias) = biases(&mut world, &weighted);
+    near(&bias, [-0.25, 0.25]);
+    assert!((loss - 2f64.ln()).abs() < 1e-6, "{loss}");
+    // Only proportions count.
+    let tenfold = classes(&mut world, Targets::Weighted(vec![10.0, 60.0]));
+    near(&biases(&mut world, &tenfold).1, [-0.25, 0.25]);
+    let few = classes(&mut world, Targets::Weighted(vec![1.0]));
+    let mut hop = world.hop(few);
+    hop.base = Base::Initial { seed: 5 };
+    let refused = world.train(&hop, 1).unwrap_err().to_string();
+    assert_eq!(refused, "1 class weights for a model with 2 outputs");
+
+    // An evaluation counts all rows alike: outputs 0 and 1 for class 1 alone.
+    let parameters = [
+        Plain::f32("layers.0.weight", [2u64, 1], &[0.0, 0.0]),
+        Plain::f32("layers.0.bias", [2u64], &[0.0, 1.0]),
+    ];
+    let lineage = Lineage { trial: TrialId(2), ..Lineage::initial(5) };
+    let parameters = encode(&parameters).unwrap();
+    let checkpoint = weights_checkpoint(&weighted, &parameters, lineage).unwrap();
+    let evaluation = Evaluation {
+        job: JobId(1),
+        trial: TrialId(2),
+        epoch: Epoch(0),
+        version: Version(1),
+        checkpoint: world.put(&checkpoint),
+        shards: vec![world.shard],
+        split: DataSplit::Valid,
+        counting: Counting::default(),
+        context: weighted.into(),
+    };
+    let request = world.request(Unit::Evaluate(evaluation));
+    let go_on = &mut |_| ControlFlow::Continue(Duration::ZERO);
+    let answer = unit::run(&request, &mut Shards::on(Device::Cpu), go_on).unwrap();
+    let TrainerLine::Evaluated(evaluated) = answer else { panic!("{answer:?}") };
+    let of_zero = (1.0 + 1f64.exp()).ln();
+    let wanted = 2.0 * of_zero + (of_zero - 1.0);
+    assert!((evaluated.sums().loss - wanted).abs() < 1e-5, "{evaluated:?}");
+}
+
+#[test]
+fn balanced_sampling_trains_on_as_many_rows_and_is_cut_anywhere() {
+    let mut world = World::new();
+    let mut context = context(Architecture::mlp([6]));
+    let plain = world.hop(context.clone());
+    context.config.training.sampling = Sampling::Balanced;
+    let hop = world.hop(context.clone());
+    let (whole, bytes) = world.train(&hop, hop.batches()).unwrap();
+    let (shuffled, _) = world.train(&plain, plain.batches()).unwrap();
+    assert_eq!((whole.sums.rows, whole.end), (shuffled.sums.rows, shuffled.end));
+    assert_ne!(whole.checkpoint, shuffled.checkpoint);
+    let (first, part) = world.train(&hop, 3).unwrap();
+    let rest = world.rest(&hop, &first, &part);
+    assert_eq!(world.train(&rest, hop.batches()).unwrap().1, bytes);
+    // A shard of the rows that are drawn, in an order that the shuffle brings back, trains to the same bytes.
+    let file = fs::read(&world.files[&world.shard.blob.sha256]).unwrap();
+    let tensors = decode(&file).unwrap();
+    let x: Vec<f32> = tensors[0].f32s().unwrap().collect();
+    let y: Vec<i64> = tensors[1].i64s().unwrap().collect();
+    let drawn = seeds::balanced_rows(hop.seed, &y);
+    let order = seeds::row_order(hop.seed, world.shard.rows);
+    let mut rows = vec![0usize; drawn.len()];
+    for (drawn, place) in drawn.iter().zip(&order) {
+        rows[*place as usize] = *drawn as usize;
+    }
+    let x: Vec<f32> = rows.iter().flat_map(|row| x[row * 16..(row + 1) * 16].to_vec()).collect();
+    let y: Vec<i64> = rows.iter().map(|row| y[*row]).collect();
+    let count = u64::from(world.shard.rows);
+    let file = encode(&[Plain::f32("x", [count, 16], &x), Plain::i64("y", [count], &y)]).unwrap();
+    world.shard.blob = world.put(&file);
+    let laid = world.hop((*plain.context).clone());
+    assert_eq!(world.train(&laid, laid.batches()).unwrap().1, bytes);
 }

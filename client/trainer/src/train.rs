@@ -9,16 +9,17 @@ use crate::{
     optimizer::Update,
     schedule,
     sums::{Batch, BatchSums},
-    targets::{loss_unit, scaled},
+    targets::{class_weights, loss_unit, scaled},
 };
 use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     report::Sums,
     seeds,
+    spec::Sampling,
     unit::{ShardSegment, TrialContext},
 };
 use std::ops::{ControlFlow, Range};
-use tch::{Reduction, Tensor};
+use tch::{Device, Kind, Reduction, Tensor};
 
 /// Bytes of rows that are put in order at once; batches are then slices without a copy.
 const ORDERED_BYTES: usize = 16 << 20;
@@ -51,7 +52,9 @@ pub(crate) fn train(
     let config = &context.config.training;
     let mut update = Update::new(config.optimizer, config.clip_norm, model)?;
     let scaling = context.targets.scaling();
-    let mut rows = Rows::new(hop, config.batch_size, data, scaled(&data.y, scaling)?)?;
+    let weights = class_weights(context, data.y.device())?;
+    let order = order(config.sampling, hop, data)?;
+    let mut rows = Rows::new(&order, config.batch_size, data, scaled(&data.y, scaling)?)?;
     let augmenter = Augmenter::of(context)?;
     let mut sums = BatchSums::new(config.loss, loss_unit(scaling), data.x.device());
     let mut end = hop.start.batch;
@@ -63,7 +66,7 @@ pub(crate) fn train(
             x = augmenter.apply(&x, seed.cast_unsigned())?;
         }
         let outputs = forward(model, &x, Mode::Train)?;
-        let mean = loss(config.loss, &outputs, &y, Reduction::Mean)?;
+        let mean = loss(config.loss, &outputs, &y, weights.as_ref(), Reduction::Mean)?;
         model.backward(&mean)?;
         let step = hop.step_at(batch);
         let factor = schedule::factor(&config.schedule, step, context.total_steps);
@@ -79,6 +82,21 @@ pub(crate) fn train(
     let sums = sums.so_far()?;
     model.check_finite()?;
     Ok((sums, end))
+}
+
+/// The rows of a hop's batches, one after another.
+fn order(sampling: Sampling, hop: &ShardSegment, data: &Dataset) -> Result<Vec<i64>, TrainError> {
+    let rows = match sampling {
+        Sampling::Shuffled => seeds::row_order(hop.seed, hop.shard.rows),
+        Sampling::Balanced if data.y.f_kind()? == Kind::Int64 => {
+            let labels = Vec::<i64>::try_from(&data.y.f_to_device(Device::Cpu)?)?;
+            seeds::balanced_rows(hop.seed, &labels)
+        }
+        Sampling::Balanced => {
+            return Err(TrainError::Unit("balanced sampling takes classes".into()));
+        }
+    };
+    Ok(rows.into_iter().map(i64::from).collect())
 }
 
 /// A shard's rows in the order of a hop.
@@ -98,13 +116,11 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn new(
-        hop: &ShardSegment,
+        order: &[i64],
         batch_size: u32,
         data: &'a Dataset,
         targets: Tensor,
     ) -> Result<Self, TrainError> {
-        let order: Vec<i64> =
-            seeds::row_order(hop.seed, hop.shard.rows).into_iter().map(i64::from).collect();
         let (rows, features) = data.x.size2()?;
         let batch_size = i64::from(batch_size);
         let batch_bytes = usize::try_from(features.saturating_mul(4).saturating_mul(batch_size))?;
@@ -112,7 +128,7 @@ impl<'a> Rows<'a> {
         Ok(Self {
             data,
             targets,
-            order: Tensor::f_from_slice(&order)?.f_to_device(data.x.device())?,
+            order: Tensor::f_from_slice(order)?.f_to_device(data.x.device())?,
             batch_size,
             rows,
             stretch,

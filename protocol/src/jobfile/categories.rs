@@ -14,7 +14,7 @@ pub(super) fn read(node: &Node<'_>, label: Option<&str>) -> Option<Vec<Categorie
             node.describe()
         ));
     };
-    let columns = section.entries();
+    let columns: Vec<_> = section.entries().collect();
     if columns.is_empty() {
         return node.refuse("is empty; leave it out if no column holds words");
     }

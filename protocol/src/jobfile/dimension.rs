@@ -5,7 +5,7 @@ use super::{
     search::Method,
 };
 use crate::spec::{
-    OptimizerName, Pool, Precision, Share,
+    OptimizerName, Pool, Precision, Sampling, Share,
     dimension::{Dimension, Range, Spread},
 };
 
@@ -115,6 +115,13 @@ impl Element for Precision {
     const RANGES: bool = false;
     fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
         node.word(&[("f32", Precision::F32), ("bf16", Precision::Bf16)])
+    }
+}
+
+impl Element for Sampling {
+    const RANGES: bool = false;
+    fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
+        node.word(&[("shuffled", Sampling::Shuffled), ("balanced", Sampling::Balanced)])
     }
 }
 

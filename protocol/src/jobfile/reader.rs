@@ -97,6 +97,12 @@ impl<'a> Section<'a> {
         self.table.keys().all(|key| keys.contains(&key.get_ref().as_ref()))
     }
 
+    /// Every key with its value.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&'a str, Node<'a>)> {
+        let keys = self.table.keys().map(|key| key.get_ref().as_ref());
+        keys.filter_map(|key| Some((key, self.optional(key)?)))
+    }
+
     /// The value of `key`, if there.
     pub(super) fn optional(&self, key: &str) -> Option<Node<'a>> {
         let (name, value) = self.table.get_key_value(key)?;
@@ -108,13 +114,6 @@ impl<'a> Section<'a> {
             path: self.path_of(key),
             offset,
         })
-    }
-
-    /// All keys with their values, by name: of a table whose keys are the user's own.
-    pub(super) fn entries(&self) -> Vec<(&'a str, Node<'a>)> {
-        let names: BTreeSet<&'a str> =
-            self.table.keys().map(|key| key.get_ref().as_ref()).collect();
-        names.into_iter().filter_map(|name| Some((name, self.optional(name)?))).collect()
     }
 
     /// The value of `key`; its absence is reported, with what it would be.

@@ -6,9 +6,10 @@ use super::{
     search::Method,
 };
 use crate::spec::{
-    AugmentSpace, DEFAULT_BATCH_SIZE, Dimension, Loss, MAX_EPOCHS, OptimizerName, OptimizerSpace,
-    Precision, ScheduleName, ScheduleSpace, TrainingSpace,
+    AugmentSpace, ClassWeights, DEFAULT_BATCH_SIZE, Dimension, Loss, MAX_EPOCHS, OptimizerName,
+    OptimizerSpace, Precision, Sampling, ScheduleName, ScheduleSpace, TrainingSpace,
 };
+use std::collections::BTreeMap;
 
 /// Reads `[training]`.
 /// `shape` is the shape of a row, where `[data]` could be read.
@@ -36,6 +37,10 @@ pub(super) fn read(
         .optional("augment")
         .map_or_else(|| Some(AugmentSpace::default()), |node| augment(&node, method, shape));
     let precision = number(section, "precision", Bounds::NotNegative, method, Precision::F32);
+    let class_weights = section
+        .optional("class_weights")
+        .map_or(Some(ClassWeights::None), |node| class_weights(&node, loss));
+    let sampling = sampling(section, method, loss);
     Some(TrainingSpace {
         epochs: epochs?,
         batch_size: batch_size?,
@@ -45,7 +50,55 @@ pub(super) fn read(
         clip_norm: clip_norm?,
         augment: augment?,
         precision: precision?,
+        class_weights: class_weights?,
+        sampling: sampling?,
     })
+}
+
+const NEEDS_CLASSES: &str = "needs labels that are classes; `training.loss` is `\"mse\"`";
+
+/// Reads `class_weights`. Whether the data has the classes is seen where it is read.
+fn class_weights(node: &Node<'_>, loss: Option<Loss>) -> Option<ClassWeights> {
+    let weights = if node.is_string() {
+        let balanced = node.word(&[("balanced", true), ("none", false)])?;
+        if balanced { ClassWeights::Balanced } else { ClassWeights::None }
+    } else if let Some(table) = node.peek() {
+        let weights = table.entries().map(|(name, weight)| {
+            let value = weight.number()?;
+            if value > 0.0 {
+                return Some((name.to_owned(), value));
+            }
+            weight.refuse(format!("is {value}; a weight above 0 is wanted"))
+        });
+        // Every entry is looked at, so that every problem is reported.
+        let weights: Vec<Option<(String, f64)>> = weights.collect();
+        let weights: BTreeMap<String, f64> = weights.into_iter().collect::<Option<_>>()?;
+        if weights.is_empty() {
+            return node.refuse("is empty; a weight for each class that hasn't 1 is wanted");
+        }
+        ClassWeights::Table(weights)
+    } else {
+        return node.refuse(format!(
+            "is {}; `\"balanced\"`, or a table of weights by class, is wanted",
+            node.describe()
+        ));
+    };
+    if !weights.is_none() && loss == Some(Loss::Mse) {
+        return node.refuse(NEEDS_CLASSES);
+    }
+    Some(weights)
+}
+
+fn sampling(
+    section: &Section<'_>,
+    method: Option<Method>,
+    loss: Option<Loss>,
+) -> Option<Dimension<Sampling>> {
+    let sampling = number(section, "sampling", Bounds::NotNegative, method, Sampling::Shuffled)?;
+    if loss == Some(Loss::Mse) && sampling.values().contains(&Sampling::Balanced) {
+        return section.refuse("sampling", format!("is `\"balanced\"`, which {NEEDS_CLASSES}"));
+    }
+    Some(sampling)
 }
 
 fn augment(

@@ -52,6 +52,8 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "clip_norm",
             "augment",
             "precision",
+            "class_weights",
+            "sampling",
         ],
     ),
     ("training.augment", &["crop", "flip"]),

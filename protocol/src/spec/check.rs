@@ -2,7 +2,10 @@
 //!
 //! The job file's reader says the same with line and key; this is the last word, at the server.
 
-use super::{Architecture, MAX_EPOCHS, Optimizer, Schedule, Share, TrainingConfig, TrialConfig};
+use super::{
+    Architecture, Loss, MAX_EPOCHS, Optimizer, Sampling, Schedule, Share, TrainingConfig,
+    TrialConfig,
+};
 
 impl TrialConfig {
     /// Is every value one that can be trained with?
@@ -43,6 +46,11 @@ impl TrainingConfig {
         want("training.batch_size", f64::from(self.batch_size), self.batch_size >= 1)?;
         if let Some(norm) = self.clip_norm {
             want("training.clip_norm", norm, norm.is_finite() && norm > 0.0)?;
+        }
+        if self.sampling == Sampling::Balanced && self.loss == Loss::Mse {
+            return Err(
+                "`training.sampling` can't be `\"balanced\"` for labels that are numbers".into()
+            );
         }
         self.optimizer.check()?;
         self.schedule.check()

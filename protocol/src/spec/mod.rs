@@ -7,6 +7,7 @@ mod architecture;
 mod augment;
 mod categories;
 mod check;
+mod class_weights;
 pub mod data;
 pub mod dimension;
 mod job;
@@ -20,6 +21,7 @@ mod training;
 pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use augment::{Augment, AugmentSpace};
 pub use categories::{Categories, CategoriesSpec, Coding, MAX_WORD_COLUMNS, MAX_WORDS};
+pub use class_weights::{ClassWeights, MAX_WEIGHTED_CLASSES};
 pub use data::{
     Channels, Columns, DataSpec, FileKind, Missing, Scale, ScaleLabel, Separator, ShardSizes,
     SourceSpec, Split,
@@ -39,7 +41,7 @@ pub use placement::{
 pub use share::Share;
 pub use training::{
     DEFAULT_BATCH_SIZE, Loss, MAX_EPOCHS, Optimizer, OptimizerName, OptimizerSpace, Precision,
-    Schedule, ScheduleName, ScheduleSpace, TrainingConfig, TrainingSpace,
+    Sampling, Schedule, ScheduleName, ScheduleSpace, TrainingConfig, TrainingSpace,
 };
 
 use serde::{Deserialize, Serialize};

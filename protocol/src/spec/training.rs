@@ -2,6 +2,7 @@
 
 use super::{
     augment::{Augment, AugmentSpace},
+    class_weights::ClassWeights,
     dimension::{Chooser, Dimension, Value, is_default},
 };
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,25 @@ pub enum Precision {
 }
 
 impl Value for Precision {
+    fn from_number(_: f64) -> Option<Self> {
+        None
+    }
+}
+
+/// The rows that a hop trains on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Sampling {
+    /// Each row of the shard once, in random order ([`crate::seeds::row_order`]).
+    #[default]
+    Shuffled,
+    /// As many rows as the shard has, drawn with replacement so that its classes are equally likely
+    /// ([`crate::seeds::balanced_rows`]).
+    Balanced,
+}
+
+impl Value for Sampling {
     fn from_number(_: f64) -> Option<Self> {
         None
     }
@@ -167,15 +187,26 @@ pub struct TrainingConfig {
     /// The numbers that the model computes in.
     #[serde(default, skip_serializing_if = "is_default")]
     pub precision: Precision,
+    /// The rows of a shard that are trained on.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sampling: Sampling,
 }
 
 impl TrainingConfig {
     /// Training at a constant rate, with nothing that may be left out.
     #[must_use]
     pub const fn new(epochs: u32, batch_size: u32, loss: Loss, optimizer: Optimizer) -> Self {
-        let schedule = Schedule::CONSTANT;
-        let (augment, precision) = (None, Precision::F32);
-        Self { epochs, batch_size, loss, optimizer, schedule, clip_norm: None, augment, precision }
+        Self {
+            epochs,
+            batch_size,
+            loss,
+            optimizer,
+            schedule: Schedule::CONSTANT,
+            clip_norm: None,
+            augment: None,
+            precision: Precision::F32,
+            sampling: Sampling::Shuffled,
+        }
     }
 }
 
@@ -202,6 +233,12 @@ pub struct TrainingSpace {
     /// The numbers that models compute in.
     #[serde(default, skip_serializing_if = "is_default")]
     pub precision: Dimension<Precision>,
+    /// How much the rows of each class count; the same for all trials.
+    #[serde(default, skip_serializing_if = "ClassWeights::is_none")]
+    pub class_weights: ClassWeights,
+    /// The rows of a shard that are trained on.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sampling: Dimension<Sampling>,
 }
 
 /// `optimizer` with open dimensions.
@@ -271,6 +308,7 @@ impl TrainingSpace {
         let clip_norm = self.clip_norm.close("training.clip_norm", chooser)?;
         let augment = self.augment.close(chooser)?;
         let precision = self.precision.close("training.precision", chooser)?;
+        let sampling = self.sampling.close("training.sampling", chooser)?;
         Some(TrainingConfig {
             epochs: self.epochs,
             batch_size,
@@ -280,6 +318,7 @@ impl TrainingSpace {
             clip_norm: (clip_norm > 0.0).then_some(clip_norm),
             augment,
             precision,
+            sampling,
         })
     }
 }

@@ -130,6 +130,7 @@ fn check_data(job: &Job) -> Result<(Summary, Models, Chosen), Failure> {
 /// Does the job fit its data? The sizes of its models.
 pub(crate) fn check(job: &Job, data: &Surveyed<'_>) -> Result<Models, Failure> {
     job.spec.search.check(data.labels()).map_err(Failure::call)?;
+    job.spec.training.class_weights.check(data.labels()).map_err(Failure::call)?;
     let models = check_models(&job.trials, data.shape(), data.labels().outputs())?;
     init_weights::check(job, data.shape(), data.labels(), data.features(), data.categories())?;
     Ok(models)

@@ -192,7 +192,7 @@ impl Data {
             }
             Labels::Number => HashMap::new(),
         };
-        let mut sums = TrainingSums::new(self.width);
+        let mut sums = TrainingSums::new(self.width, classes.len());
         for (part, table, count) in &self.tables {
             let route = plan.route(*part);
             let mut rows = table.rows(Pass::All)?;
@@ -208,11 +208,7 @@ impl Data {
                     }
                 };
                 if place.part == Part::Train {
-                    let label = match target {
-                        Target::Number(label) => Some(label),
-                        Target::Class(_) => None,
-                    };
-                    sums.add(rows.numbers(), label);
+                    sums.add(rows.numbers(), target);
                 }
                 if let Some(shards) = &mut shards {
                     shards.push(place.shard, rows.numbers(), target)?;

@@ -202,10 +202,14 @@ impl Surveyed<'_> {
             Scale::Given(blob) => Scaling::Standard(blob),
             Scale::Standard => Scaling::Standard(shards.add_blob(&sums.features.encode()?)?),
         };
-        let targets = match spec.data.scale_label {
-            ScaleLabel::None => Targets::Plain,
-            ScaleLabel::Given(scaling) => Targets::Standard(scaling),
-            ScaleLabel::Standard => Targets::Standard(sums.label_scaling()),
+        let targets = match (&data.labels, spec.data.scale_label) {
+            (Labels::Classes(names), _) => {
+                let weights = spec.training.class_weights.weights(names, sums.class_rows());
+                weights.map_or(Targets::Plain, Targets::Weighted)
+            }
+            (Labels::Number, ScaleLabel::None) => Targets::Plain,
+            (Labels::Number, ScaleLabel::Given(scaling)) => Targets::Standard(scaling),
+            (Labels::Number, ScaleLabel::Standard) => Targets::Standard(sums.label_scaling()),
         };
         let (blobs, files) = shards.publish(out_dir)?;
         let shards_of = |part| -> Vec<Shard> {

@@ -1,5 +1,7 @@
-//! Mean and standard deviation of each feature, and of labels that are numbers, over the training rows.
+//! Mean and standard deviation of each feature, and of labels that are numbers, and the rows of each class, over the
+//! training rows.
 
+use crate::shards::Target;
 use sojourn_codec::{CodecError, Tensor, encode};
 use sojourn_protocol::{manifest::LabelScaling, quantity::to_u64};
 
@@ -7,19 +9,33 @@ use sojourn_protocol::{manifest::LabelScaling, quantity::to_u64};
 pub(crate) struct TrainingSums {
     pub(crate) features: Moments,
     labels: Moments,
+    /// Rows of each class.
+    class_rows: Vec<u64>,
 }
 
 impl TrainingSums {
-    pub(crate) fn new(features: usize) -> Self {
-        Self { features: Moments::new(features), labels: Moments::new(1) }
+    pub(crate) fn new(features: usize, classes: usize) -> Self {
+        let class_rows = vec![0; classes];
+        Self { features: Moments::new(features), labels: Moments::new(1), class_rows }
     }
 
-    /// Takes a row, with its label where that is a number.
-    pub(crate) fn add(&mut self, row: &[f32], label: Option<f32>) {
+    /// Takes a row and its label.
+    pub(crate) fn add(&mut self, row: &[f32], label: Target) {
         self.features.add(row);
-        if let Some(label) = label {
-            self.labels.add(&[label]);
+        match label {
+            Target::Number(label) => self.labels.add(&[label]),
+            Target::Class(class) => {
+                let class = usize::try_from(class).ok();
+                if let Some(rows) = class.and_then(|class| self.class_rows.get_mut(class)) {
+                    *rows += 1;
+                }
+            }
         }
+    }
+
+    /// Rows of each class, in index order.
+    pub(crate) fn class_rows(&self) -> &[u64] {
+        &self.class_rows
     }
 
     /// The scaling of labels that are numbers.
@@ -165,8 +181,8 @@ mod tests {
     #[test]
     fn labels_are_scaled_as_features_are_but_in_double_precision() {
         let scaling = |labels: &[f32]| {
-            let mut sums = TrainingSums::new(1);
-            labels.iter().for_each(|label| sums.add(&[0.0], Some(*label)));
+            let mut sums = TrainingSums::new(1, 0);
+            labels.iter().for_each(|label| sums.add(&[0.0], Target::Number(*label)));
             sums.label_scaling()
         };
         let found = scaling(&[150.0, 100.0, 200.0, 151.0]);

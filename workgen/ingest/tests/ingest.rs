@@ -221,6 +221,25 @@ fn numbers_as_labels_are_scaled_by_the_training_rows_alone() {
 }
 
 #[test]
+fn class_weights_are_those_of_all_training_rows() {
+    // Of the 24 rows 16 are of class `a`; the validation file, with others, isn't counted.
+    let train: String =
+        (0..24).map(|row| format!("{row},{}\n", ["a", "b", "a"][row % 3])).collect();
+    let train = format!("x,y\n{train}");
+    let files = [("t.csv", train.as_str()), ("v.csv", "x,y\n1,b\n2,b\n3,b\n")];
+    let with = |training: &str, shards: u32| {
+        let data = format!("valid = \"v.csv\"\nshards = {shards}");
+        make(&job_with(&data, training), &files).unwrap().0.manifest.targets
+    };
+    for shards in [1, 5] {
+        let balanced = with("class_weights = \"balanced\"", shards);
+        assert_eq!(balanced, Targets::Weighted(vec![0.75, 1.5]), "{shards} shards");
+    }
+    assert_eq!(with("class_weights = { b = 4 }", 1), Targets::Weighted(vec![1.0, 4.0]));
+    assert_eq!(with("", 1), Targets::Plain);
+}
+
+#[test]
 fn progress_rises_to_the_end() {
     let csv = format!("x0,x1,y\n{}", rows(0..50));
     let dir = folder(&[("t.csv", &csv)]);

@@ -285,3 +285,36 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn weights_and_sampling_by_class_are_refused_where_they_can_not_be() {
+    let with = |lines: &str| errors_with("epochs = 2", &format!("epochs = 2\n{lines}"));
+    let needs = "needs labels that are classes; `training.loss` is `\"mse\"`";
+    assert_eq!(
+        with("loss = \"mse\"\nclass_weights = \"balanced\""),
+        format!("11: `training.class_weights` {needs}")
+    );
+    assert_eq!(
+        with("loss = \"mse\"\nsampling = { choice = [\"shuffled\", \"balanced\"] }"),
+        format!("11: `training.sampling` is `\"balanced\"`, which {needs}")
+    );
+    assert_eq!(
+        with("class_weights = { cat = -1, dog = 0, cow = nan, pig = 2 }"),
+        "10: `training.class_weights.cat` is -1; a weight above 0 is wanted\n\
+         10: `training.class_weights.cow` is nan; a finite number is wanted\n\
+         10: `training.class_weights.dog` is 0; a weight above 0 is wanted"
+    );
+    assert_eq!(
+        with("class_weights = {}"),
+        "10: `training.class_weights` is empty; a weight for each class that hasn't 1 is wanted"
+    );
+    assert_eq!(
+        with("class_weights = [1, 2]"),
+        "10: `training.class_weights` is a list; `\"balanced\"`, or a table of weights by class, is wanted"
+    );
+    assert_eq!(
+        with("class_weights = \"balance\""),
+        "10: `training.class_weights` is `\"balance\"`; did you mean `balanced`? one of `balanced`, `none` is wanted"
+    );
+    assert!(with("sampling = \"balance\"").contains("did you mean `balanced`?"));
+}

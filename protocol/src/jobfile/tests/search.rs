@@ -204,3 +204,25 @@ fn seeds_are_a_number_or_a_dimension() {
         assert!(said.contains(why), "{seed}: {said}");
     }
 }
+
+#[test]
+fn classes_may_have_weights_and_be_drawn_equally_often() {
+    let with =
+        |lines: &str| parse(&SMALL.replace("epochs = 2", &format!("epochs = 2\n{lines}"))).unwrap();
+    let weights = |lines: &str| with(lines).training.class_weights;
+    assert_eq!(weights("class_weights = \"balanced\""), ClassWeights::Balanced);
+    let table = [("0".to_owned(), 2.0), ("a cat".to_owned(), 0.5)];
+    assert_eq!(
+        weights("class_weights = { 0 = 2, \"a cat\" = 0.5 }"),
+        ClassWeights::Table(table.into())
+    );
+    let balanced = with("sampling = \"balanced\"").training;
+    assert_eq!(balanced.sampling, Dimension::Fixed(Sampling::Balanced));
+    let both = with("sampling = { choice = [\"shuffled\", \"balanced\"] }").training.sampling;
+    assert_eq!(both, Dimension::Choice(vec![Sampling::Shuffled, Sampling::Balanced]));
+    // What says nothing, or what is so anyway, is stored as it was before there were the keys.
+    let plain = serde_json::to_string(&parse(SMALL).unwrap()).unwrap();
+    assert!(!plain.contains("sampling") && !plain.contains("class_weights"), "{plain}");
+    let said = with("class_weights = \"none\"\nsampling = \"shuffled\"");
+    assert_eq!(serde_json::to_string(&said).unwrap(), plain);
+}

@@ -98,6 +98,7 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
             return Err(invalid("loss `cross-entropy` needs labels that are classes".into()));
         }
     }
+    spec.training.class_weights.check(&data.labels).map_err(invalid)?;
     data.targets.check(&data.labels).map_err(invalid)?;
     spec.search.check(&data.labels).map_err(invalid)?;
     for (n, init) in spec.init.iter().enumerate() {

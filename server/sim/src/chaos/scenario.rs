@@ -9,10 +9,10 @@ use sojourn_protocol::{
     quantity::to_usize,
     seeds,
     spec::{
-        AugmentSpace, Channels, DataSpec, Dimension, JobSpec, LocalSteps, Loss, MergeSpec, Metric,
-        Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision,
-        Replicas, RuleSpec, Scale, ScaleLabel, ScheduleSpace, SearchMethod, SearchSpec, Split,
-        TrainingSpace, Verify, Visits,
+        AugmentSpace, Channels, ClassWeights, DataSpec, Dimension, JobSpec, LocalSteps, Loss,
+        MergeSpec, Metric, Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice,
+        PlacementSpec, Precision, Replicas, RuleSpec, Sampling, Scale, ScaleLabel, ScheduleSpace,
+        SearchMethod, SearchSpec, Split, TrainingSpace, Verify, Visits,
     },
     time::Millis,
 };
@@ -283,6 +283,8 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
             clip_norm: 0.0.into(),
             augment: AugmentSpace::default(),
             precision: Precision::F32.into(),
+            class_weights: ClassWeights::None,
+            sampling: Sampling::Shuffled.into(),
         },
         search: SearchSpec::new(SearchMethod::Grid, Metric::Accuracy),
         placement: PlacementSpec::new(OrderChoice::Hop, true, 1),

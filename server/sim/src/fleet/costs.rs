@@ -22,9 +22,10 @@ use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     seeds,
     spec::{
-        Architecture, AugmentSpace, Channels, Cnn, DataSpec, Dimension, JobSpec, Loss, Metric,
-        Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision,
-        Scale, ScaleLabel, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
+        Architecture, AugmentSpace, Channels, ClassWeights, Cnn, DataSpec, Dimension, JobSpec,
+        Loss, Metric, Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice,
+        PlacementSpec, Precision, Sampling, Scale, ScaleLabel, ScheduleSpace, SearchMethod,
+        SearchSpec, Split, TrainingSpace,
     },
 };
 
@@ -170,6 +171,8 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             clip_norm: 0.0.into(),
             augment: AugmentSpace::default(),
             precision: Precision::F32.into(),
+            class_weights: ClassWeights::None,
+            sampling: Sampling::Shuffled.into(),
         },
         search: SearchSpec::new(SearchMethod::Grid, Metric::Loss),
         placement: PlacementSpec::new(OrderChoice::Hop, entry.reproducible, 1),
