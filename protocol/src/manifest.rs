@@ -1,7 +1,8 @@
 //! The manifest of a job's data: blobs, row counts, classes, scaling.
 //!
-//! A shard blob is a canonical `.safetensors` file with `x`, `F32 [rows, features]`, unscaled, and
-//! `y`, `I64 [rows]` (class index) or `F32 [rows]` (numeric label), rows in file order. The scaling
+//! A shard blob is a canonical `.safetensors` file with `x`, `F32` or `U8 [rows, features]`, unscaled, and
+//! `y`, `I64 [rows]` (class index) or `F32 [rows]` (numeric label), rows in file order. `x` is `U8` where the file that
+//! the rows come from holds bytes; models are the same as for equal numbers in `F32`. The scaling
 //! blob holds `mean` and `std`, both `F32 [features]`; a row is trained on as `(x - mean) / std`. The scaling of
 //! labels is two numbers of the manifest.
 

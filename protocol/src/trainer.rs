@@ -18,7 +18,7 @@ use std::{
 };
 
 /// The version of these lines; a slot refuses a trainer of another.
-pub const TRAINER_PROTOCOL: u32 = 6;
+pub const TRAINER_PROTOCOL: u32 = 7;
 
 /// The name of the trainer program; it is looked for beside the `sojourn` program.
 pub const TRAINER_PROGRAM: &str = "sojourn-trainer";

@@ -391,3 +391,54 @@ fn a_job_submitted_again_has_the_same_shards_though_hosts_joined() {
     let both = [&store.earlier, &store.submitted].map(|of| of.as_ref().unwrap());
     assert_eq!((&both[0].spec, &both[0].data), (&both[1].spec, &both[1].data), "the same job");
 }
+
+/// An IDX file of bytes.
+fn idx(shape: &[u32], bytes: &[u8]) -> Vec<u8> {
+    let mut file = vec![0, 0, 8, u8::try_from(shape.len()).unwrap()];
+    file.extend(shape.iter().flat_map(|side| side.to_be_bytes()));
+    file.extend(bytes);
+    file
+}
+
+#[test]
+fn bytes_are_sent_as_bytes_and_train_to_the_models_of_the_same_numbers_as_text() {
+    const IMAGES: u32 = 90;
+    let pixels: Vec<u8> = (0..IMAGES * 64).map(|at| u8::try_from(at * 89 % 253).unwrap()).collect();
+    let labels: Vec<u8> = (0..IMAGES).map(|row| u8::try_from(row % 3).unwrap()).collect();
+    let header: String = (0..64).map(|column| format!("c{column},")).collect();
+    let rows = pixels.chunks(64).zip(&labels).map(|(row, label)| {
+        let numbers: String = row.iter().map(|pixel| format!("{pixel},")).collect();
+        format!("{numbers}{label}\n")
+    });
+    let csv = format!("{header}y\n{}", rows.collect::<String>());
+    let job = |data: &str| {
+        JOB.replace("label = \"y\"\n", "shape = [1, 8, 8]\n")
+            .replace("train = \"t.csv\"\n", data)
+            .replace("arch = \"mlp\"\nhidden = [4]", "arch = \"cnn\"\nchannels = [2]")
+    };
+    let text = job("train = \"t.csv\"\nlabel = \"y\"\n");
+    let images = job("train = \"t-images-idx3-ubyte\"\n");
+    let folder = Folder::with(&[("text.toml", &text), ("job.toml", &images), ("t.csv", &csv)]);
+    let write = |name: &str, file| std::fs::write(folder.path().join(name), file).unwrap();
+    write("t-images-idx3-ubyte", idx(&[IMAGES, 8, 8], &pixels));
+    write("t-labels-idx1-ubyte", idx(&[IMAGES], &labels));
+
+    let store = Arc::new(Mutex::new(Store::default()));
+    let report = submit(&server(&store), &folder);
+    let sent = report["bytes_sent"].as_u64().unwrap();
+    // Labels have 8 bytes each, and the scaling 8 for each pixel.
+    let expected = u64::from(IMAGES) * (64 + 8) + 64 * 8;
+    assert!((expected..expected + 1000).contains(&sent), "{sent} bytes, {expected} expected");
+
+    let replay = |name: &str| -> Value {
+        let output = sojourn(&["replay", name, "--trial", "0", "--json"])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let (of_text, of_images) = (replay("text.toml"), replay("job.toml"));
+    assert_eq!(of_text["epochs"].as_array().unwrap().len(), 2);
+    assert_eq!(of_text["epochs"], of_images["epochs"], "the same models, byte for byte");
+}

@@ -1,4 +1,5 @@
-//! Shards as tensors: read once, scaled once, kept in memory for the hops that come back to them.
+//! Shards as tensors: read once, kept in memory for the hops that come back to them. Single precision is scaled once;
+//! bytes stay bytes, and are scaled whenever a batch takes them.
 
 use crate::error::TrainError;
 use sojourn_codec::{Dtype, TensorView, decode};
@@ -14,13 +15,15 @@ use tch::{Device, Kind, Tensor};
 /// Bytes of tensors that are kept; the shard in use may be larger.
 const CAPACITY: usize = 1 << 30;
 
-/// A shard, scaled and checked against what trials may ask of it.
+/// A shard, checked against what trials may ask of it.
 #[derive(Debug)]
 pub(crate) struct Dataset {
-    /// `[rows, features]`, single precision.
-    pub(crate) x: Tensor,
+    /// `[rows, features]`: single precision and scaled, or bytes and unscaled.
+    x: Tensor,
+    /// The scaling of bytes; none where `x` is scaled.
+    unscaled: Option<Scaler>,
     /// `[rows]`: class indices, or numbers in single precision.
-    pub(crate) y: Tensor,
+    y: Tensor,
     /// The type of `y`.
     labels: Labels,
     bytes: usize,
@@ -122,13 +125,18 @@ impl Dataset {
             return Err(unit("a shard must hold exactly `x` and `y`"));
         };
         let rows = match x.shape.as_slice() {
-            [rows, _] if x.name == "x" && x.dtype == Dtype::F32 && *rows > 0 => *rows,
-            _ => return Err(unit("a shard's `x` must be F32 of shape [rows, features]")),
+            [rows, _] if x.name == "x" && x.dtype != Dtype::I64 && *rows > 0 => *rows,
+            _ => return Err(unit("a shard's `x` must be F32 or U8 of shape [rows, features]")),
         };
         if y.name != "y" || y.shape != [rows] {
             return Err(unit("a shard's `y` must have the shape [rows]"));
         }
-        let x = scale(tensor(x)?, scaling, files)?;
+        let (x, is_bytes) = (tensor(x)?, x.dtype == Dtype::U8);
+        let scaler = Scaler::of(scaling, &x, files)?;
+        let (x, unscaled) = match is_bytes {
+            true => (x, Some(scaler.to_device(device)?)),
+            false => (scaler.apply(x)?, None),
+        };
         let y = tensor(y)?;
         let labels = match y.f_kind()? {
             Kind::Int64 => {
@@ -140,7 +148,41 @@ impl Dataset {
             _ => Labels::Numbers,
         };
         let (x, y) = (x.f_to_device(device)?, y.f_to_device(device)?);
-        Ok(Self { x, y, labels, bytes: bytes.len() })
+        Ok(Self { x, unscaled, y, labels, bytes: bytes.len() })
+    }
+
+    /// Rows, and features of each.
+    pub(crate) fn size(&self) -> Result<(i64, i64), TrainError> {
+        Ok(self.x.size2()?)
+    }
+
+    /// Where it is.
+    pub(crate) fn device(&self) -> Device {
+        self.x.device()
+    }
+
+    /// The labels, `[rows]`: class indices, or numbers in single precision.
+    pub(crate) const fn y(&self) -> &Tensor {
+        &self.y
+    }
+
+    /// The rows of these numbers, in this order: `[rows, features]` as a model takes them.
+    pub(crate) fn select(&self, order: &Tensor) -> Result<Tensor, TrainError> {
+        self.scaled(self.x.f_index_select(0, order)?)
+    }
+
+    /// `count` rows from `start` on, as [`Dataset::select`] gives them, and their labels.
+    pub(crate) fn range(&self, start: i64, count: i64) -> Result<(Tensor, Tensor), TrainError> {
+        let x = self.x.f_narrow(0, start, count)?;
+        Ok((self.scaled(x)?, self.y.f_narrow(0, start, count)?))
+    }
+
+    /// The same numbers as if they had been kept in single precision: all arithmetic is number by number.
+    fn scaled(&self, x: Tensor) -> Result<Tensor, TrainError> {
+        match &self.unscaled {
+            Some(scaler) => scaler.apply(x.f_to_kind(Kind::Float)?),
+            None => Ok(x),
+        }
     }
 
     fn check(&self, shard: &Shard, context: &TrialContext) -> Result<(), TrainError> {
@@ -191,34 +233,75 @@ pub(crate) fn tensor(view: &TensorView<'_>) -> Result<Tensor, TrainError> {
     let shape =
         view.shape.iter().map(|side| i64::try_from(*side)).collect::<Result<Vec<_>, _>>()?;
     let kind = match view.dtype {
+        Dtype::U8 => Kind::Uint8,
         Dtype::F32 => Kind::Float,
         Dtype::I64 => Kind::Int64,
     };
     Ok(Tensor::f_from_data_size(view.data, &shape, kind)?)
 }
 
-/// Rows as a model takes them, in place.
-pub(crate) fn scale(mut x: Tensor, scaling: &Scaling, files: &Files) -> Result<Tensor, TrainError> {
-    let blob = match scaling {
-        Scaling::None => return Ok(x),
-        Scaling::Constant(factor) => return Ok(x.f_mul_scalar_(*factor)?),
-        Scaling::Standard(blob) => blob,
-    };
-    let bytes = read(files, blob.sha256)?;
-    let views = decode(&bytes).map_err(|source| TrainError::Blob { what: "scaling", source })?;
-    let (_, features) = x.size2()?;
-    let shape = [u64::try_from(features)?];
-    let [mean, std] = views.as_slice() else {
-        return Err(unit("a scaling must hold exactly `mean` and `std`"));
-    };
-    for (view, name) in [(mean, "mean"), (std, "std")] {
-        if view.name != name || view.dtype != Dtype::F32 || view.shape != shape {
-            return Err(unit(format!("a scaling's `{name}` must be F32 of shape {shape:?}")));
+/// What makes numbers of a data set's those that a model takes.
+#[derive(Debug)]
+pub(crate) enum Scaler {
+    None,
+    Constant(f64),
+    Standard {
+        mean: Tensor,
+        std: Tensor,
+        /// Features that don't vary.
+        constant: Tensor,
+    },
+}
+
+impl Scaler {
+    /// The scaling of the rows `x`, `[rows, features]`.
+    pub(crate) fn of(scaling: &Scaling, x: &Tensor, files: &Files) -> Result<Self, TrainError> {
+        let blob = match scaling {
+            Scaling::None => return Ok(Scaler::None),
+            Scaling::Constant(factor) => return Ok(Scaler::Constant(*factor)),
+            Scaling::Standard(blob) => blob,
+        };
+        let bytes = read(files, blob.sha256)?;
+        let views =
+            decode(&bytes).map_err(|source| TrainError::Blob { what: "scaling", source })?;
+        let (_, features) = x.size2()?;
+        let shape = [u64::try_from(features)?];
+        let [mean, std] = views.as_slice() else {
+            return Err(unit("a scaling must hold exactly `mean` and `std`"));
+        };
+        for (view, name) in [(mean, "mean"), (std, "std")] {
+            if view.name != name || view.dtype != Dtype::F32 || view.shape != shape {
+                return Err(unit(format!("a scaling's `{name}` must be F32 of shape {shape:?}")));
+            }
+        }
+        let (mean, std) = (tensor(mean)?, tensor(std)?);
+        let constant = std.f_eq(0.0)?;
+        Ok(Scaler::Standard { mean, std, constant })
+    }
+
+    /// The same on a device.
+    fn to_device(&self, device: Device) -> Result<Self, TrainError> {
+        Ok(match self {
+            Scaler::None => Scaler::None,
+            Scaler::Constant(factor) => Scaler::Constant(*factor),
+            Scaler::Standard { mean, std, constant } => Scaler::Standard {
+                mean: mean.f_to_device(device)?,
+                std: std.f_to_device(device)?,
+                constant: constant.f_to_device(device)?,
+            },
+        })
+    }
+
+    /// Rows in single precision as a model takes them, in place.
+    pub(crate) fn apply(&self, mut x: Tensor) -> Result<Tensor, TrainError> {
+        match self {
+            Scaler::None => Ok(x),
+            Scaler::Constant(factor) => Ok(x.f_mul_scalar_(*factor)?),
+            Scaler::Standard { mean, std, constant } => {
+                let _ = x.f_sub_(mean)?.f_div_(std)?;
+                // A feature that doesn't vary becomes 0.
+                Ok(x.f_masked_fill_(constant, 0.0)?)
+            }
         }
     }
-    let (mean, std) = (tensor(mean)?, tensor(std)?);
-    let constant = std.f_eq(0.0)?;
-    let _ = x.f_sub_(&mean)?.f_div_(&std)?;
-    // A feature that doesn't vary becomes 0.
-    Ok(x.f_masked_fill_(&constant, 0.0)?)
 }

@@ -37,7 +37,7 @@ pub(crate) fn evaluate(
     by_class: &mut ClassTally,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Sums, TrainError> {
-    let (rows, _) = data.x.size2()?;
+    let (rows, _) = data.size()?;
     let at_once = rows_at_once(model.network())?;
     let correct = predicts_classes(measure.loss).then_some(0);
     let top_k = correct.and(measure.counting.top_k).map(|_| 0);
@@ -46,7 +46,7 @@ pub(crate) fn evaluate(
         let mut start = 0;
         while start < rows {
             let count = at_once.min(rows - start);
-            let (x, y) = (data.x.f_narrow(0, start, count)?, data.y.f_narrow(0, start, count)?);
+            let (x, y) = data.range(start, count)?;
             let outputs = unscaled(forward(model, &x, Mode::Evaluate)?, measure.scaling)?;
             let losses = loss(measure.loss, &outputs, &y, None, Reduction::None)?;
             sums.rows += u64::try_from(count)?;

@@ -1,7 +1,7 @@
 //! Rows through a model: the outputs, as they are before any softmax, and in the units of labels that are numbers.
 
 use crate::{
-    data::{read, scale, tensor},
+    data::{Scaler, read, tensor},
     error::TrainError,
     evaluate::rows_at_once,
     forward::{Mode, forward},
@@ -57,7 +57,9 @@ pub(crate) fn predict(
             return Err(TrainError::Unit(text));
         }
     };
-    let x = scale(tensor(x)?, &request.context.scaling, &request.files)?.f_to_device(device)?;
+    let x = tensor(x)?;
+    let scaler = Scaler::of(&request.context.scaling, &x, &request.files)?;
+    let x = scaler.apply(x)?.f_to_device(device)?;
     drop(bytes);
     let stored = through(model, &x, request.context.targets.scaling())?;
     let rows = stored.shape.first().copied().unwrap_or_default();

@@ -52,11 +52,11 @@ pub(crate) fn train(
     let config = &context.config.training;
     let mut update = Update::new(config.optimizer, config.clip_norm, model)?;
     let scaling = context.targets.scaling();
-    let weights = class_weights(context, data.y.device())?;
+    let weights = class_weights(context, data.device())?;
     let order = order(config.sampling, hop, data)?;
-    let mut rows = Rows::new(&order, config.batch_size, data, scaled(&data.y, scaling)?)?;
+    let mut rows = Rows::new(&order, config.batch_size, data, scaled(data.y(), scaling)?)?;
     let augmenter = Augmenter::of(context)?;
-    let mut sums = BatchSums::new(config.loss, loss_unit(scaling), data.x.device());
+    let mut sums = BatchSums::new(config.loss, loss_unit(scaling), data.device());
     let mut end = hop.start.batch;
     for batch in hop.start.batch..until {
         let seed = seeds::batch(hop.seed, batch);
@@ -88,8 +88,8 @@ pub(crate) fn train(
 fn order(sampling: Sampling, hop: &ShardSegment, data: &Dataset) -> Result<Vec<i64>, TrainError> {
     let rows = match sampling {
         Sampling::Shuffled => seeds::row_order(hop.seed, hop.shard.rows),
-        Sampling::Balanced if data.y.f_kind()? == Kind::Int64 => {
-            let labels = Vec::<i64>::try_from(&data.y.f_to_device(Device::Cpu)?)?;
+        Sampling::Balanced if data.y().f_kind()? == Kind::Int64 => {
+            let labels = Vec::<i64>::try_from(&data.y().f_to_device(Device::Cpu)?)?;
             seeds::balanced_rows(hop.seed, &labels)
         }
         Sampling::Balanced => {
@@ -121,14 +121,14 @@ impl<'a> Rows<'a> {
         data: &'a Dataset,
         targets: Tensor,
     ) -> Result<Self, TrainError> {
-        let (rows, features) = data.x.size2()?;
+        let (rows, features) = data.size()?;
         let batch_size = i64::from(batch_size);
         let batch_bytes = usize::try_from(features.saturating_mul(4).saturating_mul(batch_size))?;
         let stretch = u32::saturating_from(ORDERED_BYTES / batch_bytes.max(1)).max(1);
         Ok(Self {
             data,
             targets,
-            order: Tensor::f_from_slice(order)?.f_to_device(data.x.device())?,
+            order: Tensor::f_from_slice(order)?.f_to_device(data.device())?,
             batch_size,
             rows,
             stretch,
@@ -144,7 +144,7 @@ impl<'a> Rows<'a> {
             let start = i64::from(batch).saturating_mul(self.batch_size);
             let end = i64::from(until).saturating_mul(self.batch_size).min(self.rows);
             let order = self.order.f_narrow(0, start, end - start)?;
-            self.x = self.data.x.f_index_select(0, &order)?;
+            self.x = self.data.select(&order)?;
             self.y = self.targets.f_index_select(0, &order)?;
             self.held = batch..until;
         }

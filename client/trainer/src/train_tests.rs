@@ -270,13 +270,65 @@ fn scaling_is_what_the_manifest_says() {
     let scaled = |context: &TrialContext, scaling| {
         let context = TrialContext { scaling, ..context.clone() };
         let data = Shards::on(tch::Device::Cpu).get(&shard, &context, &world.files).unwrap();
-        Vec::<f32>::try_from(data.x.view(-1)).unwrap()
+        Vec::<f32>::try_from(data.range(0, 2).unwrap().0.view(-1)).unwrap()
     };
     let standard = scaled(&context, Scaling::Standard(scaling));
     assert_eq!(standard, [-1.0, -2.0, 0.0, 1.0, 2.0, 0.0]);
     let constant = scaled(&context, Scaling::Constant(0.5));
     assert_eq!(constant, [0.5, 5.0, 3.5, 1.5, 15.0, 4.5]);
     assert_eq!(scaled(&context, Scaling::None), [1.0, 10.0, 7.0, 3.0, 30.0, 9.0]);
+}
+
+#[test]
+fn bytes_train_to_the_bytes_that_the_same_numbers_in_single_precision_do() {
+    let mut world = World::new();
+    let pixels: Vec<u8> = (0..ROWS * 16).map(|at| (at * 89 % 253) as u8).collect();
+    let numbers: Vec<f32> = pixels.iter().copied().map(f32::from).collect();
+    let y: Vec<i64> = (0..ROWS).map(|row| i64::from(row % 3)).collect();
+    let shape = [u64::from(ROWS), 16];
+    let mut shard = |x| {
+        let blob = world.put(&encode(&[x, Plain::i64("y", [shape[0]], &y)]).unwrap());
+        Shard { blob, rows: ROWS }
+    };
+    let singles = shard(Plain::f32("x", shape, &numbers));
+    let bytes = shard(Plain::u8("x", shape, &pixels));
+    assert!(bytes.blob.bytes * 2 < singles.blob.bytes);
+    // A feature that doesn't vary, too.
+    let mean: Vec<f32> = (0..16).map(|at| 120.0 + 0.3 * at as f32).collect();
+    let std: Vec<f32> = (0..16).map(|at| 0.7 * at as f32).collect();
+    let file = [Plain::f32("mean", [16u64], &mean), Plain::f32("std", [16u64], &std)];
+    let standard = Scaling::Standard(world.put(&encode(&file).unwrap()));
+    for scaling in [Scaling::None, Scaling::Constant(1.0 / 255.0), standard] {
+        for context in contexts() {
+            let context = TrialContext { scaling, ..context };
+            let [(one, checkpoint), (two, same)] = [singles, bytes].map(|shard| {
+                let hop = Hop { shard, ..world.hop(context.clone()) };
+                world.train(&hop, hop.batches()).unwrap()
+            });
+            assert_eq!((one.checkpoint, one.sums), (two.checkpoint, two.sums), "{context:?}");
+            assert!(checkpoint == same);
+            let evaluated = [singles, bytes].map(|shard| {
+                let evaluation = Evaluation {
+                    job: JobId(1),
+                    trial: TrialId(2),
+                    epoch: Epoch(0),
+                    version: Version(1),
+                    checkpoint: world.put(&checkpoint),
+                    shards: vec![shard],
+                    split: DataSplit::Valid,
+                    counting: Counting::default(),
+                    context: context.clone().into(),
+                };
+                let request = world.request(Unit::Evaluate(evaluation));
+                let mut shards = Shards::on(tch::Device::Cpu);
+                let go_on = &mut |_: TrainerUpdate| ControlFlow::Continue(Duration::ZERO);
+                let line = unit::run(&request, &mut shards, go_on).unwrap();
+                let TrainerLine::Evaluated(evaluated) = line else { panic!("{line:?}") };
+                evaluated.shards
+            });
+            assert_eq!(evaluated[0], evaluated[1], "{context:?}");
+        }
+    }
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub(crate) fn safetensors(input: &[u8]) -> bool {
     assert_eq!(bytes, Some(to_u64(input.len())), "the header says another size");
     for view in &views {
         let numbers = match view.dtype {
+            Dtype::U8 => view.u8s().map(<[u8]>::len),
             Dtype::F32 => view.f32s().map(|numbers| numbers.count()),
             Dtype::I64 => view.i64s().map(|numbers| numbers.count()),
         };

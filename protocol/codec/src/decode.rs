@@ -47,6 +47,15 @@ impl TensorView<'_> {
         Ok(chunks.iter().map(|bytes| i64::from_le_bytes(*bytes)))
     }
 
+    /// The elements of a tensor of bytes.
+    ///
+    /// # Errors
+    /// [`CodecError::WrongDtype`] where it holds something else.
+    pub fn u8s(&self) -> Result<&[u8], CodecError> {
+        self.expect_dtype(Dtype::U8)?;
+        Ok(self.data)
+    }
+
     /// The tensor without its data.
     #[must_use]
     pub fn spec(&self) -> TensorSpec {
@@ -205,6 +214,7 @@ mod tests {
             Tensor::f32("layers.0.bias", [2u64], &[0.5, -1.5]),
             Tensor::f32("layers.0.weight", [2u64, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
             Tensor::i64("lineage", [2u64], &[i64::MIN, 3]),
+            Tensor::u8("pixels", [3u64], &[0, 7, 255]),
         ]
     }
 
@@ -225,6 +235,8 @@ mod tests {
         );
         assert_eq!(views[1].f32s().unwrap().collect::<Vec<_>>(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         assert_eq!(views[2].i64s().unwrap().collect::<Vec<_>>(), [i64::MIN, 3]);
+        assert_eq!(views[3].u8s(), Ok(&[0, 7, 255][..]));
+        assert!(matches!(views[2].u8s(), Err(CodecError::WrongDtype { .. })));
         assert!(matches!(views[2].f32s().map(|_| ()), Err(CodecError::WrongDtype { .. })));
         assert_eq!(decode(&encode(&[]).unwrap()).unwrap(), []);
     }
@@ -233,7 +245,7 @@ mod tests {
     fn other_readers_of_the_format_read_it() {
         let file = encode(&sample()).unwrap();
         let theirs = safetensors::SafeTensors::deserialize(&file).unwrap();
-        assert_eq!(theirs.len(), 3);
+        assert_eq!(theirs.len(), 4);
         for tensor in sample() {
             let view = theirs.tensor(&tensor.name).unwrap();
             assert_eq!(view.data(), tensor.data);

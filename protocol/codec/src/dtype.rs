@@ -7,6 +7,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Dtype {
+    /// Bytes: whole numbers from 0 to 255.
+    U8,
     /// IEEE 754 single precision.
     F32,
     /// Signed 64-bit integers.
@@ -18,6 +20,7 @@ impl Dtype {
     #[must_use]
     pub const fn bytes(self) -> u64 {
         match self {
+            Dtype::U8 => 1,
             Dtype::F32 => 4,
             Dtype::I64 => 8,
         }
@@ -27,6 +30,7 @@ impl Dtype {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Dtype::U8 => "U8",
             Dtype::F32 => "F32",
             Dtype::I64 => "I64",
         }
@@ -34,6 +38,7 @@ impl Dtype {
 
     pub(crate) fn parse(word: &str) -> Option<Self> {
         match word {
+            "U8" => Some(Dtype::U8),
             "F32" => Some(Dtype::F32),
             "I64" => Some(Dtype::I64),
             _ => None,

@@ -62,6 +62,11 @@ impl Tensor {
         Self { name: name.into(), dtype: Dtype::F32, shape: shape.into(), data }
     }
 
+    /// A tensor of bytes.
+    pub fn u8(name: impl Into<String>, shape: impl Into<Vec<u64>>, values: &[u8]) -> Self {
+        Self { name: name.into(), dtype: Dtype::U8, shape: shape.into(), data: values.into() }
+    }
+
     /// A tensor of 64-bit integers.
     pub fn i64(name: impl Into<String>, shape: impl Into<Vec<u64>>, values: &[i64]) -> Self {
         let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();

@@ -1,5 +1,5 @@
-//! How fast data is cut into shards, and in how much memory: a JSON line for each kind of data, and
-//! one for the memory at the end. The anchor of a speed is reading and hashing the same file; that of
+//! How fast data is cut into shards, into how many bytes, and in how much memory: a JSON line for each kind of data,
+//! and one for the memory at the end. The anchor of a speed is reading and hashing the same file; that of
 //! the memory is the size of the largest file.
 //!
 //! `--gigabytes N` makes files of N GB instead of 0.2, to see that memory doesn't grow with them.
@@ -16,7 +16,7 @@
 mod size;
 
 use sojourn_ingest::ingest;
-use sojourn_protocol::{digest::Hasher, jobfile};
+use sojourn_protocol::{digest::Hasher, jobfile, spec::JobSpec};
 use std::{
     fs::File,
     io::{BufWriter, Read, Write},
@@ -45,12 +45,33 @@ fn main() {
     run("images as NPZ, deflated", "t.npz", 16, |path| {
         write_npz(path, bytes, 32, CompressionMethod::Deflated)
     });
+    cifar();
     // Rows that are larger than the buffers of so many shards.
     run("large images as NPZ", "t.npz", size::of(200, 8), |path| {
         write_npz(path, bytes, 256, CompressionMethod::Stored)
     });
     let peak = peak_memory().unwrap_or(f64::NAN) / 1e3;
     line("ingest, peak memory", peak, "MB", bytes / 1e6);
+}
+
+/// Bytes that a job of images like CIFAR-10's uploads, beside those of the array.
+fn cifar() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = write_npz(&folder.path().join("t.npz"), 15e6, 32, CompressionMethod::Stored);
+    let out = folder.path().join("out");
+    let made = ingest(&job("t.npz", 16), folder.path(), &out, &mut |_| {}).unwrap();
+    #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
+    let uploaded = made.manifest.blobs().map(|blob| blob.bytes).sum::<u64>() as f64;
+    line("bytes uploaded for images like CIFAR's, beside the array's", uploaded, "B", bytes);
+}
+
+/// A job with the data of this file.
+fn job(name: &str, shards: u32) -> JobSpec {
+    jobfile::parse(&format!(
+        "name = \"bench\"\n[data]\ntrain = \"{name}\"\nlabel = \"y\"\nscale = \"standard\"\nshards = {shards}\n\
+         [[model]]\narch = \"mlp\"\nhidden = []\n[training]\nepochs = 1\n",
+    ))
+    .unwrap()
 }
 
 /// Prints a figure beside its anchor.
@@ -68,11 +89,7 @@ fn run(kind: &str, name: &str, shards: u32, write: impl FnOnce(&Path) -> f64) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     let bytes = write(&path);
-    let job = jobfile::parse(&format!(
-        "name = \"bench\"\n[data]\ntrain = \"{name}\"\nlabel = \"y\"\nscale = \"standard\"\nshards = {shards}\n\
-         [[model]]\narch = \"mlp\"\nhidden = []\n[training]\nepochs = 1\n",
-    ))
-    .unwrap();
+    let job = job(name, shards);
     // Of text both passes read all; of arrays the first reads labels alone.
     let passes = if name == "t.csv" { 2.0 } else { 1.0 };
     let start = Instant::now();

@@ -10,7 +10,7 @@ use crate::{
     shards::{ShardSet, Target},
     source::Finder,
     survey::Survey,
-    table::{Pass, Reading, Schema, Table, TextReading, Wanted},
+    table::{Element, Pass, Reading, Schema, Table, TextReading, Wanted},
     words::Words,
 };
 use sojourn_protocol::{
@@ -140,6 +140,12 @@ impl Data {
     /// The shard of each row.
     pub(crate) fn plan(&self, spec: &JobSpec, cut: &Cut) -> Result<Plan, IngestError> {
         Plan::new(spec.seed, &spec.data, &self.files(), cut)
+    }
+
+    /// How shards keep the numbers that the source for `part` has.
+    pub(crate) fn element(&self, part: Part) -> Element {
+        let table = self.tables.iter().find(|(of, ..)| *of == part);
+        table.map_or(Element::Single, |(_, table, _)| table.element())
     }
 
     fn files(&self) -> Vec<(Part, u64)> {

@@ -57,7 +57,7 @@ pub use source::local_path;
 
 use data::Data;
 use plan::Part;
-use shards::ShardSet;
+use shards::{RowLayout, ShardSet};
 use sojourn_protocol::{
     digest::Digest,
     manifest::{DataManifest, Labels, Scaling, Shard, Targets},
@@ -193,7 +193,12 @@ impl Surveyed<'_> {
     ) -> Result<Ingested, IngestError> {
         let Self { spec, mut data } = self;
         let plan = data.plan(spec, cut)?;
-        let mut shards = ShardSet::create(out_dir, &plan, data.width, &data.labels)?;
+        let rows = RowLayout {
+            features: data.width,
+            element_of: &|from| data.element(from),
+            labels: &data.labels,
+        };
+        let mut shards = ShardSet::create(out_dir, &plan, rows)?;
         let sums = data.cut(&plan, Some(&mut shards), progress)?;
         let scaling = match spec.data.scale {
             Scale::None => Scaling::None,

@@ -179,6 +179,11 @@ impl Plan {
         })
     }
 
+    /// For every shard in order, the part whose file its rows come from.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = Part> + '_ {
+        self.pieces.iter().flat_map(|piece| (0..piece.shards()).map(|_| piece.from))
+    }
+
     /// The places of the rows of the file for `from`.
     pub(crate) fn route(&self, from: Part) -> Route {
         let pieces: Vec<Piece> =

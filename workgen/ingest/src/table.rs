@@ -32,6 +32,10 @@ pub(crate) trait Table: Send + Sync {
     fn set_fill(&mut self, _: &[f32]) {}
     /// Where the labels are, as a whole.
     fn labels_place(&self) -> Place;
+    /// How shards keep the numbers of its rows.
+    fn element(&self) -> Element {
+        Element::Single
+    }
 
     /// A problem of the whole.
     fn refuse(&self, problem: Problem) -> IngestError {
@@ -42,6 +46,15 @@ pub(crate) trait Table: Send + Sync {
     fn changed(&self) -> IngestError {
         self.refuse(Problem::Changed)
     }
+}
+
+/// How shards keep the numbers of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Element {
+    /// Whole numbers from 0 to 255, a byte each.
+    Byte,
+    /// Single precision.
+    Single,
 }
 
 /// The parts of each row that a pass reads.

@@ -61,7 +61,8 @@ const DEFAULT_RATE: BytesPerSecond = BytesPerSecond(125_000_000);
 pub struct Load {
     /// Training rows.
     pub rows: u64,
-    /// Bytes of them.
+    /// Bytes of them in single precision. Where shards keep bytes they are smaller; but equal numbers are to be cut into
+    /// as many shards, so that models are the same.
     pub bytes: u64,
     /// Trials.
     pub trials: u64,

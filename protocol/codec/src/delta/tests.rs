@@ -183,6 +183,13 @@ fn every_cut_and_every_changed_byte_is_refused() {
     }
 }
 
+#[test]
+fn files_of_bytes_are_no_base() {
+    let shard = file_of(&[Tensor::u8("x", [3u64, 1], &[1, 2, 3])]).unwrap();
+    let refused = encode(named(&shard), named(&shard)).unwrap_err();
+    assert!(matches!(refused, DeltaError::Base(CodecError::WrongDtype { .. })), "{refused}");
+}
+
 fn floats() -> impl Strategy<Value = Vec<u32>> {
     let special = [f32::NAN, f32::INFINITY, -0.0, f32::MIN_POSITIVE, 1e-45].map(f32::to_bits);
     let near = (-1.0f32..1.0).prop_map(f32::to_bits);

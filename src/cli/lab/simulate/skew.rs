@@ -60,7 +60,10 @@ impl Rows {
         let of = |name: &str| tensors.iter().find(|tensor| tensor.name == name);
         let (Some(x), Some(y)) = (of("x"), of("y")) else { return Ok(()) };
         self.features = features(x);
-        self.x.extend(x.f32s()?);
+        match x.dtype {
+            Dtype::U8 => self.x.extend(x.u8s()?.iter().copied().map(f32::from)),
+            Dtype::F32 | Dtype::I64 => self.x.extend(x.f32s()?),
+        }
         self.y.extend(y.i64s()?);
         Ok(())
     }
@@ -77,6 +80,5 @@ impl Rows {
 
 /// Numbers of a row.
 fn features(x: &TensorView<'_>) -> usize {
-    let last = x.shape.last().copied().filter(|_| x.dtype == Dtype::F32);
-    last.and_then(|features| usize::try_from(features).ok()).unwrap_or(0)
+    x.shape.last().and_then(|features| usize::try_from(*features).ok()).unwrap_or(0)
 }

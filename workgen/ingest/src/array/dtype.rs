@@ -1,6 +1,6 @@
 //! Element types, and numbers and labels out of their bytes.
 
-use crate::{error::Problem, number::shown};
+use crate::{error::Problem, number::shown, table::Element};
 use half::{bf16, f16};
 use sojourn_protocol::quantity::to_usize;
 use std::io::Write;
@@ -37,6 +37,14 @@ impl Dtype {
             Dtype::U64 | Dtype::I64 | Dtype::F64 => 8,
             Dtype::Text(bytes) => u64::from(bytes),
             Dtype::Utf32(characters) => 4 * u64::from(characters),
+        }
+    }
+
+    /// How shards keep features of this type.
+    pub(super) const fn element(self) -> Element {
+        match self {
+            Dtype::Bool | Dtype::U8 => Element::Byte,
+            _ => Element::Single,
         }
     }
 }

@@ -15,7 +15,7 @@ mod tensors;
 use crate::{
     error::{IngestError, Place, Problem},
     source::{Finder, SourceFile},
-    table::{Pass, Reading, Rows, Schema, Table, Wanted},
+    table::{Element, Pass, Reading, Rows, Schema, Table, Wanted},
 };
 use body::Body;
 use dtype::{Dtype, Encoding};
@@ -262,6 +262,11 @@ impl Table for Arrays {
             expected: train.shape.clone(),
             of: train.first.clone(),
         }))
+    }
+
+    fn element(&self) -> Element {
+        let are_bytes = |pair: &Pair| pair.x.encoding.dtype.element() == Element::Byte;
+        if self.pairs.iter().all(are_bytes) { Element::Byte } else { Element::Single }
     }
 
     fn labels_place(&self) -> Place {

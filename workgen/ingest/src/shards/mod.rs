@@ -14,7 +14,11 @@
 mod tests;
 mod writer;
 
-use crate::{error::IngestError, plan::Plan};
+use crate::{
+    error::IngestError,
+    plan::{Part, Plan},
+    table::Element,
+};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     manifest::{Labels, Shard},
@@ -53,6 +57,17 @@ impl Target {
     }
 }
 
+/// What rows are made of.
+#[derive(Clone, Copy)]
+pub(crate) struct RowLayout<'a> {
+    /// Numbers in a row.
+    pub(crate) features: usize,
+    /// How the rows are kept that come from the file for a part.
+    pub(crate) element_of: &'a dyn Fn(Part) -> Element,
+    /// The kind of labels.
+    pub(crate) labels: &'a Labels,
+}
+
 /// All shards of a plan, being written.
 pub(crate) struct ShardSet {
     folder: TempDir,
@@ -65,18 +80,16 @@ impl ShardSet {
     pub(crate) fn create(
         out_dir: &Path,
         plan: &Plan,
-        features: usize,
-        labels: &Labels,
+        rows: RowLayout<'_>,
     ) -> Result<Self, IngestError> {
-        Self::buffered(out_dir, plan, features, labels, BUFFER_BYTES)
+        Self::buffered(out_dir, plan, rows, BUFFER_BYTES)
     }
 
     /// The same with write buffers of so many bytes together.
     fn buffered(
         out_dir: &Path,
         plan: &Plan,
-        features: usize,
-        labels: &Labels,
+        layout: RowLayout<'_>,
         budget: usize,
     ) -> Result<Self, IngestError> {
         fs::create_dir_all(out_dir).map_err(IngestError::io("create", out_dir))?;
@@ -84,12 +97,12 @@ impl ShardSet {
             .prefix(".ingest-")
             .tempdir_in(out_dir)
             .map_err(IngestError::io("create a folder in", out_dir))?;
-        let features = to_u64(features);
         // Each writer has two buffers.
         let buffer = (budget / 2 / plan.shards().count().max(1)).min(MAX_BUFFER);
-        let writers = plan.shards().enumerate().map(|(index, (_, rows))| {
+        let shards = plan.shards().zip(plan.sources()).enumerate();
+        let writers = shards.map(|(index, ((_, rows), from))| {
             let path = folder.path().join(index.to_string());
-            ShardWriter::create(path, rows, features, labels, buffer)
+            ShardWriter::create(path, rows, (layout.element_of)(from), layout, buffer)
         });
         let writers = writers.collect::<Result<Vec<_>, _>>()?;
         Ok(Self { folder, writers, blobs: Vec::new() })

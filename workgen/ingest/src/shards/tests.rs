@@ -33,14 +33,19 @@ fn plan() -> Plan {
 
 /// Cuts rows of `width` numbers with buffers of `budget` bytes in all, and reads the shards again: the
 /// most that the buffers ever had, and the bytes of each file.
-fn cut(width: usize, labels: &Labels, budget: usize) -> (usize, Vec<Vec<u8>>) {
+fn cut(width: usize, element: Element, labels: &Labels, budget: usize) -> (usize, Vec<Vec<u8>>) {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan();
-    let mut shards = ShardSet::buffered(folder.path(), &plan, width, labels, budget).unwrap();
+    let layout = RowLayout { features: width, element_of: &|_| element, labels };
+    let mut shards = ShardSet::buffered(folder.path(), &plan, layout, budget).unwrap();
     let route = plan.route(Part::Train);
     let mut most = 0;
     for index in 0..ROWS {
-        let row: Vec<f32> = (0..width).map(|at| (index * 1000) as f32 + at as f32).collect();
+        let number = |at: usize| match element {
+            Element::Byte => f32::from((index as usize + at) as u8),
+            Element::Single => (index * 1000) as f32 + at as f32,
+        };
+        let row: Vec<f32> = (0..width).map(number).collect();
         let target = match labels {
             Labels::Classes(_) => Target::Class(index.cast_signed()),
             Labels::Number => Target::Number(index as f32),
@@ -57,10 +62,14 @@ fn cut(width: usize, labels: &Labels, budget: usize) -> (usize, Vec<Vec<u8>>) {
 fn buffers_have_no_more_than_their_share_however_wide_rows_are() {
     let classes = Labels::Classes(vec!["a".into(), "b".into()]);
     for width in [1, 7, 250, 256, 257, 5000] {
-        for labels in [&classes, &Labels::Number] {
-            let (_, whole) = cut(width, labels, BUFFER_BYTES);
+        for (element, labels) in [
+            (Element::Single, &classes),
+            (Element::Single, &Labels::Number),
+            (Element::Byte, &classes),
+        ] {
+            let (_, whole) = cut(width, element, labels, BUFFER_BYTES);
             for budget in [0, 2000, 20_480, 100_000] {
-                let (most, files) = cut(width, labels, budget);
+                let (most, files) = cut(width, element, labels, budget);
                 // A number or a label has to be somewhere.
                 let least = files.len() * 16;
                 assert!(most <= budget.max(least), "{most} bytes for {width} numbers, {budget}");
@@ -72,7 +81,7 @@ fn buffers_have_no_more_than_their_share_however_wide_rows_are() {
 
 #[test]
 fn rows_as_wide_as_a_buffer_are_whole_in_their_files() {
-    let (_, files) = cut(5000, &Labels::Number, 2000);
+    let (_, files) = cut(5000, Element::Single, &Labels::Number, 2000);
     assert_eq!(files.len(), 10);
     let mut rows = Vec::new();
     for file in &files {
@@ -87,4 +96,20 @@ fn rows_as_wide_as_a_buffer_are_whole_in_their_files() {
     }
     rows.sort_by(f32::total_cmp);
     assert_eq!(rows, (0..40u8).map(f32::from).collect::<Vec<_>>());
+}
+
+#[test]
+fn bytes_are_a_byte_each_in_their_files() {
+    for (width, budget) in [(5000, 2000), (7, BUFFER_BYTES)] {
+        let (_, files) = cut(width, Element::Byte, &Labels::Number, budget);
+        for file in &files {
+            let tensors = decode(file).unwrap();
+            let numbers = tensors[0].u8s().unwrap();
+            let labels: Vec<f32> = tensors[1].f32s().unwrap().collect();
+            assert_eq!(numbers.len(), width * labels.len());
+            for (row, label) in numbers.chunks(width).zip(labels) {
+                assert!(row.iter().zip(label as usize..).all(|(x, at)| *x == at as u8));
+            }
+        }
+    }
 }

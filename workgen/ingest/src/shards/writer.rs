@@ -1,7 +1,7 @@
 //! The writer of one shard's file: a buffer for the features and one for the labels.
 
-use super::Target;
-use crate::error::IngestError;
+use super::{RowLayout, Target};
+use crate::{error::IngestError, table::Element};
 use sojourn_codec::{Dtype, Layout, TensorSpec};
 use sojourn_protocol::{
     digest::{BlobRef, Hasher},
@@ -21,6 +21,7 @@ const CHUNK: usize = 64 << 10;
 pub(super) struct ShardWriter {
     path: PathBuf,
     rows: u32,
+    element: Element,
     bytes: u64,
     hasher: Hasher,
     x: Section,
@@ -65,18 +66,22 @@ impl ShardWriter {
     pub(super) fn create(
         path: PathBuf,
         rows: u32,
-        features: u64,
-        labels: &Labels,
+        element: Element,
+        layout: RowLayout<'_>,
         buffer: usize,
     ) -> Result<Self, IngestError> {
         let count = u64::from(rows);
-        let dtype = match labels {
+        let numbers = match element {
+            Element::Byte => Dtype::U8,
+            Element::Single => Dtype::F32,
+        };
+        let labels = match layout.labels {
             Labels::Classes(_) => Dtype::I64,
             Labels::Number => Dtype::F32,
         };
         let layout = Layout::new(vec![
-            TensorSpec::new("x", Dtype::F32, [count, features]),
-            TensorSpec::new("y", dtype, [count]),
+            TensorSpec::new("x", numbers, [count, to_u64(layout.features)]),
+            TensorSpec::new("y", labels, [count]),
         ])?;
         let mut file = File::create_new(&path).map_err(IngestError::io("create", &path))?;
         file.write_all(layout.header()).map_err(IngestError::io("write", &path))?;
@@ -85,16 +90,17 @@ impl ShardWriter {
         let x = Section::new(&layout, "x", buffer);
         let y = Section::new(&layout, "y", buffer.max(Target::MAX_LABEL_BYTES));
         let y_start = y.at;
-        Ok(Self { path, rows, bytes: layout.file_bytes(), hasher, x, y, y_start })
+        Ok(Self { path, rows, element, bytes: layout.file_bytes(), hasher, x, y, y_start })
     }
 
     pub(super) fn push(&mut self, row: &[f32], target: Target) -> Result<(), IngestError> {
-        let is_due = !self.x.takes(size_of_val(row)) && !self.x.buffer.is_empty();
+        let bytes = self.element.bytes(row);
+        let is_due = !self.x.takes(bytes) && !self.x.buffer.is_empty();
         if is_due || !self.y.takes(target.bytes()) {
             self.flush()?;
         }
-        if self.x.takes(size_of_val(row)) {
-            append(row, &mut self.x.buffer);
+        if self.x.takes(bytes) {
+            self.element.append(row, &mut self.x.buffer);
         } else {
             self.write_through(row)?;
         }
@@ -126,7 +132,7 @@ impl ShardWriter {
         let mut chunk = Section { buffer: Vec::with_capacity(CHUNK), at: self.x.at };
         let write = |mut file: File| {
             for numbers in row.chunks(CHUNK / size_of::<f32>()) {
-                append(numbers, &mut chunk.buffer);
+                self.element.append(numbers, &mut chunk.buffer);
                 self.hasher.update(&chunk.buffer);
                 chunk.flush(&mut file)?;
             }
@@ -164,7 +170,25 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }
 
-/// Adds the bytes of these numbers, little end first.
-fn append(numbers: &[f32], into: &mut Vec<u8>) {
-    into.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+impl Element {
+    /// Bytes of these numbers in the file.
+    const fn bytes(self, numbers: &[f32]) -> usize {
+        match self {
+            Element::Byte => numbers.len(),
+            Element::Single => size_of_val(numbers),
+        }
+    }
+
+    /// Adds the bytes of these numbers, little end first.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an element is a byte where all numbers were bytes"
+    )]
+    fn append(self, numbers: &[f32], into: &mut Vec<u8>) {
+        match self {
+            Element::Byte => into.extend(numbers.iter().map(|number| *number as u8)),
+            Element::Single => into.extend(numbers.iter().flat_map(|number| number.to_le_bytes())),
+        }
+    }
 }

@@ -1,6 +1,8 @@
-//! Equal rows in any format, packed or not, in one file or several, give the same blobs.
+//! Equal rows in any format, packed or not, in one file or several, give the same blobs; rows of bytes give shards of
+//! bytes.
 
 use super::{folder, job, made, write::*};
+use sojourn_codec::decode;
 use sojourn_ingest::{Progress, check, ingest};
 use sojourn_protocol::{digest::BlobRef, manifest::Labels};
 use tempfile::TempDir;
@@ -12,6 +14,61 @@ const REST: &str = "\nscale = \"standard\"\nshards = 3\ntest = 0.1";
 fn reference() -> Vec<BlobRef> {
     let dir = folder(&[("t.csv", csv())]);
     blobs("train = \"t.csv\"\nlabel = \"y\"", dir.path(), &[6])
+}
+
+/// The blobs of the same rows as bytes.
+fn reference_of_bytes() -> Vec<BlobRef> {
+    let dir = folder(&[("x.npy", npy_pixels()), ("y.npy", npy_labels())]);
+    blobs("train = \"x.npy\"\nlabels = \"y.npy\"", dir.path(), &[1, 2, 3])
+}
+
+#[test]
+fn bytes_stay_bytes_in_shards_with_the_same_numbers_labels_and_scaling() {
+    let dir = folder(&[("t.csv", csv()), ("x.npy", npy_pixels()), ("y.npy", npy_labels())]);
+    let made = |data: &str| made(&format!("{data}{REST}"), dir.path()).unwrap();
+    let out = TempDir::new().unwrap();
+    let cut = |data: &str| {
+        let made = ingest(&job(&format!("{data}{REST}")), dir.path(), out.path(), &mut |_| {});
+        let made = made.unwrap();
+        let shards = made.manifest.train.iter().chain(&made.manifest.valid);
+        let shards = shards.chain(&made.manifest.test).map(|shard| shard.blob);
+        let files: Vec<Vec<u8>> =
+            shards.map(|blob| std::fs::read(&made.files[&blob.sha256]).unwrap()).collect();
+        (files, made.manifest.scaling)
+    };
+    let (bytes, scaling) = cut("train = \"x.npy\"\nlabels = \"y.npy\"");
+    let (singles, same) = cut("train = \"t.csv\"\nlabel = \"y\"");
+    assert_eq!(scaling, same, "the mean and the deviation of the same numbers");
+    assert_eq!(bytes.len(), singles.len());
+    for (bytes, singles) in bytes.iter().zip(&singles) {
+        let (bytes, singles) = (decode(bytes).unwrap(), decode(singles).unwrap());
+        let numbers: Vec<f32> = bytes[0].u8s().unwrap().iter().copied().map(f32::from).collect();
+        assert_eq!(numbers, singles[0].f32s().unwrap().collect::<Vec<_>>());
+        assert_eq!(bytes[0].shape, singles[0].shape);
+        assert_eq!(bytes[1], singles[1]);
+    }
+    // Each file for itself: those that aren't bytes stay as they are.
+    let mixed =
+        made("train = \"x.npy\"\nlabels = \"y.npy\"\nvalid = { data = \"t.csv\", label = \"y\" }");
+    let text = made("train = \"t.csv\"\nlabel = \"y\"\nvalid = \"t.csv\"");
+    assert_eq!(mixed.manifest.valid, text.manifest.valid);
+    assert!(mixed.manifest.train[0].blob.bytes < text.manifest.train[0].blob.bytes);
+}
+
+#[test]
+fn images_like_those_of_cifar_are_uploaded_in_hardly_more_than_their_bytes() {
+    const IMAGES: usize = 5000;
+    let pixels: Vec<u8> = (0..IMAGES * 3 * 32 * 32).map(|at| (at * 37 % 251) as u8).collect();
+    let classes: Vec<u8> = (0..IMAGES).map(|row| (row % 10) as u8).collect();
+    let array = pixels.len() as u64;
+    let x = npy("|u1", &[IMAGES, 3, 32, 32], &pixels);
+    let dir = folder(&[(
+        "t.npz",
+        npz(&[("x.npy", x), ("y.npy", npy("|u1", &[IMAGES], &classes))], Stored),
+    )]);
+    let made = made("train = \"t.npz\"\nscale = \"standard\"\nshards = 16", dir.path()).unwrap();
+    let uploaded: u64 = made.manifest.blobs().map(|blob| blob.bytes).sum();
+    assert!(uploaded * 10 <= array * 11, "{uploaded} bytes for {array}");
 }
 
 fn blobs(data: &str, base: &std::path::Path, shape: &[u32]) -> Vec<BlobRef> {
@@ -58,23 +115,23 @@ fn every_format_gives_the_same_blobs() {
         ("t.safetensors", safetensors()),
         ("t.safetensors.zst", zstd(&safetensors())),
     ]);
-    let reference = reference();
-    for (data, shape) in [
-        ("train = \"t.csv.gz\"\nlabel = \"y\"", &[6][..]),
-        ("train = \"t.csv.zst\"\nlabel = \"y\"", &[6]),
-        ("train = \"two.csv.gz\"\nlabel = \"y\"", &[6]),
-        ("train = \"stored.npz\"", &[1, 2, 3]),
-        ("train = \"deflated.npz\"", &[1, 2, 3]),
-        ("train = \"deflated.npz\"\nshape = [6]", &[6]),
-        ("train = \"packed.npz.gz\"", &[1, 2, 3]),
-        ("train = \"named.npz\"\nfeatures = \"images\"\nlabel = \"names\"", &[1, 2, 3]),
-        ("train = \"x.npy\"\nlabels = \"y.npy.zst\"", &[1, 2, 3]),
-        ("train = \"t10k-images-idx3-ubyte.gz\"", &[1, 2, 3]),
-        ("train = \"pixels.idx\"\nlabels = \"classes.idx.zst\"", &[1, 2, 3]),
-        ("train = \"t.safetensors\"", &[6]),
-        ("train = \"t.safetensors.zst\"\nshape = [2, 3]", &[2, 3]),
+    let (text, bytes) = (reference(), reference_of_bytes());
+    for (data, shape, reference) in [
+        ("train = \"t.csv.gz\"\nlabel = \"y\"", &[6][..], &text),
+        ("train = \"t.csv.zst\"\nlabel = \"y\"", &[6], &text),
+        ("train = \"two.csv.gz\"\nlabel = \"y\"", &[6], &text),
+        ("train = \"stored.npz\"", &[1, 2, 3], &bytes),
+        ("train = \"deflated.npz\"", &[1, 2, 3], &bytes),
+        ("train = \"deflated.npz\"\nshape = [6]", &[6], &bytes),
+        ("train = \"packed.npz.gz\"", &[1, 2, 3], &bytes),
+        ("train = \"named.npz\"\nfeatures = \"images\"\nlabel = \"names\"", &[1, 2, 3], &text),
+        ("train = \"x.npy\"\nlabels = \"y.npy.zst\"", &[1, 2, 3], &bytes),
+        ("train = \"t10k-images-idx3-ubyte.gz\"", &[1, 2, 3], &bytes),
+        ("train = \"pixels.idx\"\nlabels = \"classes.idx.zst\"", &[1, 2, 3], &bytes),
+        ("train = \"t.safetensors\"", &[6], &text),
+        ("train = \"t.safetensors.zst\"\nshape = [2, 3]", &[2, 3], &text),
     ] {
-        assert_eq!(blobs(data, dir.path(), shape), reference, "{data}");
+        assert_eq!(&blobs(data, dir.path(), shape), reference, "{data}");
     }
 }
 
@@ -94,7 +151,7 @@ fn a_folder_of_parts_is_one_source() {
         ("parts/notes.txt", b"none".to_vec()),
     ]);
     let data = "train = \"parts\"\nlabel = \"y\"";
-    assert_eq!(blobs(data, dir.path(), &[6]), reference());
+    assert_eq!(blobs(data, dir.path(), &[6]), reference_of_bytes());
 }
 
 #[test]
