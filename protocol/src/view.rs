@@ -96,6 +96,10 @@ pub struct JobView {
     pub rejected: u64,
     /// Microseconds that slots spent on results that were used.
     pub train_micros: u64,
+    /// Bytes of the blobs that the store keeps because of this job: data, models to start from, checkpoints. A blob that
+    /// several jobs or several of its trials have counts for each of them.
+    #[serde(default)]
+    pub disk_bytes: u64,
     /// The best trial so far.
     pub best: Option<BestView>,
     /// The best trial on the test data, which the search doesn't see: once the search has ended.

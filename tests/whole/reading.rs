@@ -173,6 +173,7 @@ impl World {
             superseded: 1,
             rejected: 0,
             train_micros: 1_500_000,
+            disk_bytes: 1_500,
             best: trials[1].best.clone(),
             test: None,
             waiting: None,

@@ -9,6 +9,8 @@ use crate::cli::{
 };
 use sojourn_protocol::view::JobView;
 
+/// `DISK` says how many bytes of blobs the server keeps because of a job: its data, the models that it starts from, and the
+/// checkpoints of its trials. A blob that several jobs have, such as the shards of the same data, counts for each of them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Print a JSON array.
@@ -34,6 +36,7 @@ fn table(jobs: &[JobView]) -> String {
         ("SUBMITTED", Column::Text),
         ("TRIALS", Column::Number),
         ("HOPS", Column::Number),
+        ("DISK", Column::Number),
         ("BEST", Column::Text),
         ("NOTE", Column::Text),
     ]);
@@ -45,6 +48,7 @@ fn table(jobs: &[JobView]) -> String {
             text::ago(job.submitted_at),
             format!("{}/{}", job.trials_finished, job.trials),
             format!("{}/{}", job.hops, job.hops_expected),
+            text::bytes(job.disk_bytes),
             text::best(job),
             text::first_line(&job.note),
         ]);

@@ -1,7 +1,10 @@
 //! The caches of hosts: shards to fetch ahead of their first use, and blobs to drop that nobody will need.
 
 use super::placement::PlacementHandler;
-use crate::{dispatch::Wake, state::Job};
+use crate::{
+    dispatch::Wake,
+    state::{Job, Trial},
+};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::HostId,
@@ -60,9 +63,9 @@ impl PlacementHandler<'_> {
             ended.is_none_or(|at| at + ENDED_DATA_KEPT > now) || job.has_open_extras()
         };
         let jobs = self.ledger.state.jobs.values().filter(lives);
-        let data = jobs.clone().flat_map(Job::blobs).map(|blob| blob.sha256);
-        let checkpoints = jobs.flat_map(|job| &job.trials).flat_map(|trial| trial.blobs());
-        let needed: BTreeSet<Digest> = data.chain(checkpoints).collect();
+        let data = jobs.clone().flat_map(Job::blobs);
+        let checkpoints = jobs.flat_map(|job| &job.trials).flat_map(Trial::blobs);
+        let needed: BTreeSet<Digest> = data.chain(checkpoints).map(|blob| blob.sha256).collect();
         for (host, session) in self.hosts.sessions() {
             let unneeded: Vec<Digest> = session.cached.difference(&needed).copied().collect();
             if !unneeded.is_empty() {

@@ -11,7 +11,8 @@ pub(super) fn references_are_kept_and_counted(state: &State) -> Result<(), Viola
     for job in state.jobs.values() {
         let data = job.blobs().map(|blob| blob.sha256);
         let extras = job.extras.iter().map(|extra| extra.checkpoint.sha256);
-        for digest in data.chain(job.trials.iter().flat_map(Trial::blobs)).chain(extras) {
+        let trials = job.trials.iter().flat_map(Trial::blobs).map(|blob| blob.sha256);
+        for digest in data.chain(trials).chain(extras) {
             *counts.entry(digest).or_default() += 1;
         }
     }

@@ -55,6 +55,9 @@ pub(super) fn indexes_are_those_of_a_recount(of: Subject<'_>) -> Result<(), Viol
         holds(Invariant::L3, ranking_agrees(of, job), || {
             format!("the index of remaining work of job {} differs from a recount", job.id)
         })?;
+        holds(Invariant::L3, job.is_kept_right(), || {
+            format!("the bytes that are kept for job {} differ from a recount", job.id)
+        })?;
         let mut hosts: BTreeMap<HostId, u32> = BTreeMap::new();
         for lease in of.state.leases.values().filter(|lease| lease.unit.job() == job.id) {
             *hosts.entry(lease.host).or_default() += 1;

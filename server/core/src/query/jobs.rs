@@ -99,6 +99,7 @@ impl Views<'_> {
             superseded: counters.superseded,
             rejected: counters.rejected,
             train_micros: counters.train_micros,
+            disk_bytes: job.disk(),
             best: job.best().map(|(trial, best)| BestView {
                 trial,
                 name: job.trials.get(to_usize(trial.0)).map(Trial::name).unwrap_or_default(),

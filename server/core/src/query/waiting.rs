@@ -106,7 +106,7 @@ impl Views<'_> {
             return Some(WaitReason::JobPaused);
         }
         if trial.is_running()
-            && let Some(lost) = self.state.blobs.first_lost(trial.blobs())
+            && let Some(lost) = self.state.blobs.first_lost(trial.blobs().map(|blob| blob.sha256))
         {
             return Some(WaitReason::LostCheckpoint(lost));
         }

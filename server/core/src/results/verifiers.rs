@@ -110,7 +110,7 @@ impl Eligibility<'_> {
     fn is_base_lost(&self, job: &Job, trial: &Trial, unit: &UnitKey) -> bool {
         match self.evaluation_of(job, unit) {
             Some((_, checkpoint)) => self.state.blobs.is_lost(&checkpoint.sha256),
-            None => trial.blobs().any(|blob| self.state.blobs.is_lost(&blob)),
+            None => trial.blobs().any(|blob| self.state.blobs.is_lost(&blob.sha256)),
         }
     }
 

@@ -96,7 +96,7 @@ impl<'a> Eligibility<'a> {
         kept.is_none_or(|kept| at.slots.classes.offers(kept))
             && self.lends_disk_for_hops(job, trial, at.host)
             && !(self.state.blobs.any_lost()
-                && trial.blobs().any(|blob| self.state.blobs.is_lost(&blob)))
+                && trial.blobs().any(|blob| self.state.blobs.is_lost(&blob.sha256)))
             // Nobody else could do what a replica's host failed to do, until that cools down and another is assigned.
             && (self.has_replicas(job) || self.may_retry(job, trial, kept, at.host))
     }

@@ -2,6 +2,7 @@
 
 use super::{
     AtEnd, DataSizes, ExtraEvaluation, FoldFault, Lease, Merging, RequestedEvaluation,
+    disk::KeptBytes,
     open::Open,
     trial::{Best, Trial, TrialEnd, is_better},
 };
@@ -34,6 +35,9 @@ pub struct Job {
     /// Its sizes.
     #[serde(skip)]
     pub sizes: DataSizes,
+    /// Bytes of the blobs that are kept because of it.
+    #[serde(skip)]
+    pub(super) kept: KeptBytes,
     /// The digest of both: the same submission again gets the same job.
     pub key: Digest,
     /// When it was submitted.
@@ -124,10 +128,11 @@ impl Job {
         let visits = to_u64(trials.len()) * u64::from(spec.training.epochs);
         let load = vec![visits; data.train.len()];
         let counters = Counters::default();
-        Ok(Self {
+        let mut job = Self {
             id,
-            spec,
             sizes: DataSizes::of(&data),
+            kept: KeptBytes::default(),
+            spec,
             data,
             key,
             submitted_at: at,
@@ -142,7 +147,9 @@ impl Job {
             hosts: BTreeMap::new(),
             load,
             counters,
-        })
+        };
+        job.kept = job.count_kept();
+        Ok(job)
     }
 
     /// A trial by id.

@@ -8,6 +8,7 @@
 mod blob;
 mod change;
 mod data_sizes;
+mod disk;
 mod ending;
 mod fault;
 mod fold;
@@ -150,6 +151,7 @@ impl State {
         for job in self.jobs.values_mut() {
             job.open = Open::of(&job.trials);
             job.sizes = DataSizes::of(&job.data);
+            job.kept = job.count_kept();
         }
         for lease in self.leases.values() {
             if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {

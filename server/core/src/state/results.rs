@@ -2,12 +2,12 @@
 
 use super::{
     Best, Counters, ExtraEnd, FailedBy, FoldFault, Lease, PastState, PendingEvaluation, State,
-    Trial, TrialEnd, trial::is_better,
+    Trial, TrialEnd, disk::distinct_bytes, trial::is_better,
 };
 use crate::event::{Fault, HopUnit, UnitKey};
 use smallvec::SmallVec;
 use sojourn_protocol::{
-    digest::{BlobRef, Digest},
+    digest::BlobRef,
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
     metrics::ByClass,
     position::Position,
@@ -310,20 +310,24 @@ impl State {
         at: UnixMillis,
         change: impl FnOnce(&mut Trial) -> T,
     ) -> Result<T, FoldFault> {
-        let trial = self.known_trial_mut(job, trial)?;
-        let mut before: SmallVec<[Digest; 8]> = trial.blobs().collect();
-        let out = change(trial);
-        let mut after: SmallVec<[Digest; 8]> = trial.blobs().collect();
+        let known = self.known_trial_mut(job, trial)?;
+        let mut before: SmallVec<[BlobRef; 8]> = known.blobs().collect();
+        let out = change(known);
+        let mut after: SmallVec<[BlobRef; 8]> = known.blobs().collect();
+        let (less, more) = (distinct_bytes(&before), distinct_bytes(&after));
+        if less != more {
+            self.known_job_mut(job)?.kept.change_checkpoints(less, more);
+        }
         // References that stay need no update.
         before.retain(|blob| {
             let same = after.iter().position(|other| other == blob);
             same.map(|index| after.swap_remove(index)).is_none()
         });
         for blob in after {
-            self.blobs.retain(blob)?;
+            self.blobs.retain(blob.sha256)?;
         }
         for blob in before {
-            self.blobs.release(blob, at)?;
+            self.blobs.release(blob.sha256, at)?;
         }
         Ok(out)
     }

@@ -275,13 +275,13 @@ impl Trial {
 
     /// Every blob that it needs: its version and those that its leases refer to, its rule's state, its best, and what
     /// is to be evaluated.
-    pub fn blobs(&self) -> impl Iterator<Item = Digest> + '_ {
+    pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + '_ {
         let best = self.best.map(|best| best.checkpoint);
         let evaluations = self.evaluations.values().map(|evaluation| evaluation.checkpoint);
         let merging = self.merging.iter().flat_map(Merging::blobs);
         let own = self.checkpoint.into_iter().chain(best);
         let kept = self.kept.values().copied();
-        own.chain(evaluations).chain(merging).chain(kept).map(|blob| blob.sha256)
+        own.chain(evaluations).chain(merging).chain(kept)
     }
 }
 

@@ -13,6 +13,7 @@ mod classes;
 mod clocks;
 mod control;
 mod devices;
+mod ended_jobs;
 mod evaluations;
 mod extended;
 mod faults;
