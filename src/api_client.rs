@@ -9,9 +9,9 @@ use sojourn_http::{
 };
 use sojourn_protocol::{
     api::{
-        CollectAnswer, CollectRequest, EvaluateRequest, ExtendRequest, Health, MissingAnswer,
-        MissingRequest, NoteRequest, PauseRequest, PlacementRequest, RollbackRequest, RolledBack,
-        SubmitAnswer, SubmitRequest,
+        CollectAnswer, CollectRequest, DeleteRequest, DeletedJobs, EvaluateRequest, ExtendRequest,
+        Health, MissingAnswer, MissingRequest, NoteRequest, PauseRequest, PlacementRequest,
+        RollbackRequest, RolledBack, SubmitAnswer, SubmitRequest,
     },
     assimilation::AssimilationsView,
     digest::BlobRef,
@@ -167,6 +167,10 @@ impl ApiClient {
 
     pub(crate) async fn note(&self, job: JobId, request: &NoteRequest) -> CallResult<JobView> {
         self.post(format!("v1/jobs/{job}/note"), request).await
+    }
+
+    pub(crate) async fn delete(&self, request: &DeleteRequest) -> CallResult<DeletedJobs> {
+        self.post("v1/jobs/delete", request).await
     }
 
     pub(crate) async fn rollback(

@@ -25,6 +25,7 @@
 //! | `POST /v1/jobs/{job}/extend` | admin | [`ExtendRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/placement` | admin | [`PlacementRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/note` | admin | [`NoteRequest`] -> [`crate::view::JobView`] |
+//! | `POST /v1/jobs/delete` | admin | [`DeleteRequest`] -> [`DeletedJobs`] |
 //! | `POST /v1/jobs/{job}/rollback` | admin | [`RollbackRequest`] -> [`RolledBack`], one for each trial |
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
 //! | `POST /v1/tokens` | admin | [`TokenRequest`](crate::tokens::TokenRequest) -> [`NewToken`](crate::tokens::NewToken) |
@@ -48,8 +49,9 @@
 mod jobs;
 
 pub use jobs::{
-    EvaluateRequest, ExtendRequest, MAX_NOTE_CHARS, NoteRequest, PauseRequest, PlacementRequest,
-    RollbackOptions, RollbackRequest, RolledBack, SubmitAnswer, SubmitRequest, Submitted,
+    DeleteRequest, DeletedJob, DeletedJobs, EvaluateRequest, ExtendRequest, MAX_NOTE_CHARS,
+    NoteRequest, PauseRequest, PlacementRequest, RollbackOptions, RollbackRequest, RolledBack,
+    SubmitAnswer, SubmitRequest, Submitted,
 };
 
 use crate::{

@@ -100,6 +100,9 @@ pub struct JobView {
     /// several jobs or several of its trials have counts for each of them.
     #[serde(default)]
     pub disk_bytes: u64,
+    /// Has the server deleted its data and checkpoints, but the best model (`--keep-jobs`)?
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub thinned: bool,
     /// The best trial so far.
     pub best: Option<BestView>,
     /// The best trial on the test data, which the search doesn't see: once the search has ended.

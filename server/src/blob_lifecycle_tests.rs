@@ -6,6 +6,7 @@ use crate::{
     shell::{Clock, Shell, ShellConfig, SideEffect},
 };
 use sojourn_protocol::{
+    ids::JobId,
     manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     time::{Millis, UnixMillis},
 };
@@ -294,6 +295,24 @@ async fn a_lost_blob_that_turns_up_again_is_found() {
     std::fs::rename(&aside, world.stored()).unwrap();
     world.blobs.find_lost().await;
     assert_eq!(world.status().await, Some(BlobStatus::Published));
+}
+
+#[tokio::test]
+async fn the_data_of_a_deleted_job_leaves_the_disk() {
+    let mut world = World::new();
+    world.publish().await;
+    world.refer().await;
+    let job = JobId(1);
+    world.shell.handle().request(request::Cancel { job }).await.unwrap();
+    assert_eq!(world.later().await, Some(BlobStatus::Published), "a job that has ended keeps it");
+    let delete = request::Delete { jobs: vec![job], preview: false };
+    let deleted = world.shell.handle().request(delete).await.unwrap();
+    assert_eq!(deleted.bytes_freed, blob().bytes);
+    assert!(world.stored().exists());
+    world.doom().await;
+    world.blobs.delete(blob().sha256).await;
+    assert!(!world.stored().exists());
+    assert_eq!(world.status().await, None);
 }
 
 /// By then another server may have been given the blob again, and no hold of this process protects it.

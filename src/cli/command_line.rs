@@ -2,8 +2,8 @@
 
 use crate::cli::{
     jobs::{
-        backlog, cancel, evaluate, events, extend, hosts, job_args::JobArgs, list, pause, resume,
-        revoke, rollback, set, status, traffic, trials,
+        backlog, cancel, delete, evaluate, events, extend, hosts, job_args::JobArgs, list, pause,
+        resume, revoke, rollback, set, status, traffic, trials,
     },
     lab::{completions, demo, openapi, replay, simulate},
     model::{export, predict},
@@ -86,6 +86,8 @@ enum Command {
     Rollback(rollback::Args),
     /// End a job.
     Cancel(JobArgs),
+    /// Delete jobs that have ended, with their data and models.
+    Delete(delete::Args),
     /// Copy a stopped server's journal from a file into Redis, or back.
     Migrate(migrate::Args),
     /// Simulate hosts and jobs in virtual time, with the server's own scheduling.
@@ -166,6 +168,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Rollback(args) => rollback::run(&args).await,
         Command::Set(args) => set::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
+        Command::Delete(args) => delete::run(&args).await,
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Simulate(args) => simulate::run(&args),
         Command::Demo(args) => demo::run(&args).await,

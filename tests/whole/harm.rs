@@ -36,6 +36,51 @@ fn a_rollback_says_what_it_would_lose_and_a_job_that_has_ended_stays_ended() {
 }
 
 #[test]
+fn a_deletion_says_what_goes_and_a_list_of_jobs_what_each_takes() {
+    let site = Site::start();
+    let _client = site.client("one");
+    let job = site.submit(4, 1);
+    let run = |args: &[&str]| {
+        let output = site.run(args);
+        let said =
+            String::from_utf8(output.stderr).unwrap() + &String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), said)
+    };
+    let paused = site.submit(5, 1);
+    run(&["pause", &paused]);
+    let (code, said) = run(&["delete", &paused, "--yes"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("job 2 hasn't ended: cancel it first"), "{said}");
+    let view = site.wait(&job, |view| view["state"] != "running");
+    let bytes = view["disk_bytes"].as_u64().unwrap();
+    let checkpoint = site.trials(&job)[0]["checkpoint"]["bytes"].as_u64().unwrap();
+    assert!(bytes > 4 * checkpoint, "four trials and their data: {bytes}");
+    let (_, table) = run(&["jobs"]);
+    assert!(table.contains("DISK"), "{table}");
+
+    let (code, said) = run(&["delete", &job]);
+    assert_eq!(code, Some(2), "{said}");
+    for part in ["4 trials", "best model of trial", "sojourn export 1", "frees", "`--yes`"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let preview = site.json(&["delete", &job, "--preview"]);
+    assert_eq!(preview["jobs"][0]["disk_bytes"], bytes);
+    assert_eq!(site.job(&job)["state"], "finished", "nothing was changed");
+    let old = run(&["delete", "--older-than", "30d", "--yes"]);
+    assert_eq!(old, (Some(0), "no job ended longer ago than 30d\n".to_owned()));
+    let deleted = site.json(&["delete", &job, "--yes"]);
+    assert_eq!(deleted["bytes_freed"], preview["bytes_freed"]);
+    let (code, said) = run(&["status", &job]);
+    assert_ne!(code, Some(0));
+    assert!(said.contains("job 1 was deleted"), "{said}");
+    let left = site.json(&["jobs"]);
+    assert_eq!((left.as_array().unwrap().len(), &left[0]["job"]), (1, &2.into()));
+    // The same job again is a new one, with a number of its own.
+    let again = site.submit(4, 1);
+    assert_eq!(again, "3");
+}
+
+#[test]
 fn a_search_over_seeds_shows_mean_and_deviation_and_replays_from_its_file() {
     let site = Site::start();
     let _client = site.client("one");

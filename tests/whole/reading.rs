@@ -174,6 +174,7 @@ impl World {
             rejected: 0,
             train_micros: 1_500_000,
             disk_bytes: 1_500,
+            thinned: false,
             best: trials[1].best.clone(),
             test: None,
             waiting: None,

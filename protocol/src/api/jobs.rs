@@ -4,6 +4,7 @@ use crate::{
     ids::{HostId, JobId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
     spec::{JobSpec, dimension::is_default},
+    view::BestView,
 };
 use serde::{Deserialize, Serialize};
 
@@ -171,4 +172,47 @@ pub struct RolledBack {
     /// Epochs of it that were trained, wholly or in part, and are lost.
     #[serde(default)]
     pub epochs_lost: u32,
+}
+
+/// Jobs that have ended are to be deleted, with all that the store keeps because of them: all of them, or none where one is
+/// refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct DeleteRequest {
+    /// The jobs. One that was deleted before is passed over.
+    pub jobs: Vec<JobId>,
+    /// Only say what would go. A job that was deleted before is refused then.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub preview: bool,
+}
+
+/// Jobs that were deleted, or would be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DeletedJobs {
+    /// Each of them.
+    pub jobs: Vec<DeletedJob>,
+    /// Bytes of the blobs to which no other job refers. The store deletes them within minutes.
+    pub bytes_freed: u64,
+}
+
+/// A job that was deleted, or would be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DeletedJob {
+    /// Its id, which no other job gets.
+    pub job: JobId,
+    /// Its name.
+    pub name: String,
+    /// Trials that it had.
+    pub trials: u32,
+    /// Bytes of the blobs that were kept because of it, other jobs' among them.
+    pub disk_bytes: u64,
+    /// Name of the metric that compares its trials.
+    pub metric: String,
+    /// Its best trial.
+    pub best: Option<BestView>,
+    /// Is that trial's model kept, because another job has the same one? Otherwise it goes too.
+    pub best_is_kept: bool,
 }

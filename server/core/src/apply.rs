@@ -85,6 +85,9 @@ impl Core {
         if is_due(self.state.blobs.next_collection(&self.config)) {
             self.blobs().collect()?;
         }
+        if is_due(self.next_retention) {
+            self.next_retention = Some(self.jobs().retain()?);
+        }
         self.forget_silent_hosts()?;
         self.waiters.expire_delays(now);
         if is_due(self.hosts.first_cooldown_end()) {
@@ -152,6 +155,7 @@ impl Core {
             self.results().process_next(job, trial)?;
         }
         self.blobs().resume_deletions();
+        self.next_retention = (!self.config.retention.keeps_all()).then_some(now);
         self.waiters.wake(Wake::All);
         Ok(())
     }
@@ -300,6 +304,10 @@ impl Core {
             Command::Note { to, job, note } => {
                 let reply = self.jobs().note(job, &note);
                 self.answer_job(to, job, reply)
+            }
+            Command::Delete { to, jobs, preview } => {
+                let reply = self.jobs().delete(&jobs, preview);
+                self.answer(to, reply.map(|deleted| Answer::Deleted(Box::new(deleted))))
             }
             Command::Rollback { to, job, request } => {
                 let reply = self.jobs().rollback(job, request);

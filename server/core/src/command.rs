@@ -136,6 +136,8 @@ pub enum Command {
     Place { to: ReplyTo, job: JobId, placement: PlacementRequest },
     /// A user notes something about a job.
     Note { to: ReplyTo, job: JobId, note: String },
+    /// A user deletes jobs that have ended. `preview`: only says what would go.
+    Delete { to: ReplyTo, jobs: Vec<JobId>, preview: bool },
     /// An operator takes trials back to an earlier state.
     Rollback { to: ReplyTo, job: JobId, request: RollbackRequest },
     /// A requested plan is ready; `None` where the planner found none.

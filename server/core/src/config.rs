@@ -46,6 +46,41 @@ pub struct CoreConfig {
     pub most_copied: u32,
     /// The policy that assigns hops to hosts.
     pub policy: PolicyName,
+    /// How much of jobs that have ended is kept.
+    #[serde(default)]
+    pub retention: Retention,
+}
+
+/// How much of jobs that have ended a server keeps. A limit that isn't set limits nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retention {
+    /// So many jobs, those that ended last.
+    pub jobs: Option<u32>,
+    /// Those that ended no longer ago than this.
+    pub age: Option<Millis>,
+    /// So many bytes of blobs, of the jobs that ended last; a blob of several of them counts once.
+    pub bytes: Option<u64>,
+    /// The fate of the others.
+    pub beyond: BeyondRetention,
+}
+
+/// The fate of a job that isn't kept as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BeyondRetention {
+    /// It loses its data and its checkpoints, but the best model; its figures stay.
+    #[default]
+    Thin,
+    /// It is deleted.
+    Delete,
+}
+
+impl Retention {
+    /// Is everything kept?
+    #[must_use]
+    pub const fn keeps_all(&self) -> bool {
+        self.jobs.is_none() && self.age.is_none() && self.bytes.is_none()
+    }
 }
 
 impl Default for CoreConfig {
@@ -74,6 +109,7 @@ impl CoreConfig {
             most_hops: None,
             most_copied: 5,
             policy: PolicyName::default(),
+            retention: Retention::default(),
         }
     }
 }

@@ -51,6 +51,8 @@ pub struct Core {
     pub(crate) planner: Planner,
     /// The room on the server's disk, as the shell said last. Soft: a core begins with enough.
     pub(crate) storage: Storage,
+    /// When jobs that have ended are looked at next, where not all of them are kept. Soft: a start looks at once.
+    pub(crate) next_retention: Option<UnixMillis>,
     pub(crate) output: Output,
     /// The first fault, after which it answers nothing more.
     pub(crate) fault: Option<CoreFault>,
@@ -78,6 +80,7 @@ impl Core {
             waiters: Waiters::default(),
             planner: Planner::default(),
             storage: Storage::default(),
+            next_retention: None,
             output: Output::default(),
             fault: None,
         }
@@ -131,6 +134,7 @@ impl Core {
             self.planner.next_speculation(),
             self.scheduler().next_plan(),
             self.state.blobs.next_collection(&self.config),
+            self.next_retention,
         ];
         times.into_iter().flatten().min()
     }

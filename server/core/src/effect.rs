@@ -8,7 +8,10 @@ use crate::{
 };
 pub use sojourn_protocol::assimilation::AssimilationUnit;
 use sojourn_protocol::{
-    api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, RolledBack, SubmitAnswer, WorkAnswer},
+    api::{
+        DeletedJobs, HeartbeatAnswer, ReleaseAnswer, ReportAnswer, RolledBack, SubmitAnswer,
+        WorkAnswer,
+    },
     digest::{BlobRef, Digest},
     error::ApiError,
     ids::{HostId, JobId, LeaseId},
@@ -85,6 +88,7 @@ pub enum Answer {
     Hosts(Vec<HostView>),
     Host(Box<HostView>),
     RolledBack(Vec<RolledBack>),
+    Deleted(Box<DeletedJobs>),
     HolderOf(Option<Holder>),
     Token(Box<TokenView>),
     Tokens(Vec<TokenView>),

@@ -19,7 +19,8 @@ use std::ops::RangeInclusive;
 /// version 4 has leases of several hops in a row; version 5 has second copies of running hops,
 /// and jobs whose placement is changed; version 6 has trials whose results are merged, results that other hosts come
 /// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
-/// to as well; version 8 has owners of hosts, tokens that are issued, and time that doesn't count.
+/// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, and jobs that are thinned or
+/// deleted.
 pub const EVENT_VERSION: u32 = 8;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
@@ -255,6 +256,10 @@ pub enum Event {
     },
     /// A job's user noted something about it; nothing: the note is gone.
     JobNoted { job: JobId, note: String },
+    /// A job that had ended lost its data and its checkpoints, but the best model.
+    JobThinned { job: JobId },
+    /// A job that had ended was deleted: nothing is kept because of it any more.
+    JobDeleted { job: JobId },
     /// A host was given a unit on this base version, for its device of that name. `then`: the shards whose
     /// hops follow under the same lease, in order. `until`: the batch of the last shard before which it ends, where
     /// that isn't the shard's end. `class`: the device's numeric class. `speculative_for`: the live lease of the same unit
@@ -363,6 +368,8 @@ impl Event {
             Event::JobExtended { .. } => "job-extended",
             Event::JobPlaced { .. } => "job-placed",
             Event::JobNoted { .. } => "job-noted",
+            Event::JobThinned { .. } => "job-thinned",
+            Event::JobDeleted { .. } => "job-deleted",
             Event::LeaseGranted { .. } => "lease-granted",
             Event::LeaseEnded { .. } => "lease-ended",
             Event::ReportAcknowledged { .. } => "report-acknowledged",

@@ -96,8 +96,10 @@ impl Ledger<'_> {
         let now = self.clock.now();
         match change {
             Change::Work { job, trial: None, .. } => {
-                if let Some(job) = self.state.jobs.get(&job) {
-                    self.index.update_job(job, self.planner.estimates_mut(), now);
+                let estimates = self.planner.estimates_mut();
+                match self.state.jobs.get(&job) {
+                    Some(job) => self.index.update_job(job, estimates, now),
+                    None => estimates.forget_job(job),
                 }
             }
             Change::Work { job, trial: Some(trial), .. } => {

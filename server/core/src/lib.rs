@@ -63,7 +63,7 @@ pub mod state;
 mod tokens;
 
 pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
-pub use config::{CoreConfig, DEFAULT_FORGET_HOSTS};
+pub use config::{BeyondRetention, CoreConfig, DEFAULT_FORGET_HOSTS, Retention};
 pub use core::Core;
 pub use effect::{Answer, AssimilationCounts, AssimilationUnit, Effect, Offered};
 pub use event::{

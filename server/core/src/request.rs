@@ -11,8 +11,8 @@ use crate::{
 };
 use sojourn_protocol::{
     api::{
-        HeartbeatAnswer, Held, PlacementRequest, ReleaseAnswer, ReportAnswer, RollbackRequest,
-        RolledBack, SubmitAnswer, WorkAnswer, WorkRequest,
+        DeletedJobs, HeartbeatAnswer, Held, PlacementRequest, ReleaseAnswer, ReportAnswer,
+        RollbackRequest, RolledBack, SubmitAnswer, WorkAnswer, WorkRequest,
     },
     digest::{BlobRef, Digest},
     ids::{ClaimId, HostId, JobId, LeaseId, TokenId, TrialId, Version},
@@ -142,6 +142,7 @@ requests! {
     Note { job: JobId, note: String } => JobView, Answer::JobSummary(job) => *job;
     Rollback { job: JobId, request: RollbackRequest } => Vec<RolledBack>,
         Answer::RolledBack(trials) => trials;
+    Delete { jobs: Vec<JobId>, preview: bool } => DeletedJobs, Answer::Deleted(jobs) => *jobs;
 }
 
 queries! {

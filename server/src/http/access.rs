@@ -64,6 +64,7 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/blobs/collect", Users(Administer)),
     ("GET", "/v1/jobs", Users(Read)),
     ("POST", "/v1/jobs", Users(Submit)),
+    ("POST", "/v1/jobs/delete", Users(Submit)),
     ("GET", "/v1/jobs/{job}", Users(Read)),
     ("POST", "/v1/jobs/{job}/cancel", Users(Submit)),
     ("POST", "/v1/jobs/{job}/pause", Users(Submit)),

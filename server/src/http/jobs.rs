@@ -5,8 +5,8 @@ use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
     api::{
-        ExtendRequest, NoteRequest, PauseRequest, PlacementRequest, RollbackRequest, RolledBack,
-        SubmitAnswer, SubmitRequest,
+        DeleteRequest, DeletedJobs, ExtendRequest, NoteRequest, PauseRequest, PlacementRequest,
+        RollbackRequest, RolledBack, SubmitAnswer, SubmitRequest,
     },
     error::ErrorKind,
     ids::JobId,
@@ -140,6 +140,24 @@ pub(super) async fn note(
     Body(request): Body<NoteRequest>,
 ) -> JsonResult<JobView> {
     app.answer(request::Note { job: *job, note: request.note }).await
+}
+
+/// Deletes jobs that have ended, with all that the store keeps because of them.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/delete",
+    operation_id = "deleteJobs",
+    request_body = DeleteRequest,
+    responses((status = 200, description = "The jobs that were deleted, and the bytes that the store gets back.", body = DeletedJobs)),
+    security(("admin" = []))
+)]
+pub(super) async fn delete(
+    app: App,
+    _: User,
+    Body(request): Body<DeleteRequest>,
+) -> JsonResult<DeletedJobs> {
+    let DeleteRequest { jobs, preview } = request;
+    app.answer(request::Delete { jobs, preview }).await
 }
 
 /// Takes trials back to an earlier state, as if they had not been trained since.

@@ -105,6 +105,8 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
                 .route(web::post().to(jobs::submit))
                 .route(web::get().to(jobs::all)),
         )
+        // Before the addresses of single jobs, of which it has the form.
+        .service(resource("/v1/jobs/delete").route(web::post().to(jobs::delete)))
         .service(resource("/v1/jobs/{job}").route(web::get().to(jobs::one)))
         .service(resource("/v1/jobs/{job}/cancel").route(web::post().to(jobs::cancel)))
         .service(resource("/v1/jobs/{job}/pause").route(web::post().to(jobs::pause)))

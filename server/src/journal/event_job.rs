@@ -43,6 +43,8 @@ impl EventJob {
             | Event::JobExtended { job, .. }
             | Event::JobPlaced { job, .. }
             | Event::JobNoted { job, .. }
+            | Event::JobThinned { job }
+            | Event::JobDeleted { job }
             | Event::TrialOrdered { job, .. }
             | Event::TrialRolledBack { job, .. }
             | Event::TrialFailed { job, .. }

@@ -310,6 +310,10 @@ async fn a_client_made_from_the_document_alone_completes_a_unit() {
     assert_eq!((&extended["state"], &extended["hops_expected"]), (&json!("running"), &json!(4)));
     let ended = described.json("cancelJob", admin, &of_job, Body::None).await;
     assert_eq!(ended["state"], "cancelled");
+    let delete = Body::Json(json!({ "jobs": [job] }));
+    let deleted = described.json("deleteJobs", admin, &[], delete).await;
+    assert_eq!(deleted["jobs"][0]["disk_bytes"], deleted["bytes_freed"]);
+    assert_eq!(described.json("jobs", admin, &[], Body::None).await, json!([]));
     let health = described.json("health", "", &[], Body::None).await;
     assert_eq!(health["status"], "ready");
     world.server.stop().await;

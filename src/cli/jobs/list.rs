@@ -44,7 +44,7 @@ fn table(jobs: &[JobView]) -> String {
         grid.row([
             job.job.to_string(),
             job.name.clone(),
-            text::job_state(job.state).to_owned(),
+            state(job),
             text::ago(job.submitted_at),
             format!("{}/{}", job.trials_finished, job.trials),
             format!("{}/{}", job.hops, job.hops_expected),
@@ -59,4 +59,9 @@ fn table(jobs: &[JobView]) -> String {
         Some(format!("job {} waits: {reason}", job.job))
     }));
     lines.join("\n")
+}
+
+fn state(job: &JobView) -> String {
+    let state = text::job_state(job.state);
+    if job.thinned { format!("{state}, thinned") } else { state.to_owned() }
 }

@@ -104,6 +104,11 @@ fn page(view: &JobView, goal: Goal, labels: &Labels, mut trials: Vec<TrialView>)
     if let Some(reason) = &view.waiting {
         lines.push(format!("waits        {reason}"));
     }
+    if view.thinned {
+        lines.push(
+            "thinned      its data and all checkpoints but the best model are deleted".to_owned(),
+        );
+    }
     if !view.note.is_empty() {
         lines.push(format!("note         {}", view.note));
     }

@@ -100,6 +100,12 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 async fn run_job(args: &Args, job: &JobRef) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let job = job.find(&client).await?;
+    if client.job(job).await?.summary.thinned {
+        return Err(Failure::work(format!(
+            "job {job} is thinned: the server doesn't keep its data and checkpoints (`--keep-jobs`); with fixed visits \
+             `sojourn replay JOB.TOML` needs only the job file and its data"
+        )));
+    }
     let replayed = replay_trial(&client, job, args.trial, &args.gpus).await?;
     let verdict = replayed.verdict;
     let report = Report { job, trial: args.trial, replayed };

@@ -29,7 +29,7 @@ use sojourn_protocol::{
     quantity::to_u64,
     spec::Missing,
     unit::TrialContext,
-    view::{BestView, JobDetail},
+    view::{BestView, JobDetail, JobView},
 };
 use std::{path::PathBuf, sync::Arc};
 
@@ -91,6 +91,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let job = args.job.find(&client).await?;
     let detail = client.job(job).await?;
+    check_kept(args, &detail.summary)?;
     let chosen = match (args.trial, &detail.summary.best) {
         (Some(trial), _) => of_trial(&client, args, (job, trial)).await?,
         (None, Some(best)) => Chosen::best(best),
@@ -122,6 +123,20 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         bytes: to_u64(file.len()),
     };
     if args.json { output::json(&report) } else { output::line(&text(&report)) }
+}
+
+/// Is the checkpoint kept: of a job that was thinned only the best one is.
+fn check_kept(args: &Args, job: &JobView) -> Result<(), Failure> {
+    let best = job.best.as_ref().map(|best| best.trial);
+    let is_best = !args.last && args.trial.is_none_or(|trial| Some(trial) == best);
+    if !job.thinned || is_best {
+        return Ok(());
+    }
+    let best = best.map(|trial| format!(", that of trial {trial}")).unwrap_or_default();
+    Err(Failure::work(format!(
+        "job {} is thinned: of its models the server keeps only the best one{best} (`--keep-jobs`)",
+        job.job
+    )))
 }
 
 fn bad(error: &dyn std::error::Error) -> Failure {

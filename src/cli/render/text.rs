@@ -18,9 +18,13 @@ use std::{
 
 /// How long ago, by this machine's clock.
 pub(crate) fn ago(at: UnixMillis) -> String {
+    format!("{} ago", duration(now().0.saturating_sub(at.0)))
+}
+
+/// The time by this machine's clock.
+pub(crate) fn now() -> UnixMillis {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
-    let now = u64::saturating_from(now);
-    format!("{} ago", duration(now.saturating_sub(at.0)))
+    UnixMillis(u64::saturating_from(now))
 }
 
 /// `2026-11-21T01:17:14.000Z`.

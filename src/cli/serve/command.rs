@@ -2,7 +2,10 @@
 
 use crate::{
     cli::{
-        serve::journal_url::JournalArgs,
+        serve::{
+            journal_url::JournalArgs,
+            keep_jobs::{KeepJobs, OldJobs, retention},
+        },
         terminal::{exit::Failure, local, output},
     },
     serve::AssimilatorConfig,
@@ -91,6 +94,21 @@ pub(crate) struct Args {
     /// Checkpoints larger than this are merged in ranges that all assimilators share [default: 256MiB].
     #[arg(long, value_name = "SIZE")]
     split_over: Option<Size>,
+    /// Keep no more of jobs that have ended than this: a number of jobs (`100`), those that ended no longer ago (`30d`), or
+    /// so many bytes (`50GB`). Several limits with commas between: the first that is reached counts. Jobs that ended first go
+    /// first; jobs that run don't count. Looked at each minute [default: all are kept].
+    #[arg(long, env = "SOJOURN_KEEP_JOBS", value_name = "LIMITS", value_delimiter = ',')]
+    keep_jobs: Vec<KeepJobs>,
+    /// The fate of jobs beyond `--keep-jobs`: they lose their data and all checkpoints but the best model, which can
+    /// still be exported, and keep their figures (thin); or they are deleted (delete).
+    #[arg(
+        long,
+        env = "SOJOURN_OLD_JOBS",
+        value_enum,
+        default_value = "thin",
+        requires = "keep_jobs"
+    )]
+    old_jobs: OldJobs,
     /// Checkpoints that one machine may have uploaded before it reports them. Over that it is refused for a while
     /// [default: 256GiB].
     #[arg(long, value_name = "SIZE")]
@@ -227,6 +245,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         most_hops: args.most_hops,
         most_copied: args.most_copied,
         forget_hosts: args.forget_hosts,
+        retention: retention(&args.keep_jobs, args.old_jobs).map_err(Failure::call)?,
         ..CoreConfig::with_lease_term(Millis::from_secs(args.lease_seconds))
     };
     sojourn_server::serve(config, announce).await.map_err(|error| failure(&error))

@@ -3,4 +3,5 @@
 pub(crate) mod command;
 pub(crate) mod gc;
 pub(crate) mod journal_url;
+pub(crate) mod keep_jobs;
 pub(crate) mod migrate;

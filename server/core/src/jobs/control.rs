@@ -44,6 +44,7 @@ impl JobHandler<'_> {
     /// Has a trial, or every trial that can, train for so many epochs in all.
     pub(crate) fn extend(&mut self, job: JobId, epochs: u32, trial: Option<TrialId>) -> Reply<()> {
         let known = self.state().find_job(job)?;
+        known.check_whole()?;
         let trials = to_extend(known, epochs, trial, self.results.ledger.clock.now())?;
         if !trials.is_empty() {
             // Of very many trials few have results that wait.

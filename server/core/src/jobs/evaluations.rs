@@ -39,6 +39,7 @@ impl JobHandler<'_> {
         split: DataSplit,
     ) -> Result<RequestedEvaluation, ApiError> {
         let (known, of_job) = self.state().find_trial(job, trial)?;
+        known.check_whole()?;
         let conflict = |message| Err(ApiError::new(ErrorKind::Conflict, message));
         if known.data.split(split).is_empty() {
             return conflict(format!("job {job} has no {} data", split.name()));

@@ -4,16 +4,20 @@
 //! |---|---|
 //! | `submit.rs` | submission, and what is checked before |
 //! | `control.rs` | pause, resume, extend, cancel |
+//! | `delete.rs` | deletion of jobs that have ended |
 //! | `note.rs` | what a user notes about a job |
 //! | `placement.rs` | priority, share and number of hosts |
 //! | `evaluations.rs` | evaluations that users ask for |
+//! | `retention.rs` | how much of ended jobs the operator keeps |
 //! | `rollback.rs` | taking trials back to an earlier version |
 //! | `stopping.rs` | the end of a job's wall time |
 
 mod control;
+mod delete;
 mod evaluations;
 mod note;
 mod placement;
+mod retention;
 mod rollback;
 mod stopping;
 mod submit;

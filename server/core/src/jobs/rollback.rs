@@ -46,6 +46,7 @@ impl JobHandler<'_> {
     /// Does the job run, or is an ended one to go on?
     fn check_job(&self, job: JobId, options: RollbackOptions) -> Result<(), ApiError> {
         let known = self.state().find_job(job)?;
+        known.check_whole()?;
         let conflict = |message: String| Err(ApiError::new(ErrorKind::Conflict, message));
         match known.end {
             Some((JobEnd::Cancelled, _)) => {

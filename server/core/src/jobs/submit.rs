@@ -50,7 +50,7 @@ impl JobHandler<'_> {
             return Err(Refusal::new(ErrorKind::Conflict, message));
         }
         drop(blobs);
-        let job = state.jobs.keys().next_back().copied().unwrap_or_default().next();
+        let job = state.next_job();
         let at_end = if data.test.is_empty() { AtEnd::Nothing } else { AtEnd::Test };
         self.record(Event::JobSubmitted { job, spec, data, key, nonce, at_end })?;
         let ledger = &mut self.results.ledger;

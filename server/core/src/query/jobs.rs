@@ -100,6 +100,7 @@ impl Views<'_> {
             rejected: counters.rejected,
             train_micros: counters.train_micros,
             disk_bytes: job.disk(),
+            thinned: job.thinned,
             best: job.best().map(|(trial, best)| BestView {
                 trial,
                 name: job.trials.get(to_usize(trial.0)).map(Trial::name).unwrap_or_default(),
@@ -132,7 +133,7 @@ impl Views<'_> {
             epochs: trial.epochs(),
             hops: trial.chain.hops(),
             version: trial.version,
-            checkpoint: trial.checkpoint,
+            checkpoint: trial.checkpoint.filter(|_| !job.thinned),
             numeric_class: trial.class,
             curve: trial.curve.iter().copied().map(CurveView::from).collect(),
             stopped: trial.stopped_because(&job.spec.search),

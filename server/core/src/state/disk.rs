@@ -3,7 +3,7 @@
 
 use super::{ExtraEvaluation, Job, Trial};
 use sojourn_protocol::digest::{BlobRef, Digest};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes that are kept because of a job. They follow from its trials, so they aren't stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,6 +58,12 @@ impl Job {
         let data = data.into_values().fold(0, u64::saturating_add);
         let trials = self.trials.iter().map(Trial::kept_bytes);
         KeptBytes { data, checkpoints: trials.fold(0, u64::saturating_add) }
+    }
+
+    /// The same, but for data that other jobs have in common, which is in `counted`. Its own is counted from now on.
+    pub(crate) fn disk_beside(&self, counted: &mut BTreeSet<Digest>) -> u64 {
+        let data = self.blobs().filter(|blob| counted.insert(blob.sha256)).map(|blob| blob.bytes);
+        data.fold(self.kept.checkpoints, u64::saturating_add)
     }
 
     /// Are they those of a recount?

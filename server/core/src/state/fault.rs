@@ -41,6 +41,9 @@ pub enum FoldFault {
     /// The host has leases, or results that are remembered.
     #[error("host {0} has leases or results, so it can't be forgotten")]
     HostNeeded(HostId),
+    /// The job goes on, or leases, results or evaluations of it are open.
+    #[error("job {0} isn't at rest, so it can't be deleted")]
+    JobNeeded(JobId),
     /// No such token was issued, or it was forgotten.
     #[error("there is no token {0}")]
     UnknownToken(TokenId),

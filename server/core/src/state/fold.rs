@@ -219,6 +219,14 @@ impl State {
                 changes.push(Change::Job(*job));
             }
             Event::JobNoted { job, note } => self.known_job_mut(*job)?.note.clone_from(note),
+            Event::JobThinned { job } => {
+                self.job_thinned(*job, at)?;
+                changes.push(Change::Job(*job));
+            }
+            Event::JobDeleted { job } => {
+                self.job_deleted(*job, at)?;
+                changes.push(Change::Job(*job));
+            }
             Event::TrialRolledBack { job, trial, epochs } => {
                 self.rolled_back(*job, *trial, *epochs, at)?;
                 changes.push(Change::Job(*job));
@@ -280,6 +288,7 @@ impl State {
             | Event::JobSubmitted { job, .. }
             | Event::JobCancelled { job }
             | Event::JobTimeUp { job }
+            | Event::JobDeleted { job }
             | Event::JobExtended { job, .. } => return Some((*job, None)),
             Event::LeaseGranted { lease, .. }
             | Event::LeaseEnded { lease, .. }
@@ -313,6 +322,7 @@ impl State {
             | Event::JobResumed { .. }
             | Event::JobPlaced { .. }
             | Event::JobNoted { .. }
+            | Event::JobThinned { .. }
             | Event::ExtraAsked { .. }
             | Event::ExtraEvaluated { .. }
             | Event::ExtraFailed { .. } => return None,

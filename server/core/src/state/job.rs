@@ -3,8 +3,9 @@
 use super::{
     AtEnd, DataSizes, ExtraEvaluation, FoldFault, Lease, Merging, RequestedEvaluation,
     disk::KeptBytes,
+    is_default,
     open::Open,
-    trial::{Best, Trial, TrialEnd, is_better},
+    trial::{Best, StoredCheckpoints, Trial, TrialEnd, is_better},
 };
 use crate::event::UnitKey;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId},
-    manifest::{DataManifest, DataSplit},
+    manifest::{DataManifest, DataSplit, Scaling},
     quantity::to_u64,
     report::Sums,
     seeds,
@@ -44,6 +45,9 @@ pub struct Job {
     pub submitted_at: UnixMillis,
     /// How and when it ended.
     pub end: Option<(JobEnd, UnixMillis)>,
+    /// It has ended, and lost its data and all its checkpoints but the best model.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub thinned: bool,
     /// What its user has noted about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
@@ -137,6 +141,7 @@ impl Job {
             key,
             submitted_at: at,
             end: None,
+            thinned: false,
             note: String::new(),
             paused_at: None,
             paused_for: Millis(0),
@@ -162,9 +167,14 @@ impl Job {
         self.trials.get_mut(usize::try_from(trial.0).ok()?)
     }
 
-    /// Every blob that its trials train on or start from.
+    /// Every blob that its trials train on or start from; of a job that was thinned, what its models need to be used.
     pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + '_ {
-        self.data.blobs().chain(self.spec.blobs())
+        let scaling = match self.data.scaling {
+            Scaling::Standard(blob) => Some(blob),
+            Scaling::None | Scaling::Constant(_) => None,
+        };
+        let all = self.data.blobs().chain(self.spec.blobs());
+        all.filter(move |blob| !self.thinned || Some(*blob) == scaling)
     }
 
     /// A host was granted a lease of the job.
@@ -409,5 +419,6 @@ fn new_trial(
         verdicts: BTreeMap::new(),
         kept: BTreeMap::new(),
         void_until: LeaseId(0),
+        stored: StoredCheckpoints::Needed,
     })
 }

@@ -8,6 +8,7 @@
 mod blob;
 mod change;
 mod data_sizes;
+mod deletion;
 mod disk;
 mod ending;
 mod fault;
@@ -52,7 +53,7 @@ pub use reliability::Reliability;
 pub use requested_evaluation::{ExtraEnd, ExtraEvaluation, ExtraResult};
 pub use stop::Stopped;
 pub(crate) use trial::marks;
-pub use trial::{Best, FailedBy, PendingEvaluation, Trial, TrialEnd};
+pub use trial::{Best, FailedBy, PendingEvaluation, StoredCheckpoints, Trial, TrialEnd};
 pub use verification::{PendingVerification, Trust};
 
 use crate::event::JournalPosition;
@@ -102,6 +103,9 @@ pub struct State {
     /// The last of the hosts that were forgotten: their ids are never given again.
     #[serde(default, skip_serializing_if = "is_default")]
     last_forgotten: HostId,
+    /// The last of the jobs that were deleted: their ids are never given again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    last_deleted: JobId,
     /// Tokens that the server has issued.
     #[serde(default, skip_serializing_if = "IssuedTokens::is_empty")]
     pub issued: IssuedTokens,
@@ -133,6 +137,7 @@ impl State {
             revoked_tokens: BTreeSet::new(),
             owners: Owners::default(),
             last_forgotten: HostId(0),
+            last_deleted: JobId(0),
             issued: IssuedTokens::default(),
             leases: BTreeMap::new(),
             past: BTreeMap::new(),

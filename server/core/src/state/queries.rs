@@ -187,7 +187,10 @@ impl State {
     }
 
     pub(crate) fn find_job(&self, job: JobId) -> Result<&Job, ApiError> {
-        self.jobs.get(&job).ok_or_else(|| no_such(format!("no job {job}")))
+        self.jobs.get(&job).ok_or_else(|| match self.is_deleted(job) {
+            true => no_such(format!("job {job} was deleted")),
+            false => no_such(format!("no job {job}")),
+        })
     }
 
     /// Is this an enrolled host that wasn't revoked?

@@ -1,6 +1,6 @@
 //! One trial: its chain, its version, its evaluations, and the results that wait for it.
 
-use super::{ExtraResult, Merging, PendingVerification, RequestedEvaluation, Stopped};
+use super::{ExtraResult, Merging, PendingVerification, RequestedEvaluation, Stopped, is_default};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -91,6 +91,22 @@ pub struct Trial {
     /// Results of leases up to this one were rolled back, or would be.
     #[serde(default)]
     pub void_until: LeaseId,
+    /// Which of its checkpoints are kept, once its job has been thinned.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stored: StoredCheckpoints,
+}
+
+/// Which checkpoints of a trial are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoredCheckpoints {
+    /// All that it needs.
+    #[default]
+    Needed,
+    /// The best one.
+    Best,
+    /// None.
+    Nothing,
 }
 
 /// How a trial ended.
@@ -276,10 +292,15 @@ impl Trial {
     /// Every blob that it needs: its version and those that its leases refer to, its rule's state, its best, and what
     /// is to be evaluated.
     pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + '_ {
-        let best = self.best.map(|best| best.checkpoint);
+        let (has_last, has_best) = match self.stored {
+            StoredCheckpoints::Needed => (true, true),
+            StoredCheckpoints::Best => (false, true),
+            StoredCheckpoints::Nothing => (false, false),
+        };
+        let best = self.best.filter(|_| has_best).map(|best| best.checkpoint);
         let evaluations = self.evaluations.values().map(|evaluation| evaluation.checkpoint);
         let merging = self.merging.iter().flat_map(Merging::blobs);
-        let own = self.checkpoint.into_iter().chain(best);
+        let own = self.checkpoint.filter(|_| has_last).into_iter().chain(best);
         let kept = self.kept.values().copied();
         own.chain(evaluations).chain(merging).chain(kept)
     }

@@ -406,6 +406,8 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
         | Event::JobExtended { job, .. }
         | Event::JobPlaced { job, .. }
         | Event::JobNoted { job, .. }
+        | Event::JobThinned { job }
+        | Event::JobDeleted { job }
         | Event::ExtraAsked { job, .. }
         | Event::ExtraFailed { job, .. } => {
             *job = NO_JOB;

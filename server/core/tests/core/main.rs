@@ -30,6 +30,7 @@ mod recovery;
 mod reliability;
 mod replicas;
 mod requested_evaluations;
+mod retention;
 mod sequences;
 mod shares;
 mod speculation;

@@ -64,6 +64,7 @@ const EXAMPLES: &str = include_str!("examples.json");
         jobs::extend,
         jobs::place,
         jobs::note,
+        jobs::delete,
         jobs::rollback,
         trials::trials,
         events::events,

@@ -42,6 +42,11 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
             "" => format!("the note of job {} was taken away", of.number("job")?),
             note => format!("job {} has the note: {note}", of.number("job")?),
         },
+        "job-thinned" => format!(
+            "job {} lost its data and all checkpoints but the best model: the server keeps no more of old jobs",
+            of.number("job")?
+        ),
+        "job-deleted" => format!("job {} was deleted", of.number("job")?),
         "lease-granted" => {
             let (host, lease, unit) = (of.number("host")?, of.number("lease")?, unit(of)?);
             let second = of.number("copy_of");

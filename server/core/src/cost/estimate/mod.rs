@@ -145,6 +145,11 @@ impl Estimates {
         self.jobs.insert(job.id, trials);
     }
 
+    /// Forgets a job that was deleted. Its workloads may be others' too.
+    pub(crate) fn forget_job(&mut self, job: JobId) {
+        self.jobs.remove(&job);
+    }
+
     fn id_of(&mut self, workload: &Workload) -> WorkloadId {
         if let Some(id) = self.ids.get(workload) {
             return *id;
