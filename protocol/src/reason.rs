@@ -4,12 +4,15 @@ use crate::{
     digest::Digest,
     ids::{HostId, ShardId},
     storage::Storage,
+    time::Millis,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Bytes in which people are told of room.
 const MB: u64 = 1_000_000;
+/// Milliseconds of a minute.
+const MINUTE: u64 = 60_000;
 
 /// Why a host gives leases back. It travels as one string; texts that aren't in [`ReleaseReason::SENTENCES`] are
 /// faults.
@@ -106,6 +109,8 @@ pub enum WaitReason {
     },
     /// Its job is paused.
     JobPaused,
+    /// Its time is up: nothing more is trained, and what is trained is evaluated for so long at most.
+    TimeUp(Millis),
     /// The search has ended; the best trial is being evaluated on the test data.
     Testing,
     /// The store has lost a blob of the job's data.
@@ -178,6 +183,11 @@ impl fmt::Display for WaitReason {
             Self::Paused { leases_live } => {
                 write!(f, "it is paused; {leases_live} units are still with machines")
             }
+            Self::TimeUp(left) => write!(
+                f,
+                "its time is up: nothing more is trained, and what is trained is evaluated for up to {} min",
+                left.0.div_ceil(MINUTE)
+            ),
             Self::JobPaused => f.write_str("its job is paused"),
             Self::Testing => f.write_str("the best trial is being evaluated on the test data"),
             Self::LostBlob(blob) => write!(

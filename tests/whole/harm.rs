@@ -36,48 +36,35 @@ fn a_rollback_says_what_it_would_lose_and_a_job_that_has_ended_stays_ended() {
 }
 
 #[test]
-fn a_deletion_says_what_goes_and_a_list_of_jobs_what_each_takes() {
+fn what_is_trained_by_the_end_of_the_wall_time_is_evaluated_and_its_job_can_be_extended() {
     let site = Site::start();
     let _client = site.client("one");
-    let job = site.submit(4, 1);
-    let run = |args: &[&str]| {
-        let output = site.run(args);
-        let said =
-            String::from_utf8(output.stderr).unwrap() + &String::from_utf8(output.stdout).unwrap();
-        (output.status.code(), said)
-    };
-    let paused = site.submit(5, 1);
-    run(&["pause", &paused]);
-    let (code, said) = run(&["delete", &paused, "--yes"]);
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("job 2 hasn't ended: cancel it first"), "{said}");
+    // Far more epochs than can be trained in the time.
+    let job = site.submit_with(6, 1_000, "[1e-3]", "[search]\nwall_time = \"5s\"");
     let view = site.wait(&job, |view| view["state"] != "running");
-    let bytes = view["disk_bytes"].as_u64().unwrap();
-    let checkpoint = site.trials(&job)[0]["checkpoint"]["bytes"].as_u64().unwrap();
-    assert!(bytes > 4 * checkpoint, "four trials and their data: {bytes}");
-    let (_, table) = run(&["jobs"]);
-    assert!(table.contains("DISK"), "{table}");
-
-    let (code, said) = run(&["delete", &job]);
-    assert_eq!(code, Some(2), "{said}");
-    for part in ["4 trials", "best model of trial", "sojourn export 1", "frees", "`--yes`"] {
-        assert!(said.contains(part), "{part}: {said}");
+    let trials = site.trials(&job);
+    let trials = trials.as_array().unwrap();
+    for trial in trials {
+        // However slow the machine is: each epoch that was trained has been evaluated.
+        let trained = trial["epoch"].as_u64().unwrap();
+        assert_eq!(u64::try_from(trial["curve"].as_array().unwrap().len()).unwrap(), trained);
+        let failed = trial["state"]["failed"]["error"].as_str();
+        assert_eq!(failed.is_some(), trained == 0, "{trial}");
+        assert!(failed.is_none_or(|error| error.contains("before an epoch was evaluated")));
     }
-    let preview = site.json(&["delete", &job, "--preview"]);
-    assert_eq!(preview["jobs"][0]["disk_bytes"], bytes);
-    assert_eq!(site.job(&job)["state"], "finished", "nothing was changed");
-    let old = run(&["delete", "--older-than", "30d", "--yes"]);
-    assert_eq!(old, (Some(0), "no job ended longer ago than 30d\n".to_owned()));
-    let deleted = site.json(&["delete", &job, "--yes"]);
-    assert_eq!(deleted["bytes_freed"], preview["bytes_freed"]);
-    let (code, said) = run(&["status", &job]);
-    assert_ne!(code, Some(0));
-    assert!(said.contains("job 1 was deleted"), "{said}");
-    let left = site.json(&["jobs"]);
-    assert_eq!((left.as_array().unwrap().len(), &left[0]["job"]), (1, &2.into()));
-    // The same job again is a new one, with a number of its own.
-    let again = site.submit(4, 1);
-    assert_eq!(again, "3");
+    assert_eq!(
+        view["evaluations"],
+        trials.iter().map(|of| of["epoch"].as_u64().unwrap()).sum::<u64>()
+    );
+    let said = String::from_utf8(site.run(&["events", &job]).stdout).unwrap();
+    let place = |text: &str| said.find(text).unwrap_or_else(|| panic!("{text}: {said}"));
+    let over = place("nothing more is trained, what is trained is evaluated for up to 10min");
+    assert!(over < place("the search of job 1 ends, as its time is up"));
+    // The same epochs, for the same time once more.
+    let extended = site.json(&["extend", &job, "--epochs", "1000"]);
+    assert_eq!(extended["state"], "running");
+    let view = site.wait(&job, |view| view["state"] != "running");
+    assert!(view["ended_at"].as_u64() > extended["submitted_at"].as_u64());
 }
 
 #[test]

@@ -119,6 +119,9 @@ impl Core {
         if self.state.jobs.values().any(Job::has_verifications) {
             self.results().close_unanswerable()?;
         }
+        if self.state.jobs.values().any(Job::has_evaluated_all) {
+            self.jobs().end_evaluated()?;
+        }
         self.merge_modes().switch()?;
         self.placement().prefer_classes();
         self.placement().reassign_replicas();

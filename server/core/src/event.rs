@@ -19,7 +19,7 @@ use std::ops::RangeInclusive;
 /// version 4 has leases of several hops in a row; version 5 has second copies of running hops,
 /// and jobs whose placement is changed; version 6 has trials whose results are merged, results that other hosts come
 /// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
-/// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, and jobs that are thinned or
+/// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, a time in which trained jobs are still evaluated, and jobs that are thinned or
 /// deleted.
 pub const EVENT_VERSION: u32 = 8;
 /// The versions that are read; a journal or a snapshot with another is refused.
@@ -242,7 +242,10 @@ pub enum Event {
     JobPaused { job: JobId },
     /// A paused job goes on.
     JobResumed { job: JobId },
-    /// A job has gone on for as long as it may: its search ends with what is trained.
+    /// A job has gone on for as long as it may: nothing more of it is trained. For so long at most, what is trained is still
+    /// evaluated.
+    JobTrainingOver { job: JobId, grace: Millis },
+    /// The search of a job whose time is up ends with what is evaluated.
     JobTimeUp { job: JobId },
     /// Trials, running or finished, train to so many epochs in all.
     JobExtended { job: JobId, trials: Vec<TrialId>, epochs: u32 },
@@ -364,6 +367,7 @@ impl Event {
             Event::JobCancelled { .. } => "job-cancelled",
             Event::JobPaused { .. } => "job-paused",
             Event::JobResumed { .. } => "job-resumed",
+            Event::JobTrainingOver { .. } => "job-training-over",
             Event::JobTimeUp { .. } => "job-time-up",
             Event::JobExtended { .. } => "job-extended",
             Event::JobPlaced { .. } => "job-placed",

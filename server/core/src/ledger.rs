@@ -130,6 +130,7 @@ impl Ledger<'_> {
             }
             Event::JobCancelled { job }
             | Event::JobPaused { job }
+            | Event::JobTrainingOver { job, .. }
             | Event::JobExtended { job, .. } => provisional.take_of(*job),
             _ => Vec::new(),
         };

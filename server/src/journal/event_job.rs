@@ -39,6 +39,7 @@ impl EventJob {
             | Event::JobCancelled { job }
             | Event::JobPaused { job }
             | Event::JobResumed { job }
+            | Event::JobTrainingOver { job, .. }
             | Event::JobTimeUp { job }
             | Event::JobExtended { job, .. }
             | Event::JobPlaced { job, .. }

@@ -132,6 +132,7 @@ impl Waiters {
             | Event::JobResumed { .. }
             | Event::JobExtended { .. }
             | Event::JobPlaced { .. }
+            | Event::JobTrainingOver { .. }
             | Event::JobTimeUp { .. }
             | Event::TrialRolledBack { .. }
             | Event::TrialOrdered { .. }

@@ -131,7 +131,7 @@ impl DerivedIndex {
 
 /// The remaining work of a trial; `None` where it has ended, or has nothing left to train.
 fn remaining_work(job: JobId, trial: &Trial, estimates: &Estimates) -> Option<RemainingWork> {
-    if !trial.is_running() || trial.chain.is_done() {
+    if !trial.trains() {
         return None;
     }
     let work = estimates.work_left(job, trial);

@@ -10,7 +10,6 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{JobId, LeaseId, TrialId},
     spec::MAX_EPOCHS,
-    time::UnixMillis,
 };
 
 impl JobHandler<'_> {
@@ -45,7 +44,7 @@ impl JobHandler<'_> {
     pub(crate) fn extend(&mut self, job: JobId, epochs: u32, trial: Option<TrialId>) -> Reply<()> {
         let known = self.state().find_job(job)?;
         known.check_whole()?;
-        let trials = to_extend(known, epochs, trial, self.results.ledger.clock.now())?;
+        let trials = to_extend(known, epochs, trial)?;
         if !trials.is_empty() {
             // Of very many trials few have results that wait.
             let has_results =
@@ -80,12 +79,7 @@ impl JobHandler<'_> {
 }
 
 /// The trials that are extended; none where all train for so long already.
-fn to_extend(
-    job: &Job,
-    epochs: u32,
-    trial: Option<TrialId>,
-    now: UnixMillis,
-) -> Result<Vec<TrialId>, ApiError> {
+fn to_extend(job: &Job, epochs: u32, trial: Option<TrialId>) -> Result<Vec<TrialId>, ApiError> {
     if epochs > MAX_EPOCHS {
         let message = format!("{epochs} epochs are too many: {MAX_EPOCHS} is the most");
         return Err(ApiError::new(ErrorKind::Invalid, message));
@@ -94,11 +88,6 @@ fn to_extend(
     let id = job.id;
     if matches!(job.end, Some((JobEnd::Cancelled, _))) {
         return conflict(format!("job {id} was cancelled: submit it again"));
-    }
-    if let Some(length) = job.spec.search.wall_time.filter(|_| job.is_time_up(now)) {
-        return conflict(format!(
-            "job {id} has had its {length}: submit it again with a longer `search.wall_time`"
-        ));
     }
     let meant: &[Trial] = match trial {
         None => &job.trials,
@@ -111,8 +100,9 @@ fn to_extend(
     };
     // One that has reached its target would end again after its next epoch.
     let can = |trial: &Trial| match trial.end {
-        None | Some(TrialEnd::Finished) => trial.stopped.is_none(),
-        Some(TrialEnd::Failed(_) | TrialEnd::Cancelled) => false,
+        None | Some(TrialEnd::Finished) => trial.stopped.is_none() || trial.lacks_time(),
+        Some(TrialEnd::Failed(_)) => trial.lacks_time(),
+        Some(TrialEnd::Cancelled) => false,
     };
     // All that is asked of trials, in one look at each: of very many it misses the cache.
     let (mut most, mut least, mut shorter) = (None, u32::MAX, Vec::new());
@@ -120,7 +110,8 @@ fn to_extend(
         let trained = trial.epochs();
         most = most.max(Some(trained));
         least = least.min(trained);
-        if trained < epochs {
+        // One that ended for want of time goes on to the epochs that it was to have.
+        if trained < epochs || (trained == epochs && trial.lacks_time()) {
             shorter.push(trial.id);
         }
     }

@@ -48,6 +48,9 @@ impl JobHandler<'_> {
         let known = self.state().find_job(job)?;
         known.check_whole()?;
         let conflict = |message: String| Err(ApiError::new(ErrorKind::Conflict, message));
+        if known.grace.is_some() {
+            return conflict(format!("the time of job {job} is up: extend it first"));
+        }
         match known.end {
             Some((JobEnd::Cancelled, _)) => {
                 conflict(format!("job {job} was cancelled: submit it again"))

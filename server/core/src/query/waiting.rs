@@ -20,6 +20,9 @@ impl Views<'_> {
         if job.paused_at.is_some() {
             return Some(WaitReason::Paused { leases_live: job.counters.leases_live });
         }
+        if let Some(until) = job.time_up_at().filter(|_| job.grace.is_some()) {
+            return Some(WaitReason::TimeUp(until - self.now));
+        }
         let testing = job.search_ended().then(|| {
             let mut extras = job.extras.iter();
             let waits = extras.find_map(|extra| self.requested_evaluation_waits(job, extra));

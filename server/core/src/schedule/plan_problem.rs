@@ -356,7 +356,7 @@ fn planned_order(job: &Job, trial: &Trial, chain: &Chain, epochs_after: u32) -> 
 
 /// Has a trial hops in a row to plan? The hops of a trial whose results are merged go to any idle device.
 pub(crate) fn has_planned_work(trial: &Trial) -> bool {
-    trial.is_running() && !trial.chain.is_done() && trial.merging.is_none()
+    trial.trains() && trial.merging.is_none()
 }
 
 /// The number of a class among these, at the end where it is new.

@@ -34,6 +34,7 @@ impl Job {
         self.thinned = true;
         for trial in &mut self.trials {
             trial.kept.clear();
+            trial.unevaluated.clear();
             trial.stored = match best == Some(trial.id) {
                 true => StoredCheckpoints::Best,
                 false => StoredCheckpoints::Nothing,

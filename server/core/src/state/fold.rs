@@ -191,6 +191,10 @@ impl State {
                 self.cancel(*job, at)?;
                 self.ended_of(*job, &running, changes)?;
             }
+            Event::JobTrainingOver { job, grace } => {
+                self.end_training(*job, *grace)?;
+                changes.extend([Change::Job(*job), Change::WallTime]);
+            }
             Event::JobTimeUp { job } => {
                 let running = self.running_trials(*job)?;
                 self.stop(*job, at)?;
@@ -287,6 +291,7 @@ impl State {
             | Event::TrialRolledBack { job, .. }
             | Event::JobSubmitted { job, .. }
             | Event::JobCancelled { job }
+            | Event::JobTrainingOver { job, .. }
             | Event::JobTimeUp { job }
             | Event::JobDeleted { job }
             | Event::JobExtended { job, .. } => return Some((*job, None)),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId},
+    ids::{Epoch, HostId, JobId, LeaseId, TrialId},
     manifest::{DataManifest, DataSplit, Scaling},
     quantity::to_u64,
     report::Sums,
@@ -57,6 +57,9 @@ pub struct Job {
     /// How long it was paused before, or had ended until it was extended.
     #[serde(default, rename = "stood", skip_serializing_if = "is_zero")]
     pub paused_for: Millis,
+    /// Its time is up: nothing more is trained, and for so long what is trained is still evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace: Option<Millis>,
     /// The step after the end of its search.
     #[serde(default)]
     pub at_end: AtEnd,
@@ -145,6 +148,7 @@ impl Job {
             note: String::new(),
             paused_at: None,
             paused_for: Millis(0),
+            grace: None,
             at_end,
             open: Open::of(&trials),
             trials,
@@ -237,21 +241,6 @@ impl Job {
         of_trials.fold(0, u64::saturating_add)
     }
 
-    /// The visits that are left after these shards have had one of theirs each.
-    pub(super) fn load_after(
-        &self,
-        visited: impl IntoIterator<Item = ShardId>,
-    ) -> Result<Vec<u64>, FoldFault> {
-        let below_zero = FoldFault::CountBelowZero("visits to a shard");
-        let mut load = self.load.clone();
-        for shard in visited {
-            let remaining = load.get_mut(sojourn_protocol::unit::shard_index(shard));
-            let remaining = remaining.ok_or_else(|| below_zero.clone())?;
-            *remaining = remaining.checked_sub(1).ok_or_else(|| below_zero.clone())?;
-        }
-        Ok(load)
-    }
-
     /// The best trial, ties to the lower id.
     #[must_use]
     pub fn best(&self) -> Option<(TrialId, Best)> {
@@ -264,20 +253,6 @@ impl Job {
             }
         }
         best
-    }
-
-    /// Recounts how many times running trials will still train on each shard.
-    pub(super) fn recount_load(&mut self) {
-        let running = self.trials.iter().filter(|trial| trial.is_running());
-        let mut load = vec![0; self.load.len()];
-        for trial in running {
-            let later =
-                u64::from(trial.epochs()).saturating_sub(u64::from(trial.chain.epoch().0) + 1);
-            for (load, shard) in load.iter_mut().zip((0u32..).map(ShardId)) {
-                *load += later + u64::from(trial.chain.is_open(shard));
-            }
-        }
-        self.load = load;
     }
 
     /// Has every trial ended?
@@ -315,25 +290,6 @@ impl Job {
         }
         self.end_as(if finished { JobEnd::Finished } else { JobEnd::Failed }, at);
         None
-    }
-
-    /// Extends trials to `epochs` epochs. A job that had ended runs again. Leases up to `until` were granted before.
-    pub(super) fn extend(
-        &mut self,
-        trials: &[TrialId],
-        epochs: u32,
-        until: LeaseId,
-        at: UnixMillis,
-    ) {
-        let meant: BTreeSet<TrialId> = trials.iter().copied().collect();
-        for trial in self.trials.iter_mut().filter(|trial| meant.contains(&trial.id)) {
-            let batch_size = trial.context.config.training.batch_size;
-            trial.extend(epochs, self.data.steps_per_epoch(batch_size), until);
-        }
-        if let Some((_, ended)) = self.end.take_if(|_| !trials.is_empty()) {
-            self.was_paused_since(ended, at);
-        }
-        self.recount_load();
     }
 
     pub(super) fn end_as(&mut self, end: JobEnd, at: UnixMillis) {
@@ -401,6 +357,7 @@ fn new_trial(
         checkpoint: None,
         end: None,
         stopped: None,
+        training_over: false,
         class: None,
         mixed: false,
         history: Vec::new(),
@@ -409,6 +366,7 @@ fn new_trial(
         best: None,
         extras: Vec::new(),
         evaluations: BTreeMap::new(),
+        unevaluated: BTreeMap::new(),
         live: BTreeSet::new(),
         awaiting: std::collections::VecDeque::new(),
         failures: BTreeMap::new(),

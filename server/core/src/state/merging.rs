@@ -206,9 +206,8 @@ impl Trial {
     /// How many hops of it could be granted now, one after the other.
     #[must_use]
     pub fn open_hops(&self) -> usize {
-        let open = self.is_running() && !self.chain.is_done();
         match &self.merging {
-            _ if !open => 0,
+            _ if !self.trains() => 0,
             None => usize::from(self.in_hand().next().is_none()),
             Some(merging) => merging.free.open().count().min(merging.room()),
         }

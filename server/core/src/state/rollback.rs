@@ -52,6 +52,7 @@ impl Trial {
         self.train_sums = Sums::default();
         self.curve.retain(|point| point.epoch.0 < epochs);
         self.evaluations.retain(|epoch, _| epoch.0 < epochs);
+        self.unevaluated.retain(|epoch, _| epoch.0 < epochs);
         for evaluation in self.evaluations.values_mut() {
             evaluation.verification = None;
         }
@@ -61,6 +62,8 @@ impl Trial {
         }
         if !self.chain.is_done() && self.end == Some(TrialEnd::Finished) {
             (self.end, self.stopped) = (None, None);
+            let unevaluated = std::mem::take(&mut self.unevaluated);
+            self.evaluations.extend(unevaluated);
         }
         self.failures.clear();
         self.verification = None;

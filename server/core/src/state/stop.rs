@@ -29,6 +29,36 @@ impl Trial {
         self.stopped = Some(why);
     }
 
+    /// Ends it for want of time: with what is evaluated, or without anything. Where its job can be extended, evaluations that are
+    /// left are kept for then.
+    fn end_for_time(&mut self, failed: Option<String>, is_kept: bool) {
+        let left = is_kept.then(|| std::mem::take(&mut self.evaluations));
+        self.end_as(failed.map_or(TrialEnd::Finished, TrialEnd::Failed));
+        if self.end == Some(TrialEnd::Finished) || is_kept {
+            self.stopped = Some(Stopped::WallTime);
+        }
+        self.unevaluated = left.unwrap_or_default();
+        for evaluation in self.unevaluated.values_mut() {
+            evaluation.live.clear();
+            evaluation.failures.clear();
+            evaluation.verification = None;
+        }
+    }
+
+    /// Did it end for want of time, or is nothing more of it trained for that: could it go on if its job had more time?
+    #[must_use]
+    pub fn lacks_time(&self) -> bool {
+        self.training_over || self.stopped == Some(Stopped::WallTime)
+    }
+
+    /// Live leases of its hops, but for those that check a result which waits.
+    pub(crate) fn live_training(&self) -> impl Iterator<Item = LeaseId> + '_ {
+        let next = self.live.iter().filter(|_| self.verification.is_none());
+        let units = self.merging.iter().flat_map(|merging| merging.units.values());
+        let merging = units.filter(|unit| unit.verification.is_none()).flat_map(|unit| &unit.live);
+        next.chain(merging).copied()
+    }
+
     /// Ends it, with all its open units.
     pub(super) fn end_as(&mut self, end: TrialEnd) {
         self.end = Some(end);
@@ -71,10 +101,36 @@ impl Job {
         self.wall().is_some_and(|wall| wall <= until)
     }
 
-    /// When its wall time will be over, if it runs until then.
+    /// When its wall time will be over, if it runs until then; once it is, the time until which what is trained is evaluated.
     #[must_use]
     pub fn time_up_at(&self) -> Option<UnixMillis> {
-        self.wall().filter(|_| self.is_open() && !self.search_ended())
+        let over = self.wall().map(|wall| wall + self.grace.unwrap_or_default());
+        over.filter(|_| self.is_open() && !self.search_ended())
+    }
+
+    /// Is its time up, and nothing left that it waited for: no evaluation, no result that is taken in?
+    #[must_use]
+    pub(crate) fn has_evaluated_all(&self) -> bool {
+        // The first of these are there as a rule, and cost nothing: so trials are hardly ever looked at.
+        if self.grace.is_none()
+            || !self.is_open()
+            || self.counters.leases_live > 0
+            || self.open.count() > 0
+        {
+            return false;
+        }
+        let mut running = self.trials.iter().filter(|trial| trial.is_running()).peekable();
+        let waits =
+            |trial: &Trial| !trial.evaluations.is_empty() || trial.waiting().next().is_some();
+        running.peek().is_some() && !running.any(waits)
+    }
+
+    /// It has its wall time once more, from now on.
+    pub(super) fn begin_anew(&mut self, at: UnixMillis) {
+        let from = self.paused_at.unwrap_or(at);
+        self.paused_for = from - self.submitted_at;
+        self.grace = None;
+        self.trials.iter_mut().for_each(|trial| trial.training_over = false);
     }
 
     fn wall(&self) -> Option<UnixMillis> {
@@ -90,20 +146,28 @@ impl State {
         trial.stopped.map(|_| unit.job())
     }
 
-    /// A job's wall time is over: trials of which an epoch has been evaluated have finished, the others failed.
+    /// A job's wall time is over: nothing more of it is trained, and its trials wait for evaluations for so long at most.
+    pub(super) fn end_training(&mut self, job: JobId, grace: Millis) -> Result<(), FoldFault> {
+        let known = self.known_job_mut(job)?;
+        known.grace = Some(grace);
+        let running = known.trials.iter_mut().filter(|trial| trial.is_running());
+        running.for_each(|trial| trial.training_over = true);
+        Ok(())
+    }
+
+    /// The search of a job whose time is up ends: trials of which an epoch has been evaluated have finished, the others failed.
     pub(super) fn stop(&mut self, job: JobId, at: UnixMillis) -> Result<(), FoldFault> {
         let known = self.known_job(job)?;
         let length = known.spec.search.wall_time.unwrap_or_default();
+        // In journals of before, such a job wasn't extended.
+        let is_kept = known.grace.is_some();
         let running = known.trials.iter().filter(|trial| trial.is_running());
         let running: Vec<(TrialId, bool)> =
             running.map(|trial| (trial.id, trial.curve.is_empty())).collect();
         for (trial, is_new) in running {
-            if is_new {
-                let error = format!("stopped after {length}, before an epoch was evaluated");
-                self.end_trial(job, trial, TrialEnd::Failed(error), at)?;
-            } else {
-                self.change_trial(job, trial, at, |trial| trial.stop(Stopped::WallTime))?;
-            }
+            let error = || format!("stopped after {length}, before an epoch was evaluated");
+            let failed = is_new.then(error);
+            self.change_trial(job, trial, at, |trial| trial.end_for_time(failed, is_kept))?;
         }
         self.known_job_mut(job)?.recount_load();
         self.settle(job, at)

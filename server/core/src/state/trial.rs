@@ -50,9 +50,12 @@ pub struct Trial {
     pub checkpoint: Option<BlobRef>,
     /// How it ended, once it has.
     pub end: Option<TrialEnd>,
-    /// Why it finished early, where it did.
+    /// Why it finished early, or failed for want of time, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
+    /// It runs, and nothing more of it is trained: its job's time is up.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub training_over: bool,
     /// The numeric class of the host that made its first version.
     pub class: Option<Digest>,
     /// Hosts of several numeric classes (or of unknown ones) made its versions.
@@ -70,6 +73,9 @@ pub struct Trial {
     pub extras: Vec<ExtraResult>,
     /// Evaluations to do.
     pub evaluations: BTreeMap<Epoch, PendingEvaluation>,
+    /// Evaluations that were left when its job's time was up: to do if it is extended.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unevaluated: BTreeMap<Epoch, PendingEvaluation>,
     /// In hop order: live leases of the next hop.
     pub live: BTreeSet<LeaseId>,
     /// Acknowledged results that wait; the first one is being assimilated.
@@ -180,6 +186,12 @@ impl Trial {
         self.end.is_none()
     }
 
+    /// It runs, and has something left to train.
+    #[must_use]
+    pub fn trains(&self) -> bool {
+        self.is_running() && !self.training_over && !self.chain.is_done()
+    }
+
     /// Epochs in all.
     #[must_use]
     pub fn epochs(&self) -> u32 {
@@ -203,24 +215,6 @@ impl Trial {
     #[must_use]
     pub fn context_of(&self, lease: LeaseId) -> Arc<TrialContext> {
         self.context.as_of(lease, &self.former)
-    }
-
-    /// Was a lease granted before the trial was extended, so that others would train its unit for another length now?
-    pub(crate) fn is_of_former_length(&self, lease: LeaseId) -> bool {
-        self.context_of(lease).total_steps != self.context.total_steps
-    }
-
-    /// Goes on to `epochs` epochs, from the checkpoint that it has. Leases up to `until` were granted
-    /// before, and are done as the trial was then.
-    pub(super) fn extend(&mut self, epochs: u32, steps_per_epoch: u64, until: LeaseId) {
-        let (was, total_steps) = (self.epochs(), self.context.total_steps);
-        self.former.push(FormerLength { until, epochs: was, total_steps });
-        let context = Arc::make_mut(&mut self.context);
-        context.config.training.epochs = epochs;
-        context.total_steps = u64::from(epochs) * steps_per_epoch;
-        self.chain.extend(epochs);
-        self.end = None;
-        self.renew_merging();
     }
 
     /// Could a hop of it be granted now?
@@ -298,7 +292,8 @@ impl Trial {
             StoredCheckpoints::Nothing => (false, false),
         };
         let best = self.best.filter(|_| has_best).map(|best| best.checkpoint);
-        let evaluations = self.evaluations.values().map(|evaluation| evaluation.checkpoint);
+        let evaluations = self.evaluations.values().chain(self.unevaluated.values());
+        let evaluations = evaluations.map(|evaluation| evaluation.checkpoint);
         let merging = self.merging.iter().flat_map(Merging::blobs);
         let own = self.checkpoint.filter(|_| has_last).into_iter().chain(best);
         let kept = self.kept.values().copied();

@@ -55,12 +55,15 @@ fn a_job_keeps_its_wall_time_and_ended_leases_are_remembered_over_a_start_whose_
 
         assert_eq!(start_after(&mut bench, step), [skipped(step - COUNTED)], "nothing was due");
         bench.report(HOST, done(&late)).unwrap();
-        let left = seconds_until(&mut bench, &Event::JobTimeUp { job: JOB });
+        let grace = Millis(10 * MINUTE);
+        let left = seconds_until(&mut bench, &Event::JobTrainingOver { job: JOB, grace });
         assert_eq!(
             left,
             40 * 60 - COUNTED / SECOND,
             "of the time in which no server was seen, little counts"
         );
+        // Nobody takes the late result in.
+        assert_eq!(seconds_until(&mut bench, &Event::JobTimeUp { job: JOB }), 10 * 60);
     }
 }
 

@@ -402,6 +402,7 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
         Event::JobCancelled { job }
         | Event::JobPaused { job }
         | Event::JobResumed { job }
+        | Event::JobTrainingOver { job, .. }
         | Event::JobTimeUp { job }
         | Event::JobExtended { job, .. }
         | Event::JobPlaced { job, .. }

@@ -43,3 +43,4 @@ mod verification;
 mod verified_evaluations;
 mod visits;
 mod waiting;
+mod wall_time;

@@ -1,11 +1,10 @@
-//! Searches that end before their last epoch: at their target, and when their wall time is over.
+//! Searches that end before their last epoch, at their target.
 
 use crate::support::{
     Bench, HOST, JOB, OTHER, data, data_with_test, done, evaluation, hop, request,
 };
-use sojourn_core::{Answer, Command, Core, Event, LeaseEnd, Offered, ReplyTo};
+use sojourn_core::{Answer, Command, Event, LeaseEnd, Offered, ReplyTo};
 use sojourn_protocol::{
-    api::HeldState,
     error::ErrorKind,
     ids::{LeaseId, TrialId},
     unit::{Lease, Unit},
@@ -15,12 +14,12 @@ use sojourn_protocol::{
 const TO: ReplyTo = ReplyTo(1);
 
 /// A job of so many trials over three epochs. Evaluations see an accuracy of 13 of 15, and a loss of 4 / 15.
-fn searching(trials: u32, search: &str) -> Bench {
+pub(crate) fn searching(trials: u32, search: &str) -> Bench {
     Bench::with_job_on(data(), trials, 3, &format!("[search]\n{search}\n"))
 }
 
 /// Trains the first epoch of the only trial, and gives its evaluation to `HOST` and the next hop to `OTHER`.
-fn evaluating(bench: &mut Bench) -> (Lease, Lease) {
+pub(crate) fn evaluating(bench: &mut Bench) -> (Lease, Lease) {
     for _ in 0..2 {
         let lease = bench.lease(HOST);
         bench.finish(HOST, &lease);
@@ -33,28 +32,12 @@ fn evaluating(bench: &mut Bench) -> (Lease, Lease) {
 }
 
 /// Reports what needs no upload; says the events.
-fn report(bench: &mut Bench, lease: &Lease) -> Vec<Event> {
+pub(crate) fn report(bench: &mut Bench, lease: &Lease) -> Vec<Event> {
     let report = done(lease);
     bench.events(Command::Report { to: TO, host: HOST, report, uploaded: None })
 }
 
-fn tick(bench: &mut Bench) -> Vec<Event> {
-    bench.events(Command::Tick)
-}
-
-/// Lets time pass, from one thing that is due to the next, until the job's time is up; says the events of then.
-fn wait(bench: &mut Bench) -> Vec<Event> {
-    for _ in 0..1_000 {
-        bench.now = bench.core.next_deadline().expect("something is due").0.max(bench.now);
-        let events = tick(bench);
-        if events.iter().any(|event| matches!(event, Event::JobTimeUp { .. })) {
-            return events;
-        }
-    }
-    panic!("the job goes on: {:?}", bench.job());
-}
-
-fn extend(epochs: u32, trial: Option<u32>) -> Command {
+pub(crate) fn extend(epochs: u32, trial: Option<u32>) -> Command {
     Command::Extend { to: TO, job: JOB, epochs, trial: trial.map(TrialId) }
 }
 
@@ -64,7 +47,7 @@ fn refused(bench: &mut Bench, command: Command) -> String {
     error.message
 }
 
-const fn revoked(lease: LeaseId) -> Event {
+pub(crate) const fn revoked(lease: LeaseId) -> Event {
     Event::LeaseEnded { lease, end: LeaseEnd::Revoked }
 }
 
@@ -214,123 +197,4 @@ fn a_trial_at_its_target_is_not_extended() {
     let running = trials.iter().find(|trial| trial.state == TrialState::Running).unwrap().trial;
     let extended = Event::JobExtended { job: JOB, trials: vec![running], epochs: 9 };
     assert_eq!(bench.events(extend(9, None)), [extended]);
-}
-
-#[test]
-fn a_job_ends_when_its_wall_time_is_over() {
-    let mut bench = searching(1, "wall_time = \"5s\"");
-    let submitted = bench.now;
-    let (evaluation, next) = evaluating(&mut bench);
-    report(&mut bench, &evaluation);
-    let running = HeldState::Running { done: 1, of: 3 };
-    bench.ask(OTHER, request(0, vec![(next.id, running)]));
-    assert_eq!(wait(&mut bench), [Event::JobTimeUp { job: JOB }, revoked(next.id)]);
-    assert_eq!(bench.now, submitted + 5_000);
-    let trial = bench.trials().remove(0);
-    assert_eq!(trial.state, TrialState::Finished);
-    assert_eq!(trial.stopped.as_deref(), Some("stopped after 5s"));
-    assert_eq!(bench.job().state, JobState::Finished);
-    assert!(tick(&mut bench).is_empty(), "it ends once");
-    assert_eq!(
-        refused(&mut bench, extend(9, None)),
-        "job 1 has had its 5s: submit it again with a longer `search.wall_time`"
-    );
-}
-
-#[test]
-fn what_comes_after_the_wall_time_comes_too_late() {
-    let mut bench = searching(1, "wall_time = \"5s\"");
-    let (evaluation, _) = evaluating(&mut bench);
-    bench.now += 5_000;
-    let events = report(&mut bench, &evaluation);
-    assert_eq!(events[0], Event::JobTimeUp { job: JOB });
-    assert_eq!(events.last(), Some(&Event::Superseded { lease: evaluation.id }));
-}
-
-#[test]
-fn trials_without_an_evaluated_epoch_fail_when_time_is_up() {
-    let mut bench = searching(2, "wall_time = \"5s\"");
-    for _ in 0..40 {
-        if bench.trials().iter().any(|trial| !trial.curve.is_empty()) {
-            break;
-        }
-        let lease = bench.lease(HOST);
-        match lease.unit {
-            Unit::Train(_) => drop(bench.finish(HOST, &lease)),
-            Unit::Evaluate(_) => drop(report(&mut bench, &lease)),
-        }
-    }
-    bench.now += 5_000;
-    let evaluated: Vec<bool> = bench.trials().iter().map(|trial| !trial.curve.is_empty()).collect();
-    tick(&mut bench);
-    let error = "stopped after 5s, before an epoch was evaluated".to_owned();
-    for (trial, evaluated) in bench.trials().into_iter().zip(evaluated) {
-        let failed = TrialState::Failed { error: error.clone() };
-        assert_eq!(trial.state, if evaluated { TrialState::Finished } else { failed });
-    }
-    assert_eq!(bench.job().state, JobState::Finished);
-
-    let mut bench = searching(2, "wall_time = \"5s\"");
-    bench.now += 5_000;
-    assert_eq!(tick(&mut bench), [Event::JobTimeUp { job: JOB }]);
-    let job = bench.job();
-    assert_eq!((job.state, job.trials_failed), (JobState::Failed, 2));
-    assert_eq!(bench.core.state().jobs[&JOB].load, [0, 0]);
-}
-
-#[test]
-fn the_best_is_tested_after_the_wall_time() {
-    let more = "[search]\nwall_time = \"5s\"\n";
-    let mut bench = Bench::with_job_on(data_with_test(), 1, 3, more);
-    let (lease, _) = evaluating(&mut bench);
-    report(&mut bench, &lease);
-    bench.now += 5_000;
-    tick(&mut bench);
-    bench.ask(HOST, request(0, Vec::new()));
-    let lease = bench.lease(HOST);
-    assert_eq!(evaluation(&lease).split, sojourn_protocol::manifest::DataSplit::Test);
-    bench.now += 1_000;
-    report(&mut bench, &lease);
-    assert_eq!(bench.job().state, JobState::Finished);
-}
-
-#[test]
-fn time_in_which_a_job_stands_still_does_not_count() {
-    let mut bench = searching(1, "wall_time = \"5s\"");
-    bench.now += 4_000;
-    bench.apply(Command::Pause { to: TO, job: JOB, now: false });
-    bench.now += 3_600_000;
-    assert!(tick(&mut bench).is_empty(), "a paused job has time");
-    // Nor is it forgotten by a server that starts again.
-    bench.core =
-        Core::from_snapshot(&bench.core.snapshot().unwrap(), *bench.core.config()).unwrap();
-    bench.apply(Command::Started);
-    bench.apply(Command::Resume { to: TO, job: JOB });
-    bench.core =
-        Core::from_snapshot(&bench.core.snapshot().unwrap(), *bench.core.config()).unwrap();
-    bench.apply(Command::Started);
-    let over = bench.now + 1_000;
-    assert_eq!(wait(&mut bench), [Event::JobTimeUp { job: JOB }]);
-    assert_eq!(bench.now, over);
-}
-
-#[test]
-fn an_extended_job_has_the_time_that_it_had_left() {
-    let more = "[search]\nwall_time = \"5s\"\n";
-    let mut bench = Bench::with_job_on(data(), 1, 1, more);
-    bench.now += 4_000;
-    for _ in 0..3 {
-        let lease = bench.lease(HOST);
-        bench.finish(HOST, &lease);
-    }
-    assert_eq!(bench.job().state, JobState::Finished);
-    bench.now += 3_600_000;
-    assert!(tick(&mut bench).iter().all(|event| !matches!(event, Event::JobTimeUp { .. })));
-    bench.apply(extend(2, None));
-    assert_eq!(bench.job().state, JobState::Running);
-    let over = bench.now + 1_000;
-    assert_eq!(wait(&mut bench), [Event::JobTimeUp { job: JOB }]);
-    assert_eq!(bench.now, over);
-    let trial = bench.trials().remove(0);
-    assert_eq!(trial.stopped.as_deref(), Some("stopped after 5s"), "its first epoch stays");
 }

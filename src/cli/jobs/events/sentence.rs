@@ -4,6 +4,7 @@ use crate::cli::render::text;
 use serde_json::Value;
 use sojourn_protocol::{
     report::{FailureKind, Sums},
+    time::Millis,
     view::EventView,
 };
 
@@ -21,7 +22,15 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
         "job-cancelled" => format!("job {} was cancelled", of.number("job")?),
         "job-paused" => format!("job {} was paused", of.number("job")?),
         "job-resumed" => format!("job {} was resumed", of.number("job")?),
-        "job-time-up" => format!("job {} has used up its time", of.number("job")?),
+        "job-training-over" => {
+            let (job, grace) = (of.number("job")?, Millis(of.number("grace")?));
+            format!(
+                "job {job} has used up its time: nothing more is trained, what is trained is evaluated for up to {grace}"
+            )
+        }
+        "job-time-up" => {
+            format!("the search of job {} ends, as its time is up", of.number("job")?)
+        }
         "job-extended" => {
             let trials = of.0.get("trials")?.as_array()?;
             let (job, epochs) = (of.number("job")?, of.number("epochs")?);

@@ -1,0 +1,65 @@
+//! How jobs and trials go on for more epochs than they were to have, or for more time.
+
+use super::{Job, Merging, Trial};
+use sojourn_protocol::{
+    ids::{LeaseId, TrialId},
+    spec::OrderChoice,
+    time::UnixMillis,
+    unit::FormerLength,
+};
+use std::{collections::BTreeSet, sync::Arc};
+
+impl Job {
+    /// Extends trials to `epochs` epochs. A job that had ended runs again; one whose time was up has it once more. Leases up to
+    /// `until` were granted before.
+    pub(super) fn extend(
+        &mut self,
+        trials: &[TrialId],
+        epochs: u32,
+        until: LeaseId,
+        at: UnixMillis,
+    ) {
+        let meant: BTreeSet<TrialId> = trials.iter().copied().collect();
+        let is_time_up = self.is_time_up(at);
+        let placement = &self.spec.placement;
+        let (merges, limit) = (placement.order == OrderChoice::Merge, placement.merge_in_flight);
+        for trial in self.trials.iter_mut().filter(|trial| meant.contains(&trial.id)) {
+            let batch_size = trial.context.config.training.batch_size;
+            trial.extend(epochs, self.data.steps_per_epoch(batch_size), until);
+            if merges && trial.merging.is_none() {
+                trial.merging = Some(Merging::new(&trial.chain, limit));
+            }
+        }
+        if let Some((_, ended)) = self.end.take_if(|_| !trials.is_empty()) {
+            self.was_paused_since(ended, at);
+        }
+        if is_time_up {
+            self.begin_anew(at);
+        }
+        self.recount_load();
+    }
+}
+
+impl Trial {
+    /// Was a lease granted before the trial was extended, so that others would train its unit for another length now?
+    pub(crate) fn is_of_former_length(&self, lease: LeaseId) -> bool {
+        self.context_of(lease).total_steps != self.context.total_steps
+    }
+
+    /// Goes on to `epochs` epochs, from the checkpoint that it has. Leases up to `until` were granted
+    /// before, and are done as the trial was then.
+    pub(super) fn extend(&mut self, epochs: u32, steps_per_epoch: u64, until: LeaseId) {
+        let (was, total_steps) = (self.epochs(), self.context.total_steps);
+        if epochs != was {
+            self.former.push(FormerLength { until, epochs: was, total_steps });
+        }
+        let context = Arc::make_mut(&mut self.context);
+        context.config.training.epochs = epochs;
+        context.total_steps = u64::from(epochs) * steps_per_epoch;
+        self.chain.extend(epochs);
+        (self.end, self.stopped) = (None, None);
+        let unevaluated = std::mem::take(&mut self.unevaluated);
+        self.evaluations.extend(unevaluated);
+        self.renew_merging();
+    }
+}
