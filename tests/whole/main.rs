@@ -64,6 +64,7 @@ mod liars;
 mod merging;
 mod models;
 mod networks;
+mod old_jobs;
 mod open_shop;
 mod parts;
 mod people;
