@@ -20,7 +20,7 @@ impl Job {
         at: UnixMillis,
     ) {
         let meant: BTreeSet<TrialId> = trials.iter().copied().collect();
-        let is_time_up = self.is_time_up(at);
+        let is_time_up = self.grace.is_some() || self.is_time_up(at);
         let placement = &self.spec.placement;
         let (merges, limit) = (placement.order == OrderChoice::Merge, placement.merge_in_flight);
         for trial in self.trials.iter_mut().filter(|trial| meant.contains(&trial.id)) {

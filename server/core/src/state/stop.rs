@@ -48,7 +48,10 @@ impl Trial {
     /// Did it end for want of time, or is nothing more of it trained for that: could it go on if its job had more time?
     #[must_use]
     pub fn lacks_time(&self) -> bool {
-        self.training_over || self.stopped == Some(Stopped::WallTime)
+        match self.end {
+            None => self.training_over,
+            Some(_) => self.stopped == Some(Stopped::WallTime),
+        }
     }
 
     /// Live leases of its hops, but for those that check a result which waits.

@@ -179,6 +179,26 @@ fn a_job_whose_time_is_up_has_it_once_more_when_it_is_extended() {
 }
 
 #[test]
+fn a_trial_that_finishes_in_the_grace_is_extended_only_for_more_epochs() {
+    let mut bench = Bench::with_job_on(data(), 1, 1, "[search]\nwall_time = \"5s\"\n");
+    for _ in 0..2 {
+        let lease = bench.lease(HOST);
+        bench.finish(HOST, &lease);
+    }
+    bench.now += 5_000;
+    assert_eq!(tick(&mut bench), [OVER]);
+    bench.ask(HOST, request(0, Vec::new()));
+    let lease = bench.lease(HOST);
+    report(&mut bench, &lease);
+    let trial = bench.trials().remove(0);
+    assert_eq!((trial.state, trial.stopped), (TrialState::Finished, None), "it has all its epochs");
+    assert!(bench.events(extend(1, None)).is_empty(), "nothing is left of it");
+    assert_eq!(bench.job().state, JobState::Finished);
+    assert_eq!(bench.events(extend(2, None)).len(), 1);
+    assert_eq!(hop(&bench.lease(HOST)).start.epoch.0, 1);
+}
+
+#[test]
 fn a_pause_lengthens_the_grace() {
     let mut bench = searching(1, "wall_time = \"5s\"");
     let submitted = bench.now;
