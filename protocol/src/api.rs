@@ -49,9 +49,9 @@
 mod jobs;
 
 pub use jobs::{
-    DeleteRequest, DeletedJob, DeletedJobs, EvaluateRequest, ExtendRequest, MAX_NOTE_CHARS,
-    NoteRequest, PauseRequest, PlacementRequest, RollbackOptions, RollbackRequest, RolledBack,
-    SubmitAnswer, SubmitRequest, Submitted,
+    DeleteRequest, DeletedJob, DeletedJobs, EvaluateRequest, ExtendRequest, MAX_DELETED_JOBS,
+    MAX_NOTE_CHARS, NoteRequest, PauseRequest, PlacementRequest, RollbackOptions, RollbackRequest,
+    RolledBack, SubmitAnswer, SubmitRequest, Submitted,
 };
 
 use crate::{

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// Characters of a job's note.
 pub const MAX_NOTE_CHARS: usize = 500;
+/// Jobs that one request deletes, so that others are answered in between.
+pub const MAX_DELETED_JOBS: usize = 100;
 
 /// A new job; its blobs have been uploaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -180,7 +182,7 @@ pub struct RolledBack {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DeleteRequest {
-    /// The jobs. One that was deleted before is passed over.
+    /// The jobs, at most [`MAX_DELETED_JOBS`]. One that was deleted before is passed over.
     pub jobs: Vec<JobId>,
     /// Only say what would go. A job that was deleted before is refused then.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -1,7 +1,7 @@
 //! The table of bounds: one line for each field whose type alone doesn't bound it.
 
 use crate::{
-    api::MAX_NOTE_CHARS,
+    api::{MAX_DELETED_JOBS, MAX_NOTE_CHARS},
     manifest::MAX_EVALUATION_SHARDS,
     metrics::{MAX_CONFUSION_CLASSES, MAX_COUNTED_CLASSES},
     spec::{MAX_WORD_COLUMNS, MAX_WORDS},
@@ -161,6 +161,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("DataSpec", "labels", PLACE),
     ("DataSpec", "shape", SHAPE),
     ("DataSpec", "train", PLACE),
+    ("DeleteRequest", "jobs", Bound::list(&[MAX_DELETED_JOBS])),
     ("Demand", "device", NAME),
     ("Demand", "idle", SLOTS),
     ("Demand", "slots", SLOTS),

@@ -9,14 +9,11 @@ use crate::{
     },
 };
 use sojourn_protocol::{
-    api::{DeleteRequest, DeletedJob, DeletedJobs},
+    api::{DeleteRequest, DeletedJob, DeletedJobs, MAX_DELETED_JOBS},
     ids::JobId,
     time::{Millis, UnixMillis},
     view::JobView,
 };
-
-/// Jobs that one call deletes at most.
-const MAX_JOBS: usize = 1_000;
 
 /// A job's figures, its data, its checkpoints and its best model are deleted. Blobs that another job has stay: the shards of the
 /// same data, a model that it starts from. The command says what goes, and asks. The job's number isn't given again.
@@ -25,7 +22,7 @@ pub(crate) struct Args {
     /// The jobs' numbers or names.
     #[arg(value_name = "JOB", required_unless_present = "older_than")]
     jobs: Vec<JobRef>,
-    /// All jobs that ended longer ago than this: `30d`, `12h`.
+    /// All jobs that ended longer ago than this: `30d`, `12h`. Of many the oldest 100; say it again for the others.
     #[arg(long, value_name = "TIME", conflicts_with = "jobs")]
     older_than: Option<Millis>,
     /// Only say what would go.
@@ -68,8 +65,8 @@ async fn named(client: &ApiClient, jobs: &[JobRef]) -> Result<Vec<JobId>, Failur
     }
     found.sort_unstable();
     found.dedup();
-    if found.len() > MAX_JOBS {
-        return Err(Failure::call(format!("one call deletes at most {MAX_JOBS} jobs")));
+    if found.len() > MAX_DELETED_JOBS {
+        return Err(Failure::call(format!("one call deletes at most {MAX_DELETED_JOBS} jobs")));
     }
     Ok(found)
 }
@@ -79,7 +76,7 @@ fn ended_before(jobs: &[JobView], now: UnixMillis, age: Millis) -> Vec<JobId> {
     let ended = jobs.iter().filter_map(|job| Some((job.ended_at?, job.job)));
     let mut old: Vec<_> = ended.filter(|(at, _)| *at + age < now).collect();
     old.sort_unstable();
-    old.into_iter().take(MAX_JOBS).map(|(_, job)| job).collect()
+    old.into_iter().take(MAX_DELETED_JOBS).map(|(_, job)| job).collect()
 }
 
 /// What would be deleted, a line for each job.
@@ -153,7 +150,7 @@ mod tests {
         let jobs = [job(1, Some(300)), job(2, None), job(3, Some(100)), job(4, Some(900))];
         let old = ended_before(&jobs, UnixMillis(1_000), Millis(500));
         assert_eq!(old, [JobId(3), JobId(1)]);
-        let many: Vec<JobView> = (1..1_500).map(|id| job(id, Some(id))).collect();
-        assert_eq!(ended_before(&many, UnixMillis(9_000), Millis(1)).len(), MAX_JOBS);
+        let many: Vec<JobView> = (1..500).map(|id| job(id, Some(id))).collect();
+        assert_eq!(ended_before(&many, UnixMillis(9_000), Millis(1)).len(), MAX_DELETED_JOBS);
     }
 }

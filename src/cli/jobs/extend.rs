@@ -7,8 +7,9 @@ use crate::cli::{
 use sojourn_protocol::{api::ExtendRequest, ids::TrialId};
 
 /// Trials that run or have finished go on from their last checkpoint, optimiser state and all, until
-/// they have trained for N epochs in all; a finished job runs again. Trials that failed stay as they
-/// are, and a cancelled job can't be extended. What is trained stays as it is; from here on a `cosine`
+/// they have trained for N epochs in all; a finished job runs again. Trials that failed by errors stay as they
+/// are, and a cancelled job can't be extended. A job that has used up its `wall_time` has it once more, and trials that had to
+/// end for it go on, also where N is the number of epochs that they had. What is trained stays as it is; from here on a `cosine`
 /// schedule is that of the longer trial, so its learning rate rises to what it would be by now.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
