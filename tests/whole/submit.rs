@@ -215,6 +215,37 @@ fn blobs_are_sent_before_the_job_and_only_those_that_are_missing() {
 }
 
 #[test]
+fn another_seed_of_the_same_data_sends_nothing() {
+    let job = |seed: &str, data: &str| {
+        format!("seed = {seed}\n{}", JOB.replace("[data]\n", &format!("[data]\n{data}\n")))
+    };
+    let folder = Folder::with(&[("job.toml", &job("1", "")), ("t.csv", &csv(3, 40))]);
+    let store = Arc::new(Mutex::new(Store::default()));
+    let server = server(&store);
+    assert_eq!(submit(&server, &folder)["blobs_sent"], 4);
+    let again = |job: &str| {
+        std::fs::write(folder.path().join("job.toml"), job).unwrap();
+        let sent = submit(&server, &folder)["blobs_sent"].as_u64().unwrap();
+        let spec = store.lock().unwrap().submitted.take().unwrap().spec;
+        (sent, spec.seed, spec.data.seed)
+    };
+    // The first is the same job; the job says how its rows are dealt, where that isn't by its own seed.
+    assert_eq!(again(&job("1", "")), (0, 1, Some(0)));
+    assert_eq!(again(&job("2", "")), (0, 2, Some(0)));
+    assert_eq!(again(&job("{ choice = [3, 4] }", "")), (0, 3, Some(0)));
+    assert_eq!(again(JOB), (0, 0, None));
+    // All that lies in a shard goes by the seed that is said here, the scaling of the rows to train on too.
+    assert_eq!(again(&job("2", "seed = 5")), (4, 2, Some(5)));
+    assert_eq!(again(&job("5", "seed = 5")), (0, 5, None));
+    // Rows of a file of their own leave the training shards as they are.
+    let own = |valid: &str| job("2", &format!("valid = \"{valid}\""));
+    std::fs::write(folder.path().join("v.csv"), csv(3, 9)).unwrap();
+    std::fs::write(folder.path().join("w.csv"), csv(3, 8)).unwrap();
+    assert_eq!(again(&own("v.csv")).0, 4);
+    assert_eq!(again(&own("w.csv")).0, 1);
+}
+
+#[test]
 fn an_upload_continues_where_it_was_cut_off() {
     // One shard of over one piece.
     let job = JOB.replace("shards = 2", "shards = 1").replace("label", "valid = 0.01\nlabel");

@@ -75,6 +75,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
     let shard_sizes = optional(section, "shard_sizes", |node| {
         node.word(&[("equal", ShardSizes::Equal), ("speed", ShardSizes::Speed)])
     });
+    let seed = optional(section, "seed", |node| node.integer(0, u64::MAX));
     if let (Some(Split::Share(valid)), Some(Some(Split::Share(test)))) = (&valid, &test)
         && valid + test >= 1.0
     {
@@ -107,6 +108,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
         test: test?,
         shards: shards?,
         shard_sizes: shard_sizes?,
+        seed: seed?,
     })
 }
 

@@ -23,6 +23,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "test",
             "shards",
             "shard_sizes",
+            "seed",
         ],
     ),
     ("data.columns", &["use", "drop"]),

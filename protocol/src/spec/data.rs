@@ -56,7 +56,13 @@ pub struct DataSpec {
     /// alone, else [`ShardSizes::Equal`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard_sizes: Option<ShardSizes>,
+    /// The seed by which rows are dealt to shards and splits; `None` is the job's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
 }
+
+/// [`DataSpec::seed`] of job files that say none.
+pub const DEFAULT_DATA_SEED: u64 = 0;
 
 /// What separates the columns of a CSV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

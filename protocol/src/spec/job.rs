@@ -1,6 +1,6 @@
 //! A whole job, as its user means it.
 
-use super::{DataSpec, Loss, ModelSpace, PlacementSpec, TrainingSpace};
+use super::{DataSpec, Loss, ModelSpace, PlacementSpec, TrainingSpace, data::DEFAULT_DATA_SEED};
 use crate::{digest::BlobRef, time::Millis};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub struct JobSpec {
     /// For people; not unique.
     pub name: String,
-    /// Everything random in the job follows from it.
+    /// Everything random in the job follows from it, but where `data.seed` says otherwise how rows are dealt to shards.
     pub seed: u64,
     /// Where `seed` is a dimension of the search, its values: each configuration is trained once with each. The first is
     /// `seed` too, from which the shards and sampled configurations follow.
@@ -54,6 +54,20 @@ impl JobSpec {
         } else {
             Err("`seeds` has one twice".into())
         }
+    }
+
+    /// The seed by which rows are dealt to shards and splits.
+    #[must_use]
+    pub fn data_seed(&self) -> u64 {
+        self.data.seed.unwrap_or(self.seed)
+    }
+
+    /// Writes that seed down for a job file that says none: the same for every seed of the job, so that jobs that differ in
+    /// their seeds alone have the same shards. A seed that is the job's own is left out, as in jobs from before there was the
+    /// key.
+    pub fn name_data_seed(&mut self) {
+        let seed = self.data.seed.unwrap_or(DEFAULT_DATA_SEED);
+        self.data.seed = Some(seed).filter(|seed| *seed != self.seed);
     }
 
     /// Every blob that the job needs besides its data.

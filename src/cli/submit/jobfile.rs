@@ -64,7 +64,7 @@ pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
             scale_label: model.scale_label(),
         })
     };
-    let spec = jobfile::parse_with(&text, &mut open).map_err(|error| {
+    let mut spec = jobfile::parse_with(&text, &mut open).map_err(|error| {
         let lines =
             error.problems().map(|problem| format!("{shown}:{}: {problem}", problem.line()));
         let problems = error.problems().map(|problem| Problem {
@@ -74,6 +74,7 @@ pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
         });
         (Failure::calls(lines.collect()), problems.collect())
     })?;
+    spec.name_data_seed();
     let trials =
         sojourn_workgen::trials(&spec).map_err(|error| plain(format!("{shown}: {error}")))?;
     Ok(Job { spec, trials, given, folder })

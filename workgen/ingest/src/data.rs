@@ -139,7 +139,7 @@ impl Data {
 
     /// The shard of each row.
     pub(crate) fn plan(&self, spec: &JobSpec, cut: &Cut) -> Result<Plan, IngestError> {
-        Plan::new(spec.seed, &spec.data, &self.files(), cut)
+        Plan::new(spec.data_seed(), &spec.data, &self.files(), cut)
     }
 
     /// How shards keep the numbers that the source for `part` has.

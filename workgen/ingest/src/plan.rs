@@ -275,6 +275,7 @@ mod tests {
             test,
             shards: None,
             shard_sizes: None,
+            seed: None,
         }
     }
 

@@ -101,6 +101,20 @@ fn first_feature(made: &Ingested, shard: &Shard) -> Vec<f32> {
 }
 
 #[test]
+fn the_seed_of_the_data_deals_the_rows_and_is_the_job_s_where_there_is_none() {
+    let csv = format!("x0,x1,y\n{}", rows(0..103));
+    let manifest = |seed, data| {
+        let mut spec = job("shards = 4\nscale = \"standard\"");
+        spec.seed = seed;
+        spec.data.seed = data;
+        make(&spec, &[("t.csv", &csv)]).unwrap().0.manifest
+    };
+    assert_eq!(manifest(8, Some(7)), manifest(7, None));
+    assert_eq!(manifest(8, Some(7)), manifest(9, Some(7)));
+    assert_ne!(manifest(8, None).train, manifest(7, None).train);
+}
+
+#[test]
 fn every_row_lands_in_one_shard_with_its_label_and_in_file_order() {
     let csv = format!("x0,x1,y\n{}", rows(0..103));
     let (made, out) = make(&job("shards = 4\ntest = 0.1"), &[("t.csv", &csv)]).unwrap();

@@ -29,6 +29,33 @@ fn arrays_need_fewer_words_and_may_need_others() {
 }
 
 #[test]
+fn rows_may_be_dealt_by_a_seed_of_their_own() {
+    let with = |root: &str, data: &str| {
+        let text = SMALL.replace("label = \"y\"\n", &format!("label = \"y\"\n{data}\n"));
+        parse(&format!("{root}\n{text}")).unwrap()
+    };
+    // As it is in a stored job: without a word it is the job's.
+    let plain = with("seed = 7", "");
+    assert_eq!((plain.data.seed, plain.data_seed()), (None, 7));
+    assert_eq!(with("seed = 7", "seed = 3").data_seed(), 3);
+    // In a job file it is the same for all seeds of the job.
+    let named = |root, data| {
+        let mut spec = with(root, data);
+        spec.name_data_seed();
+        let text = serde_json::to_string(&spec.data).unwrap();
+        assert_eq!(text.contains("\"seed\""), spec.data.seed.is_some(), "{text}");
+        (spec.data.seed, spec.data_seed())
+    };
+    assert_eq!(named("seed = 7", ""), (Some(0), 0));
+    assert_eq!(named("seed = { choice = [8, 9] }", ""), (Some(0), 0));
+    assert_eq!(named("seed = 7", "seed = 3"), (Some(3), 3));
+    assert_eq!(named("seed = 7", "seed = 7"), (None, 7), "as jobs from before have it");
+    assert_eq!(named("", ""), (None, 0), "as jobs from before have it");
+    let refused = errors_with("label = \"y\"", "label = \"y\"\nseed = -1");
+    assert!(refused.contains("`data.seed`"), "{refused}");
+}
+
+#[test]
 fn words_about_data_that_do_not_fit_its_kind_are_refused() {
     let with = |train: &str, more: &str| {
         errors_with("train = \"x.csv\"\nlabel = \"y\"", &format!("train = \"{train}\"\n{more}"))

@@ -268,6 +268,7 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
             test: None,
             shards: Some(shards),
             shard_sizes: None,
+            seed: None,
         },
         models: vec![ModelSpace::mlp(vec![4])],
         init: Vec::new(),

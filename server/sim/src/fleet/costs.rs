@@ -156,6 +156,7 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             test: None,
             shards: None,
             shard_sizes: None,
+            seed: None,
         },
         models,
         init: Vec::new(),

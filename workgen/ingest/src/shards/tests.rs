@@ -27,6 +27,7 @@ fn plan() -> Plan {
         test: None,
         shards: None,
         shard_sizes: None,
+        seed: None,
     };
     Plan::new(7, &data, &[(Part::Train, ROWS)], &Cut::Equal(SHARDS)).unwrap()
 }
