@@ -140,7 +140,6 @@ pub enum Missing {
 impl Missing {
     /// Is the file refused?
     #[must_use]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
     pub fn is_refuse(&self) -> bool {
         *self == Missing::Refuse
     }

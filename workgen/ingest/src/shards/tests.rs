@@ -32,6 +32,11 @@ fn plan() -> Plan {
     Plan::new(7, &data, &[(Part::Train, ROWS)], &Cut::Equal(SHARDS)).unwrap()
 }
 
+/// A number of a row, where all are bytes.
+fn byte(row: u64, at: usize) -> u8 {
+    (row + to_u64(at)).to_le_bytes()[0]
+}
+
 /// Cuts rows of `width` numbers with buffers of `budget` bytes in all, and reads the shards again: the
 /// most that the buffers ever had, and the bytes of each file.
 fn cut(width: usize, element: Element, labels: &Labels, budget: usize) -> (usize, Vec<Vec<u8>>) {
@@ -43,7 +48,7 @@ fn cut(width: usize, element: Element, labels: &Labels, budget: usize) -> (usize
     let mut most = 0;
     for index in 0..ROWS {
         let number = |at: usize| match element {
-            Element::Byte => f32::from((index as usize + at) as u8),
+            Element::Byte => f32::from(byte(index, at)),
             Element::Single => (index * 1000) as f32 + at as f32,
         };
         let row: Vec<f32> = (0..width).map(number).collect();
@@ -109,7 +114,8 @@ fn bytes_are_a_byte_each_in_their_files() {
             let labels: Vec<f32> = tensors[1].f32s().unwrap().collect();
             assert_eq!(numbers.len(), width * labels.len());
             for (row, label) in numbers.chunks(width).zip(labels) {
-                assert!(row.iter().zip(label as usize..).all(|(x, at)| *x == at as u8));
+                let index = (0..ROWS).find(|index| *index as f32 == label).unwrap();
+                assert!(row.iter().enumerate().all(|(at, x)| *x == byte(index, at)));
             }
         }
     }
