@@ -57,7 +57,7 @@ fn parse(name: &str, example: Value) {
     let parsed = types! {
         api: EnrolRequest, EnrolAnswer, WorkRequest, WorkAnswer, HeartbeatRequest, HeartbeatAnswer,
             ReleaseRequest, ReleaseAnswer, ReportAnswer, UploadState, MissingRequest, MissingAnswer,
-            SubmitRequest, SubmitAnswer, EvaluateRequest, PauseRequest, ExtendRequest, NoteRequest, PlacementRequest,
+            SubmitRequest, SubmitAnswer, EvaluateRequest, PauseRequest, ExtendRequest, NoteRequest, PlacementRequest, DeleteRequest, DeletedJobs,
             RollbackOptions, RollbackRequest, RolledBack, CollectRequest, CollectAnswer, Health;
         assimilation: TakeRequest, TakeAnswer, RenewRequest, NewVersion, RejectRequest, LostRequest, OfferAnswer,
             AssimilationsView;

@@ -37,6 +37,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("extendJob", &[NotFound, Conflict]),
         ("placeJob", &[NotFound, Conflict]),
         ("noteJob", &[NotFound]),
+        ("deleteJobs", &[NotFound, Conflict]),
         ("rollbackJob", &[NotFound, Conflict]),
         ("trials", &[NotFound]),
         ("events", &[NotFound]),
