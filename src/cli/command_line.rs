@@ -51,6 +51,10 @@ enum Command {
     /// the hosts that the server knows. The choice is printed with its reason, and becomes part of the job.
     Submit(submit_command::Args),
     /// List all jobs.
+    ///
+    /// DISK says how many bytes of blobs the server keeps because of a job: its data, the models that it starts from, and
+    /// the checkpoints of its trials. A blob that several jobs have, such as the shards of the same data, counts for
+    /// each of them.
     Jobs(list::Args),
     /// Show a job's progress and its best trials.
     Status(status::Args),
@@ -79,6 +83,9 @@ enum Command {
     /// Resume a paused job.
     Resume(JobArgs),
     /// Train a job's trials for more epochs, also after they have finished.
+    ///
+    /// A job that has used up its `wall_time` has it once more, and trials that had to end for it go on, also for the
+    /// epochs that they were to have.
     Extend(extend::Args),
     /// Change a job's priority, share or number of machines while it runs.
     Set(set::Args),
@@ -87,6 +94,10 @@ enum Command {
     /// End a job.
     Cancel(JobArgs),
     /// Delete jobs that have ended, with their data and models.
+    ///
+    /// A job's figures, its data, its checkpoints and its best model are deleted. Blobs that another job has stay: the
+    /// shards of the same data, a model that it starts from. The command says what goes, and asks. The job's number isn't
+    /// given again.
     Delete(delete::Args),
     /// Copy a stopped server's journal from a file into Redis, or back.
     Migrate(migrate::Args),

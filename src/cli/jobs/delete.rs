@@ -15,8 +15,6 @@ use sojourn_protocol::{
     view::JobView,
 };
 
-/// A job's figures, its data, its checkpoints and its best model are deleted. Blobs that another job has stay: the shards of the
-/// same data, a model that it starts from. The command says what goes, and asks. The job's number isn't given again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The jobs' numbers or names.

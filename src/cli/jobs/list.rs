@@ -9,8 +9,6 @@ use crate::cli::{
 };
 use sojourn_protocol::view::JobView;
 
-/// `DISK` says how many bytes of blobs the server keeps because of a job: its data, the models that it starts from, and the
-/// checkpoints of its trials. A blob that several jobs have, such as the shards of the same data, counts for each of them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Print a JSON array.

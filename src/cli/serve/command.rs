@@ -104,6 +104,7 @@ pub(crate) struct Args {
     #[arg(
         long,
         env = "SOJOURN_OLD_JOBS",
+        value_name = "FATE",
         value_enum,
         default_value = "thin",
         requires = "keep_jobs"
