@@ -16,7 +16,8 @@ fn a_deletion_says_what_goes_and_a_list_of_jobs_what_each_takes() {
     let _client = site.client("one");
     let job = site.submit(4, 1);
     let run = |args: &[&str]| run(&site, args);
-    let paused = site.submit(5, 1);
+    // So long that it can't end before it is paused.
+    let paused = site.submit(5, 1000);
     run(&["pause", &paused]);
     let (code, said) = run(&["delete", &paused, "--yes"]);
     assert_eq!(code, Some(2), "{said}");
@@ -55,11 +56,15 @@ fn a_server_thins_the_jobs_that_it_does_not_keep_and_their_best_models_stay() {
     let keep = ["--keep-jobs", "1,300d"].map(str::to_owned).to_vec();
     let mut site = Site::start_in(tempfile::tempdir().unwrap(), keep);
     let _client = site.client("one");
-    let (first, second) = (site.submit(4, 1), site.submit(5, 1));
-    for job in [&first, &second] {
-        site.wait(job, |view| view["state"] != "running");
-    }
+    let ended = |seed| {
+        let job = site.submit(seed, 1);
+        site.wait(&job, |view| view["state"] != "running");
+        job
+    };
+    // The one that ends first is the older one. While it is the only one, it is kept.
+    let first = ended(4);
     let before = (site.job(&first), site.trials(&first));
+    let second = ended(5);
     // A start looks at once; else it would be up to a minute.
     site.restart();
     let view = site.wait(&first, |view| view["thinned"] == true);

@@ -3,9 +3,9 @@
 use crate::expect::round_trip;
 use sojourn_protocol::{
     api::{
-        CollectAnswer, CollectRequest, EnrolAnswer, EnrolRequest, EvaluateRequest, ExtendRequest,
-        HeartbeatAnswer, HeartbeatRequest, MissingAnswer, MissingRequest, NoteRequest,
-        PauseRequest, PlacementRequest, ReleaseAnswer, ReleaseRequest, ReportAnswer,
+        CollectAnswer, CollectRequest, DeleteRequest, EnrolAnswer, EnrolRequest, EvaluateRequest,
+        ExtendRequest, HeartbeatAnswer, HeartbeatRequest, MissingAnswer, MissingRequest,
+        NoteRequest, PauseRequest, PlacementRequest, ReleaseAnswer, ReleaseRequest, ReportAnswer,
         RollbackRequest, SubmitAnswer, SubmitRequest, UploadState, WorkAnswer, WorkRequest,
     },
     assimilation::{
@@ -29,6 +29,7 @@ pub(crate) fn requests(input: &[u8]) -> bool {
     taken |= round_trip::<MissingRequest>(input).is_some();
     taken |= round_trip::<CollectRequest>(input).is_some();
     taken |= round_trip::<SubmitRequest>(input).is_some();
+    taken |= round_trip::<DeleteRequest>(input).is_some();
     taken |= round_trip::<EvaluateRequest>(input).is_some();
     taken |= round_trip::<PauseRequest>(input).is_some();
     taken |= round_trip::<ExtendRequest>(input).is_some();

@@ -313,9 +313,11 @@ fn bad_files_are_told_with_file_line_and_column() {
     );
     assert_eq!(
         one(&format!("x0,x1,y\n{good}7,one,2\n")),
-        "t.csv:32: column `x1`: `one` is no number"
+        "t.csv:32: column `x1`: `one` is no number; if `x1` holds words, name it in `data.categories` (`{ x1 = \"one-hot\" }`), or leave it \
+         out by `data.columns`"
     );
-    let missing = "`data.missing` says what to do about it: `\"drop-row\"` leaves such rows out, `\"zero\"` takes 0";
+    let missing = "`data.missing` says what to do about it: `\"drop-row\"` leaves such rows out, `\"zero\"` takes 0, `\"mean\"` the \
+                   column's mean";
     assert_eq!(
         one(&format!("x0,x1,y\n{good}7,,2\n7,,2\n")),
         format!("t.csv:32: column `x1`: a value is missing; {missing}")
@@ -420,7 +422,8 @@ fn files_that_are_not_there_and_parts_that_differ() {
     );
     assert_eq!(
         refused(&spec, &[("t.csv/a.csv", &a), ("t.csv/b.csv", "x0,x1,y\n1,z,1\n")]),
-        "t.csv/b.csv:2: column `x1`: `z` is no number"
+        "t.csv/b.csv:2: column `x1`: `z` is no number; if `x1` holds words, name it in `data.categories` (`{ x1 = \"one-hot\" }`), or leave it \
+         out by `data.columns`"
     );
 }
 
