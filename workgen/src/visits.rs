@@ -6,12 +6,13 @@
 //! over all slots that can be busy:
 //!
 //! ```text
-//!   free    every hop takes its training
-//!   fixed   a hop takes its training or its share of its host's fetches, whichever is longer:
-//!           all shards in the first epoch, then those that the cache can't hold
+//!   free    in the first epoch a hop takes its training or its share of fetches, whichever is longer, where each host
+//!           fetches its part of the shards; then its training
+//!   fixed   the same, where each host fetches all shards in the first epoch, then those that the cache can't hold
 //! ```
 //!
-//! So it takes free visits to wait for no shard at all, and finds fixed ones rather too dear than too cheap.
+//! So one host that can hold all shards waits as long either way. After the first epoch free visits are taken to wait for no
+//! shard at all, and fixed ones are found rather too dear than too cheap.
 
 use crate::shards::{Load, SHARDS_PER_CACHE, ShardHost};
 use sojourn_protocol::{
@@ -162,9 +163,10 @@ impl fmt::Display for FleetDependence {
     }
 }
 
-/// A slot: nanoseconds of a hop, alone, while the first epoch's shards are fetched, and later.
+/// A slot: nanoseconds of a hop, alone, while the first epoch's shards are fetched by free and by fixed visits, and later.
 struct Slot {
     train: u64,
+    first_free: u64,
     first: u64,
     later: u64,
 }
@@ -173,6 +175,7 @@ struct Slot {
 fn cost(load: &Load, shards: u32, epochs: u32, hosts: &[ShardHost]) -> u64 {
     let shards = u64::from(shards.max(1));
     let rows = load.rows / shards;
+    let sharers = to_u64(hosts.iter().filter(|host| host.slots > 0).count()).min(shards).max(1);
     let mut slots: Vec<Slot> = Vec::new();
     for host in hosts.iter().filter(|host| host.slots > 0) {
         let count = u64::from(host.slots);
@@ -182,7 +185,12 @@ fn cost(load: &Load, shards: u32, epochs: u32, hosts: &[ShardHost]) -> u64 {
         let fetch = mul_div(load.bytes / shards, NANOS, rate) / count;
         let missing = host.cache.map_or(0, |cache| load.bytes.saturating_sub(cache));
         let refetch = mul_div(fetch, missing, load.bytes.max(1));
-        let slot = || Slot { train, first: train.max(fetch), later: train.max(refetch) };
+        let slot = || Slot {
+            train,
+            first_free: train.max(fetch / sharers),
+            first: train.max(fetch),
+            later: train.max(refetch),
+        };
         let most = usize::saturating_from(count.min(load.trials));
         slots.extend(std::iter::repeat_with(slot).take(most));
     }
@@ -194,9 +202,11 @@ fn cost(load: &Load, shards: u32, epochs: u32, hosts: &[ShardHost]) -> u64 {
         slots.iter().map(|slot| LONG / takes(slot).max(1)).sum::<u64>().max(1)
     };
     let time = |epochs: u32, rate: u64| u64::from(epochs).saturating_mul(LONG) / rate;
-    let free = time(epochs, rate(|slot| slot.train));
-    let first = time(epochs.min(1), rate(|slot| slot.first));
-    let later = time(epochs.saturating_sub(1), rate(|slot| slot.later));
+    let (one, others) = (epochs.min(1), epochs.saturating_sub(1));
+    let free = time(one, rate(|slot| slot.first_free))
+        .saturating_add(time(others, rate(|slot| slot.train)));
+    let first = time(one, rate(|slot| slot.first));
+    let later = time(others, rate(|slot| slot.later));
     mul_div(first.saturating_add(later).saturating_sub(free), 1000, free.max(1))
 }
 
@@ -286,6 +296,16 @@ mod tests {
         assert_eq!(of(ShardHost { cache: Some(GB / 2), ..HOST }).visits, Visits::Fixed);
         let choice = choose_visits(&hop(), &LOAD, (64, 4), &[]);
         assert_eq!(choice.to_string(), "fixed: no host is known that waits for it");
+    }
+
+    #[test]
+    fn one_host_fetches_all_shards_either_way() {
+        let slow = ShardHost { download: Some(GB / 128), ..HOST };
+        let reason = VisitsReason::Cost { thousandths: 0, hosts: 1 };
+        let fixed = VisitsChoice { visits: Visits::Fixed, reason };
+        assert_eq!(choose_visits(&hop(), &LOAD, (64, 1), &[slow]), fixed);
+        let small = Load { rows: 120, bytes: 4000, trials: 1, flops: 600, ..LOAD };
+        assert_eq!(choose_visits(&hop(), &small, (1, 30), &[slow]), fixed);
     }
 
     #[test]
