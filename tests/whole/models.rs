@@ -310,7 +310,18 @@ fn a_model_of_words_predicts_by_the_words_and_means_of_its_file() {
     let refused = site.run(&["validate", "more.toml"]);
     let told = String::from_utf8_lossy(&refused.stderr);
     let words = "was trained on other words of column `size`; give its own in `data.categories`, in this order: \
-                 [\"S\", \"M\", \"L\"]";
+                 { ordinal = [\"S\", \"M\", \"L\"] }";
+    assert!(told.contains(words), "{told}");
+    // Nor may the column be taken as numbers.
+    let numbers = fs::read_to_string(site.path().join("shirts.csv")).unwrap();
+    let numbers = numbers.replace(",S,", ",0,").replace(",M,", ",1,").replace(",L,", ",2,");
+    fs::write(site.path().join("shirts.csv"), numbers).unwrap();
+    let plain = WITH_WORDS
+        .replace(", size = { ordinal = [\"S\", \"M\", \"L\"] }", "")
+        .replace("arch = \"mlp\"\nhidden = [4]", "init = \"m.safetensors\"");
+    fs::write(site.path().join("plain.toml"), plain).unwrap();
+    let refused = site.run(&["validate", "plain.toml"]);
+    let told = String::from_utf8_lossy(&refused.stderr);
     assert!(told.contains(words), "{told}");
 }
 

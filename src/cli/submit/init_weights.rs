@@ -8,7 +8,7 @@ use crate::cli::{
 use sojourn_protocol::{
     digest::Digest,
     manifest::Labels,
-    spec::{Categories, Init, Scale},
+    spec::{Categories, Coding, Init, Scale},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,15 +34,6 @@ pub(crate) fn check(
                 "{name} takes rows of shape {is:?}, those of the data have {shape:?}"
             )));
         }
-        // The same width by other words would train on other features in silence.
-        let other = given.categories.iter().find(|coded| !categories.contains(coded));
-        if let Some(coded) = other.filter(|_| !categories.is_empty()) {
-            return Err(Failure::call(format!(
-                "{name} was trained on other words of column `{}`; give its own in `data.categories`, in this order: {}",
-                coded.column,
-                some_words(&coded.words)
-            )));
-        }
         let named = !given.features.is_empty() && !features.is_empty();
         if named && given.features != features {
             let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
@@ -52,6 +43,9 @@ pub(crate) fn check(
                 )));
             }
             output::remark(&format!("{name} was trained on features of other names"));
+        }
+        if named && let Some(why) = other_words(&given.categories, categories) {
+            return Err(Failure::call(format!("{name} {why}")));
         }
         match (&given.labels, labels) {
             (Labels::Classes(theirs), Labels::Classes(ours)) if theirs.len() != ours.len() => {
@@ -78,10 +72,36 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Words for a message: the first ones.
+/// What is said of a column that was words for the model and isn't for the job, or others, or the other way round: the same
+/// numbers would mean something else.
+fn other_words(theirs: &[Categories], ours: &[Categories]) -> Option<String> {
+    let of = |all: &[Categories], column: &str| -> Option<(Coding, Vec<String>)> {
+        let found = all.iter().find(|coded| coded.column == column)?;
+        Some((found.coding, found.words.clone()))
+    };
+    let differs = |coded: &&Categories| of(theirs, &coded.column) != of(ours, &coded.column);
+    let column = &theirs.iter().chain(ours).find(differs)?.column;
+    let Some((coding, words)) = of(theirs, column) else {
+        return Some(format!(
+            "was trained on the numbers of column `{column}`, which `data.categories` takes as words"
+        ));
+    };
+    let coding = match coding {
+        Coding::OneHot => "one-hot",
+        Coding::Ordinal => "ordinal",
+    };
+    let words = some_words(&words);
+    Some(format!(
+        "was trained on other words of column `{column}`; give its own in `data.categories`, in this order: \
+         {{ {coding} = {words} }}"
+    ))
+}
+
+/// Words for a message, as a list of TOML: the first ones.
 fn some_words(words: &[String]) -> String {
     const SHOWN: usize = 20;
-    let shown: Vec<String> = words.iter().take(SHOWN).map(|word| format!("\"{word}\"")).collect();
+    let quoted = |word: &String| format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""));
+    let shown: Vec<String> = words.iter().take(SHOWN).map(quoted).collect();
     let more = if words.len() > SHOWN { ", ..." } else { "" };
     format!("[{}{more}]", shown.join(", "))
 }
