@@ -15,6 +15,9 @@ use crate::{
 
 const DEFAULT_VALID: f64 = 0.2;
 const MAX_SHARDS: u32 = 65_536;
+/// Bounds of a constant that features are multiplied by: beyond them single precision has no numbers for most data.
+const MIN_FACTOR: f64 = 1e-30;
+const MAX_FACTOR: f64 = 1e30;
 
 /// The job's name: something that a table can print.
 pub(super) fn name(node: &Node<'_>) -> Option<String> {
@@ -298,6 +301,11 @@ fn scale(node: &Node<'_>) -> Option<Scale> {
     let factor = node.number()?;
     if factor == 0.0 {
         return node.refuse("is 0, which would make every feature 0");
+    }
+    if !(MIN_FACTOR..=MAX_FACTOR).contains(&factor.abs()) {
+        return node.refuse(format!(
+            "is {factor:e}; a number from {MIN_FACTOR:e} to {MAX_FACTOR:e} is wanted, positive or negative"
+        ));
     }
     Some(Scale::Constant(factor))
 }

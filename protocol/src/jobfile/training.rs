@@ -55,6 +55,10 @@ pub(super) fn read(
     })
 }
 
+/// Bounds of a weight: losses times it, and their sums over a batch, stay finite in single precision.
+const MIN_WEIGHT: f64 = 1e-6;
+const MAX_WEIGHT: f64 = 1e6;
+
 const NEEDS_CLASSES: &str = "needs labels that are classes; `training.loss` is `\"mse\"`";
 
 /// Reads `class_weights`. Whether the data has the classes is seen where it is read.
@@ -65,10 +69,13 @@ fn class_weights(node: &Node<'_>, loss: Option<Loss>) -> Option<ClassWeights> {
     } else if let Some(table) = node.peek() {
         let weights = table.entries().map(|(name, weight)| {
             let value = weight.number()?;
-            if value > 0.0 {
-                return Some((name.to_owned(), value));
+            match value {
+                _ if (MIN_WEIGHT..=MAX_WEIGHT).contains(&value) => Some((name.to_owned(), value)),
+                _ if value > 0.0 => weight.refuse(format!(
+                    "is {value:e}; a weight from {MIN_WEIGHT:e} to {MAX_WEIGHT:e} is wanted"
+                )),
+                _ => weight.refuse(format!("is {value}; a weight above 0 is wanted")),
             }
-            weight.refuse(format!("is {value}; a weight above 0 is wanted"))
         });
         // Every entry is looked at, so that every problem is reported.
         let weights: Vec<Option<(String, f64)>> = weights.collect();

@@ -184,6 +184,11 @@ fn numbers_out_of_range_are_refused() {
             "5: `data.scale` is 0, which would make every feature 0",
         ),
         (
+            "label = \"y\"",
+            "label = \"y\"\nscale = -1e300",
+            "5: `data.scale` is -1e300; a number from 1e-30 to 1e30 is wanted, positive or negative",
+        ),
+        (
             "hidden = [8]",
             "hidden = [0]",
             "7: `model[0].hidden[0]` is 0; a whole number from 1 to 1048576 is wanted",
@@ -299,10 +304,11 @@ fn weights_and_sampling_by_class_are_refused_where_they_can_not_be() {
         format!("11: `training.sampling` is `\"balanced\"`, which {needs}")
     );
     assert_eq!(
-        with("class_weights = { cat = -1, dog = 0, cow = nan, pig = 2 }"),
+        with("class_weights = { cat = -1, dog = 0, cow = nan, fox = 1e300, pig = 2 }"),
         "10: `training.class_weights.cat` is -1; a weight above 0 is wanted\n\
          10: `training.class_weights.cow` is nan; a finite number is wanted\n\
-         10: `training.class_weights.dog` is 0; a weight above 0 is wanted"
+         10: `training.class_weights.dog` is 0; a weight above 0 is wanted\n\
+         10: `training.class_weights.fox` is 1e300; a weight from 1e-6 to 1e6 is wanted"
     );
     assert_eq!(
         with("class_weights = {}"),
