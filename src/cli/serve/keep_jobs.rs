@@ -13,6 +13,9 @@ pub(crate) enum KeepJobs {
     Bytes(u64),
 }
 
+/// A shorter time is hardly meant: a job could be gone before anybody had seen its end.
+const MIN_AGE: Millis = Millis::from_secs(3600);
+
 const WANTED: &str =
     "a number of jobs such as `100`, an age such as `30d` or a size such as `50GB` is wanted";
 
@@ -23,10 +26,16 @@ impl FromStr for KeepJobs {
         let text = text.trim();
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             // With none, a job would be gone before anybody had seen its end.
-            let jobs = text.parse().ok().filter(|jobs| *jobs > 0);
-            return jobs.map(Self::Jobs).ok_or("at least 1 job is to be kept");
+            return match text.parse() {
+                Ok(0) => Err("at least 1 job is to be kept"),
+                Ok(jobs) => Ok(Self::Jobs(jobs)),
+                Err(_) => Err("so many jobs can't be counted; leave it out to keep all"),
+            };
         }
         let age = || text.parse().ok().map(Self::Age);
+        if matches!(age(), Some(Self::Age(age)) if age < MIN_AGE) {
+            return Err("jobs are to be kept for at least an hour: `1h`");
+        }
         let bytes = || text.parse().ok().map(|Size(bytes)| Self::Bytes(bytes));
         age().or_else(bytes).ok_or(WANTED)
     }
@@ -75,8 +84,9 @@ mod tests {
     fn a_limit_is_a_number_an_age_or_a_size() {
         assert_eq!("100".parse(), Ok(KeepJobs::Jobs(100)));
         assert_eq!("30d".parse(), Ok(KeepJobs::Age(Millis::from_secs(30 * 86_400))));
+        assert_eq!("1h".parse(), Ok(KeepJobs::Age(MIN_AGE)));
         assert_eq!("50GB".parse(), Ok(KeepJobs::Bytes(50_000_000_000)));
-        for wrong in ["", "0", "many", "30 years", "-1"] {
+        for wrong in ["", "0", "many", "30 years", "-1", "0d", "59min", "99999999999999999999"] {
             assert!(wrong.parse::<KeepJobs>().is_err(), "{wrong}");
         }
         let limits = [KeepJobs::Jobs(9), KeepJobs::Bytes(5)];

@@ -22,7 +22,7 @@ impl Job {
             return Ok(());
         }
         let message = format!(
-            "job {} is thinned: the server keeps only its figures and its best model (`--keep-jobs`); submit it again",
+            "job {} is thinned: the server keeps only its figures and its best model (`--keep-jobs`); `sojourn submit --again` runs it anew",
             self.id
         );
         Err(ApiError::new(ErrorKind::Conflict, message))
