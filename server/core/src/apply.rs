@@ -119,7 +119,9 @@ impl Core {
         if self.state.jobs.values().any(Job::has_verifications) {
             self.results().close_unanswerable()?;
         }
-        if self.state.jobs.values().any(Job::has_evaluated_all) {
+        // Only a job with a wall time has a grace, so most servers look at no job here.
+        let has_limits = self.index.wall_time().is_some();
+        if has_limits && self.state.jobs.values().any(Job::has_evaluated_all) {
             self.jobs().end_evaluated()?;
         }
         self.merge_modes().switch()?;
