@@ -7,6 +7,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`ids`], [`time`], [`digest`], [`position`] | ids, times, names of blobs, positions in a trial |
+//! | [`money`], [`machines`], [`demand`] | amounts of money, machines that are bought, and the work that there is for them |
 //! | [`names`] | names that people give to owners and tokens, of bounded length |
 //! | [`bounds`], [`text`] | bounds of all that a server takes; text that a terminal doesn't obey |
 //! | [`quantity`] | numbers with their unit, and conversions of integers |
@@ -42,6 +43,7 @@ pub mod assimilation;
 pub mod backoff;
 pub mod bounds;
 mod context;
+pub mod demand;
 pub mod digest;
 pub mod direct;
 pub mod error;
@@ -50,8 +52,10 @@ pub mod ids;
 mod instructions;
 pub mod inventory;
 pub mod jobfile;
+pub mod machines;
 pub mod manifest;
 pub mod metrics;
+pub mod money;
 pub mod names;
 pub mod position;
 pub mod quantity;
