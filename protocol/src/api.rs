@@ -40,6 +40,13 @@
 //! | `POST /v1/assimilations/{lease}/renew`, `.../assimilated`, `.../rejected` | assimilator | see [`crate::assimilation`] -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
 //! | `POST /v1/assimilations/{lease}/lost` | assimilator | [`LostRequest`](crate::assimilation::LostRequest) -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
 //! | `GET /v1/assimilations` | assimilator, admin | -> [`AssimilationsView`](crate::assimilation::AssimilationsView) |
+//! | `GET /v1/demand` | admin | -> [`DemandView`](crate::demand::DemandView) |
+//! | `GET /v1/costs` | admin | -> [`CostsView`](crate::machines::CostsView) |
+//! | `POST /v1/machines` | admin | [`MachinesRequest`](crate::machines::MachinesRequest) -> [`MachinesAnswer`](crate::machines::MachinesAnswer) |
+//! | `POST /v1/machines/drain` | admin | [`DrainRequest`](crate::machines::DrainRequest) -> [`MachinesAnswer`](crate::machines::MachinesAnswer) |
+//! | `POST /v1/leader` | admin | [`LeaderRequest`](crate::machines::LeaderRequest) -> [`LeaderAnswer`](crate::machines::LeaderAnswer) |
+//! | `GET /v1/speeds` | admin | -> [`SpeedsView`](crate::demand::SpeedsView) |
+//! | `GET /v1/programs`, `/v1/programs/{sha256}` | anyone | -> [`ProgramView`](crate::view::ProgramView), one for each program; bytes |
 //! | `GET /v1/traffic` | admin | -> [`TrafficView`](crate::view::TrafficView) |
 //! | `GET /v1/health` | anyone | [`Health`] |
 //! | `GET /v1/openapi.json` | anyone | all of this as an OpenAPI document |
@@ -258,6 +265,9 @@ pub struct WorkAnswer {
     /// Why there is nothing for the host though there is work, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<String>,
+    /// As in [`HeartbeatAnswer`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leave_within: Option<Millis>,
 }
 
 /// A sign of life for held leases.
@@ -282,6 +292,9 @@ pub struct HeartbeatAnswer {
     /// Hops to end after the batch that they are at, and to report as far as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<LeaseId>,
+    /// The machine is given back after so long: the host drains as if its cloud had said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leave_within: Option<Millis>,
 }
 
 /// A host gives leases back unfinished.

@@ -93,6 +93,32 @@ pub struct MeasuredSpeed {
     pub machines: u32,
 }
 
+/// `GET /v1/speeds`: what was measured of bought machines, for whoever estimates what a job will cost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SpeedsView {
+    /// The types of machines that were bought, by name.
+    pub types: Vec<TypeSpeed>,
+}
+
+/// The speed and the price of a type of machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TypeSpeed {
+    /// The type.
+    pub instance_type: String,
+    /// Slots of such a machine.
+    pub slots: u32,
+    /// Machines of it that were measured.
+    pub machines: u32,
+    /// Operations per second of one slot in training, from what units took there: the median over the machines.
+    pub flops: u64,
+    /// The price of an hour when the last one was launched.
+    pub price: MicroUsd,
+    /// The price of an hour on demand.
+    pub on_demand_price: MicroUsd,
+}
+
 /// What a bought machine does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

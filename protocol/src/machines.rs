@@ -164,6 +164,14 @@ pub struct DrainRequest {
     pub within: Millis,
 }
 
+/// What was taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MachinesAnswer {
+    /// Machines of which something changed.
+    pub changed: u32,
+}
+
 /// `POST /v1/leader`: a process asks to be the only one of its kind that acts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -199,15 +207,17 @@ pub struct LeaderAnswer {
 pub struct CostsView {
     /// Up to when.
     pub at: UnixMillis,
-    /// All of it: the sum over `jobs` and `unused`, and over all machines that ever were.
+    /// All of it: the sum over `jobs`, `deleted` and `unused`, and over all machines that ever were.
     pub cost: MicroUsd,
     /// What the same time on the same types would have cost on demand.
     pub on_demand_cost: MicroUsd,
     /// The cost of machines that held no unit at all.
     pub unused: MicroUsd,
+    /// The cost of jobs that were deleted.
+    pub deleted: MicroUsd,
     /// By job, in their order. A machine's whole cost is shared out in proportion to the time for which it held units.
     pub jobs: Vec<JobCost>,
-    /// The machines that run, and those that ended last.
+    /// The machines that run, and those that ended in the last week.
     pub machines: Vec<MachineView>,
 }
 
@@ -217,7 +227,7 @@ pub struct CostsView {
 pub struct JobCost {
     /// The job.
     pub job: JobId,
-    /// Its name; empty where it was deleted.
+    /// Its name.
     pub name: String,
     /// All of it: the sum over its trials.
     pub cost: MicroUsd,

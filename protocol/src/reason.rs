@@ -3,6 +3,7 @@
 use crate::{
     digest::Digest,
     ids::{HostId, ShardId},
+    money::MicroUsd,
     storage::Storage,
     time::Millis,
 };
@@ -142,6 +143,8 @@ pub enum WaitReason {
     NoClass(Digest),
     /// Hosts came to different results, and none is in contact that could be asked as well.
     NoVerifier,
+    /// Its budget is used up, and only bought machines are in contact.
+    Budget(MicroUsd),
 }
 
 /// Why a host is given nothing, though there is work.
@@ -174,6 +177,10 @@ pub enum CooldownCause {
 impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Budget(budget) => write!(
+                f,
+                "its budget of {budget} is used up: bought machines do nothing more for it; `sojourn set --budget` gives it more"
+            ),
             Self::Paused { leases_live: 0 } => {
                 f.write_str("it is paused: resume it, and it goes on")
             }

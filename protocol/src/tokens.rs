@@ -4,6 +4,7 @@
 
 use crate::{
     ids::{HostId, TokenId},
+    machines::MachineName,
     metrics::is_default,
     names::{OwnerName, TokenLabel},
     time::{Millis, UnixMillis},
@@ -65,6 +66,9 @@ pub enum TokenGrant {
         owner: OwnerName,
         /// How many machines may enrol with it, from 1 to [`MAX_TOKEN_HOSTS`].
         hosts: u32,
+        /// The bought machine that enrols with it: then it is for one host.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        machine: Option<MachineName>,
     },
     /// A user has these rights with it.
     Access {

@@ -3,7 +3,9 @@
 use crate::{
     ids::{HostId, JobId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
+    money::MicroUsd,
     spec::{JobSpec, dimension::is_default},
+    time::Millis,
     view::BestView,
 };
 use serde::{Deserialize, Serialize};
@@ -100,6 +102,12 @@ pub struct PlacementRequest {
     /// Hosts that may work at it at a time; 0: as many as there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_hosts: Option<u32>,
+    /// What bought machines may cost for it in all; 0: as much as it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<MicroUsd>,
+    /// By when it is to end, from its submission; 0: at no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Millis>,
 }
 
 /// A job's note from now on; the empty one takes it away.

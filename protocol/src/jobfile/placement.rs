@@ -4,9 +4,14 @@ use super::{
     merge,
     reader::{Node, Section},
 };
-use crate::spec::{
-    LocalSteps, MAX_HOSTS, MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE,
-    MAX_THREADS, MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify, Visits,
+use crate::{
+    money::MicroUsd,
+    spec::{
+        LocalSteps, MAX_DEADLINE, MAX_HOSTS, MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM,
+        MAX_REPLICAS, MAX_SHARE, MAX_THREADS, MIN_DEADLINE, MIN_MERGE_IN_FLIGHT, OrderChoice,
+        PlacementSpec, Replicas, Verify, Visits,
+    },
+    time::Millis,
 };
 
 const ORDERS: &[(&str, OrderChoice)] =
@@ -57,6 +62,9 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         }
         (reproducible, _) => reproducible,
     };
+    let budget = section.optional("budget").map_or(Some(None), |node| budget(&node).map(Some));
+    let deadline =
+        section.optional("deadline").map_or(Some(None), |node| deadline(&node).map(Some));
     Some(PlacementSpec {
         order: order?,
         reproducible,
@@ -71,7 +79,31 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         local_steps: local_steps?,
         verify: verify?,
         visits: visits?,
+        budget: budget?,
+        deadline: deadline?,
     })
+}
+
+/// `budget = "20 usd"`.
+fn budget(node: &Node<'_>) -> Option<MicroUsd> {
+    let text = node.string("an amount such as `\"20 usd\"`")?;
+    match text.parse::<MicroUsd>() {
+        Ok(MicroUsd(0)) => node.refuse("is nothing; leave it out where no machines are bought"),
+        Ok(amount) => Some(amount),
+        Err(wanted) => node.refuse(format!("is `{text}`; {wanted}")),
+    }
+}
+
+/// `deadline = "8h"`.
+fn deadline(node: &Node<'_>) -> Option<Millis> {
+    let text = node.string("a length of time such as `\"8h\"`")?;
+    match text.parse::<Millis>() {
+        Ok(time) if (MIN_DEADLINE..=MAX_DEADLINE).contains(&time) => Some(time),
+        Ok(_) => {
+            node.refuse(format!("is {text}; it has to be from {MIN_DEADLINE} to {MAX_DEADLINE}"))
+        }
+        Err(wanted) => node.refuse(format!("is `{text}`; {wanted}")),
+    }
 }
 
 /// Results that are merged in the order in which they arrive follow from no order of visits.

@@ -34,9 +34,9 @@ pub use merge::{
 };
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{
-    DEFAULT_MERGE_IN_FLIGHT, FIXED_VISITS_MERGE, LocalSteps, MAX_HOSTS, MAX_MERGE_IN_FLIGHT,
-    MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE, MAX_THREADS, MIN_MERGE_IN_FLIGHT,
-    OrderChoice, PlacementSpec, Replicas, Verify, Visits,
+    DEFAULT_MERGE_IN_FLIGHT, FIXED_VISITS_MERGE, LocalSteps, MAX_DEADLINE, MAX_HOSTS,
+    MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE, MAX_THREADS,
+    MIN_DEADLINE, MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify, Visits,
 };
 pub use share::Share;
 pub use training::{

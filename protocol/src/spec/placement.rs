@@ -4,6 +4,10 @@
 //! the same job, byte for byte, as before.
 
 use super::{MergeSpec, dimension::is_default};
+use crate::{
+    money::{MAX_USD, MicroUsd},
+    time::Millis,
+};
 use serde::{Deserialize, Serialize};
 use std::{fmt::Display, ops::RangeInclusive};
 
@@ -26,6 +30,11 @@ pub const MAX_REPLICAS: u32 = 1000;
 pub const MAX_THREADS: u32 = 1024;
 /// The most [`PlacementSpec::max_hosts`].
 pub const MAX_HOSTS: u32 = 10_000_000;
+
+/// The shortest [`PlacementSpec::deadline`].
+pub const MIN_DEADLINE: Millis = Millis::from_secs(60);
+/// The longest [`PlacementSpec::deadline`].
+pub const MAX_DEADLINE: Millis = Millis::from_secs(366 * 24 * 3600);
 
 /// `[placement]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,6 +82,12 @@ pub struct PlacementSpec {
     /// it; without it visits are free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visits: Option<Visits>,
+    /// What bought machines may cost for it, in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<MicroUsd>,
+    /// By when it is to end, from its submission. Machines are bought so that it does, as far as budgets and limits allow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Millis>,
 }
 
 impl PlacementSpec {
@@ -123,6 +138,17 @@ impl PlacementSpec {
         if let Some(hosts) = self.max_hosts {
             within("max_hosts", hosts, 1..=MAX_HOSTS)?;
         }
+        if self.budget.is_some_and(|budget| budget.0 == 0 || budget.0 / 1_000_000 >= MAX_USD) {
+            return Err(
+                "`placement.budget` has to be more than nothing and less than a billion dollars"
+                    .into(),
+            );
+        }
+        if self.deadline.is_some_and(|time| !(MIN_DEADLINE..=MAX_DEADLINE).contains(&time)) {
+            return Err(format!(
+                "`placement.deadline` has to be from {MIN_DEADLINE} to {MAX_DEADLINE}"
+            ));
+        }
         self.merging()
             .rule
             .check()
@@ -161,6 +187,8 @@ impl PlacementSpec {
             merge_in_flight: None,
             local_steps: LocalSteps::default(),
             visits: None,
+            budget: None,
+            deadline: None,
         }
     }
 }

@@ -127,6 +127,7 @@ impl Core {
         self.merge_modes().switch()?;
         self.placement().prefer_classes();
         self.placement().reassign_replicas();
+        self.plans().count_budgets();
         self.plans().request_due();
         Ok(())
     }
@@ -149,6 +150,7 @@ impl Core {
     fn start(&mut self) -> Result<(), CoreFault> {
         self.clock.start();
         let now = self.clock.now();
+        self.leaders.start(now);
         self.index.update_all(&self.state, self.planner.estimates_mut(), now);
         self.index.update_wall_time(&self.state);
         let leases: Vec<LeaseId> = self.state.leases.keys().copied().collect();
@@ -192,6 +194,18 @@ impl Core {
                     let token = views.token(token)?;
                     Ok(Answer::TokenRevoked(Box::new(RevokedToken { token, hosts })))
                 })
+            }
+            Command::ReportMachines { to, machines } => {
+                let reply = self.hosts().report_machines(machines);
+                self.answer(to, reply.map(Answer::Machines))
+            }
+            Command::DrainMachines { to, request } => {
+                let reply = self.hosts().drain_machines(request);
+                self.answer(to, reply.map(Answer::Machines))
+            }
+            Command::Lead { to, request } => {
+                let answer = self.leaders.ask(request, self.clock.now());
+                self.answer(to, Ok(Answer::Leader(Box::new(answer))))
             }
             Command::RevokeHost { to, host } => {
                 let reply = self.hosts().revoke(host);

@@ -6,6 +6,7 @@ use sojourn_protocol::{
     api::{Held, PlacementRequest, RollbackRequest, WorkRequest},
     digest::{BlobRef, Digest},
     ids::{ClaimId, HostId, JobId, LeaseId, TokenId, TrialId, Version},
+    machines::{DrainRequest, LeaderRequest, MachineReport},
     manifest::{DataManifest, DataSplit},
     reason::ReleaseReason,
     report::Report,
@@ -64,6 +65,12 @@ pub enum Command {
     RotateToken { to: ReplyTo, token: TokenId, sha256: Digest },
     /// An operator revokes a token and the hosts that have enrolled with it.
     RevokeToken { to: ReplyTo, token: TokenId },
+    /// Whoever buys machines says what was bought, and what has ended.
+    ReportMachines { to: ReplyTo, machines: Vec<MachineReport> },
+    /// Whoever buys machines gives some back: their hosts are to end.
+    DrainMachines { to: ReplyTo, request: DrainRequest },
+    /// A process asks to be the only one of its kind that acts.
+    Lead { to: ReplyTo, request: LeaderRequest },
     /// An operator takes a host's token away; its leases are revoked.
     RevokeHost { to: ReplyTo, host: HostId },
     /// A host asks for work. The reply may come much later (`WorkRequest::wait`). A newer request of the same host
@@ -165,6 +172,12 @@ pub enum Query {
     Evaluations { job: JobId, trial: TrialId },
     /// All hosts.
     Hosts,
+    /// The work that there is for machines.
+    Demand,
+    /// What bought machines have cost.
+    Costs,
+    /// How fast bought machines are.
+    Speeds,
     /// The holder of the token with this hash, if it still opens something.
     HolderOf { token_sha256: Digest },
     /// The tokens that were issued.

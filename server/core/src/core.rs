@@ -15,6 +15,7 @@ use crate::{
     hosts::{HostHandler, Hosts},
     index::DerivedIndex,
     jobs::JobHandler,
+    leaders::Leaders,
     leases::{LeaseHandler, Leases},
     ledger::{Ledger, Output},
     query::Views,
@@ -53,6 +54,8 @@ pub struct Core {
     pub(crate) storage: Storage,
     /// When jobs that have ended are looked at next, where not all of them are kept. Soft: a start looks at once.
     pub(crate) next_retention: Option<UnixMillis>,
+    /// Who leads among the buyers of machines. Soft.
+    pub(crate) leaders: Leaders,
     pub(crate) output: Output,
     /// The first fault, after which it answers nothing more.
     pub(crate) fault: Option<CoreFault>,
@@ -81,6 +84,7 @@ impl Core {
             planner: Planner::default(),
             storage: Storage::default(),
             next_retention: None,
+            leaders: Leaders::default(),
             output: Output::default(),
             fault: None,
         }
@@ -174,6 +178,7 @@ impl Core {
             queue: &self.queue,
             clock: &self.clock,
             storage: &self.storage,
+            planner: &self.planner,
         }
     }
 

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TokenId, TrialId, Version},
+    machines::MachineReport,
     manifest::{DataManifest, DataSplit},
+    money::MicroUsd,
     names::{OwnerName, TokenLabel},
     report::{Failure, Report, Sums},
     spec::JobSpec,
@@ -19,8 +21,8 @@ use std::ops::RangeInclusive;
 /// version 4 has leases of several hops in a row; version 5 has second copies of running hops,
 /// and jobs whose placement is changed; version 6 has trials whose results are merged, results that other hosts come
 /// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
-/// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, a time in which trained jobs are still evaluated, and jobs that are thinned or
-/// deleted.
+/// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, a time in which trained jobs are still evaluated, jobs that are thinned or
+/// deleted, and machines that are bought.
 pub const EVENT_VERSION: u32 = 8;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
@@ -212,6 +214,8 @@ pub enum Event {
     TokenRevoked { token: TokenId },
     /// A token that opens nothing any more was forgotten.
     TokenForgotten { token: TokenId },
+    /// What whoever buys machines says of them. What was known of each is replaced.
+    MachinesReported { machines: Vec<MachineReport> },
     /// A blob is in the store.
     BlobPublished { blob: BlobRef },
     /// A blob that nothing refers to will be deleted.
@@ -256,6 +260,10 @@ pub enum Event {
         share: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_hosts: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<MicroUsd>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Millis>,
     },
     /// A job's user noted something about it; nothing: the note is gone.
     JobNoted { job: JobId, note: String },
@@ -357,6 +365,7 @@ impl Event {
             Event::TokenRotated { .. } => "token-rotated",
             Event::TokenRevoked { .. } => "token-revoked",
             Event::TokenForgotten { .. } => "token-forgotten",
+            Event::MachinesReported { .. } => "machines-reported",
             Event::BlobPublished { .. } => "blob-published",
             Event::BlobCondemned { .. } => "blob-condemned",
             Event::BlobDoomed { .. } => "blob-doomed",

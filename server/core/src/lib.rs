@@ -50,6 +50,7 @@ mod hosts;
 mod index;
 mod invariants;
 mod jobs;
+mod leaders;
 mod leases;
 mod ledger;
 mod memo;

@@ -14,8 +14,12 @@ use sojourn_protocol::{
         DeletedJobs, HeartbeatAnswer, Held, PlacementRequest, ReleaseAnswer, ReportAnswer,
         RollbackRequest, RolledBack, SubmitAnswer, WorkAnswer, WorkRequest,
     },
+    demand::{DemandView, SpeedsView},
     digest::{BlobRef, Digest},
     ids::{ClaimId, HostId, JobId, LeaseId, TokenId, TrialId, Version},
+    machines::{
+        CostsView, DrainRequest, LeaderAnswer, LeaderRequest, MachineReport, MachinesAnswer,
+    },
     manifest::{DataManifest, DataSplit},
     reason::ReleaseReason,
     spec::JobSpec,
@@ -142,6 +146,10 @@ requests! {
     Note { job: JobId, note: String } => JobView, Answer::JobSummary(job) => *job;
     Rollback { job: JobId, request: RollbackRequest } => Vec<RolledBack>,
         Answer::RolledBack(trials) => trials;
+    ReportMachines { machines: Vec<MachineReport> } => MachinesAnswer,
+        Answer::Machines(answer) => answer;
+    DrainMachines { request: DrainRequest } => MachinesAnswer, Answer::Machines(answer) => answer;
+    Lead { request: LeaderRequest } => LeaderAnswer, Answer::Leader(answer) => *answer;
     Delete { jobs: Vec<JobId>, preview: bool } => DeletedJobs, Answer::Deleted(jobs) => *jobs;
 }
 
@@ -155,6 +163,9 @@ queries! {
     GetEvaluations { job: JobId, trial: TrialId } from Evaluations => Vec<EvaluationView>,
         Answer::Evaluations(evaluations) => evaluations;
     GetHosts {} from Hosts => Vec<HostView>, Answer::Hosts(hosts) => hosts;
+    GetDemand {} from Demand => DemandView, Answer::Demand(demand) => *demand;
+    GetCosts {} from Costs => CostsView, Answer::Costs(costs) => *costs;
+    GetSpeeds {} from Speeds => SpeedsView, Answer::Speeds(speeds) => speeds;
     GetHolder { token_sha256: Digest } from HolderOf => Option<Holder>,
         Answer::HolderOf(holder) => holder;
     GetTokens {} from Tokens => Vec<TokenView>, Answer::Tokens(tokens) => tokens;

@@ -39,7 +39,7 @@ fn table(tokens: &[TokenView]) -> String {
     ]);
     for token in tokens {
         let (opens, owner, hosts) = match &token.grant {
-            TokenGrant::Enrol { owner, hosts } => {
+            TokenGrant::Enrol { owner, hosts, machine: _ } => {
                 ("enrol", text::owner(owner), format!("{}/{hosts}", token.enrolled))
             }
             TokenGrant::Access { rights } => (rights.name(), "-".to_owned(), "-".to_owned()),

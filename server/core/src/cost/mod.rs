@@ -19,7 +19,7 @@ mod unit_time;
 mod view;
 
 pub(crate) use allowance::Allowance;
-pub(crate) use estimate::{DeviceKey, Estimates, PACE_ONE};
+pub(crate) use estimate::{DeviceKey, Estimates, PACE_ONE, WorkloadId};
 pub(crate) use occupancy::Occupancy;
 pub(crate) use preferred::PreferredClasses;
 pub(crate) use view::Cost;

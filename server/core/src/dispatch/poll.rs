@@ -158,7 +158,10 @@ impl Dispatcher<'_> {
         let held: BTreeSet<LeaseId> = request.holding.iter().map(|held| held.lease).collect();
         let mut resent: BTreeMap<String, u32> = BTreeMap::new();
         self.resend(host, &held, &mut resent, &mut answer.leases)?;
-        if !self.storage.is_low() {
+        let now = self.leases.ledger.clock.now();
+        let leaves_at = self.leases.hosts.leaves_at(self.leases.ledger.state, host);
+        answer.leave_within = leaves_at.map(|at| at - now);
+        if !self.storage.is_low() && leaves_at.is_none() {
             let demand = self.remaining_demand(host, &request.demand, &resent);
             self.grant(host, &demand, &mut answer.leases)?;
             self.replace_not_begun(host, request, &mut answer)?;
@@ -260,6 +263,7 @@ impl Dispatcher<'_> {
             fetch: Vec::new(),
             evict: Vec::new(),
             waiting: None,
+            leave_within: None,
         }
     }
 
@@ -275,8 +279,9 @@ impl Dispatcher<'_> {
 }
 
 fn says_something(answer: &WorkAnswer) -> bool {
-    let WorkAnswer { leases, drop, reports, stop, evict, fetch: _, .. } = answer;
+    let WorkAnswer { leases, drop, reports, stop, evict, leave_within, fetch: _, .. } = answer;
     !(leases.is_empty()
+        && leave_within.is_none()
         && drop.is_empty()
         && reports.is_empty()
         && stop.is_empty()

@@ -114,11 +114,13 @@ impl HostHandler<'_> {
         let now = self.ledger.clock.now();
         let look_at = next_presence_check(now, self.ledger.config.lease_term);
         let reliability = Cost::new(&self.ledger, self.hosts).reliability(host);
+        let leaves = self.hosts.leaves_at(self.ledger.state, host).is_some();
         let Hosts { sessions, fleet, .. } = &mut *self.hosts;
         let Some(session) = sessions.get(&host) else { return };
         let revoked = self.ledger.state.hosts.get(&host).is_none_or(|host| host.revoked);
         let estimates = self.ledger.planner.estimates();
-        let with_slots = session.devices.values().filter(|slots| slots.count > 0 && !revoked);
+        let takes_units = !revoked && !leaves;
+        let with_slots = session.devices.values().filter(|slots| slots.count > 0 && takes_units);
         let speed = |slots: &DeviceSlots| {
             let key = slots.key(host, slots.classes.fastest().class);
             reliable_speed(estimates.pace(key), reliability)

@@ -6,12 +6,14 @@
 //! | `session.rs` | what one host has said since the server started |
 //! | `fleet.rs` | the hosts in contact with their devices and speeds |
 //! | `handler.rs` | enrolment, revocation, presence |
+//! | `machines.rs` | bought machines: what their buyer says of them, and which are given back |
 //!
 //! All of it is soft state: it is lost with the server, and hosts say it again.
 
 mod classes;
 mod fleet;
 mod handler;
+mod machines;
 mod session;
 
 pub(crate) use classes::DeviceClasses;
@@ -21,6 +23,7 @@ pub(crate) use session::{DeviceRef, DeviceSlots, Session};
 
 use sojourn_protocol::{
     ids::HostId,
+    machines::MachineName,
     reason::ReleaseReason,
     time::{Millis, UnixMillis},
 };
@@ -52,6 +55,8 @@ pub(crate) struct Hosts {
     fleet: Fleet,
     /// When to look for silent hosts next.
     next_silent_sweep: UnixMillis,
+    /// Bought machines that are given back, and when: also such as haven't enrolled yet.
+    drains: BTreeMap<MachineName, UnixMillis>,
 }
 
 impl Hosts {
@@ -161,6 +166,21 @@ impl Hosts {
             self.next_silent_sweep = now + SILENT_SWEEP_INTERVAL;
         }
         due
+    }
+
+    /// A bought machine is given back then.
+    pub(crate) fn drain(&mut self, machine: MachineName, until: UnixMillis) {
+        self.drains.insert(machine, until);
+    }
+
+    /// A bought machine has ended.
+    pub(crate) fn end_drain(&mut self, machine: &MachineName) {
+        self.drains.remove(machine);
+    }
+
+    /// When a bought machine is given back, where it is to be.
+    pub(crate) fn drained_at(&self, machine: &MachineName) -> Option<UnixMillis> {
+        self.drains.get(machine).copied()
     }
 
     /// Forgets hosts that were silent since `before` and don't wait for an answer. They are returned.

@@ -21,6 +21,7 @@ impl JobHandler<'_> {
             // Other hosts may keep its shards, and a plan may have become possible or worthless.
             ledger.planner.forget_plan(job);
             self.results.data.forget_job(job);
+            self.results.ledger.planner.budgets_mut().changed();
         }
         Ok(())
     }
@@ -30,7 +31,7 @@ impl JobHandler<'_> {
 fn changed(job: &Job, request: PlacementRequest) -> Result<Option<Event>, ApiError> {
     let is = &job.spec.placement;
     let invalid = |message: String| Err(ApiError::new(ErrorKind::Invalid, message));
-    let PlacementRequest { priority, share, max_hosts } = request;
+    let PlacementRequest { priority, share, max_hosts, budget, deadline } = request;
     if priority.is_some_and(|priority| !(-MAX_PRIORITY..=MAX_PRIORITY).contains(&priority)) {
         return invalid(format!("a priority is -{MAX_PRIORITY} to {MAX_PRIORITY}"));
     }
@@ -46,6 +47,18 @@ fn changed(job: &Job, request: PlacementRequest) -> Result<Option<Event>, ApiErr
         Some(most) => Some(most),
         None => is.max_hosts,
     };
-    let same = (priority, share, max_hosts) == (is.priority, is.share, is.max_hosts);
-    Ok((!same).then_some(Event::JobPlaced { job: job.id, priority, share, max_hosts }))
+    let (budget, deadline) = (budget.map_or(is.budget, some), deadline.map_or(is.deadline, some));
+    let mut changed = is.clone();
+    (changed.priority, changed.share, changed.max_hosts) = (priority, share, max_hosts);
+    (changed.budget, changed.deadline) = (budget, deadline);
+    if changed == *is {
+        return Ok(None);
+    }
+    changed.check().map_err(|message| ApiError::new(ErrorKind::Invalid, message))?;
+    Ok(Some(Event::JobPlaced { job: job.id, priority, share, max_hosts, budget, deadline }))
+}
+
+/// A limit; none where it is 0.
+fn some<T: Default + PartialEq>(limit: T) -> Option<T> {
+    (limit != T::default()).then_some(limit)
 }

@@ -33,7 +33,9 @@ impl LeaseHandler<'_> {
         self.mark_present(host, held)?;
         let drop = self.drop_unwanted(host, held);
         let reports = self.ledger.state.ended_reports(host, reported);
-        Ok(HeartbeatAnswer { drop, reports, stop: self.leases_to_stop(host) })
+        let leaves_at = self.hosts.leaves_at(self.ledger.state, host);
+        let leave_within = leaves_at.map(|at| at - self.ledger.clock.now());
+        Ok(HeartbeatAnswer { drop, reports, stop: self.leases_to_stop(host), leave_within })
     }
 
     /// The host is present, and so are the leases that it holds: their deadlines move.

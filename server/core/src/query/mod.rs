@@ -5,11 +5,14 @@
 //! | `jobs.rs` | jobs and trials |
 //! | `evaluations.rs` | evaluations outside the search |
 //! | `hosts.rs` | hosts and their devices |
+//! | `demand.rs`, `costs.rs` | the work that there is for machines, and what bought ones have cost |
 //! | `tokens.rs` | tokens that were issued, and whose a token is |
 //! | `assimilation.rs` | the assimilators' queue |
 //! | `waiting.rs` | why jobs and trials wait, in words |
 
 mod assimilation;
+mod costs;
+mod demand;
 mod evaluations;
 mod hosts;
 mod jobs;
@@ -17,8 +20,12 @@ mod tokens;
 mod waiting;
 
 use crate::{
-    assimilation::AssimilationQueue, clock::Clock, command::Query, effect::Answer,
-    index::DerivedIndex, schedule::Eligibility,
+    assimilation::AssimilationQueue,
+    clock::Clock,
+    command::Query,
+    effect::Answer,
+    index::DerivedIndex,
+    schedule::{Eligibility, Planner},
 };
 use sojourn_protocol::{error::ApiError, storage::Storage};
 use std::ops::Deref;
@@ -31,6 +38,7 @@ pub(crate) struct Views<'a> {
     pub(crate) queue: &'a AssimilationQueue,
     pub(crate) clock: &'a Clock,
     pub(crate) storage: &'a Storage,
+    pub(crate) planner: &'a Planner,
 }
 
 impl<'a> Deref for Views<'a> {
@@ -51,6 +59,9 @@ impl Views<'_> {
             Query::History { job, trial } => Answer::History(Box::new(self.history(job, trial)?)),
             Query::Evaluations { job, trial } => Answer::Evaluations(self.evaluations(job, trial)?),
             Query::Hosts => Answer::Hosts(self.hosts()),
+            Query::Demand => Answer::Demand(Box::new(self.demand())),
+            Query::Costs => Answer::Costs(Box::new(self.costs())),
+            Query::Speeds => Answer::Speeds(self.speeds()),
             Query::HolderOf { token_sha256 } => Answer::HolderOf(self.holder_of(token_sha256)),
             Query::Tokens => Answer::Tokens(self.tokens()),
             Query::BlobStatus { blob } => Answer::BlobStatus(self.state.blobs.status(&blob)),

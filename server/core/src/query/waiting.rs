@@ -35,7 +35,18 @@ impl Views<'_> {
             self.hosts_wait()
                 .or(testing)
                 .or_else(|| job.trials.iter().find_map(|trial| self.trial_waits(job, trial)))
+                .or_else(|| self.budget_waits(job))
         })
+    }
+
+    /// Only bought machines are in contact, and the job's budget doesn't pay for another unit there.
+    fn budget_waits(&self, job: &Job) -> Option<WaitReason> {
+        let budget = job.spec.placement.budget?;
+        self.planner.budgets().left(job.id)?;
+        let mut hosts = self.live_hosts(None);
+        hosts
+            .all(|host| self.state.machine_of(host).is_some())
+            .then_some(WaitReason::Budget(budget))
     }
 
     /// Why nothing of a job can be done: its data is lost.

@@ -1,6 +1,6 @@
 //! The soft state behind the choice of units: estimates, plans, fair shares, the time of the next speculation.
 
-use super::{job_plan::JobPlan, shares::FairShares};
+use super::{budgets::Budgets, job_plan::JobPlan, shares::FairShares};
 use crate::{
     cost::{Estimates, PreferredClasses},
     memo::Memo,
@@ -30,6 +30,8 @@ pub(crate) struct Planner {
     last_speculation: UnixMillis,
     /// The fleet and the number of trials for which merge modes were chosen.
     merge_modes: Memo<(u64, usize)>,
+    /// What jobs may still spend.
+    budgets: Budgets,
 }
 
 impl Planner {
@@ -51,6 +53,16 @@ impl Planner {
     /// The same, to choose them.
     pub(crate) fn preferred_mut(&mut self) -> &mut PreferredClasses {
         &mut self.preferred
+    }
+
+    /// What jobs may still spend.
+    pub(crate) fn budgets(&self) -> &Budgets {
+        &self.budgets
+    }
+
+    /// The same, to count it anew.
+    pub(crate) fn budgets_mut(&mut self) -> &mut Budgets {
+        &mut self.budgets
     }
 
     /// Forgets what was measured on hosts.

@@ -54,9 +54,13 @@ impl<'a> Scheduler<'a> {
             above.is_none_or(|above| job.spec.placement.priority > above)
                 && self.state.lost_data(job).is_none()
                 && self.state.admits_host(job, at.host)
+                && self.affords(job.id, at, 0)
         });
         let assignment = jobs.find_map(|job| {
             let assignment = self.pick_of(job, at, rng, &mut deferred)?;
+            if !self.affords(job.id, at, self.time_of(&assignment, at)) {
+                return None;
+            }
             let free_for = self.free_for(job.spec.placement.priority, at, deferred.expected);
             match free_for.filter(|micros| self.time_of(&assignment, at) > *micros) {
                 Some(micros) => {

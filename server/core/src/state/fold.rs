@@ -42,10 +42,14 @@ impl State {
                 if let Some(token) = token {
                     self.issued.count_host(*token)?;
                 }
+                let machine = token.and_then(|token| self.issued.machine(token)).cloned();
+                if let Some(machine) = &machine {
+                    self.machines.enrolled(machine, *host, at);
+                }
                 self.tokens.insert(*token_sha256, *host);
                 self.owners.add(owner);
                 let new = Host::new(*host, name.clone(), owner.clone(), *token_sha256, at);
-                self.hosts.insert(*host, Host { token: *token, ..new });
+                self.hosts.insert(*host, Host { token: *token, machine, ..new });
                 changes.push(Change::Host(*host));
             }
             Event::HostRevoked { host } => {
@@ -80,6 +84,7 @@ impl State {
             Event::TokenRotated { token, sha256 } => self.issued.rotate(*token, *sha256)?,
             Event::TokenRevoked { token } => self.issued.revoke(*token, at)?,
             Event::TokenForgotten { token } => self.issued.forget(*token)?,
+            Event::MachinesReported { machines } => self.machines_reported(machines, at),
             Event::BlobPublished { blob } => {
                 self.blobs.published(*blob, at);
                 changes.push(Change::Blob(blob.sha256));
@@ -216,10 +221,11 @@ impl State {
                 self.known_job_mut(*job)?.extend(trials, *epochs, until, at);
                 changes.extend([Change::Job(*job), Change::WallTime]);
             }
-            Event::JobPlaced { job, priority, share, max_hosts } => {
+            Event::JobPlaced { job, priority, share, max_hosts, budget, deadline } => {
                 let placement = &mut self.known_job_mut(*job)?.spec.placement;
                 (placement.priority, placement.share) = (*priority, *share);
                 placement.max_hosts = *max_hosts;
+                (placement.budget, placement.deadline) = (*budget, *deadline);
                 changes.push(Change::Job(*job));
             }
             Event::JobNoted { job, note } => self.known_job_mut(*job)?.note.clone_from(note),
@@ -317,6 +323,7 @@ impl State {
             | Event::TokenRotated { .. }
             | Event::TokenRevoked { .. }
             | Event::TokenForgotten { .. }
+            | Event::MachinesReported { .. }
             | Event::BlobPublished { .. }
             | Event::BlobCondemned { .. }
             | Event::BlobDoomed { .. }

@@ -47,6 +47,7 @@ impl State {
             self.owners.remove(&owner)?;
         }
         self.hosts.remove(&host);
+        self.machines.host_forgotten(host);
         self.tokens.remove(&token);
         self.revoked_tokens.remove(&token);
         self.last_forgotten = self.last_forgotten.max(host);

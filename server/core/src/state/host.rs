@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, LeaseId, TokenId},
+    machines::MachineName,
     names::OwnerName,
     time::UnixMillis,
 };
@@ -23,6 +24,9 @@ pub struct Host {
     /// The issued token with which it enrolled; `None`: the server's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenId>,
+    /// The bought machine that it is, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineName>,
     /// Hash of its token.
     pub token_sha256: Digest,
     /// When it enrolled.
@@ -70,6 +74,7 @@ impl Host {
             name,
             owner,
             token: None,
+            machine: None,
             token_sha256,
             enrolled_at: at,
             seen_at: UnixMillis(0),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
     ids::TokenId,
+    machines::MachineName,
     names::TokenLabel,
     time::UnixMillis,
     tokens::{TokenGrant, TokenState, TokenView},
@@ -83,6 +84,14 @@ impl IssuedTokens {
     #[must_use]
     pub fn get(&self, token: TokenId) -> Option<&IssuedToken> {
         self.tokens.get(&token)
+    }
+
+    /// The bought machine that enrols with a token.
+    pub(super) fn machine(&self, token: TokenId) -> Option<&MachineName> {
+        match &self.get(token)?.grant {
+            TokenGrant::Enrol { machine, .. } => machine.as_ref(),
+            TokenGrant::Access { .. } => None,
+        }
     }
 
     /// The token with this secret, unless it was revoked.

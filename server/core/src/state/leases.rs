@@ -25,6 +25,7 @@ impl State {
         }
         known.add_host(lease.host);
         self.known_host_mut(lease.host)?.live.insert(lease.id);
+        self.machine_took(lease.host);
         self.change_hop(&lease, at, |trial, _| trial.hop_granted(&lease))?;
         self.last_lease = self.last_lease.max(lease.id);
         self.leases.insert(lease.id, Arc::new(lease));
@@ -68,9 +69,10 @@ impl State {
     }
 
     /// Takes a live lease out of the live ones. The caller records how it ended.
-    fn remove_live(&mut self, lease: &Lease) -> Result<(), FoldFault> {
+    fn remove_live(&mut self, lease: &Lease, at: UnixMillis) -> Result<(), FoldFault> {
         self.leases.remove(&lease.id);
         self.known_host_mut(lease.host)?.live.remove(&lease.id);
+        self.machine_gave(lease, at)?;
         let job = self.known_job_mut(lease.unit.job())?;
         let below_zero = FoldFault::CountBelowZero("live leases");
         job.counters.leases_live = job.counters.leases_live.checked_sub(1).ok_or(below_zero)?;
@@ -89,7 +91,7 @@ impl State {
         at: UnixMillis,
     ) -> Result<HostId, FoldFault> {
         let lease = Arc::clone(self.live(id)?);
-        self.remove_live(&lease)?;
+        self.remove_live(&lease, at)?;
         if *end != LeaseEnd::Revoked {
             self.free_speculative_leases_of(&lease)?;
         }
@@ -131,7 +133,7 @@ impl State {
         self.known_host(host)?;
         self.known_trial(lease.unit.job(), lease.unit.trial())?;
         if is_live {
-            self.remove_live(&lease)?;
+            self.remove_live(&lease, at)?;
             self.kept_deadline(&lease, &report.outcome, at)?;
         } else if let Some(past) = self.past.remove(&id) {
             self.past_order.remove(&(past.forget_at, id));

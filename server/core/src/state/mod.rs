@@ -22,6 +22,7 @@ mod lease;
 mod leases;
 mod load;
 mod lookup;
+mod machines;
 mod merge_guard;
 mod merging;
 mod open;
@@ -46,6 +47,9 @@ pub use host::Host;
 pub use issued::{IssuedToken, IssuedTokens};
 pub use job::{Counters, Job, JobEnd};
 pub use lease::{Lease, Past, PastState};
+pub use machines::{
+    Cost as MachineCost, Costs, HeldTimes, KEEP_ENDED_MACHINES, Machine, Machines, TrialCosts,
+};
 pub use merging::{MergeBase, Merging, ShardUnit};
 pub use open::Open;
 use parties::Owners;
@@ -111,6 +115,9 @@ pub struct State {
     /// Tokens that the server has issued.
     #[serde(default, skip_serializing_if = "IssuedTokens::is_empty")]
     pub issued: IssuedTokens,
+    /// Bought machines and their costs.
+    #[serde(default, skip_serializing_if = "Machines::is_empty")]
+    pub machines: Machines,
     /// Live leases.
     pub leases: BTreeMap<LeaseId, Arc<Lease>>,
     /// Leases that have ended, for late and repeated reports.
@@ -141,6 +148,7 @@ impl State {
             last_forgotten: HostId(0),
             last_deleted: JobId(0),
             issued: IssuedTokens::default(),
+            machines: Machines::default(),
             leases: BTreeMap::new(),
             past: BTreeMap::new(),
             past_order: BTreeSet::new(),

@@ -67,6 +67,9 @@ impl TokenHandler<'_> {
             TokenGrant::Access { .. } if label.is_default() => {
                 return Err(invalid("a token of a user needs a name"));
             }
+            TokenGrant::Enrol { hosts, machine: Some(machine), .. } if *hosts != 1 => {
+                return Err(invalid(format!("the token of machine {machine} is for one host")));
+            }
             TokenGrant::Enrol { .. } | TokenGrant::Access { .. } => {}
         }
         if lifetime == Some(Millis(0)) {

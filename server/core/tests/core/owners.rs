@@ -17,7 +17,7 @@ const TO: ReplyTo = ReplyTo(1);
 
 /// Hosts that enrol as those of one owner, and have shown themselves; of the deployment itself where none is named.
 fn enrol(bench: &mut Bench, owner: &str, hosts: u32) -> Vec<HostId> {
-    let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts };
+    let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None };
     let asked = TokenRequest { label: owner.parse().unwrap(), grant, lifetime: None };
     let sha256 = Digest::of(owner.as_bytes());
     let create = Command::CreateToken { to: TO, request: asked, sha256 };

@@ -35,7 +35,14 @@ fn a_job_that_gets_a_higher_priority_is_served_first_from_then_on() {
     let held = bench.lease(HOST);
     assert_eq!(held.unit.job(), JOB);
     let higher = PlacementRequest { priority: Some(5), ..PlacementRequest::default() };
-    let placed = Event::JobPlaced { job: SECOND, priority: 5, share: 1, max_hosts: None };
+    let placed = Event::JobPlaced {
+        job: SECOND,
+        priority: 5,
+        share: 1,
+        max_hosts: None,
+        budget: None,
+        deadline: None,
+    };
     assert_eq!(bench.events(place(SECOND, higher)), [placed]);
     assert!(bench.events(place(SECOND, higher)).is_empty(), "said twice, done once");
     let next: Vec<JobId> = (0..5).map(|_| takes(&mut bench, OTHER).unit.job()).collect();

@@ -165,6 +165,26 @@ impl Estimates {
         trials.get(usize::try_from(trial.0).ok()?).copied()
     }
 
+    /// The workload of a trial.
+    pub(crate) fn workload_of(&self, job: JobId, trial: TrialId) -> Option<WorkloadId> {
+        self.workload(job, trial)
+    }
+
+    /// Nanoseconds for a row of a workload at the reference speed, from its operations alone.
+    pub(crate) fn reference_nanos(&self, workload: WorkloadId) -> u64 {
+        self.workloads.get(workload.0).and_then(|of| of.guess).unwrap_or(1)
+    }
+
+    /// Nanoseconds for a row of a workload, as they were measured on a device.
+    pub(crate) fn measured_nanos(
+        &self,
+        device: DeviceKey<'_>,
+        workload: WorkloadId,
+    ) -> Option<u64> {
+        let is_measured = self.figures_of(device)?.by_workload.contains_key(&workload);
+        is_measured.then(|| self.nanos_per_row(device, workload))
+    }
+
     fn ratio(&self, workload: &WorkloadFigures) -> Ratio {
         if workload.measured { workload.ratio } else { self.typical.0 }
     }

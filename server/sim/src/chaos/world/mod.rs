@@ -205,7 +205,7 @@ impl World {
     /// Issues the token with which an owner's machines enrol.
     fn create_token(&mut self, owner: &str) -> Result<(), String> {
         let named = owner.parse().map_err(|error| format!("{error}"))?;
-        let grant = TokenGrant::Enrol { owner: named, hosts: MAX_TOKEN_HOSTS };
+        let grant = TokenGrant::Enrol { owner: named, hosts: MAX_TOKEN_HOSTS, machine: None };
         let request = TokenRequest { label: TokenLabel::default(), grant, lifetime: None };
         let sha256 = Digest::of(owner.as_bytes());
         self.apply(Command::CreateToken { to: ReplyTo(0), request, sha256 })
