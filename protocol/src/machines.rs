@@ -17,7 +17,7 @@ pub const MAX_MACHINE_NAME_CHARS: usize = 64;
 /// Machines in one request.
 pub const MAX_MACHINES: usize = 1 << 12;
 /// The longest time for which one process may lead, before it asks again.
-pub const MAX_LEADER_TERM: Millis = Millis::from_secs(600);
+pub const MAX_LEADER_TERM: Millis = Millis::from_secs(300);
 
 /// The name of a bought machine: 1 to 64 lower-case letters, digits and `-`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

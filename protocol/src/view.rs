@@ -2,10 +2,12 @@
 
 mod evaluation;
 mod hosts;
+mod programs;
 mod traffic;
 
 pub use evaluation::{EvaluationResult, EvaluationState, EvaluationView};
 pub use hosts::{DeviceView, HeldView, HostState, HostView, SuspectResult};
+pub use programs::ProgramView;
 pub use traffic::{RefusalCounts, TrafficView};
 
 use crate::{

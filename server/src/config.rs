@@ -5,6 +5,7 @@ use crate::{
     data_folder::DataFolderError,
     journal::OpenJournal,
     network::NetworkConfig,
+    programs::ProgramsError,
     shell::{Clock, ShellConfig, ShellError, SteadyClock},
     tls::{TlsError, TlsFiles},
     tokens::TokensError,
@@ -48,6 +49,8 @@ pub struct ServeConfig {
     pub upload_limits: UploadLimits,
     /// The threads of this process that assimilate; `None` where processes of their own do it.
     pub assimilators: Option<LocalAssimilators>,
+    /// The folder of the programs that machines can fetch; `None`: there are none.
+    pub programs: Option<PathBuf>,
 }
 
 impl fmt::Debug for ServeConfig {
@@ -78,6 +81,7 @@ impl ServeConfig {
             network: NetworkConfig::default(),
             upload_limits: UploadLimits::default(),
             assimilators: None,
+            programs: None,
         }
     }
 }
@@ -109,6 +113,9 @@ pub enum ServeError {
          docs/operate/high-availability.md says how to name another)"
     )]
     OtherStore { journal: String, own: String },
+    /// The programs for machines can't be served.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
     /// The certificate can't be served.
     #[error(transparent)]
     Tls(#[from] TlsError),

@@ -37,6 +37,7 @@ mod listener;
 mod migrate;
 mod network;
 mod orphans;
+mod programs;
 mod range_merges;
 mod server;
 pub mod shell;

@@ -10,6 +10,7 @@ use crate::{
     journal::{Journal, JournalError, OpenJournal, SqliteJournal},
     listener,
     network::{Network, NetworkConfig},
+    programs::{Program, programs},
     shell::{Shell, ShellHandle, SideEffect},
     storage_watch::StorageWatch,
     store_notes::StoreNotes,
@@ -28,6 +29,7 @@ use sojourn_protocol::{digest::Digest, quantity::to_usize, tokens::ServerToken};
 use std::{
     io,
     net::{SocketAddr, TcpListener},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -139,7 +141,9 @@ impl Server {
         let assimilators = Arc::clone(&assimilation.assimilators);
         let traffic = Arc::<Traffic>::default();
         let network = bounds(&config.network, &traffic);
+        let programs = programs_of(config.programs).await?;
         let app = AppState {
+            programs,
             shell: shell.handle().clone(),
             blobs: lifecycle,
             assimilation,
@@ -229,6 +233,15 @@ impl Server {
 fn verify_store(journals: &dyn OpenJournal, own: String) -> Result<(), ServeError> {
     let journal = journals.secret("store", &own).map_err(TokensError::Journal)?;
     if journal == own { Ok(()) } else { Err(ServeError::OtherStore { journal, own }) }
+}
+
+/// The programs for machines that start for the first time.
+async fn programs_of(folder: Option<PathBuf>) -> Result<Arc<[Program]>, ServeError> {
+    let Some(folder) = folder else { return Ok(Arc::default()) };
+    let read = tokio::task::spawn_blocking(move || programs(&folder)).await;
+    let found = read.map_err(|error| ServeError::System(io::Error::other(error)))??;
+    tracing::info!(programs = found.len(), "machines can fetch programs");
+    Ok(found.into())
 }
 
 /// Where this store's signed URLs lead.

@@ -2,8 +2,10 @@
 
 use crate::{
     api::{MAX_DELETED_JOBS, MAX_NOTE_CHARS},
+    machines::MAX_MACHINES,
     manifest::MAX_EVALUATION_SHARDS,
     metrics::{MAX_CONFUSION_CLASSES, MAX_COUNTED_CLASSES},
+    money::MAX_USD,
     spec::{MAX_WORD_COLUMNS, MAX_WORDS},
     text::MAX_NAME_CHARS,
     tokens::MAX_TOKEN_HOSTS,
@@ -127,6 +129,8 @@ const AMOUNT: Bound = Bound::leaf(Leaf::Whole(MAX_AMOUNT));
 const FLOPS: Bound = Bound::leaf(Leaf::Real(MAX_FLOPS));
 const SLOTS: Bound = Bound::leaf(Leaf::Whole(MAX_SLOTS));
 const TRAIN_MICROS: Bound = Bound::leaf(Leaf::Whole(MAX_TRAIN_MICROS));
+const MACHINES: Bound = Bound::list(&[MAX_MACHINES]);
+const MONEY: Bound = Bound::leaf(Leaf::Whole(MAX_USD * 1_000_000));
 const LEASES: Bound = Bound::list(&[MAX_LEASES]);
 const LAYERS: Bound = Bound::list(&[MAX_LAYERS]);
 const SHAPE: Bound = Bound::list(&[MAX_DIMENSIONS]);
@@ -173,6 +177,8 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("Device", "name", NAME),
     ("Dimension", "choice", Bound::list(&[MAX_CHOICES, MAX_LAYERS])),
     ("Dimension", "fixed", LAYERS),
+    ("DrainRequest", "machines", MACHINES),
+    ("DrainRequest", "within", TIME),
     ("EnrolRequest", "name", GIVEN_NAME),
     ("Evaluated", "shards", EVALUATION_SHARDS),
     ("Evaluated", "train_micros", TRAIN_MICROS),
@@ -191,8 +197,17 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("Labels", "classes", NAMES_OF_CLASSES),
     ("LeadRequest", "left", Bound::list(&[MAX_RANGES])),
     ("LeadRequest", "wait", TIME),
+    ("LeaderRequest", "holder", GIVEN_NAME),
+    ("LeaderRequest", "role", GIVEN_NAME),
+    ("LeaderRequest", "term", TIME),
     ("Links", "download", AMOUNT),
     ("Links", "upload", AMOUNT),
+    ("MachineReport", "instance", NAME),
+    ("MachineReport", "instance_type", NAME),
+    ("MachineReport", "on_demand_price", MONEY),
+    ("MachineReport", "price", MONEY),
+    ("MachineReport", "zone", NAME),
+    ("MachinesRequest", "machines", MACHINES),
     ("Measured", "nanos_per_row", Bound::leaf(Leaf::Whole(MAX_NANOS_PER_ROW))),
     ("Measured", "peak_memory", AMOUNT),
     ("MissingRequest", "blobs", Bound::list(&[MAX_JOB_BLOBS])),
@@ -200,6 +215,10 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("NoteRequest", "note", NOTE),
     ("OfferedClass", "flops", FLOPS),
     ("OfferedClass", "instructions", NAME),
+    ("PlacementRequest", "budget", MONEY),
+    ("PlacementRequest", "deadline", TIME),
+    ("PlacementSpec", "budget", MONEY),
+    ("PlacementSpec", "deadline", TIME),
     ("RangeDecision", "lineage", Bound::list(&[MAX_LINEAGE])),
     ("RangeDecision", "overlap", Bound::list(&[2])),
     ("RangeResult", "slots", Bound::list(&[MAX_RULE_SLOTS])),

@@ -77,6 +77,8 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "priority",
             "share",
             "max_hosts",
+            "budget",
+            "deadline",
         ],
     ),
     ("placement.verify", &["quorum", "rate"]),

@@ -5,7 +5,7 @@ use crate::{
     core::Core,
     dispatch::Wake,
     effect::{Answer, Effect},
-    event::Event,
+    event::{Event, JournalPosition},
     fault::CoreFault,
     query::Views,
     reply::{Refusal, Reply},
@@ -150,7 +150,10 @@ impl Core {
     fn start(&mut self) -> Result<(), CoreFault> {
         self.clock.start();
         let now = self.clock.now();
-        self.leaders.start(now);
+        // At the very first start nobody can have led before.
+        if self.state.position > JournalPosition::default() {
+            self.leaders.start(now);
+        }
         self.index.update_all(&self.state, self.planner.estimates_mut(), now);
         self.index.update_wall_time(&self.state);
         let leases: Vec<LeaseId> = self.state.leases.keys().copied().collect();

@@ -16,8 +16,8 @@ const MAX_ROLES: usize = 64;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Leaders {
     by_role: BTreeMap<String, Leader>,
-    /// Since when the server runs; nobody has led since.
-    since: UnixMillis,
+    /// Until then one may lead that asked before the server started.
+    unknown_until: UnixMillis,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +29,7 @@ struct Leader {
 impl Leaders {
     /// The server has started: who led before may do so until its term ends.
     pub(crate) fn start(&mut self, now: UnixMillis) {
-        (self.since, self.by_role) = (now, BTreeMap::new());
+        (self.unknown_until, self.by_role) = (now + MAX_LEADER_TERM, BTreeMap::new());
     }
 
     /// A process asks to lead. Nobody else does before its term has ended.
@@ -59,9 +59,8 @@ impl Leaders {
         renews: bool,
         now: UnixMillis,
     ) -> LeaderAnswer {
-        let unknown_until = self.since + MAX_LEADER_TERM;
-        if now < unknown_until && !renews {
-            return LeaderAnswer { holder: None, leads: false, term: unknown_until - now };
+        if now < self.unknown_until && !renews {
+            return LeaderAnswer { holder: None, leads: false, term: self.unknown_until - now };
         }
         if self.by_role.len() >= MAX_ROLES {
             return LeaderAnswer { holder: None, leads: false, term: MAX_LEADER_TERM };

@@ -3,8 +3,8 @@
 use super::{error::HttpError, token_cache::TokenCache};
 use crate::{
     assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, network::Network,
-    shell::ShellHandle, storage_watch::StorageWatch, tokens::ServerTokens, traffic::Traffic,
-    upload_quota::UploadQuota,
+    programs::Program, shell::ShellHandle, storage_watch::StorageWatch, tokens::ServerTokens,
+    traffic::Traffic, upload_quota::UploadQuota,
 };
 use actix_web::web;
 use sojourn_blobs::{Staging, Uploads};
@@ -43,6 +43,8 @@ pub(crate) struct AppState {
     pub(crate) stores: Arc<[String]>,
     /// Whether the assimilators can evaluate a result: they have a trainer.
     pub(crate) has_trainer: bool,
+    /// Programs that machines can fetch.
+    pub(crate) programs: Arc<[Program]>,
 }
 
 impl AppState {

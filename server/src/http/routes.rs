@@ -3,7 +3,7 @@
 
 use super::{
     assimilations, auth, blobs, checkpoints, deltas, direct, error::HttpError, events, health,
-    hosts, jobs, openapi, tokens, traffic, trials, work,
+    hosts, jobs, machines, openapi, programs, tokens, traffic, trials, work,
 };
 use actix_web::{
     Error, Resource,
@@ -158,6 +158,18 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
             resource("/v1/assimilations/{lease}/lost").route(web::post().to(assimilations::lost)),
         )
         .service(resource("/v1/traffic").route(web::get().to(traffic::traffic)))
+        .service(resource("/v1/demand").route(web::get().to(machines::demand)))
+        .service(resource("/v1/costs").route(web::get().to(machines::costs)))
+        .service(resource("/v1/speeds").route(web::get().to(machines::speeds)))
+        .service(
+            resource("/v1/machines")
+                .app_data(json(MAX_JOB_BODY))
+                .route(web::post().to(machines::report)),
+        )
+        .service(resource("/v1/machines/drain").route(web::post().to(machines::drain)))
+        .service(resource("/v1/leader").route(web::post().to(machines::lead)))
+        .service(open_resource("/v1/programs").route(web::get().to(programs::all)))
+        .service(open_resource("/v1/programs/{sha256}").route(web::get().to(programs::one)))
         .service(resource("/v1/hosts").route(web::get().to(hosts::all)))
         .service(resource("/v1/hosts/{host}/revoke").route(web::post().to(hosts::revoke)))
         .service(

@@ -29,6 +29,7 @@ impl EventJob {
             | Event::TokenRotated { .. }
             | Event::TokenRevoked { .. }
             | Event::TokenForgotten { .. }
+            | Event::MachinesReported { .. }
             | Event::BlobPublished { .. }
             | Event::BlobCondemned { .. }
             | Event::BlobDoomed { .. }

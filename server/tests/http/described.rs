@@ -8,7 +8,8 @@ use crate::{
 use serde_json::{Value, json};
 use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
-    api, assimilation, direct, error::ApiError, ranges, report::Report, tokens, unit::Lease, view,
+    api, assimilation, demand, direct, error::ApiError, machines, ranges, report::Report, tokens,
+    unit::Lease, view,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +65,9 @@ fn parse(name: &str, example: Value) {
         ranges: LeadRequest, LeadAnswer, RangeResultRequest;
         direct: DirectRequest, DirectAnswer;
         tokens: TokenRequest, TokenView, NewToken, RevokedToken, RotatedToken;
-        view: JobView, JobDetail, TrialView, TrialHistory, EventView, HostView, EvaluationView, TrafficView;
+        demand: DemandView, SpeedsView;
+        machines: CostsView, MachinesRequest, MachinesAnswer, DrainRequest, LeaderRequest, LeaderAnswer;
+        view: ProgramView, JobView, JobDetail, TrialView, TrialHistory, EventView, HostView, EvaluationView, TrafficView;
     };
     parsed.unwrap_or_else(|error| panic!("the example of `{name}`: {error}"));
 }

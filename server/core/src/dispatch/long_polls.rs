@@ -6,7 +6,8 @@
 
 use crate::command::ReplyTo;
 use sojourn_protocol::{
-    api::WorkRequest, ids::HostId, inventory::Demand, quantity::to_usize, time::UnixMillis,
+    api::WorkRequest, ids::HostId, inventory::Demand, money::MicroUsd, quantity::to_usize,
+    time::UnixMillis,
 };
 use std::{
     cmp::Reverse,
@@ -27,18 +28,36 @@ pub(crate) struct LongPoll {
     pub(crate) order: u64,
     /// The speed of its host's fastest slots.
     pub(crate) speed: u64,
+    /// The price of an hour of one of its slots; nothing where it wasn't bought.
+    pub(crate) price: MicroUsd,
 }
+
+/// Bought machines whose speeds differ by less than this part are as fast as each other: what is measured isn't exact.
+const SPEED_STEPS: u64 = 8;
 
 impl LongPoll {
     const fn rank(&self, host: HostId) -> Rank {
-        Rank { speed: Reverse(self.speed), order: self.order, host }
+        let speed = if self.price.0 == 0 { self.speed } else { rounded(self.speed) };
+        Rank { speed: Reverse(speed), price: self.price, order: self.order, host }
     }
 }
 
-/// The order of requests: the fastest host first, those of one speed by arrival.
+/// A speed, rounded down to so many steps for each doubling.
+const fn rounded(speed: u64) -> u64 {
+    let octave = match speed.checked_ilog2() {
+        Some(bits) => 1 << bits,
+        None => return 0,
+    };
+    let step: u64 = octave / SPEED_STEPS;
+    if step == 0 { speed } else { speed / step * step }
+}
+
+/// The order of requests: the fastest host first, of those that are as fast the cheapest, and those of one price by arrival.
+/// So the dearest are idle first, and whoever buys machines gives them back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     speed: Reverse<u64>,
+    price: MicroUsd,
     order: u64,
     /// The host that waits.
     pub(crate) host: HostId,
@@ -69,11 +88,11 @@ impl LongPolls {
         to: ReplyTo,
         request: WorkRequest,
         until: UnixMillis,
-        speed: u64,
+        (speed, price): (u64, MicroUsd),
     ) {
         let order = self.next;
         self.next += 1;
-        self.put_back(host, Box::new(LongPoll { to, request, until, order, speed }));
+        self.put_back(host, Box::new(LongPoll { to, request, until, order, speed, price }));
     }
 
     /// Puts a request back that was taken, in its old order.
@@ -211,8 +230,8 @@ mod tests {
     fn a_host_that_has_all_that_it_wants_holds_its_request_open_and_waits_for_no_work() {
         let mut polls = LongPolls::default();
         let [idle, supplied] = [HostId(1), HostId(2)];
-        polls.hold(idle, ReplyTo(1), request(1), UnixMillis(30), 5);
-        polls.hold(supplied, ReplyTo(2), request(0), UnixMillis(20), 9);
+        polls.hold(idle, ReplyTo(1), request(1), UnixMillis(30), (5, MicroUsd(0)));
+        polls.hold(supplied, ReplyTo(2), request(0), UnixMillis(20), (9, MicroUsd(0)));
         assert_eq!(polls.fastest().collect::<Vec<_>>(), [idle]);
         assert_eq!(polls.supplied().collect::<Vec<_>>(), [supplied]);
         assert_eq!((polls.len(), polls.waits(idle), polls.waits(supplied)), (1, true, false));
@@ -222,12 +241,24 @@ mod tests {
     }
 
     #[test]
+    fn of_bought_hosts_that_are_about_as_fast_the_cheapest_is_first() {
+        let mut polls = LongPolls::default();
+        let speeds = [(1, 1000, 5), (2, 1010, 7), (3, 1009, 4), (4, 2000, 9), (5, 1001, 0)];
+        for (host, speed, price) in speeds {
+            let paid = (speed, MicroUsd(price));
+            polls.hold(HostId(host), ReplyTo(host), request(1), UnixMillis(9), paid);
+        }
+        let order: Vec<u64> = polls.fastest().map(|host| host.0).collect();
+        assert_eq!(order, [4, 5, 3, 1, 2], "one that costs nothing goes by its own speed");
+    }
+
+    #[test]
     fn they_are_found_by_speed_and_by_time_until_they_are_taken() {
         let mut polls = LongPolls::default();
         let [a, b, c] = [HostId(3), HostId(1), HostId(2)];
-        polls.hold(a, ReplyTo(1), request(1), UnixMillis(30), 5);
-        polls.hold(b, ReplyTo(2), request(2), UnixMillis(10), 9);
-        polls.hold(c, ReplyTo(3), request(4), UnixMillis(20), 5);
+        polls.hold(a, ReplyTo(1), request(1), UnixMillis(30), (5, MicroUsd(0)));
+        polls.hold(b, ReplyTo(2), request(2), UnixMillis(10), (9, MicroUsd(0)));
+        polls.hold(c, ReplyTo(3), request(4), UnixMillis(20), (5, MicroUsd(0)));
         assert_eq!(polls.fastest().collect::<Vec<_>>(), [b, a, c]);
         assert_eq!((polls.idle_beside(b), polls.idle_beside(HostId(9))), (5, 7));
         let [rank_a, rank_b, rank_c] = [a, b, c].map(|host| polls.rank(host));

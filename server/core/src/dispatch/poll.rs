@@ -9,7 +9,7 @@ use crate::{
     hosts::{DeviceSlots, HostHandler, Session},
     leases::LeaseHandler,
     reply::Reply,
-    schedule::{consider_speculation, idle_reason},
+    schedule::{consider_speculation, idle_reason, price_of_slot},
     state::Lease,
 };
 use sojourn_protocol::{
@@ -62,9 +62,11 @@ impl Dispatcher<'_> {
         }
         let until = self.leases.ledger.clock.now() + Millis(wait);
         let speed = self.leases.hosts.fleet().speed(host);
+        let slots = self.leases.hosts.session(host).map_or(1, |session| session.slots);
+        let price = price_of_slot(self.leases.ledger.state, slots, host).unwrap_or_default();
         let waiters = &mut *self.leases.ledger.waiters;
         waiters.forget_wakeup(host);
-        waiters.polls.hold(host, to, request, until, speed);
+        waiters.polls.hold(host, to, request, until, (speed, price));
         consider_speculation(&mut self.leases.ledger);
         Ok(None)
     }

@@ -82,6 +82,7 @@ mod tests {
         api::WorkRequest,
         ids::HostId,
         inventory::{CPU, Demand},
+        money::MicroUsd,
     };
 
     #[test]
@@ -94,7 +95,7 @@ mod tests {
             wait: Millis(10),
             inventory: None,
         };
-        polls.hold(HostId(1), ReplyTo(1), request, UnixMillis(30), 5);
+        polls.hold(HostId(1), ReplyTo(1), request, UnixMillis(30), (5, MicroUsd(0)));
         let last = polls.first_behind(None).unwrap();
         let (mut sweep, now) = (Sweep::default(), UnixMillis(5_000));
         assert_eq!((sweep.due(now), sweep.next_batch()), (None, None));

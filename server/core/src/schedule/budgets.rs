@@ -42,7 +42,7 @@ impl Budgets {
 }
 
 /// The price of an hour of one slot of a bought machine, as its slots share it.
-fn price_of_slot(state: &State, slots: u32, host: HostId) -> Option<MicroUsd> {
+pub(crate) fn price_of_slot(state: &State, slots: u32, host: HostId) -> Option<MicroUsd> {
     let machine = state.machines.get(state.machine_of(host)?)?;
     let price = machine.report.as_ref()?.price;
     Some(MicroUsd(price.0.div_ceil(u64::from(slots.max(1)))))

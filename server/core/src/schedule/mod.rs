@@ -37,6 +37,7 @@ mod shares;
 mod speculation;
 
 pub(crate) use assignment::{Assignment, Pick};
+pub(crate) use budgets::price_of_slot;
 pub(crate) use eligibility::{Eligibility, idle_reason};
 pub(crate) use explain::{Explanation, GrantReason};
 pub(crate) use locality::Locality;

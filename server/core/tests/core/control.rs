@@ -75,7 +75,12 @@ fn a_paused_job_hands_nothing_out_and_takes_what_runs() {
         let state = HeldState::Running { done, of: 10 };
         let holding = vec![Held::new(lease.id, state)];
         let heartbeat = Command::Heartbeat { to: TO, host: HOST, holding, reported: Vec::new() };
-        let answer = HeartbeatAnswer { drop: Vec::new(), reports: Vec::new(), stop: Vec::new() };
+        let answer = HeartbeatAnswer {
+            drop: Vec::new(),
+            reports: Vec::new(),
+            stop: Vec::new(),
+            leave_within: None,
+        };
         assert_eq!(bench.answer(heartbeat), Ok(Answer::Heartbeat(answer)));
     }
     bench.finish(HOST, &lease);
@@ -127,7 +132,12 @@ fn units_that_have_not_started_are_revoked_by_a_pause() {
     let hold = |lease, state| Held::new(lease, state);
     let holding = vec![hold(runs, RUNNING), hold(waits, HeldState::Fetching { fetched: 9 })];
     let heartbeat = Command::Heartbeat { to: TO, host: HOST, holding, reported: Vec::new() };
-    let answer = HeartbeatAnswer { drop: vec![waits], reports: Vec::new(), stop: Vec::new() };
+    let answer = HeartbeatAnswer {
+        drop: vec![waits],
+        reports: Vec::new(),
+        stop: Vec::new(),
+        leave_within: None,
+    };
     assert_eq!(bench.answer(heartbeat), Ok(Answer::Heartbeat(answer)));
     assert_eq!(bench.job().leases_live, 1);
     // Nor is what a host has lost sent again.

@@ -378,6 +378,7 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
     let fault = match &mut event {
         Event::HostEnrolled { .. }
         | Event::TokenCreated { .. }
+        | Event::MachinesReported { .. }
         | Event::BlobPublished { .. }
         | Event::TimeSkipped { .. }
         | Event::JobSubmitted { .. } => {

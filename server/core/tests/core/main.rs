@@ -20,6 +20,7 @@ mod faults;
 mod forgotten;
 mod initial_weights;
 mod lease_ends;
+mod machines;
 mod merging;
 mod owners;
 mod placement;

@@ -112,7 +112,8 @@ fn replicas_are_assigned_to_the_hosts_that_remain() {
 #[test]
 fn it_is_kept_over_a_restart() {
     let mut bench = Bench::with_job(1, 1);
-    let request = PlacementRequest { priority: Some(7), share: Some(2), max_hosts: Some(3) };
+    let (priority, share, max_hosts) = (Some(7), Some(2), Some(3));
+    let request = PlacementRequest { priority, share, max_hosts, ..PlacementRequest::default() };
     bench.apply(place(JOB, request));
     let again = Core::from_snapshot(&bench.core.snapshot().unwrap(), *bench.core.config()).unwrap();
     let placement = &again.state().jobs[&JOB].spec.placement;

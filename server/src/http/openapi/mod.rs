@@ -8,7 +8,7 @@ mod errors;
 
 use super::{
     assimilations, blobs, checkpoints, deltas, direct, error::HttpError, events, health, hosts,
-    jobs, tokens, traffic, trials, work,
+    jobs, machines, programs, tokens, traffic, trials, work,
 };
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
@@ -66,6 +66,14 @@ const EXAMPLES: &str = include_str!("examples.json");
         jobs::note,
         jobs::delete,
         jobs::rollback,
+        machines::demand,
+        machines::costs,
+        machines::speeds,
+        machines::report,
+        machines::drain,
+        machines::lead,
+        programs::all,
+        programs::one,
         trials::trials,
         events::events,
         trials::history,

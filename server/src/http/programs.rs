@@ -1,0 +1,47 @@
+//! Programs for machines that start for the first time. Anybody may fetch them: they have no secrets, and the machine has no
+//! token yet that opens anything but its enrolment.
+
+use super::{App, error::HttpError};
+use actix_web::{HttpResponse, body::SizedStream, http::header::ContentType, web};
+use bytes::Bytes;
+use futures::stream;
+use sojourn_protocol::{digest::Digest, error::ErrorKind, view::ProgramView};
+use std::io;
+use tokio::{fs::File, io::AsyncReadExt as _};
+
+/// Bytes that are read at once.
+const CHUNK: usize = 256 << 10;
+
+/// The programs that machines can fetch.
+#[utoipa::path(
+    get,
+    path = "/v1/programs",
+    operation_id = "programs",
+    responses((status = 200, description = "Names, sizes and digests.", body = Vec<ProgramView>)),
+)]
+pub(super) async fn all(app: App) -> web::Json<Vec<ProgramView>> {
+    web::Json(app.programs.iter().map(|program| program.view.clone()).collect())
+}
+
+/// A program, by its digest.
+#[utoipa::path(
+    get,
+    path = "/v1/programs/{sha256}",
+    operation_id = "program",
+    params(("sha256" = Digest, Path, description = "Its digest.")),
+    responses((status = 200, description = "Its bytes.", body = Vec<u8>, content_type = "application/octet-stream")),
+)]
+pub(super) async fn one(app: App, sha256: web::Path<Digest>) -> Result<HttpResponse, HttpError> {
+    let found = app.programs.iter().find(|program| program.view.sha256 == *sha256);
+    let unknown = || HttpError::new(ErrorKind::NotFound, format!("no program {sha256}"));
+    let program = found.ok_or_else(unknown)?;
+    let file = File::open(&program.path).await.map_err(|error| HttpError::fault(&error))?;
+    let chunks = stream::try_unfold(file, async |mut file| {
+        let mut chunk = vec![0; CHUNK];
+        let read = file.read(&mut chunk).await?;
+        chunk.truncate(read);
+        Ok::<_, io::Error>((read > 0).then(|| (Bytes::from(chunk), file)))
+    });
+    let body = SizedStream::new(program.view.bytes, chunks);
+    Ok(HttpResponse::Ok().content_type(ContentType::octet_stream()).body(body))
+}
