@@ -70,6 +70,8 @@ pub struct Timing {
     pub longest_pause: Duration,
     /// The shortest rest after trouble that the next unit would meet too; rests grow while it lasts.
     pub rest: Duration,
+    /// The daemon ends once no unit has run for so long; `None`: it waits for work for ever.
+    pub exit_when_idle: Option<Duration>,
 }
 
 impl Default for Timing {
@@ -84,6 +86,7 @@ impl Default for Timing {
             farewell: Duration::from_secs(10),
             longest_pause: Duration::from_secs(30),
             rest: Duration::from_secs(5),
+            exit_when_idle: None,
         }
     }
 }

@@ -20,6 +20,9 @@ pub struct AgentConfig {
     pub shutdown_time: Micros,
     /// How long work waits at the start for results of an earlier run to be delivered.
     pub head_start: Micros,
+    /// It ends by itself once it has held no unit for so long, or none has run while the server couldn't be reached. None:
+    /// it waits for work for ever.
+    pub exit_when_idle: Option<Micros>,
 }
 
 /// A device and its slots.
@@ -43,6 +46,7 @@ impl AgentConfig {
             min_cooldown: Micros::from_secs(5),
             shutdown_time: Micros::from_secs(10),
             head_start: Micros::from_secs(10),
+            exit_when_idle: None,
         }
     }
 

@@ -375,6 +375,7 @@ impl World {
                     fetch: shards.map(blob).to_vec(),
                     evict: Vec::new(),
                     waiting: None,
+                    leave_within: None,
                 };
                 self.tell_with_drops(Event::Work(ask, Ok(answer)), &drops);
             }
@@ -393,7 +394,12 @@ impl World {
                 }
                 let drops = self.drops(drop);
                 let reports = self.ended_reports(end);
-                let answer = HeartbeatAnswer { drop: drops.clone(), reports, stop: Vec::new() };
+                let answer = HeartbeatAnswer {
+                    drop: drops.clone(),
+                    reports,
+                    stop: Vec::new(),
+                    leave_within: None,
+                };
                 self.tell_with_drops(Event::Heartbeat(Ok(answer)), &drops);
             }
             Choice::Blob { which, fails } => {
@@ -669,6 +675,7 @@ fn a_host_that_has_all_it_wants_keeps_a_request_open_and_asks_anew_when_it_wants
         fetch: Vec::new(),
         evict: Vec::new(),
         waiting: None,
+        leave_within: None,
     };
     world.tell_with_drops(Event::Work(ask, Ok(answer)), &[withdrawn]);
     assert_eq!((world.is_held(withdrawn), wanted(&world), world.asks.len()), (false, 1, 1));
@@ -699,6 +706,7 @@ fn a_drop_that_a_report_overtook_changes_nothing() {
             fetch: Vec::new(),
             evict: Vec::new(),
             waiting: None,
+            leave_within: None,
         };
         world.tell(Event::Work(ask, Ok(answer)));
     };
@@ -846,6 +854,7 @@ fn nothing() -> WorkAnswer {
         fetch: Vec::new(),
         evict: Vec::new(),
         waiting: None,
+        leave_within: None,
     }
 }
 
@@ -866,6 +875,7 @@ fn only_answers_that_change_nothing_are_followed_by_a_pause() {
             fetch,
             evict,
             waiting: None,
+            leave_within: None,
         };
         world.tell(Event::Work(ask, Ok(answer)));
         !world.asks.is_empty()
@@ -899,6 +909,7 @@ fn a_lease_that_was_had_is_never_taken_again() {
             fetch: Vec::new(),
             evict: Vec::new(),
             waiting: None,
+            leave_within: None,
         };
         world.tell_with_drops(Event::Work(ask, Ok(answer)), &drop);
     };

@@ -18,7 +18,7 @@ use sojourn_client::{
     limits::{Allowance, Change, Size},
     log::LogChoice,
 };
-use sojourn_protocol::error::error_chain;
+use sojourn_protocol::{error::error_chain, time::Millis};
 use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 use tokio::{
     runtime::{Builder, Runtime},
@@ -84,6 +84,10 @@ pub struct Args {
     /// where saving would take over 2 % of the time; 0 for never [default: 60].
     #[arg(long, env = "SOJOURN_KEEP_SECONDS", value_name = "N")]
     keep_seconds: Option<u32>,
+    /// End when no unit has run for so long, whether there is none or the server can't be reached: for machines that cost
+    /// money. `10min`, `1h` [default: wait for work for ever].
+    #[arg(long, env = "SOJOURN_EXIT_WHEN_IDLE", value_name = "TIME")]
+    exit_when_idle: Option<Millis>,
     /// Address of the metadata service that tells when AWS, GCP or Azure take this machine away; `none` for a
     /// machine that is in no cloud [default: http://169.254.169.254].
     #[arg(long, env = "SOJOURN_METADATA", value_name = "URL")]
@@ -238,6 +242,7 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
         metadata: (metadata != "none").then_some(metadata),
         timing: Timing {
             keep_every: (keep_seconds > 0).then(|| Duration::from_secs(u64::from(keep_seconds))),
+            exit_when_idle: args.exit_when_idle.map(|time| Duration::from_millis(time.0)),
             ..Timing::default()
         },
         allowance,

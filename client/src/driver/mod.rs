@@ -177,7 +177,18 @@ impl<R: UnitRunner> Driver<R> {
         if is_end {
             self.call_limit = Some(self.context.timing.farewell);
         }
+        let is_answer = matches!(event, Event::Work(..) | Event::Heartbeat(_));
+        let was_leaving = is_end || self.agent.is_leaving();
         let actions = self.agent.handle(self.now(), event, &self.view);
+        if !was_leaving && self.agent.is_leaving() {
+            self.call_limit = Some(self.context.timing.farewell);
+            match is_answer {
+                true => tracing::warn!("this machine is given back, as the server says; draining"),
+                false => {
+                    tracing::info!("no unit has run for as long as this client may wait; ending")
+                }
+            }
+        }
         if actions.is_empty() && is_progress {
             return false;
         }
@@ -188,7 +199,7 @@ impl<R: UnitRunner> Driver<R> {
 }
 
 fn agent_config<R: UnitRunner>(context: &Context<R>) -> AgentConfig {
-    let Timing { wait, farewell, longest_pause, rest, .. } = context.timing;
+    let Timing { wait, farewell, longest_pause, rest, exit_when_idle, .. } = context.timing;
     let devices = context
         .trainers
         .devices
@@ -200,6 +211,7 @@ fn agent_config<R: UnitRunner>(context: &Context<R>) -> AgentConfig {
         max_retry_pause: micros(longest_pause),
         min_cooldown: micros(rest),
         shutdown_time: micros(farewell),
+        exit_when_idle: exit_when_idle.map(micros),
         ..AgentConfig::new(devices.collect())
     }
 }

@@ -70,6 +70,47 @@ async fn a_machine_that_has_time_finishes_what_runs_and_takes_nothing_new() {
 }
 
 #[tokio::test]
+async fn a_machine_that_the_server_gives_back_sends_what_it_has_trained_and_ends_well() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| {
+        queue_hops(world, 1..=2);
+        world.queue.iter_mut().for_each(|lease| lease.heartbeat_every = Millis(10));
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    trainer.until_started(1).await;
+    server.until("both leases", |world| world.held.len() == 2).await;
+    server.change(|world| world.leave_within = Some(Millis(0)));
+    daemon.ended().await.unwrap();
+    let world = server.world();
+    assert_eq!(ends(&world).iter().map(|(_, end)| *end).collect::<Vec<_>>(), [1]);
+    assert_eq!(released(&world).len(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_may_not_wait_for_ever_ends_once_nothing_has_run_for_so_long() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| queue_hops(world, 1..=2));
+    let config = config(&server, &dir);
+    let timing = Timing { exit_when_idle: Some(Duration::from_millis(200)), ..config.timing };
+    let daemon = Daemon::start(ClientConfig { timing, ..config }, &trainer);
+    daemon.ended().await.unwrap();
+    assert_eq!(server.world().reports.len(), 2, "it has done what there was");
+}
+
+#[tokio::test]
+async fn such_a_client_ends_too_where_no_server_answers() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| queue_hops(world, 1..=1));
+    let config = config(&server, &dir);
+    let timing = Timing { exit_when_idle: Some(Duration::from_millis(300)), ..config.timing };
+    let daemon = Daemon::start(ClientConfig { timing, ..config }, &trainer);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    server.change(|world| world.away = true);
+    daemon.ended().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_machine_that_will_go_some_time_is_told_when() {
     let (dir, server, trainer) =
         (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));

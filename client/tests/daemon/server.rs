@@ -86,6 +86,8 @@ pub struct World {
     pub most: Option<usize>,
     /// Hops to end early, said with each heartbeat.
     pub stop: Vec<LeaseId>,
+    /// The machine is given back after so long, as each answer says.
+    pub leave_within: Option<Millis>,
     /// Shards to fetch ahead, and blobs to drop, said with the next answer.
     pub fetch: Vec<BlobRef>,
     pub evict: Vec<Digest>,
@@ -315,6 +317,7 @@ async fn respond(
             let mut world = shared.lock().unwrap();
             let answer = HeartbeatAnswer {
                 stop: world.stop.clone(),
+                leave_within: world.leave_within,
                 drop: drops(&world, &beat.holding),
                 reports: reports(&world, &beat.reported),
             };
@@ -482,6 +485,7 @@ async fn work(
                 fetch: std::mem::take(&mut world.fetch),
                 evict: std::mem::take(&mut world.evict),
                 waiting: None,
+                leave_within: world.leave_within,
                 leases,
                 drop: drops(&world, &ask.holding),
                 reports: reports(&world, &ask.reported)

@@ -57,6 +57,7 @@ impl Agent {
         self.server_answers(turn.now);
         let asked = ask.as_ref().map_or(&[][..], |ask| &ask.reported);
         let mut fruitful = self.obey(&answer.drop, &answer.reports, asked, turn);
+        self.leave(answer.leave_within, turn);
         fruitful |= self.stop_hops(&answer.stop, turn);
         fruitful |= answer.evict.iter().any(|blob| turn.view.has(blob));
         turn.out.extend(answer.evict.into_iter().map(Action::Evict));
@@ -86,6 +87,7 @@ impl Agent {
                 let reported = self.requests.beat_answered();
                 self.server_answers(turn.now);
                 self.obey(&answer.drop, &answer.reports, &reported, turn);
+                self.leave(answer.leave_within, turn);
                 self.stop_hops(&answer.stop, turn);
             }
             Err(error) => {

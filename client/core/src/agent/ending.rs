@@ -8,6 +8,7 @@ use crate::{
     shutdown::{CallStep, Calls, Draining, Mode, Notice, Phase, Stopping, reserve},
     time::Micros,
 };
+use sojourn_protocol::time::Millis;
 
 impl Agent {
     /// Finishes what runs and takes nothing new. `notice`: because the machine will be taken away, in so long where
@@ -35,6 +36,41 @@ impl Agent {
         self.take_nothing_new(turn);
         self.mode = Mode::Draining(Draining { until, calls });
         self.withdraw(|lease| !lease.is_in_slot(), ReleaseReason::Stopping, turn);
+    }
+
+    /// The server gives the machine back after so long.
+    pub(super) fn leave<V: TransferView>(
+        &mut self,
+        within: Option<Millis>,
+        turn: &mut Turn<'_, V>,
+    ) {
+        let Some(within) = within else { return };
+        let gone_at = turn.now + Micros::from(within);
+        // Each answer says it again. What is known of an earlier end stands.
+        let is_known = self.notice.and_then(|notice| notice.gone_at);
+        if is_known.is_none_or(|known| gone_at < known) {
+            self.drain(Some(Some(Micros::from(within))), turn);
+        }
+    }
+
+    /// Ends in good order where nothing was to do for as long as the machine is to be kept without work.
+    pub(super) fn leave_idle<V: TransferView>(&mut self, turn: &mut Turn<'_, V>) {
+        // Where the server answers, it sees to it that what is held goes on.
+        let held =
+            |lease: &HeldLease| lease.is_in_slot() || (lease.is_work() && !self.requests.is_away);
+        if self.leases.iter().any(held) {
+            self.idle_since = None;
+            return;
+        }
+        self.idle_since.get_or_insert(turn.now);
+        if matches!(self.mode, Mode::Normal) && self.idle_end().is_some_and(|at| at <= turn.now) {
+            self.drain(None, turn);
+        }
+    }
+
+    /// When it ends for lack of work.
+    pub(super) fn idle_end(&self) -> Option<Micros> {
+        Some(self.idle_since? + self.config.exit_when_idle?)
     }
 
     /// Ends: hops after their batch, and everything else that isn't finished at once.

@@ -52,6 +52,8 @@ pub struct Agent {
     shares: Box<dyn SharePolicy>,
     mode: Mode,
     notice: Option<Notice>,
+    /// Since when no unit is in a slot.
+    idle_since: Option<Micros>,
     owner: Owner,
     /// Results of an earlier run that work waits for, and until when.
     head_start: Option<(Micros, VecDeque<LeaseId>)>,
@@ -101,6 +103,7 @@ impl Agent {
             shares: Box::new(FullShares),
             mode: Mode::Normal,
             notice: None,
+            idle_since: None,
             owner: Owner { computes: true, is_suspended: false, disk_is_low: false },
             head_start: (!head_start.is_empty()).then_some((Micros::ZERO, head_start)),
             open_releases: 0,
@@ -295,6 +298,12 @@ impl Agent {
     #[must_use]
     pub fn usable_slots(&self, device: usize) -> u32 {
         self.slots.usable(device)
+    }
+
+    /// Does it end, and take no work any more?
+    #[must_use]
+    pub const fn is_leaving(&self) -> bool {
+        !matches!(self.mode, Mode::Normal)
     }
 
     /// Did the server not answer the last call that any server answers?

@@ -28,6 +28,7 @@ impl Agent {
             self.begin_queued(turn);
         }
         self.assign_slots(turn);
+        self.leave_idle(turn);
         self.advance_ending(turn);
         if matches!(self.mode, Mode::Normal) {
             self.fetches.advance(turn.view, &mut turn.out);
@@ -49,7 +50,8 @@ impl Agent {
             _ => None,
         });
         let beat = self.requests.next_beat(self.heartbeat_interval());
-        let other = [self.slots.next_deadline(), self.ending_deadline(), self.ask_at(), beat];
+        let idle = self.idle_end().filter(|_| matches!(self.mode, Mode::Normal));
+        let other = [self.slots.next_deadline(), self.ending_deadline(), self.ask_at(), beat, idle];
         retries.chain(other.into_iter().flatten()).filter(|at| *at > self.now).min()
     }
 

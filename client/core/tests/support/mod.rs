@@ -60,5 +60,6 @@ pub(crate) fn gives(leases: Vec<Lease>) -> WorkAnswer {
         fetch: Vec::new(),
         evict: Vec::new(),
         waiting: None,
+        leave_within: None,
     }
 }
