@@ -14,8 +14,10 @@ use sojourn_protocol::{
         RollbackRequest, RolledBack, SubmitAnswer, SubmitRequest,
     },
     assimilation::AssimilationsView,
+    demand::SpeedsView,
     digest::BlobRef,
     ids::{HostId, JobId, TokenId, TrialId},
+    machines::CostsView,
     tokens::{NewToken, RevokedToken, RotatedToken, ServerToken, TokenRequest, TokenView},
     view::{
         EvaluationView, EventView, HostView, JobDetail, JobView, TrafficView, TrialHistory,
@@ -110,6 +112,14 @@ impl ApiClient {
 
     pub(crate) async fn traffic(&self) -> CallResult<TrafficView> {
         self.get("v1/traffic").await
+    }
+
+    pub(crate) async fn costs(&self) -> CallResult<CostsView> {
+        self.get("v1/costs").await
+    }
+
+    pub(crate) async fn speeds(&self) -> CallResult<SpeedsView> {
+        self.get("v1/speeds").await
     }
 
     pub(crate) async fn assimilations(&self) -> CallResult<AssimilationsView> {

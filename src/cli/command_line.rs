@@ -159,7 +159,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Backlog(args) => backlog::run(&args).await,
         Command::Traffic(args) => traffic::run(&args).await,
         Command::Service(args) => service::run(&args),
-        Command::Validate(args) => validate::run(&args),
+        Command::Validate(args) => validate::run(&args).await,
         Command::Submit(args) => submit_command::run(&args).await,
         Command::Jobs(args) => list::run(&args).await,
         Command::Status(args) => status::run(&args).await,

@@ -7,6 +7,7 @@
 //! | [`chain`] | a trial's hop chain: its shards, epoch after epoch, with positions |
 //! | [`plan`] | whole schedules, made ahead from estimates |
 //! | [`policy`] | which trial and shard an idle slot gets, and why |
+//! | [`price`] | what a search should cost on bought machines |
 //! | [`shards`] | how many shards, and how large |
 //!
 //! Nothing here reads a clock or the machine. Random numbers come in as a stream or follow from the job's seed.
@@ -32,6 +33,7 @@
 pub mod chain;
 pub mod plan;
 pub mod policy;
+pub mod price;
 pub mod search;
 pub mod shards;
 pub mod visits;

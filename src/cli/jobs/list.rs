@@ -1,6 +1,7 @@
 //! `sojourn jobs`: all jobs, a line each.
 
 use crate::cli::{
+    jobs::costs,
     render::{
         tables::{Column, Grid},
         text,
@@ -11,7 +12,10 @@ use sojourn_protocol::view::JobView;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Print a JSON array.
+    /// Show what jobs have cost on bought machines, and each machine, instead of their progress.
+    #[arg(long)]
+    cost: bool,
+    /// Print a JSON array; with `--cost` an object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -19,6 +23,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    if args.cost {
+        return costs::run(&args.connection, args.json).await;
+    }
     simple(&args.connection, args.json, async |client| client.jobs().await, |jobs| table(jobs))
         .await
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod backlog;
 pub(crate) mod cancel;
+pub(crate) mod costs;
 pub(crate) mod delete;
 pub(crate) mod evaluate;
 pub(crate) mod events;

@@ -1,4 +1,4 @@
-//! `sojourn set`: a running job's priority, share and number of machines are changed, and any job's note.
+//! `sojourn set`: a running job's priority, share, number of machines, budget and deadline are changed, and any job's note.
 
 use crate::cli::{
     jobs::job_args::{JobArgs, note},
@@ -6,7 +6,9 @@ use crate::cli::{
 };
 use sojourn_protocol::{
     api::{NoteRequest, PlacementRequest},
+    money::MicroUsd,
     spec::PlacementSpec,
+    time::Millis,
 };
 
 /// Settings that aren't named stay as they are. Running units end as usual; new ones follow the new settings, also after
@@ -23,6 +25,12 @@ pub(crate) struct Args {
     /// No more machines at a time; 0: as many as there are.
     #[arg(long, value_name = "N", group = "what")]
     max_hosts: Option<u32>,
+    /// What bought machines may cost for it, in all: `20 usd`; `none`: as much as it takes.
+    #[arg(long, value_name = "AMOUNT", group = "what", value_parser = budget)]
+    budget: Option<MicroUsd>,
+    /// By when it is to end, from its submission: `8h`; `none`: at no time.
+    #[arg(long, value_name = "TIME", group = "what", value_parser = deadline)]
+    deadline: Option<Millis>,
     /// What is to be remembered of it, also once it has ended; `""` takes the note away.
     #[arg(long, value_name = "TEXT", group = "what", value_parser = note)]
     note: Option<String>,
@@ -31,26 +39,49 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let Args { priority, share, max_hosts, note, job: JobArgs { job, json, connection } } = args;
-    let (priority, share, max_hosts) = (*priority, *share, *max_hosts);
+    let Args { priority, share, max_hosts, budget, deadline, note, job } = args;
+    let JobArgs { job, json, connection } = job;
+    let request = PlacementRequest {
+        priority: *priority,
+        share: *share,
+        max_hosts: *max_hosts,
+        budget: *budget,
+        deadline: *deadline,
+    };
     let client = connection.client()?;
     let job = job.find(&client).await?;
     let noted = match note {
         Some(note) => Some(client.note(job, &NoteRequest { note: note.clone() }).await?),
         None => None,
     };
-    if let Some(view) = noted.filter(|_| (priority, share, max_hosts) == (None, None, None)) {
+    if let Some(view) = noted.filter(|_| request == PlacementRequest::default()) {
         return show(&view, *json, |view| match view.note.as_str() {
             "" => format!("job {} `{}` has no note", view.job, view.name),
             note => format!("job {} `{}` has the note: {note}", view.job, view.name),
         });
     }
-    let view = client.place(job, &PlacementRequest { priority, share, max_hosts }).await?;
+    let view = client.place(job, &request).await?;
     if *json {
         return output::json(&view);
     }
     let detail = client.job(job).await?;
     output::line(&format!("job {} `{}` has {}", view.job, view.name, text(&detail.spec.placement)))
+}
+
+/// An amount, or none.
+fn budget(text: &str) -> Result<MicroUsd, &'static str> {
+    match text {
+        "none" => Ok(MicroUsd(0)),
+        text => text.parse().and_then(|amount| match amount {
+            MicroUsd(0) => Err("a budget of nothing isn't one; `none` takes it away"),
+            amount => Ok(amount),
+        }),
+    }
+}
+
+/// A length of time, or none.
+fn deadline(text: &str) -> Result<Millis, &'static str> {
+    if text == "none" { Ok(Millis(0)) } else { text.parse() }
 }
 
 fn text(placement: &PlacementSpec) -> String {
@@ -59,5 +90,12 @@ fn text(placement: &PlacementSpec) -> String {
         Some(1) => "1 machine at a time".to_owned(),
         Some(most) => format!("at most {most} machines at a time"),
     };
-    format!("priority {}, share {}, {hosts}", placement.priority, placement.share)
+    let mut text = format!("priority {}, share {}, {hosts}", placement.priority, placement.share);
+    if let Some(budget) = placement.budget {
+        text.push_str(&format!(", a budget of {budget}"));
+    }
+    if let Some(deadline) = placement.deadline {
+        text.push_str(&format!(", {deadline} from its submission to its end"));
+    }
+    text
 }

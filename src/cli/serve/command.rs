@@ -110,6 +110,10 @@ pub(crate) struct Args {
         requires = "keep_jobs"
     )]
     old_jobs: OldJobs,
+    /// A folder with the programs that bought machines fetch when they start: client and trainer, as `make dist` packs them.
+    /// Anybody who reaches the server can fetch them.
+    #[arg(long, env = "SOJOURN_PROGRAMS", value_name = "DIR")]
+    programs: Option<PathBuf>,
     /// Checkpoints that one machine may have uploaded before it reports them. Over that it is refused for a while
     /// [default: 256GiB].
     #[arg(long, value_name = "SIZE")]
@@ -200,6 +204,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let mut config = ServeConfig::new(data, args.listen);
     config.journal = journals;
     config.advertise.clone_from(&args.advertise);
+    config.programs.clone_from(&args.programs);
     config.blobs.clone_from(&args.blobs);
     config.store = StoreSettings::from_env();
     config.disk_reserve = args.disk_reserve.map(|Size(bytes)| bytes);
@@ -280,6 +285,7 @@ fn failure(error: &ServeError) -> Failure {
         ServeError::AddressInUse(_)
         | ServeError::Listen { .. }
         | ServeError::Folder(_)
+        | ServeError::Programs(_)
         | ServeError::Store(_)
         | ServeError::OtherStore { .. }
         | ServeError::Tls(_)

@@ -12,6 +12,7 @@ use crate::{
         submit::{
             init_weights,
             jobfile::{self, Job},
+            prices::{self, DataSize, Price},
             reading::Reading,
             sharding::{self, Chosen, Known},
             validate,
@@ -78,6 +79,9 @@ struct Report {
     /// What may make another run of the job differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     may_differ: Vec<String>,
+    /// What it should cost on the types of machines that the server has bought, the cheapest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prices: Vec<Price>,
     /// What is allowed, and hardly meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
@@ -122,6 +126,19 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     for warning in warnings.iter().filter(|_| !args.json) {
         output::remark(&format!("warning: {warning}"));
     }
+    let manifest = &ingested.manifest;
+    let size = DataSize {
+        shape: &manifest.shape,
+        outputs: manifest.labels.outputs(),
+        train_rows: manifest.train_rows(),
+        valid_rows: manifest.valid.iter().map(|shard| u64::from(shard.rows)).sum(),
+    };
+    // A server that is older knows no prices, and an estimate is no reason not to submit.
+    let prices = prices::of(&client, &job, &size).await.unwrap_or_default();
+    if !args.json {
+        let lines = prices::lines(&prices, &job);
+        lines.iter().try_for_each(|line| output::line(&format!("cost {line}")))?;
+    }
     let mut files = ingested.files.clone();
     files.extend(init_weights::write(&job, workspace.path())?);
     let blobs = ingested.manifest.blobs().chain(job.spec.blobs());
@@ -150,6 +167,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         visits: visits.visits,
         visits_because: visits.is_chosen().then(|| visits.to_string()),
         may_differ,
+        prices,
         warnings,
         outcome: None,
     };

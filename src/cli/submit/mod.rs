@@ -3,6 +3,7 @@
 pub(crate) mod command;
 pub(crate) mod init_weights;
 pub(crate) mod jobfile;
+pub(crate) mod prices;
 pub(crate) mod reading;
 pub(crate) mod sharding;
 pub(crate) mod validate;

@@ -1,15 +1,17 @@
-//! `sojourn validate`: finds whatever `submit` would refuse, and shows what it would run. Sends nothing.
+//! `sojourn validate`: finds whatever `submit` would refuse, and shows what it would run. Sends nothing; with
+//! `--cost` it asks a server for speeds and prices.
 
 use crate::cli::{
     render::{owners::QUORUM_COUNTS, schedule::ScheduleSettings, text},
     submit::{
         init_weights,
         jobfile::{self, Job, Problem},
+        prices::{self, DataSize, Price},
         reading::Reading,
         sharding::{self, Chosen, Known},
         warnings, workspace,
     },
-    terminal::{causes::ingest_failure, exit::Failure, output},
+    terminal::{causes::ingest_failure, connection::Connection, exit::Failure, output},
 };
 use serde::Serialize;
 use sojourn_ingest::{Progress, Summary, Surveyed};
@@ -26,9 +28,15 @@ pub(crate) struct Args {
     /// The job file; paths in it are relative to its folder.
     #[arg(value_name = "JOB.TOML")]
     file: PathBuf,
+    /// Ask the server what the search should cost on the types of machines that were bought for it, and how long it should
+    /// take.
+    #[arg(long)]
+    cost: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// The JSON of a valid job: its trials, shards and models.
@@ -63,6 +71,13 @@ struct Report {
     models: Vec<ModelReport>,
     #[serde(flatten)]
     schedule: ScheduleSettings,
+    /// With `--cost`: what it should cost by type of machine, the cheapest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prices: Vec<Price>,
+    #[serde(skip)]
+    price_lines: Vec<String>,
+    #[serde(skip)]
+    outputs: u32,
     #[serde(skip)]
     verified: bool,
     /// What is allowed, and hardly meant.
@@ -87,7 +102,7 @@ pub(crate) struct ModelSize {
     arch: &'static str,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let reported = |failure: Failure, problems: Vec<Problem>| match args.json {
         false => failure,
         true => {
@@ -106,7 +121,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let problems = problems.collect();
         reported(failure, problems)
     })?;
-    let report = report(&job, summary, models, chosen);
+    let mut report = report(&job, summary, models, chosen);
+    if args.cost {
+        let sum = |shards: &[u32]| shards.iter().map(|rows| u64::from(*rows)).sum();
+        let size = DataSize {
+            shape: &report.shape,
+            outputs: report.outputs,
+            train_rows: sum(&report.train),
+            valid_rows: sum(&report.valid_rows),
+        };
+        let prices = prices::of(&args.connection.client()?, &job, &size).await?;
+        report.price_lines = match prices.is_empty() {
+            true => vec!["not known: the server has bought no machines so far".to_owned()],
+            false => prices::lines(&prices, &job),
+        };
+        report.prices = prices;
+    }
     if args.json { output::json(&report) } else { output::line(&text(args, &report)) }
 }
 
@@ -161,6 +191,7 @@ fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report
     let shards = to_u64(summary.train.len());
     let models = models.into_iter().rev();
     let warnings = warnings::of(job, &summary.labels, &summary.train);
+    let outputs = summary.labels.outputs();
     Report {
         valid: true,
         name: job.spec.name.clone(),
@@ -182,6 +213,9 @@ fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report
         test: summary.test,
         models: models.map(|(model, trials)| ModelReport { model, trials }).collect(),
         schedule: ScheduleSettings::of(&job.spec),
+        prices: Vec::new(),
+        price_lines: Vec::new(),
+        outputs,
         verified: job.spec.placement.verify.is_some(),
         warnings,
     }
@@ -230,6 +264,7 @@ fn text(args: &Args, report: &Report) -> String {
     let trials = text::counted(u64::saturating_from(report.trials), "trial");
     let epochs = text::counted(u64::from(report.epochs), "epoch");
     lines.push(format!("work    {trials}, {epochs}, {} hops", text::count(report.hops)));
+    lines.extend(report.price_lines.iter().map(|line| format!("cost    {line}")));
     lines.extend(report.warnings.iter().map(|warning| format!("warning {warning}")));
     lines.join("\n")
 }

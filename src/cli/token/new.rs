@@ -42,7 +42,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         _ => {
             let owner = args.owner.clone().unwrap_or_default();
             let hosts = args.hosts.unwrap_or(1);
-            (args.label.clone().unwrap_or_default(), TokenGrant::Enrol { owner, hosts, machine: None })
+            (
+                args.label.clone().unwrap_or_default(),
+                TokenGrant::Enrol { owner, hosts, machine: None },
+            )
         }
     };
     let request = TokenRequest { label, grant, lifetime: args.lifetime };

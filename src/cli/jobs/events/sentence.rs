@@ -3,6 +3,7 @@
 use crate::cli::render::text;
 use serde_json::Value;
 use sojourn_protocol::{
+    money::MicroUsd,
     report::{FailureKind, Sums},
     time::Millis,
     view::EventView,
@@ -46,6 +47,14 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
             of.number("max_hosts")
                 .map(|most| format!(", at most {most} hosts"))
                 .unwrap_or_default()
+                + &of
+                    .number("budget")
+                    .map(|budget| format!(", a budget of {}", MicroUsd(budget)))
+                    .unwrap_or_default()
+                + &of
+                    .number("deadline")
+                    .map(|time| format!(", {} to its end", Millis(time)))
+                    .unwrap_or_default()
         ),
         "job-noted" => match of.text("note")?.as_str() {
             "" => format!("the note of job {} was taken away", of.number("job")?),

@@ -1,0 +1,81 @@
+//! What a search should cost on the types of machines that a server has bought, and how long it should take.
+
+use crate::{
+    api_client::ApiClient,
+    cli::{render::text, submit::jobfile::Job, terminal::exit::Failure},
+};
+use serde::Serialize;
+use sojourn_protocol::{money::MicroUsd, time::Millis};
+use sojourn_workgen::price::{PriceEstimate, SearchWork, prices};
+
+/// Types that are named.
+const SHOWN: usize = 3;
+
+/// An estimate, as JSON has it.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Price {
+    instance_type: String,
+    machines: u64,
+    time: Millis,
+    cost: MicroUsd,
+    on_demand_cost: MicroUsd,
+}
+
+impl From<PriceEstimate> for Price {
+    fn from(of: PriceEstimate) -> Self {
+        let PriceEstimate { instance_type, machines, time, cost, on_demand_cost } = of;
+        Self { instance_type, machines, time, cost, on_demand_cost }
+    }
+}
+
+/// The data of a job, as far as prices depend on it.
+pub(crate) struct DataSize<'a> {
+    pub(crate) shape: &'a [u32],
+    pub(crate) outputs: u32,
+    pub(crate) train_rows: u64,
+    pub(crate) valid_rows: u64,
+}
+
+/// The cheapest first; none where the server has bought no machines.
+pub(crate) async fn of(
+    client: &ApiClient,
+    job: &Job,
+    data: &DataSize<'_>,
+) -> Result<Vec<Price>, Failure> {
+    let types = client.speeds().await?.types;
+    let rows = (data.train_rows, data.valid_rows);
+    let work = SearchWork::of(&job.trials, data.shape, data.outputs, rows)
+        .map_err(|error| Failure::call(format!("a model can't be built: {error}")))?;
+    Ok(prices(&work, &types).into_iter().map(Price::from).collect())
+}
+
+/// What a person wants to know, a line for each of the cheapest; also where the budget or the deadline is too short.
+pub(crate) fn lines(prices: &[Price], job: &Job) -> Vec<String> {
+    let placement = &job.spec.placement;
+    let mut lines: Vec<String> = prices
+        .iter()
+        .take(SHOWN)
+        .map(|price| {
+            format!(
+                "about {} on {} {}, in {}; on demand {}",
+                price.cost,
+                price.machines,
+                price.instance_type,
+                text::duration(price.time.0),
+                price.on_demand_cost
+            )
+        })
+        .collect();
+    let Some(cheapest) = prices.first() else { return lines };
+    if let Some(budget) = placement.budget.filter(|budget| *budget < cheapest.cost) {
+        lines.push(format!("the budget of {budget} won't do for all of it"));
+    }
+    let fastest = prices.iter().map(|price| price.time).min();
+    if let Some((deadline, time)) = placement.deadline.zip(fastest).filter(|(of, is)| of < is) {
+        let time = text::duration(time.0);
+        lines.push(format!(
+            "the deadline of {deadline} is too soon: the longest trial takes {time} on the fastest"
+        ));
+    }
+    lines
+}
