@@ -42,7 +42,9 @@ impl FromStr for MachineName {
         if (1..=MAX_MACHINE_NAME_CHARS).contains(&text.len()) && text.bytes().all(fits) {
             return Ok(Self(text.to_owned()));
         }
-        Err("the name of a machine is 1 to 64 lower-case letters, digits and `-`")
+        Err(
+            "it isn't one line of 1 to 64 lower-case letters, digits and `-`, as names of machines are",
+        )
     }
 }
 

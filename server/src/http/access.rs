@@ -24,7 +24,13 @@ pub(super) enum Caller {
 }
 
 /// Addresses that anybody may ask.
-pub(super) const OPEN: [&str; 2] = ["/v1/health", "/v1/openapi.json"];
+pub(super) const OPEN: [&str; 4] =
+    ["/v1/health", "/v1/openapi.json", "/v1/programs", "/v1/programs/{sha256}"];
+
+/// May anybody ask this path?
+pub(super) fn is_open(path: &str) -> bool {
+    OPEN.contains(&path) || path.starts_with("/v1/programs/")
+}
 
 /// The callers that an address is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

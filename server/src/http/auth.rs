@@ -5,7 +5,7 @@
 
 use super::{
     AppState,
-    access::{self, Admitted, Caller, OPEN},
+    access::{self, Admitted, Caller, is_open},
     body,
     error::HttpError,
     guard::{caller, stop_reading},
@@ -36,7 +36,7 @@ pub(crate) async fn authenticate(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    if OPEN.contains(&request.path()) {
+    if is_open(request.path()) {
         let has_body = body::drop_some(&mut request).await;
         let mut answer = next.call(request).await?.map_into_boxed_body();
         if has_body {
