@@ -83,3 +83,16 @@ fn quoted(path: &Path) -> String {
         escaped
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::paths::Scope;
+
+    #[test]
+    fn the_unit_that_is_packed_is_the_one_that_is_installed() {
+        let packed = include_str!("../../../../deploy/systemd/sojourn-client.service");
+        let paths = ServicePaths::of(Scope::System).unwrap();
+        assert_eq!(text(&paths, Path::new("/opt/sojourn/sojourn")), packed);
+    }
+}
