@@ -1,10 +1,10 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the user's cache folder
 # (scripts/setup, scripts/setup-tests, scripts/deny). The studies of the examples have a Makefile in examples/.
 
-.PHONY: help demo dist build daemon test fuzz lint verify fix bench advisories setup
+.PHONY: help demo dist wheels build daemon test test-deploy fuzz lint verify fix bench advisories setup
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: ## put libtorch into the user's cache folder and link it into this checkout
 	@scripts/setup
@@ -16,8 +16,12 @@ daemon: ## build the daemon alone, small: target/daemon/sojourn, for machines th
 	cargo build --profile daemon --locked -p sojourn-daemon
 	@cp target/daemon/sojourn-daemon target/daemon/sojourn
 
-dist: build ## pack command, trainer and libraries for another machine
+dist: setup ## pack command, daemon, trainer and libraries for other machines, with checksums: target/dist
 	@scripts/dist
+
+wheels: setup ## the command and the trainer as Python wheels: target/wheels
+	@python3 scripts/deploy_tools.py --checkout .
+	@scripts/wheels
 
 demo: setup ## the main job: a search over real data on machines that die (a build that compiles fast)
 	cargo build --profile demo --locked
@@ -28,6 +32,11 @@ test: setup ## all tests (with redis-server and iproute2, which are installed wh
 	# It builds the command and the trainer too. A `cargo build` before it would compile most crates twice, with other features.
 	cargo test --workspace --exclude sojourn-grown --locked
 
+test-deploy: ## check every file of deploy/, with tools in the user's cache folder
+	@python3 scripts/python.py --checkout .
+	@python3 scripts/deploy_tools.py --checkout .
+	@.cache/deploy/bin/python deploy/tests/run.py
+
 fuzz: ## libFuzzer over every parser of foreign bytes: TARGET=csv for one, SECONDS=3600 for each (300)
 	@scripts/fuzz "$(TARGET)" "$(SECONDS)"
 
@@ -37,7 +46,7 @@ lint: setup ## format, module structure, clippy, licences and bans; changes noth
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/deny check bans licenses sources
 
-verify: lint test ## what CI runs
+verify: lint test test-deploy ## what CI runs
 
 fix: setup ## format, and mend what clippy can
 	cargo fmt --all

@@ -2,9 +2,13 @@
 
 use std::{env, fs, path::PathBuf};
 
+/// Where the trainer looks for libtorch instead of this machine's, with colons between.
+const RPATH: &str = "SOJOURN_TRAINER_RPATH";
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=DEP_TCH_LIBTORCH_LIB");
+    println!("cargo:rerun-if-env-changed={RPATH}");
     let Some(folder) = env::var_os("DEP_TCH_LIBTORCH_LIB").map(PathBuf::from) else {
         return;
     };
@@ -14,5 +18,8 @@ fn main() {
     // that a package of both needs no cache folder.
     println!("cargo:rustc-link-arg=-Wl,--disable-new-dtags");
     println!("cargo:rustc-link-arg=-Wl,-rpath,$ORIGIN/lib");
-    println!("cargo:rustc-link-arg=-Wl,-rpath,{}", folder.display());
+    // A wheel is for machines that have no such folder: it names those in which the torch wheel's libraries are.
+    let places = env::var(RPATH).ok().filter(|places| !places.is_empty());
+    let places = places.unwrap_or_else(|| folder.display().to_string());
+    println!("cargo:rustc-link-arg=-Wl,-rpath,{places}");
 }
