@@ -1,14 +1,18 @@
 """What the checks of deploy/ share: their table, how one fails, programs, and what the sources say of flags and variables."""
 
 import functools
+import os
 import pathlib
 import re
+import signal
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DEPLOY = ROOT / "deploy"
 TOOLS = ROOT / ".cache" / "deploy" / "bin"
 CHECKS = {}
+# What doesn't end by then hangs.
+MOST_SECONDS = 240
 # What the programs get together with this folder.
 COMING = {"--exit-when-idle", "--programs"}
 
@@ -35,16 +39,21 @@ def want(holds, text):
 
 def run(*command, fails=False, **options):
     """Runs a program to its end, and returns all that it says. It must succeed, or, with `fails`, must not."""
-    options = {"cwd": ROOT, "text": True, "stdin": subprocess.DEVNULL, **options}
-    done = subprocess.run(
-        [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **options
-    )
-    shown = " ".join(str(word) for word in command)
+    options = {"cwd": ROOT, "text": True, "stdin": subprocess.DEVNULL, "start_new_session": True, **options}
+    words = [str(word) for word in command]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    shown = " ".join(words)
+    try:
+        said = process.communicate(timeout=MOST_SECONDS)[0]
+    except subprocess.TimeoutExpired:
+        # The program, and all that it has started.
+        os.killpg(process.pid, signal.SIGKILL)
+        raise Failed(f"doesn't end: {shown}\n{process.communicate()[0]}") from None
     if fails:
-        want(done.returncode != 0, f"succeeds, and shouldn't: {shown}\n{done.stdout}")
+        want(process.returncode != 0, f"succeeds, and shouldn't: {shown}\n{said}")
     else:
-        want(done.returncode == 0, f"fails with {done.returncode}: {shown}\n{done.stdout}")
-    return done.stdout
+        want(process.returncode == 0, f"fails with {process.returncode}: {shown}\n{said}")
+    return said
 
 
 def read(path):

@@ -46,6 +46,7 @@ def systemd_units():
             program.write_text("#!/bin/sh\n", encoding="utf-8")
             program.chmod(0o755)
             check_words(words, unit.name)
+            want("\nDynamicUser=yes\n" in text, f"{unit.name} runs as root")
             check_variables(re.findall(r"^Environment=([A-Z_]+)=", text, re.MULTILINE), unit.name)
         stand_in_units(place)
         for unit in UNITS:

@@ -11,6 +11,7 @@ import tomllib
 from checks import DEPLOY, ROOT, TOOLS, check, read, run, version, want
 
 PROGRAMS = ["release/sojourn", "release/sojourn-trainer", "release/sojourn-autoscaler", "daemon/sojourn-daemon"]
+EPOCH = 1_700_000_000
 LIBRARIES = ["libtorch_cpu.so", "libc10.so", "libgomp.so.1"]
 
 
@@ -31,7 +32,7 @@ def packed(folder):
             "CARGO_TARGET_DIR": str(build),
             "LIBTORCH": str(torch),
             "SOJOURN_DIST": str(out),
-            "SOURCE_DATE_EPOCH": "1700000000",
+            "SOURCE_DATE_EPOCH": str(EPOCH),
         },
     )
     return out
@@ -58,10 +59,25 @@ def dist_archives():
             modes = {member.mode & 0o777 for member in archive if member.name.endswith("/sojourn-trainer")}
         want({"sojourn/sojourn-trainer", *(f"sojourn/lib/{name}" for name in LIBRARIES)} <= trainer, trainer)
         want(modes == {0o755}, f"the trainer can't be run: {modes}")
+        for path in out.glob("*.tar*"):
+            check_same_each_time(path)
         first = sums
     with tempfile.TemporaryDirectory() as folder:
         second = (packed(folder) / "SHA256SUMS").read_text(encoding="utf-8")
     want(first == second, f"the archives differ from run to run:\n{first}\n{second}")
+
+
+def check_same_each_time(path):
+    """That nothing in an archive depends on when, by whom or in which order it was packed."""
+    with tarfile.open(path) as archive:
+        members = archive.getmembers()
+    names = [member.name.split("/") for member in members]
+    want(names == sorted(names), f"{path.name} isn't in order")
+    want({(member.mtime, member.uid, member.uname) for member in members} == {(EPOCH, 0, "")}, f"{path.name} tells who packed it")
+    if path.suffix == ".gz":
+        # RFC 1952: neither a name (a flag) nor a time is in the head.
+        head = path.read_bytes()[:8]
+        want(head[3] == 0 and head[4:8] == bytes(4), f"{path.name} has a name or a time")
 
 
 @check
