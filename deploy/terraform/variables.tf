@@ -3,8 +3,8 @@ variable "fleet" {
   type        = string
 
   validation {
-    condition     = can(regex("^[a-z0-9][a-z0-9-]{0,30}$", var.fleet))
-    error_message = "A fleet's name is 1 to 31 lower-case letters, digits and dashes."
+    condition     = can(regex("^[a-z0-9][a-z0-9-]{0,39}$", var.fleet))
+    error_message = "A fleet's name is 1 to 40 lower-case letters, digits and dashes."
   }
 }
 
