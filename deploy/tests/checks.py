@@ -6,10 +6,13 @@ import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DEPLOY = ROOT / "deploy"
 TOOLS = ROOT / ".cache" / "deploy" / "bin"
+# Debian's packages, unpacked.
+DEBIAN = ROOT / ".cache" / "deploy" / "debian"
 CHECKS = {}
 # What doesn't end by then hangs.
 MOST_SECONDS = 240
@@ -54,6 +57,23 @@ def run(*command, fails=False, **options):
     else:
         want(process.returncode == 0, f"fails with {process.returncode}: {shown}\n{said}")
     return said
+
+
+def check_proxy(text):
+    """haproxy's own check of a configuration. Its user and its certificate aren't on this machine: there are stand-ins."""
+    libraries = DEBIAN / "usr/lib/x86_64-linux-gnu"
+    with tempfile.TemporaryDirectory() as folder:
+        pem = pathlib.Path(folder) / "server.pem"
+        make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=check"]
+        run(*make, "-keyout", f"{pem}.key", "-out", pem)
+        text = re.sub(r"^ +(user|group) .*\n", "", text, flags=re.MULTILINE)
+        text = re.sub(r"(ssl crt )\S+", rf"\1{pem}", text)
+        path = pathlib.Path(folder) / "haproxy.cfg"
+        path.write_text(text, encoding="utf-8")
+        for insecure in ("true", "false"):
+            env = {**os.environ, "LD_LIBRARY_PATH": str(libraries), "PROXY_INSECURE": insecure}
+            said = run(DEBIAN / "usr/sbin/haproxy", "-c", "-f", path, env=env)
+            want("[WARNING]" not in said and "[ALERT]" not in said, said)
 
 
 def read(path):

@@ -7,7 +7,7 @@ import re
 import threading
 
 import yaml
-from checks import DEPLOY, ROOT, TOOLS, check, check_variables, check_words, read, run, want
+from checks import DEPLOY, ROOT, TOOLS, check, check_proxy, check_variables, check_words, read, run, want
 
 CONTAINERFILE = DEPLOY / "containers" / "Containerfile"
 HEALTH = DEPLOY / "containers" / "health"
@@ -113,6 +113,12 @@ def compose_schema():
     files = sorted((DEPLOY / "compose").glob("*.yaml"))
     want(len(files) == 2, f"compose files: {files}")
     run(TOOLS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", *files)
+
+
+@check
+def compose_proxy():
+    """haproxy's own check of the proxy's configuration, with and without a certificate."""
+    check_proxy(read("deploy/compose/haproxy.cfg"))
 
 
 @check

@@ -15,11 +15,11 @@ import tempfile
 import threading
 
 import yaml
-from checks import DEPLOY, TOOLS, Failed, check, check_variables, check_words, run, want
+from checks import DEBIAN, DEPLOY, TOOLS, Failed, check, check_variables, check_words, run, want
 
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 TEMPLATE = DEPLOY / "cloud-init" / "user-data.yaml"
-CLOUD_INIT = TOOLS.parent / "cloud-init" / "usr" / "lib" / "python3" / "dist-packages"
+CLOUD_INIT = DEBIAN / "usr" / "lib" / "python3" / "dist-packages"
 # EC2's limit of user data in bytes.
 MOST_BYTES = 16_384
 # Of `systemd-analyze security`, in tenths: 0 is closed, 100 open.
