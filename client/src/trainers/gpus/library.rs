@@ -2,7 +2,7 @@
 
 use super::{GpuError, child::said};
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
 };
 use tokio::process::Command;
@@ -24,9 +24,22 @@ pub(super) async fn find(named: Option<&Path>) -> Result<PathBuf, GpuError> {
     library_in(folder.ok_or(GpuError::NoLibrary)?)
 }
 
-/// Where Python's PyTorch keeps its libraries, if it has a full one.
+/// Where Python's PyTorch keeps its libraries, if it has a full one. The Python beside this program is asked first: a wheel is
+/// installed into an environment with one.
 async fn torch_folder() -> Option<PathBuf> {
-    let mut python = Command::new("python3");
+    let program = env::current_exe().ok();
+    let beside = program.as_deref().and_then(Path::parent).map(|folder| folder.join("python3"));
+    for python in beside.into_iter().chain([PathBuf::from("python3")]) {
+        if let Some(folder) = torch_of(&python).await {
+            return Some(folder);
+        }
+    }
+    None
+}
+
+/// Where this Python's PyTorch keeps its libraries, if there is one.
+async fn torch_of(python: &Path) -> Option<PathBuf> {
+    let mut python = Command::new(python);
     let output = said(python.args(["-c", WHERE_IS_TORCH])).await;
     let output = output.ok().filter(|output| output.status.success())?;
     let text = String::from_utf8(output.stdout).ok()?;
