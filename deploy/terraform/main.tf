@@ -7,6 +7,12 @@ data "aws_partition" "current" {}
 
 data "aws_availability_zones" "available" {
   state = "available"
+
+  # No local zones: they have few types, at other prices.
+  filter {
+    name   = "zone-type"
+    values = ["availability-zone"]
+  }
 }
 
 locals {

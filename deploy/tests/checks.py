@@ -17,7 +17,7 @@ CHECKS = {}
 # What doesn't end by then hangs.
 MOST_SECONDS = 240
 # What the programs get together with this folder.
-COMING = {"--exit-when-idle", "--programs"}
+COMING = {"--exit-when-idle", "--programs", "SOJOURN_PROGRAMS"}
 
 
 class Failed(Exception):
@@ -98,7 +98,7 @@ def version():
 def variables():
     """The variables that the programs read, by their sources."""
     sources = "".join(path.read_text(encoding="utf-8") for path in tracked("*.rs"))
-    return set(re.findall(r'"(SOJOURN_[A-Z_]+)"', sources))
+    return set(re.findall(r'"(SOJOURN_[A-Z_]+)"', sources)) | COMING
 
 
 @functools.cache

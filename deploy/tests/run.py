@@ -15,6 +15,7 @@ import containers  # noqa: E402, F401
 import files  # noqa: E402, F401
 import machine  # noqa: E402, F401
 import packages  # noqa: E402, F401
+import server  # noqa: E402, F401
 from checks import CHECKS, Failed, Skipped  # noqa: E402
 
 
