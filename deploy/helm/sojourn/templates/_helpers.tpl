@@ -74,7 +74,7 @@ securityContext:
 
 {{- define "sojourn.serverHost" -}}
 {{- $name := include "sojourn.name" (index . 0) -}}
-{{ $name }}-server-{{ index . 1 }}.{{ $name }}-servers.{{ (index . 0).Release.Namespace }}.svc
+{{ $name }}-server-{{ index . 1 }}.{{ $name }}-servers.{{ (index . 0).Release.Namespace }}.svc.{{ (index . 0).Values.clusterDomain }}
 {{- end -}}
 
 {{/* All servers: whoever is given all of them finds the active one. */}}
