@@ -214,7 +214,8 @@ pub trait Cloud: Send + Sync {
     /// Buys machines.
     ///
     /// # Errors
-    /// Where nothing is known of what came of it; [`Filled::failure`] says why less was bought.
+    /// [`CloudError::Away`] where nothing is known of what came of it; any other error where nothing was bought for sure.
+    /// [`Filled::failure`] says why less was bought.
     fn buy(&self, order: &Order) -> impl Future<Output = Result<Filled, CloudError>> + Send;
 
     /// Ends machines, by the cloud's ids. One that has ended is no error.

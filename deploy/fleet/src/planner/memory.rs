@@ -1,0 +1,364 @@
+//! What a planner carries from one plan to the next. Nothing of it is kept on disk: after a restart the fleet is read
+//! back from its tags, and what was learned of pools and speeds is learned anew.
+
+use super::{
+    action::Purchase,
+    pools::{Experience, Pause, PoolRecord},
+};
+use crate::{
+    cloud::{CloudError, CloudMachine, Filled, MachineState, Offers, Pool},
+    settings::Settings,
+};
+use sojourn_protocol::{
+    ids::JobId,
+    machines::{MachineEnd, MachineName, Market},
+    money::MicroUsd,
+    seeds,
+    time::{Millis, UnixMillis},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many looks at a fleet have to show the same before anything is bought.
+const LOOKS: u32 = 2;
+/// The pause of all purchases after a refusal, at first and at most.
+const REFUSED: (Millis, Millis) = (Millis::from_secs(30), Millis::from_secs(1800));
+/// The same after the cloud asked for fewer requests.
+const THROTTLED: (Millis, Millis) = (Millis::from_secs(10), Millis::from_secs(300));
+/// The same of a market and region after the account's quota was used up.
+const QUOTA: (Millis, Millis) = (Millis::from_secs(300), Millis::from_secs(3600));
+/// The same of all purchases after machines that never enrolled.
+const NEVER_ENROLLED: (Millis, Millis) = (Millis::from_secs(120), Millis::from_secs(3600));
+
+/// What is remembered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Memory {
+    pub(crate) looks: u32,
+    pub(crate) first_look: Option<UnixMillis>,
+    pub(crate) last_look: Option<UnixMillis>,
+    /// The machines of the last look that were alive.
+    pub(crate) machines: BTreeMap<MachineName, Known>,
+    /// Machines that were ordered and not seen yet.
+    pub(crate) ordered: BTreeMap<MachineName, Ordered>,
+    pub(crate) pools: BTreeMap<(Market, Pool), PoolRecord>,
+    pub(crate) experience: Experience,
+    pub(crate) quotas: BTreeMap<(String, Market), Pause>,
+    pub(crate) refusals: Pause,
+    pub(crate) throttles: Pause,
+    pub(crate) never_enrolled: Pause,
+    /// How fast types are, relative to what is said of them.
+    pub(crate) speeds: BTreeMap<String, f64>,
+    /// Since when no spot machine can be had.
+    pub(crate) spot_away: Option<UnixMillis>,
+    /// Since when one can.
+    pub(crate) spot_back: Option<UnixMillis>,
+    /// Unnamed machines, by the cloud's id, with the time of the first look.
+    pub(crate) nameless: BTreeMap<String, UnixMillis>,
+    interruptions: u64,
+}
+
+/// A machine that is alive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) instance: String,
+    pub(crate) pool: Pool,
+    pub(crate) market: Market,
+    /// The price of an hour when it was launched, where that is known.
+    pub(crate) price: Option<MicroUsd>,
+    /// The job that it was bought for.
+    pub(crate) job: Option<JobId>,
+    /// The machine that it replaces.
+    pub(crate) replaces: Option<MachineName>,
+    /// When the server was first asked to tell of it.
+    pub(crate) first_seen: UnixMillis,
+    /// It has enrolled.
+    pub(crate) enrolled: bool,
+    /// It has held a unit.
+    pub(crate) worked: bool,
+    /// Since when the server doesn't know it, or hasn't heard of it since its own start.
+    pub(crate) unheard: Option<UnixMillis>,
+    /// Since when it is of no use.
+    pub(crate) surplus: Option<UnixMillis>,
+    /// Since when it is to give its units back.
+    pub(crate) drained: Option<UnixMillis>,
+    /// When the cloud was first asked to end it.
+    pub(crate) ended: Option<UnixMillis>,
+}
+
+/// A machine that was ordered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ordered {
+    pub(crate) at: UnixMillis,
+    pub(crate) market: Market,
+    /// The most of all pools of the order.
+    pub(crate) vcpus: u32,
+    /// The fewest of all pools of the order.
+    pub(crate) slots: u32,
+    /// The least of all pools of the order, of a slot.
+    pub(crate) memory: u64,
+    pub(crate) price_limit: MicroUsd,
+    pub(crate) job: JobId,
+    /// The type of the best pool.
+    pub(crate) first_type: String,
+    pub(crate) replaces: Option<MachineName>,
+    /// The cloud has said that it was bought, where.
+    pub(crate) bought: Option<Pool>,
+    /// Its price then.
+    pub(crate) price: Option<MicroUsd>,
+}
+
+impl Memory {
+    /// The price of an hour of a machine, as it was when it was launched: whoever asked the cloud knows better than the
+    /// plan, which takes the price of the last offers until then.
+    pub fn set_price(&mut self, machine: &MachineName, price: MicroUsd) {
+        if let Some(known) = self.machines.get_mut(machine) {
+            known.price = Some(price);
+        }
+        if let Some(ordered) = self.ordered.get_mut(machine) {
+            ordered.price = Some(price);
+        }
+    }
+
+    /// The price of an hour of a machine that is alive or was ordered, where it is known.
+    #[must_use]
+    pub fn price(&self, machine: &MachineName) -> Option<MicroUsd> {
+        let known = self.machines.get(machine).and_then(|known| known.price);
+        known.or_else(|| self.ordered.get(machine).and_then(|ordered| ordered.price))
+    }
+
+    /// Interruptions that were seen.
+    #[must_use]
+    pub const fn interruptions(&self) -> u64 {
+        self.interruptions
+    }
+
+    /// Machines of a purchase weren't ordered at all: no token could be had, or the process no longer leads.
+    pub fn not_ordered<'a>(&mut self, machines: impl IntoIterator<Item = &'a MachineName>) {
+        for machine in machines {
+            self.ordered.remove(machine);
+        }
+    }
+
+    /// What came of an order of a purchase. [`CloudError::Away`] as the whole answer says nothing: its machines count as
+    /// bought until they are seen, or [`visible`](crate::settings::Times::visible) is over.
+    pub fn answered(
+        &mut self,
+        purchase: &Purchase,
+        answer: &Result<Filled, CloudError>,
+        now: UnixMillis,
+        seed: u64,
+        offers: &Offers,
+        settings: &Settings,
+    ) {
+        let filled = match answer {
+            Ok(filled) => filled,
+            Err(CloudError::Away(_)) => return,
+            Err(failure) => {
+                self.not_ordered(&purchase.machines);
+                self.failed(purchase, failure, now, seed, settings);
+                return;
+            }
+        };
+        let mut missing: BTreeSet<&MachineName> = purchase.machines.iter().collect();
+        for bought in &filled.bought {
+            missing.remove(&bought.name);
+            let key = (purchase.market, bought.pool.clone());
+            self.pools.entry(key).or_default().no_capacity.clear();
+            let quote = offers.quotes.get(&bought.pool);
+            let price = quote.and_then(|quote| match purchase.market {
+                Market::Spot => quote.spot,
+                Market::OnDemand => Some(quote.on_demand),
+            });
+            if let Some(ordered) = self.ordered.get_mut(&bought.name) {
+                ordered.bought = Some(bought.pool.clone());
+                ordered.price = ordered.price.or(price);
+            }
+        }
+        self.not_ordered(missing);
+        if filled.failure.is_none() && purchase.market == Market::Spot {
+            self.spot_away = None;
+        }
+        if !filled.bought.is_empty() {
+            self.refusals.clear();
+            self.throttles.clear();
+            let quota = (purchase.region().to_owned(), purchase.market);
+            self.quotas.remove(&quota);
+        }
+        if let Some(failure) = &filled.failure {
+            self.failed(purchase, failure, now, seed, settings);
+        }
+    }
+
+    fn failed(
+        &mut self,
+        purchase: &Purchase,
+        failure: &CloudError,
+        now: UnixMillis,
+        seed: u64,
+        settings: &Settings,
+    ) {
+        match failure {
+            CloudError::NoCapacity { pools } => {
+                let (first, max) = (settings.times.no_capacity, settings.times.no_capacity_max);
+                for (index, pool) in (0..).zip(pools) {
+                    let record = self.pools.entry((purchase.market, pool.clone())).or_default();
+                    record.no_capacity.fail(now, first, max, seeds::derive("pool", &[seed, index]));
+                }
+            }
+            CloudError::Quota { region, market, .. } => {
+                let pause = self.quotas.entry((region.clone(), *market)).or_default();
+                pause.fail(now, QUOTA.0, QUOTA.1, seed);
+            }
+            CloudError::Throttled | CloudError::Away(_) => {
+                self.throttles.fail(now, THROTTLED.0, THROTTLED.1, seed);
+            }
+            CloudError::TokenReused | CloudError::Refused(_) => {
+                self.refusals.fail(now, REFUSED.0, REFUSED.1, seed);
+            }
+        }
+    }
+
+    /// For how long nothing is to be bought at all.
+    pub(crate) fn pause(&self, now: UnixMillis) -> Option<Millis> {
+        let pauses = [&self.refusals, &self.throttles, &self.never_enrolled];
+        pauses.into_iter().filter_map(|pause| pause.left(now)).max()
+    }
+
+    /// Has the fleet been looked at often enough since the start?
+    pub(crate) fn is_settled(&self, now: UnixMillis, settings: &Settings) -> bool {
+        // A cloud shows a machine some seconds after its purchase.
+        let apart = Millis(settings.times.interval.0.min(10_000));
+        self.looks >= LOOKS && self.first_look.is_some_and(|first| now >= first + apart)
+    }
+
+    /// A machine has never enrolled, or has stopped doing anything.
+    pub(crate) fn machine_failed(&mut self, now: UnixMillis, seed: u64) {
+        self.never_enrolled.fail(now, NEVER_ENROLLED.0, NEVER_ENROLLED.1, seed);
+    }
+
+    /// Takes in what the cloud has: machines that came, that were taken back, that ended.
+    pub(crate) fn look(
+        &mut self,
+        now: UnixMillis,
+        machines: &[CloudMachine],
+        offers: &Offers,
+        settings: &Settings,
+    ) {
+        let since_last = self.last_look.map_or(Millis(0), |last| now - last);
+        self.looks = self.looks.saturating_add(1);
+        self.first_look = self.first_look.or(Some(now));
+        self.last_look = Some(now);
+        let alive = |machine: &&CloudMachine| {
+            matches!(machine.state, MachineState::Pending | MachineState::Running)
+        };
+        // The first machine with a name has it.
+        let mut first: BTreeMap<&MachineName, &CloudMachine> = BTreeMap::new();
+        for machine in machines.iter().filter(alive) {
+            let Some(name) = &machine.name else { continue };
+            let other = first.entry(name).or_insert(machine);
+            if (machine.launched_at, &machine.instance) < (other.launched_at, &other.instance) {
+                *other = machine;
+            }
+        }
+        let gone: Vec<MachineName> =
+            self.machines.keys().filter(|name| !first.contains_key(name)).cloned().collect();
+        for name in gone {
+            if let Some(known) = self.machines.remove(&name) {
+                self.gone(&name, &known, machines, now);
+            }
+        }
+        for (name, machine) in first {
+            if machine.market == Market::Spot && self.machines.contains_key(name) {
+                self.experience.ran(since_last);
+                let record = self.pools.entry((Market::Spot, machine.pool.clone())).or_default();
+                record.ran(since_last);
+            }
+            self.seen(name, machine, now, offers);
+        }
+        self.forget(now, machines, settings);
+    }
+
+    /// A machine isn't alive any more.
+    fn gone(
+        &mut self,
+        name: &MachineName,
+        known: &Known,
+        machines: &[CloudMachine],
+        now: UnixMillis,
+    ) {
+        let now_is = machines.iter().find(|machine| machine.name.as_ref() == Some(name));
+        let taken_back = match now_is.and_then(|machine| machine.end) {
+            Some(end) => end == MachineEnd::Interrupted,
+            // The cloud doesn't say. What we have ended or drained ends by that.
+            None => now_is.is_none() && known.ended.is_none() && known.drained.is_none(),
+        };
+        if taken_back && known.market == Market::Spot {
+            self.interruptions = self.interruptions.saturating_add(1);
+            self.experience.interrupted();
+            let record = self.pools.entry((Market::Spot, known.pool.clone())).or_default();
+            record.interrupted(now);
+        }
+    }
+
+    fn seen(
+        &mut self,
+        name: &MachineName,
+        machine: &CloudMachine,
+        now: UnixMillis,
+        offers: &Offers,
+    ) {
+        let ordered = self.ordered.remove(name);
+        let quote = offers.quotes.get(&machine.pool);
+        let price_now = quote.map(|quote| match machine.market {
+            // What a machine of unknown price costs at most, as far as anybody knows.
+            Market::Spot => quote.spot.unwrap_or(quote.on_demand),
+            Market::OnDemand => quote.on_demand,
+        });
+        let ordered = ordered.as_ref();
+        let known = self.machines.entry(name.clone()).or_insert_with(|| Known {
+            instance: machine.instance.clone(),
+            pool: machine.pool.clone(),
+            market: machine.market,
+            price: ordered.and_then(|ordered| ordered.price.or(Some(ordered.price_limit))),
+            job: ordered.map(|ordered| ordered.job),
+            replaces: ordered.and_then(|ordered| ordered.replaces.clone()),
+            first_seen: now,
+            enrolled: false,
+            worked: false,
+            unheard: None,
+            surplus: None,
+            drained: None,
+            ended: None,
+        });
+        known.price = known.price.or(price_now);
+    }
+
+    /// Orders that came to nothing, and what is too old to be of use.
+    fn forget(&mut self, now: UnixMillis, machines: &[CloudMachine], settings: &Settings) {
+        let ended: BTreeSet<&MachineName> = machines
+            .iter()
+            .filter(|machine| matches!(machine.state, MachineState::Ending | MachineState::Ended))
+            .filter_map(|machine| machine.name.as_ref())
+            .collect();
+        let lost: Vec<(Market, Pool)> = self
+            .ordered
+            .iter()
+            .filter(|(name, ordered)| ended.contains(name) && ordered.market == Market::Spot)
+            .filter_map(|(_, ordered)| Some((ordered.market, ordered.bought.clone()?)))
+            .collect();
+        for key in lost {
+            // It was taken back before it was ever seen alive.
+            self.pools.entry(key).or_default().interrupted(now);
+        }
+        self.ordered.retain(|name, ordered| {
+            let patience = if ordered.bought.is_some() {
+                settings.times.enrol.max(settings.times.visible)
+            } else {
+                settings.times.visible
+            };
+            !ended.contains(name) && now < ordered.at + patience
+        });
+        let instances: BTreeSet<&String> =
+            machines.iter().map(|machine| &machine.instance).collect();
+        self.nameless.retain(|instance, _| instances.contains(instance));
+    }
+}
