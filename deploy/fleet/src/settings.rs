@@ -218,11 +218,17 @@ impl Times {
         Millis(self.drain.0.saturating_add(self.interval.0.saturating_mul(3)))
     }
 
+    /// From the order of a machine until it trains; and until it is seen, which is when it can be ended.
+    #[must_use]
+    pub fn start(&self) -> Millis {
+        self.boot.max(self.visible)
+    }
+
     /// The shortest time for which a machine is bought.
     #[must_use]
-    pub const fn min_life(&self) -> Millis {
-        let use_and_boot = self.min_use.0.saturating_add(self.boot.0);
-        Millis(use_and_boot.saturating_add(self.stop().0))
+    pub fn min_life(&self) -> Millis {
+        let use_and_start = self.min_use.0.saturating_add(self.start().0);
+        Millis(use_and_start.saturating_add(self.stop().0))
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) struct Machine<'a> {
     /// Bytes of memory of each; 0 where its type isn't known.
     pub(super) slot_memory: u64,
     pub(super) vcpus: u32,
-    /// The price of an hour; where it isn't known, 0.
+    /// The price of an hour; that of now, where the one at its launch isn't known.
     pub(super) price: MicroUsd,
 }
 
@@ -155,6 +155,16 @@ fn note_load(known: &mut Known, load: Option<&MachineLoad>, now: UnixMillis) {
     }
 }
 
+/// What such a machine costs now, or on demand.
+fn price_now(situation: &Situation<'_>, cloud: &CloudMachine) -> MicroUsd {
+    let quote = situation.offers.quotes.get(&cloud.pool);
+    let price = quote.map(|quote| match cloud.market {
+        Market::Spot => quote.spot.unwrap_or(quote.on_demand),
+        Market::OnDemand => quote.on_demand,
+    });
+    price.unwrap_or_default()
+}
+
 fn machine<'a>(
     situation: &Situation<'a>,
     cloud: &'a CloudMachine,
@@ -181,7 +191,7 @@ fn machine<'a>(
         slots,
         slot_memory: kind.map_or(0, |kind| types.slot_memory(kind, slots)),
         vcpus: kind.map_or(0, |kind: &InstanceType| kind.vcpus),
-        price: known.price.unwrap_or_default(),
+        price: known.price.unwrap_or_else(|| price_now(situation, cloud)),
         known,
     })
 }

@@ -51,6 +51,8 @@ pub struct Memory {
     pub(crate) spot_away: Option<UnixMillis>,
     /// Since when one can.
     pub(crate) spot_back: Option<UnixMillis>,
+    /// Prices of machines that weren't seen yet.
+    pub(crate) prices: BTreeMap<MachineName, MicroUsd>,
     /// Unnamed machines, by the cloud's id, with the time of the first look.
     pub(crate) nameless: BTreeMap<String, UnixMillis>,
     interruptions: u64,
@@ -68,8 +70,6 @@ pub(crate) struct Known {
     pub(crate) job: Option<JobId>,
     /// The machine that it replaces.
     pub(crate) replaces: Option<MachineName>,
-    /// When the server was first asked to tell of it.
-    pub(crate) first_seen: UnixMillis,
     /// It has enrolled.
     pub(crate) enrolled: bool,
     /// It has held a unit.
@@ -107,14 +107,15 @@ pub(crate) struct Ordered {
 }
 
 impl Memory {
-    /// The price of an hour of a machine, as it was when it was launched: whoever asked the cloud knows better than the
-    /// plan, which takes the price of the last offers until then.
+    /// The price of an hour of a machine, as it was when it was launched. While that of any machine isn't known, nothing is
+    /// bought. The machine may not have been seen yet.
     pub fn set_price(&mut self, machine: &MachineName, price: MicroUsd) {
         if let Some(known) = self.machines.get_mut(machine) {
             known.price = Some(price);
-        }
-        if let Some(ordered) = self.ordered.get_mut(machine) {
+        } else if let Some(ordered) = self.ordered.get_mut(machine) {
             ordered.price = Some(price);
+        } else {
+            self.prices.insert(machine.clone(), price);
         }
     }
 
@@ -236,13 +237,7 @@ impl Memory {
     }
 
     /// Takes in what the cloud has: machines that came, that were taken back, that ended.
-    pub(crate) fn look(
-        &mut self,
-        now: UnixMillis,
-        machines: &[CloudMachine],
-        offers: &Offers,
-        settings: &Settings,
-    ) {
+    pub(crate) fn look(&mut self, now: UnixMillis, machines: &[CloudMachine], settings: &Settings) {
         let since_last = self.last_look.map_or(Millis(0), |last| now - last);
         self.looks = self.looks.saturating_add(1);
         self.first_look = self.first_look.or(Some(now));
@@ -272,7 +267,7 @@ impl Memory {
                 let record = self.pools.entry((Market::Spot, machine.pool.clone())).or_default();
                 record.ran(since_last);
             }
-            self.seen(name, machine, now, offers);
+            self.seen(name, machine);
         }
         self.forget(now, machines, settings);
     }
@@ -299,29 +294,17 @@ impl Memory {
         }
     }
 
-    fn seen(
-        &mut self,
-        name: &MachineName,
-        machine: &CloudMachine,
-        now: UnixMillis,
-        offers: &Offers,
-    ) {
+    fn seen(&mut self, name: &MachineName, machine: &CloudMachine) {
         let ordered = self.ordered.remove(name);
-        let quote = offers.quotes.get(&machine.pool);
-        let price_now = quote.map(|quote| match machine.market {
-            // What a machine of unknown price costs at most, as far as anybody knows.
-            Market::Spot => quote.spot.unwrap_or(quote.on_demand),
-            Market::OnDemand => quote.on_demand,
-        });
         let ordered = ordered.as_ref();
+        let told = self.prices.remove(name);
         let known = self.machines.entry(name.clone()).or_insert_with(|| Known {
             instance: machine.instance.clone(),
             pool: machine.pool.clone(),
             market: machine.market,
-            price: ordered.and_then(|ordered| ordered.price.or(Some(ordered.price_limit))),
+            price: ordered.map(|ordered| ordered.price.unwrap_or(ordered.price_limit)),
             job: ordered.map(|ordered| ordered.job),
             replaces: ordered.and_then(|ordered| ordered.replaces.clone()),
-            first_seen: now,
             enrolled: false,
             worked: false,
             unheard: None,
@@ -329,7 +312,7 @@ impl Memory {
             drained: None,
             ended: None,
         });
-        known.price = known.price.or(price_now);
+        known.price = told.or(known.price);
     }
 
     /// Orders that came to nothing, and what is too old to be of use.

@@ -11,7 +11,7 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | [`action`], [`reason`] | what is done, and why |
+//! | [`answer`], [`action`], [`reason`] | what is done, and why |
 //! | [`memory`] | what is carried from plan to plan: machines, orders, pauses, what was learned |
 //! | `pools` | how often a pool takes machines back; pauses after failures |
 //! | `fleet` | the machines, as cloud and server know them |
@@ -25,6 +25,7 @@
 //! | `purchase` | machines that are bought |
 
 pub mod action;
+pub mod answer;
 mod assign;
 mod fleet;
 mod market;
@@ -40,7 +41,8 @@ mod sweep;
 mod tests;
 mod worth;
 
-pub use action::{Action, Outlook, Plan, Purchase, Victim};
+pub use action::{Action, Purchase, Victim};
+pub use answer::{Outlook, Plan};
 pub use memory::Memory;
 pub use reason::{EndReason, Note, PurchaseReason};
 
@@ -79,7 +81,7 @@ pub struct Situation<'a> {
 pub fn plan(situation: &Situation<'_>) -> Plan {
     let Situation { now, machines, offers, demand, settings, .. } = *situation;
     let mut memory = situation.memory.clone();
-    memory.look(now, machines, offers, settings);
+    memory.look(now, machines, settings);
     let workloads: Vec<_> = demand.jobs.iter().flat_map(|job| &job.workloads).collect();
     worth::learn(&mut memory, &workloads, offers, settings);
 

@@ -291,7 +291,8 @@ impl Buyer<'_, '_> {
         let hosts = self.hosts.get(want.at).copied().flatten().unwrap_or(u32::MAX);
         let useful = (slots / widest).max(1).min(most).min(hosts);
         let times = &self.situation.settings.times;
-        let short = Millis(times.stop().0.saturating_add(times.boot.0).saturating_add(want.time.0));
+        let short =
+            Millis(times.start().0.saturating_add(times.stop().0).saturating_add(want.time.0));
         let life = short.min(times.min_life());
         let job = self.jobs.get(want.at).map_or(u32::MAX, |purse| purse.fits(price, life));
         let limits = [

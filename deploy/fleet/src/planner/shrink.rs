@@ -4,7 +4,7 @@ use super::{
     Situation,
     action::Action,
     assign::{Assignment, Supply, assign},
-    fleet::{Fleet, Machine, Phase},
+    fleet::{Coming, Fleet, Machine, Phase},
     memory::Memory,
     money::{Purse, cost},
     need::Want,
@@ -223,10 +223,16 @@ fn total_purse(situation: &Situation<'_>, fleet: &Fleet<'_>) -> Purse {
         }
     }
     for coming in &fleet.coming {
-        purse.spent += cost(coming.price, situation.now - coming.at);
+        purse.spent += cost(coming.price, unseen(situation, coming));
         purse.rate += coming.price;
     }
     purse
+}
+
+/// For how long a machine costs until it is seen at last, and can be ended.
+fn unseen(situation: &Situation<'_>, coming: &Coming) -> Millis {
+    let visible = coming.at + situation.settings.times.visible;
+    visible.max(situation.now) - coming.at
 }
 
 /// Gives back what a purse can't pay, the last first.
@@ -326,7 +332,7 @@ fn job_purses(
     }
     for coming in &fleet.coming {
         if let Some(purse) = purses.get_mut(place(Some(coming.job))) {
-            purse.spent += cost(coming.price, situation.now - coming.at);
+            purse.spent += cost(coming.price, unseen(situation, coming));
             purse.rate += coming.price;
         }
     }

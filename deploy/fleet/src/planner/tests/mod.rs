@@ -3,6 +3,7 @@
 mod deadlines;
 mod markets;
 mod money;
+mod random;
 mod sweep;
 mod work;
 
@@ -175,6 +176,9 @@ impl World {
     fn works(&mut self, name: &str, kind: &str, market: Market, held: u32) {
         let name: MachineName = name.parse().unwrap();
         self.launch(&name, pool(kind, "eu-1a"), market);
+        let quote = self.offers.quotes[&pool(kind, "eu-1a")];
+        let price = if market == Market::Spot { quote.spot } else { Some(quote.on_demand) };
+        self.memory.set_price(&name, price.unwrap());
         self.enrol(&name, held);
     }
 

@@ -129,3 +129,14 @@ fn a_lowered_limit_takes_the_dearest() {
     assert_eq!(ends(&plan), [("m-a", "drain", EndReason::Over { limit: Limit::Machines })]);
     assert!(world.round().actions.is_empty());
 }
+
+#[test]
+fn nothing_is_bought_beside_a_machine_of_unknown_price() {
+    let mut world = World::new();
+    world.job(1, 3);
+    let name: MachineName = "m-a".parse().unwrap();
+    world.launch(&name, pool("c.xlarge", "eu-1a"), Market::Spot);
+    assert_eq!(world.round().notes, [Note::PriceUnknown { machine: name.clone() }]);
+    world.memory.set_price(&name, usd("0.03 usd"));
+    assert_eq!(bought(&world.round()), 2);
+}
