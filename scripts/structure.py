@@ -19,7 +19,7 @@ FLOORS = [  # a package depends on packages of lower floors only
     ["workgen", "assimilator/rules", "client/core"],
     ["server/core", "client", "client/trainer"],
     ["server", "server/sim", "assimilator", "client/daemon"],
-    [".", "fuzz/targets"],
+    [".", "fuzz/targets", "deploy/autoscaler"],
     ["benches/grown", "fuzz"],
 ]
 

@@ -2,7 +2,7 @@
 //! back from its tags, and what was learned of pools and speeds is learned anew.
 
 use super::{
-    action::Purchase,
+    action::{Action, Purchase},
     pools::{Experience, Pause, PoolRecord},
 };
 use crate::{
@@ -136,6 +136,20 @@ impl Memory {
     pub fn not_ordered<'a>(&mut self, machines: impl IntoIterator<Item = &'a MachineName>) {
         for machine in machines {
             self.ordered.remove(machine);
+        }
+    }
+
+    /// An action of a plan wasn't carried out: a call failed, the process no longer leads, or it only says what it would do.
+    pub fn not_done(&mut self, action: &Action) {
+        let (machine, drained) = match action {
+            Action::Buy(purchase) => return self.not_ordered(&purchase.machines),
+            Action::Drain { machine, .. } => (machine, true),
+            Action::End { machine, .. } => (machine, false),
+        };
+        let known = machine.name.as_ref().and_then(|name| self.machines.get_mut(name));
+        if let Some(known) = known.filter(|known| known.instance == machine.instance) {
+            let mark = if drained { &mut known.drained } else { &mut known.ended };
+            *mark = None;
         }
     }
 

@@ -219,3 +219,18 @@ impl World {
         self.clone().round()
     }
 }
+
+#[test]
+fn what_was_not_done_is_planned_again() {
+    let mut world = World::new();
+    world.works("m-a", "c.xlarge", Market::Spot, 0);
+    world.round();
+    let plan = world.round();
+    assert_eq!(ends(&plan), [("m-a", "drain", EndReason::Idle)]);
+    world.memory.not_done(&plan.actions[0]);
+    assert_eq!(ends(&world.round()), [("m-a", "drain", EndReason::Idle)]);
+    world.job(1, 3);
+    let plan = world.round();
+    world.memory.not_done(&plan.actions[0]);
+    assert_eq!(purchases(&world.round())[0].machines.len(), 3);
+}

@@ -1,0 +1,88 @@
+//! The commands: what is parsed, and where it goes.
+
+mod check;
+mod failure;
+pub mod log;
+mod run;
+mod show;
+mod signals;
+mod status;
+
+pub use failure::Failure;
+
+use crate::config::{Config, ConfigError};
+use clap::{Parser, Subcommand};
+use std::{io::Write as _, path::Path};
+
+/// Buys preemptible machines for a Sojourn server while it has work for them, and gives them back.
+#[derive(Debug, Parser)]
+#[command(name = "sojourn-autoscaler", version, arg_required_else_help = true, after_help = AFTER_HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Beneath the help.
+const AFTER_HELP: &str = "\
+Environment:
+  SOJOURN_LOG   what is logged, e.g. `debug` or `sojourn_autoscaler=trace`
+  NO_COLOR      no colours
+
+Exit codes: 0 done, 1 the work failed, 2 the file or the call is wrong, 3 no server.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say what a fleet's file means, or all that is wrong with it.
+    ///
+    /// Neither the server nor the cloud is asked.
+    Check(check::Args),
+    /// Buy and give back machines, until SIGTERM or SIGINT.
+    ///
+    /// Several may run for a fleet: one of them leads, and another takes over when it ends. Machines stay when it ends; a
+    /// machine without work ends itself.
+    Run(run::Args),
+    /// Show the machines of a fleet, what they have cost, and what the cloud asks now.
+    Status(status::Args),
+}
+
+impl Cli {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    /// With what is to be printed.
+    pub async fn run(self) -> Result<(), Failure> {
+        match self.command {
+            Command::Check(args) => check::run(&args),
+            Command::Run(args) => run::run(&args).await,
+            Command::Status(args) => status::run(&args).await,
+        }
+    }
+}
+
+/// Reads a fleet's file.
+fn read(path: &Path) -> Result<Config, Failure> {
+    Config::read(path).map_err(|error| match &error {
+        ConfigError::Unread { .. } => Failure::call(error.to_string()),
+        ConfigError::Wrong { .. } => {
+            Failure::calls(error.to_string().lines().map(str::to_owned).collect())
+        }
+    })
+}
+
+/// Prints a line on stdout. Where the reader has gone, there is nothing more to do.
+fn line(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+    written.map_err(|error| Failure::output(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

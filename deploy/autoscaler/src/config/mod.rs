@@ -1,0 +1,332 @@
+//! The file of a fleet: what it may say, what it means, and what is wrong with it.
+//!
+//! `docs/operate/autoscaler.md` has every key. Paths are taken from the folder of the file.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `reader` | tables and values, and the problems of a file |
+//! | `words` | what a file means, in sentences |
+
+mod reader;
+mod words;
+
+pub use reader::Problem;
+pub use words::words;
+
+use reader::{Problems, Section, size, whole};
+use sojourn_fleet::{
+    limits::Limits,
+    settings::{Markets, Settings, Times, Types},
+};
+use sojourn_protocol::time::Millis;
+use std::{
+    fmt, fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+use toml::de::DeTable;
+
+/// Characters of a fleet's name: names of machines begin with it.
+pub const MAX_FLEET_CHARS: usize = 24;
+/// Bytes of a file, at most.
+const MAX_BYTES: u64 = 1 << 20;
+/// For how long offers are taken to be those of now, unless the file says otherwise.
+const PRICES: Millis = Millis::from_secs(120);
+
+/// All that a file says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The fleet's name: machines carry it in a tag.
+    pub fleet: String,
+    /// The address of the server; of several servers all of them, with commas between.
+    pub server: String,
+    /// The file with the token of a user who may administer.
+    pub token_file: PathBuf,
+    /// A PEM file with the authority to trust instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// Where metrics are served: a port of this machine.
+    pub metrics: Option<SocketAddr>,
+    /// For how long offers are taken to be those of now.
+    pub prices: Millis,
+    /// How the fleet is planned.
+    pub settings: Settings,
+    /// What machines are told at their first start.
+    pub machine: MachineConfig,
+    /// The table `[ec2]`, which its package reads; none where the file has none.
+    pub ec2: Option<toml::Table>,
+}
+
+/// What machines are told at their first start: values of the placeholders of their user data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineConfig {
+    /// The server's address as machines see it.
+    pub server: String,
+    /// A PEM file with the authority that machines trust for it.
+    pub ca: Option<PathBuf>,
+    /// A machine without work for so long ends itself.
+    pub idle: Millis,
+    /// The client among the server's programs, by its name there or its SHA-256.
+    pub client: String,
+    /// The trainer among the server's programs, by its name there or its SHA-256.
+    pub trainer: String,
+}
+
+/// A file that can't be used.
+#[derive(Debug)]
+pub enum ConfigError {
+    /// It can't be read.
+    Unread {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It says what it can't.
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// What, in the order of the lines; never empty.
+        problems: Vec<Problem>,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unread { path, source } => write!(f, "`{}`: {source}", path.display()),
+            Self::Wrong { path, problems } => {
+                for (index, Problem { line, message }) in problems.iter().enumerate() {
+                    let separator = if index > 0 { "\n" } else { "" };
+                    write!(f, "{separator}`{}`, line {line}: {message}", path.display())?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unread { source, .. } => Some(source),
+            Self::Wrong { .. } => None,
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// Where it can't be read, and with all that is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let unread = |source| ConfigError::Unread { path: path.to_owned(), source };
+        let bytes = fs::metadata(path).map_err(unread)?.len();
+        if bytes > MAX_BYTES {
+            return Err(unread(io::Error::other("a file of at most 1 MiB is wanted")));
+        }
+        let text = fs::read_to_string(path).map_err(unread)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::parse(&text, folder)
+            .map_err(|problems| ConfigError::Wrong { path: path.to_owned(), problems })
+    }
+
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in the order of its lines.
+    pub fn parse(text: &str, folder: &Path) -> Result<Self, Vec<Problem>> {
+        let problems = Problems::new(text);
+        let (root, syntax) = DeTable::parse_recoverable(text);
+        for error in &syntax {
+            let start = error.span().map_or(0, |span| span.start);
+            problems.add(start, format!("no valid TOML here: {}", error.message()));
+        }
+        let config = if syntax.is_empty() {
+            read(&Section::root(root.get_ref(), &problems), text, folder)
+        } else {
+            None
+        };
+        let found = problems.into_found();
+        match config {
+            Some(config) if found.is_empty() => Ok(config),
+            _ if found.is_empty() => {
+                Err(vec![Problem { line: 1, message: "can't be read as a fleet".to_owned() }])
+            }
+            _ => Err(found),
+        }
+    }
+}
+
+/// Reads all tables; none only after a problem was reported.
+fn read(root: &Section<'_>, text: &str, folder: &Path) -> Option<Config> {
+    let fleet = root.required("fleet", "the fleet's name, as `fleet = \"team\"`");
+    let fleet = fleet.filter(|name| is_name(root, name));
+    let server = root.required("server", "the server's address, as `https://sojourn.example.org`");
+    let token_file =
+        root.required("token_file", "the file with the token of a user who may administer");
+    let at = |path: &str| folder.join(path);
+    let ca = root.text("ca").map(at);
+    let metrics: Option<SocketAddr> = root.parsed("metrics");
+    if metrics.is_some_and(|address| !address.ip().is_loopback()) {
+        root.refuse("metrics", "is no address of this machine alone, as `127.0.0.1:9464` is");
+    }
+    let prices = root.parsed("prices").unwrap_or(PRICES);
+    let mut settings = Settings::new(limits(&root.section("limits")));
+    if let Some(fleet) = fleet {
+        fleet.clone_into(&mut settings.prefix);
+    }
+    settings.types = types(&root.section("types"));
+    let markets_table = root.section("markets");
+    settings.markets = markets(&markets_table);
+    if let Some(percent) = markets_table.number("interruptions_percent", 0..=100) {
+        settings.interruptions = percent * 10;
+    }
+    drop(markets_table);
+    settings.times = times(&root.section("times"));
+    if let Some(interval) = root.parsed("interval") {
+        settings.times.interval = interval;
+    }
+    if !(5_000..=600_000).contains(&settings.times.interval.0) {
+        root.refuse("interval", "is wrong: between 5s and 10min are wanted");
+    }
+    let machine = machine(&root.section("machine"), server, ca.as_ref(), folder);
+    let ec2 = root.section("ec2");
+    ec2.is_read_elsewhere();
+    if !ec2.is_there() {
+        root.refuse("ec2", "is missing: a table `[ec2]` with the regions, images and subnets");
+    }
+    // The same text, as the table that another package takes.
+    let ec2 = text.parse::<toml::Table>().ok().and_then(|mut file| match file.remove("ec2") {
+        Some(toml::Value::Table(table)) => Some(of_this_file(table, fleet, folder)),
+        _ => None,
+    });
+    Some(Config {
+        fleet: fleet?.to_owned(),
+        server: server?.to_owned(),
+        token_file: at(token_file?),
+        ca,
+        metrics,
+        prices,
+        settings,
+        machine: machine?,
+        ec2,
+    })
+}
+
+/// The table `[ec2]` with what its package can't know: the fleet's name, and the folder of the file.
+fn of_this_file(mut table: toml::Table, fleet: Option<&str>, folder: &Path) -> toml::Table {
+    let text = |text: &str| toml::Value::String(text.to_owned());
+    table.entry("fleet").or_insert_with(|| text(fleet.unwrap_or_default()));
+    if let Some(toml::Value::String(path)) = table.get_mut("user_data")
+        && let Some(whole) = folder.join(&*path).to_str()
+    {
+        whole.clone_into(path);
+    }
+    table
+}
+
+fn is_name(root: &Section<'_>, name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_name = (1..=MAX_FLEET_CHARS).contains(&name.len()) && name.bytes().all(fits);
+    if !is_name {
+        let wanted = "1 to 24 lower-case letters, digits and `-` are wanted";
+        root.refuse("fleet", format!("is wrong: {wanted}"));
+    }
+    is_name
+}
+
+fn limits(table: &Section<'_>) -> Limits {
+    let machines = table.number("machines", 0..=10_000);
+    if !table.has("machines") {
+        table.refuse("machines", "is missing: the most machines at a time");
+    }
+    Limits {
+        machines: machines.unwrap_or(0),
+        vcpus: table.number("vcpus", 0..=u32::MAX),
+        hourly: table.parsed("hourly"),
+        total: table.parsed("total"),
+        job: table.parsed("job"),
+    }
+}
+
+fn types(table: &Section<'_>) -> Types {
+    let default = Types::default();
+    let numbers = |key| table.range(key, "a range, as `[2, 16]`,", whole);
+    let bytes = |value: &toml::de::DeValue<'_>| size(value);
+    Types {
+        names: table.list("names").unwrap_or_default(),
+        except: table.list("except").unwrap_or_default(),
+        vcpus: numbers("vcpus").unwrap_or(default.vcpus),
+        memory: table
+            .range("memory", "a range, as `[\"4GiB\", \"64GiB\"]`,", bytes)
+            .unwrap_or(default.memory),
+        gpus: numbers("gpus").unwrap_or(default.gpus),
+        vcpus_per_slot: table.number("vcpus_per_slot", 1..=1024),
+        reserved_memory: table
+            .number("reserved_mib", 0..=1_000_000)
+            .map_or(default.reserved_memory, |mib| u64::from(mib) << 20),
+        vcpu_gflops: table.number("vcpu_gflops", 1..=1_000_000).unwrap_or(default.vcpu_gflops),
+        gpu_gflops: table.number("gpu_gflops", 1..=100_000_000).unwrap_or(default.gpu_gflops),
+        gflops: table.numbers("gflops").unwrap_or_default(),
+    }
+}
+
+fn markets(table: &Section<'_>) -> Markets {
+    let default = Markets::default();
+    let percent = |key, most| table.number(key, 0..=most);
+    Markets {
+        spot: table.flag("spot").unwrap_or(default.spot),
+        floor: table.number("floor", 0..=10_000).unwrap_or(default.floor),
+        fallback: table.flag("fallback").unwrap_or(default.fallback),
+        fallback_after: table.parsed("fallback_after").unwrap_or(default.fallback_after),
+        return_after: table.parsed("return_after").unwrap_or(default.return_after),
+        max_spot_percent: percent("max_spot_percent", 100).unwrap_or(default.max_spot_percent),
+        price_margin_percent: percent("price_margin_percent", 1000)
+            .unwrap_or(default.price_margin_percent),
+        replace_percent: percent("replace_percent", 100).unwrap_or(default.replace_percent),
+    }
+}
+
+fn times(table: &Section<'_>) -> Times {
+    let default = Times::default();
+    let time = |key, default| table.parsed(key).unwrap_or(default);
+    Times {
+        interval: default.interval,
+        boot: time("boot", default.boot),
+        enrol: time("enrol", default.enrol),
+        drain: time("drain", default.drain),
+        lost: time("lost", default.lost),
+        idle: time("idle", default.idle),
+        settle: time("settle", default.settle),
+        min_use: time("min_use", default.min_use),
+        visible: time("visible", default.visible),
+        silent: time("silent", default.silent),
+        no_capacity: time("no_capacity", default.no_capacity),
+        no_capacity_max: time("no_capacity_max", default.no_capacity_max),
+        avoid: time("avoid", default.avoid),
+    }
+}
+
+fn machine(
+    table: &Section<'_>,
+    server: Option<&str>,
+    ca: Option<&PathBuf>,
+    folder: &Path,
+) -> Option<MachineConfig> {
+    let own = table.text("server");
+    let idle: Millis = table.parsed("idle").unwrap_or(Millis::from_secs(600));
+    if idle.0 < 60_000 {
+        table.refuse("idle", "is wrong: a minute or more is wanted");
+    }
+    Some(MachineConfig {
+        ca: table.text("ca").map(|path| folder.join(path)).or_else(|| ca.cloned()),
+        idle,
+        client: table.text("client").unwrap_or("sojourn-daemon").to_owned(),
+        trainer: table.text("trainer").unwrap_or("sojourn-trainer").to_owned(),
+        server: own.or(server)?.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+use super::*;
+use sojourn_protocol::money::MicroUsd;
+
+const SMALLEST: &str = "fleet = 'team'
+server = 'https://sojourn.example.org'
+token_file = 'admin-token'
+
+[limits]
+machines = 16
+
+[ec2]
+user_data = 'user-data.yaml'
+";
+
+fn wrong(text: &str) -> Vec<String> {
+    let problems = Config::parse(text, Path::new("/etc/sojourn")).unwrap_err();
+    problems.into_iter().map(|Problem { line, message }| format!("{line}: {message}")).collect()
+}
+
+fn with(from: &str, to: &str) -> String {
+    assert!(SMALLEST.contains(from));
+    SMALLEST.replace(from, to)
+}
+
+#[test]
+fn the_smallest_file_has_the_defaults() {
+    let config = Config::parse(SMALLEST, Path::new("/etc/sojourn")).unwrap();
+    let mut settings =
+        Settings::new(Limits { machines: 16, vcpus: None, hourly: None, total: None, job: None });
+    settings.prefix = "team".to_owned();
+    assert_eq!(config.settings, settings);
+    assert_eq!(config.token_file, Path::new("/etc/sojourn/admin-token"));
+    assert_eq!(config.machine.server, "https://sojourn.example.org");
+    let ec2 = config.ec2.unwrap();
+    assert_eq!(ec2["user_data"].as_str(), Some("/etc/sojourn/user-data.yaml"));
+    assert_eq!(ec2["fleet"].as_str(), Some("team"));
+}
+
+#[test]
+fn the_example_says_all_of_it() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/autoscaler.toml");
+    let config = Config::read(&path).unwrap();
+    assert_eq!(config.settings.limits.hourly, Some(MicroUsd(5_000_000)));
+    // What the page says of each key is what it is by default: the example changes few of them.
+    assert_eq!(config.settings.times, Times::default());
+    assert_eq!(config.settings.markets, Markets { floor: 1, ..Markets::default() });
+}
+
+#[test]
+fn all_problems_are_told_with_their_lines() {
+    assert_eq!(
+        wrong(
+            "flet = 'team'\nserver = 5\ninterval = '1s'\n[limits]\nhourly = '5'\n[markets]\nflor = 2\n"
+        ),
+        [
+            "1: `fleet` is missing: the fleet's name, as `fleet = \"team\"`",
+            "1: `token_file` is missing: the file with the token of a user who may administer",
+            "1: `ec2` is missing: a table `[ec2]` with the regions, images and subnets",
+            "1: `flet` is no known key; did you mean `fleet`?",
+            "2: `server` is the number `5`; a text is wanted",
+            "3: `interval` is wrong: between 5s and 10min are wanted",
+            "4: `limits.machines` is missing: the most machines at a time",
+            "5: `limits.hourly` is wrong: an amount of dollars is wanted, e.g. `20 usd` or `0.35 usd`, with six decimals at most",
+            "7: `markets.flor` is no known key; did you mean `floor`?",
+        ]
+    );
+    assert_eq!(wrong("fleet = 'team"), wrong("fleet = 'team"));
+    assert!(wrong("fleet = 'team")[0].starts_with("1: no valid TOML here: "));
+}
+
+#[test]
+fn values_are_checked() {
+    for (from, to, message) in [
+        (
+            "'team'",
+            "'Team A'",
+            "1: `fleet` is wrong: 1 to 24 lower-case letters, digits and `-` are wanted",
+        ),
+        (
+            "[ec2]",
+            "[types]\nvcpus = [8, 2]\n[ec2]",
+            "9: `types.vcpus` is a list; a range, as `[2, 16]`, is wanted",
+        ),
+        (
+            "[ec2]",
+            "[types]\nmemory = ['4', '8GiB']\n[ec2]",
+            "9: `types.memory` is a list; a range, as `[\"4GiB\", \"64GiB\"]`, is wanted",
+        ),
+        (
+            "[ec2]",
+            "[times]\nboot = '3'\n[ec2]",
+            "9: `times.boot` is wrong: a length of time up to a year is wanted, e.g. `90s`, `10min` or `2h`",
+        ),
+        (
+            "[ec2]",
+            "[machine]\nidle = '5s'\n[ec2]",
+            "9: `machine.idle` is wrong: a minute or more is wanted",
+        ),
+        (
+            "machines = 16",
+            "machines = -1",
+            "6: `limits.machines` is the number `-1`; a whole number from 0 to 10000 is wanted",
+        ),
+    ] {
+        assert_eq!(wrong(&with(from, to)), [message]);
+    }
+    let open = with("[limits]", "metrics = '0.0.0.0:9464'\n[limits]");
+    assert_eq!(
+        wrong(&open),
+        ["4: `metrics` is no address of this machine alone, as `127.0.0.1:9464` is"]
+    );
+}
+
+#[test]
+fn a_file_is_told_in_words() {
+    let text = with(
+        "machines = 16",
+        "machines = 16\nhourly = '3 usd'\ntotal = '50 usd'\n[types]\nvcpus = [2, 16]",
+    );
+    let config = Config::parse(&text, Path::new("")).unwrap();
+    let words = words(&config);
+    assert_eq!(words[1], "At a time it has at most 16 machines and $3.00 an hour.");
+    assert_eq!(words[2], "In all it spends at most $50.00.");
+    assert_eq!(
+        words[3],
+        "Types that the cloud offers with 2 to 16 virtual processors are bought; a machine has one slot, or one for each GPU."
+    );
+}

@@ -1,0 +1,468 @@
+//! Carries plans out: asks cloud and server, has a plan made, and does what it says.
+//!
+//! ```text
+//!   lead -> machines, offers, prices -> report -> demand -> plan -> end, drain, buy -> report
+//! ```
+//!
+//! Nothing is begun when the lease is about to end. What fails is logged and counted, and planned anew with the next round.
+
+use crate::{
+    leader::Lease,
+    metrics::{Failed, Metrics},
+    round::Books,
+    server::Server,
+};
+use sojourn_fleet::{
+    cloud::{Cloud, CloudError, CloudMachine, Filled, Offers},
+    planner::{self, Action, Memory, Note, Plan, Purchase, Situation, Victim},
+    settings::Settings,
+};
+use sojourn_http::CallError;
+use sojourn_protocol::{
+    demand::DemandView,
+    error::error_chain,
+    machines::{DrainRequest, MachinesRequest},
+    time::{Millis, UnixMillis},
+};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tracing::{info, warn};
+
+/// The longest that a call of the cloud may take.
+const CLOUD_TIMEOUT: Duration = Duration::from_secs(120);
+/// How much longer a token is good than a machine has to enrol: an order takes its time.
+const TOKEN_MARGIN: Millis = Millis::from_secs(300);
+
+/// What a driver works with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The fleet's name.
+    pub fleet: String,
+    /// This process: no other has the same.
+    pub holder: String,
+    /// How the fleet is planned.
+    pub settings: Settings,
+    /// For how long offers are taken to be those of now.
+    pub prices: Millis,
+    /// Nothing is changed: it is only said what would be done.
+    pub dry_run: bool,
+}
+
+/// What came of a round.
+#[derive(Debug)]
+pub enum Round {
+    /// Another process leads, or none does yet.
+    Standby {
+        /// The process that leads, where it is known.
+        leader: Option<String>,
+    },
+    /// Something that is needed for a plan couldn't be had: it is logged.
+    Failed,
+    /// A plan was made, and what it says done, as far as it could be.
+    Planned(Box<Plan>),
+}
+
+/// Time and chance of the process.
+#[derive(Debug, Clone, Copy)]
+pub struct Outside {
+    /// The time.
+    pub now: fn() -> UnixMillis,
+    /// A number that no other call gives.
+    pub seed: fn() -> u64,
+}
+
+/// One fleet's driver.
+pub struct Driver<S, C, W = Outside> {
+    server: S,
+    cloud: C,
+    options: Options,
+    world: W,
+    lease: Lease,
+    books: Books,
+    memory: Memory,
+    offers: Option<(UnixMillis, Offers)>,
+    metrics: Arc<Metrics>,
+}
+
+/// Where time and chance come from.
+pub trait World: Send + Sync {
+    /// The time. It never goes back.
+    fn now(&self) -> UnixMillis;
+    /// A number that no other call gives.
+    fn seed(&self) -> u64;
+}
+
+impl World for Outside {
+    fn now(&self) -> UnixMillis {
+        (self.now)()
+    }
+
+    fn seed(&self) -> u64 {
+        (self.seed)()
+    }
+}
+
+/// What a round has found.
+struct Found {
+    machines: Vec<CloudMachine>,
+    offers: Offers,
+    demand: DemandView,
+}
+
+impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
+    /// A driver that knows nothing yet.
+    pub fn new(server: S, cloud: C, options: Options, world: W, metrics: Arc<Metrics>) -> Self {
+        let lease = Lease::new(&options.fleet, options.holder.clone());
+        Self {
+            server,
+            cloud,
+            options,
+            world,
+            lease,
+            books: Books::default(),
+            memory: Memory::default(),
+            offers: None,
+            metrics,
+        }
+    }
+
+    /// What the last plan left, for whoever shows it.
+    #[must_use]
+    pub const fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// One round.
+    pub async fn round(&mut self) -> Round {
+        if !self.options.dry_run && !self.leads().await {
+            // Another may change the fleet meanwhile: what is known of it is read anew.
+            self.memory = Memory::default();
+            self.books = Books::default();
+            let leader = self.lease.leader().map(str::to_owned);
+            self.metrics.standby();
+            return Round::Standby { leader };
+        }
+        let Some(found) = self.find().await else { return Round::Failed };
+        let before = self.memory.interruptions();
+        let plan = planner::plan(&Situation {
+            now: self.world.now(),
+            seed: self.world.seed(),
+            machines: &found.machines,
+            offers: &found.offers,
+            demand: &found.demand,
+            settings: &self.options.settings,
+            memory: &self.memory,
+        });
+        self.memory = plan.memory.clone();
+        let interruptions = self.memory.interruptions().saturating_sub(before);
+        self.metrics.planned(self.world.now(), &plan, &found.machines, interruptions);
+        for note in &plan.notes {
+            log_note(note);
+        }
+        if self.options.dry_run {
+            for action in &plan.actions {
+                self.memory.not_done(action);
+            }
+        } else {
+            self.carry_out(&plan, &found).await;
+        }
+        Round::Planned(Box::new(plan))
+    }
+
+    /// Gives the lease back.
+    pub async fn shut_down(&mut self) {
+        if let Some(request) = self.lease.give_back()
+            && let Err(error) = self.server.lead(&request).await
+        {
+            warn!(error = %error_chain(&error), "the lease can't be given back; it ends by itself");
+        }
+    }
+
+    /// Asks to lead where that is due. Is there time for a round?
+    async fn leads(&mut self) -> bool {
+        let now = self.world.now();
+        if let Some(request) = self.lease.request(now) {
+            let led = self.lease.may_act(now);
+            match self.server.lead(&request).await {
+                Ok(answer) => {
+                    self.lease.answered(now, &answer);
+                    if answer.leads != led {
+                        info!(
+                            leads = answer.leads,
+                            leader = answer.holder,
+                            "who leads has changed"
+                        );
+                    }
+                }
+                Err(error) => self.call_failed("lead", &error),
+            }
+        }
+        self.lease.may_act(self.world.now())
+    }
+
+    /// All that a plan is made from. The server is told first what the cloud has, so that it knows what was spent.
+    async fn find(&mut self) -> Option<Found> {
+        let machines = within(self.cloud.machines()).await;
+        let machines = machines.map_err(|error| self.cloud_failed("list machines", &error)).ok()?;
+        let offers = self.offers().await?;
+        if !self.books.is_loaded() {
+            let costs = self.server.costs().await;
+            let costs = costs.map_err(|error| self.call_failed("read costs", &error)).ok()?;
+            self.books.load(&costs);
+        }
+        self.ask_prices(&machines).await;
+        self.books.tell_prices(&machines, &offers, &mut self.memory);
+        if !self.options.dry_run {
+            self.report(&machines, &offers).await?;
+        }
+        let demand = self.server.demand().await;
+        let demand = demand.map_err(|error| self.call_failed("read demand", &error)).ok()?;
+        Some(Found { machines, offers, demand })
+    }
+
+    /// The offers of now, or of a short while ago.
+    async fn offers(&mut self) -> Option<Offers> {
+        let now = self.world.now();
+        if let Some((at, offers)) = &self.offers
+            && now < *at + self.options.prices
+        {
+            return Some(offers.clone());
+        }
+        match within(self.cloud.offers()).await {
+            Ok(offers) => {
+                self.offers = Some((now, offers.clone()));
+                Some(offers)
+            }
+            Err(error) => {
+                self.cloud_failed("read offers", &error);
+                None
+            }
+        }
+    }
+
+    /// Asks what machines have cost when they were launched.
+    async fn ask_prices(&mut self, machines: &[CloudMachine]) {
+        for question in self.books.questions(machines) {
+            match within(self.cloud.spot_price_at(&question.pool, question.at)).await {
+                Ok(price) => self.books.answer(&question, price),
+                Err(error) => return self.cloud_failed("read prices", &error),
+            }
+        }
+    }
+
+    /// Tells the server what it doesn't know of these machines.
+    async fn report(&mut self, machines: &[CloudMachine], offers: &Offers) -> Option<()> {
+        let visible = self.options.settings.times.visible;
+        let now = self.world.now();
+        let reports = self.books.reports(machines, offers, &self.memory, now, visible);
+        if reports.is_empty() {
+            return Some(());
+        }
+        let request = MachinesRequest { machines: reports };
+        match self.server.report(&request).await {
+            Ok(()) => {
+                self.books.told(request.machines, now);
+                Some(())
+            }
+            Err(error) => {
+                self.call_failed("report machines", &error);
+                None
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, plan: &Plan, found: &Found) {
+        let mut ends: BTreeMap<&str, Vec<(&Action, &Victim)>> = BTreeMap::new();
+        let mut drains: Vec<(&Action, &Victim, Millis)> = Vec::new();
+        for action in &plan.actions {
+            match action {
+                Action::End { machine, reason } => {
+                    info!(machine = shown(machine), instance = machine.instance, %reason, "end");
+                    ends.entry(&machine.pool.region).or_default().push((action, machine));
+                }
+                Action::Drain { machine, within, reason } => {
+                    info!(machine = shown(machine), instance = machine.instance, %reason, "drain");
+                    drains.push((action, machine, *within));
+                }
+                Action::Buy(_) => {}
+            }
+        }
+        for (region, ends) in ends {
+            self.end(region, &ends).await;
+        }
+        self.drain(&drains).await;
+        for action in &plan.actions {
+            if let Action::Buy(purchase) = action {
+                self.buy(purchase, found).await;
+            }
+        }
+    }
+
+    async fn end(&mut self, region: &str, ends: &[(&Action, &Victim)]) {
+        let instances: Vec<String> =
+            ends.iter().map(|(_, machine)| machine.instance.clone()).collect();
+        let result = if self.lease.may_act(self.world.now()) {
+            within(self.cloud.end(region, &instances)).await
+        } else {
+            Err(CloudError::Away("the lease has ended".to_owned()))
+        };
+        match result {
+            Ok(()) => {
+                for (action, _) in ends {
+                    self.books.note(action);
+                    self.metrics.ended();
+                }
+            }
+            Err(error) => {
+                self.cloud_failed("end machines", &error);
+                for (action, _) in ends {
+                    self.memory.not_done(action);
+                }
+            }
+        }
+    }
+
+    async fn drain(&mut self, drains: &[(&Action, &Victim, Millis)]) {
+        let Some((_, _, within)) = drains.first() else { return };
+        let machines = drains.iter().filter_map(|(_, machine, _)| machine.name.clone()).collect();
+        let request = DrainRequest { machines, within: *within };
+        let may_act = self.lease.may_act(self.world.now());
+        let result = if may_act { Some(self.server.drain(&request).await) } else { None };
+        if let Some(Ok(())) = result {
+            for (action, _, _) in drains {
+                self.books.note(action);
+                self.metrics.drained();
+            }
+            return;
+        }
+        if let Some(Err(error)) = result {
+            self.call_failed("drain machines", &error);
+        }
+        for (action, _, _) in drains {
+            self.memory.not_done(action);
+        }
+    }
+
+    /// Buys: with a token for each machine, and a report of what came of it at once.
+    async fn buy(&mut self, purchase: &Purchase, found: &Found) {
+        let count = purchase.machines.len();
+        let lifetime = Millis(self.options.settings.times.enrol.0.saturating_add(TOKEN_MARGIN.0));
+        let mut tokens = Vec::new();
+        for machine in &purchase.machines {
+            if !self.lease.may_act(self.world.now()) {
+                break;
+            }
+            match self.server.enrolment_token(machine, lifetime).await {
+                Ok(token) => tokens.push(token),
+                Err(error) => {
+                    self.call_failed("get a token", &error);
+                    break;
+                }
+            }
+        }
+        let order = purchase.order(tokens);
+        let ordered: Vec<_> = order.machines.iter().map(|machine| &machine.name).collect();
+        let left_out = purchase.machines.iter().filter(|name| !ordered.contains(name));
+        self.memory.not_ordered(left_out);
+        if order.machines.is_empty() || !self.lease.may_act(self.world.now()) {
+            self.memory.not_ordered(&purchase.machines);
+            return;
+        }
+        let first = purchase.pools.first().map(ToString::to_string).unwrap_or_default();
+        info!(
+            machines = order.machines.len(), planned = count, market = order.market.name(),
+            pools = order.pools.len(), first, price_limit = %order.price_limit,
+            reason = %purchase.reason, "buy"
+        );
+        let answer = within(self.cloud.buy(&order)).await;
+        let (now, seed) = (self.world.now(), self.world.seed());
+        let settings = &self.options.settings;
+        self.memory.answered(purchase, &answer, now, seed, &found.offers, settings);
+        self.log_answer(&answer);
+        if let Ok(filled) = &answer {
+            self.report_bought(purchase, filled, &found.offers, now).await;
+        }
+    }
+
+    fn log_answer(&self, answer: &Result<Filled, CloudError>) {
+        match answer {
+            Ok(filled) => {
+                self.metrics.bought(filled.bought.len());
+                for bought in &filled.bought {
+                    info!(machine = %bought.name, instance = bought.instance, pool = %bought.pool, "bought");
+                }
+                if let Some(failure) = &filled.failure {
+                    self.cloud_failed("buy all machines", failure);
+                }
+            }
+            Err(error) => {
+                self.metrics.bought(0);
+                self.cloud_failed("buy machines", error);
+            }
+        }
+    }
+
+    /// The ledger takes a machine from its purchase on; when it was launched exactly, the cloud's list says later.
+    async fn report_bought(
+        &mut self,
+        purchase: &Purchase,
+        filled: &Filled,
+        offers: &Offers,
+        now: UnixMillis,
+    ) {
+        let machines = filled.bought.iter().map(|bought| CloudMachine {
+            name: Some(bought.name.clone()),
+            instance: bought.instance.clone(),
+            pool: bought.pool.clone(),
+            market: purchase.market,
+            state: sojourn_fleet::cloud::MachineState::Pending,
+            launched_at: now,
+            ended_at: None,
+            end: None,
+        });
+        let machines: Vec<CloudMachine> = machines.collect();
+        let visible = self.options.settings.times.visible;
+        let mut reports = self.books.reports(&machines, offers, &self.memory, now, visible);
+        reports.retain(|report| report.ended_at.is_none());
+        if reports.is_empty() {
+            return;
+        }
+        let request = MachinesRequest { machines: reports };
+        match self.server.report(&request).await {
+            Ok(()) => self.books.told(request.machines, now),
+            // The next round tells it.
+            Err(error) => self.call_failed("report machines", &error),
+        }
+    }
+
+    fn cloud_failed(&self, what: &str, error: &CloudError) {
+        warn!(error = %error_chain(error), "can't {what}");
+        self.metrics.failed(Failed::of_cloud(error));
+    }
+
+    fn call_failed(&self, what: &str, error: &CallError) {
+        warn!(error = %error_chain(error), "can't {what}");
+        self.metrics.failed(Failed::of_server(error));
+    }
+}
+
+fn shown(machine: &Victim) -> &str {
+    machine.name.as_ref().map_or("without a name", |name| name.as_str())
+}
+
+fn log_note(note: &Note) {
+    match note {
+        Note::NoType { .. } | Note::Late { .. } | Note::PriceUnknown { .. } => warn!("{note}"),
+        _ => info!("{note}"),
+    }
+}
+
+/// A call of the cloud, within a time.
+async fn within<A>(call: impl Future<Output = Result<A, CloudError>>) -> Result<A, CloudError> {
+    match tokio::time::timeout(CLOUD_TIMEOUT, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(CloudError::Away(format!("no answer within {} s", CLOUD_TIMEOUT.as_secs()))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

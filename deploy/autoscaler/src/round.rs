@@ -1,0 +1,374 @@
+//! What the server is told of machines: the cloud's list against what the server knows. Pure.
+//!
+//! The server's ledger takes a machine from its first report on. A machine that a process bought and didn't report, because
+//! it ended in between, is found by its tags and reported by the next.
+
+use sojourn_fleet::{
+    cloud::{CloudMachine, MachineState, Offers, Pool},
+    planner::{Action, Memory},
+};
+use sojourn_protocol::{
+    machines::{CostsView, MachineEnd, MachineName, MachineReport, Market},
+    money::MicroUsd,
+    time::{Millis, UnixMillis},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Prices that are asked for in one round.
+const MAX_QUESTIONS: usize = 20;
+/// Machines that ended longer ago are forgotten: no cloud lists them so long.
+const FORGET: Millis = Millis::from_secs(24 * 3600);
+
+/// What the server was told.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Books {
+    told: BTreeMap<MachineName, MachineReport>,
+    /// Prices at launch, as the cloud says them.
+    prices: BTreeMap<MachineName, MicroUsd>,
+    /// Machines whose price the cloud doesn't say.
+    unknown: BTreeSet<MachineName>,
+    /// Why we have ended machines.
+    causes: BTreeMap<MachineName, MachineEnd>,
+    loaded: bool,
+}
+
+/// A machine whose price at launch is to be asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) name: MachineName,
+    pub(crate) pool: Pool,
+    pub(crate) at: UnixMillis,
+}
+
+impl Books {
+    /// Does it know what the server knows?
+    pub(crate) const fn is_loaded(&self) -> bool {
+        self.loaded
+    }
+
+    /// Takes in what the server knows.
+    pub(crate) fn load(&mut self, costs: &CostsView) {
+        let machines = costs.machines.iter();
+        self.told =
+            machines.map(|view| (view.machine.name.clone(), view.machine.clone())).collect();
+        self.loaded = true;
+    }
+
+    /// The prices that are still to be asked for: those of machines on demand are listed.
+    pub(crate) fn questions(&self, machines: &[CloudMachine]) -> Vec<Question> {
+        let named = by_ledger_name(machines);
+        let open = named.into_iter().filter(|(name, machine)| {
+            let told_end = self.told.get(name).is_some_and(|told| told.ended_at.is_some());
+            machine.market == Market::Spot
+                && !told_end
+                && !self.prices.contains_key(name)
+                && !self.unknown.contains(name)
+        });
+        let questions = open.map(|(name, machine)| Question {
+            name,
+            pool: machine.pool.clone(),
+            at: machine.launched_at,
+        });
+        questions.take(MAX_QUESTIONS).collect()
+    }
+
+    /// The cloud's answer. Where it doesn't say it, what the offers say is the price.
+    pub(crate) fn answer(&mut self, question: &Question, price: Option<MicroUsd>) {
+        match price {
+            Some(price) => {
+                self.prices.insert(question.name.clone(), price);
+            }
+            None => {
+                self.unknown.insert(question.name.clone());
+            }
+        }
+    }
+
+    /// The prices of machines that the planner is to know.
+    pub(crate) fn tell_prices(
+        &self,
+        machines: &[CloudMachine],
+        offers: &Offers,
+        memory: &mut Memory,
+    ) {
+        for (name, machine) in by_ledger_name(machines) {
+            if !is_alive(machine) {
+                continue;
+            }
+            // Until the cloud has said it, what was paid for it last is known to the memory or to the server.
+            let price = self.exact(&name, machine, offers).or_else(|| {
+                let known = memory.price(&name).is_some();
+                let guess = || self.told.get(&name).map(|told| told.price);
+                let guess = || guess().or_else(|| self.guess(&name, machine, offers));
+                if known { None } else { guess() }
+            });
+            if let Some(price) = price {
+                memory.set_price(&name, price);
+            }
+        }
+    }
+
+    /// The price at launch, where it is known for sure.
+    fn exact(
+        &self,
+        name: &MachineName,
+        machine: &CloudMachine,
+        offers: &Offers,
+    ) -> Option<MicroUsd> {
+        match machine.market {
+            Market::Spot => self.prices.get(name).copied(),
+            Market::OnDemand => offers.quotes.get(&machine.pool).map(|quote| quote.on_demand),
+        }
+    }
+
+    /// The price of now, of a machine of which the cloud says no other.
+    fn guess(
+        &self,
+        name: &MachineName,
+        machine: &CloudMachine,
+        offers: &Offers,
+    ) -> Option<MicroUsd> {
+        let quote = offers.quotes.get(&machine.pool)?;
+        self.unknown.contains(name).then(|| quote.spot.unwrap_or(quote.on_demand))
+    }
+
+    /// Why machines end that these actions end.
+    pub(crate) fn note(&mut self, action: &Action) {
+        let (machine, cause) = match action {
+            Action::Buy(_) => return,
+            Action::Drain { machine, .. } => (machine, MachineEnd::Released),
+            Action::End { machine, reason } => {
+                let failed = reason.is_failure();
+                (machine, if failed { MachineEnd::Failed } else { MachineEnd::Released })
+            }
+        };
+        let name = machine.name.clone().or_else(|| unnamed(&machine.instance));
+        if let Some(name) = name {
+            self.causes.insert(name, cause);
+        }
+    }
+
+    /// What the server is to be told: machines that it doesn't know, that have ended, or whose price is known better now.
+    pub(crate) fn reports(
+        &self,
+        machines: &[CloudMachine],
+        offers: &Offers,
+        memory: &Memory,
+        now: UnixMillis,
+        visible: Millis,
+    ) -> Vec<MachineReport> {
+        let named = by_ledger_name(machines);
+        let mut reports = Vec::new();
+        for (name, machine) in &named {
+            let told = self.told.get(name);
+            if let Some(report) = self.report(name, machine, told, offers, memory, now)
+                && told != Some(&report)
+            {
+                reports.push(report);
+            }
+        }
+        // What the cloud doesn't list any more has ended, unless it is so new that it isn't listed yet.
+        for (name, told) in &self.told {
+            if told.ended_at.is_none()
+                && !named.contains_key(name)
+                && now >= told.launched_at + visible
+            {
+                let by_us = self.causes.get(name).copied();
+                let taken = if told.market == Market::Spot {
+                    MachineEnd::Interrupted
+                } else {
+                    MachineEnd::Itself
+                };
+                let end = Some(by_us.unwrap_or(taken));
+                reports.push(MachineReport { ended_at: Some(now), end, ..told.clone() });
+            }
+        }
+        reports
+    }
+
+    fn report(
+        &self,
+        name: &MachineName,
+        machine: &CloudMachine,
+        told: Option<&MachineReport>,
+        offers: &Offers,
+        memory: &Memory,
+        now: UnixMillis,
+    ) -> Option<MachineReport> {
+        let quote = offers.quotes.get(&machine.pool);
+        let on_demand =
+            told.map(|told| told.on_demand_price).or(quote.map(|quote| quote.on_demand));
+        let price = match machine.market {
+            Market::Spot => self.prices.get(name).copied(),
+            Market::OnDemand => on_demand,
+        };
+        let price = price
+            .or(told.map(|told| told.price))
+            .or_else(|| memory.price(name))
+            .or_else(|| self.guess(name, machine, offers))
+            .or(on_demand)?;
+        let (ended_at, end) = if is_alive(machine) {
+            (None, None)
+        } else {
+            let known = told.and_then(|told| told.ended_at);
+            let cause = self.causes.get(name).copied();
+            let end = machine.end.filter(|end| *end != MachineEnd::Itself);
+            let end = end.or(cause).or(machine.end).unwrap_or(MachineEnd::Itself);
+            (Some(machine.ended_at.or(known).unwrap_or(now).max(machine.launched_at)), Some(end))
+        };
+        Some(MachineReport {
+            name: name.clone(),
+            instance: machine.instance.clone(),
+            instance_type: machine.pool.instance_type.clone(),
+            zone: machine.pool.zone.clone(),
+            market: machine.market,
+            price,
+            on_demand_price: on_demand.unwrap_or(price),
+            launched_at: machine.launched_at,
+            ended_at,
+            end,
+        })
+    }
+
+    /// The server has taken these.
+    pub(crate) fn told(&mut self, reports: Vec<MachineReport>, now: UnixMillis) {
+        for report in reports {
+            self.told.insert(report.name.clone(), report);
+        }
+        let is_old = |report: &MachineReport| report.ended_at.is_some_and(|at| now - at > FORGET);
+        self.told.retain(|_, report| !is_old(report));
+        let told = &self.told;
+        let ended = |name: &MachineName| told.get(name).is_some_and(|r| r.ended_at.is_some());
+        self.causes.retain(|name, _| !ended(name));
+        self.unknown.retain(|name| !ended(name));
+        self.prices.retain(|name, _| told.contains_key(name));
+    }
+}
+
+fn is_alive(machine: &CloudMachine) -> bool {
+    matches!(machine.state, MachineState::Pending | MachineState::Running)
+}
+
+/// The name under which a machine without a name of its own is in the ledger: it costs too.
+fn unnamed(instance: &str) -> Option<MachineName> {
+    format!("unnamed-{instance}").parse().ok()
+}
+
+/// Machines by their names in the ledger. The first of several with one name has it.
+fn by_ledger_name(machines: &[CloudMachine]) -> BTreeMap<MachineName, &CloudMachine> {
+    let mut sorted: Vec<&CloudMachine> = machines.iter().collect();
+    sorted.sort_by_key(|machine| (machine.launched_at, &machine.instance));
+    let mut named = BTreeMap::new();
+    for machine in sorted {
+        let own = machine.name.clone().filter(|name| !named.contains_key(name));
+        if let Some(name) = own.or_else(|| unnamed(&machine.instance)) {
+            named.entry(name).or_insert(machine);
+        }
+    }
+    named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_fleet::cloud::{InstanceType, Quote};
+
+    fn offers() -> Offers {
+        let mut offers = Offers::default();
+        let kind = InstanceType { name: "c".into(), vcpus: 2, memory: 1, gpus: 0, gpu_memory: 0 };
+        offers.types.insert("c".into(), kind);
+        let quote = Quote { spot: Some(MicroUsd(30)), on_demand: MicroUsd(100) };
+        offers.quotes.insert(pool(), quote);
+        offers
+    }
+
+    fn pool() -> Pool {
+        Pool { region: "r".into(), zone: "ra".into(), instance_type: "c".into() }
+    }
+
+    fn machine(name: &str) -> CloudMachine {
+        CloudMachine {
+            name: name.parse().ok(),
+            instance: format!("i-{name}"),
+            pool: pool(),
+            market: Market::Spot,
+            state: MachineState::Running,
+            launched_at: UnixMillis(1000),
+            ended_at: None,
+            end: None,
+        }
+    }
+
+    fn reports(books: &Books, machines: &[CloudMachine], now: u64) -> Vec<MachineReport> {
+        let visible = Millis(100);
+        books.reports(machines, &offers(), &Memory::default(), UnixMillis(now), visible)
+    }
+
+    #[test]
+    fn a_machine_is_told_once_and_again_when_something_changes() {
+        let mut books = Books::default();
+        let mut all = [machine("m-1")];
+        let questions = books.questions(&all);
+        assert_eq!(questions.len(), 1);
+        books.answer(&questions[0], Some(MicroUsd(28)));
+        assert!(books.questions(&all).is_empty());
+        let first = reports(&books, &all, 2000);
+        assert_eq!((first[0].price, first[0].on_demand_price), (MicroUsd(28), MicroUsd(100)));
+        books.told(first, UnixMillis(2000));
+        assert!(reports(&books, &all, 3000).is_empty());
+        all[0].state = MachineState::Ended;
+        all[0].ended_at = Some(UnixMillis(3500));
+        all[0].end = Some(MachineEnd::Interrupted);
+        let end = reports(&books, &all, 4000);
+        assert_eq!(
+            (end[0].ended_at, end[0].end),
+            (Some(UnixMillis(3500)), Some(MachineEnd::Interrupted))
+        );
+        books.told(end, UnixMillis(4000));
+        assert!(reports(&books, &all, 5000).is_empty() && reports(&books, &[], 5000).is_empty());
+    }
+
+    #[test]
+    fn what_isnt_listed_any_more_has_ended_but_not_what_isnt_listed_yet() {
+        let mut books = Books::default();
+        let told = reports(&books, &[machine("m-1")], 1000);
+        books.told(told, UnixMillis(1000));
+        assert!(reports(&books, &[], 1099).is_empty());
+        let end = reports(&books, &[], 1100);
+        assert_eq!(
+            (end[0].ended_at, end[0].end),
+            (Some(UnixMillis(1100)), Some(MachineEnd::Interrupted))
+        );
+    }
+
+    #[test]
+    fn a_machine_without_a_name_of_its_own_costs_too() {
+        let mut second = machine("m-1");
+        second.instance = "i-second".into();
+        second.launched_at = UnixMillis(2000);
+        let mut nameless = machine("m-2");
+        nameless.name = None;
+        let told = reports(&Books::default(), &[second, nameless, machine("m-1")], 3000);
+        let names: Vec<_> =
+            told.iter().map(|report| (report.name.as_str(), report.instance.as_str())).collect();
+        assert_eq!(
+            names,
+            [("m-1", "i-m-1"), ("unnamed-i-m-2", "i-m-2"), ("unnamed-i-second", "i-second")]
+        );
+    }
+
+    #[test]
+    fn prices_that_nobody_says_are_those_of_now() {
+        let mut books = Books::default();
+        let mut memory = Memory::default();
+        let all = [machine("m-1")];
+        books.tell_prices(&all, &offers(), &mut memory);
+        assert_eq!(memory, Memory::default(), "it is still to be asked for");
+        let question = books.questions(&all).remove(0);
+        books.answer(&question, None);
+        assert!(books.questions(&all).is_empty(), "once");
+        assert_eq!(reports(&books, &all, 2000)[0].price, MicroUsd(30));
+        books.tell_prices(&all, &offers(), &mut memory);
+        assert_ne!(memory, Memory::default());
+    }
+}

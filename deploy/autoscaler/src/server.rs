@@ -1,0 +1,241 @@
+//! What is asked of the server, as a trait; and over HTTP.
+
+use crate::{boot::Program, config::Config};
+use serde::{Serialize, de::DeserializeOwned};
+use sojourn_http::{
+    Authorities, AuthoritiesError, CallError, Get, HttpClient, HttpConfig, Post, RetryPolicy,
+    Servers, ServersError,
+};
+use sojourn_protocol::{
+    demand::DemandView,
+    machines::{
+        CostsView, DrainRequest, LeaderAnswer, LeaderRequest, MachineName, MachinesRequest,
+    },
+    names::TokenLabel,
+    time::Millis,
+    tokens::NewToken,
+};
+use std::{fs, io, path::PathBuf, time::Duration};
+
+/// The longest that an attempt of a call may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of a file with a token, at most.
+const MAX_TOKEN_BYTES: usize = 4096;
+
+/// A server, as the autoscaler sees it.
+pub trait Server: Send + Sync {
+    /// Asks to lead, or to lead on.
+    ///
+    /// # Errors
+    /// Where the server can't be reached or refuses. The same holds for all other calls.
+    fn lead(
+        &self,
+        request: &LeaderRequest,
+    ) -> impl Future<Output = Result<LeaderAnswer, CallError>> + Send;
+
+    /// The work that there is.
+    ///
+    /// # Errors
+    /// See [`Server::lead`].
+    fn demand(&self) -> impl Future<Output = Result<DemandView, CallError>> + Send;
+
+    /// Tells of machines.
+    ///
+    /// # Errors
+    /// See [`Server::lead`].
+    fn report(
+        &self,
+        request: &MachinesRequest,
+    ) -> impl Future<Output = Result<(), CallError>> + Send;
+
+    /// Has hosts give their units back, and end.
+    ///
+    /// # Errors
+    /// See [`Server::lead`].
+    fn drain(&self, request: &DrainRequest) -> impl Future<Output = Result<(), CallError>> + Send;
+
+    /// What all machines have cost.
+    ///
+    /// # Errors
+    /// See [`Server::lead`].
+    fn costs(&self) -> impl Future<Output = Result<CostsView, CallError>> + Send;
+
+    /// A token with which one machine becomes a host.
+    ///
+    /// # Errors
+    /// See [`Server::lead`].
+    fn enrolment_token(
+        &self,
+        machine: &MachineName,
+        lifetime: Millis,
+    ) -> impl Future<Output = Result<String, CallError>> + Send;
+}
+
+/// A server over HTTP.
+#[derive(Debug, Clone)]
+pub struct HttpServer {
+    http: HttpClient,
+}
+
+/// Why a server can't be asked at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Its address is none.
+    #[error("`server` is wrong")]
+    Address(#[source] ServersError),
+    /// The certificates that are trusted.
+    #[error("`ca` is wrong")]
+    Authorities(#[source] AuthoritiesError),
+    /// The token can't be read.
+    #[error("`token_file`: `{}`", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The system's certificates can't be had.
+    #[error("no connection can be made")]
+    Client(#[source] reqwest::Error),
+}
+
+/// Asks for a token that one machine enrols with.
+#[derive(Debug, Serialize)]
+struct EnrolRequest<'a> {
+    label: TokenLabel,
+    grant: EnrolGrant<'a>,
+    lifetime: Millis,
+}
+
+/// As [`TokenGrant`](sojourn_protocol::tokens::TokenGrant), with the machine.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum EnrolGrant<'a> {
+    Enrol { hosts: u32, machine: &'a MachineName },
+}
+
+impl HttpServer {
+    /// The server of a fleet; nothing is sent yet.
+    ///
+    /// # Errors
+    /// Where the file names what can't be used.
+    pub fn new(config: &Config) -> Result<Self, ConnectError> {
+        let servers =
+            Servers::parse(&config.server, config.ca.is_some()).map_err(ConnectError::Address)?;
+        let authorities = config.ca.as_deref().map(Authorities::read).transpose();
+        let authorities = authorities.map_err(ConnectError::Authorities)?;
+        let token = token(&config.token_file)?;
+        let http = HttpClient::new(
+            servers,
+            &HttpConfig {
+                user_agent: concat!("sojourn-autoscaler/", env!("CARGO_PKG_VERSION")),
+                read_timeout: Some(CALL_TIMEOUT),
+                authorities: authorities.as_ref(),
+                ..HttpConfig::default()
+            },
+        );
+        let http = http.map_err(ConnectError::Client)?.with_required_protocol_header();
+        Ok(Self { http: http.with_token(token) })
+    }
+
+    /// The programs that it hands out to machines.
+    ///
+    /// # Errors
+    /// See [`Server::lead`].
+    pub async fn programs(&self) -> Result<Vec<Program>, CallError> {
+        self.get("v1/programs").await
+    }
+
+    async fn get<A: DeserializeOwned>(&self, path: &str) -> Result<A, CallError> {
+        self.http.call(Get::new(path).within(CALL_TIMEOUT), RetryPolicy::WhileBusy).await
+    }
+
+    async fn post<A: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &(impl Serialize + Sync),
+    ) -> Result<A, CallError> {
+        self.http.call(Post::new(path, body).within(CALL_TIMEOUT), RetryPolicy::WhileBusy).await
+    }
+}
+
+/// The token in a file, which is its only line.
+fn token(path: &std::path::Path) -> Result<String, ConnectError> {
+    let failed = |source| ConnectError::Token { path: path.to_owned(), source };
+    let text = fs::read_to_string(path).map_err(failed)?;
+    let token = text.trim();
+    let plain = token.chars().all(|symbol| symbol.is_ascii_graphic());
+    if token.is_empty() || text.len() > MAX_TOKEN_BYTES || !plain {
+        return Err(failed(io::Error::other("one line with a token is wanted")));
+    }
+    Ok(token.to_owned())
+}
+
+impl Server for HttpServer {
+    async fn lead(&self, request: &LeaderRequest) -> Result<LeaderAnswer, CallError> {
+        // A term counts from when it was asked for, so an answer that comes late is of little use.
+        self.http
+            .call(Post::new("v1/leader", request).within(CALL_TIMEOUT), RetryPolicy::Never)
+            .await
+    }
+
+    async fn demand(&self) -> Result<DemandView, CallError> {
+        self.get("v1/demand").await
+    }
+
+    async fn report(&self, request: &MachinesRequest) -> Result<(), CallError> {
+        self.post::<serde::de::IgnoredAny>("v1/machines", request).await.map(drop)
+    }
+
+    async fn drain(&self, request: &DrainRequest) -> Result<(), CallError> {
+        self.post::<serde::de::IgnoredAny>("v1/machines/drain", request).await.map(drop)
+    }
+
+    async fn costs(&self) -> Result<CostsView, CallError> {
+        self.get("v1/costs").await
+    }
+
+    async fn enrolment_token(
+        &self,
+        machine: &MachineName,
+        lifetime: Millis,
+    ) -> Result<String, CallError> {
+        let request = EnrolRequest {
+            label: TokenLabel::default(),
+            grant: EnrolGrant::Enrol { hosts: 1, machine },
+            lifetime,
+        };
+        Ok(self.post::<NewToken>("v1/tokens", &request).await?.secret)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machines_token_is_asked_for_by_its_name() {
+        let machine: MachineName = "m-1".parse().unwrap();
+        let request = EnrolRequest {
+            label: TokenLabel::default(),
+            grant: EnrolGrant::Enrol { hosts: 1, machine: &machine },
+            lifetime: Millis(60_000),
+        };
+        let json = serde_json::to_value(&request).unwrap();
+        assert_eq!(json["grant"], serde_json::json!({"enrol": {"hosts": 1, "machine": "m-1"}}));
+        assert_eq!(json["lifetime"], 60_000);
+    }
+
+    #[test]
+    fn a_token_file_has_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        fs::write(&path, "secret\n").unwrap();
+        assert_eq!(token(&path).unwrap(), "secret");
+        for wrong in ["", "\n", "two words", "a\nb"] {
+            fs::write(&path, wrong).unwrap();
+            assert!(token(&path).is_err(), "{wrong:?}");
+        }
+        assert!(token(&folder.path().join("none")).is_err());
+    }
+}
