@@ -213,7 +213,8 @@ impl Books {
             let known = told.and_then(|told| told.ended_at);
             let cause = self.causes.get(name).copied();
             let end = machine.end.filter(|end| *end != MachineEnd::Itself);
-            let end = end.or(cause).or(machine.end).unwrap_or(MachineEnd::Itself);
+            let end = end.or(cause).or(told.and_then(|told| told.end)).or(machine.end);
+            let end = end.unwrap_or(MachineEnd::Itself);
             (Some(machine.ended_at.or(known).unwrap_or(now).max(machine.launched_at)), Some(end))
         };
         Some(MachineReport {

@@ -107,7 +107,7 @@ fn values_are_checked() {
     let open = with("[limits]", "metrics = '0.0.0.0:9464'\n[limits]");
     assert_eq!(
         wrong(&open),
-        ["4: `metrics` is no address of this machine alone, as `127.0.0.1:9464` is"]
+        ["5: `metrics` is no address of this machine alone, as `127.0.0.1:9464` is"]
     );
 }
 
