@@ -184,7 +184,8 @@ fn prices(offers: &Offers, settings: &Settings, shown: usize) -> String {
         }
     }
     let left = pools.len().saturating_sub(shown);
-    let more = if left == 0 { String::new() } else { format!("\n{left} more pools with --all") };
+    let more =
+        if left == 0 { String::new() } else { format!("\nPools that --all shows too: {left}") };
     format!("{table}{more}")
 }
 

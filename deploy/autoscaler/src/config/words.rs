@@ -86,9 +86,12 @@ fn types(types: &Types) -> String {
             open(most >> 20, u64::MAX >> 20)
         ));
     }
-    if types.gpus != (0, u32::MAX) {
-        let (least, most) = types.gpus;
-        ranges.push(format!("{least} to {} GPUs", open(most.into(), u32::MAX.into())));
+    match types.gpus {
+        (0, u32::MAX) => {}
+        (_, 0) => ranges.push("no GPU".to_owned()),
+        (least, most) => {
+            ranges.push(format!("{least} to {} GPUs", open(most.into(), u32::MAX.into())));
+        }
     }
     if !ranges.is_empty() {
         which = format!("{which} with {}", list(&ranges));
@@ -111,8 +114,10 @@ fn markets(markets: &Markets) -> Vec<String> {
         markets.max_spot_percent
     )];
     if markets.floor > 0 {
-        lines
-            .push(format!("While there is work, {} of them are on demand instead.", markets.floor));
+        lines.push(format!(
+            "While there is work, so many machines are on demand instead: {}.",
+            markets.floor
+        ));
     }
     lines.push(if markets.fallback {
         format!(

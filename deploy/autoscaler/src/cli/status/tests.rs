@@ -83,5 +83,5 @@ fn the_cheapest_pools_come_first() {
         rows[1].trim_start().starts_with("c.large") && rows[1].trim_end().ends_with("30 %"),
         "{text}"
     );
-    assert_eq!(rows.last(), Some(&"1 more pools with --all"));
+    assert_eq!(rows.last(), Some(&"Pools that --all shows too: 1"));
 }
