@@ -21,6 +21,7 @@
 //! | `feasible.rs` | what a plan must keep to |
 //! | `policy.rs` | what decides: the server's policies, and references |
 //! | `arrival.rs` | when hosts are there |
+//! | `machines.rs`, `demand.rs` | machines that somebody buys and gives back meanwhile, and what there is for them to do |
 //! | `bound.rs`, `lower_bound.rs`, `pins.rs` | no schedule is shorter than this |
 //! | `queue.rs`, `run/` | virtual time, and who does what when |
 //! | `host/`, `fate.rs`, `link.rs`, `cache.rs` | a virtual host: its agent, units, line and disk |
@@ -37,6 +38,7 @@ mod cache;
 mod check;
 mod costs;
 mod day_time;
+mod demand;
 mod error;
 mod fate;
 mod feasible;
@@ -49,6 +51,7 @@ mod job_file;
 mod lines;
 mod link;
 mod lower_bound;
+mod machines;
 mod make_job;
 mod make_plan;
 mod pins;
@@ -71,6 +74,7 @@ pub use bound::Names;
 pub use error::ScenarioError;
 pub use files::Files;
 pub use gantt::Chart;
+pub use machines::{FleetView, MachineChange, Machines};
 pub use policy::{Policies, Policy};
 pub use quantity::{Auto, Bytes, Span};
 pub use read::{Normalise, Row, Study, read, read_with};
@@ -78,6 +82,6 @@ pub use result::{JobResult, RunResult, Spread};
 pub use run::Watch;
 pub use scenario::Scenario;
 pub use skew::shared_out;
-pub use study::{Ask, Cell, cell, lower_bound, run, run_training};
+pub use study::{Ask, Cell, cell, lower_bound, run, run_buying, run_training};
 pub use tally::Requests;
 pub use training::{Merged, Point, Score, Trains};

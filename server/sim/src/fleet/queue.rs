@@ -35,6 +35,8 @@ pub(crate) enum Event {
     Preempted { host: u32, boot: u32, left: u64 },
     /// It is gone.
     Goes { host: u32, boot: u32 },
+    /// Whoever buys machines is asked.
+    Machines,
     /// A job is submitted.
     Submit { job: u32 },
     /// Assimilators look for results.
@@ -68,7 +70,10 @@ impl Event {
             | Event::Heard { .. }
             | Event::Reconnected { .. }
             | Event::Call(HostCall { call: Call::Report(_) | Call::Release(_), .. }) => 0,
-            Event::Comes { .. } | Event::Preempted { .. } | Event::Goes { .. } => 1,
+            Event::Comes { .. }
+            | Event::Preempted { .. }
+            | Event::Goes { .. }
+            | Event::Machines => 1,
             Event::Assimilate | Event::Assimilated(_) => 2,
             Event::Call(HostCall { call: Call::Ask(_) | Call::Locate(_), .. }) => 3,
             Event::Call(HostCall { call: Call::Beat, .. }) | Event::Tick { .. } => 4,

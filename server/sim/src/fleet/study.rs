@@ -5,6 +5,7 @@ use super::{
     error::ScenarioError,
     files::Files,
     gantt::Chart,
+    machines::Machines,
     make_plan,
     policy::Policy,
     quantity::float,
@@ -94,6 +95,31 @@ pub fn run_training<'a>(
         let title = format!("{}, seed {seed}", policy);
         *chart = Some(Chart::new(&plan, title, bars));
     }
+    Ok(result)
+}
+
+/// As [`run`], with somebody who buys machines and gives them back. The scenario's hosts are the kinds that there are; all
+/// of the core's invariants are checked after so many commands, again and again, where a number is given.
+///
+/// # Errors
+/// Why it can't be run, or doesn't end.
+pub fn run_buying<'a>(
+    scenario: &Scenario,
+    policy: Policy,
+    seed: u64,
+    check_every: Option<u64>,
+    machines: &'a mut (dyn Machines + 'a),
+    watch: &mut dyn Watch,
+) -> Result<RunResult, ScenarioError> {
+    let mut no_files = |name: &str| Err(format!("`{name}` can't be read here"));
+    let plan =
+        make_plan::make(scenario, seed, &mut no_files, None).map_err(ScenarioError::Wrong)?;
+    let mut run = Run::new(&plan, policy, watch);
+    run.check_every = check_every;
+    run.machines = Some(machines as &mut dyn Machines);
+    let ended = run.run();
+    let (result, _) =
+        ended.map_err(|error| ScenarioError::Endless(format!("seed {seed}: {error}")))?;
     Ok(result)
 }
 

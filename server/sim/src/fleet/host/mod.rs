@@ -36,6 +36,7 @@ use sojourn_client_core::{
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{HostId, LeaseId},
+    quantity::SaturatingFrom as _,
 };
 use std::{collections::VecDeque, sync::Arc};
 
@@ -55,6 +56,8 @@ pub(crate) struct HostContext<'a> {
     pub(crate) trains: Option<&'a mut dyn Trains>,
     /// Why nobody could.
     pub(crate) broken: &'a mut Option<String>,
+    /// Hosts whose clients have ended in good order at this instant.
+    pub(crate) exits: &'a mut Vec<u32>,
 }
 
 /// A host.
@@ -78,6 +81,8 @@ pub(crate) struct Host {
     tick_at: Option<u64>,
     /// Until when its slot time has been counted.
     counted_to: u64,
+    /// Since when no unit runs.
+    idle_since: Option<u64>,
 }
 
 /// How agents work on hosts of a kind.
@@ -110,6 +115,7 @@ impl Host {
             network: calls::Network::default(),
             tick_at: None,
             counted_to: 0,
+            idle_since: None,
         }
     }
 
@@ -117,9 +123,27 @@ impl Host {
         self.agent.is_some()
     }
 
+    /// Units at once.
+    pub(crate) fn slots(&self) -> u32 {
+        u32::saturating_from(self.slots.len())
+    }
+
+    /// Since when no unit runs, where it is there.
+    pub(crate) fn idle_since(&self) -> Option<u64> {
+        self.idle_since.filter(|_| self.is_here())
+    }
+
+    /// A slot has become free.
+    fn note_idle(&mut self, now: u64) {
+        if self.slots.iter().all(Option::is_none) {
+            self.idle_since = Some(now);
+        }
+    }
+
     /// The machine is there, and its program starts.
     pub(crate) fn come(&mut self, around: &mut HostContext<'_>) {
         self.counted_to = around.now;
+        self.idle_since = Some(around.now);
         let stored = self.machine.stored(Micros(around.plan.heartbeat));
         let seed = around.plan.seed ^ u64::from(self.index) << 32 ^ u64::from(self.boot);
         let mut agent = Agent::new(Arc::clone(&self.config), seed, stored);
@@ -218,7 +242,8 @@ impl Host {
                 let next = self.machine.delete_result(lease, around.now);
                 self.upload_ends(next, around);
             }
-            Action::SetShare(..) | Action::Exit => {}
+            Action::Exit => around.exits.push(self.index),
+            Action::SetShare(..) => {}
         }
     }
 

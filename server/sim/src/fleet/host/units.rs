@@ -38,6 +38,7 @@ impl Host {
         around.queue.add(running.reaches(), Event::Ends { host, boot, slot, serial });
         if let Some(place) = self.slots.get_mut(index(slot)) {
             *place = Some(running);
+            self.idle_since = None;
         }
     }
 
@@ -95,6 +96,7 @@ impl Host {
 
     fn end(&mut self, slot: u32, around: &mut HostContext<'_>) {
         let Some(running) = self.slots.get_mut(index(slot)).and_then(Option::take) else { return };
+        self.note_idle(around.now);
         let took = running.worked(around.now);
         around.tally.trained += took;
         let came = match running.training.fate {
@@ -142,6 +144,7 @@ impl Host {
     /// What runs in a slot comes to nothing.
     pub(super) fn abort(&mut self, slot: usize, around: &mut HostContext<'_>) {
         let Some(running) = self.slots.get_mut(slot).and_then(Option::take) else { return };
+        self.note_idle(around.now);
         around.tally.trained += running.worked(around.now);
         self.draw(&running, u32::saturating_from(slot), Came::Lost, around);
     }

@@ -76,11 +76,15 @@ impl Run<'_> {
     /// A host's call reaches the server.
     pub(super) fn call(&mut self, call: HostCall) -> Result<(), String> {
         let HostCall { host, boot, call } = call;
-        let index = index(host);
+        let (index, is_away) = (index(host), self.server_is_away());
         let Some(host) = self.hosts.get_mut(index).filter(|host| host.boot == boot) else {
             return Ok(());
         };
         let (id, now) = (host.id, self.now);
+        if is_away {
+            self.with(index, |host, around| host.hears(call.failed(None), around));
+            return Ok(());
+        }
         match &call {
             Call::Ask(ask) if self.plan.rounds => {
                 self.next_round.push((index, boot, *ask));

@@ -7,16 +7,18 @@
 //! ```
 //!
 //! Here: time and the order of events. `hosts.rs`: machines, and what they say. `carry_out.rs`: what is
-//! asked of the core, and its effects. `assimilate.rs`: what becomes of results.
+//! asked of the core, and its effects. `assimilate.rs`: what becomes of results. `machines.rs`: machines that are bought.
 
 mod assimilate;
 mod carry_out;
 mod hosts;
+mod machines;
 
 use super::{
     arrival::Stays,
     host::{Host, HostContext, agent_config},
     job::index,
+    machines::Machines,
     plan::Plan,
     policy::Policy,
     quantity::float,
@@ -32,6 +34,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::ApiError,
     ids::{Epoch, JobId},
+    machines::MachineName,
     reason::WaitReason,
     seeds,
 };
@@ -85,6 +88,14 @@ pub(crate) struct Run<'a> {
     pub(crate) trains: Option<&'a mut dyn Trains>,
     /// Why nobody could.
     broken: Option<String>,
+    /// Who buys machines, if anybody does.
+    pub(crate) machines: Option<&'a mut dyn Machines>,
+    /// Bought machines that are there, and where among the hosts.
+    bought: BTreeMap<MachineName, usize>,
+    /// When whoever buys machines is asked next, as the queue knows it.
+    asked_at: Option<u64>,
+    /// Hosts whose clients have ended at this instant.
+    exits: Vec<u32>,
     scores: Vec<Score>,
     curve: Vec<Point>,
     /// When the last result of a job's epoch was taken.
@@ -134,6 +145,10 @@ impl<'a> Run<'a> {
             watch,
             trains: None,
             broken: None,
+            machines: None,
+            bought: BTreeMap::new(),
+            asked_at: None,
+            exits: Vec::new(),
             scores: Vec::new(),
             curve: Vec::new(),
             epoch_ends: BTreeMap::new(),
@@ -169,17 +184,25 @@ impl<'a> Run<'a> {
         for (n, job) in (0u32..).zip(&self.plan.jobs) {
             self.queue.add(job.at, Event::Submit { job: n });
         }
-        for host in 0..self.hosts.len() {
-            self.come_next(host);
+        match self.machines {
+            // Each machine that is there was bought.
+            Some(_) => self.hosts.clear(),
+            None => (0..self.hosts.len()).for_each(|host| self.come_next(host)),
         }
-        while self.ended < self.plan.jobs.len() {
+        self.ask_machines()?;
+        let mut ended_at = None;
+        while ended_at.is_none() || !self.machines_are_done() {
             self.begin_round()?;
             self.step()?;
             while let Some(call) = self.calls.pop_front() {
                 self.call(call)?;
             }
+            self.tell_exits()?;
             if let Some(error) = self.broken.take() {
                 return Err(error);
+            }
+            if ended_at.is_none() && self.ended >= self.plan.jobs.len() {
+                ended_at = Some(self.now);
             }
             if self.now > self.plan.horizon {
                 return Err(self.too_late());
@@ -194,7 +217,8 @@ impl<'a> Run<'a> {
             self.tally.copied = self.tally.copied.saturating_add(job.counters.speculative_work);
             self.tally.work = self.tally.work.saturating_add(job.work());
         }
-        let makespan = self.now - self.first_at.min(self.now);
+        let ended_at = ended_at.unwrap_or(self.now);
+        let makespan = ended_at - self.first_at.min(ended_at);
         let metrics = Metrics { jobs: self.jobs(), scores: self.scores, curve: self.curve };
         Ok((RunResult::new(self.plan, &self.tally, makespan, metrics), self.bars))
     }
@@ -251,7 +275,7 @@ impl<'a> Run<'a> {
             && due.0 < millis
         {
             self.now = self.now.max(due.0.saturating_mul(1000));
-            if next.is_none() && self.is_deserted() {
+            if next.is_none() && self.is_deserted() && self.ended < self.plan.jobs.len() {
                 return Err("no host is left that could go on with what is to be trained".into());
             }
             return self.apply(Command::Tick);
@@ -285,6 +309,7 @@ impl<'a> Run<'a> {
                 self.if_booted(host, boot, |host, around| host.preempted(left, around));
             }
             Event::Goes { host, boot } => self.goes(index(host), boot),
+            Event::Machines => return self.machines_event(),
             Event::Submit { job } => return self.submit(index(job)),
             Event::Assimilate => return self.assimilate(),
             Event::Assimilated(result) => return self.assimilated(*result),
@@ -327,6 +352,7 @@ impl<'a> Run<'a> {
                 None => None,
             },
             broken: &mut self.broken,
+            exits: &mut self.exits,
         };
         act(host, &mut around);
     }
