@@ -10,7 +10,10 @@ use super::{
     scenario::{JobEntry, Placement},
     training::Trains,
 };
-use sojourn_protocol::spec::Replicas;
+use sojourn_protocol::{
+    spec::{MergeSpec, Replicas, RuleSpec},
+    time::Millis,
+};
 use sojourn_workgen::shards::shard_count;
 
 /// Makes a job of its entry. `n` tells a scenario's jobs apart.
@@ -47,6 +50,15 @@ pub(crate) fn make(
     placement.share = entry.share.unwrap_or(placement.share);
     placement.max_hosts = entry.max_hosts.or(placement.max_hosts);
     placement.visits = entry.visits.or(placement.visits);
+    placement.budget = entry.budget.or(placement.budget);
+    let deadline = entry.deadline.map(|time| Millis(time.0 / 1000));
+    placement.deadline = deadline.or(placement.deadline);
+    if let Some(order) = entry.order {
+        placement.order = order;
+        placement.merge = placement
+            .may_merge()
+            .then_some(placement.merge.unwrap_or(MergeSpec::of(RuleSpec::VC_ASGD)));
+    }
     if entry.placement == Placement::Pinned {
         placement.replicas = Replicas::Fixed(entry.replicas.unwrap_or(1));
     }

@@ -21,7 +21,7 @@
 //! | `feasible.rs` | what a plan must keep to |
 //! | `policy.rs` | what decides: the server's policies, and references |
 //! | `arrival.rs` | when hosts are there |
-//! | `machines.rs`, `demand.rs` | machines that somebody buys and gives back meanwhile, and what there is for them to do |
+//! | `machines.rs` | machines that somebody buys and gives back meanwhile |
 //! | `bound.rs`, `lower_bound.rs`, `pins.rs` | no schedule is shorter than this |
 //! | `queue.rs`, `run/` | virtual time, and who does what when |
 //! | `host/`, `fate.rs`, `link.rs`, `cache.rs` | a virtual host: its agent, units, line and disk |
@@ -38,7 +38,6 @@ mod cache;
 mod check;
 mod costs;
 mod day_time;
-mod demand;
 mod error;
 mod fate;
 mod feasible;
@@ -74,7 +73,7 @@ pub use bound::Names;
 pub use error::ScenarioError;
 pub use files::Files;
 pub use gantt::Chart;
-pub use machines::{FleetView, MachineChange, Machines};
+pub use machines::{Machines, Site};
 pub use policy::{Policies, Policy};
 pub use quantity::{Auto, Bytes, Span};
 pub use read::{Normalise, Row, Study, read, read_with};

@@ -13,6 +13,7 @@ use sojourn_protocol::{
     ids::LeaseId,
     inventory::{Inventory, Links},
     report::Report,
+    time::Millis,
 };
 use std::collections::BTreeSet;
 
@@ -159,6 +160,14 @@ impl Host {
 
     /// A call was answered: the agent hears of it over the line's latency.
     pub(crate) fn hears(&mut self, event: client::Event, around: &mut HostContext<'_>) {
+        let left = match &event {
+            client::Event::Heartbeat(Ok(answer)) => answer.leave_within,
+            client::Event::Work(_, Ok(answer)) => answer.leave_within,
+            _ => None,
+        };
+        if let Some(Millis(left)) = left {
+            self.preempted(left.saturating_mul(1000), around);
+        }
         let latency = self.latency(around.plan);
         if latency == 0 {
             return self.tell(event, around);

@@ -36,7 +36,6 @@ use sojourn_client_core::{
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{HostId, LeaseId},
-    quantity::SaturatingFrom as _,
 };
 use std::{collections::VecDeque, sync::Arc};
 
@@ -121,11 +120,6 @@ impl Host {
 
     pub(crate) const fn is_here(&self) -> bool {
         self.agent.is_some()
-    }
-
-    /// Units at once.
-    pub(crate) fn slots(&self) -> u32 {
-        u32::saturating_from(self.slots.len())
     }
 
     /// Since when no unit runs, where it is there.

@@ -96,6 +96,8 @@ pub(crate) struct Run<'a> {
     asked_at: Option<u64>,
     /// Hosts whose clients have ended at this instant.
     exits: Vec<u32>,
+    /// The server couldn't be reached when whoever buys machines was asked last.
+    is_away: bool,
     scores: Vec<Score>,
     curve: Vec<Point>,
     /// When the last result of a job's epoch was taken.
@@ -149,6 +151,7 @@ impl<'a> Run<'a> {
             bought: BTreeMap::new(),
             asked_at: None,
             exits: Vec::new(),
+            is_away: false,
             scores: Vec::new(),
             curve: Vec::new(),
             epoch_ends: BTreeMap::new(),

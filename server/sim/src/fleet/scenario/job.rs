@@ -3,7 +3,10 @@
 use super::Pick;
 use crate::fleet::quantity::{Auto, Bytes, Span};
 use serde::Deserialize;
-use sojourn_protocol::spec::{Spread, Visits};
+use sojourn_protocol::{
+    money::MicroUsd,
+    spec::{OrderChoice, Spread, Visits},
+};
 
 /// `[job]` or one of `[[jobs]]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -65,6 +68,13 @@ pub struct JobEntry {
     pub spread: Option<Spread>,
     /// The most hosts that work for it at a time.
     pub max_hosts: Option<u32>,
+    /// How its trials and hosts meet; where results are merged, by the rule of VC-ASGD.
+    pub order: Option<OrderChoice>,
+    /// What it may cost, on machines that are bought.
+    #[serde(deserialize_with = "dollars")]
+    pub budget: Option<MicroUsd>,
+    /// By when it is to end, from its submission, on machines that are bought.
+    pub deadline: Option<Span>,
     /// The order in which its trials visit shards.
     pub visits: Option<Visits>,
 }
@@ -137,6 +147,12 @@ pub enum Placement {
     Pinned,
 }
 
+/// An amount of money: `20 usd`.
+fn dollars<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<MicroUsd>, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
 impl Default for JobEntry {
     fn default() -> Self {
         Self {
@@ -168,6 +184,9 @@ impl Default for JobEntry {
             share: None,
             spread: None,
             max_hosts: None,
+            order: None,
+            budget: None,
+            deadline: None,
             visits: None,
         }
     }
