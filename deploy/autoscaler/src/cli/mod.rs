@@ -10,7 +10,10 @@ mod status;
 
 pub use failure::Failure;
 
-use crate::config::{Config, ConfigError};
+use crate::{
+    config::{Config, ConfigError},
+    simulate,
+};
 use clap::{Parser, Subcommand};
 use std::{io::Write as _, path::Path};
 
@@ -43,6 +46,8 @@ enum Command {
     Run(run::Args),
     /// Show the machines of a fleet, what they have cost, and what the cloud asks now.
     Status(status::Args),
+    /// Run a search on a made-up cloud in virtual time, and compare what it costs with other ways to run it.
+    Simulate(simulate::Args),
 }
 
 impl Cli {
@@ -55,6 +60,7 @@ impl Cli {
             Command::Check(args) => check::run(&args),
             Command::Run(args) => run::run(&args).await,
             Command::Status(args) => status::run(&args).await,
+            Command::Simulate(args) => simulate::run(&args).map_err(Failure::work),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     bound::Names,
+    check,
     error::ScenarioError,
     files::Files,
     gantt::Chart,
@@ -111,6 +112,8 @@ pub fn run_buying<'a>(
     machines: &'a mut (dyn Machines + 'a),
     watch: &mut dyn Watch,
 ) -> Result<RunResult, ScenarioError> {
+    check::scenario(scenario)
+        .map_err(|fault| ScenarioError::Wrong(format!("`{}`: {}", fault.path, fault.said)))?;
     let mut no_files = |name: &str| Err(format!("`{name}` can't be read here"));
     let plan =
         make_plan::make(scenario, seed, &mut no_files, None).map_err(ScenarioError::Wrong)?;

@@ -1,0 +1,183 @@
+//! Machines of a fake cloud that become hosts of a simulated server, and what happens to them: starts, notices, ends, and
+//! that they power themselves off.
+
+use sojourn_core::{Answer, Command, ReplyTo};
+use sojourn_fleet::fake::{FakeCloud, FakeEvent, Happens};
+use sojourn_protocol::{
+    digest::Digest,
+    machines::MachineName,
+    names::{OwnerName, TokenLabel},
+    time::{Millis, UnixMillis},
+    tokens::{TokenGrant, TokenRequest},
+};
+use sojourn_sim::fleet::Site;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whoever asks.
+pub(super) const NOBODY: ReplyTo = ReplyTo(0);
+/// Between two tries to enrol.
+const RETRY: Millis = Millis::from_secs(15);
+/// From the end of a client until the machine is off.
+const POWER_OFF: Millis = Millis::from_secs(5);
+/// Between two looks for clients without a unit.
+const LOOK: Millis = Millis::from_secs(60);
+
+/// How a machine's client begins and ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Habits {
+    /// It ends after so long without a unit.
+    pub exit_when_idle: Millis,
+    /// It gives up enrolling after so long.
+    pub enrol_within: Millis,
+    /// It hears of notices.
+    pub hears_notices: bool,
+}
+
+/// The machines of one buyer.
+#[derive(Debug)]
+pub struct Ground {
+    /// The cloud that they are bought from.
+    pub cloud: FakeCloud,
+    habits: Habits,
+    groups: BTreeMap<String, usize>,
+    /// The secrets of enrolment tokens: a machine has its own from its launch on.
+    secrets: BTreeMap<MachineName, String>,
+    /// Machines that have started and aren't hosts yet: since when, and when they try next.
+    starting: BTreeMap<MachineName, (UnixMillis, UnixMillis, FakeEvent)>,
+    /// Machines that are hosts, with the cloud's id.
+    here: BTreeMap<MachineName, String>,
+    /// Machines that power themselves off.
+    off: BTreeSet<(UnixMillis, String)>,
+    looked_at: UnixMillis,
+}
+
+impl Ground {
+    /// Machines of this cloud. `groups`: the scenario's group of each type.
+    #[must_use]
+    pub fn new(cloud: FakeCloud, habits: Habits, groups: BTreeMap<String, usize>) -> Self {
+        Self {
+            cloud,
+            habits,
+            groups,
+            secrets: BTreeMap::new(),
+            starting: BTreeMap::new(),
+            here: BTreeMap::new(),
+            off: BTreeSet::new(),
+            looked_at: UnixMillis(0),
+        }
+    }
+
+    /// When something happens by itself.
+    #[must_use]
+    pub fn next_at(&self) -> Option<UnixMillis> {
+        let tries = self.starting.values().map(|(_, at, _)| *at).min();
+        let looks = (!self.here.is_empty()).then(|| self.looked_at + LOOK);
+        let off = self.off.first().map(|(at, _)| *at);
+        [self.cloud.next_at(), tries, looks, off].into_iter().flatten().min()
+    }
+
+    /// A token with which a machine enrols, from the server.
+    ///
+    /// # Errors
+    /// Why the run can't go on; none inside where the server doesn't answer.
+    pub fn token(
+        &mut self,
+        machine: &MachineName,
+        lifetime: Millis,
+        site: &mut dyn Site,
+    ) -> Result<Option<String>, String> {
+        let secret = format!("secret of {machine}");
+        let owner = OwnerName::default();
+        let grant = TokenGrant::Enrol { owner, hosts: 1, machine: Some(machine.clone()) };
+        let request =
+            TokenRequest { label: TokenLabel::default(), grant, lifetime: Some(lifetime) };
+        let sha256 = Digest::of(secret.as_bytes());
+        let answer = site.ask(Command::CreateToken { to: NOBODY, request, sha256 })?;
+        if !matches!(answer, Ok(Answer::Token(_))) {
+            return Ok(None);
+        }
+        self.secrets.insert(machine.clone(), secret.clone());
+        Ok(Some(secret))
+    }
+
+    /// Lets happen what is due.
+    ///
+    /// # Errors
+    /// Why the run can't go on.
+    pub fn pump(&mut self, now: UnixMillis, site: &mut dyn Site) -> Result<(), String> {
+        self.look_for_idle(now, site);
+        while let Some((at, instance)) = self.off.first().filter(|(at, _)| *at <= now).cloned() {
+            self.off.remove(&(at, instance.clone()));
+            self.cloud.shut_down_by_itself(now, &instance);
+        }
+        for event in self.cloud.step(now) {
+            match event.happens {
+                Happens::Starts => {
+                    self.starting.insert(event.machine.clone(), (now, now, event));
+                }
+                Happens::Noticed(left) if self.habits.hears_notices => {
+                    site.noticed(&event.machine, left);
+                }
+                Happens::Noticed(_) => {}
+                Happens::Ends(_) => {
+                    self.starting.remove(&event.machine);
+                    if self.here.remove(&event.machine).is_some() {
+                        site.goes(&event.machine);
+                    }
+                }
+            }
+        }
+        let due = self.starting.values().filter(|(_, at, _)| *at <= now);
+        for (since, _, event) in due.cloned().collect::<Vec<_>>() {
+            self.enrol(since, now, event, site)?;
+        }
+        Ok(())
+    }
+
+    /// A machine's client has ended: it powers off.
+    pub fn exited(&mut self, now: UnixMillis, machine: &MachineName) {
+        if let Some(instance) = self.here.get(machine) {
+            self.off.insert((now + POWER_OFF, instance.clone()));
+        }
+    }
+
+    fn enrol(
+        &mut self,
+        since: UnixMillis,
+        now: UnixMillis,
+        event: FakeEvent,
+        site: &mut dyn Site,
+    ) -> Result<(), String> {
+        let machine = event.machine.clone();
+        let group = self.groups.get(&event.pool.instance_type).copied();
+        let group = group.ok_or_else(|| format!("no host is like {}", event.pool))?;
+        let secret = self.secrets.get(&machine).cloned().unwrap_or_default();
+        match site.comes(&machine, group, &secret)? {
+            Ok(()) => {
+                self.starting.remove(&machine);
+                self.here.insert(machine, event.instance);
+            }
+            Err(_) if now >= since + self.habits.enrol_within => {
+                self.starting.remove(&machine);
+                self.off.insert((now + POWER_OFF, event.instance));
+            }
+            Err(_) => {
+                self.starting.insert(machine, (since, now + RETRY, event));
+            }
+        }
+        Ok(())
+    }
+
+    fn look_for_idle(&mut self, now: UnixMillis, site: &mut dyn Site) {
+        if now < self.looked_at + LOOK {
+            return;
+        }
+        self.looked_at = now;
+        for (machine, instance) in &self.here {
+            let idle = site.idle_since(machine).map(|since| now - since);
+            if idle.is_some_and(|idle| idle >= self.habits.exit_when_idle) {
+                self.off.insert((now + POWER_OFF, instance.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Outcomes as a table, and what was to be reached.
+
+use super::{
+    number::float,
+    outcome::{Outcome, Way},
+};
+use serde::Serialize;
+use sojourn_protocol::quantity::to_u64;
+use std::fmt::Write as _;
+
+/// All ways at one rate and with one seed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct World {
+    /// The rate of interruptions.
+    pub(super) rate: f64,
+    /// The seed.
+    pub(super) seed: u64,
+    /// The outcomes.
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+impl World {
+    fn cost(&self, way: Way) -> Option<f64> {
+        self.outcomes.iter().find(|of| of.way == way).map(|of| of.cost_per_trial)
+    }
+
+    fn makespan(&self, way: Way) -> Option<f64> {
+        self.outcomes.iter().find(|of| of.way == way).map(|of| of.makespan)
+    }
+
+    /// The cost per trial over the clairvoyant's.
+    pub(super) fn to_clairvoyant(&self) -> Option<f64> {
+        Some(self.cost(Way::Autoscaler)? / self.cost(Way::Clairvoyant)?)
+    }
+
+    /// The cost per trial over the least of the others'.
+    pub(super) fn to_best_other(&self) -> Option<f64> {
+        let others = [Way::OnDemand, Way::FixedSpot, Way::PerTrial, Way::VcAsgd];
+        let least = others.iter().filter_map(|way| self.cost(*way)).reduce(f64::min)?;
+        Some(self.cost(Way::Autoscaler)? / least)
+    }
+
+    /// The makespan over that on demand.
+    pub(super) fn to_on_demand(&self) -> Option<f64> {
+        Some(self.makespan(Way::Autoscaler)? / self.makespan(Way::OnDemand)?)
+    }
+}
+
+/// The ways in the order of the table.
+const WAYS: [Way; 6] =
+    [Way::Autoscaler, Way::OnDemand, Way::FixedSpot, Way::PerTrial, Way::VcAsgd, Way::Clairvoyant];
+
+fn mean(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
+    let values: Vec<f64> = values.collect();
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    (values.iter().sum::<f64>() / float(to_u64(values.len()).max(1)), least, most)
+}
+
+/// The worlds of one rate as a table in Markdown: means over the seeds, and ratios with the least and the most.
+pub(super) fn table(rate: f64, worlds: &[World]) -> String {
+    let mut text = format!(
+        "{:.0} % of spot machines are taken back within an hour, {} seeds\n\n",
+        rate * 100.0,
+        worlds.len()
+    );
+    text.push_str(
+        "| | cost per trial | cost | makespan | interruptions | machine hours | lost | saving |\n\
+         |---|---|---|---|---|---|---|---|\n",
+    );
+    for way in WAYS {
+        let of = |value: fn(&Outcome) -> f64| {
+            let all = worlds.iter().flat_map(|world| &world.outcomes);
+            mean(all.filter(|outcome| outcome.way == way).map(value)).0
+        };
+        let saving = mean(
+            worlds
+                .iter()
+                .filter_map(|world| Some(1.0 - world.cost(way)? / world.cost(Way::OnDemand)?)),
+        );
+        let _infallible = writeln!(
+            text,
+            "| {} | ${:.2} | ${:.0} | {:.1} h | {:.0} | {:.0} | {:.1} % | {:.1} % |",
+            way.name(),
+            of(|of| of.cost_per_trial),
+            of(|of| of.cost),
+            of(|of| of.makespan),
+            of(|of| float(of.interruptions)),
+            of(|of| of.machine_hours),
+            of(|of| of.lost) * 100.0,
+            saving.0 * 100.0,
+        );
+    }
+    text.push('\n');
+    let ratios: [(&str, fn(&World) -> Option<f64>, f64); 3] = [
+        ("cost over the clairvoyant's", World::to_clairvoyant, 1.15),
+        ("cost over the best of the others'", World::to_best_other, 0.8),
+        ("makespan over that on demand", World::to_on_demand, 1.25),
+    ];
+    for (name, ratio, wanted) in ratios {
+        let (mean, least, most) = mean(worlds.iter().filter_map(ratio));
+        let _infallible =
+            writeln!(text, "{name}: {mean:.3} ({least:.3} to {most:.3}); wanted: at most {wanted}");
+    }
+    text
+}
