@@ -89,7 +89,8 @@ fn world(seed: u64) -> World {
         epochs = 1 + draw.below(2),
         limit = 1 + draw.below(8),
     );
-    let file = simulate::read(&text).unwrap_or_else(|error| panic!("world {seed}: {error}\n{text}"));
+    let file =
+        simulate::read(&text).unwrap_or_else(|error| panic!("world {seed}: {error}\n{text}"));
     let mut setting = Setting::new(&file, &BTreeMap::new(), rate, seed);
     setting.cloud.faults = Faults {
         throttled: draw.share(0.15),
@@ -115,7 +116,7 @@ fn world(seed: u64) -> World {
         away,
     };
     let mut settings = setting.settings();
-    let is_poor = draw.one_in(8);
+    let is_poor = draw.one_in(4);
     if is_poor {
         settings.limits.total = Some(MicroUsd(u64::from(20_000 + draw.below(200_000))));
     } else if draw.one_in(2) {

@@ -54,6 +54,8 @@ pub struct Buyer {
     memory: Memory,
     /// Spot prices at launch, as the cloud has said.
     prices: BTreeMap<MachineName, MicroUsd>,
+    /// What the server said last.
+    demand: Option<DemandView>,
     plans: u64,
     plan_at: UnixMillis,
     is_done: bool,
@@ -70,6 +72,8 @@ struct Seen {
     offers: Offers,
     machines: Vec<CloudMachine>,
     demand: DemandView,
+    /// The server has said it now. Else machines are ended by what it said last, and none is bought.
+    is_fresh: bool,
 }
 
 impl Buyer {
@@ -83,6 +87,7 @@ impl Buyer {
             seed,
             memory: Memory::default(),
             prices: BTreeMap::new(),
+            demand: None,
             plans: 0,
             plan_at: UnixMillis(0),
             is_done: false,
@@ -117,6 +122,9 @@ impl Buyer {
         self.memory = plan.memory;
         for action in plan.actions {
             match action {
+                Action::Buy(purchase) if !seen.is_fresh => {
+                    self.memory.not_ordered(&purchase.machines);
+                }
                 Action::Buy(purchase) => {
                     if self.buy(now, seed, &purchase, &seen.offers, site)? == Alive::No {
                         return Ok(());
@@ -151,10 +159,12 @@ impl Buyer {
         }
         let told = site.ask(Command::ReportMachines { to: NOBODY, machines: reports })?;
         let demand = site.ask(Command::Query { to: NOBODY, query: Query::Demand })?;
-        let (Ok(Answer::Machines(_)), Ok(Answer::Demand(demand))) = (told, demand) else {
-            return Ok(None);
-        };
-        Ok(Some(Seen { offers, machines, demand: *demand }))
+        let is_fresh = matches!((&told, &demand), (Ok(Answer::Machines(_)), Ok(Answer::Demand(_))));
+        if let Ok(Answer::Demand(demand)) = demand {
+            self.demand = Some(*demand);
+        }
+        let Some(demand) = self.demand.clone() else { return Ok(None) };
+        Ok(Some(Seen { offers, machines, demand, is_fresh }))
     }
 
     /// The price of an hour when a machine was launched, where that is known.
@@ -203,7 +213,7 @@ impl Buyer {
         self.note_peaks();
         let mut chance = seeds::stream("sim-crash", &[seed, to_u64(purchase.machines.len())]);
         if seeds::unit_f64(&mut chance) < self.trouble.crashes {
-            (self.memory, self.prices) = (Memory::default(), BTreeMap::new());
+            (self.memory, self.prices, self.demand) = (Memory::default(), BTreeMap::new(), None);
             self.crashes += 1;
             self.plan_at = now + self.trouble.restart;
             return Ok(Alive::No);

@@ -42,7 +42,8 @@ pub(super) fn bound(setting: &Setting, within: Millis) -> f64 {
     let (work, lanes) = (setting.work() / 1e18, setting.trials_float());
     // Work is worth at most what the dearest machine asks for it.
     let dearest = pools.iter().flat_map(|pool| pool.prices.iter().map(|price| price / pool.speed));
-    let (mut least, mut most) = (0.0, dearest.fold(0.0, f64::max) * 2.0);
+    let (mut least, mut most) =
+        (0.0, dearest.filter(|price| price.is_finite()).fold(0.0, f64::max) * 2.0);
     let dual = |m: f64| m.mul_add(work, lanes * cheapest_lane(&pools, steps, boot, m));
     // The dual is concave in the price: the golden section finds its highest point (Kiefer, 1953).
     let golden = (5.0_f64.sqrt() - 1.0) / 2.0;

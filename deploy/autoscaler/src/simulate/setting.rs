@@ -81,6 +81,7 @@ impl Setting {
         if merges {
             job.order = Some(OrderChoice::Merge);
             scenario.server.lease_term = Auto::Given(Span(300_000_000));
+            scenario.server.heartbeat = Auto::Given(Span(120_000_000));
         }
         scenario.job = Some(job);
         scenario
