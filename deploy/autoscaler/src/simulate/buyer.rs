@@ -16,10 +16,13 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
 };
 use sojourn_sim::fleet::{Machines, Site};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A token is good for so long: a machine that starts later can't enrol.
 const TOKEN_LIFETIME: Millis = Millis::from_secs(1200);
+
+/// Until what has failed is tried again: a look at the cloud, or the end of a machine.
+const AGAIN: Millis = Millis::from_secs(5);
 
 /// What goes wrong around the planner, beside what its cloud does.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +57,8 @@ pub struct Buyer {
     memory: Memory,
     /// Spot prices at launch, as the cloud has said.
     prices: BTreeMap<MachineName, MicroUsd>,
+    /// Machines that are to be ended, by the cloud's ids.
+    ends: BTreeSet<String>,
     /// What the server said last.
     demand: Option<DemandView>,
     plans: u64,
@@ -87,6 +92,7 @@ impl Buyer {
             seed,
             memory: Memory::default(),
             prices: BTreeMap::new(),
+            ends: BTreeSet::new(),
             demand: None,
             plans: 0,
             plan_at: UnixMillis(0),
@@ -100,7 +106,11 @@ impl Buyer {
     /// One turn of the process.
     fn turn(&mut self, now: UnixMillis, site: &mut dyn Site) -> Result<(), String> {
         self.plan_at = now + self.settings.times.interval;
-        let Some(seen) = self.look(now, site)? else { return Ok(()) };
+        self.end(now);
+        let Some(seen) = self.look(now, site)? else {
+            self.plan_at = self.plan_at.min(now + AGAIN);
+            return Ok(());
+        };
         if site.all_ended() && self.ground.cloud.alive() == 0 {
             let costs = site.ask(Command::Query { to: NOBODY, query: Query::Costs })?;
             if let Ok(Answer::Costs(costs)) = costs {
@@ -137,12 +147,24 @@ impl Buyer {
                     let _drained = site.ask(Command::DrainMachines { to: NOBODY, request })?;
                 }
                 Action::End { machine: Victim { instance, .. }, .. } => {
-                    // Where it fails, the planner asks again.
-                    let _ended = self.ground.cloud.end(now, &[instance]);
+                    self.ends.insert(instance);
                 }
             }
         }
+        self.end(now);
         Ok(())
+    }
+
+    /// Ends what is to end. What can't be ended now is tried again soon: it costs money.
+    fn end(&mut self, now: UnixMillis) {
+        let all: Vec<String> = self.ends.iter().cloned().collect();
+        if all.is_empty() {
+            return;
+        }
+        match self.ground.cloud.end(now, &all) {
+            Ok(()) => self.ends.clear(),
+            Err(_) => self.plan_at = self.plan_at.min(now + AGAIN),
+        }
     }
 
     /// What cloud and server say; nothing where one of them doesn't answer. The server is told of the machines.
