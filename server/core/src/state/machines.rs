@@ -14,6 +14,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
 };
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     ops::AddAssign,
 };
@@ -117,10 +118,10 @@ impl Costs {
 
     /// Shares a cost out in proportion to times. The parts are whole, and their sum is the cost.
     fn share(&mut self, cost: Cost, held: &HeldTimes) {
-        let times = held.iter().flat_map(|(job, trials)| {
-            trials.iter().map(|(trial, time)| (*job, *trial, time.0)).collect::<Vec<_>>()
-        });
-        let times: Vec<(JobId, TrialId, u64)> = times.collect();
+        let mut times: Vec<(JobId, TrialId, u64)> = Vec::new();
+        for (job, trials) in held {
+            times.extend(trials.iter().map(|(trial, time)| (*job, *trial, time.0)));
+        }
         let whole = times.iter().fold(0_u64, |sum, (.., time)| sum.saturating_add(*time));
         if whole == 0 {
             // Units that were held for no time at all: the first has it.
@@ -248,13 +249,13 @@ impl State {
     }
 
     /// The times for which a machine's host has held units up to now.
-    fn held_times(&self, machine: &Machine, now: UnixMillis) -> HeldTimes {
-        let mut held = machine.held.clone();
+    fn held_times<'a>(&self, machine: &'a Machine, now: UnixMillis) -> Cow<'a, HeldTimes> {
+        let mut held = Cow::Borrowed(&machine.held);
         let host = machine.host.and_then(|host| self.hosts.get(&host));
         let live = host.into_iter().flat_map(|host| &host.live);
         for lease in live.filter_map(|lease| self.leases.get(lease)) {
             let (job, trial) = (lease.unit.job(), lease.unit.trial());
-            Machine::hold(&mut held, job, trial, now - lease.granted_at);
+            Machine::hold(held.to_mut(), job, trial, now - lease.granted_at);
         }
         held
     }
