@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the Python environment of the tests, in which they run `examples/predict.py` and a stand-in for S3, and
+"""Makes the Python environment of the tests, in which they run `examples/predict.py` and stand-ins for S3 and EC2, and
 links it into a checkout.
 
 It lies in the user's cache folder, once for all checkouts; the system's Python stays as it is. A stamp,

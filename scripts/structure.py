@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLOORS = [  # a package depends on packages of lower floors only
     ["protocol", "protocol/files"],
     ["protocol/codec", "protocol/http", "client/slot", "deploy/fleet"],
-    ["protocol/model", "server/blobs", "workgen/ingest"],
+    ["protocol/model", "server/blobs", "workgen/ingest", "deploy/ec2"],
     ["workgen", "assimilator/rules", "client/core"],
     ["server/core", "client", "client/trainer"],
     ["server", "server/sim", "assimilator", "client/daemon"],

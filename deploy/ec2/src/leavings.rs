@@ -1,0 +1,115 @@
+//! What has the fleet's tag still, and its removal: for whoever takes a fleet down and leaves nothing.
+
+use crate::{
+    errors::{Failure, Meaning},
+    machines,
+    region::{Region, filter},
+    settings::FLEET_TAG,
+    template,
+};
+use aws_sdk_ec2::types::VolumeState;
+use sojourn_fleet::cloud::{CloudError, MachineState};
+use std::fmt;
+
+/// A kind of what is made in an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LeavingKind {
+    /// A machine that hasn't ended.
+    Machine,
+    /// A volume. A machine's goes with it.
+    Volume,
+    /// A launch template.
+    LaunchTemplate,
+}
+
+/// Something with the fleet's tag.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leaving {
+    /// Where it is.
+    pub region: String,
+    /// What it is.
+    pub kind: LeavingKind,
+    /// The cloud's id of it; a launch template's name.
+    pub id: String,
+    /// It goes by itself: a machine that is ending, or its volume.
+    pub goes: Goes,
+}
+
+/// Whether something goes by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Goes {
+    /// It stays until it is removed.
+    Stays,
+    /// It goes with something else, or is going.
+    Itself,
+}
+
+impl fmt::Display for Leaving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            LeavingKind::Machine => "machine",
+            LeavingKind::Volume => "volume",
+            LeavingKind::LaunchTemplate => "launch template",
+        };
+        write!(f, "{kind} {} in {}", self.id, self.region)
+    }
+}
+
+/// All of a region with the fleet's tag, but for the owner's launch template.
+pub(crate) async fn of(region: &Region) -> Result<Vec<Leaving>, CloudError> {
+    let leaving = |kind, id, goes| Leaving { region: region.name.clone(), kind, id, goes };
+    let mut found = vec![];
+    for machine in machines::machines(region).await? {
+        let goes = match machine.state {
+            MachineState::Pending | MachineState::Running => Goes::Stays,
+            MachineState::Ending => Goes::Itself,
+            MachineState::Ended => continue,
+        };
+        found.push(leaving(LeavingKind::Machine, machine.instance, goes));
+    }
+    for (id, goes) in volumes(region).await? {
+        found.push(leaving(LeavingKind::Volume, id, goes));
+    }
+    for name in template::all(region).await? {
+        found.push(leaving(LeavingKind::LaunchTemplate, name, Goes::Stays));
+    }
+    Ok(found)
+}
+
+/// Removes what stays. Machines end, and take their volumes along, some time later.
+pub(crate) async fn remove(region: &Region, found: &[Leaving]) -> Result<(), CloudError> {
+    let of = |kind| {
+        let of_kind = found.iter().filter(move |leaving| leaving.kind == kind);
+        of_kind.filter(|leaving| leaving.goes == Goes::Stays).map(|leaving| &leaving.id)
+    };
+    let instances: Vec<String> = of(LeavingKind::Machine).cloned().collect();
+    machines::end(region, &instances).await?;
+    for id in of(LeavingKind::Volume) {
+        let sent = region.client.delete_volume().volume_id(id).send().await;
+        match sent.map_err(|error| Failure::of("DeleteVolume", &error)) {
+            Err(failure) if failure.meaning != Meaning::NoVolume => return Err(failure.cloud()),
+            _ => {}
+        }
+    }
+    for name in of(LeavingKind::LaunchTemplate) {
+        template::delete(region, name).await?;
+    }
+    Ok(())
+}
+
+async fn volumes(region: &Region) -> Result<Vec<(String, Goes)>, CloudError> {
+    let request = region.client.describe_volumes();
+    let request = request.filters(filter(&format!("tag:{FLEET_TAG}"), [&region.shared.fleet]));
+    let mut pages = request.into_paginator().items().send();
+    let mut found = vec![];
+    while let Some(volume) = pages.next().await {
+        let volume = volume.map_err(|error| Failure::of("DescribeVolumes", &error).cloud())?;
+        let goes = match volume.state() {
+            Some(VolumeState::Deleted) => continue,
+            Some(VolumeState::Available | VolumeState::Error) => Goes::Stays,
+            _ => Goes::Itself,
+        };
+        found.extend(volume.volume_id().map(|id| (id.to_owned(), goes)));
+    }
+    Ok(found)
+}

@@ -1,0 +1,20 @@
+//! EC2 as a cloud: against `moto`, and against answers that `moto` can't give.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod fleet;
+mod list_prices;
+mod machines;
+mod moto;
+mod order;
+mod policy;
+mod prices;
+mod settings;
+mod support;
+mod user_data;
+mod wire;
