@@ -140,7 +140,7 @@ pub struct MachineLoad {
     /// It was told to end.
     #[serde(default, skip_serializing_if = "is_default")]
     pub draining: bool,
-    /// It has said that it ends.
+    /// It has said that it ends, and holds no unit any more.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stopped: bool,
 }

@@ -49,7 +49,10 @@ const fn rounded(speed: u64) -> u64 {
         None => return 0,
     };
     let step: u64 = octave / SPEED_STEPS;
-    if step == 0 { speed } else { speed / step * step }
+    match speed.checked_div(step) {
+        Some(steps) => steps * step,
+        None => speed,
+    }
 }
 
 /// The order of requests: the fastest host first, of those that are as fast the cheapest, and those of one price by arrival.

@@ -27,6 +27,9 @@ struct Measured<'a> {
     report: &'a MachineReport,
 }
 
+/// Slots and speeds of the machines of a type, and the one that was launched last.
+type OfType<'a> = (Vec<(u32, u64)>, &'a MachineReport);
+
 impl Views<'_> {
     /// The work that there is for machines.
     pub(crate) fn demand(&self) -> DemandView {
@@ -148,7 +151,7 @@ impl Views<'_> {
 
     /// The speeds and prices of the types that were bought.
     pub(crate) fn speeds(&self) -> SpeedsView {
-        let mut by_type: BTreeMap<&str, (Vec<(u32, u64)>, &MachineReport)> = BTreeMap::new();
+        let mut by_type: BTreeMap<&str, OfType<'_>> = BTreeMap::new();
         for of in self.machines_measured() {
             let speeds = of.session.devices.values().filter(|slots| slots.count > 0);
             let flops = speeds.map(|slots| (slots.count, self.training_flops(of.host, slots)));
@@ -203,7 +206,8 @@ impl Views<'_> {
             held: u32::saturating_from(host.live.len()),
             idle_since: machine.idle_since,
             draining: self.hosts.drained_at(name).is_some(),
-            stopped: session.is_some_and(Session::has_stopped),
+            // One that is told to end says so at once, and has its units to finish.
+            stopped: host.live.is_empty() && session.is_some_and(Session::has_stopped),
         })
     }
 

@@ -7,7 +7,7 @@
 //! | `hops.rs`, `plan_advice.rs`, `evaluations.rs` | candidates of each kind |
 //! | `eligibility.rs`, `locality.rs`, `residency.rs` | who may do a unit, and what a fetch costs |
 //! | `fair_share.rs`, `shares.rs` | the order in which jobs are served |
-//! | `budgets.rs` | jobs whose money is used up |
+//! | `budgets.rs`, `count_budgets.rs` | jobs whose money is used up |
 //! | `priority.rs` | slots and leases that jobs of higher priority get from others |
 //! | `plan.rs`, `job_plan.rs`, `plan_problem.rs` | the plan of a job |
 //! | `speculation.rs` | second leases of hops that everything waits for |
@@ -16,6 +16,7 @@
 mod assignment;
 mod batching;
 mod budgets;
+mod count_budgets;
 mod eligibility;
 mod evaluations;
 mod explain;

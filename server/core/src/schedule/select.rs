@@ -2,12 +2,17 @@
 
 use super::{
     assignment::{Assignment, Pick},
+    budgets::price_of_slot,
     hops::HopPick,
     scheduler::Scheduler,
 };
 use crate::{event::UnitKey, hosts::DeviceRef, state::Job};
 use rand_chacha::ChaCha8Rng;
-use sojourn_protocol::{ids::HostId, time::Millis};
+use sojourn_protocol::{
+    ids::{HostId, JobId},
+    money::MicroUsd,
+    time::Millis,
+};
 
 /// Units that a slot should leave to other hosts for a while.
 #[derive(Debug, Default)]
@@ -109,5 +114,13 @@ impl<'a> Scheduler<'a> {
             HopPick::Nothing => {}
         }
         self.evaluation_for(job, at, deferred)
+    }
+
+    /// May a unit of the job be trained there, as far as its budget goes, if it takes so many microseconds?
+    fn affords(&self, job: JobId, at: DeviceRef<'_>, micros: u64) -> bool {
+        let Some(left) = self.planner.budgets().left(job) else { return true };
+        let slots = self.hosts.session(at.host).map_or(1, |session| session.slots);
+        let Some(price) = price_of_slot(self.state, slots, at.host) else { return true };
+        left > MicroUsd(0) && price.for_time(Millis(micros / 1000)) <= left
     }
 }

@@ -221,10 +221,9 @@ impl State {
         let is_old = |report: &MachineReport| {
             report.ended_at.is_some_and(|ended| ended + KEEP_ENDED_MACHINES < at)
         };
-        let old = self.machines.known.iter().filter_map(|(name, machine)| {
-            machine.report.as_ref().is_some_and(is_old).then(|| name.clone())
-        });
-        for name in old.collect::<Vec<_>>() {
+        let old = self.machines.known.iter();
+        let old = old.filter(|(_, machine)| machine.report.as_ref().is_some_and(is_old));
+        for name in old.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
             let Some(Machine { report: Some(report), held, .. }) =
                 self.machines.known.remove(&name)
             else {

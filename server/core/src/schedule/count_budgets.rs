@@ -1,0 +1,38 @@
+//! Counts what jobs with a budget may still spend.
+
+use super::{
+    budgets::{Budgets, price_of_slot},
+    plans::PlanHandler,
+};
+use crate::cost::Occupancy;
+use sojourn_protocol::{ids::JobId, money::MicroUsd, time::Millis};
+use std::collections::BTreeMap;
+
+impl PlanHandler<'_> {
+    /// Counts what jobs may still spend, where that is due.
+    pub(crate) fn count_budgets(&mut self) {
+        let (now, state) = (self.ledger.clock.now(), &*self.ledger.state);
+        if !self.ledger.planner.budgets().is_due(state, now) {
+            return;
+        }
+        let with_budget = state.jobs.values().filter(|job| job.is_open());
+        let with_budget = with_budget.filter_map(|job| Some((job.id, job.spec.placement.budget?)));
+        let mut left: BTreeMap<JobId, MicroUsd> = with_budget.collect();
+        if !left.is_empty() {
+            let costs = state.costs(now);
+            for (job, left) in &mut left {
+                *left = left.saturating_sub(costs.of_job(*job).paid);
+            }
+            let occupancy = Occupancy::new(&self.ledger, self.hosts);
+            for lease in state.leases.values() {
+                let Some(left) = left.get_mut(&lease.unit.job()) else { continue };
+                let slots = self.hosts.session(lease.host).map_or(1, |session| session.slots);
+                let price = price_of_slot(state, slots, lease.host).unwrap_or_default();
+                let time = Millis(occupancy.remaining_time(lease.id) / 1000);
+                *left = left.saturating_sub(price.for_time(time));
+            }
+        }
+        let last_lease = state.last_lease;
+        *self.ledger.planner.budgets_mut() = Budgets::counted(left, now, last_lease);
+    }
+}
