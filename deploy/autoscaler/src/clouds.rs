@@ -1,9 +1,68 @@
 //! The clouds that this program was built with: the only place that names them.
 
 use crate::config::Config;
-use sojourn_fleet::cloud::{Cloud, CloudError, CloudMachine, Filled, Offers, Order, Pool};
-use sojourn_protocol::{money::MicroUsd, time::UnixMillis};
+use sojourn_fleet::cloud::Cloud;
 use std::collections::BTreeMap;
+
+#[cfg(feature = "ec2")]
+pub(crate) use ec2::account;
+
+#[cfg(feature = "ec2")]
+mod ec2 {
+    use super::{BTreeMap, Cloud, CloudsError, Config};
+    use sojourn_ec2::{Ec2, Ec2Settings, UserData};
+
+    fn settings(config: &Config) -> Result<Ec2Settings, CloudsError> {
+        let table = config.ec2.clone().unwrap_or_default();
+        let settings: Ec2Settings = table
+            .try_into()
+            .map_err(|error: toml::de::Error| CloudsError::Wrong(error.message().into()))?;
+        settings.validate()?;
+        Ok(settings)
+    }
+
+    pub(super) fn check(config: &Config) -> Result<(), CloudsError> {
+        settings(config).map(drop)
+    }
+
+    /// What a template needs. Nothing is bought with it.
+    const NO_USER_DATA: &str = "{{machine}}{{enrolment_token}}";
+
+    /// The account, for whoever removes what is in it.
+    pub(crate) async fn account(config: &Config) -> Result<Ec2, CloudsError> {
+        let settings = settings(config)?;
+        let sdk = sojourn_ec2::connect(settings.endpoint.as_deref()).await;
+        let data = UserData::new(NO_USER_DATA, &BTreeMap::new())?;
+        Ok(Ec2::new(&sdk, settings, data)?)
+    }
+
+    pub(super) async fn connect(
+        config: &Config,
+        values: BTreeMap<String, String>,
+    ) -> Result<impl Cloud + use<>, CloudsError> {
+        let settings = settings(config)?;
+        let sdk = sojourn_ec2::connect(settings.endpoint.as_deref()).await;
+        let data = UserData::read(&settings.user_data, &values)?;
+        Ok(Ec2::new(&sdk, settings, data)?)
+    }
+}
+
+#[cfg(not(feature = "ec2"))]
+mod ec2 {
+    use super::{BTreeMap, Cloud, CloudsError, Config};
+
+    pub(super) fn check(_: &Config) -> Result<(), CloudsError> {
+        Ok(())
+    }
+
+    pub(super) async fn connect(
+        _: &Config,
+        _: BTreeMap<String, String>,
+    ) -> Result<impl Cloud + use<>, CloudsError> {
+        let none: Result<sojourn_fleet::fake::FakeClient, _> = Err(CloudsError::NotBuilt);
+        none
+    }
+}
 
 /// Why there is no cloud.
 #[derive(Debug, thiserror::Error)]
@@ -11,18 +70,25 @@ pub enum CloudsError {
     /// The program was built without the cloud that the file names.
     #[error("this program was built without EC2")]
     NotBuilt,
+    /// The table of the cloud can't be understood.
+    #[error("`[ec2]`: {0}")]
+    Wrong(String),
+    /// A setting can't be.
+    #[cfg(feature = "ec2")]
+    #[error("`[ec2]`: {0}")]
+    Settings(#[from] sojourn_ec2::SettingsError),
+    /// What machines are told at their first start can't be read or filled in.
+    #[cfg(feature = "ec2")]
+    #[error(transparent)]
+    UserData(#[from] sojourn_ec2::UserDataError),
 }
-
-/// The cloud of a program that was built without any: there is none.
-#[derive(Debug)]
-pub enum NoCloud {}
 
 /// Is what the file says of its cloud sound? Nothing is asked of the cloud.
 ///
 /// # Errors
 /// With what is wrong.
-pub fn check(_config: &Config) -> Result<(), CloudsError> {
-    Ok(())
+pub fn check(config: &Config) -> Result<(), CloudsError> {
+    ec2::check(config)
 }
 
 /// The cloud that the file names; `values` are those of the placeholders of the machines' user data.
@@ -30,30 +96,8 @@ pub fn check(_config: &Config) -> Result<(), CloudsError> {
 /// # Errors
 /// With what is wrong, and where the program was built without it.
 pub async fn connect(
-    _config: &Config,
-    _values: BTreeMap<String, String>,
-) -> Result<NoCloud, CloudsError> {
-    Err(CloudsError::NotBuilt)
-}
-
-impl Cloud for NoCloud {
-    async fn offers(&self) -> Result<Offers, CloudError> {
-        match *self {}
-    }
-
-    async fn spot_price_at(&self, _: &Pool, _: UnixMillis) -> Result<Option<MicroUsd>, CloudError> {
-        match *self {}
-    }
-
-    async fn machines(&self) -> Result<Vec<CloudMachine>, CloudError> {
-        match *self {}
-    }
-
-    async fn buy(&self, _: &Order) -> Result<Filled, CloudError> {
-        match *self {}
-    }
-
-    async fn end(&self, _: &str, _: &[String]) -> Result<(), CloudError> {
-        match *self {}
-    }
+    config: &Config,
+    values: BTreeMap<String, String>,
+) -> Result<impl Cloud + use<>, CloudsError> {
+    ec2::connect(config, values).await
 }

@@ -5,6 +5,9 @@
 //! ```
 //!
 //! Nothing is begun when the lease is about to end. What fails is logged and counted, and planned anew with the next round.
+//!
+//! Where the server can't be reached, machines go on costing money. A process that has led goes on planning by what the
+//! server said last, buys nothing, and ends the machines for which the money ends.
 
 use crate::{
     leader::Lease,
@@ -14,7 +17,7 @@ use crate::{
 };
 use sojourn_fleet::{
     cloud::{Cloud, CloudError, CloudMachine, Filled, Offers},
-    planner::{self, Action, Memory, Note, Plan, Purchase, Situation, Victim},
+    planner::{self, Action, EndReason, Memory, Note, Plan, Purchase, Situation, Victim},
     settings::Settings,
 };
 use sojourn_http::CallError;
@@ -80,6 +83,10 @@ pub struct Driver<S, C, W = Outside> {
     books: Books,
     memory: Memory,
     offers: Option<(UnixMillis, Offers)>,
+    /// What the server said last, as long as this process has led since.
+    demand: Option<DemandView>,
+    /// A call of this round has failed.
+    failed: Failures,
     metrics: Arc<Metrics>,
 }
 
@@ -101,11 +108,22 @@ impl World for Outside {
     }
 }
 
+/// What has failed in a round.
+#[derive(Debug, Clone, Copy, Default)]
+struct Failures {
+    /// The server can't be reached.
+    server: bool,
+    /// A machine couldn't be ended.
+    end: bool,
+}
+
 /// What a round has found.
 struct Found {
     machines: Vec<CloudMachine>,
     offers: Offers,
     demand: DemandView,
+    /// The server couldn't be reached: this is what it said last.
+    is_old: bool,
 }
 
 impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
@@ -121,6 +139,8 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             books: Books::default(),
             memory: Memory::default(),
             offers: None,
+            demand: None,
+            failed: Failures::default(),
             metrics,
         }
     }
@@ -133,7 +153,11 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
 
     /// One round.
     pub async fn round(&mut self) -> Round {
-        if !self.options.dry_run && !self.leads().await {
+        self.failed = Failures::default();
+        let leads = self.options.dry_run || self.leads().await;
+        let knows_demand = self.failed.server && self.demand.is_some();
+        if !leads && !knows_demand {
+            self.demand = None;
             // Another may change the fleet meanwhile: what is known of it is read anew.
             self.memory = Memory::default();
             self.books = Books::default();
@@ -141,7 +165,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             self.metrics.standby();
             return Round::Standby { leader };
         }
-        let Some(found) = self.find().await else { return Round::Failed };
+        let Some(found) = self.find(leads).await else { return Round::Failed };
         let before = self.memory.interruptions();
         let plan = planner::plan(&Situation {
             now: self.world.now(),
@@ -162,10 +186,18 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             for action in &plan.actions {
                 self.memory.not_done(action);
             }
+        } else if found.is_old {
+            self.end_for_money(&plan).await;
         } else {
             self.carry_out(&plan, &found).await;
         }
         Round::Planned(Box::new(plan))
+    }
+
+    /// Is the next round to be soon, as a machine that was to end costs on?
+    #[must_use]
+    pub const fn is_urgent(&self) -> bool {
+        self.failed.end
     }
 
     /// Gives the lease back.
@@ -200,23 +232,37 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
     }
 
     /// All that a plan is made from. The server is told first what the cloud has, so that it knows what was spent.
-    async fn find(&mut self) -> Option<Found> {
+    async fn find(&mut self, leads: bool) -> Option<Found> {
         let machines = within(self.cloud.machines()).await;
         let machines = machines.map_err(|error| self.cloud_failed("list machines", &error)).ok()?;
         let offers = self.offers().await?;
-        if !self.books.is_loaded() {
+        if leads && !self.books.is_loaded() {
             let costs = self.server.costs().await;
             let costs = costs.map_err(|error| self.call_failed("read costs", &error)).ok()?;
             self.books.load(&costs);
         }
         self.ask_prices(&machines).await;
         self.books.tell_prices(&machines, &offers, &mut self.memory);
+        let demand = if leads { self.tell_and_ask(&machines, &offers).await } else { None };
+        if let Some(demand) = demand {
+            self.demand = Some(demand.clone());
+            return Some(Found { machines, offers, demand, is_old: false });
+        }
+        let demand = self.demand.clone().filter(|_| self.failed.server)?;
+        Some(Found { machines, offers, demand, is_old: true })
+    }
+
+    /// Tells the server of machines, and asks what work there is.
+    async fn tell_and_ask(
+        &mut self,
+        machines: &[CloudMachine],
+        offers: &Offers,
+    ) -> Option<DemandView> {
         if !self.options.dry_run {
-            self.report(&machines, &offers).await?;
+            self.report(machines, offers).await?;
         }
         let demand = self.server.demand().await;
-        let demand = demand.map_err(|error| self.call_failed("read demand", &error)).ok()?;
-        Some(Found { machines, offers, demand })
+        demand.map_err(|error| self.call_failed("read demand", &error)).ok()
     }
 
     /// The offers of now, or of a short while ago.
@@ -287,7 +333,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             }
         }
         for (region, ends) in ends {
-            self.end(region, &ends).await;
+            self.end(region, &ends, false).await;
         }
         self.drain(&drains).await;
         for action in &plan.actions {
@@ -297,10 +343,31 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
         }
     }
 
-    async fn end(&mut self, region: &str, ends: &[(&Action, &Victim)]) {
+    /// Ends the machines for which the money ends, without a word to the server. Whoever leads would do so too.
+    async fn end_for_money(&mut self, plan: &Plan) {
+        let mut ends: BTreeMap<&str, Vec<(&Action, &Victim)>> = BTreeMap::new();
+        for action in &plan.actions {
+            let (Action::End { machine, reason } | Action::Drain { machine, reason, .. }) = action
+            else {
+                self.memory.not_done(action);
+                continue;
+            };
+            if !matches!(reason, EndReason::Money { .. } | EndReason::StillThere) {
+                self.memory.not_done(action);
+                continue;
+            }
+            info!(machine = shown(machine), instance = machine.instance, %reason, "end");
+            ends.entry(&machine.pool.region).or_default().push((action, machine));
+        }
+        for (region, ends) in ends {
+            self.end(region, &ends, true).await;
+        }
+    }
+
+    async fn end(&mut self, region: &str, ends: &[(&Action, &Victim)], alone: bool) {
         let instances: Vec<String> =
             ends.iter().map(|(_, machine)| machine.instance.clone()).collect();
-        let result = if self.lease.may_act(self.world.now()) {
+        let result = if alone || self.lease.may_act(self.world.now()) {
             within(self.cloud.end(region, &instances)).await
         } else {
             Err(CloudError::Away("the lease has ended".to_owned()))
@@ -313,6 +380,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
                 }
             }
             Err(error) => {
+                self.failed.end = true;
                 self.cloud_failed("end machines", &error);
                 for (action, _) in ends {
                     self.memory.not_done(action);
@@ -439,7 +507,8 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
         self.metrics.failed(Failed::of_cloud(error));
     }
 
-    fn call_failed(&self, what: &str, error: &CallError) {
+    fn call_failed(&mut self, what: &str, error: &CallError) {
+        self.failed.server |= error.is_away();
         warn!(error = %error_chain(error), "can't {what}");
         self.metrics.failed(Failed::of_server(error));
     }

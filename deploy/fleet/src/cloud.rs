@@ -66,12 +66,19 @@ pub struct Offers {
 }
 
 /// A machine that is to be bought.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct NewMachine {
     /// Its name: a tag of it from its launch on.
     pub name: MachineName,
     /// With it the machine becomes a host of the server: good for one host and some minutes.
     pub enrolment_token: String,
+}
+
+impl fmt::Debug for NewMachine {
+    /// Without the token, which is a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewMachine").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// Machines that are bought alike. A machine's name is its idempotency token together with `market` and `pools`: whoever

@@ -172,6 +172,9 @@ pub struct Times {
     pub drain: Millis,
     /// Training that is lost when a machine is taken back, on average.
     pub lost: Millis,
+    /// For how long machines may go on with nobody there who ends them: after a crash, until another process leads. Money is
+    /// kept for that.
+    pub alone: Millis,
     /// How long a machine without a unit is kept for work that is to come.
     pub idle: Millis,
     /// How long a machine is of no use before it is given back, so that passing lulls don't count.
@@ -198,6 +201,7 @@ impl Default for Times {
             enrol: Millis::from_secs(900),
             drain: Millis::from_secs(180),
             lost: Millis::from_secs(90),
+            alone: Millis::from_secs(600),
             idle: Millis::from_secs(300),
             settle: Millis::from_secs(120),
             min_use: Millis::from_secs(600),
@@ -212,10 +216,11 @@ impl Default for Times {
 
 impl Times {
     /// From the decision to end a machine until it costs nothing more, at most: until the next plan, the drain, and the
-    /// plan after it.
+    /// plan after it; and once nobody is there for a while.
     #[must_use]
     pub const fn stop(&self) -> Millis {
-        Millis(self.drain.0.saturating_add(self.interval.0.saturating_mul(3)))
+        let usual = self.drain.0.saturating_add(self.interval.0.saturating_mul(3));
+        Millis(usual.saturating_add(self.alone.0))
     }
 
     /// From the order of a machine until it trains; and until it is seen, which is when it can be ended.

@@ -3,6 +3,8 @@
 mod check;
 mod failure;
 pub mod log;
+#[cfg(feature = "ec2")]
+mod remove;
 mod run;
 mod show;
 mod signals;
@@ -46,6 +48,11 @@ enum Command {
     Run(run::Args),
     /// Show the machines of a fleet, what they have cost, and what the cloud asks now.
     Status(status::Args),
+    /// End all machines of a fleet, and remove whatever else has its tag in the account.
+    ///
+    /// It says what there is, asks, and waits until nothing is left. No autoscaler of the fleet may run meanwhile.
+    #[cfg(feature = "ec2")]
+    Remove(remove::Args),
     /// Run a search on a made-up cloud in virtual time, and compare what it costs with other ways to run it.
     Simulate(simulate::Args),
 }
@@ -60,7 +67,13 @@ impl Cli {
             Command::Check(args) => check::run(&args),
             Command::Run(args) => run::run(&args).await,
             Command::Status(args) => status::run(&args).await,
-            Command::Simulate(args) => simulate::run(&args).map_err(Failure::work),
+            #[cfg(feature = "ec2")]
+            Command::Remove(args) => remove::run(&args).await,
+            Command::Simulate(args) => {
+                // It has a runtime of its own, and computes for minutes.
+                let run = tokio::task::spawn_blocking(move || simulate::run(&args)).await;
+                run.map_err(|error| error.to_string()).flatten().map_err(Failure::work)
+            }
         }
     }
 }

@@ -18,6 +18,8 @@ use std::{
 };
 use tracing::{info, warn};
 
+/// The pause after a round that failed, at first, and while a machine that was to end goes on.
+const SOON: Duration = Duration::from_secs(5);
 /// The longest pause on top of the interval after rounds that failed.
 const MAX_PAUSE: Duration = Duration::from_secs(120);
 /// How long handing the lease back may take at the end.
@@ -128,7 +130,7 @@ async fn rounds<S: Server, C: Cloud, W: World>(
     interval: Duration,
     stop: &mut (impl Future<Output = ()> + Unpin),
 ) -> Result<(), Failure> {
-    let mut backoff = Backoff::from(interval, MAX_PAUSE);
+    let mut backoff = Backoff::from(SOON.min(interval), MAX_PAUSE);
     let mut plans = 0_u32;
     loop {
         // A round isn't broken off: an order may be on its way. Every call in it ends by itself.
@@ -144,7 +146,7 @@ async fn rounds<S: Server, C: Cloud, W: World>(
                 if args.once && plans >= 2 {
                     return Ok(());
                 }
-                interval
+                if driver.is_urgent() { SOON.min(interval) } else { interval }
             }
             Round::Standby { leader } => {
                 backoff.reset();
@@ -157,7 +159,7 @@ async fn rounds<S: Server, C: Cloud, W: World>(
             Round::Failed if args.once => {
                 return Err(Failure::work("no plan could be made; the log says why"));
             }
-            Round::Failed => interval + backoff.next(None),
+            Round::Failed => backoff.next(None),
         };
         tokio::select! {
             () = &mut *stop => return Ok(()),

@@ -295,6 +295,7 @@ fn times(table: &Section<'_>) -> Times {
         interval: default.interval,
         boot: time("boot", default.boot),
         enrol: time("enrol", default.enrol),
+        alone: time("alone", default.alone),
         drain: time("drain", default.drain),
         lost: time("lost", default.lost),
         idle: time("idle", default.idle),

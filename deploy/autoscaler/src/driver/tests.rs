@@ -260,6 +260,7 @@ impl Server for Shared {
             cost: MicroUsd(0),
             on_demand_cost: MicroUsd(0),
             unused: MicroUsd(0),
+            deleted: MicroUsd(0),
             jobs: Vec::new(),
             machines: state.reports.values().map(view).collect(),
         })
@@ -455,10 +456,11 @@ async fn nothing_is_bought_when_the_term_may_end_meanwhile() {
     shared.edit().token_time = Millis::from_secs(100);
     shared.rounds(&mut driver, 1).await;
     assert_eq!((shared.get().tokens.len(), shared.get().orders), (2, 0));
-    // And one that can't reach the server stops before its term ends.
+    // And one that can't reach the server buys nothing, before its term ends or after.
     shared.edit().server_fails = Some("lead");
     shared.pass(Millis::from_secs(200));
-    assert!(matches!(driver.round().await, Round::Standby { .. }));
+    assert!(matches!(driver.round().await, Round::Planned(_)), "by what the server said last");
+    assert_eq!(shared.get().orders, 0);
 }
 
 #[tokio::test]

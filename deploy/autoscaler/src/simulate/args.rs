@@ -41,6 +41,14 @@ pub struct Args {
 /// # Errors
 /// What is wrong with the file, or why a run doesn't end.
 pub fn run(args: &Args) -> Result<(), String> {
+    // What the driver logs of each round is for those who run it, and for those who ask for it.
+    if std::env::var_os("SOJOURN_LOG").is_some() {
+        return all(args);
+    }
+    tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::default(), || all(args))
+}
+
+fn all(args: &Args) -> Result<(), String> {
     let text = read(&args.file)?;
     let mut file = file::read(&text)?;
     if let Some(rate) = args.rate {

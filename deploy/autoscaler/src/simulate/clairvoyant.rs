@@ -1,128 +1,187 @@
 //! What nobody can do for less who buys in the same world and is done by the same time: a clairvoyant's cost, from below.
 //!
-//! The clairvoyant knows all prices and all interruptions. Whatever it buys is the work of lanes: as many slots at a time as
-//! there are trials, for in hop order no trial is in two slots at once. A lane is a row of machines in time, each of some
-//! pool, bought at some step at that step's price, and kept for some steps. From each machine's life the shortest boot is
-//! lost, and nothing else: no transfers, no evaluation that waits, no work that is trained twice, no slot without a trial.
-//! A machine ends before it is interrupted; the clairvoyant stands in whichever place of the pool is left alone for
-//! longest, and all lanes may stand there at once, for capacity counts only as far as there is any. It may leave lanes
-//! empty while machines are dear, as long as all work is done in time.
+//! The clairvoyant knows all prices and all interruptions. It may buy in any place of any pool, at the price of that step, and
+//! keep the machine until the place is cleared at the latest; one machine at a time stands in a place. So it sees each
+//! machine's end before it buys it. From each machine's life the shortest boot is lost, and nothing else: no transfers, no work
+//! that is trained twice, no slot without a trial. At no time more slots work than there are trials, for in hop order no
+//! trial is in two slots at once. All work has to be done in time; when, and which slot does how much of it, is free.
 //!
-//! All lanes together have to do the job's work at the least cost. The bound is the Lagrangian dual of that: for each price
-//! `m` of work, the cheapest lane by dynamic programming over time, minimising cost less `m` times work; the best of these
-//! bounds over `m` is taken. A dual is never above the least cost (Boyd and Vandenberghe, 2004, section 5.1.3).
+//! The least cost of that is bounded by its Lagrangian dual (Boyd and Vandenberghe, 2004, section 5.1.3): work has a price `m`,
+//! and at each step a slot has a rent `v`. Then each place is a problem of its own, which [`Place::best`] solves exactly.
+//! For any `m` and `v` that aren't negative,
+//!
+//! ```text
+//!   least cost  >=  m * work  -  trials * sum of v  -  sum over places of the most that one gains:
+//!                                                     m * its work - its cost - its rents
+//! ```
+//!
+//! Good prices are found by a search and by steps along subgradients; how good they are decides how near the bound comes, and
+//! never whether it holds.
 
-use super::{number::float, setting::Setting};
-use sojourn_fleet::cloud::Pool;
+mod hull;
+mod place;
+
+use super::{
+    number::{float, whole},
+    setting::Setting,
+};
+use place::{LanePool, Prices};
+use rayon::prelude::*;
 use sojourn_protocol::{
-    quantity::to_usize,
+    quantity::{to_u64, to_usize},
     time::{Millis, UnixMillis},
 };
 
-/// Rounds of the search for the best price of work.
-const ROUNDS: u32 = 40;
+/// Rounds of the search for the price of work, and steps along subgradients after it.
+const SEARCH: u32 = 24;
+const STEPS: u32 = 120;
 
-/// A pool as a lane sees it.
-struct LanePool {
-    /// Dollars of one slot for a step, at each step.
-    prices: Vec<f64>,
-    /// Exaflops of one slot in a step.
-    speed: f64,
-    /// Steps that a machine may be kept that is bought at each step.
-    lives: Vec<usize>,
+/// What the places gain at some prices, and what they do for it.
+#[derive(Debug, Clone)]
+pub(super) struct Response {
+    gain: f64,
+    work: f64,
+    /// Slots that work, by step.
+    slots: Vec<f64>,
+}
+
+impl Response {
+    fn nothing(steps: usize) -> Self {
+        Self { gain: 0.0, work: 0.0, slots: vec![0.0; steps] }
+    }
+
+    fn add(mut self, other: &Response) -> Self {
+        self.gain += other.gain;
+        self.work += other.work;
+        self.slots.iter_mut().zip(&other.slots).for_each(|(sum, of)| *sum += of);
+        self
+    }
+}
+
+/// The problem.
+struct Problem {
+    pools: Vec<LanePool>,
+    steps: usize,
+    /// Exaflops to be done.
+    work: f64,
+    /// Slots that may work at a time.
+    slots: f64,
 }
 
 /// The least that the job's work can cost, in dollars, done in so much time.
 pub(super) fn bound(setting: &Setting, within: Millis) -> f64 {
     let step = setting.world.step();
     let steps = to_usize(within.0.div_ceil(step.0));
-    let pools: Vec<LanePool> =
-        setting.world.pools().filter_map(|pool| lane_pool(setting, pool, steps)).collect();
-    let boot = float(setting.file.machines.boot.0.0) / 1000.0 / float(step.0);
-    let (work, lanes) = (setting.work() / 1e18, setting.trials_float());
-    // Work is worth at most what the dearest machine asks for it.
-    let dearest = pools.iter().flat_map(|pool| pool.prices.iter().map(|price| price / pool.speed));
-    let (mut least, mut most) =
-        (0.0, dearest.filter(|price| price.is_finite()).fold(0.0, f64::max) * 2.0);
-    let dual = |m: f64| m.mul_add(work, lanes * cheapest_lane(&pools, steps, boot, m));
-    // The dual is concave in the price: the golden section finds its highest point (Kiefer, 1953).
-    let golden = (5.0_f64.sqrt() - 1.0) / 2.0;
-    let (mut low, mut high) = (most - golden * (most - least), least + golden * (most - least));
-    let (mut at_low, mut at_high) = (dual(low), dual(high));
-    for _ in 0..ROUNDS {
-        if at_low > at_high {
-            (most, high, at_high) = (high, low, at_low);
-            low = most - golden * (most - least);
-            at_low = dual(low);
-        } else {
-            (least, low, at_low) = (low, high, at_high);
-            high = least + golden * (most - least);
-            at_high = dual(high);
-        }
-    }
-    at_low.max(at_high).max(0.0)
+    let pools = setting.world.pools();
+    let pools = pools.filter_map(|pool| LanePool::of(setting, pool, steps)).collect();
+    let (work, slots) = (setting.work() / 1e18, setting.trials_float());
+    Problem { pools, steps, work, slots }.bound()
 }
 
-/// Cost less `m` times work of the lane for which that is least.
-fn cheapest_lane(pools: &[LanePool], steps: usize, boot: f64, m: f64) -> f64 {
-    // From each step on to the end.
-    let mut from = vec![0.0_f64; steps + 1];
-    for step in (0..steps).rev() {
-        let mut best = from.get(step + 1).copied().unwrap_or(0.0);
-        for pool in pools {
-            let price = pool.prices.get(step).copied().unwrap_or(f64::INFINITY);
-            let gain = price - m * pool.speed;
-            if gain >= 0.0 {
-                continue;
-            }
-            let lost = m * pool.speed * boot;
-            let life = pool.lives.get(step).copied().unwrap_or(0).min(steps - step);
-            let ends = from.iter().skip(step + 1).take(life);
-            let mut kept = lost;
-            for end in ends {
-                kept += gain;
-                best = best.min(kept + end);
+impl Problem {
+    /// The best bound that is found.
+    fn bound(&self) -> f64 {
+        // Work is worth no more than what the dearest machine asks for it.
+        let dearest = self.pools.iter().flat_map(LanePool::costs).fold(0.0, f64::max);
+        let (mut least, mut most) = (0.0, dearest);
+        let golden = (5.0_f64.sqrt() - 1.0) / 2.0;
+        let try_price = |m: f64| {
+            let prices = Prices::new(m, self.rents(m));
+            let response = self.response(&prices);
+            (self.dual(&prices, &response), prices)
+        };
+        let mut best = (0.0, Prices::new(0.0, vec![0.0; self.steps]));
+        let (mut low, mut high) = (most - golden * (most - least), least + golden * (most - least));
+        let (mut at_low, mut at_high) = (try_price(low), try_price(high));
+        for _ in 0..SEARCH {
+            if at_low.0 > at_high.0 {
+                (most, high, at_high) = (high, low, at_low.clone());
+                low = most - golden * (most - least);
+                at_low = try_price(low);
+            } else {
+                (least, low, at_low) = (low, high, at_high.clone());
+                high = least + golden * (most - least);
+                at_high = try_price(high);
             }
         }
-        if let Some(of) = from.get_mut(step) {
-            *of = best;
+        for of in [at_low, at_high] {
+            if of.0 > best.0 {
+                best = of;
+            }
         }
+        self.climb(best)
     }
-    from.first().copied().unwrap_or(0.0)
-}
 
-fn lane_pool(setting: &Setting, pool: &Pool, steps: usize) -> Option<LanePool> {
-    let world = &setting.world;
-    let of = setting.type_of(&pool.instance_type)?;
-    let (from, step) = (world.from(), world.step());
-    let hours = float(step.0) / 3_600_000.0;
-    let times = (0..).take(steps).map(|n: u64| from + Millis(n * step.0));
-    let price = |at: UnixMillis| {
-        let micros = world.price(pool, at)?.min(world.on_demand(pool)?);
-        let dollars = float(micros.0) / 1e6 / f64::from(of.gpus) * hours;
-        // None is sold: none is bought.
-        Some(if world.capacity(pool, at) == 0 { f64::INFINITY } else { dollars })
-    };
-    let until = from + Millis(step.0.saturating_mul(sojourn_protocol::quantity::to_u64(steps)));
-    let mut lives = vec![0_usize; steps];
-    for place in 0..setting.file.market.capacity.machines {
-        let mut at = from;
-        while at < until {
-            let taken = world.fate(pool, place, at).taken_at.unwrap_or(UnixMillis(u64::MAX));
-            // In each step until then one may be bought that is kept until then.
-            let (first, end) =
-                (steps_in(at, from, step), steps_in(taken.min(until), from, step) + 1);
-            for (n, life) in (first..end.min(steps)).zip(lives.iter_mut().skip(first)) {
-                *life = (*life).max(end - n);
+    /// Steps along subgradients, each as long as would close a part of the gap to a bound that is a little higher (Polyak,
+    /// 1969).
+    fn climb(&self, from: (f64, Prices)) -> f64 {
+        let (mut best, mut prices) = from;
+        let mut aim = 0.05;
+        let mut since = 0;
+        for _ in 0..STEPS {
+            let response = self.response(&prices);
+            let dual = self.dual(&prices, &response);
+            since += 1;
+            if dual > best {
+                (best, since) = (dual, 0);
             }
-            at = taken;
+            if since >= 8 {
+                (aim, since) = (aim / 2.0, 0);
+            }
+            let missing = self.work - response.work;
+            let over: Vec<f64> = response.slots.iter().map(|slots| slots - self.slots).collect();
+            // The price of work counts in its own unit: as much as all rents together.
+            let unit = float(to_u64(self.steps)).sqrt() * self.slots / self.work;
+            let norm =
+                over.iter().map(|over| over * over).sum::<f64>() + missing * missing * unit * unit;
+            let step = (best * (1.0 + aim) - dual) / norm.max(f64::MIN_POSITIVE);
+            let m = (prices.work + step * missing * unit * unit).max(0.0);
+            let rents = prices.rents.iter().zip(&over);
+            let rents = rents.map(|(rent, over)| (rent + step * over).max(0.0)).collect();
+            prices = Prices::new(m, rents);
         }
+        best
     }
-    Some(LanePool {
-        prices: times.map(|at| price(at).unwrap_or(f64::INFINITY)).collect(),
-        speed: of.tflops / 1e6 * hours * 3600.0,
-        lives,
-    })
+
+    fn dual(&self, prices: &Prices, response: &Response) -> f64 {
+        let rents: f64 = prices.rents.iter().sum();
+        prices.work * self.work - self.slots * rents - response.gain
+    }
+
+    /// What all places do at these prices.
+    fn response(&self, prices: &Prices) -> Response {
+        let pools = self.pools.par_iter().filter(|pool| pool.can_gain(prices.work));
+        let of_pool = pools.map(|pool| {
+            let places = pool.places.iter().map(|place| place.best(pool, prices));
+            places.fold(Response::nothing(self.steps), |sum, of| sum.add(&of))
+        });
+        // One after the other: sums of real numbers depend on the order.
+        let all: Vec<Response> = of_pool.collect();
+        all.iter().fold(Response::nothing(self.steps), Response::add)
+    }
+
+    /// Rents to begin with: what a slot gains at a step beside the dearest of those that are needed, were all machines
+    /// bought at that step.
+    fn rents(&self, m: f64) -> Vec<f64> {
+        let needed = whole(self.slots);
+        let rent = |step: usize| {
+            let gains = self.pools.iter().filter_map(|pool| {
+                let gain = m * pool.speed - pool.price(step)? / pool.slots;
+                Some((gain, to_u64(pool.places.len()) * whole(pool.slots)))
+            });
+            let mut gains: Vec<(f64, u64)> = gains.filter(|(gain, _)| *gain > 0.0).collect();
+            gains.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let mut taken = 0;
+            for (gain, slots) in gains {
+                taken += slots;
+                if taken >= needed {
+                    return gain;
+                }
+            }
+            0.0
+        };
+        (0..self.steps).map(rent).collect()
+    }
 }
 
 fn steps_in(at: UnixMillis, from: UnixMillis, step: Millis) -> usize {
@@ -131,20 +190,31 @@ fn steps_in(at: UnixMillis, from: UnixMillis, step: Millis) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{place::Place, *};
 
-    fn pool(prices: &[f64], lives: &[usize]) -> LanePool {
-        LanePool { prices: prices.to_vec(), speed: 1.0, lives: lives.to_vec() }
+    fn pool(prices: &[f64], ends: &[&[usize]]) -> LanePool {
+        let places = ends.iter().map(|ends| Place { ends: ends.to_vec() }).collect();
+        LanePool { prices: prices.to_vec(), speed: 1.0, slots: 1.0, boot: 0.0, places }
+    }
+
+    fn bound_of(pools: Vec<LanePool>, work: f64, slots: f64) -> f64 {
+        Problem { pools, steps: 4, work, slots }.bound()
     }
 
     #[test]
-    fn a_lane_takes_the_cheap_steps_and_keeps_what_it_bought_cheaply() {
-        // Work is worth 2. The second pool is cheap at the second step, and may be kept for two.
-        let pools = [pool(&[1.0, 3.0, 3.0], &[1, 1, 1]), pool(&[9.0, 0.5, 9.0], &[3, 2, 1])];
-        let least = cheapest_lane(&pools, 3, 0.0, 2.0);
-        assert!((least - (-1.0 - 3.0)).abs() < 1e-9, "{least}");
-        let booted = cheapest_lane(&pools, 3, 0.25, 2.0);
-        assert!((booted - (least + 1.0)).abs() < 1e-9, "{booted}");
-        assert!(cheapest_lane(&pools, 3, 0.0, 0.4).abs() < 1e-9, "nothing is worth it");
+    fn the_bound_is_the_least_cost_of_small_problems() {
+        let near = |bound: f64, cost: f64| {
+            assert!(bound <= cost + 1e-9 && bound > cost * 0.98, "{bound} for {cost}");
+        };
+        // All four steps of the cheap pool.
+        let two = || vec![pool(&[1.0; 4], &[&[4]]), pool(&[3.0; 4], &[&[4]])];
+        near(bound_of(two(), 4.0, 1.0), 4.0);
+        // One slot at a time: the dear one is of no use. Two: it does what is left.
+        near(bound_of(two(), 6.0, 2.0), 4.0 + 2.0 * 3.0);
+        // What is bought cheaply is kept, until the place is cleared.
+        let kept = vec![pool(&[1.0, 5.0, 5.0, 5.0], &[&[2, 4]]), pool(&[4.0; 4], &[&[4]])];
+        near(bound_of(kept, 4.0, 1.0), 1.0 + 1.0 + 4.0 + 4.0);
+        // There is time to wait for the cheap steps.
+        near(bound_of(vec![pool(&[9.0, 1.0, 9.0, 1.0], &[&[1, 2, 3, 4]])], 2.0, 1.0), 2.0);
     }
 }

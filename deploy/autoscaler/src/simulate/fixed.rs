@@ -1,6 +1,11 @@
 //! A fleet of one size: so many spot machines of one type, each replaced when it is lost, until the end of the job.
 
-use super::{ground::Ground, market::dollars_per_exaflop, setting::Setting};
+use super::{
+    ground::Ground,
+    mailbox::{secret_of, token_command},
+    market::dollars_per_exaflop,
+    setting::Setting,
+};
 use sojourn_fleet::cloud::{NewMachine, Order, Pool};
 use sojourn_protocol::{
     machines::{MachineName, Market},
@@ -61,29 +66,30 @@ impl FixedFleet {
     fn look(&mut self, now: UnixMillis, site: &mut dyn Site) -> Result<(), String> {
         self.look_at = now + LOOK;
         if site.all_ended() {
-            let machines = self.ground.cloud.machines(now).unwrap_or_default();
+            let machines = self.ground.lock().machines(now).unwrap_or_default();
             let all: Vec<String> = machines.into_iter().map(|machine| machine.instance).collect();
-            self.is_over = self.ground.cloud.end(now, &all).is_ok();
+            self.is_over = self.ground.lock().end(now, &all).is_ok();
             return Ok(());
         }
-        let missing = self.machines.saturating_sub(self.ground.cloud.alive()).min(MOST);
+        let missing = self.machines.saturating_sub(self.ground.lock().alive()).min(MOST);
         if missing == 0 {
             return Ok(());
         }
-        let world = std::sync::Arc::clone(self.ground.cloud.world());
+        let world = std::sync::Arc::clone(self.ground.lock().world());
         self.pools.sort_by_key(|pool| (world.price(pool, now), pool.clone()));
         let mut machines = Vec::new();
         for _ in 0..missing {
             self.bought += 1;
             let name = format!("f-{}", self.bought);
             let name: MachineName = name.parse().map_err(str::to_owned)?;
-            let token = self.ground.token(&name, Millis::from_secs(3600), site)?;
-            machines.extend(token.map(|enrolment_token| NewMachine { name, enrolment_token }));
+            let token = site.ask(token_command(&name, Millis::from_secs(3600)))?;
+            let enrolment_token = secret_of(&name);
+            machines.extend(token.is_ok().then_some(NewMachine { name, enrolment_token }));
         }
         let (market, pools) = (Market::Spot, self.pools.clone());
         let order = Order { machines, market, pools, price_limit: MicroUsd(u64::MAX) };
         // What is missing is bought at the next look.
-        let _bought = self.ground.cloud.buy(now, &order);
+        let _bought = self.ground.lock().buy(now, &order);
         Ok(())
     }
 }

@@ -1,20 +1,18 @@
 //! Machines of a fake cloud that become hosts of a simulated server, and what happens to them: starts, notices, ends, and
 //! that they power themselves off.
 
-use sojourn_core::{Answer, Command, ReplyTo};
+use super::mailbox::secret_of;
 use sojourn_fleet::fake::{FakeCloud, FakeEvent, Happens};
 use sojourn_protocol::{
-    digest::Digest,
     machines::MachineName,
-    names::{OwnerName, TokenLabel},
     time::{Millis, UnixMillis},
-    tokens::{TokenGrant, TokenRequest},
 };
 use sojourn_sim::fleet::Site;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-/// Whoever asks.
-pub(super) const NOBODY: ReplyTo = ReplyTo(0);
 /// Between two tries to enrol.
 const RETRY: Millis = Millis::from_secs(15);
 /// From the end of a client until the machine is off.
@@ -37,11 +35,9 @@ pub struct Habits {
 #[derive(Debug)]
 pub struct Ground {
     /// The cloud that they are bought from.
-    pub cloud: FakeCloud,
+    pub cloud: Arc<Mutex<FakeCloud>>,
     habits: Habits,
     groups: BTreeMap<String, usize>,
-    /// The secrets of enrolment tokens: a machine has its own from its launch on.
-    secrets: BTreeMap<MachineName, String>,
     /// Machines that have started and aren't hosts yet: since when, and when they try next.
     starting: BTreeMap<MachineName, (UnixMillis, UnixMillis, FakeEvent)>,
     /// Machines that are hosts, with the cloud's id.
@@ -56,15 +52,19 @@ impl Ground {
     #[must_use]
     pub fn new(cloud: FakeCloud, habits: Habits, groups: BTreeMap<String, usize>) -> Self {
         Self {
-            cloud,
+            cloud: Arc::new(Mutex::new(cloud)),
             habits,
             groups,
-            secrets: BTreeMap::new(),
             starting: BTreeMap::new(),
             here: BTreeMap::new(),
             off: BTreeSet::new(),
             looked_at: UnixMillis(0),
         }
+    }
+
+    /// The cloud. Each call of it leaves it whole.
+    pub fn lock(&self) -> MutexGuard<'_, FakeCloud> {
+        self.cloud.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// When something happens by itself.
@@ -73,31 +73,7 @@ impl Ground {
         let tries = self.starting.values().map(|(_, at, _)| *at).min();
         let looks = (!self.here.is_empty()).then(|| self.looked_at + LOOK);
         let off = self.off.first().map(|(at, _)| *at);
-        [self.cloud.next_at(), tries, looks, off].into_iter().flatten().min()
-    }
-
-    /// A token with which a machine enrols, from the server.
-    ///
-    /// # Errors
-    /// Why the run can't go on; none inside where the server doesn't answer.
-    pub fn token(
-        &mut self,
-        machine: &MachineName,
-        lifetime: Millis,
-        site: &mut dyn Site,
-    ) -> Result<Option<String>, String> {
-        let secret = format!("secret of {machine}");
-        let owner = OwnerName::default();
-        let grant = TokenGrant::Enrol { owner, hosts: 1, machine: Some(machine.clone()) };
-        let request =
-            TokenRequest { label: TokenLabel::default(), grant, lifetime: Some(lifetime) };
-        let sha256 = Digest::of(secret.as_bytes());
-        let answer = site.ask(Command::CreateToken { to: NOBODY, request, sha256 })?;
-        if !matches!(answer, Ok(Answer::Token(_))) {
-            return Ok(None);
-        }
-        self.secrets.insert(machine.clone(), secret.clone());
-        Ok(Some(secret))
+        [self.lock().next_at(), tries, looks, off].into_iter().flatten().min()
     }
 
     /// Lets happen what is due.
@@ -108,9 +84,10 @@ impl Ground {
         self.look_for_idle(now, site);
         while let Some((at, instance)) = self.off.first().filter(|(at, _)| *at <= now).cloned() {
             self.off.remove(&(at, instance.clone()));
-            self.cloud.shut_down_by_itself(now, &instance);
+            self.lock().shut_down_by_itself(now, &instance);
         }
-        for event in self.cloud.step(now) {
+        let events = self.lock().step(now);
+        for event in events {
             match event.happens {
                 Happens::Starts => {
                     self.starting.insert(event.machine.clone(), (now, now, event));
@@ -151,8 +128,7 @@ impl Ground {
         let machine = event.machine.clone();
         let group = self.groups.get(&event.pool.instance_type).copied();
         let group = group.ok_or_else(|| format!("no host is like {}", event.pool))?;
-        let secret = self.secrets.get(&machine).cloned().unwrap_or_default();
-        match site.comes(&machine, group, &secret)? {
+        match site.comes(&machine, group, &secret_of(&machine))? {
             Ok(()) => {
                 self.starting.remove(&machine);
                 self.here.insert(machine, event.instance);

@@ -2,7 +2,7 @@
 //! other ways in the same world.
 //!
 //! ```text
-//!   SimFile --seed--> Setting: World, Scenario --+--> Buyer (the planner)       --.
+//!   SimFile --seed--> Setting: World, Scenario --+--> Buyer (driver, planner)   --.
 //!   (TOML)                                       +--> Buyer, on demand only       |
 //!                                                +--> FixedFleet, hop order       +--> Outcome, ... --> table, JSON
 //!                                                +--> FixedFleet, merging         |
@@ -15,7 +15,7 @@
 //! | `args.rs` | the command line, runs and progress |
 //! | `file.rs`, `market.rs`, `setting.rs` | the file, the world that it makes, and all that one run needs |
 //! | `ground.rs` | machines of a fake cloud that become hosts, and what happens to them |
-//! | `buyer.rs` | the planner at work |
+//! | `buyer.rs`, `mailbox.rs` | the driver at work, and the server that it sees |
 //! | `fixed.rs` | a fleet of one size |
 //! | `per_trial.rs` | one machine for each trial |
 //! | `clairvoyant.rs` | what nobody can do for less |
@@ -27,6 +27,7 @@ mod clairvoyant;
 mod file;
 mod fixed;
 mod ground;
+mod mailbox;
 mod market;
 mod number;
 mod outcome;

@@ -71,6 +71,11 @@ pub struct Outcome {
     pub on_demand: u64,
     /// Hours that all machines ran.
     pub machine_hours: f64,
+    /// The same by type.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub hours_by_type: BTreeMap<String, f64>,
+    /// What was paid, as a share of the list price of the same hours.
+    pub price_share: f64,
     /// The share of training that came to nothing.
     pub lost: f64,
     /// The size that was chosen, where there was a choice.
@@ -78,7 +83,7 @@ pub struct Outcome {
     pub slots: Option<u32>,
 }
 
-const fn nothing(way: Way) -> Outcome {
+fn nothing(way: Way) -> Outcome {
     Outcome {
         way,
         cost: 0.0,
@@ -88,6 +93,8 @@ const fn nothing(way: Way) -> Outcome {
         machines: 0,
         on_demand: 0,
         machine_hours: 0.0,
+        hours_by_type: BTreeMap::new(),
+        price_share: 0.0,
         lost: 0.0,
         slots: None,
     }
@@ -100,6 +107,13 @@ impl Outcome {
         let dollars = float(cloud.cost(now).0) / 1e6;
         let taken = bill.iter().filter(|of| of.end == Some(MachineEnd::Interrupted)).count();
         let hours = bill.iter().map(|of| float(of.run_time(now).0) / 3_600_000.0).sum();
+        let mut hours_by_type: BTreeMap<String, f64> = BTreeMap::new();
+        let mut list = 0.0;
+        for of in &bill {
+            let run = float(of.run_time(now).0) / 3_600_000.0;
+            *hours_by_type.entry(of.instance_type.clone()).or_default() += run;
+            list += float(of.on_demand_cost(now).0) / 1e6;
+        }
         let on_demand = bill.iter().filter(|of| of.market == Market::OnDemand).count();
         Self {
             cost: dollars,
@@ -109,6 +123,8 @@ impl Outcome {
             machines: to_u64(bill.len()),
             on_demand: to_u64(on_demand),
             machine_hours: hours,
+            hours_by_type,
+            price_share: if list > 0.0 { dollars / list } else { 0.0 },
             lost,
             ..nothing(way)
         }
@@ -135,10 +151,11 @@ pub(super) fn bought(
     let mut settings = setting.settings();
     settings.markets.spot = spot;
     let ground = ground(setting, true, setting.file.autoscaler.exit_when_idle);
-    let mut buyer = Buyer::new(ground, settings, Trouble::default(), setting.seed);
+    let buyer = Buyer::new(ground, settings, Trouble::default(), setting.seed);
+    let mut buyer = buyer.map_err(|error| error.to_string())?;
     let result = run(setting, false, &mut buyer, watch)?;
     let way = if spot { Way::Autoscaler } else { Way::OnDemand };
-    let cloud = &buyer.ground.cloud;
+    let cloud = &*buyer.ground.lock();
     let ledger = buyer.ledger.as_ref().map(|costs| costs.cost);
     let billed = cloud.cost(UnixMillis(u64::MAX / 2));
     if ledger != Some(billed) {
@@ -161,7 +178,7 @@ pub(super) fn fixed(
     let mut fleet = FixedFleet::new(ground(setting, !merges, never), setting, slots)?;
     let result = run(setting, merges, &mut fleet, watch)?;
     let way = if merges { Way::VcAsgd } else { Way::FixedSpot };
-    let cloud = &fleet.ground.cloud;
+    let cloud = &*fleet.ground.lock();
     let outcome = Outcome::new(way, setting, cloud, result.makespan / 3600.0, result.lost_share);
     Ok(Outcome { slots: Some(slots), ..outcome })
 }

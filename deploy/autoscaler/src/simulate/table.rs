@@ -92,7 +92,8 @@ pub(super) fn table(rate: f64, worlds: &[World]) -> String {
         );
     }
     text.push('\n');
-    let ratios: [(&str, fn(&World) -> Option<f64>, f64); 3] = [
+    type Ratio = fn(&World) -> Option<f64>;
+    let ratios: [(&str, Ratio, f64); 3] = [
         ("cost over the clairvoyant's", World::to_clairvoyant, 1.15),
         ("cost over the best of the others'", World::to_best_other, 0.8),
         ("makespan over that on demand", World::to_on_demand, 1.25),

@@ -189,6 +189,26 @@ impl FakeCloud {
         }
     }
 
+    /// The cloud takes a machine back, whatever was to become of it: at once, or so long after it was told.
+    pub fn take_back(&mut self, now: UnixMillis, instance: &str, told: Option<Millis>) {
+        self.advance(now);
+        let Some(machine) = self.machines.get_mut(instance).filter(|of| of.ended.is_none()) else {
+            return;
+        };
+        if let Some((at, _)) = machine.next() {
+            self.due.remove(&(at, instance.to_owned()));
+        }
+        let taken_at = Some(now + told.unwrap_or_default());
+        machine.fate = Fate { taken_at, noticed_at: told.map(|_| now) };
+        if machine.next == Stage::Last && told.is_some() {
+            machine.next = Stage::Work;
+        }
+        if let Some((at, _)) = machine.next() {
+            self.due.insert((at, instance.to_owned()));
+        }
+        self.advance(now);
+    }
+
     /// A machine powers itself off.
     pub fn shut_down_by_itself(&mut self, now: UnixMillis, instance: &str) {
         self.advance(now);

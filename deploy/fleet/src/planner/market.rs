@@ -109,6 +109,9 @@ pub(super) fn price_limit(situation: &Situation<'_>, offers: &[&Offer], margin: 
     limits.max().unwrap_or_default()
 }
 
+/// A replacement has to be cheaper by this share at least.
+pub(super) const WORTH_REPLACING: f64 = 0.1;
+
 /// Is a replacement worth its start? What is saved in the time that is left has to be twice what both machines cost while
 /// the new one starts and the old one ends.
 pub(super) fn saving(
@@ -121,11 +124,13 @@ pub(super) fn saving(
     let times = &situation.settings.times;
     let hours = |millis: u64| float(millis) / 3_600_000.0;
     let share = 1.0 - new.cost / row_cost;
-    if !share.is_finite() || share < 0.05 {
+    if !share.is_finite() || share < WORTH_REPLACING {
         return None;
     }
     let hourly = worth::price(price) * share;
-    let saved = hourly * hours(want.time.0);
+    // It is saved until the work is done or the new machine is taken back.
+    let rate = situation.memory.experience.overall(situation.settings.interruptions);
+    let saved = hourly / (rate + 1.0 / hours(want.time.0).max(0.01));
     let start = worth::price(new.price) * hours(times.boot.0);
     let end = worth::price(price) * hours(times.boot.0.saturating_add(times.lost.0));
     (saved > 2.0 * (start + end)).then(|| MicroUsd(u64::from(count(hourly))))

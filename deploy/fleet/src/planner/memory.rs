@@ -3,6 +3,7 @@
 
 use super::{
     action::{Action, Purchase},
+    costs::BestCosts,
     pools::{Experience, Pause, PoolRecord},
 };
 use crate::{
@@ -45,6 +46,8 @@ pub struct Memory {
     pub(crate) refusals: Pause,
     pub(crate) throttles: Pause,
     pub(crate) never_enrolled: Pause,
+    /// What work has cost at best, lately.
+    pub(crate) costs: BestCosts,
     /// How fast types are, relative to what is said of them.
     pub(crate) speeds: BTreeMap<String, f64>,
     /// Since when no spot machine can be had.

@@ -19,6 +19,7 @@
 //! | `assign` | which machines serve which work |
 //! | `worth` | what a row costs on a machine |
 //! | `market` | which pools sell what is needed |
+//! | `costs` | what work has cost at best, lately: whether it is worth waiting |
 //! | `money` | what is left to spend, until all machines have ended |
 //! | `sweep` | machines that have to go whatever the demand is |
 //! | `shrink` | machines that are given back |
@@ -27,6 +28,7 @@
 pub mod action;
 pub mod answer;
 mod assign;
+mod costs;
 mod fleet;
 mod market;
 pub mod memory;

@@ -14,6 +14,8 @@ use sojourn_protocol::{
 
 /// Of the time until a deadline so much is planned with; the rest is for interruptions and starts.
 const PUNCTUAL: f64 = 0.8;
+/// Of that time so much is planned with where purchases wait for lower prices: they wait less as it runs out.
+const IN_TIME: f64 = 0.95;
 
 /// Work of one kind, and the slots that are of use for it.
 #[derive(Debug, Clone)]
@@ -32,6 +34,8 @@ pub(super) struct Want<'a> {
     pub(super) time: Millis,
     /// By how much it will be late at least.
     pub(super) late: Option<Millis>,
+    /// How many times as long as its longest trial needs there is; 1 without a deadline: then it is to end soon.
+    pub(super) patience: f64,
 }
 
 /// What is of use, of jobs in their order. Slots of hosts that weren't bought are taken off.
@@ -66,7 +70,7 @@ fn want<'a>(
     let speed = best_speed(situation, memory, workload);
     let longest = worth::time_of(workload.longest, speed);
     let all = worth::time_of(workload.rows, speed);
-    let (mut urgent, mut late) = (false, None);
+    let (mut urgent, mut late, mut patience) = (false, None, 1.0);
     if let Some(deadline) = job.deadline {
         let left = deadline - situation.now;
         let start = situation.settings.times.boot;
@@ -74,11 +78,12 @@ fn want<'a>(
         let enough = enough_slots(float(all.0), float(longest.0), usable);
         urgent = enough.is_none_or(|slots| slots >= buy);
         buy = enough.map_or(buy, |slots| slots.min(buy));
+        patience = float(left.0.saturating_sub(start.0)) * IN_TIME / float(longest.0.max(1));
         late = longest.0.checked_sub(left.0).filter(|by| *by > 0).map(Millis);
     }
     let parts = all.0.checked_div(u64::from(buy)).unwrap_or(all.0);
     let time = Millis(parts.max(longest.0));
-    Want { at, job, workload, keep, buy, urgent, time, late }
+    Want { at, job, workload, keep, buy, urgent, time, late, patience }
 }
 
 /// The fewest slots with which trials end in time, the longest first (Graham 1969: a list schedule takes at most

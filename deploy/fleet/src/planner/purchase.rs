@@ -11,7 +11,7 @@ use super::{
     need::Want,
     reason::{Note, PurchaseReason},
     shrink::{Kept, row_cost},
-    worth::Offer,
+    worth::{self, Offer},
 };
 use crate::limits::{Limit, Taken};
 use sojourn_protocol::{
@@ -55,6 +55,8 @@ struct Errand {
     slots: u32,
     /// Machines, at most.
     machines: u32,
+    /// What a billion rows may cost on them: what costs more is no use.
+    most_cost: f64,
 }
 
 /// All purchases of a plan. They are noted in the memory as ordered.
@@ -70,6 +72,7 @@ pub(super) fn purchase(
     let open = wants.iter().any(|want| {
         !market::offers(situation, memory, want, want.buy.max(1), Market::Spot).is_empty()
     });
+    note_costs(situation, wants, memory);
     memory.spot_back = if open { memory.spot_back.or(Some(now)) } else { None };
     if unmet.iter().all(|slots| *slots == 0) && open {
         memory.spot_away = None;
@@ -106,6 +109,17 @@ pub(super) fn purchase(
         buyer.replacements(fleet, wants);
     }
     (buyer.actions, buyer.notes)
+}
+
+/// Remembers what work costs now, on the best spot machine there is.
+fn note_costs(situation: &Situation<'_>, wants: &[Want<'_>], memory: &mut Memory) {
+    let best = wants.iter().find_map(|want| {
+        let offers = market::offers(situation, memory, want, 1, Market::Spot);
+        Some(offers.first()?.cost / worth::reference(want.workload))
+    });
+    if let Some(best) = best {
+        memory.costs.note(situation.now, best);
+    }
 }
 
 /// The slots of each want that no machine has or will have, and how many more machines may serve each job.
@@ -159,6 +173,7 @@ impl Buyer<'_, '_> {
             let errand = Errand {
                 reason: PurchaseReason::Floor { floor },
                 replaces: None,
+                most_cost: f64::INFINITY,
                 slots: want.buy,
                 machines: useful,
             };
@@ -175,6 +190,8 @@ impl Buyer<'_, '_> {
         }
         let markets = &self.situation.settings.markets;
         let now = self.situation.now;
+        let limit = self.memory.costs.limit(now, want.patience);
+        let limit = limit.map_or(f64::INFINITY, |limit| limit * worth::reference(want.workload));
         for _ in 0..MAX_ORDERS {
             if *unmet == 0 {
                 return;
@@ -200,7 +217,13 @@ impl Buyer<'_, '_> {
                     (Market::OnDemand, reason)
                 }
             };
-            let errand = Errand { reason, replaces: None, slots: *unmet, machines: u32::MAX };
+            let errand = Errand {
+                reason,
+                replaces: None,
+                slots: *unmet,
+                machines: u32::MAX,
+                most_cost: if market == Market::Spot { limit } else { f64::INFINITY },
+            };
             let (machines, slots) = self.buy(fleet, want, market, errand);
             *unmet = unmet.saturating_sub(slots);
             if machines == 0 {
@@ -242,6 +265,13 @@ impl Buyer<'_, '_> {
                 most = most.min(MAX_UNTRIED);
             }
         }
+        let any = !offers.is_empty();
+        offers.retain(|offer| offer.cost <= errand.most_cost);
+        if any && offers.is_empty() {
+            let job = want.job.name.clone();
+            self.notes.push(Note::Waits { job, slots: errand.slots });
+            return (0, 0);
+        }
         if offers.is_empty() {
             self.notes.push(Note::NoOffer { job: want.job.name.clone(), slots: errand.slots });
             return (0, 0);
@@ -261,6 +291,8 @@ impl Buyer<'_, '_> {
         if machines == 0 {
             return (0, 0);
         }
+        // A replacement is of no use at a higher price.
+        let margin = margin && errand.replaces.is_none();
         let price_limit = market::price_limit(self.situation, &pools, margin);
         let slots = pools.iter().map(|offer| offer.slots).min().unwrap_or(1);
         self.order(want, market, errand, &pools, machines, price_limit);
@@ -434,6 +466,7 @@ impl Buyer<'_, '_> {
             replaces: Some(machine.name.clone()),
             slots: machine.slots,
             machines: 1,
+            most_cost: cost * (1.0 - market::WORTH_REPLACING),
         };
         self.buy(fleet, want, Market::Spot, errand).0 > 0
     }

@@ -222,6 +222,13 @@ pub enum Note {
         /// Slots that would be of use.
         slots: u32,
     },
+    /// Machines cost more than they mostly did lately, and there is time until the deadline.
+    Waits {
+        /// The job.
+        job: String,
+        /// Slots that would be of use.
+        slots: u32,
+    },
     /// The job will end after its deadline.
     Late {
         /// The job.
@@ -257,6 +264,11 @@ impl fmt::Display for Note {
             Self::NoOffer { job, slots } => write!(
                 f,
                 "job `{job}` has work for {}, and no pool sells a machine for it now",
+                more(*slots)
+            ),
+            Self::Waits { job, slots } => write!(
+                f,
+                "job `{job}` has work for {}, and time to wait for lower prices",
                 more(*slots)
             ),
             Self::Late { job, by } => {

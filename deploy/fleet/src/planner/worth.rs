@@ -64,6 +64,11 @@ fn nominal(workload: &WorkloadDemand, kind: &InstanceType, settings: &Settings) 
     float(workload.nanos_per_row.max(1)) / f64::from(settings.types.nominal_gflops(kind))
 }
 
+/// What costs of different work are compared by.
+pub(super) fn reference(workload: &WorkloadDemand) -> f64 {
+    float(workload.nanos_per_row.max(1))
+}
+
 /// The median of what was learned; 1 where nothing was.
 fn typical(memory: &Memory) -> f64 {
     let mut factors: Vec<f64> = memory.speeds.values().copied().collect();

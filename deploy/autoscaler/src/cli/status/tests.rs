@@ -39,6 +39,7 @@ fn costs() -> CostsView {
         cost: MicroUsd(60_000),
         on_demand_cost: MicroUsd(200_000),
         unused: MicroUsd(10_000),
+        deleted: MicroUsd(0),
         jobs: Vec::new(),
         machines: vec![view("m-1"), ended],
     }

@@ -56,7 +56,7 @@ fn a_small_budget_buys_few_machines() {
     let mut world = World::new();
     world.job(1, 64).budget = Some(usd("0.10 usd"));
     let plan = world.round();
-    // Each costs 3 cents an hour and is there for 17 minutes at least: boot, use, and end.
+    // Each costs 3 cents an hour and is there for 27 minutes at least: boot, use, and end.
     let life = world.settings.times.min_life();
     let each = usd("0.03 usd").for_time(life);
     assert_eq!(bought(&plan), usize::try_from(100_000 / each.0).unwrap());
@@ -66,7 +66,7 @@ fn a_small_budget_buys_few_machines() {
 #[test]
 fn the_limit_of_each_job_and_of_all_holds_like_a_budget() {
     for (job, total, limit) in
-        [(Some("0.012 usd"), None, Limit::Job), (None, Some("0.012 usd"), Limit::Total)]
+        [(Some("0.02 usd"), None, Limit::Job), (None, Some("0.02 usd"), Limit::Total)]
     {
         let mut world = World::new();
         world.settings.limits.job = job.map(usd);
