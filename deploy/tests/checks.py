@@ -16,8 +16,6 @@ DEBIAN = ROOT / ".cache" / "deploy" / "debian"
 CHECKS = {}
 # What doesn't end by then hangs.
 MOST_SECONDS = 240
-# What the programs get together with this folder.
-COMING = {"--exit-when-idle", "--programs", "SOJOURN_PROGRAMS"}
 
 
 class Failed(Exception):
@@ -98,7 +96,7 @@ def version():
 def variables():
     """The variables that the programs read, by their sources."""
     sources = "".join(path.read_text(encoding="utf-8") for path in tracked("*.rs"))
-    return set(re.findall(r'"(SOJOURN_[A-Z_]+)"', sources)) | COMING
+    return set(re.findall(r'"(SOJOURN_[A-Z_]+)"', sources))
 
 
 @functools.cache
@@ -107,7 +105,7 @@ def flags(command):
     page = read("docs/commands.md")
     section = re.search(rf"^## `sojourn {command}`\n(.*?)^##", page, re.MULTILINE | re.DOTALL)
     want(section, f"docs/commands.md has no section of `sojourn {command}`")
-    return set(re.findall(r"`(--[a-z-]+)", section.group(1))) | {"--server", "--token", "--token-file", "--ca"} | COMING
+    return set(re.findall(r"`(--[a-z-]+)", section.group(1))) | {"--server", "--token", "--token-file", "--ca"}
 
 
 def check_words(words, place):
