@@ -134,7 +134,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         valid_rows: manifest.valid.iter().map(|shard| u64::from(shard.rows)).sum(),
     };
     // A server that is older knows no prices, and an estimate is no reason not to submit.
-    let prices = prices::of(&client, &job, &size).await.unwrap_or_default();
+    let prices = match prices::are_wanted(&job) {
+        true => prices::of(&client, &job, &size).await.unwrap_or_default(),
+        false => Vec::new(),
+    };
     if !args.json {
         let lines = prices::lines(&prices, &job);
         lines.iter().try_for_each(|line| output::line(&format!("cost {line}")))?;

@@ -36,6 +36,12 @@ pub(crate) struct DataSize<'a> {
     pub(crate) valid_rows: u64,
 }
 
+/// Does the job say anything of money or time, so that its user cares?
+pub(crate) fn are_wanted(job: &Job) -> bool {
+    let placement = &job.spec.placement;
+    placement.budget.is_some() || placement.deadline.is_some()
+}
+
 /// The cheapest first; none where the server has bought no machines.
 pub(crate) async fn of(
     client: &ApiClient,
