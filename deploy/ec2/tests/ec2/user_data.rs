@@ -9,9 +9,9 @@ use sojourn_ec2::{MAX_USER_DATA, UserData, UserDataError};
 use sojourn_fleet::cloud::Cloud as _;
 use sojourn_protocol::machines::Market;
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     io::{self, Write},
-    sync::{Arc, Mutex},
 };
 
 fn values(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -57,13 +57,18 @@ fn a_file_that_is_missing_is_named() {
     assert!(missing.to_string().contains("/nowhere/user-data.yaml"), "{missing}");
 }
 
-/// What is logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+thread_local! {
+    /// What this thread has logged.
+    static LOGGED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Logs to the thread that logs. The subscriber is the whole process's: whether an event is wanted at all is asked once, of
+/// the subscriber of the thread that meets it first, and that may be another test's.
+struct Log;
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
+        LOGGED.with_borrow_mut(|logged| logged.extend(bytes));
         Ok(bytes.len())
     }
 
@@ -74,13 +79,11 @@ impl Write for Log {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_is_in_the_order_and_nowhere_else() {
-    let log = Log::default();
-    let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
+        .with_writer(|| Log)
         .finish();
-    let guard = tracing::subscriber::set_default(subscriber);
+    tracing::subscriber::set_global_default(subscriber).unwrap();
     let mut answers = [
         Answer::Error(403, "UnauthorizedOperation"),
         Answer::Done(launched("i-1", "subnet-a", "c5.xlarge")),
@@ -93,7 +96,6 @@ async fn a_token_is_in_the_order_and_nowhere_else() {
     let ec2 = ec2(&wire, small());
     let refused = ec2.buy(&order(1, Market::Spot, pools())).await.unwrap();
     let bought = ec2.buy(&order(1, Market::Spot, pools())).await.unwrap();
-    drop(guard);
 
     let sent = &wire.of("CreateFleet")[1];
     let data = sent.iter().find(|(key, _)| key.ends_with("UserData")).unwrap().1;
@@ -102,7 +104,7 @@ async fn a_token_is_in_the_order_and_nowhere_else() {
     let elsewhere = sent.iter().filter(|(_, value)| value.contains(SECRET)).count();
     assert_eq!(elsewhere, 0);
 
-    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let logged = String::from_utf8(LOGGED.take()).unwrap();
     assert!(logged.contains("CreateFleet"), "something was logged: {logged}");
     let shown = format!("{logged} {refused:?} {bought:?} {ec2:?}");
     assert!(!shown.contains(SECRET) && !shown.contains(&STANDARD.encode(&data)[..40]));
