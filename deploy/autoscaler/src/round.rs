@@ -54,17 +54,17 @@ impl Books {
         self.loaded = true;
     }
 
-    /// The prices that are still to be asked for: those of machines on demand are listed.
+    /// The prices that are still to be asked for: those of machines on demand are listed. Machines that run come first;
+    /// one that has ended meanwhile may have been told of at a price that is too high.
     pub(crate) fn questions(&self, machines: &[CloudMachine]) -> Vec<Question> {
         let named = by_ledger_name(machines);
         let open = named.into_iter().filter(|(name, machine)| {
-            let told_end = self.told.get(name).is_some_and(|told| told.ended_at.is_some());
             machine.market == Market::Spot
-                && !told_end
                 && !self.prices.contains_key(name)
                 && !self.unknown.contains(name)
         });
-        let questions = open.map(|(name, machine)| Question {
+        let (alive, ended): (Vec<_>, Vec<_>) = open.partition(|(_, machine)| is_alive(machine));
+        let questions = alive.into_iter().chain(ended).map(|(name, machine)| Question {
             name,
             pool: machine.pool.clone(),
             at: machine.launched_at,
@@ -241,7 +241,7 @@ impl Books {
         let told = &self.told;
         let ended = |name: &MachineName| told.get(name).is_some_and(|r| r.ended_at.is_some());
         self.causes.retain(|name, _| !ended(name));
-        self.unknown.retain(|name| !ended(name));
+        self.unknown.retain(|name| told.contains_key(name));
         self.prices.retain(|name, _| told.contains_key(name));
     }
 }
@@ -356,6 +356,25 @@ mod tests {
             names,
             [("m-1", "i-m-1"), ("unnamed-i-m-2", "i-m-2"), ("unnamed-i-second", "i-second")]
         );
+    }
+
+    #[test]
+    fn a_machine_that_ended_before_its_price_was_known_is_told_of_again() {
+        let mut books = Books::default();
+        let mut ended = machine("m-1");
+        (ended.state, ended.ended_at) = (MachineState::Ended, Some(UnixMillis(1500)));
+        let all = [ended, machine("m-2")];
+        let first = reports(&books, &all[..1], 2000);
+        assert_eq!((first[0].price, first[0].ended_at), (MicroUsd(100), Some(UnixMillis(1500))));
+        books.told(first, UnixMillis(2000));
+        let questions = books.questions(&all);
+        let asked: Vec<&str> = questions.iter().map(|question| question.name.as_str()).collect();
+        assert_eq!(asked, ["m-2", "m-1"], "those that run come first");
+        books.answer(&questions[1], Some(MicroUsd(28)));
+        let second = reports(&books, &all[..1], 3000);
+        assert_eq!(second[0].price, MicroUsd(28));
+        books.told(second, UnixMillis(3000));
+        assert!(reports(&books, &all[..1], 4000).is_empty());
     }
 
     #[test]
