@@ -23,6 +23,7 @@
 //! | `deploy` | the files in `deploy/` |
 //! | `service` | the client under systemd |
 //! | `signals` | signals that end a client |
+//! | `spot` | a bought fleet, whose machines are taken back |
 //! | `standby` | several servers with one journal in Redis, and journals that move |
 //! | `filled` | disks that fill up and get room again, the server's and a client's |
 //! | `cut_off` | a leader that the network cuts off |
@@ -81,6 +82,7 @@ mod service;
 mod signals;
 mod simulate;
 mod site;
+mod spot;
 mod standby;
 mod store;
 mod submit;
