@@ -110,7 +110,7 @@ pub(super) fn price_limit(situation: &Situation<'_>, offers: &[&Offer], margin: 
 }
 
 /// A replacement has to be cheaper by this share at least.
-pub(super) const WORTH_REPLACING: f64 = 0.1;
+pub(super) const WORTH_REPLACING: f64 = 0.05;
 
 /// Is a replacement worth its start? What is saved in the time that is left has to be twice what both machines cost while
 /// the new one starts and the old one ends.

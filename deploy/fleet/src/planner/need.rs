@@ -15,7 +15,7 @@ use sojourn_protocol::{
 /// Of the time until a deadline so much is planned with; the rest is for interruptions and starts.
 const PUNCTUAL: f64 = 0.8;
 /// Of that time so much is planned with where purchases wait for lower prices: they wait less as it runs out.
-const IN_TIME: f64 = 0.95;
+const IN_TIME: f64 = 0.97;
 
 /// Work of one kind, and the slots that are of use for it.
 #[derive(Debug, Clone)]
@@ -38,21 +38,24 @@ pub(super) struct Want<'a> {
     pub(super) patience: f64,
 }
 
-/// What is of use, of jobs in their order. Slots of hosts that weren't bought are taken off.
+/// What is of use, of jobs in their order; of each job first the work with the least time to spare, so that what no
+/// machine is there for can wait. Slots of hosts that weren't bought are taken off.
 pub(super) fn wants<'a>(situation: &Situation<'a>, memory: &Memory) -> Vec<Want<'a>> {
-    let mut others = situation.demand.other_slots;
     let jobs = situation.demand.jobs.iter().enumerate();
-    jobs.flat_map(|(at, job)| job.workloads.iter().map(move |workload| (at, job, workload)))
-        .map(|(at, job, workload)| {
-            let mut want = want(situation, memory, at, job, workload);
-            // They work for nothing, so they come first. What runs on bought machines stays there.
-            let free = others.min(want.keep);
-            others -= free;
-            want.keep = want.keep.saturating_sub(free);
-            want.buy = want.buy.saturating_sub(free);
-            want
-        })
-        .collect()
+    let mut wants: Vec<Want<'a>> = jobs
+        .flat_map(|(at, job)| job.workloads.iter().map(move |workload| (at, job, workload)))
+        .map(|(at, job, workload)| want(situation, memory, at, job, workload))
+        .collect();
+    wants.sort_by(|a, b| a.at.cmp(&b.at).then(a.patience.total_cmp(&b.patience)));
+    let mut others = situation.demand.other_slots;
+    for want in &mut wants {
+        // They work for nothing, so they come first. What runs on bought machines stays there.
+        let free = others.min(want.keep);
+        others -= free;
+        want.keep = want.keep.saturating_sub(free);
+        want.buy = want.buy.saturating_sub(free);
+    }
+    wants
 }
 
 fn want<'a>(

@@ -46,6 +46,11 @@ impl Pause {
         self.until = UnixMillis(0);
     }
 
+    /// Was the last try a failure?
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.failures > 0
+    }
+
     /// How long it lasts still; none where it is over.
     pub(crate) fn left(&self, now: UnixMillis) -> Option<Millis> {
         (now < self.until).then(|| self.until - now)

@@ -30,7 +30,7 @@ const MAX_ORDERS: u32 = 4;
 /// Machines of a type that was never measured, while others were.
 const MAX_UNTRIED: u32 = 2;
 /// Machines that are replaced in one plan, at most.
-const MAX_REPLACED: u32 = 5;
+const MAX_REPLACED: u32 = 30;
 
 /// Buys while it goes along.
 #[derive(Debug)]
@@ -115,7 +115,12 @@ pub(super) fn purchase(
 fn note_costs(situation: &Situation<'_>, wants: &[Want<'_>], memory: &mut Memory) {
     let best = wants.iter().find_map(|want| {
         let offers = market::offers(situation, memory, want, 1, Market::Spot);
-        Some(offers.first()?.cost / worth::reference(want.workload))
+        // What a pool asks that sells nothing is no price.
+        let sells = |offer: &&Offer| {
+            let record = memory.pools.get(&(Market::Spot, offer.pool.clone()));
+            record.is_none_or(|record| !record.no_capacity.has_failed())
+        };
+        Some(offers.iter().find(sells)?.cost / worth::reference(want.workload))
     });
     if let Some(best) = best {
         memory.costs.note(situation.now, best);
@@ -190,7 +195,8 @@ impl Buyer<'_, '_> {
         }
         let markets = &self.situation.settings.markets;
         let now = self.situation.now;
-        let limit = self.memory.costs.limit(now, want.patience);
+        let rate = self.memory.experience.overall(self.situation.settings.interruptions);
+        let limit = self.memory.costs.limit(now, want.patience, rate);
         let limit = limit.map_or(f64::INFINITY, |limit| limit * worth::reference(want.workload));
         for _ in 0..MAX_ORDERS {
             if *unmet == 0 {
