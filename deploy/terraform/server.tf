@@ -1,5 +1,10 @@
 # The server's machine, where the module makes one. It makes its own certificate at its first boot; the key never leaves it.
 
+locals {
+  # By the role the autoscaler knows that this machine isn't one that it bought.
+  server_tags = merge(local.tags, { "sojourn:role" = "server" })
+}
+
 resource "aws_eip" "server" {
   count  = var.server == null ? 0 : 1
   domain = "vpc"
@@ -19,8 +24,8 @@ resource "aws_instance" "server" {
   subnet_id              = local.subnet_ids[0]
   vpc_security_group_ids = [aws_security_group.server.id]
   iam_instance_profile   = aws_iam_instance_profile.server.name
-  tags                   = merge(local.tags, { "sojourn:role" = "server" })
-  volume_tags            = local.tags
+  tags                   = local.server_tags
+  volume_tags            = local.server_tags
 
   user_data = templatefile("${path.module}/server.yaml.tftpl", {
     boot            = base64encode(file("${path.module}/server-boot"))
@@ -30,6 +35,8 @@ resource "aws_instance" "server" {
     release_sha256  = var.server.release_sha256
     programs_url    = var.server.programs_url
     programs_sha256 = var.server.programs_sha256
+    fleet_file      = ""
+    user_data_file  = ""
   })
 
   metadata_options {

@@ -82,9 +82,19 @@ def server_boot():
         for unit in ("sojourn-server", "sojourn-autoscaler"):
             want((root / f"etc/systemd/system/{unit}.service").is_file(), f"there is no unit {unit}")
         told = (root / "told").read_text(encoding="utf-8").splitlines()
-        want(told == ["daemon-reload", "enable --now sojourn-server.service", "enable sojourn-autoscaler.service"], told)
-        # Again, after a restart of the machine: certificate and token stay.
+        want(told == ["daemon-reload", "enable --now sojourn-server.service", "enable --now sojourn-autoscaler.service"], told)
+        want(not (root / "etc/sojourn/fleet.toml").exists(), "a fleet's file comes from nowhere")
+        # Again, after a restart of the machine: certificate and token stay. A fleet's file that was sent along gets the address.
+        sent = root / "etc/sojourn/fleet.toml.sent"
+        sent.write_text('server = "https://{{private_address}}:8642"\n', encoding="utf-8")
         boot(root, archives, "")
+        fleet = root / "etc/sojourn/fleet.toml"
+        want(fleet.read_text(encoding="utf-8") == f'server = "https://{ADDRESSES["private"]}:8642"\n', "another file of the fleet")
+        want(fleet.stat().st_mode & 0o077 == 0, "others can read the fleet's file")
+        # What its owner changes on the machine stays.
+        fleet.write_text("mine\n", encoding="utf-8")
+        boot(root, archives, "")
+        want(fleet.read_text(encoding="utf-8") == "mine\n", "the fleet's file is made anew")
         want((root / "etc/sojourn/server.pem").read_text(encoding="utf-8") == pem, "the certificate is made anew")
         want((root / "etc/sojourn/autoscaler-token").read_text(encoding="utf-8") == token, "the token is made anew")
     with tempfile.TemporaryDirectory() as folder:

@@ -27,6 +27,14 @@ pub(crate) enum Meaning {
     NoInstance,
     /// A volume isn't known, or not any more.
     NoVolume,
+    /// What was named isn't known: it is gone, or was made a moment ago.
+    Gone,
+    /// It is there already.
+    Exists,
+    /// Something else needs it still.
+    InUse,
+    /// A parameter can't be; also a name that isn't known everywhere yet.
+    Parameter,
     /// EC2 itself failed.
     Away,
     /// Anything else: what was asked can't be, or may not.
@@ -72,6 +80,31 @@ pub(crate) fn meaning(code: &str) -> Meaning {
             Meaning::NoInstance
         }
         "InvalidVolume.NotFound" => Meaning::NoVolume,
+        "InvalidVpcID.NotFound"
+        | "InvalidSubnetID.NotFound"
+        | "InvalidSubnetId.NotFound"
+        | "InvalidGroup.NotFound"
+        | "InvalidGroupId.NotFound"
+        | "InvalidPermission.NotFound"
+        | "InvalidInternetGatewayID.NotFound"
+        | "InvalidInternetGatewayId.NotFound"
+        | "Gateway.NotAttached"
+        | "InvalidRouteTableID.NotFound"
+        | "InvalidRouteTableId.NotFound"
+        | "InvalidAssociationID.NotFound"
+        | "InvalidAllocationID.NotFound"
+        | "InvalidNetworkInterfaceID.NotFound"
+        | "NoSuchEntity" => Meaning::Gone,
+        "InvalidPermission.Duplicate"
+        | "RouteAlreadyExists"
+        | "Resource.AlreadyAssociated"
+        | "EntityAlreadyExists" => Meaning::Exists,
+        "DependencyViolation"
+        | "DeleteConflict"
+        | "InvalidIPAddress.InUse"
+        | "InvalidNetworkInterface.InUse"
+        | "IncorrectInstanceState" => Meaning::InUse,
+        "InvalidParameterValue" => Meaning::Parameter,
         "InternalError" | "InternalFailure" | "ServiceUnavailable" | "Unavailable"
         | "ServerInternal" | "RequestTimeout" => Meaning::Away,
         _ => Meaning::Refused,

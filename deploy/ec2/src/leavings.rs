@@ -5,7 +5,7 @@ use crate::{
     machines,
     region::{Region, filter},
     settings::FLEET_TAG,
-    template,
+    tags, template,
 };
 use aws_sdk_ec2::types::VolumeState;
 use sojourn_fleet::cloud::{CloudError, MachineState};
@@ -20,6 +20,30 @@ pub enum LeavingKind {
     Volume,
     /// A launch template.
     LaunchTemplate,
+    /// The server's machine.
+    Server,
+    /// The disk of the server's machine.
+    ServerDisk,
+    /// A public address.
+    Address,
+    /// A network interface.
+    NetworkInterface,
+    /// A security group.
+    SecurityGroup,
+    /// A subnet.
+    Subnet,
+    /// A route table.
+    RouteTable,
+    /// An internet gateway.
+    InternetGateway,
+    /// A network.
+    Network,
+    /// An instance profile.
+    InstanceProfile,
+    /// A role.
+    Role,
+    /// An archive in the owner's bucket.
+    Archive,
 }
 
 /// Something with the fleet's tag.
@@ -44,18 +68,37 @@ pub enum Goes {
     Itself,
 }
 
-impl fmt::Display for Leaving {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            LeavingKind::Machine => "machine",
-            LeavingKind::Volume => "volume",
-            LeavingKind::LaunchTemplate => "launch template",
-        };
-        write!(f, "{kind} {} in {}", self.id, self.region)
+impl LeavingKind {
+    /// What it is, in a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Machine => "machine",
+            Self::Volume => "volume",
+            Self::LaunchTemplate => "launch template",
+            Self::Server => "server",
+            Self::ServerDisk => "server's disk",
+            Self::Address => "public address",
+            Self::NetworkInterface => "network interface",
+            Self::SecurityGroup => "security group",
+            Self::Subnet => "subnet",
+            Self::RouteTable => "route table",
+            Self::InternetGateway => "internet gateway",
+            Self::Network => "network",
+            Self::InstanceProfile => "instance profile",
+            Self::Role => "role",
+            Self::Archive => "archive",
+        }
     }
 }
 
-/// All of a region with the fleet's tag, but for the owner's launch template.
+impl fmt::Display for Leaving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} in {}", self.kind.word(), self.id, self.region)
+    }
+}
+
+/// All of a region with the fleet's tag that was bought or made to buy: neither the owner's launch template nor the server.
 pub(crate) async fn of(region: &Region) -> Result<Vec<Leaving>, CloudError> {
     let leaving = |kind, id, goes| Leaving { region: region.name.clone(), kind, id, goes };
     let mut found = vec![];
@@ -104,12 +147,20 @@ async fn volumes(region: &Region) -> Result<Vec<(String, Goes)>, CloudError> {
     let mut found = vec![];
     while let Some(volume) = pages.next().await {
         let volume = volume.map_err(|error| Failure::of("DescribeVolumes", &error).cloud())?;
-        let goes = match volume.state() {
-            Some(VolumeState::Deleted) => continue,
-            Some(VolumeState::Available | VolumeState::Error) => Goes::Stays,
-            _ => Goes::Itself,
-        };
+        if tags::is_servers(volume.tags()) {
+            continue;
+        }
+        let Some(goes) = volume_goes(volume.state()) else { continue };
         found.extend(volume.volume_id().map(|id| (id.to_owned(), goes)));
     }
     Ok(found)
+}
+
+/// Whether a volume in this state goes by itself; none where it is gone.
+pub(crate) fn volume_goes(state: Option<&VolumeState>) -> Option<Goes> {
+    match state {
+        Some(VolumeState::Deleted) => None,
+        Some(VolumeState::Available | VolumeState::Error) => Some(Goes::Stays),
+        _ => Some(Goes::Itself),
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `settings` | the table `[ec2]`, and what can be wrong with it |
+//! | `settings` | the tables `[ec2]` and `[ec2.server]`, and what can be wrong with them |
 //! | `user_data` | the template of the machines' user data |
 //! | `connection` | the SDK's settings: credentials, TLS, retries, time limits |
 //! | `region` | a region: its client, subnets, image |
@@ -11,6 +11,7 @@
 //! | `order`, `tokens`, `tags` | buying |
 //! | `machines` | the machines by their tags, and their end |
 //! | `leavings` | what the fleet has in the account, and its removal |
+//! | `site` | the fleet's network, rights and server: made and removed |
 //! | `errors` | what EC2's error codes mean |
 //!
 //! Nothing is kept on disk. EC2 itself knows what was bought, by the tags [`FLEET_TAG`] and [`MACHINE_TAG`].
@@ -29,6 +30,7 @@ mod patterns;
 mod prices;
 mod region;
 mod settings;
+mod site;
 mod sold;
 mod tags;
 mod template;
@@ -40,7 +42,12 @@ pub use leavings::{Goes, Leaving, LeavingKind};
 pub use order::MAX_POOLS;
 pub use settings::{
     Ec2Settings, FLEET_TAG, GivenTemplate, ListPrice, MACHINE_TAG, MAX_FLEET_CHARS, MAX_TAGS,
-    MAX_TYPES, RegionSettings, SettingsError,
+    MAX_TYPES, MAX_ZONES, Package, ROLE_TAG, RegionSettings, SERVER_ROLE, ServerSettings,
+    ServerSettingsError, SettingsError,
+};
+pub use site::{
+    ADDRESS_PLACEHOLDER, Costs, PORT, Part, PartState, Placement, ServerFiles, Site, SiteError,
+    SiteServer, State,
 };
 pub use user_data::{MAX_USER_DATA, UserData, UserDataError};
 

@@ -18,7 +18,7 @@ const BATCH: usize = 100;
 /// Reservations in an answer, each of which is a machine. EC2 gives up to 1000, and answers faster with fewer.
 const PAGE: i32 = 200;
 
-/// The machines of a region with the fleet's tag.
+/// The machines of a region with the fleet's tag, but for the server's: that isn't bought, and nobody here may end it.
 pub(crate) async fn machines(region: &Region) -> Result<Vec<CloudMachine>, CloudError> {
     let request = region.client.describe_instances().max_results(PAGE);
     let request = request.filters(filter(&format!("tag:{FLEET_TAG}"), [&region.shared.fleet]));
@@ -28,6 +28,9 @@ pub(crate) async fn machines(region: &Region) -> Result<Vec<CloudMachine>, Cloud
         let reservation =
             reservation.map_err(|error| Failure::of("DescribeInstances", &error).cloud())?;
         for instance in reservation.instances() {
+            if tags::is_servers(instance.tags()) {
+                continue;
+            }
             machines.push(machine(region, instance)?);
         }
     }

@@ -151,7 +151,7 @@ impl UserData {
 }
 
 /// Can it stand in a file of any format, and between quotes of a shell?
-fn is_plain(value: &str) -> bool {
+pub(crate) fn is_plain(value: &str) -> bool {
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '`' | '$' | '\\');
     value.chars().all(plain)
 }

@@ -15,6 +15,7 @@ mod order;
 mod policy;
 mod prices;
 mod settings;
+mod site;
 mod support;
 mod user_data;
 mod wire;

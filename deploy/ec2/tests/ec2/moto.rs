@@ -20,6 +20,8 @@ impl Moto {
         let mut child = Command::new(python)
             .args(["-m", "moto.server", "-H", "127.0.0.1", "-p", "0"])
             .env("PYTHONUNBUFFERED", "1")
+            // The policies that AWS itself has, as that of the Session Manager.
+            .env("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

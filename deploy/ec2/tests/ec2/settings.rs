@@ -57,6 +57,41 @@ fn what_cannot_be_is_refused_with_what_is_wanted() {
 }
 
 #[test]
+fn a_server_that_cannot_be_is_refused_with_what_is_wanted() {
+    let server = |keys: &str| format!("{PLAIN}[server]\nallowed = ['192.0.2.7/32']\n{keys}");
+    let package =
+        |url: &str, sha256: &str| format!("release = {{ url = '{url}', sha256 = '{sha256}' }}");
+    let digest = "0".repeat(64);
+    let good = package("https://example.org/a.tar.gz?x=1&y=%2F", &digest);
+    for keys in
+        ["", "zones = 6", "instance_type = 'm7i-flex.large'", "bucket = 's3://my-bucket/'", &good]
+    {
+        checked(&server(keys)).unwrap();
+    }
+    for (keys, expected) in [
+        ("zone = 3", "unknown field `zone`"),
+        ("zones = 0", "`ec2.server.zones` is 0; 1 to 6 is wanted"),
+        ("instance_type = 'small'", "`ec2.server.instance_type` is `small`; a type as `t3.small`"),
+        ("image = 'debian'", "`ec2.server.image` is `debian`; an id as"),
+        ("disk_gib = 4", "`ec2.server.disk_gib` is 4; 8 to 16384"),
+        ("price = '1'", "an amount of dollars"),
+        ("bucket = 'my-bucket'", "`ec2.server.bucket` is `my-bucket`; a bucket as"),
+        (&package("ftp://x", &digest), "`ec2.server.release` has a `url`"),
+        (&package("https://x/$(id)", &digest), "`ec2.server.release` has a `url`"),
+        (&package("https://x", "abc"), "isn't 64 hexadecimal digits"),
+        (&format!("{good}\ndist = 'dist'"), "say again what `release` and `programs` say"),
+    ] {
+        let error = checked(&server(keys)).unwrap_err();
+        assert!(error.contains(expected), "{keys}: {error}");
+    }
+    for network in ["192.0.2.7", "192.0.2.7/33", "home/8", "2001:db8::/32"] {
+        let text = server("").replace("192.0.2.7/32", network);
+        let error = checked(&text).unwrap_err();
+        assert!(error.contains(&format!("`ec2.server.allowed` has `{network}`")), "{error}");
+    }
+}
+
+#[test]
 fn the_examples_of_the_page_are_settings() {
     let page = include_str!("../../../../docs/operate/ec2.md");
     let blocks: Vec<&str> = page.split("```").filter_map(|b| b.strip_prefix("toml\n")).collect();
@@ -76,9 +111,11 @@ fn the_examples_of_the_page_are_settings() {
 #[test]
 fn the_page_names_every_key() {
     let page = include_str!("../../../../docs/operate/ec2.md");
-    let source = include_str!("../../src/settings.rs");
-    let body = source.split("enum SettingsError").next().unwrap();
-    let fields = body.lines().filter_map(|line| line.strip_prefix("    pub ")?.split_once(':'));
+    let source = include_str!("../../src/settings/mod.rs");
+    let server = include_str!("../../src/settings/server.rs");
+    let body = |source: &'static str| source.split("SettingsError {").next().unwrap();
+    let fields = body(source).lines().chain(body(server).lines());
+    let fields = fields.filter_map(|line| line.strip_prefix("    pub ")?.split_once(':'));
     let fields: Vec<&str> = fields.map(|(name, _)| name).collect();
     assert!(fields.len() > 15, "{fields:?}");
     for field in fields {

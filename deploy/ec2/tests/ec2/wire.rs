@@ -33,11 +33,21 @@ pub(crate) enum Answer {
 
 type Script = Box<dyn FnMut(&Form) -> Answer + Send>;
 
+/// When requests that change something don't pass any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// After so many have passed, none is sent.
+    Before(usize),
+    /// After so many have passed, one more is carried out and its answer is lost; then none is sent.
+    After(usize),
+}
+
 /// Requests and answers.
 #[derive(Clone)]
 pub(crate) struct Wire {
     seen: Arc<Mutex<Vec<Form>>>,
     script: Option<Arc<Mutex<Script>>>,
+    cut: Option<Cut>,
     http: SharedHttpClient,
 }
 
@@ -50,7 +60,12 @@ impl fmt::Debug for Wire {
 impl Wire {
     /// Requests go on to where they should.
     pub(crate) fn open() -> Self {
-        Self { seen: Arc::default(), script: None, http: Builder::new().build_http() }
+        Self { seen: Arc::default(), script: None, cut: None, http: Builder::new().build_http() }
+    }
+
+    /// Requests go on to where they should, until they are cut off.
+    pub(crate) fn cut(cut: Cut) -> Self {
+        Self { cut: Some(cut), ..Self::open() }
     }
 
     /// Requests are answered by a script.
@@ -69,10 +84,20 @@ impl Wire {
         seen.iter().filter(|form| form["Action"] == action).cloned().collect()
     }
 
+    /// The requests that change something, by their actions.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        let seen = self.seen.lock().unwrap();
+        seen.iter().filter(|form| is_change(form)).map(|form| form["Action"].clone()).collect()
+    }
+
     /// The actions that were called.
     pub(crate) fn actions(&self) -> BTreeSet<String> {
         self.seen.lock().unwrap().iter().map(|form| form["Action"].clone()).collect()
     }
+}
+
+fn is_change(form: &Form) -> bool {
+    !["Describe", "Get", "List"].iter().any(|begins| form["Action"].starts_with(begins))
 }
 
 impl HttpClient for Wire {
@@ -96,29 +121,44 @@ impl HttpConnector for Connector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let form = form(request.body().bytes().expect("a body in memory"));
         self.wire.seen.lock().unwrap().push(form.clone());
+        if let Some(cut) = self.wire.cut.filter(|_| is_change(&form)) {
+            let changes = self.wire.changes().len();
+            match cut {
+                Cut::Before(passed) | Cut::After(passed) if changes <= passed => {}
+                Cut::After(passed) if changes == passed + 1 => {
+                    let sent = self.on.call(request);
+                    return HttpConnectorFuture::new(async {
+                        sent.await?;
+                        Ok(refused("UnauthorizedOperation", 403))
+                    });
+                }
+                _ => return HttpConnectorFuture::ready(Ok(refused("UnauthorizedOperation", 403))),
+            }
+        }
         let Some(script) = &self.wire.script else {
             return self.on.call(request);
         };
         let action = &form["Action"];
-        let (status, body) = match (script.lock().unwrap())(&form) {
-            Answer::Done(elements) => {
-                (200, format!("<{action}Response>{elements}</{action}Response>"))
+        let body = match (script.lock().unwrap())(&form) {
+            Answer::Done(elements) => format!("<{action}Response>{elements}</{action}Response>"),
+            Answer::Error(status, code) => {
+                return HttpConnectorFuture::ready(Ok(refused(code, status)));
             }
-            Answer::Error(status, code) => (
-                status,
-                format!(
-                    "<Response><Errors><Error><Code>{code}</Code><Message>no</Message></Error></Errors></Response>"
-                ),
-            ),
             Answer::Lost => {
                 return HttpConnectorFuture::ready(Err(ConnectorError::io("it broke".into())));
             }
         };
-        HttpConnectorFuture::ready(Ok(HttpResponse::new(
-            status.try_into().unwrap(),
-            SdkBody::from(body),
-        )))
+        HttpConnectorFuture::ready(Ok(answer(200, body)))
     }
+}
+
+fn refused(code: &str, status: u16) -> HttpResponse {
+    let error = format!("<Error><Code>{code}</Code><Message>no</Message></Error>");
+    answer(status, format!("<Response><Errors>{error}</Errors></Response>"))
+}
+
+fn answer(status: u16, body: String) -> HttpResponse {
+    HttpResponse::new(status.try_into().unwrap(), SdkBody::from(body))
 }
 
 fn form(body: &[u8]) -> Form {

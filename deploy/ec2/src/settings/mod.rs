@@ -2,12 +2,22 @@
 //!
 //! Checked here without asking EC2: [`Ec2Settings::validate`]. [`crate::Ec2::check`] asks.
 
-use serde::{Deserialize, Deserializer, de::Error as _};
-use sojourn_protocol::money::MicroUsd;
+mod list_price;
+mod server;
+
+pub use list_price::ListPrice;
+pub(crate) use server::bucket_name;
+pub use server::{MAX_ZONES, Package, ServerSettings, ServerSettingsError};
+
+use serde::Deserialize;
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// The tag by which the machines of a fleet, and all that belongs to them, are known.
 pub const FLEET_TAG: &str = "sojourn:fleet";
+/// The tag with what a machine is, where it isn't one of those that are bought: [`SERVER_ROLE`].
+pub const ROLE_TAG: &str = "sojourn:role";
+/// The value of [`ROLE_TAG`] of the server's machine and its disk.
+pub const SERVER_ROLE: &str = "server";
 /// The tag with a machine's name.
 pub const MACHINE_TAG: &str = "sojourn:machine";
 /// Characters of a fleet's name: it is part of a launch template's name, which may have 128.
@@ -44,6 +54,9 @@ pub struct Ec2Settings {
     /// Another address of EC2's API, for stand-ins.
     #[serde(default)]
     pub endpoint: Option<String>,
+    /// The fleet's server, where `sojourn cloud up` makes it.
+    #[serde(default)]
+    pub server: Option<ServerSettings>,
     /// Where machines are bought, by the region's name.
     pub regions: BTreeMap<String, RegionSettings>,
 }
@@ -83,16 +96,6 @@ pub struct GivenTemplate {
     pub id: String,
     /// Its version: a number, `$Default` or `$Latest`.
     pub version: String,
-}
-
-/// The price of an hour, written as `"0.404 usd"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ListPrice(pub MicroUsd);
-
-impl<'de> Deserialize<'de> for ListPrice {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map(Self).map_err(D::Error::custom)
-    }
 }
 
 fn all_types() -> Vec<String> {
@@ -166,6 +169,9 @@ pub enum SettingsError {
         "`ec2.endpoint` is `{0}`; an address that begins with `http://` or `https://` is wanted"
     )]
     Endpoint(String),
+    /// A key of the server's machine that can't be.
+    #[error(transparent)]
+    Server(#[from] ServerSettingsError),
 }
 
 impl Ec2Settings {
@@ -196,6 +202,9 @@ impl Ec2Settings {
             return Err(SettingsError::Endpoint(endpoint.clone()));
         }
         self.validate_tags()?;
+        if let Some(server) = &self.server {
+            server.validate()?;
+        }
         if self.regions.is_empty() {
             return Err(SettingsError::NoRegion);
         }

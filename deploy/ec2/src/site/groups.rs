@@ -1,0 +1,131 @@
+//! Who reaches whom: one port of one machine is open.
+
+use super::{
+    account::{Account, Known, Visit, lacks, or_there, settled},
+    plan::{PORT, Part},
+};
+use crate::{
+    errors::{Failure, Meaning},
+    region::filter,
+};
+use aws_sdk_ec2::types::{IpPermission, IpRange, ResourceType, SecurityGroup, UserIdGroupPair};
+use std::collections::BTreeSet;
+
+/// The group of the fleet's machines.
+pub(super) async fn machines(
+    account: &Account,
+    known: &mut Known,
+    visit: &mut Visit,
+) -> Result<(), Failure> {
+    let about = "Machines of the fleet: nothing reaches them";
+    let found = find(account, &Part::MachineGroup, known).await?;
+    let id = match found.and_then(|group| group.group_id) {
+        Some(id) => Some(id),
+        None if visit.missing() => Some(make(account, &Part::MachineGroup, about, known).await?),
+        None => None,
+    };
+    known.machine_groups.extend(id);
+    Ok(())
+}
+
+/// The group of the server.
+pub(super) async fn server(
+    account: &Account,
+    known: &mut Known,
+    visit: &mut Visit,
+) -> Result<(), Failure> {
+    let found = find(account, &Part::ServerGroup, known).await?;
+    let (groups, networks) = found.as_ref().map(sources).unwrap_or_default();
+    known.server_group = found.and_then(|group| group.group_id);
+    if known.server_group.is_none() && visit.missing() {
+        let about = "The server: its port alone";
+        known.server_group = Some(make(account, &Part::ServerGroup, about, known).await?);
+    }
+    let Some(id) = known.server_group.clone() else { return Ok(()) };
+    let wanted: BTreeSet<String> = account.server.allowed.iter().cloned().collect();
+    let new: Vec<&String> = wanted.difference(&networks).collect();
+    let machines: Vec<&String> =
+        known.machine_groups.iter().filter(|group| !groups.contains(*group)).collect();
+    if !(new.is_empty() && machines.is_empty()) && visit.unfinished() {
+        let opened = settled(async || {
+            let rule = rule(&new, &machines);
+            let request = account.ec2.authorize_security_group_ingress().group_id(&id);
+            let sent = request.ip_permissions(rule).send().await;
+            sent.map_err(|error| Failure::of("AuthorizeSecurityGroupIngress", &error))
+        });
+        or_there(opened.await)?;
+    }
+    // Who isn't in the file any more doesn't reach the server any more.
+    let old: Vec<&String> = networks.difference(&wanted).collect();
+    if !old.is_empty() && visit.unfinished() {
+        let request = account.ec2.revoke_security_group_ingress().group_id(&id);
+        let sent = request.ip_permissions(rule(&old, &[])).send().await;
+        match sent.map_err(|error| Failure::of("RevokeSecurityGroupIngress", &error)) {
+            Err(failure) if failure.meaning != Meaning::Gone => return Err(failure),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The group of a part, by its tag and name.
+async fn find(
+    account: &Account,
+    part: &Part,
+    known: &Known,
+) -> Result<Option<SecurityGroup>, Failure> {
+    let Some(network) = &known.network else { return Ok(None) };
+    let request = account.ec2.describe_security_groups().filters(account.ours());
+    let request = request.filters(filter("group-name", [account.name_of(part)]));
+    let answer = request.filters(filter("vpc-id", [network])).send().await;
+    let answer = answer.map_err(|error| Failure::of("DescribeSecurityGroups", &error))?;
+    Ok(answer.security_groups().first().cloned())
+}
+
+async fn make(
+    account: &Account,
+    part: &Part,
+    about: &str,
+    known: &Known,
+) -> Result<String, Failure> {
+    let made = settled(async || {
+        let request = account.ec2.create_security_group().group_name(account.name_of(part));
+        let request = request.description(about).set_vpc_id(known.network.clone());
+        let sent = request.tag_specifications(account.tags(ResourceType::SecurityGroup)).send();
+        sent.await.map_err(|error| Failure::of("CreateSecurityGroup", &error))
+    });
+    let made = made.await?;
+    Ok(made.group_id().ok_or_else(|| lacks("CreateSecurityGroup", "id"))?.to_owned())
+}
+
+fn is_port(rule: &IpPermission) -> bool {
+    let port = Some(i32::from(PORT));
+    rule.ip_protocol() == Some("tcp") && rule.from_port() == port && rule.to_port() == port
+}
+
+/// The groups and networks to which the port is open.
+fn sources(group: &SecurityGroup) -> (BTreeSet<String>, BTreeSet<String>) {
+    let rules = || group.ip_permissions().iter().filter(|rule| is_port(rule));
+    let groups = rules().flat_map(IpPermission::user_id_group_pairs);
+    let networks = rules().flat_map(IpPermission::ip_ranges);
+    (
+        groups.filter_map(|pair| pair.group_id().map(str::to_owned)).collect(),
+        networks.filter_map(|range| range.cidr_ip().map(str::to_owned)).collect(),
+    )
+}
+
+fn rule(networks: &[&String], groups: &[&String]) -> IpPermission {
+    let range = |network: &&String| {
+        IpRange::builder().cidr_ip(*network).description("people and machines outside").build()
+    };
+    let ranges: Vec<IpRange> = networks.iter().map(range).collect();
+    let pair = |group: &&String| UserIdGroupPair::builder().group_id(*group).build();
+    let pairs: Vec<UserIdGroupPair> = groups.iter().map(pair).collect();
+    IpPermission::builder()
+        .ip_protocol("tcp")
+        .from_port(PORT.into())
+        .to_port(PORT.into())
+        .set_ip_ranges((!ranges.is_empty()).then_some(ranges))
+        .set_user_id_group_pairs((!pairs.is_empty()).then_some(pairs))
+        .build()
+}
