@@ -5,12 +5,12 @@ use sojourn_fleet::cloud::Cloud;
 use std::collections::BTreeMap;
 
 #[cfg(feature = "ec2")]
-pub(crate) use ec2::account;
+pub(crate) use ec2::{account, site};
 
 #[cfg(feature = "ec2")]
 mod ec2 {
     use super::{BTreeMap, Cloud, CloudsError, Config};
-    use sojourn_ec2::{Ec2, Ec2Settings, UserData};
+    use sojourn_ec2::{Ec2, Ec2Settings, Site, UserData};
 
     fn settings(config: &Config) -> Result<Ec2Settings, CloudsError> {
         let table = config.ec2.clone().unwrap_or_default();
@@ -34,6 +34,13 @@ mod ec2 {
         let sdk = sojourn_ec2::connect(settings.endpoint.as_deref()).await;
         let data = UserData::new(NO_USER_DATA, &BTreeMap::new())?;
         Ok(Ec2::new(&sdk, settings, data)?)
+    }
+
+    /// The site of the fleet: its server and what that needs.
+    pub(crate) async fn site(config: &Config) -> Result<Site, CloudsError> {
+        let settings = settings(config)?;
+        let sdk = sojourn_ec2::connect(settings.endpoint.as_deref()).await;
+        Ok(Site::new(&sdk, settings)?)
     }
 
     pub(super) async fn connect(
@@ -77,6 +84,10 @@ pub enum CloudsError {
     #[cfg(feature = "ec2")]
     #[error("`[ec2]`: {0}")]
     Settings(#[from] sojourn_ec2::SettingsError),
+    /// The file isn't that of a server which is made.
+    #[cfg(feature = "ec2")]
+    #[error(transparent)]
+    Site(#[from] sojourn_ec2::SiteError),
     /// What machines are told at their first start can't be read or filled in.
     #[cfg(feature = "ec2")]
     #[error(transparent)]

@@ -1,14 +1,22 @@
 //! The commands: what is parsed, and where it goes.
 
 mod check;
+#[cfg(feature = "ec2")]
+mod down;
 mod failure;
 pub mod log;
+#[cfg(feature = "ec2")]
+mod removal;
 #[cfg(feature = "ec2")]
 mod remove;
 mod run;
 mod show;
 mod signals;
+#[cfg(feature = "ec2")]
+mod site;
 mod status;
+#[cfg(feature = "ec2")]
+mod up;
 
 pub use failure::Failure;
 
@@ -30,8 +38,9 @@ pub struct Cli {
 /// Beneath the help.
 const AFTER_HELP: &str = "\
 Environment:
-  SOJOURN_LOG   what is logged, e.g. `debug` or `sojourn_autoscaler=trace`
-  NO_COLOR      no colours
+  SOJOURN_LOG          what is logged, e.g. `debug` or `sojourn_autoscaler=trace`
+  SOJOURN_TOKEN_FILE   a file with the token, instead of the file's `token_file`
+  NO_COLOR             no colours
 
 Exit codes: 0 done, 1 the work failed, 2 the file or the call is wrong, 3 no server.";
 
@@ -53,6 +62,18 @@ enum Command {
     /// It says what there is, asks, and waits until nothing is left. No autoscaler of the fleet may run meanwhile.
     #[cfg(feature = "ec2")]
     Remove(remove::Args),
+    /// Make a fleet's server in the cloud, with its network, its rights and the autoscaler.
+    ///
+    /// It says what it would make and what that costs, and asks. What is there already stays as it is: after a crash, the same
+    /// command goes on.
+    #[cfg(feature = "ec2")]
+    Up(up::Args),
+    /// Remove a fleet with its server and everything else that has its tag in the account.
+    ///
+    /// It says what there is, asks, and waits until nothing is left. The journal, the data and the models are on the server's
+    /// disk and go with it.
+    #[cfg(feature = "ec2")]
+    Down(down::Args),
     /// Run a search on a made-up cloud in virtual time, and compare what it costs with other ways to run it.
     Simulate(simulate::Args),
 }
@@ -69,6 +90,10 @@ impl Cli {
             Command::Status(args) => status::run(&args).await,
             #[cfg(feature = "ec2")]
             Command::Remove(args) => remove::run(&args).await,
+            #[cfg(feature = "ec2")]
+            Command::Up(args) => up::run(&args).await,
+            #[cfg(feature = "ec2")]
+            Command::Down(args) => down::run(&args).await,
             Command::Simulate(args) => {
                 // It has a runtime of its own, and computes for minutes.
                 let run = tokio::task::spawn_blocking(move || simulate::run(&args)).await;

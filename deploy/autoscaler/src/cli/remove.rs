@@ -1,25 +1,19 @@
 //! `sojourn-autoscaler remove`: ends a fleet's machines, and removes whatever else has its tag in the account.
 
-use super::{Failure, line, read};
+use super::{
+    Failure, line, read,
+    removal::{confirmed, until_gone},
+};
 use crate::{
     clouds,
     config::Config,
     leader::Lease,
     server::{HttpServer, Server as _},
 };
-use sojourn_ec2::{Ec2, Goes, Leaving};
+use sojourn_ec2::{Ec2, Leaving};
 use sojourn_protocol::error::error_chain;
-use std::{
-    io::{IsTerminal as _, Write as _},
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::path::PathBuf;
 use tracing::warn;
-
-/// How long machines may take to end.
-const PATIENCE: Duration = Duration::from_secs(900);
-/// Between two looks.
-const PAUSE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -42,25 +36,12 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
         return line(&format!("nothing has the tag of the fleet `{}`", config.fleet));
     }
     found.iter().try_for_each(|leaving| line(&leaving.to_string()))?;
-    if args.preview || !(args.yes || confirmed(found.len())?) {
+    if args.preview || !(args.yes || confirmed(&format!("remove all {}?", found.len()))?) {
         return line("nothing was removed");
     }
     stop_buying(&config).await?;
-    let since = Instant::now();
-    loop {
-        let found = account.remove_all().await;
-        let found = found.map_err(|error| Failure::work(error_chain(&error)))?;
-        if found.is_empty() {
-            return line("all of it is gone");
-        }
-        if since.elapsed() > PATIENCE {
-            let names: Vec<String> = found.iter().map(Leaving::to_string).collect();
-            return Err(Failure::work(format!("still there: {}", names.join(", "))));
-        }
-        let ending = found.iter().filter(|leaving| leaving.goes == Goes::Itself).count();
-        tracing::info!(there = found.len(), ending, "waiting for the rest to go");
-        tokio::time::sleep(PAUSE).await;
-    }
+    until_gone(async || account.remove_all().await).await?;
+    line("all of it is gone")
 }
 
 async fn leavings(account: &Ec2) -> Result<Vec<Leaving>, Failure> {
@@ -83,16 +64,4 @@ async fn stop_buying(config: &Config) -> Result<(), Failure> {
             Ok(())
         }
     }
-}
-
-fn confirmed(count: usize) -> Result<bool, Failure> {
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::call("nobody is there to ask: say `--yes`".to_owned()));
-    }
-    let mut stderr = std::io::stderr().lock();
-    let asked = write!(stderr, "remove all {count}? [y/N] ").and_then(|()| stderr.flush());
-    asked.map_err(|error| Failure::output(&error))?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(|error| Failure::output(&error))?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

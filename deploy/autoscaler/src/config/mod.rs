@@ -5,12 +5,15 @@
 //! | file | holds |
 //! |---|---|
 //! | `reader` | tables and values, and the problems of a file |
+//! | `site` | a file whose server's machine `up` makes |
 //! | `words` | what a file means, in sentences |
 
 mod reader;
+mod site;
 mod words;
 
 pub use reader::Problem;
+pub use site::{Filling, filled};
 pub use words::words;
 
 use reader::{Problems, Section, size, whole};
@@ -28,6 +31,8 @@ use toml::de::DeTable;
 
 /// Characters of a fleet's name: names of machines begin with it.
 pub const MAX_FLEET_CHARS: usize = 24;
+/// The variable that names another file with the token: that of a service, for example.
+pub const TOKEN_FILE_VARIABLE: &str = "SOJOURN_TOKEN_FILE";
 /// Bytes of a file, at most.
 const MAX_BYTES: u64 = 1 << 20;
 /// For how long offers are taken to be those of now, unless the file says otherwise.
@@ -52,6 +57,8 @@ pub struct Config {
     pub settings: Settings,
     /// What machines are told at their first start.
     pub machine: MachineConfig,
+    /// Whether `up` makes the server's machine: what the file doesn't say is as on that machine.
+    pub has_site: bool,
     /// The table `[ec2]`, which its package reads; none where the file has none.
     pub ec2: Option<toml::Table>,
 }
@@ -115,7 +122,7 @@ impl std::error::Error for ConfigError {
 }
 
 impl Config {
-    /// Reads a file.
+    /// Reads a file. The environment's token file goes over the file's.
     ///
     /// # Errors
     /// Where it can't be read, and with all that is wrong with it.
@@ -127,8 +134,12 @@ impl Config {
         }
         let text = fs::read_to_string(path).map_err(unread)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::parse(&text, folder)
-            .map_err(|problems| ConfigError::Wrong { path: path.to_owned(), problems })
+        let mut config = Self::parse(&text, folder)
+            .map_err(|problems| ConfigError::Wrong { path: path.to_owned(), problems })?;
+        if let Some(file) = std::env::var_os(TOKEN_FILE_VARIABLE).filter(|file| !file.is_empty()) {
+            config.token_file = file.into();
+        }
+        Ok(config)
     }
 
     /// Reads a file's text.
@@ -162,11 +173,25 @@ impl Config {
 fn read(root: &Section<'_>, text: &str, folder: &Path) -> Option<Config> {
     let fleet = root.required("fleet", "the fleet's name, as `fleet = \"team\"`");
     let fleet = fleet.filter(|name| is_name(root, name));
-    let server = root.required("server", "the server's address, as `https://sojourn.example.org`");
-    let token_file =
-        root.required("token_file", "the file with the token of a user who may administer");
+    let ec2 = root.section("ec2");
+    ec2.is_read_elsewhere();
+    if !ec2.is_there() {
+        root.refuse("ec2", "is missing: a table `[ec2]` with the regions, images and subnets");
+    }
+    let has_site = ec2.has("server");
+    drop(ec2);
     let at = |path: &str| folder.join(path);
     let ca = root.text("ca").map(at);
+    let (server, token_file, ca) = if has_site {
+        let of_site = ca.or_else(|| (!root.has("server")).then(|| site::CA.into()));
+        let token_file = root.text("token_file").unwrap_or(site::TOKEN_FILE);
+        (root.text("server").or(Some(site::SERVER)), Some(token_file), of_site)
+    } else {
+        let server = "the server's address, as `https://sojourn.example.org`";
+        let server = root.required("server", server);
+        let token = "the file with the token of a user who may administer";
+        (server, root.required("token_file", token), ca)
+    };
     let metrics: Option<SocketAddr> = root.parsed("metrics");
     if metrics.is_some_and(|address| !address.ip().is_loopback()) {
         root.refuse("metrics", "is no address of this machine alone, as `127.0.0.1:9464` is");
@@ -191,11 +216,6 @@ fn read(root: &Section<'_>, text: &str, folder: &Path) -> Option<Config> {
         root.refuse("interval", "is wrong: between 5s and 10min are wanted");
     }
     let machine = machine(&root.section("machine"), server, ca.as_ref(), folder);
-    let ec2 = root.section("ec2");
-    ec2.is_read_elsewhere();
-    if !ec2.is_there() {
-        root.refuse("ec2", "is missing: a table `[ec2]` with the regions, images and subnets");
-    }
     // The same text, as the table that another package takes.
     let ec2 = text.parse::<toml::Table>().ok().and_then(|mut file| match file.remove("ec2") {
         Some(toml::Value::Table(table)) => Some(of_this_file(table, fleet, folder)),
@@ -210,6 +230,7 @@ fn read(root: &Section<'_>, text: &str, folder: &Path) -> Option<Config> {
         prices,
         settings,
         machine: machine?,
+        has_site,
         ec2,
     })
 }
@@ -218,10 +239,17 @@ fn read(root: &Section<'_>, text: &str, folder: &Path) -> Option<Config> {
 fn of_this_file(mut table: toml::Table, fleet: Option<&str>, folder: &Path) -> toml::Table {
     let text = |text: &str| toml::Value::String(text.to_owned());
     table.entry("fleet").or_insert_with(|| text(fleet.unwrap_or_default()));
-    if let Some(toml::Value::String(path)) = table.get_mut("user_data")
-        && let Some(whole) = folder.join(&*path).to_str()
-    {
-        whole.clone_into(path);
+    let whole = |path: &mut toml::Value| {
+        if let toml::Value::String(path) = path
+            && let Some(whole) = folder.join(&*path).to_str()
+        {
+            whole.clone_into(path);
+        }
+    };
+    table.get_mut("user_data").into_iter().for_each(whole);
+    if let Some(toml::Value::Table(server)) = table.get_mut("server") {
+        server.get_mut("dist").into_iter().for_each(whole);
+        table.entry("user_data").or_insert_with(|| text(site::USER_DATA));
     }
     table
 }
