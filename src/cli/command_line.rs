@@ -1,6 +1,7 @@
 //! The subcommands with their one-line helps, and the dispatch to each.
 
 use crate::cli::{
+    cloud,
     jobs::{
         backlog, cancel, delete, evaluate, events, extend, hosts, job_args::JobArgs, list, pause,
         resume, revoke, rollback, set, status, traffic, trials,
@@ -101,6 +102,8 @@ enum Command {
     Delete(delete::Args),
     /// Copy a stopped server's journal from a file into Redis, or back.
     Migrate(migrate::Args),
+    /// Make a fleet in a cloud, with server and autoscaler, or remove it completely.
+    Cloud(cloud::Args),
     /// Simulate hosts and jobs in virtual time, with the server's own scheduling.
     Simulate(simulate::Args),
     /// Run a search on processes that are killed meanwhile, and prove its result by a replay.
@@ -181,6 +184,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Cancel(args) => cancel::run(&args).await,
         Command::Delete(args) => delete::run(&args).await,
         Command::Migrate(args) => migrate::run(&args).await,
+        Command::Cloud(args) => cloud::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Demo(args) => demo::run(&args).await,
         Command::Openapi => openapi::run(),

@@ -1,4 +1,4 @@
-//! The command line: a module for each subcommand, in six groups, and two that they share.
+//! The command line: a module for each subcommand, in seven groups, and two that they share.
 //!
 //! | module | holds |
 //! |---|---|
@@ -6,6 +6,7 @@
 //! | `work` | the process that assimilates; client and service are in `sojourn-daemon` |
 //! | `submit` | checking and submitting a job |
 //! | `jobs` | asking a server about jobs and hosts, and changing them |
+//! | `cloud` | a fleet in a cloud, by the autoscaler's program |
 //! | `model` | model files: export, predict |
 //! | `lab` | simulation, replay, the demo, the OpenAPI document, shell completions |
 //! | `render` | tables, text, progress bars |
@@ -14,6 +15,7 @@
 //! Every subcommand has `Args` and `run`. Exit codes: 0 done, 1 the work failed, 2 the call was wrong,
 //! 3 the server could not be reached.
 
+mod cloud;
 mod command_line;
 mod jobs;
 mod lab;

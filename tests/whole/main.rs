@@ -31,6 +31,7 @@
 //! | `clocks` | a server whose clock is set |
 //! | `failover` | the active server and its Redis die together, and a replica takes the place of that |
 //! | `store` | blobs in an object store |
+//! | `cloud` | `cloud up` and `cloud down` without the autoscaler's program, and with a stand-in |
 //! | `support`, `site`, `redis_server`, `s3` | a fake server; a real one with clients; a real Redis; a stand-in of S3 |
 //! | `http` | questions to a server from the test itself |
 //! | `networks` | two networks, and what joins them |
@@ -46,6 +47,7 @@ mod assimilators;
 mod calls;
 mod chaos;
 mod clocks;
+mod cloud;
 mod control;
 mod ctl;
 mod cut_off;

@@ -165,4 +165,14 @@ on_demand = { 'c7i.large' = '0.1 usd' }
         assert_eq!(config.ca.as_deref(), Some(Path::new(CA)));
         assert_eq!(config.ec2.unwrap()["user_data"].as_str(), Some(SENT_USER_DATA));
     }
+
+    #[test]
+    fn the_file_of_the_page_is_one_for_up() {
+        let page = include_str!("../../../../docs/operate/aws.md");
+        let block = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        let config = Config::parse(block, Path::new("")).unwrap();
+        assert!(config.has_site);
+        #[cfg(feature = "ec2")]
+        crate::clouds::check(&config).unwrap();
+    }
 }

@@ -232,6 +232,50 @@ async fn a_site_is_made_once_and_goes_without_a_trace() {
     assert_eq!(owner.everything().await, before);
 }
 
+/// What AWS itself checks beside what is called, and what a machine that was stopped or an interface that was left would need.
+const IMPLIED: [&str; 11] = [
+    "CreateTags",
+    "DeleteLaunchTemplate",
+    "DeleteNetworkInterface",
+    "DeleteVolume",
+    "GetObject",
+    "PassRole",
+    "RevokeSecurityGroupIngress",
+    "StartInstances",
+    "TagInstanceProfile",
+    "TagRole",
+    "ListBucket",
+];
+
+#[tokio::test]
+async fn the_page_names_every_right_that_is_needed_and_no_other() {
+    let moto = Moto::start().await;
+    let wire = Wire::open();
+    let night = night(&moto, &wire);
+    up(&night).await.unwrap();
+    down(&night).await;
+    let page = include_str!("../../../../docs/operate/aws.md");
+    let section = page.split("### What you may have to be allowed").nth(1).unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let named = rows.flat_map(|row| row.split('`').skip(3).step_by(2));
+    let named: BTreeSet<String> = named.map(str::to_owned).collect();
+    let mut needed = wire.actions();
+    needed.extend(IMPLIED.map(str::to_owned));
+    needed.extend(["PutObject", "DeleteObject"].map(str::to_owned));
+    assert_eq!(named, needed, "left: the page, right: what is called and implied");
+}
+
+/// The user data of the server's machine, unpacked.
+async fn user_data(owner: &Owner, server: &SiteServer) -> String {
+    let attribute = aws_sdk_ec2::types::InstanceAttributeName::UserData;
+    let data = owner.ec2.describe_instance_attribute().instance_id(&server.instance);
+    let data = data.attribute(attribute).send().await.unwrap();
+    let packed = STANDARD.decode(data.user_data().unwrap().value().unwrap()).unwrap();
+    let mut text = String::new();
+    GzDecoder::new(&*packed).read_to_string(&mut text).unwrap();
+    text
+}
+
 /// The server's machine: its user data, its rights, its port, and that it is no machine of the fleet.
 async fn check_server(owner: &Owner, server: &SiteServer) {
     let answer =
@@ -240,12 +284,7 @@ async fn check_server(owner: &Owner, server: &SiteServer) {
     assert_eq!(instance.public_ip_address(), Some(&*server.address));
     let profile = instance.iam_instance_profile().unwrap().arn().unwrap();
     assert!(profile.ends_with("/sojourn-night-server"), "{profile}");
-    let attribute = aws_sdk_ec2::types::InstanceAttributeName::UserData;
-    let data = owner.ec2.describe_instance_attribute().instance_id(&server.instance);
-    let data = data.attribute(attribute).send().await.unwrap();
-    let packed = STANDARD.decode(data.user_data().unwrap().value().unwrap()).unwrap();
-    let mut text = String::new();
-    GzDecoder::new(&*packed).read_to_string(&mut text).unwrap();
+    let text = user_data(owner, server).await;
     assert!(text.contains(&format!("PUBLIC_ADDRESS=\"{}\"", server.address)), "{text}");
     let placed = text.lines().find(|line| line.contains("fleet.toml.sent")).is_some();
     assert!(placed, "{text}");
@@ -430,6 +469,64 @@ async fn a_server_is_no_machine_of_its_fleet() {
         "{left:?}"
     );
     assert!(left.iter().any(|one| one.kind == LeavingKind::ServerDisk), "{left:?}");
+}
+
+#[tokio::test]
+async fn archives_go_through_a_bucket_and_nothing_else_of_it_goes() {
+    // The program does this as it starts.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let moto = Moto::start().await;
+    let owner = owner(&moto);
+    let http = reqwest::Client::new();
+    let bucket = format!("{}/archives", moto.url);
+    let put = async |path: &str, text: &'static str| {
+        let sent = http.put(format!("{bucket}{path}")).body(text).send().await.unwrap();
+        assert!(sent.status().is_success(), "{sent:?}");
+    };
+    put("", "").await;
+    put("/sojourn-night-two/programs.tar", "another fleet's").await;
+    let keys = async || http.get(&bucket).send().await.unwrap().text().await.unwrap();
+    let before = keys().await.matches("<Key>").count();
+    let dist = tempfile::tempdir().unwrap();
+    let release = "sojourn-0.1.0-linux-x86_64.tar.gz";
+    for (name, text) in [
+        (release, "the small one"),
+        ("sojourn-trainer-0.1.0-linux-x86_64.tar.gz", "the trainer"),
+        ("programs.tar", "programs"),
+    ] {
+        std::fs::write(dist.path().join(name), text).unwrap();
+    }
+    let server = format!(
+        "[server]\nallowed = [\"192.0.2.0/24\"]\ndist = \"{}\"\nbucket = \"s3://archives\"\n",
+        dist.path().display()
+    );
+    let site = site(&Wire::open(), fleet("night", &moto.url, &server, ""));
+    site.check().unwrap();
+    site.look().await.unwrap();
+    assert_eq!(keys().await.matches("<Key>").count(), before, "a look copies nothing");
+    let (server, _) = up(&site).await.unwrap();
+    let data = user_data(&owner, &server).await;
+    let value = |name: &str| {
+        let at = data.find(&format!("{name}=\"")).unwrap() + name.len() + 2;
+        data[at..].split('"').next().unwrap().to_owned()
+    };
+    for (name, text) in [("RELEASE", "the small one"), ("PROGRAMS", "programs")] {
+        let fetched = http.get(value(&format!("{name}_URL"))).send().await.unwrap();
+        assert_eq!(fetched.text().await.unwrap(), text);
+        let mut digest = sojourn_protocol::digest::Hasher::default();
+        digest.update(text.as_bytes());
+        assert_eq!(value(&format!("{name}_SHA256")), digest.finish().to_string());
+    }
+    assert!(value("RELEASE_URL").contains("X-Amz-Expires=3600"), "{}", value("RELEASE_URL"));
+    assert_eq!(keys().await.matches("<Key>").count(), before + 2);
+    let gone = down(&site).await;
+    let archives = gone.iter().filter(|leaving| leaving.kind == LeavingKind::Archive);
+    assert_eq!(archives.count(), 2, "{gone:?}");
+    let left = keys().await;
+    assert!(
+        left.matches("<Key>").count() == before && left.contains("sojourn-night-two"),
+        "{left}"
+    );
 }
 
 #[tokio::test]
