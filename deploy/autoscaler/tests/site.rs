@@ -4,7 +4,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::indexing_slicing,
     reason = "a test ends at what it did not expect"
 )]
 
@@ -90,7 +89,7 @@ async fn a_fleet_comes_up_and_goes_down() {
     );
     assert!(
         preview
-            .contains("An hour costs about $0.03, a month $24.29: the server's machine $0.0228,"),
+            .contains("An hour costs about $0.033, a month $24.29: the server's machine $0.0228,"),
         "{preview}"
     );
     assert!(

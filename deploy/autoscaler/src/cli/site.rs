@@ -4,7 +4,7 @@ use super::Failure;
 use crate::config::Config;
 use serde_json::{Value, json};
 use sojourn_ec2::{Costs, Leaving, PartState, SiteError, SiteServer, State};
-use sojourn_protocol::error::error_chain;
+use sojourn_protocol::{error::error_chain, money::MicroUsd};
 use std::path::Path;
 
 /// A failure of a site: the file's or the call's fault, or AWS's.
@@ -48,7 +48,7 @@ pub(super) fn costs(costs: &Costs, config: &Config) -> Vec<String> {
             "An hour costs about {}, a month {}: the server's machine {server}, its disk {}, its public address {}.",
             hour(costs),
             costs.month(),
-            costs.disk,
+            about(costs.disk),
             costs.address
         ),
         format!(
@@ -61,7 +61,12 @@ pub(super) fn costs(costs: &Costs, config: &Config) -> Vec<String> {
 /// An hour of what has a price.
 pub(super) fn hour(costs: &Costs) -> String {
     let besides = if costs.server.is_some() { "" } else { " without the server's machine" };
-    format!("{}{besides}", costs.hour())
+    format!("{}{besides}", about(costs.hour()))
+}
+
+/// To a tenth of a cent.
+const fn about(price: MicroUsd) -> MicroUsd {
+    MicroUsd(price.0.saturating_add(500) / 1_000 * 1_000)
 }
 
 /// What there is now, and what its owner does next.
@@ -114,7 +119,6 @@ pub(super) fn costs_json(costs: &Costs) -> Value {
 mod tests {
     use super::*;
     use sojourn_ec2::Part;
-    use sojourn_protocol::money::MicroUsd;
 
     #[test]
     fn parts_say_what_is_done_about_them() {

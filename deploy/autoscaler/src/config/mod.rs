@@ -175,11 +175,7 @@ fn read(root: &Section<'_>, text: &str, folder: &Path) -> Option<Config> {
     let fleet = fleet.filter(|name| is_name(root, name));
     let ec2 = root.section("ec2");
     ec2.is_read_elsewhere();
-    if !ec2.is_there() {
-        root.refuse("ec2", "is missing: a table `[ec2]` with the regions, images and subnets");
-    }
     let has_site = ec2.has("server");
-    drop(ec2);
     let at = |path: &str| folder.join(path);
     let ca = root.text("ca").map(at);
     let (server, token_file, ca) = if has_site {
@@ -216,6 +212,9 @@ fn read(root: &Section<'_>, text: &str, folder: &Path) -> Option<Config> {
         root.refuse("interval", "is wrong: between 5s and 10min are wanted");
     }
     let machine = machine(&root.section("machine"), server, ca.as_ref(), folder);
+    if !ec2.is_there() {
+        root.refuse("ec2", "is missing: a table `[ec2]` with the regions, images and subnets");
+    }
     // The same text, as the table that another package takes.
     let ec2 = text.parse::<toml::Table>().ok().and_then(|mut file| match file.remove("ec2") {
         Some(toml::Value::Table(table)) => Some(of_this_file(table, fleet, folder)),
