@@ -39,7 +39,8 @@ mod ec2 {
     /// The site of the fleet: its server and what that needs.
     pub(crate) async fn site(config: &Config) -> Result<Site, CloudsError> {
         let settings = settings(config)?;
-        let sdk = sojourn_ec2::connect(settings.endpoint.as_deref()).await;
+        let region = settings.regions.keys().next().map(String::as_str);
+        let sdk = sojourn_ec2::connect_in(settings.endpoint.as_deref(), region).await;
         Ok(Site::new(&sdk, settings)?)
     }
 

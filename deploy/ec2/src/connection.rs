@@ -26,8 +26,17 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// The SDK's configuration, with credentials from where the AWS tools take them: environment, profile, web identity,
 /// container, and the instance's role. `endpoint` is another address of the API, for stand-ins.
 pub async fn connect(endpoint: Option<&str>) -> SdkConfig {
+    connect_in(endpoint, None).await
+}
+
+/// The same for a region. Without one, the SDK looks for it in the environment, the profile and the metadata of a machine, which
+/// only a machine of EC2 has.
+pub async fn connect_in(endpoint: Option<&str>, region: Option<&str>) -> SdkConfig {
     let http = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
     let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http);
+    if let Some(region) = region {
+        loader = loader.region(Region::new(region.to_owned()));
+    }
     if let Some(endpoint) = endpoint {
         loader = loader.endpoint_url(endpoint);
     }

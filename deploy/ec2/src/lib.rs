@@ -37,7 +37,7 @@ mod template;
 mod tokens;
 mod user_data;
 
-pub use connection::{connect, offline};
+pub use connection::{connect, connect_in, offline};
 pub use leavings::{Goes, Leaving, LeavingKind};
 pub use order::MAX_POOLS;
 pub use settings::{

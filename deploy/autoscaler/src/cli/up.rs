@@ -71,9 +71,10 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     let server = site.up(
         |placement| sent(files, placement),
         |one| {
-            if one.state != State::There {
+            if one.state != State::There && !args.json {
                 let id = one.id.as_deref().unwrap_or_default();
-                tracing::info!(id, "there is now: {}", one.part);
+                // Where nobody reads any more, the work goes on.
+                let _ = line(&format!("  there   {} {id}", one.part));
             }
             made.push(one);
         },
