@@ -79,6 +79,10 @@ async fn a_fleet_comes_up_and_goes_down() {
     let moto = Moto::start().await;
     let folder = folder(&FILE.replace("ENDPOINT", &moto.url));
     assert!(said(&folder, &["check"]).await.starts_with("Fleet `night` works for"));
+    let asked = said(&folder, &["check", "--cloud"]).await;
+    assert!(asked.contains("eu-west-1: image ami-03cf127a for x86_64, subnets in "), "{asked}");
+    assert!(asked.contains("aren't bought: c7i."), "{asked}");
+    assert!(!asked.contains("c7i.large"), "{asked}");
 
     // Nobody is there to ask, and nothing is made.
     refused(&folder, &["up"], 2, "say `--yes`").await;

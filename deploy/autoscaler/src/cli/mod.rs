@@ -48,7 +48,7 @@ Exit codes: 0 done, 1 the work failed, 2 the file or the call is wrong, 3 no ser
 enum Command {
     /// Say what a fleet's file means, or all that is wrong with it.
     ///
-    /// Neither the server nor the cloud is asked.
+    /// The server isn't asked, and the cloud only with `--cloud`.
     Check(check::Args),
     /// Buy and give back machines, until SIGTERM or SIGINT.
     ///
@@ -85,7 +85,7 @@ impl Cli {
     /// With what is to be printed.
     pub async fn run(self) -> Result<(), Failure> {
         match self.command {
-            Command::Check(args) => check::run(&args),
+            Command::Check(args) => check::run(&args).await,
             Command::Run(args) => run::run(&args).await,
             Command::Status(args) => status::run(&args).await,
             #[cfg(feature = "ec2")]
