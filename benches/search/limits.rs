@@ -115,9 +115,10 @@ fn rate(site: &Site, count: impl Fn(&Value) -> Option<f64>) -> f64 {
     (after.0 - before.0) / after.1.duration_since(before.1).as_secs_f64()
 }
 
-/// How far the client's first unit is.
+/// How far the client's first unit is; null between two units.
 fn unit(site: &Site) -> Value {
-    site.status("client")["units"][0]["state"].take()
+    let mut status = site.status("client");
+    status["units"].get_mut(0).map_or(Value::Null, |unit| unit["state"].take())
 }
 
 /// Bytes of a process that are in memory.
