@@ -145,6 +145,38 @@ fn rollout_takes_no_plan_that_ends_later_than_the_one_it_has() {
     }
 }
 
+/// All begin and end at once: only their numbers tell them apart.
+#[test]
+fn hops_that_take_no_time_are_in_the_order_of_their_visits() {
+    let trial = |order: &[u32], epochs_after| PlanTrial {
+        open: vec![0, 1],
+        order: order.to_vec(),
+        epochs_after,
+        work: vec![0, 0],
+        ..PlanTrial::default()
+    };
+    let problem = Problem {
+        trials: vec![trial(&[0, 1, 0, 1, 1, 0], 2), trial(&[], 0), trial(&[], 0)],
+        machines: vec![Machine::default(); 3],
+        holders: vec![Some(vec![0]), Some(vec![1])],
+        ..Problem::default()
+    };
+    for seed in 0..20 {
+        let schedule = plan(PlannerName::Randomized, &problem, seed, 20).unwrap();
+        assert_eq!(schedule.check(&problem), Ok(()), "seed {seed}");
+    }
+    let of_one = |shard| Step { trial: 0, epoch: 0, shard, machine: shard, start: 0, end: 1 };
+    let short = Problem {
+        trials: vec![PlanTrial { work: vec![1, 1], ..trial(&[1, 0], 0) }],
+        machines: vec![Machine::default(); 2],
+        holders: vec![Some(vec![0]), Some(vec![1])],
+        ..Problem::default()
+    };
+    let second = Step { start: 1, end: 2, ..of_one(1) };
+    let wrong = Schedule::new(vec![of_one(0), second]).check(&short);
+    assert_eq!(wrong, Err(ScheduleError::Visit(of_one(0), 1)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

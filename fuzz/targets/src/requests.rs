@@ -13,6 +13,7 @@ use sojourn_protocol::{
     },
     direct::{DirectAnswer, DirectRequest},
     error::ApiError,
+    machines::{DrainRequest, LeaderAnswer, LeaderRequest, MachinesAnswer, MachinesRequest},
     ranges::{LeadAnswer, LeadRequest, RangeResultRequest},
     report::Report,
     tokens::{NewToken, RevokedToken, RotatedToken, TokenRequest, TokenView},
@@ -43,6 +44,9 @@ pub(crate) fn requests(input: &[u8]) -> bool {
     taken |= round_trip::<LostRequest>(input).is_some();
     taken |= round_trip::<LeadRequest>(input).is_some();
     taken |= round_trip::<RangeResultRequest>(input).is_some();
+    taken |= round_trip::<MachinesRequest>(input).is_some();
+    taken |= round_trip::<DrainRequest>(input).is_some();
+    taken |= round_trip::<LeaderRequest>(input).is_some();
     taken | answers(input)
 }
 
@@ -64,6 +68,8 @@ fn answers(input: &[u8]) -> bool {
     taken |= round_trip::<TakeAnswer>(input).is_some();
     taken |= round_trip::<OfferAnswer>(input).is_some();
     taken |= round_trip::<LeadAnswer>(input).is_some();
+    taken |= round_trip::<LeaderAnswer>(input).is_some();
+    taken |= round_trip::<MachinesAnswer>(input).is_some();
     taken |= round_trip::<ApiError>(input).is_some();
     taken
 }

@@ -244,9 +244,9 @@ impl World {
         self.post("/v1/work", token, request).await.json()
     }
 
-    /// One lease of a training unit.
+    /// One lease of a training unit, which may have to be planned first.
     pub(crate) async fn lease(&self, token: &str) -> Lease {
-        let mut answer = self.work(token, &ask(1)).await;
+        let mut answer = self.work(token, &WorkRequest { wait: Millis(30_000), ..ask(1) }).await;
         answer.leases.pop().unwrap()
     }
 

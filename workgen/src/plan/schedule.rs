@@ -103,9 +103,17 @@ impl Schedule {
                 return Err(ScheduleError::Order(*step));
             }
         }
-        // Hops that take no time come before others that begin with them.
+        // Hops that take no time come before others that begin with them, those of a trial in its order.
+        let visit = |step: &Step| {
+            let trial = problem.trials.get(step.trial as usize)?;
+            let before = step
+                .epoch
+                .checked_sub(1)
+                .map_or(0, |whole| trial.open.len() + whole as usize * shards);
+            trial.order.iter().skip(before).position(|shard| *shard == step.shard)
+        };
         let mut steps = self.steps.clone();
-        steps.sort_by_key(|step| (step.start, step.end, step.epoch));
+        steps.sort_by_key(|step| (step.start, step.end, step.epoch, visit(step)));
         for step in steps {
             let unknown = ScheduleError::Unknown(step);
             let trial = step.trial as usize;
