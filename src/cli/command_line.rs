@@ -88,7 +88,7 @@ enum Command {
     /// A job that has used up its `wall_time` has it once more, and trials that had to end for it go on, also for the
     /// epochs that they were to have.
     Extend(extend::Args),
-    /// Change a job's priority, share or number of machines while it runs.
+    /// Change a job's priority, share, machines, budget or deadline while it runs.
     Set(set::Args),
     /// Take trials back to before a result that can't be trusted.
     Rollback(rollback::Args),

@@ -6,8 +6,8 @@
 //!
 //! Nothing is begun when the lease is about to end. What fails is logged and counted, and planned anew with the next round.
 //!
-//! Where the server can't be reached, machines go on costing money. A process that has led goes on planning by what the
-//! server said last, buys nothing, and ends the machines for which the money ends.
+//! Where the server can't be reached or refuses, or the cloud tells no prices, machines go on costing money. A process that
+//! has led goes on planning by what it heard last, buys nothing, and ends the machines for which the money ends.
 
 use crate::{
     leader::Lease,
@@ -24,7 +24,7 @@ use sojourn_http::CallError;
 use sojourn_protocol::{
     demand::DemandView,
     error::error_chain,
-    machines::{DrainRequest, MachinesRequest},
+    machines::{DrainRequest, LeaderAnswer, MachinesRequest},
     time::{Millis, UnixMillis},
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -34,6 +34,10 @@ use tracing::{info, warn};
 const CLOUD_TIMEOUT: Duration = Duration::from_secs(120);
 /// How much longer a token is good than a machine has to enrol: an order takes its time.
 const TOKEN_MARGIN: Millis = Millis::from_secs(300);
+
+/// What is said where the server doesn't know who leads.
+pub(crate) const UNKNOWN_LEADER: &str =
+    "the server has started just now, and waits up to 5 minutes for whoever led this fleet before";
 
 /// What a driver works with.
 #[derive(Debug, Clone)]
@@ -85,6 +89,8 @@ pub struct Driver<S, C, W = Outside> {
     offers: Option<(UnixMillis, Offers)>,
     /// What the server said last, as long as this process has led since.
     demand: Option<DemandView>,
+    /// Who leads, as was said last: this process, or which.
+    told_leader: Option<(bool, Option<String>)>,
     /// A call of this round has failed.
     failed: Failures,
     metrics: Arc<Metrics>,
@@ -111,8 +117,10 @@ impl World for Outside {
 /// What has failed in a round.
 #[derive(Debug, Clone, Copy, Default)]
 struct Failures {
-    /// The server can't be reached.
+    /// The server can't be reached, or refuses what is asked.
     server: bool,
+    /// The offers are those of before.
+    offers: bool,
     /// A machine couldn't be ended.
     end: bool,
 }
@@ -122,7 +130,7 @@ struct Found {
     machines: Vec<CloudMachine>,
     offers: Offers,
     demand: DemandView,
-    /// The server couldn't be reached: this is what it said last.
+    /// The server or the cloud didn't say all of it now: the rest is what they said last.
     is_old: bool,
 }
 
@@ -140,6 +148,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             memory: Memory::default(),
             offers: None,
             demand: None,
+            told_leader: None,
             failed: Failures::default(),
             metrics,
         }
@@ -161,8 +170,11 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             // Another may change the fleet meanwhile: what is known of it is read anew.
             self.memory = Memory::default();
             self.books = Books::default();
-            let leader = self.lease.leader().map(str::to_owned);
             self.metrics.standby();
+            if self.failed.server {
+                return Round::Failed;
+            }
+            let leader = self.lease.leader().map(str::to_owned);
             return Round::Standby { leader };
         }
         let Some(found) = self.find(leads).await else { return Round::Failed };
@@ -213,22 +225,31 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
     async fn leads(&mut self) -> bool {
         let now = self.world.now();
         if let Some(request) = self.lease.request(now) {
-            let led = self.lease.may_act(now);
             match self.server.lead(&request).await {
                 Ok(answer) => {
                     self.lease.answered(now, &answer);
-                    if answer.leads != led {
-                        info!(
-                            leads = answer.leads,
-                            leader = answer.holder,
-                            "who leads has changed"
-                        );
-                    }
+                    self.tell_leader(answer);
                 }
                 Err(error) => self.call_failed("lead", &error),
             }
         }
         self.lease.may_act(self.world.now())
+    }
+
+    /// Says who leads, where that has changed.
+    fn tell_leader(&mut self, answer: LeaderAnswer) {
+        let leader = Some((answer.leads, answer.holder));
+        if leader == self.told_leader {
+            return;
+        }
+        match &leader {
+            Some((true, _)) => info!("this process leads"),
+            Some((false, Some(holder))) => {
+                info!(leader = holder, "another process leads; this one stands by")
+            }
+            _ => info!("{UNKNOWN_LEADER}"),
+        }
+        self.told_leader = leader;
     }
 
     /// All that a plan is made from. The server is told first what the cloud has, so that it knows what was spent.
@@ -246,7 +267,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
         let demand = if leads { self.tell_and_ask(&machines, &offers).await } else { None };
         if let Some(demand) = demand {
             self.demand = Some(demand.clone());
-            return Some(Found { machines, offers, demand, is_old: false });
+            return Some(Found { machines, offers, demand, is_old: self.failed.offers });
         }
         let demand = self.demand.clone().filter(|_| self.failed.server)?;
         Some(Found { machines, offers, demand, is_old: true })
@@ -280,7 +301,8 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             }
             Err(error) => {
                 self.cloud_failed("read offers", &error);
-                None
+                self.failed.offers = true;
+                self.offers.as_ref().map(|(_, offers)| offers.clone())
             }
         }
     }
@@ -508,7 +530,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
     }
 
     fn call_failed(&mut self, what: &str, error: &CallError) {
-        self.failed.server |= error.is_away();
+        self.failed.server = true;
         warn!(error = %error_chain(error), "can't {what}");
         self.metrics.failed(Failed::of_server(error));
     }

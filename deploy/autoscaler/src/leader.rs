@@ -33,16 +33,16 @@ impl Lease {
 
     /// What is to be asked now, if anything: the lease is renewed when a third of it is over.
     pub(crate) fn request(&self, now: UnixMillis) -> Option<LeaderRequest> {
-        (now >= self.ask_at).then(|| self.ask(TERM))
+        (now >= self.ask_at).then(|| self.ask(TERM, self.is_held(now)))
     }
 
-    fn ask(&self, term: Millis) -> LeaderRequest {
-        LeaderRequest {
-            role: self.role.clone(),
-            holder: self.holder.clone(),
-            term,
-            renews: self.granted.is_some(),
-        }
+    /// Can nobody else have it yet? A server that has just started believes who says so.
+    fn is_held(&self, now: UnixMillis) -> bool {
+        self.granted.is_some_and(|(_, until)| now < until)
+    }
+
+    fn ask(&self, term: Millis, renews: bool) -> LeaderRequest {
+        LeaderRequest { role: self.role.clone(), holder: self.holder.clone(), term, renews }
     }
 
     /// The answer to what was asked at a time. The term counts from then: the server's begins later.
@@ -70,7 +70,7 @@ impl Lease {
 
     /// Gives it back, where it may be held.
     pub(crate) fn give_back(&mut self) -> Option<LeaderRequest> {
-        let request = self.granted.is_some().then(|| self.ask(Millis(0)));
+        let request = self.granted.is_some().then(|| self.ask(Millis(0), true));
         self.granted = None;
         request
     }
@@ -100,6 +100,8 @@ mod tests {
         assert!(lease.request(start + Millis(TERM.0 / 3)).unwrap().renews);
         let last = start + Millis(TERM.0 - MARGIN.0);
         assert!(lease.may_act(UnixMillis(last.0 - 1)) && !lease.may_act(last));
+        let late = lease.request(start + TERM).unwrap();
+        assert!(!late.renews, "another may have it by then");
         assert_eq!(lease.give_back().unwrap().term, Millis(0));
         assert!(lease.give_back().is_none() && !lease.may_act(start));
     }

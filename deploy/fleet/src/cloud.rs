@@ -111,7 +111,7 @@ pub struct Bought {
 pub struct Filled {
     /// The machines that were bought.
     pub bought: Vec<Bought>,
-    /// Why the others weren't, where any weren't.
+    /// Why the others weren't, where any weren't. [`CloudError::Away`]: whether they were isn't known.
     pub failure: Option<CloudError>,
 }
 

@@ -12,7 +12,7 @@ use crate::{
 use sojourn_protocol::{
     ids::JobId,
     manifest::Labels,
-    spec::Goal,
+    spec::JobSpec,
     view::{EvaluationView, JobDetail, JobView, TrialView},
 };
 
@@ -45,8 +45,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         return output::json(&detail);
     }
     let trials = client.trials(job).await?;
-    let goal = detail.spec.search.goal;
-    output::line(&page(&detail.summary, goal, &detail.data.labels, trials))
+    output::line(&page(&detail.summary, &detail.spec, &detail.data.labels, trials))
 }
 
 async fn watch(args: &Args, client: &ApiClient, job: JobId) -> Result<(), Failure> {
@@ -74,7 +73,7 @@ async fn watch(args: &Args, client: &ApiClient, job: JobId) -> Result<(), Failur
         }
         // A server that goes away between two requests is noticed by the next.
         let Ok(trials) = client.trials(job).await else { return Ok(()) };
-        let page = page(view, spec.search.goal, &data.labels, trials);
+        let page = page(view, &spec, &data.labels, trials);
         wait::redraw(drawn, &page)?;
         drawn = page.lines().count();
         Ok(())
@@ -98,7 +97,8 @@ fn summary_line(view: &JobView) -> String {
     )
 }
 
-fn page(view: &JobView, goal: Goal, labels: &Labels, mut trials: Vec<TrialView>) -> String {
+fn page(view: &JobView, spec: &JobSpec, labels: &Labels, mut trials: Vec<TrialView>) -> String {
+    let goal = spec.search.goal;
     let mut lines =
         vec![format!("job {} `{}` {}", view.job, view.name, text::job_state(view.state))];
     if let Some(reason) = &view.waiting {
@@ -119,6 +119,12 @@ fn page(view: &JobView, goal: Goal, labels: &Labels, mut trials: Vec<TrialView>)
     lines.push(format!("submitted    {}", text::ago(view.submitted_at)));
     if let Some(end) = view.ended_at {
         lines.push(format!("took         {}", text::duration((end - view.submitted_at).0)));
+    }
+    if let Some(budget) = spec.placement.budget {
+        lines.push(format!("budget       {budget}; `sojourn jobs --cost` says what was spent"));
+    }
+    if let Some(deadline) = spec.placement.deadline {
+        lines.push(format!("deadline     {} after it was submitted", text::duration(deadline.0)));
     }
     lines
         .push(format!("trials       {} of {} finished{failed}", view.trials_finished, view.trials));

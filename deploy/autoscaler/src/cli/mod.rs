@@ -96,7 +96,8 @@ impl Cli {
             Command::Down(args) => down::run(&args).await,
             Command::Simulate(args) => {
                 // It has a runtime of its own, and computes for minutes.
-                let run = tokio::task::spawn_blocking(move || simulate::run(&args)).await;
+                let simulation = simulate::load(&args).map_err(Failure::call)?;
+                let run = tokio::task::spawn_blocking(move || simulate::run(&simulation)).await;
                 run.map_err(|error| error.to_string()).flatten().map_err(Failure::work)
             }
         }

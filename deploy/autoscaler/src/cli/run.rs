@@ -4,7 +4,7 @@ use super::{Failure, line, read, show, signals};
 use crate::{
     boot, clouds,
     config::Config,
-    driver::{Driver, Options, Outside, Round, World},
+    driver::{Driver, Options, Outside, Round, UNKNOWN_LEADER, World},
     metrics::{self, Metrics},
     server::{HttpServer, Server},
 };
@@ -68,12 +68,17 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
         connected = connect(&config, &server, args.once) => connected?,
     };
     let metrics = Arc::new(Metrics::default());
-    let serving = match config.metrics {
+    // Beside a process that runs on, the address is taken.
+    let address = config.metrics.filter(|_| !args.dry_run && !args.once);
+    let serving = match address {
         None => None,
         Some(address) => {
             let listening = metrics::listen(address, metrics.clone(), now).await;
-            let (bound, serve) =
-                listening.map_err(|error| Failure::call(format!("metrics: {address}: {error}")))?;
+            let (bound, serve) = listening.map_err(|error| {
+                Failure::call(format!(
+                    "`metrics = \"{address}\"`: {error}. Give another address, or none"
+                ))
+            })?;
             info!(address = %bound, "metrics are served");
             Some(tokio::spawn(serve))
         }
@@ -151,8 +156,10 @@ async fn rounds<S: Server, C: Cloud, W: World>(
             Round::Standby { leader } => {
                 backoff.reset();
                 if args.once {
-                    let leader = leader.unwrap_or_else(|| "another process".to_owned());
-                    return Err(Failure::work(format!("`{leader}` leads this fleet")));
+                    return Err(Failure::work(match leader {
+                        Some(leader) => format!("`{leader}` leads this fleet"),
+                        None => UNKNOWN_LEADER.to_owned(),
+                    }));
                 }
                 interval.min(Duration::from_secs(10))
             }

@@ -208,8 +208,9 @@ fn read(root: &Section<'_>, text: &str, folder: &Path) -> Option<Config> {
     if let Some(interval) = root.parsed("interval") {
         settings.times.interval = interval;
     }
-    if !(5_000..=600_000).contains(&settings.times.interval.0) {
-        root.refuse("interval", "is wrong: between 5s and 10min are wanted");
+    // The lease is renewed with a plan: it has to last from one to the next.
+    if !(5_000..=120_000).contains(&settings.times.interval.0) {
+        root.refuse("interval", "is wrong: between 5s and 2min are wanted");
     }
     let machine = machine(&root.section("machine"), server, ca.as_ref(), folder);
     if !ec2.is_there() {

@@ -11,6 +11,7 @@ use sojourn_sim::fleet::Watch;
 use std::{
     fs,
     io::Write as _,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -20,13 +21,13 @@ pub struct Args {
     /// The simulation, as examples/spot.toml.
     pub file: PathBuf,
     /// So many seeds, instead of the file's number.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
     /// The first seed, instead of the file's.
     #[arg(long)]
     pub seed: Option<u64>,
     /// This rate of interruptions alone: the share of spot machines that are gone after an hour.
-    #[arg(long)]
+    #[arg(long, value_parser = share)]
     pub rate: Option<f64>,
     /// The outcomes as JSON, each seed by itself.
     #[arg(long)]
@@ -36,21 +37,33 @@ pub struct Args {
     pub quick: bool,
 }
 
-/// Makes all runs, and prints what they come to.
-///
-/// # Errors
-/// What is wrong with the file, or why a run doesn't end.
-pub fn run(args: &Args) -> Result<(), String> {
-    // What the driver logs of each round is for those who run it, and for those who ask for it.
-    if std::env::var_os("SOJOURN_LOG").is_some() {
-        return all(args);
+/// A share of machines: from 0 to less than 1.
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| "a number is wanted".to_owned())?;
+    if (0.0..1.0).contains(&share) {
+        return Ok(share);
     }
-    tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::default(), || all(args))
+    Err("a share from 0 to less than 1 is wanted".to_owned())
 }
 
-fn all(args: &Args) -> Result<(), String> {
+/// What is simulated.
+#[derive(Debug)]
+pub struct Simulation {
+    file: SimFile,
+    traces: Traces,
+    seeds: Range<u64>,
+    json: bool,
+    quick: bool,
+}
+
+/// Reads what is asked for.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn load(args: &Args) -> Result<Simulation, String> {
     let text = read(&args.file)?;
-    let mut file = file::read(&text)?;
+    let named = |error: String| format!("`{}`: {error}", args.file.display());
+    let mut file = file::read(&text).map_err(named)?;
     if let Some(rate) = args.rate {
         file.rates = vec![rate];
     }
@@ -58,21 +71,40 @@ fn all(args: &Args) -> Result<(), String> {
         let beside = args.file.parent().unwrap_or(Path::new(".")).join(name);
         traces(&read(&beside)?)
     });
-    let trace = trace.transpose()?.unwrap_or_default();
+    let traces = trace.transpose()?.unwrap_or_default();
     let first = args.seed.unwrap_or(file.seed);
     let seeds = first..first.saturating_add(args.seeds.unwrap_or(file.seeds));
+    Ok(Simulation { file, traces, seeds, json: args.json, quick: args.quick })
+}
+
+/// Makes all runs, and prints what they come to.
+///
+/// # Errors
+/// Why a run doesn't end.
+pub fn run(simulation: &Simulation) -> Result<(), String> {
+    // What the driver logs of each round is for those who run it, and for those who ask for it.
+    if std::env::var_os("SOJOURN_LOG").is_some() {
+        return all(simulation);
+    }
+    tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::default(), || {
+        all(simulation)
+    })
+}
+
+fn all(simulation: &Simulation) -> Result<(), String> {
+    let Simulation { file, traces, seeds, json, quick } = simulation;
     let mut all = Vec::new();
-    for rate in file.rates.clone() {
+    for rate in &file.rates {
         let mut worlds = Vec::new();
         for seed in seeds.clone() {
-            worlds.push(world(&file, &trace, rate, seed, args.quick)?);
+            worlds.push(world(file, traces, *rate, seed, *quick)?);
         }
-        if !args.json {
-            print(&format!("{}\n", table(rate, &worlds)))?;
+        if !json {
+            print(&format!("{}\n", table(*rate, &worlds)))?;
         }
         all.extend(worlds);
     }
-    if args.json {
+    if *json {
         let json = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
         print(&format!("{json}\n"))?;
     }

@@ -215,6 +215,13 @@ impl SimFile {
             share("rates", *rate)?;
         }
         share("market.interruptions.noticed", self.market.interruptions.noticed)?;
+        let price = &self.market.price;
+        if price.spread < 0.0 || price.deviation < 0.0 || price.least > price.most {
+            return Err(
+                "`market.price` needs a `spread` and a `deviation` of 0 or more, and `least` up to `most`"
+                    .into(),
+            );
+        }
         if self.market.zones.is_empty() || self.market.step.0 < 1_000_000 {
             return Err("`market` needs `zones`, and a `step` of at least a second".into());
         }

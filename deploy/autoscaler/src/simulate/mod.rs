@@ -35,7 +35,7 @@ mod per_trial;
 mod setting;
 mod table;
 
-pub use args::{Args, run};
+pub use args::{Args, Simulation, load, run};
 pub use buyer::{Buyer, Trouble};
 pub use file::{SimFile, read};
 pub use ground::Ground;

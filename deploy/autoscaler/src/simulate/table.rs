@@ -35,6 +35,8 @@ impl World {
 
     /// The cost per trial over the least of the others'.
     pub(super) fn to_best_other(&self) -> Option<f64> {
+        // On demand alone is no other way: it is what spot machines save of.
+        self.cost(Way::FixedSpot)?;
         let others = [Way::OnDemand, Way::FixedSpot, Way::PerTrial, Way::VcAsgd];
         let least = others.iter().filter_map(|way| self.cost(*way)).reduce(f64::min)?;
         Some(self.cost(Way::Autoscaler)? / least)
@@ -68,7 +70,8 @@ pub(super) fn table(rate: f64, worlds: &[World]) -> String {
         "| | cost per trial | cost | makespan | interruptions | machine hours | lost | saving |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
-    for way in WAYS {
+    let has_run = |way: &Way| worlds.iter().any(|world| world.cost(*way).is_some());
+    for way in WAYS.into_iter().filter(has_run) {
         let of = |value: fn(&Outcome) -> f64| {
             let all = worlds.iter().flat_map(|world| &world.outcomes);
             mean(all.filter(|outcome| outcome.way == way).map(value)).0
@@ -99,7 +102,11 @@ pub(super) fn table(rate: f64, worlds: &[World]) -> String {
         ("makespan over that on demand", World::to_on_demand, 1.25),
     ];
     for (name, ratio, wanted) in ratios {
-        let (mean, least, most) = mean(worlds.iter().filter_map(ratio));
+        let known: Vec<f64> = worlds.iter().filter_map(ratio).collect();
+        if known.is_empty() {
+            continue;
+        }
+        let (mean, least, most) = mean(known.into_iter());
         let _infallible =
             writeln!(text, "{name}: {mean:.3} ({least:.3} to {most:.3}); wanted: at most {wanted}");
     }

@@ -2,10 +2,12 @@
 
 use super::pools::float;
 use sojourn_protocol::time::{Millis, UnixMillis};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Between two costs that are remembered.
 const EVERY: Millis = Millis::from_secs(600);
+/// A cost speaks for the time since the one before, but for no more than this.
+const LONGEST: Millis = Millis::from_secs(1200);
 /// For how long they are remembered.
 const LAST: Millis = Millis::from_secs(48 * 3600);
 /// Costs of so long a time are needed to say what is low.
@@ -15,16 +17,43 @@ const NO_WAIT: f64 = 0.98;
 /// Milliseconds of an hour.
 const HOUR: f64 = 3_600_000.0;
 
-/// Costs with their times, the earliest first; of the same work each.
+/// Of each kind of work, by the memory of the smallest slots that are large enough for it: prices of others are no prices
+/// for it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct BestCosts {
+pub(crate) struct Costs(BTreeMap<u64, BestCosts>);
+
+impl Costs {
+    /// Work of a kind costs so much now; infinity where nothing is sold for it.
+    pub(super) fn note(&mut self, kind: u64, now: UnixMillis, cost: f64) {
+        self.0.entry(kind).or_default().note(now, cost);
+    }
+
+    /// What is too old to be of use goes.
+    pub(super) fn forget(&mut self, now: UnixMillis) {
+        self.0.retain(|_, costs| costs.costs.back().is_some_and(|(last, _)| now < *last + LAST));
+    }
+
+    /// The most that is to be paid for a kind: see [`BestCosts::limit`].
+    pub(super) fn limit(
+        &self,
+        kind: u64,
+        now: UnixMillis,
+        patience: f64,
+        rate: f64,
+    ) -> Option<f64> {
+        self.0.get(&kind)?.limit(now, patience, rate)
+    }
+}
+
+/// Costs with their times, the earliest first; of the same kind of work each.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct BestCosts {
     costs: VecDeque<(UnixMillis, f64)>,
 }
 
 impl BestCosts {
-    /// Work costs so much now.
-    pub(super) fn note(&mut self, now: UnixMillis, cost: f64) {
-        if self.costs.back().is_some_and(|(last, _)| now < *last + EVERY) || !cost.is_finite() {
+    fn note(&mut self, now: UnixMillis, cost: f64) {
+        if self.costs.back().is_some_and(|(last, _)| now < *last + EVERY) || cost.is_nan() {
             return;
         }
         self.costs.push_back((now, cost));
@@ -38,33 +67,42 @@ impl BestCosts {
     ///
     /// It is the lowest cost with which he would have worked for the share of time that he needs, had he bought at no
     /// more than this in the last days.
-    pub(super) fn limit(&self, now: UnixMillis, patience: f64, rate: f64) -> Option<f64> {
+    fn limit(&self, now: UnixMillis, patience: f64, rate: f64) -> Option<f64> {
         let needed = patience.recip();
-        let (first, _) = self.costs.front()?;
-        if needed.is_nan() || needed >= NO_WAIT || now < *first + ENOUGH {
+        if needed.is_nan() || needed >= NO_WAIT {
             return None;
         }
-        let mut costs: Vec<f64> = self.costs.iter().map(|(_, cost)| *cost).collect();
+        let known = self.costs.iter().filter(|(at, _)| now <= *at + LAST);
+        let samples: Vec<(f64, f64)> = known
+            .scan(None, |last: &mut Option<UnixMillis>, (at, cost)| {
+                // What was between two that lie apart isn't known.
+                let time = last.map_or(EVERY, |last| *at - last).min(LONGEST);
+                *last = Some(*at);
+                Some((float(time.0) / HOUR, *cost))
+            })
+            .collect();
+        if samples.iter().map(|(hours, _)| hours).sum::<f64>() < float(ENOUGH.0) / HOUR {
+            return None;
+        }
+        let mut costs: Vec<f64> = samples.iter().map(|(_, cost)| *cost).collect();
         costs.sort_by(f64::total_cmp);
         // The share grows with the limit.
-        let place = costs.partition_point(|limit| self.share_of_time(*limit, rate) < needed);
+        let place = costs.partition_point(|limit| share_of_time(&samples, *limit, rate) < needed);
         costs.get(place).or(costs.last()).copied()
     }
+}
 
-    /// For what share of the time a machine would have been there for somebody who buys one whenever he has none and it
-    /// costs at most so much.
-    fn share_of_time(&self, limit: f64, rate: f64) -> f64 {
-        let (mut there, mut worked, mut all) = (0.0, 0.0, 0.0);
-        let mut last: Option<UnixMillis> = None;
-        for (at, cost) in &self.costs {
-            let hours = float(last.map_or(EVERY, |last| *at - last).0) / HOUR;
-            last = Some(*at);
-            there = if *cost <= limit { 1.0 } else { there / (1.0 + rate * hours) };
-            worked += there * hours;
-            all += hours;
-        }
-        if all > 0.0 { worked / all } else { 1.0 }
+/// For what share of the time of these hours and costs a machine would have been there for somebody who buys one whenever he
+/// has none and it costs at most so much.
+fn share_of_time(samples: &[(f64, f64)], limit: f64, rate: f64) -> f64 {
+    let (mut there, mut worked, mut all) = (0.0, 0.0, 0.0);
+    for (hours, cost) in samples {
+        let buys = *cost <= limit && cost.is_finite();
+        there = if buys { 1.0 } else { there / (1.0 + rate * hours) };
+        worked += there * hours;
+        all += hours;
     }
+    if all > 0.0 { worked / all } else { 1.0 }
 }
 
 #[cfg(test)]
@@ -85,13 +123,46 @@ mod tests {
         // Machines that are taken back at once are there only while they are cheap enough to be bought again.
         let often = 1e9;
         assert_eq!(costs.limit(at(100), 1.0, often), None, "there is no time to spare");
-        assert_eq!(costs.limit(at(11), 1.25, often), None, "too little is known");
         assert_eq!(costs.limit(at(100), 1.3, often), Some(7.0));
         assert_eq!(costs.limit(at(100), 9.0, often), Some(1.0));
         for n in 100..500 {
             costs.note(at(n), 5.0);
         }
         assert_eq!(costs.limit(at(500), 1.3, often), Some(5.0));
+    }
+
+    #[test]
+    fn a_gap_is_no_time_in_which_work_was_cheap() {
+        let mut costs = BestCosts::default();
+        let often = 1e9;
+        for n in 0..10 {
+            costs.note(at(n), 5.0);
+        }
+        assert_eq!(costs.limit(at(10), 2.0, often), None, "100 minutes are too few");
+        // Hours later one cheap sample: it counts for twenty minutes of two hours.
+        costs.note(at(100), 1.0);
+        assert_eq!(costs.limit(at(100), 2.0, often), Some(5.0));
+        // Where nothing was sold, nothing could be waited for.
+        let mut costs = BestCosts::default();
+        for n in 0..20 {
+            costs.note(at(n), if n < 16 { f64::INFINITY } else { 5.0 });
+        }
+        assert_eq!(costs.limit(at(20), 2.0, often), Some(f64::INFINITY), "it is taken as it comes");
+        assert_eq!(costs.limit(at(400), 2.0, often), None, "that is long ago");
+    }
+
+    #[test]
+    fn each_kind_of_work_has_its_prices() {
+        let mut costs = Costs::default();
+        for n in 0..20 {
+            costs.note(16, at(n), 1.0);
+            costs.note(80, at(n), 8.0);
+        }
+        assert_eq!(costs.limit(16, at(20), 2.0, 0.0), Some(1.0));
+        assert_eq!(costs.limit(80, at(20), 2.0, 0.0), Some(8.0));
+        assert_eq!(costs.limit(40, at(20), 2.0, 0.0), None);
+        costs.forget(at(400));
+        assert_eq!(costs, Costs::default());
     }
 
     #[test]

@@ -48,12 +48,28 @@ pub(super) fn offers(
 
 /// Has any type that may be bought the memory for it?
 pub(super) fn any_type(situation: &Situation<'_>, want: &Want<'_>) -> bool {
+    smallest_slot(situation, want).is_some()
+}
+
+/// The memory of the smallest slot that is large enough, of all types that may be bought.
+pub(super) fn smallest_slot(situation: &Situation<'_>, want: &Want<'_>) -> Option<u64> {
+    large_enough(situation, want).map(|(memory, _)| memory).min()
+}
+
+/// The slots of the smallest machine whose slots are large enough; 0 where there is none.
+pub(super) fn fewest_slots(situation: &Situation<'_>, want: &Want<'_>) -> u32 {
+    large_enough(situation, want).map(|(_, slots)| slots).min().unwrap_or(0)
+}
+
+/// The types that may be bought and whose slots are large enough: the memory of a slot, and how many slots they have.
+fn large_enough(situation: &Situation<'_>, want: &Want<'_>) -> impl Iterator<Item = (u64, u32)> {
     let settings = situation.settings;
-    situation.offers.types.values().any(|kind| {
+    let admitted = situation.offers.types.values().filter(|kind| settings.types.admit(kind));
+    let slots = admitted.map(|kind| {
         let slots = worth::slots(want.workload, kind, settings);
-        settings.types.admit(kind)
-            && settings.types.slot_memory(kind, slots) >= want.workload.memory
-    })
+        (settings.types.slot_memory(kind, slots), slots)
+    });
+    slots.filter(|(memory, _)| *memory >= want.workload.memory)
 }
 
 fn is_admitted(situation: &Situation<'_>, pool: &Pool) -> bool {

@@ -3,7 +3,7 @@
 
 use super::{
     action::{Action, Purchase},
-    costs::BestCosts,
+    costs::Costs,
     pools::{Experience, Pause, PoolRecord},
 };
 use crate::{
@@ -47,7 +47,7 @@ pub struct Memory {
     pub(crate) throttles: Pause,
     pub(crate) never_enrolled: Pause,
     /// What work has cost at best, lately.
-    pub(crate) costs: BestCosts,
+    pub(crate) costs: Costs,
     /// How fast types are, relative to what is said of them.
     pub(crate) speeds: BTreeMap<String, f64>,
     /// Since when no spot machine can be had.
@@ -156,8 +156,8 @@ impl Memory {
         }
     }
 
-    /// What came of an order of a purchase. [`CloudError::Away`] as the whole answer says nothing: its machines count as
-    /// bought until they are seen, or [`visible`](crate::settings::Times::visible) is over.
+    /// What came of an order of a purchase. [`CloudError::Away`] says nothing of the machines that aren't known to be bought:
+    /// they count as bought until they are seen, or [`visible`](crate::settings::Times::visible) is over.
     pub fn answered(
         &mut self,
         purchase: &Purchase,
@@ -169,7 +169,10 @@ impl Memory {
     ) {
         let filled = match answer {
             Ok(filled) => filled,
-            Err(CloudError::Away(_)) => return,
+            Err(CloudError::Away(_)) => {
+                self.unanswered(purchase.machines.iter(), now);
+                return;
+            }
             Err(failure) => {
                 self.not_ordered(&purchase.machines);
                 self.failed(purchase, failure, now, seed, settings);
@@ -191,7 +194,11 @@ impl Memory {
                 ordered.price = ordered.price.or(price);
             }
         }
-        self.not_ordered(missing);
+        if matches!(filled.failure, Some(CloudError::Away(_))) {
+            self.unanswered(missing.into_iter(), now);
+        } else {
+            self.not_ordered(missing);
+        }
         if filled.failure.is_none() && purchase.market == Market::Spot {
             self.spot_away = None;
         }
@@ -203,6 +210,15 @@ impl Memory {
         }
         if let Some(failure) = &filled.failure {
             self.failed(purchase, failure, now, seed, settings);
+        }
+    }
+
+    /// Nobody knows whether these were bought: from now on they would be seen.
+    fn unanswered<'a>(&mut self, names: impl Iterator<Item = &'a MachineName>, now: UnixMillis) {
+        for name in names {
+            if let Some(ordered) = self.ordered.get_mut(name) {
+                ordered.at = now;
+            }
         }
     }
 

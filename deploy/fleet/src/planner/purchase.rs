@@ -112,18 +112,22 @@ pub(super) fn purchase(
 }
 
 /// Remembers what work costs now, on the best spot machine there is.
+/// Notes what each kind of work costs at best.
 fn note_costs(situation: &Situation<'_>, wants: &[Want<'_>], memory: &mut Memory) {
-    let best = wants.iter().find_map(|want| {
-        let offers = market::offers(situation, memory, want, 1, Market::Spot);
+    memory.costs.forget(situation.now);
+    for want in wants {
+        let Some(kind) = market::smallest_slot(situation, want) else { continue };
+        // As a rule few slots are wanted at a time, and larger machines would have some without work.
+        let slots = market::fewest_slots(situation, want).min(want.buy).max(1);
+        let offers = market::offers(situation, memory, want, slots, Market::Spot);
         // What a pool asks that sells nothing is no price.
         let sells = |offer: &&Offer| {
             let record = memory.pools.get(&(Market::Spot, offer.pool.clone()));
             record.is_none_or(|record| !record.no_capacity.has_failed())
         };
-        Some(offers.iter().find(sells)?.cost / worth::reference(want.workload))
-    });
-    if let Some(best) = best {
-        memory.costs.note(situation.now, best);
+        let best = offers.iter().find(sells).map(|offer| offer.cost);
+        let best = best.map_or(f64::INFINITY, |cost| cost / worth::reference(want.workload));
+        memory.costs.note(kind, situation.now, best);
     }
 }
 
@@ -196,7 +200,8 @@ impl Buyer<'_, '_> {
         let markets = &self.situation.settings.markets;
         let now = self.situation.now;
         let rate = self.memory.experience.overall(self.situation.settings.interruptions);
-        let limit = self.memory.costs.limit(now, want.patience, rate);
+        let limit = market::smallest_slot(self.situation, want)
+            .and_then(|kind| self.memory.costs.limit(kind, now, want.patience, rate));
         let limit = limit.map_or(f64::INFINITY, |limit| limit * worth::reference(want.workload));
         for _ in 0..MAX_ORDERS {
             if *unmet == 0 {

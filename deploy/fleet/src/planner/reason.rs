@@ -222,7 +222,7 @@ pub enum Note {
         /// Slots that would be of use.
         slots: u32,
     },
-    /// Machines cost more than they mostly did lately, and there is time until the deadline.
+    /// Machines cost more than they will have to, by what they cost lately, and there is time until the deadline.
     Waits {
         /// The job.
         job: String,
@@ -258,7 +258,7 @@ impl fmt::Display for Note {
             ),
             Self::NoType { job, model, memory } => write!(
                 f,
-                "no type of machine has the {} MiB of memory for a unit of `{model}` of job `{job}`",
+                "of the types that may be bought and have a price none has the {} MiB of memory for a unit of `{model}` of job `{job}`",
                 memory.div_ceil(1 << 20)
             ),
             Self::NoOffer { job, slots } => write!(

@@ -46,7 +46,7 @@ pub(super) fn shrink(
 
     let mut total = total_purse(situation, fleet);
     cut(situation, fleet, &order, &total, Limit::Total, &mut reasons);
-    order_left(&mut total, fleet, &order, &reasons);
+    stop_paying(situation, &mut total, fleet, &order, &reasons);
 
     let hosts: Vec<Option<u32>> = situation.demand.jobs.iter().map(|job| job.max_hosts).collect();
     let staying: Vec<usize> =
@@ -183,12 +183,8 @@ fn over_limits(
     order: &[usize],
     reasons: &mut BTreeMap<usize, EndReason>,
 ) {
-    // What ends by itself soon isn't counted: else everything would go while it does.
+    // What is ending already isn't counted: else everything would go while it does.
     let mut taken = Taken::default();
-    let draining = fleet.machines.iter().filter(|machine| machine.phase == Phase::Draining);
-    for machine in draining {
-        taken.add(0, machine.vcpus, machine.price);
-    }
     for index in order {
         let Some(machine) = fleet.machines.get(*index) else { continue };
         let mut with = taken;
@@ -255,8 +251,9 @@ fn cut(
     }
 }
 
-/// Takes what is to end out of a purse's rate.
-fn order_left(
+/// What is to end costs nothing after that, and until then as long as its end takes.
+fn stop_paying(
+    situation: &Situation<'_>,
     purse: &mut Purse,
     fleet: &Fleet<'_>,
     order: &[usize],
@@ -265,6 +262,7 @@ fn order_left(
     for index in order.iter().filter(|index| reasons.contains_key(index)) {
         if let Some(machine) = fleet.machines.get(*index) {
             purse.rate = purse.rate.saturating_sub(machine.price);
+            purse.spent += cost(machine.price, situation.settings.times.stop());
         }
     }
 }
@@ -319,19 +317,20 @@ fn job_purses(
             purse.spent += cost(MicroUsd(part), since);
         }
     }
-    let place = |job: Option<JobId>| {
-        let jobs = &situation.demand.jobs;
-        job.and_then(|job| jobs.iter().position(|other| other.job == job)).unwrap_or(0)
+    // A job that is in the demand no more pays nothing more; what no job is known of, the first one is taken to pay.
+    let place = |job: Option<JobId>| match job {
+        Some(job) => situation.demand.jobs.iter().position(|other| other.job == job),
+        None => Some(0),
     };
     let draining = fleet.machines.iter().filter(|machine| machine.phase == Phase::Draining);
     for machine in draining {
-        if let Some(purse) = purses.get_mut(place(machine.known.job)) {
+        if let Some(purse) = place(machine.known.job).and_then(|place| purses.get_mut(place)) {
             let since = if machine.known.worked { late } else { Millis(0) };
             purse.spent += cost(machine.price, Millis(times.stop().0.saturating_add(since.0)));
         }
     }
     for coming in &fleet.coming {
-        if let Some(purse) = purses.get_mut(place(Some(coming.job))) {
+        if let Some(purse) = place(Some(coming.job)).and_then(|place| purses.get_mut(place)) {
             purse.spent += cost(coming.price, unseen(situation, coming));
             purse.rate += coming.price;
         }

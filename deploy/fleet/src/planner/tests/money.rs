@@ -1,7 +1,11 @@
 //! Limits and budgets: nothing is bought past them, and machines end in time.
 
 use super::*;
-use crate::{limits::Limit, planner::Note};
+use crate::{
+    cloud::{Bought, Filled},
+    limits::Limit,
+    planner::Note,
+};
 
 fn bought(plan: &Plan) -> usize {
     purchases(plan).iter().map(|purchase| purchase.machines.len()).sum()
@@ -49,6 +53,72 @@ fn orders_without_an_answer_count_until_their_machines_would_be_seen() {
     assert!(world.round().actions.is_empty());
     let plan = world.rounds(world.settings.times.visible);
     assert_eq!(bought(&plan), 1);
+}
+
+#[test]
+fn of_an_order_with_half_an_answer_the_rest_may_have_been_bought_too() {
+    let mut world = World::new();
+    world.settings.limits.machines = 3;
+    world.job(1, 9);
+    let purchase = purchases(&world.round())[0].clone();
+    let bought = Bought {
+        name: purchase.machines[0].clone(),
+        instance: "i-first".into(),
+        pool: purchase.pools[0].clone(),
+    };
+    let failure = Some(CloudError::Away("timed out".into()));
+    world.answer(&purchase, &Ok(Filled { bought: vec![bought], failure }));
+    world.launch(&purchase.machines[0], purchase.pools[0].clone(), Market::Spot);
+    let plan = world.rounds(Millis(world.settings.times.visible.0 - 2 * ROUND.0));
+    assert!(plan.actions.is_empty());
+    assert_eq!(plan.outlook.ordered, 2);
+    let plan = world.rounds(world.settings.times.visible);
+    assert_eq!(self::bought(&plan), 2, "they never came");
+}
+
+#[test]
+fn money_that_machines_need_for_their_end_buys_no_others() {
+    let mut world = World::new();
+    world.settings.markets.replace_percent = 0;
+    world.job(1, 4);
+    world.workload().running = 4;
+    world.workload().runnable = 0;
+    for name in ["m-a", "m-b", "m-c", "m-d"] {
+        world.works(name, "c.xlarge", Market::Spot, 1);
+    }
+    world.settings.limits.total = Some(usd("1 usd"));
+    let rest = usd("0.12 usd").for_time(world.settings.times.stop());
+    world.demand.spent = MicroUsd(1_000_000 - rest.0 + 1000);
+    world.demand.jobs[0].spent = world.demand.spent;
+    let plan = world.round();
+    assert!(ends(&plan).iter().all(|end| end.2 == EndReason::Money { limit: Limit::Total }));
+    assert_eq!((ends(&plan).len(), plan.actions.len()), (4, 4), "{:?}", plan.actions);
+}
+
+#[test]
+fn a_job_does_not_pay_for_machines_of_one_that_has_ended() {
+    let mut world = World::new();
+    world.settings.markets.replace_percent = 0;
+    world.job(1, 3);
+    world.workload().running = 3;
+    world.workload().runnable = 0;
+    for name in ["m-a", "m-b", "m-c"] {
+        world.works(name, "c.xlarge", Market::Spot, 1);
+    }
+    assert!(world.round().actions.is_empty());
+    // The first job has ended, and its machines go. The second has little money: enough for its own one.
+    world.demand.jobs.clear();
+    world.job(2, 1).budget = Some(usd("0.05 usd"));
+    world.workload().running = 1;
+    world.workload().runnable = 0;
+    let life = world.settings.times.settle;
+    let plans: Vec<Plan> = (0..life.0 / ROUND.0 + 2).map(|_| world.round()).collect();
+    let ended: Vec<_> = plans.iter().flat_map(ends).collect();
+    assert!(ended.len() >= 2, "{ended:?}");
+    assert!(
+        ended.iter().all(|end| !matches!(end.2, EndReason::Money { .. })),
+        "there is money for its machine: {ended:?}"
+    );
 }
 
 #[test]
