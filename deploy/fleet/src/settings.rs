@@ -68,7 +68,7 @@ impl Default for Markets {
             return_after: Millis::from_secs(600),
             max_spot_percent: 90,
             price_margin_percent: 20,
-            replace_percent: 50,
+            replace_percent: 100,
         }
     }
 }

@@ -15,7 +15,7 @@ use sojourn_protocol::{
 /// Of the time until a deadline so much is planned with; the rest is for interruptions and starts.
 const PUNCTUAL: f64 = 0.8;
 /// Of that time so much is planned with where purchases wait for lower prices: they wait less as it runs out.
-const IN_TIME: f64 = 0.95;
+const IN_TIME: f64 = 0.96;
 
 /// Work of one kind, and the slots that are of use for it.
 #[derive(Debug, Clone)]

@@ -30,7 +30,7 @@ const MAX_ORDERS: u32 = 4;
 /// Machines of a type that was never measured, while others were.
 const MAX_UNTRIED: u32 = 2;
 /// Machines that are replaced in one plan, at most.
-const MAX_REPLACED: u32 = 30;
+const MAX_REPLACED: u32 = 64;
 
 /// Buys while it goes along.
 #[derive(Debug)]
