@@ -3,7 +3,7 @@
 use super::list_price::ListPrice;
 use crate::user_data::is_plain;
 use serde::Deserialize;
-use std::{net::Ipv4Addr, path::PathBuf};
+use std::{collections::BTreeSet, net::Ipv4Addr, path::PathBuf};
 
 /// Zones of a network that is made, at most.
 pub const MAX_ZONES: u8 = 6;
@@ -80,7 +80,7 @@ impl ServerSettings {
     /// Checks what can be checked without asking EC2.
     pub(crate) fn validate(&self) -> Result<(), ServerSettingsError> {
         let wrong = |key, what: String| Err(ServerSettingsError { key, what });
-        if let Some(network) = self.allowed.iter().find(|network| !is_network(network)) {
+        if let Some(network) = self.allowed.iter().find(|text| network(text).is_none()) {
             return wrong(
                 "allowed",
                 format!("has `{network}`; networks as `203.0.113.7/32` are wanted"),
@@ -111,6 +111,11 @@ impl ServerSettings {
             return wrong("zones", format!("is {}; 1 to {MAX_ZONES} is wanted", self.zones));
         }
         self.validate_packages()
+    }
+
+    /// The networks of `allowed` as EC2 writes them, each once.
+    pub(crate) fn networks(&self) -> BTreeSet<String> {
+        self.allowed.iter().filter_map(|text| network(text)).collect()
     }
 
     fn validate_packages(&self) -> Result<(), ServerSettingsError> {
@@ -155,9 +160,31 @@ pub(crate) fn bucket_name(address: &str) -> Option<&str> {
     ((3..=63).contains(&name.len()) && name.bytes().all(fits)).then_some(name)
 }
 
-fn is_network(text: &str) -> bool {
-    let halves = text.split_once('/');
-    halves.is_some_and(|(address, bits)| {
-        address.parse::<Ipv4Addr>().is_ok() && bits.parse::<u8>().is_ok_and(|bits| bits <= 32)
-    })
+/// A network as EC2 writes it: `203.0.113.7/24` is `203.0.113.0/24`, without the bits of a host.
+fn network(text: &str) -> Option<String> {
+    let (address, bits) = text.split_once('/')?;
+    let (address, bits): (Ipv4Addr, u32) = (address.parse().ok()?, bits.parse().ok()?);
+    let of_host = 32_u32.checked_sub(bits)?;
+    let mask = u32::MAX.checked_shl(of_host).unwrap_or(0);
+    Some(format!("{}/{bits}", Ipv4Addr::from_bits(address.to_bits() & mask)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::network;
+
+    #[test]
+    fn networks_are_written_without_the_bits_of_a_host() {
+        for (text, expected) in [
+            ("203.0.113.7/32", Some("203.0.113.7/32")),
+            ("203.0.113.7/24", Some("203.0.113.0/24")),
+            ("203.0.113.255/25", Some("203.0.113.128/25")),
+            ("203.0.113.7/+024", Some("203.0.113.0/24")),
+            ("203.0.113.7/0", Some("0.0.0.0/0")),
+            ("203.0.113.7/33", None),
+            ("203.0.113.7", None),
+        ] {
+            assert_eq!(network(text).as_deref(), expected, "{text}");
+        }
+    }
 }

@@ -42,27 +42,29 @@ pub(super) async fn server(
         known.server_group = Some(make(account, &Part::ServerGroup, about, known).await?);
     }
     let Some(id) = known.server_group.clone() else { return Ok(()) };
-    let wanted: BTreeSet<String> = account.server.allowed.iter().cloned().collect();
-    let new: Vec<&String> = wanted.difference(&networks).collect();
-    let machines: Vec<&String> =
-        known.machine_groups.iter().filter(|group| !groups.contains(*group)).collect();
-    if !(new.is_empty() && machines.is_empty()) && visit.unfinished() {
-        let opened = settled(async || {
-            let rule = rule(&new, &machines);
-            let request = account.ec2.authorize_security_group_ingress().group_id(&id);
-            let sent = request.ip_permissions(rule).send().await;
-            sent.map_err(|error| Failure::of("AuthorizeSecurityGroupIngress", &error))
-        });
-        or_there(opened.await)?;
+    let wanted = account.server.networks();
+    let new = wanted.difference(&networks).map(|network| rule(Some(network), None));
+    let machines = known.machine_groups.iter().filter(|group| !groups.contains(*group));
+    // Each by itself: EC2 refuses all rules of a request of which one is there.
+    for rule in new.chain(machines.map(|group| rule(None, Some(group)))) {
+        if visit.unfinished() {
+            let opened = settled(async || {
+                let request = account.ec2.authorize_security_group_ingress().group_id(&id);
+                let sent = request.ip_permissions(rule.clone()).send().await;
+                sent.map_err(|error| Failure::of("AuthorizeSecurityGroupIngress", &error))
+            });
+            or_there(opened.await)?;
+        }
     }
     // Who isn't in the file any more doesn't reach the server any more.
-    let old: Vec<&String> = networks.difference(&wanted).collect();
-    if !old.is_empty() && visit.unfinished() {
-        let request = account.ec2.revoke_security_group_ingress().group_id(&id);
-        let sent = request.ip_permissions(rule(&old, &[])).send().await;
-        match sent.map_err(|error| Failure::of("RevokeSecurityGroupIngress", &error)) {
-            Err(failure) if failure.meaning != Meaning::Gone => return Err(failure),
-            _ => {}
+    for network in networks.difference(&wanted) {
+        if visit.unfinished() {
+            let request = account.ec2.revoke_security_group_ingress().group_id(&id);
+            let sent = request.ip_permissions(rule(Some(network), None)).send().await;
+            match sent.map_err(|error| Failure::of("RevokeSecurityGroupIngress", &error)) {
+                Err(failure) if failure.meaning != Meaning::Gone => return Err(failure),
+                _ => {}
+            }
         }
     }
     Ok(())
@@ -114,18 +116,17 @@ fn sources(group: &SecurityGroup) -> (BTreeSet<String>, BTreeSet<String>) {
     )
 }
 
-fn rule(networks: &[&String], groups: &[&String]) -> IpPermission {
-    let range = |network: &&String| {
-        IpRange::builder().cidr_ip(*network).description("people and machines outside").build()
-    };
-    let ranges: Vec<IpRange> = networks.iter().map(range).collect();
-    let pair = |group: &&String| UserIdGroupPair::builder().group_id(*group).build();
-    let pairs: Vec<UserIdGroupPair> = groups.iter().map(pair).collect();
+/// Opens the port to a network or a group.
+fn rule(network: Option<&String>, group: Option<&String>) -> IpPermission {
+    let range = network.map(|network| {
+        IpRange::builder().cidr_ip(network).description("people and machines outside").build()
+    });
+    let pair = group.map(|group| UserIdGroupPair::builder().group_id(group).build());
     IpPermission::builder()
         .ip_protocol("tcp")
         .from_port(PORT.into())
         .to_port(PORT.into())
-        .set_ip_ranges((!ranges.is_empty()).then_some(ranges))
-        .set_user_id_group_pairs((!pairs.is_empty()).then_some(pairs))
+        .set_ip_ranges(range.map(|range| vec![range]))
+        .set_user_id_group_pairs(pair.map(|pair| vec![pair]))
         .build()
 }

@@ -14,6 +14,7 @@ mod moto;
 mod order;
 mod policy;
 mod prices;
+mod reach;
 mod settings;
 mod site;
 mod support;
