@@ -36,7 +36,7 @@ pub(super) async fn server(
 ) -> Result<(), Failure> {
     let found = find(account, &Part::ServerGroup, known).await?;
     let (groups, networks) = found.as_ref().map(sources).unwrap_or_default();
-    known.server_group = found.and_then(|group| group.group_id);
+    known.server_group = found.as_ref().and_then(|group| group.group_id.clone());
     if known.server_group.is_none() && visit.missing() {
         let about = "The server: its port alone";
         known.server_group = Some(make(account, &Part::ServerGroup, about, known).await?);
@@ -56,11 +56,11 @@ pub(super) async fn server(
             or_there(opened.await)?;
         }
     }
-    // Who isn't in the file any more doesn't reach the server any more.
-    for network in networks.difference(&wanted) {
+    // Who isn't in the file any more doesn't reach the server any more; the group is the fleet's, whoever added the rule.
+    for rule in found.iter().flat_map(|group| others(group, &wanted, &known.machine_groups)) {
         if visit.unfinished() {
             let request = account.ec2.revoke_security_group_ingress().group_id(&id);
-            let sent = request.ip_permissions(rule(Some(network), None)).send().await;
+            let sent = request.ip_permissions(rule).send().await;
             match sent.map_err(|error| Failure::of("RevokeSecurityGroupIngress", &error)) {
                 Err(failure) if failure.meaning != Meaning::Gone => return Err(failure),
                 _ => {}
@@ -114,6 +114,37 @@ fn sources(group: &SecurityGroup) -> (BTreeSet<String>, BTreeSet<String>) {
         groups.filter_map(|pair| pair.group_id().map(str::to_owned)).collect(),
         networks.filter_map(|range| range.cidr_ip().map(str::to_owned)).collect(),
     )
+}
+
+/// What a group lets in beside these networks and groups at the server's port.
+fn others(
+    group: &SecurityGroup,
+    networks: &BTreeSet<String>,
+    groups: &[String],
+) -> Vec<IpPermission> {
+    let rest = |rule: &IpPermission| {
+        let port = is_port(rule);
+        let stays = |network: Option<&str>| port && network.is_some_and(|n| networks.contains(n));
+        let ranges = rule.ip_ranges().iter().filter(|range| !stays(range.cidr_ip()));
+        let ranges: Vec<_> = ranges.cloned().collect();
+        let stays = |id: Option<&str>| port && groups.iter().any(|group| id == Some(group));
+        let pairs = rule.user_id_group_pairs().iter().filter(|pair| !stays(pair.group_id()));
+        let pairs: Vec<_> = pairs.cloned().collect();
+        let (six, lists) = (rule.ipv6_ranges().to_vec(), rule.prefix_list_ids().to_vec());
+        if ranges.is_empty() && pairs.is_empty() && six.is_empty() && lists.is_empty() {
+            return None;
+        }
+        let rest = IpPermission::builder()
+            .set_ip_protocol(rule.ip_protocol.clone())
+            .set_from_port(rule.from_port)
+            .set_to_port(rule.to_port)
+            .set_ip_ranges((!ranges.is_empty()).then_some(ranges))
+            .set_user_id_group_pairs((!pairs.is_empty()).then_some(pairs))
+            .set_ipv6_ranges((!six.is_empty()).then_some(six))
+            .set_prefix_list_ids((!lists.is_empty()).then_some(lists));
+        Some(rest.build())
+    };
+    group.ip_permissions().iter().filter_map(rest).collect()
 }
 
 /// Opens the port to a network or a group.

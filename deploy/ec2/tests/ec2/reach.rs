@@ -5,7 +5,7 @@ use crate::{
     site::{Owner, SERVER, fleet, night, owner, site, up},
     wire::Wire,
 };
-use aws_sdk_ec2::types::SecurityGroup;
+use aws_sdk_ec2::types::{IpPermission, IpRange, Ipv6Range, SecurityGroup, UserIdGroupPair};
 use sojourn_ec2::{Part, State};
 use std::collections::BTreeSet;
 
@@ -58,4 +58,38 @@ async fn a_network_that_is_written_with_the_bits_of_a_host_stays_open() {
     let opened = wire.of("AuthorizeSecurityGroupIngress");
     assert_eq!(opened.len(), 3, "each rule by itself: {opened:?}");
     assert_eq!(wire.of("RevokeSecurityGroupIngress").len(), 0);
+}
+
+#[tokio::test]
+async fn rules_that_the_file_does_not_say_are_revoked() {
+    let moto = Moto::start().await;
+    let owner = owner(&moto);
+    up(&night(&moto, &Wire::open())).await.unwrap();
+    let group = owner.server_group().await;
+    let rule = |protocol: &str, port: Option<i32>| {
+        let rule = IpPermission::builder().ip_protocol(protocol);
+        rule.set_from_port(port).set_to_port(port)
+    };
+    let everyone = || IpRange::builder().cidr_ip("0.0.0.0/0").description("for a moment").build();
+    let six = Ipv6Range::builder().cidr_ipv6("::/0").build();
+    let itself = UserIdGroupPair::builder().set_group_id(group.group_id.clone()).build();
+    for added in [
+        rule("tcp", Some(22)).ip_ranges(everyone()).build(),
+        rule("-1", None).ip_ranges(everyone()).build(),
+        rule("tcp", Some(8642)).ipv6_ranges(six).user_id_group_pairs(itself).build(),
+    ] {
+        let request = owner.ec2.authorize_security_group_ingress();
+        let request = request.set_group_id(group.group_id.clone());
+        request.ip_permissions(added).send().await.unwrap();
+    }
+    let wire = Wire::open();
+    let night = night(&moto, &wire);
+    let looked = night.look().await.unwrap();
+    let of_server = looked.iter().find(|one| one.part == Part::ServerGroup).unwrap();
+    assert_eq!((of_server.state, wire.changes()), (State::Unfinished, vec![]));
+    up(&night).await.unwrap();
+    assert_eq!(owner.server_group().await.ip_permissions(), group.ip_permissions());
+    let again = Wire::open();
+    up(&crate::site::night(&moto, &again)).await.unwrap();
+    assert_eq!(again.changes(), Vec::<String>::new());
 }
