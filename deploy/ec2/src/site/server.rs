@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// How long a machine may take until it runs.
 const START: Duration = Duration::from_secs(300);
+/// Tokens that are tried for a machine.
+const TOKENS: u32 = 3;
 /// Between two looks at it.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -87,13 +89,21 @@ async fn find_address(account: &Account) -> Result<Option<Address>, Failure> {
 
 /// The server's machine that hasn't ended, by its tags.
 async fn find(account: &Account) -> Result<Option<Instance>, Failure> {
-    let alive = ["pending", "running", "stopping", "stopped"];
+    let found = instances(account, &["pending", "running", "stopping", "stopped"]).await?;
+    Ok(found.into_iter().next())
+}
+
+/// The server's machines in these states, by their ids.
+async fn instances(account: &Account, states: &[&str]) -> Result<Vec<Instance>, Failure> {
     let request = account.ec2.describe_instances().filters(account.ours());
     let request = request.filters(filter(&format!("tag:{ROLE_TAG}"), [SERVER_ROLE]));
-    let answer = request.filters(filter("instance-state-name", alive)).send().await;
+    let answer =
+        request.filters(filter("instance-state-name", states.iter().copied())).send().await;
     let answer = answer.map_err(|error| Failure::of("DescribeInstances", &error))?;
-    let instances = answer.reservations().iter().flat_map(|reservation| reservation.instances());
-    Ok(instances.min_by_key(|instance| instance.instance_id()).cloned())
+    let found = answer.reservations().iter().flat_map(|reservation| reservation.instances());
+    let mut found: Vec<Instance> = found.cloned().collect();
+    found.sort_by(|one, other| one.instance_id().cmp(&other.instance_id()));
+    Ok(found)
 }
 
 async fn launch(
@@ -123,7 +133,6 @@ async fn launch(
     let request = account
         .ec2
         .run_instances()
-        .client_token(token(&account.settings.fleet, allocation))
         .min_count(1)
         .max_count(1)
         .image_id(&place.image)
@@ -137,31 +146,62 @@ async fn launch(
         .set_tag_specifications(Some(born));
     // EC2 takes a while until it knows an instance profile that was just made, and calls it an invalid parameter until then.
     let passes = |failure: &Failure| matches!(failure.meaning, Meaning::Gone | Meaning::Parameter);
-    let launched = repeated(passes, async || {
-        request.clone().send().await.map_err(|error| Failure::of("RunInstances", &error))
-    });
-    match launched.await {
-        // A machine was bought with this token before, with other archives: it is there, or will soon be.
-        Err(failure) if failure.meaning == Meaning::Token => {
-            let again = repeated(
-                |failure| failure.meaning == Meaning::Away,
-                async || find(account).await?.ok_or_else(|| lacks("DescribeInstances", "server")),
-            );
-            Ok(again.await?)
-        }
-        launched => {
-            let first = launched?.instances.unwrap_or_default().into_iter().next();
-            Ok(first.ok_or_else(|| lacks("RunInstances", "machine"))?)
+    let ended = instances(account, &["shutting-down", "terminated"]).await?;
+    for number in 1..=TOKENS {
+        let token = token(&account.settings.fleet, allocation, &ended, number);
+        let launched = repeated(passes, async || {
+            let sent = request.clone().client_token(&token).send().await;
+            sent.map_err(|error| Failure::of("RunInstances", &error))
+        });
+        match launched.await {
+            // A machine was bought with this token before, with other archives: it is there, will soon be, or ended so long
+            // ago that nobody knows it but the token.
+            Err(failure) if failure.meaning == Meaning::Token => {
+                let again = repeated(
+                    |failure| failure.meaning == Meaning::Away,
+                    async || {
+                        find(account).await?.ok_or_else(|| lacks("DescribeInstances", "server"))
+                    },
+                );
+                match again.await {
+                    // Another is bought only where EC2 says once more that there is none.
+                    Err(failure) if failure.meaning == Meaning::Away && number < TOKENS => {
+                        if let Some(found) = find(account).await? {
+                            return Ok(found);
+                        }
+                    }
+                    again => return Ok(again?),
+                }
+            }
+            launched => {
+                let first = launched?.instances.unwrap_or_default().into_iter().next();
+                let first = first.ok_or_else(|| lacks("RunInstances", "machine"))?;
+                if !has_ended(&first) || number == TOKENS {
+                    return Ok(first);
+                }
+            }
         }
     }
+    Err(lacks("RunInstances", "machine").into())
 }
 
-/// Two `up` at a time buy one machine. The address is another one each time that the site is made.
-fn token(fleet: &str, allocation: &str) -> String {
+fn has_ended(instance: &Instance) -> bool {
+    let state = instance.state().and_then(|state| state.name());
+    matches!(state, Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated))
+}
+
+/// Two `up` at a time buy one machine. The address is another one each time that the site is made, and a machine that follows
+/// one which has ended has a token of its own: EC2 answers the other with the machine that has ended.
+fn token(fleet: &str, allocation: &str, ended: &[Instance], number: u32) -> String {
     let mut digest = Hasher::default();
-    digest.update(fleet.as_bytes());
-    digest.update(&[0]);
-    digest.update(allocation.as_bytes());
+    let mut add = |text: &str| {
+        digest.update(text.as_bytes());
+        digest.update(&[0]);
+    };
+    add(fleet);
+    add(allocation);
+    ended.iter().filter_map(Instance::instance_id).for_each(&mut add);
+    add(&number.to_string());
     digest.finish().to_string()
 }
 

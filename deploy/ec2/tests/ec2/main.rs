@@ -15,6 +15,7 @@ mod order;
 mod policy;
 mod prices;
 mod reach;
+mod replaced;
 mod settings;
 mod site;
 mod support;
