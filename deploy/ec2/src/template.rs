@@ -99,11 +99,12 @@ fn is_made(fleet: &str, name: &str) -> bool {
     digest.len() == DIGEST_CHARS && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// Makes a template of this name, which no two have. It has no token of its own: EC2 makes nothing where it knows a token, also of
+/// a template that was deleted since.
 async fn make(region: &Region, place: &Place, name: &str) -> Result<(), CloudError> {
     let tags = tags::of_fleet(&region.shared, ResourceType::LaunchTemplate);
     let request = region.client.create_launch_template().launch_template_name(name);
     let request = request
-        .client_token(name)
         .launch_template_data(data(region, place))
         .tag_specifications(tags)
         .version_description("made by sojourn-autoscaler");

@@ -80,6 +80,17 @@ async fn an_order_says_all_that_ec2_is_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_template_that_was_deleted_is_made_again() {
+    // EC2 makes nothing where it knows the token, also of a template that is gone.
+    let token = async || {
+        let wire = generous();
+        ec2(&wire, small()).buy(&order(1, Market::Spot, pools())).await.unwrap();
+        wire.of("CreateLaunchTemplate")[0]["ClientToken"].clone()
+    };
+    assert_ne!(token().await, token().await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn on_demand_takes_the_best_pool_first_and_keeps_the_limit() {
     let wire = generous();
     ec2(&wire, small()).buy(&order(1, Market::OnDemand, pools())).await.unwrap();
