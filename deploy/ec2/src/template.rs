@@ -22,7 +22,7 @@ use sojourn_protocol::digest::Hasher;
 /// Characters of the digest in a template's name.
 const DIGEST_CHARS: usize = 16;
 /// The recipe of made templates: another one makes them anew.
-const RECIPE: &str = "1";
+const RECIPE: &str = "2";
 
 /// The template with which machines are bought, and their user data.
 pub(crate) async fn specification(
@@ -129,6 +129,7 @@ fn data(region: &Region, place: &Place) -> RequestLaunchTemplateData {
         let volume = LaunchTemplateEbsBlockDeviceRequest::builder()
             .set_volume_size(size)
             .volume_type(VolumeType::Gp3)
+            .encrypted(true)
             .delete_on_termination(true)
             .build();
         LaunchTemplateBlockDeviceMappingRequest::builder().device_name(device).ebs(volume).build()

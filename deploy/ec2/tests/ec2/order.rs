@@ -72,6 +72,7 @@ async fn an_order_says_all_that_ec2_is_to_do() {
     let template = &template[0];
     assert_eq!(template["LaunchTemplateData.InstanceInitiatedShutdownBehavior"], "terminate");
     assert_eq!(template["LaunchTemplateData.MetadataOptions.HttpTokens"], "required");
+    assert_eq!(template["LaunchTemplateData.BlockDeviceMapping.1.Ebs.Encrypted"], "true");
     assert!(!template.keys().any(|key| key.contains("UserData")), "a template has no token");
     assert_eq!(
         template["LaunchTemplateName"],
