@@ -154,6 +154,13 @@ impl Region {
             );
             return Err(refused(&self.name, text));
         }
+        // Nobody but its owner could end such a machine.
+        if data.disable_api_termination() == Some(true) {
+            let text = format!(
+                "has launch template {id}, which protects machines from being ended (`DisableApiTermination`)"
+            );
+            return Err(refused(&self.name, text));
+        }
         // CreateFleet says whether machines are spot.
         if data.instance_market_options().is_some() {
             let text = format!("has launch template {id}, which has market options");

@@ -231,6 +231,11 @@ async fn a_given_launch_template_must_end_its_machines() {
              <instanceMarketOptions><marketType>spot</marketType></instanceMarketOptions>",
             false,
         ),
+        (
+            "<imageId>ami-1</imageId><instanceInitiatedShutdownBehavior>terminate</instanceInitiatedShutdownBehavior>\
+             <disableApiTermination>true</disableApiTermination>",
+            false,
+        ),
     ] {
         let version = format!("<launchTemplateData>{data}</launchTemplateData>");
         let wire = Wire::scripted(move |form| match form["Action"].as_str() {
