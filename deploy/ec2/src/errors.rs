@@ -103,6 +103,8 @@ pub(crate) fn meaning(code: &str) -> Meaning {
         | "DeleteConflict"
         | "InvalidIPAddress.InUse"
         | "InvalidNetworkInterface.InUse"
+        | "VolumeInUse"
+        | "IncorrectState"
         | "IncorrectInstanceState" => Meaning::InUse,
         "InvalidParameterValue" => Meaning::Parameter,
         "InternalError" | "InternalFailure" | "ServiceUnavailable" | "Unavailable"

@@ -130,7 +130,10 @@ pub(crate) async fn remove(region: &Region, found: &[Leaving]) -> Result<(), Clo
     for id in of(LeavingKind::Volume) {
         let sent = region.client.delete_volume().volume_id(id).send().await;
         match sent.map_err(|error| Failure::of("DeleteVolume", &error)) {
-            Err(failure) if failure.meaning != Meaning::NoVolume => return Err(failure.cloud()),
+            // One that is in use still goes with a later pass.
+            Err(failure) if !matches!(failure.meaning, Meaning::NoVolume | Meaning::InUse) => {
+                return Err(failure.cloud());
+            }
             _ => {}
         }
     }

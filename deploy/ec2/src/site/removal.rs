@@ -132,9 +132,7 @@ pub(super) async fn remove(account: &Account, found: &[Leaving]) -> Result<(), S
             continue;
         }
         match remove_one(account, leaving).await {
-            Err(failure) if !matches!(failure.meaning, Meaning::Gone | Meaning::InUse) => {
-                return Err(failure.into());
-            }
+            Err(failure) if !passes(failure.meaning) => return Err(failure.into()),
             _ => {}
         }
     }
@@ -142,6 +140,11 @@ pub(super) async fn remove(account: &Account, found: &[Leaving]) -> Result<(), S
         bucket::remove(account).await?;
     }
     Ok(())
+}
+
+/// Is it gone, or does it go with a later pass?
+const fn passes(meaning: Meaning) -> bool {
+    matches!(meaning, Meaning::Gone | Meaning::NoInstance | Meaning::NoVolume | Meaning::InUse)
 }
 
 async fn remove_one(account: &Account, leaving: &Leaving) -> Result<(), Failure> {

@@ -15,6 +15,7 @@ mod order;
 mod policy;
 mod prices;
 mod reach;
+mod removal;
 mod replaced;
 mod settings;
 mod site;
