@@ -36,7 +36,7 @@ pub use plan::{Costs, PORT, Part, PartState, State};
 
 use crate::{
     connection,
-    leavings::{self, Leaving},
+    leavings::{self, Leaving, LeavingKind},
     region::Region,
     settings::{Ec2Settings, SettingsError},
 };
@@ -252,10 +252,15 @@ impl Site {
     /// Where AWS refuses.
     pub async fn remove_all(&self) -> Result<Vec<Leaving>, SiteError> {
         let found = self.leavings().await?;
-        for region in &self.regions {
-            leavings::remove(region, &found).await?;
-        }
+        // The server's machine first, with its autoscaler. Until it has ended, that may buy again what ends here, which the next
+        // pass finds by its tag, and would make templates again, which stay until then.
         removal::remove(&self.account, &found).await?;
+        let buys = found.iter().any(|one| one.kind == LeavingKind::Server);
+        let may_go = |one: &&Leaving| !(buys && one.kind == LeavingKind::LaunchTemplate);
+        let going: Vec<Leaving> = found.iter().filter(may_go).cloned().collect();
+        for region in &self.regions {
+            leavings::remove(region, &going).await?;
+        }
         Ok(found)
     }
 }
