@@ -60,7 +60,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
             "nothing was removed".to_owned()
         });
     }
-    until_gone(async || site.remove_all().await).await?;
+    until_gone(async || site.remove_all().await.map_err(|error| say::failure(&error))).await?;
     line(&if args.json {
         report(true).to_string()
     } else {

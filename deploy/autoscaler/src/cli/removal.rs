@@ -2,34 +2,37 @@
 
 use super::Failure;
 use sojourn_ec2::{Goes, Leaving};
-use sojourn_protocol::error::error_chain;
 use std::{
-    error::Error,
     io::{IsTerminal as _, Write as _},
-    time::{Duration, Instant},
+    time::Duration,
 };
+use tokio::time::Instant;
 
 /// How long machines may take to end, and what they have to go.
 const PATIENCE: Duration = Duration::from_secs(900);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Removes, pass by pass, until a pass finds nothing any more.
-pub(super) async fn until_gone<E: Error + 'static>(
-    pass: impl AsyncFn() -> Result<Vec<Leaving>, E>,
+/// Removes, pass by pass, until two passes in a row find nothing: the cloud may list what was just made a moment late.
+pub(super) async fn until_gone(
+    mut pass: impl AsyncFnMut() -> Result<Vec<Leaving>, Failure>,
 ) -> Result<(), Failure> {
     let since = Instant::now();
+    let mut was_empty = false;
     loop {
-        let found = pass().await.map_err(|error| Failure::work(error_chain(&error)))?;
-        if found.is_empty() {
+        let found = pass().await?;
+        if found.is_empty() && was_empty {
             return Ok(());
         }
-        if since.elapsed() > PATIENCE {
+        was_empty = found.is_empty();
+        if !was_empty && since.elapsed() > PATIENCE {
             let names: Vec<String> = found.iter().map(Leaving::to_string).collect();
             return Err(Failure::work(format!("still there: {}", names.join(", "))));
         }
-        let ending = found.iter().filter(|leaving| leaving.goes == Goes::Itself).count();
-        tracing::info!(there = found.len(), ending, "waiting for the rest to go");
+        if !was_empty {
+            let ending = found.iter().filter(|leaving| leaving.goes == Goes::Itself).count();
+            tracing::info!(there = found.len(), ending, "waiting for the rest to go");
+        }
         tokio::time::sleep(PAUSE).await;
     }
 }
@@ -45,4 +48,28 @@ pub(super) fn confirmed(question: &str) -> Result<bool, Failure> {
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(|error| Failure::output(&error))?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_ec2::LeavingKind;
+
+    fn machine() -> Leaving {
+        Leaving {
+            region: "eu-west-1".into(),
+            kind: LeavingKind::Machine,
+            id: "i-1".into(),
+            goes: Goes::Stays,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_listed_late_goes_too() {
+        // A machine that was bought as the last pass began.
+        let mut passes = vec![1, 0, 1, 0, 0, 9].into_iter();
+        until_gone(async || Ok(vec![machine(); passes.next().unwrap()])).await.unwrap();
+        assert_eq!(passes.next(), Some(9), "two empty passes end it");
+        until_gone(async || Ok(vec![machine()])).await.unwrap_err();
+    }
 }

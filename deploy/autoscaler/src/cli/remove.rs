@@ -40,7 +40,10 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
         return line("nothing was removed");
     }
     stop_buying(&config).await?;
-    until_gone(async || account.remove_all().await).await?;
+    until_gone(async || {
+        account.remove_all().await.map_err(|error| Failure::work(error_chain(&error)))
+    })
+    .await?;
     line("all of it is gone")
 }
 
