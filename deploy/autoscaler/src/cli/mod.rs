@@ -8,6 +8,8 @@ pub mod log;
 #[cfg(feature = "ec2")]
 mod removal;
 #[cfg(feature = "ec2")]
+mod removal_server;
+#[cfg(feature = "ec2")]
 mod remove;
 mod run;
 mod show;

@@ -3,17 +3,13 @@
 use super::{
     Failure, line, read,
     removal::{confirmed, until_gone},
+    removal_server::RemovalServer,
+    run::OUTSIDE,
 };
-use crate::{
-    clouds,
-    config::Config,
-    leader::Lease,
-    server::{HttpServer, Server as _},
-};
+use crate::{clouds, server::HttpServer};
 use sojourn_ec2::{Ec2, Leaving};
 use sojourn_protocol::error::error_chain;
 use std::path::PathBuf;
-use tracing::warn;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -39,8 +35,11 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     if args.preview || !(args.yes || confirmed(&format!("remove all {}?", found.len()))?) {
         return line("nothing was removed");
     }
-    stop_buying(&config).await?;
+    let server = HttpServer::new(&config).map_err(|error| Failure::call(error_chain(&error)))?;
+    let mut server = RemovalServer::new(server, OUTSIDE, &config.fleet);
+    server.acquire().await?;
     until_gone(async || {
+        server.renew().await?;
         account.remove_all().await.map_err(|error| Failure::work(error_chain(&error)))
     })
     .await?;
@@ -49,22 +48,4 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
 
 async fn leavings(account: &Ec2) -> Result<Vec<Leaving>, Failure> {
     account.leavings().await.map_err(|error| Failure::work(error_chain(&error)))
-}
-
-/// Takes the lease, so that nobody buys meanwhile. It ends by itself. A server that is away can't be asked.
-async fn stop_buying(config: &Config) -> Result<(), Failure> {
-    let server = HttpServer::new(config).map_err(|error| Failure::call(error_chain(&error)))?;
-    let lease = Lease::new(&config.fleet, format!("remove-{}", std::process::id()));
-    let Some(request) = lease.request(sojourn_protocol::time::UnixMillis(0)) else { return Ok(()) };
-    match server.lead(&request).await {
-        Ok(answer) if answer.leads || answer.holder.is_none() => Ok(()),
-        Ok(answer) => Err(Failure::call(format!(
-            "{} buys machines for this fleet: end `sojourn-autoscaler run` first",
-            answer.holder.unwrap_or_default()
-        ))),
-        Err(error) => {
-            warn!(error = %error_chain(&error), "the server doesn't say whether anybody buys");
-            Ok(())
-        }
-    }
 }
