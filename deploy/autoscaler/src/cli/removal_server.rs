@@ -1,8 +1,17 @@
-//! The server while a fleet is removed: nobody may buy meanwhile.
+//! The server while a fleet is removed: nobody may buy meanwhile, and its ledger learns which machines have ended.
 
 use super::Failure;
-use crate::{driver::World, leader::Lease, server::Server};
-use sojourn_protocol::{error::error_chain, machines::MAX_LEADER_TERM, time::Millis};
+use crate::{driver::World, leader::Lease, round::Books, server::Server};
+use sojourn_fleet::{
+    cloud::{Cloud, CloudError, Offers},
+    planner::Memory,
+};
+use sojourn_http::CallError;
+use sojourn_protocol::{
+    error::error_chain,
+    machines::{MAX_LEADER_TERM, MachinesRequest},
+    time::Millis,
+};
 use std::time::Duration;
 use tracing::{info, warn};
 
@@ -16,15 +25,29 @@ pub(super) struct RemovalServer<S, W> {
     server: S,
     world: W,
     lease: Lease,
+    books: Books,
+    offers: Option<Offers>,
+    /// For how long a machine may not be listed that was just bought.
+    visible: Millis,
     /// It couldn't be reached when it was asked last.
     is_away: bool,
 }
 
+/// Why the ledger wasn't told.
+#[derive(Debug, thiserror::Error)]
+enum ReportError {
+    #[error(transparent)]
+    Server(#[from] CallError),
+    #[error(transparent)]
+    Cloud(#[from] CloudError),
+}
+
 impl<S: Server, W: World> RemovalServer<S, W> {
-    pub(super) fn new(server: S, world: W, fleet: &str) -> Self {
+    pub(super) fn new(server: S, world: W, fleet: &str, visible: Millis) -> Self {
         let holder = format!("remove-{}-{:016x}", std::process::id(), world.seed());
         let lease = Lease::new(fleet, holder);
-        Self { server, world, lease, is_away: false }
+        let books = Books::default();
+        Self { server, world, lease, books, offers: None, visible, is_away: false }
     }
 
     /// Waits for the lease, so that nobody buys. A server that is away gives it to nobody.
@@ -75,6 +98,59 @@ impl<S: Server, W: World> RemovalServer<S, W> {
                 "{leader} buys machines for this fleet: end `sojourn-autoscaler run` first"
             )))
         })
+    }
+
+    /// Tells the server which machines have ended: they cost no more. What can't be told now is told with a later pass.
+    pub(super) async fn report(&mut self, cloud: &impl Cloud) {
+        if self.is_away {
+            return;
+        }
+        if let Err(error) = self.try_report(cloud).await {
+            warn!(error = %error_chain(&error), "the server isn't told which machines have ended");
+        }
+    }
+
+    /// The same at the end, when no pass follows.
+    pub(super) async fn report_last(&mut self, cloud: &impl Cloud) {
+        if let Err(error) = self.try_report(cloud).await {
+            warn!(
+                error = %error_chain(&error),
+                "the server wasn't told which machines have ended: they go on costing in its ledger, until `remove` or `run` is \
+                 called for this fleet again"
+            );
+        }
+    }
+
+    async fn try_report(&mut self, cloud: &impl Cloud) -> Result<(), ReportError> {
+        if !self.books.is_loaded() {
+            self.books.load(&self.server.costs().await?);
+        }
+        let machines = cloud.machines().await?;
+        let offers = match &self.offers {
+            Some(offers) => offers,
+            // They have prices of machines that the server doesn't know.
+            None => self.offers.insert(cloud.offers().await.unwrap_or_else(|error| {
+                warn!(error = %error_chain(&error), "machines without a price aren't told of");
+                Offers::default()
+            })),
+        };
+        // The server knows what machines have cost; of others the price of now is near enough for their last minutes.
+        loop {
+            let questions = self.books.questions(&machines);
+            if questions.is_empty() {
+                break;
+            }
+            questions.iter().for_each(|question| self.books.answer(question, None));
+        }
+        let now = self.world.now();
+        let memory = Memory::default();
+        let reports = self.books.reports(&machines, offers, &memory, now, self.visible);
+        if !reports.is_empty() {
+            let request = MachinesRequest { machines: reports };
+            self.server.report(&request).await?;
+            self.books.told(request.machines, now);
+        }
+        Ok(())
     }
 }
 

@@ -6,10 +6,11 @@ use super::{
     removal_server::RemovalServer,
     run::OUTSIDE,
 };
-use crate::{clouds, server::HttpServer};
+use crate::{clouds, config::Config, driver::Outside, server::HttpServer};
 use sojourn_ec2::{Ec2, Leaving};
 use sojourn_protocol::error::error_chain;
 use std::path::PathBuf;
+use tracing::warn;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -29,21 +30,38 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     let account = account.map_err(|error| Failure::call(error_chain(&error)))?;
     let found = leavings(&account).await?;
     if found.is_empty() {
-        return line(&format!("nothing has the tag of the fleet `{}`", config.fleet));
+        line(&format!("nothing has the tag of the fleet `{}`", config.fleet))?;
+        if !args.preview {
+            // The server may have been away when a removal before ended machines.
+            match HttpServer::new(&config) {
+                Ok(server) => of_server(server, &config).report_last(&account).await,
+                Err(error) => warn!(error = %error_chain(&error), "the server isn't asked"),
+            }
+        }
+        return Ok(());
     }
     found.iter().try_for_each(|leaving| line(&leaving.to_string()))?;
     if args.preview || !(args.yes || confirmed(&format!("remove all {}?", found.len()))?) {
         return line("nothing was removed");
     }
     let server = HttpServer::new(&config).map_err(|error| Failure::call(error_chain(&error)))?;
-    let mut server = RemovalServer::new(server, OUTSIDE, &config.fleet);
+    let mut server = of_server(server, &config);
     server.acquire().await?;
-    until_gone(async || {
+    let removed = until_gone(async || {
         server.renew().await?;
-        account.remove_all().await.map_err(|error| Failure::work(error_chain(&error)))
-    })
-    .await?;
+        let found = account.remove_all().await;
+        let found = found.map_err(|error| Failure::work(error_chain(&error)))?;
+        server.report(&account).await;
+        Ok(found)
+    });
+    let removed = removed.await;
+    server.report_last(&account).await;
+    removed?;
     line("all of it is gone")
+}
+
+fn of_server(server: HttpServer, config: &Config) -> RemovalServer<HttpServer, Outside> {
+    RemovalServer::new(server, OUTSIDE, &config.fleet, config.settings.times.visible)
 }
 
 async fn leavings(account: &Ec2) -> Result<Vec<Leaving>, Failure> {

@@ -1,16 +1,21 @@
 use super::*;
-use sojourn_http::CallError;
+use sojourn_fleet::cloud::{CloudMachine, Filled, InstanceType, MachineState, Order, Pool, Quote};
 use sojourn_protocol::{
     demand::DemandView,
     error::{ApiError, ErrorKind},
     machines::{
-        CostsView, DrainRequest, LeaderAnswer, LeaderRequest, MachineName, MachinesRequest,
+        CostsView, DrainRequest, LeaderAnswer, LeaderRequest, MachineEnd, MachineName,
+        MachineReport, MachineView, Market,
     },
+    money::MicroUsd,
     time::UnixMillis,
 };
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
 
-/// Server and clock of a test. Time passes as tokio's does.
+/// Server, cloud and clock of a test. Time passes as tokio's does.
 #[derive(Clone)]
 struct Shared(Arc<Mutex<State>>, tokio::time::Instant);
 
@@ -19,6 +24,9 @@ struct State {
     /// What the server says to those who want to lead, at the last for all that follow.
     answers: Vec<Lead>,
     asked: Vec<LeaderRequest>,
+    ledger: BTreeMap<MachineName, MachineReport>,
+    machines: Vec<CloudMachine>,
+    offers_fail: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -48,7 +56,7 @@ impl Shared {
     }
 
     fn removal(&self) -> RemovalServer<Self, Self> {
-        RemovalServer::new(self.clone(), self.clone(), "night")
+        RemovalServer::new(self.clone(), self.clone(), "night", Millis::from_secs(60))
     }
 
     fn passed(&self) -> Duration {
@@ -87,8 +95,10 @@ impl Server for Shared {
         Err(refused())
     }
 
-    async fn report(&self, _: &MachinesRequest) -> Result<(), CallError> {
-        Err(refused())
+    async fn report(&self, request: &MachinesRequest) -> Result<(), CallError> {
+        let told = request.machines.iter().map(|report| (report.name.clone(), report.clone()));
+        self.edit().ledger.extend(told);
+        Ok(())
     }
 
     async fn drain(&self, _: &DrainRequest) -> Result<(), CallError> {
@@ -96,12 +106,88 @@ impl Server for Shared {
     }
 
     async fn costs(&self) -> Result<CostsView, CallError> {
-        Err(refused())
+        let view = |report: &MachineReport| MachineView {
+            machine: report.clone(),
+            host: None,
+            run_time: Millis(0),
+            cost: MicroUsd(0),
+            draining: false,
+        };
+        Ok(CostsView {
+            at: self.now(),
+            cost: MicroUsd(0),
+            on_demand_cost: MicroUsd(0),
+            unused: MicroUsd(0),
+            deleted: MicroUsd(0),
+            jobs: Vec::new(),
+            machines: self.edit().ledger.values().map(view).collect(),
+        })
     }
 
     async fn enrolment_token(&self, _: &MachineName, _: Millis) -> Result<String, CallError> {
         Err(refused())
     }
+}
+
+fn pool() -> Pool {
+    Pool { region: "eu-1".into(), zone: "eu-1a".into(), instance_type: "c.xlarge".into() }
+}
+
+impl Cloud for Shared {
+    async fn offers(&self) -> Result<Offers, CloudError> {
+        if self.edit().offers_fail {
+            return Err(CloudError::Throttled);
+        }
+        let name = pool().instance_type;
+        let kind = InstanceType { name, vcpus: 4, memory: 1, gpus: 0, gpu_memory: 0 };
+        let quote = Quote { spot: Some(MicroUsd(30)), on_demand: MicroUsd(100) };
+        Ok(Offers { types: [(kind.name.clone(), kind)].into(), quotes: [(pool(), quote)].into() })
+    }
+
+    async fn spot_price_at(&self, _: &Pool, _: UnixMillis) -> Result<Option<MicroUsd>, CloudError> {
+        Ok(None)
+    }
+
+    async fn machines(&self) -> Result<Vec<CloudMachine>, CloudError> {
+        Ok(self.edit().machines.clone())
+    }
+
+    async fn buy(&self, _: &Order) -> Result<Filled, CloudError> {
+        Err(CloudError::Throttled)
+    }
+
+    async fn end(&self, _: &str, _: &[String]) -> Result<(), CloudError> {
+        Ok(())
+    }
+}
+
+fn machine(name: &str, state: MachineState) -> CloudMachine {
+    CloudMachine {
+        name: name.parse().ok(),
+        instance: format!("i-{name}"),
+        pool: pool(),
+        market: Market::Spot,
+        state,
+        launched_at: UnixMillis(1000),
+        ended_at: (state == MachineState::Ended).then_some(UnixMillis(900_000)),
+        end: (state != MachineState::Running).then_some(MachineEnd::Released),
+    }
+}
+
+fn told(name: &str) -> (MachineName, MachineReport) {
+    let report = MachineReport {
+        name: name.parse().unwrap(),
+        instance: format!("i-{name}"),
+        instance_type: "c.xlarge".into(),
+        zone: "eu-1a".into(),
+        market: Market::Spot,
+        price: MicroUsd(25),
+        on_demand_price: MicroUsd(100),
+        launched_at: UnixMillis(1000),
+        ended_at: None,
+        end: None,
+    };
+    (report.name.clone(), report)
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,4 +226,43 @@ async fn the_lease_is_renewed_while_machines_end() {
     shared.edit().answers = vec![Lead::Other];
     tokio::time::sleep(Duration::from_secs(100)).await;
     removal.renew().await.unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_ledger_learns_when_machines_ended() {
+    let shared = Shared::new(&[Lead::Yes]);
+    shared.edit().ledger.extend([told("m-1"), told("m-2"), told("m-gone")]);
+    let running = MachineState::Running;
+    shared.edit().machines = ["m-1", "m-2", "m-new"].map(|name| machine(name, running)).into();
+    let mut removal = shared.removal();
+    removal.acquire().await.unwrap();
+    removal.report(&shared).await;
+    let of = |name: &str| shared.edit().ledger[&name.parse().unwrap()].clone();
+    assert_eq!(of("m-1"), told("m-1").1);
+    assert_eq!((of("m-new").price, of("m-new").ended_at), (MicroUsd(30), None));
+    assert!(of("m-gone").ended_at.is_some());
+
+    shared.edit().machines =
+        [machine("m-1", MachineState::Ended), machine("m-2", MachineState::Ending)].into();
+    removal.report(&shared).await;
+    for (name, ended_at) in [("m-1", UnixMillis(900_000)), ("m-2", shared.now())] {
+        let report = of(name);
+        assert_eq!((report.ended_at, report.end), (Some(ended_at), Some(MachineEnd::Released)));
+        assert_eq!(report.price, MicroUsd(25), "what the server knows");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_comes_back_learns_it_at_the_end() {
+    let shared = Shared::new(&[Lead::Away]);
+    shared.edit().ledger.extend([told("m-1")]);
+    shared.edit().machines = vec![machine("m-1", MachineState::Ended)];
+    shared.edit().offers_fail = true;
+    let mut removal = shared.removal();
+    removal.acquire().await.unwrap();
+    removal.report(&shared).await;
+    let ended = || shared.edit().ledger.values().all(|report| report.ended_at.is_some());
+    assert!(!ended(), "it wasn't asked");
+    removal.report_last(&shared).await;
+    assert!(ended());
 }
