@@ -10,7 +10,7 @@ pub(crate) use ec2::{account, site};
 #[cfg(feature = "ec2")]
 mod ec2 {
     use super::{BTreeMap, Cloud, CloudsError, Config};
-    use sojourn_ec2::{Ec2, Ec2Settings, Site, UserData};
+    use sojourn_ec2::{Ec2, Ec2Settings, SdkConfig, Site, UserData};
 
     fn settings(config: &Config) -> Result<Ec2Settings, CloudsError> {
         let table = config.ec2.clone().unwrap_or_default();
@@ -28,10 +28,16 @@ mod ec2 {
     /// What a template needs. Nothing is bought with it.
     const NO_USER_DATA: &str = "{{machine}}{{enrolment_token}}";
 
+    /// Which region the SDK's configuration has doesn't matter, but it would be looked for long where there is none.
+    async fn connected(settings: &Ec2Settings) -> SdkConfig {
+        let region = settings.regions.keys().next().map(String::as_str);
+        sojourn_ec2::connect_in(settings.endpoint.as_deref(), region).await
+    }
+
     /// The account, for whoever removes what is in it.
     pub(crate) async fn account(config: &Config) -> Result<Ec2, CloudsError> {
         let settings = settings(config)?;
-        let sdk = sojourn_ec2::connect(settings.endpoint.as_deref()).await;
+        let sdk = connected(&settings).await;
         let data = UserData::new(NO_USER_DATA, &BTreeMap::new())?;
         Ok(Ec2::new(&sdk, settings, data)?)
     }
@@ -39,8 +45,7 @@ mod ec2 {
     /// The site of the fleet: its server and what that needs.
     pub(crate) async fn site(config: &Config) -> Result<Site, CloudsError> {
         let settings = settings(config)?;
-        let region = settings.regions.keys().next().map(String::as_str);
-        let sdk = sojourn_ec2::connect_in(settings.endpoint.as_deref(), region).await;
+        let sdk = connected(&settings).await;
         Ok(Site::new(&sdk, settings)?)
     }
 
@@ -49,7 +54,7 @@ mod ec2 {
         values: BTreeMap<String, String>,
     ) -> Result<impl Cloud + use<>, CloudsError> {
         let settings = settings(config)?;
-        let sdk = sojourn_ec2::connect(settings.endpoint.as_deref()).await;
+        let sdk = connected(&settings).await;
         let data = UserData::read(&settings.user_data, &values)?;
         Ok(Ec2::new(&sdk, settings, data)?)
     }

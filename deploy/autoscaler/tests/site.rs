@@ -113,7 +113,14 @@ async fn a_fleet_comes_up_and_goes_down() {
     let made = json(&said(&folder, &["up", "--yes", "--json"]).await);
     let (url, instance) =
         (made["server"]["url"].as_str().unwrap(), made["server"]["instance"].as_str().unwrap());
-    assert!(made["parts"].as_array().unwrap().iter().all(|part| part["id"].is_string()), "{made}");
+    assert!(
+        made["parts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|part| part["id"].is_string() && part["state"] == "there"),
+        "{made}"
+    );
     // Complete: no question, no change, and what comes next.
     let again = said(&folder, &["up"]).await;
     assert!(again.contains("All of it is there: nothing was changed."), "{again}");

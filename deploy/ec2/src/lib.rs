@@ -51,7 +51,7 @@ pub use site::{
 };
 pub use user_data::{MAX_USER_DATA, UserData, UserDataError};
 
-use aws_config::SdkConfig;
+pub use aws_config::SdkConfig;
 use futures::future::try_join_all;
 use region::Region;
 use sojourn_fleet::cloud::{Cloud, CloudError, CloudMachine, Filled, Offers, Order, Pool};

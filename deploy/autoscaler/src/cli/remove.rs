@@ -30,7 +30,14 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     let account = account.map_err(|error| Failure::call(error_chain(&error)))?;
     let found = leavings(&account).await?;
     if found.is_empty() {
-        line(&format!("nothing has the tag of the fleet `{}`", config.fleet))?;
+        line(&if config.has_site {
+            format!(
+                "no machine of the fleet `{}` is there; its server goes with `sojourn cloud down`",
+                config.fleet
+            )
+        } else {
+            format!("nothing has the tag of the fleet `{}`", config.fleet)
+        })?;
         if !args.preview {
             // The server may have been away when a removal before ended machines.
             match HttpServer::new(&config) {

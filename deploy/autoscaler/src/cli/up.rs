@@ -6,7 +6,7 @@ use crate::{
     config::{Config, Filling, filled},
 };
 use serde_json::json;
-use sojourn_ec2::{ADDRESS_PLACEHOLDER, PORT, Placement, ServerFiles, State};
+use sojourn_ec2::{ADDRESS_PLACEHOLDER, PORT, PartState, Placement, ServerFiles, State};
 use sojourn_protocol::error::error_chain;
 use std::{fs, path::PathBuf};
 use toml_edit::{DocumentMut, TomlError};
@@ -76,7 +76,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
                 // Where nobody reads any more, the work goes on.
                 let _ = line(&format!("  there   {} {id}", one.part));
             }
-            made.push(one);
+            made.push(PartState { state: State::There, ..one });
         },
     );
     let server = server.await.map_err(|error| say::failure(&error))?;

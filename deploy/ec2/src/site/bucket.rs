@@ -11,7 +11,7 @@ use object_store::{
     signer::Signer as _,
 };
 use reqwest::Method;
-use sojourn_protocol::digest::Hasher;
+use sojourn_protocol::{digest::Hasher, error::error_chain};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -90,8 +90,25 @@ async fn keys(account: &Account, store: &AmazonS3) -> Result<Vec<Key>, SiteError
     match listed {
         Ok(listed) => Ok(listed.objects.into_iter().map(|object| object.location).collect()),
         // The bucket itself is gone.
-        Err(object_store::Error::NotFound { .. }) => Ok(vec![]),
+        Err(error) if is_missing(&error) => Ok(vec![]),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Is there no such bucket? That of a listing is a general error to the library, with the answer in its text.
+fn is_missing(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::NotFound { .. })
+        || error_chain(error).contains("NoSuchBucket")
+}
+
+/// Is the bucket there, where one is needed?
+pub(super) async fn reach(account: &Account) -> Result<(), SiteError> {
+    let server = &account.server;
+    let (None, Some(bucket)) = (&server.release, &server.bucket) else { return Ok(()) };
+    let (_, store) = copied(account).await?;
+    match store.list_with_delimiter(Some(&folder_of(account))).await {
+        Err(error) if is_missing(&error) => Err(SiteError::NoBucket { bucket: bucket.clone() }),
+        listed => Ok(listed.map(drop)?),
     }
 }
 

@@ -107,6 +107,12 @@ pub enum SiteError {
         /// The folder.
         folder: PathBuf,
     },
+    /// The bucket isn't there.
+    #[error("there is no bucket `{bucket}`: `aws s3 mb {bucket}` makes it")]
+    NoBucket {
+        /// As the file names it.
+        bucket: String,
+    },
     /// Nobody to be.
     #[error("there are no credentials of AWS: `aws configure` writes them")]
     NoCredentials,

@@ -143,6 +143,9 @@ impl Site {
         // Nothing is made, so that no file is asked for.
         let files = |_: &Placement| ServerFiles { fleet: String::new(), user_data: None };
         self.walk(false, files, |part| found.push(part)).await?;
+        if found.iter().any(|one| one.part == Part::Server && one.state == State::Missing) {
+            bucket::reach(&self.account).await?;
+        }
         Ok(found)
     }
 

@@ -480,6 +480,10 @@ async fn archives_go_through_a_bucket_and_nothing_else_of_it_goes() {
         "[server]\nallowed = [\"192.0.2.0/24\"]\ndist = \"{}\"\nbucket = \"s3://archives\"\n",
         dist.path().display()
     );
+    let elsewhere = server.replace("s3://archives", "s3://missing");
+    let missing = site(&Wire::open(), fleet("night", &moto.url, &elsewhere, ""));
+    let refused = missing.look().await.unwrap_err().to_string();
+    assert!(refused.contains("`aws s3 mb s3://missing` makes it"), "{refused}");
     let site = site(&Wire::open(), fleet("night", &moto.url, &server, ""));
     site.check().unwrap();
     site.look().await.unwrap();
@@ -507,6 +511,9 @@ async fn archives_go_through_a_bucket_and_nothing_else_of_it_goes() {
         left.matches("<Key>").count() == before && left.contains("sojourn-night-two"),
         "{left}"
     );
+    // Without its bucket all the rest can be removed.
+    up(&site).await.unwrap();
+    assert!(down(&missing).await.len() > 5);
 }
 
 #[tokio::test]
