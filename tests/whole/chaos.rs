@@ -100,22 +100,6 @@ fn models(site: &Site, job: &str) -> Vec<Model> {
     trials.as_array().unwrap().iter().map(model).collect()
 }
 
-/// Trains a trial from its job file alone, in the class in which it was trained.
-fn train_alone(site: &Site, trial: usize, class: &Value) -> Value {
-    let number = trial.to_string();
-    let train = |more: &[&str]| {
-        site.json(&[&["replay", "job.toml", "--trial", number.as_str()], more].concat())
-    };
-    let fastest = train(&[]);
-    let trained = if fastest["numeric_class"] == *class {
-        fastest
-    } else {
-        train(&["--instructions", "avx2"])
-    };
-    assert_eq!(trained["numeric_class"], *class, "trial {trial}");
-    trained
-}
-
 /// The job file, the data and the seed decide the models: on three machines of which processes are killed at random, on one
 /// that trains up to three hops at a time, and without a server.
 #[test]
@@ -140,10 +124,10 @@ fn fixed_visits_give_the_same_models_on_any_machines() {
         if found.class == expected.class {
             assert_eq!(found, expected, "one machine, no kills");
         } else {
-            let trained = train_alone(&quiet, trial, &found.class);
+            let trained = quiet.train_alone(trial, &found.class);
             assert_eq!(trained["sha256"].as_str(), Some(found.sha256.as_str()), "trial {trial}");
         }
-        let trained = train_alone(&quiet, trial, &expected.class);
+        let trained = quiet.train_alone(trial, &expected.class);
         assert_eq!(trained["sha256"].as_str(), Some(expected.sha256.as_str()), "trial {trial}");
         assert_eq!(trained["epochs"].as_array().unwrap().len(), 6);
     }

@@ -86,6 +86,6 @@ fn a_search_over_seeds_shows_mean_and_deviation_and_replays_from_its_file() {
     let board: Vec<&str> = said.split("over seeds\n").nth(1).expect(&said).lines().collect();
     assert!(board[0].contains("MEAN VALID/ACCURACY") && board[0].contains("DEVIATION"), "{said}");
     assert_eq!(board.len(), 3, "{said}");
-    let replayed = site.json(&["replay", "job.toml", "--trial", "4"]);
+    let replayed = site.train_alone(4, &trials[4]["numeric_class"]);
     assert_eq!(replayed["sha256"], trials[4]["checkpoint"]["sha256"]);
 }

@@ -58,7 +58,7 @@ fn all_problems_are_told_with_their_lines() {
             "1: `ec2` is missing: a table `[ec2]` with the regions, images and subnets",
             "1: `flet` is no known key; did you mean `fleet`?",
             "2: `server` is the number `5`; a text is wanted",
-            "3: `interval` is wrong: between 5s and 10min are wanted",
+            "3: `interval` is wrong: between 5s and 2min are wanted",
             "4: `limits.machines` is missing: the most machines at a time",
             "5: `limits.hourly` is wrong: an amount of dollars is wanted, e.g. `20 usd` or `0.35 usd`, with six decimals at most",
             "7: `markets.flor` is no known key; did you mean `floor`?",
