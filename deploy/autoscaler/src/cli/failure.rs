@@ -20,6 +20,12 @@ impl Failure {
         Self { code: 1, messages: vec![message.into()] }
     }
 
+    /// What it says.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.messages.join("; ")
+    }
+
     /// The call or the file was wrong.
     pub fn call(message: impl Into<String>) -> Self {
         Self::calls(vec![message.into()])

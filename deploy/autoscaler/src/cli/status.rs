@@ -39,7 +39,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     // Machines and costs are worth showing where the cloud can't be asked.
     let offers = match run::connect(&config, &server, true).await {
         Ok(cloud) => cloud.offers().await.map_err(|error| error_chain(&error)),
-        Err(_) => Err("the cloud can't be asked".to_owned()),
+        Err(failure) => Err(failure.text()),
     };
     if args.json {
         let prices = offers.as_ref().ok().map(|offers| pools(offers, &config.settings));

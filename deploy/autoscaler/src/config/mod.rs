@@ -203,8 +203,19 @@ fn read(root: &Section<'_>, text: &str, folder: &Path) -> Option<Config> {
     if let Some(percent) = markets_table.number("interruptions_percent", 0..=100) {
         settings.interruptions = percent * 10;
     }
+    if settings.markets.floor > settings.limits.machines {
+        markets_table.refuse("floor", "is more than `limits.machines`");
+    }
     drop(markets_table);
-    settings.times = times(&root.section("times"));
+    let times_table = root.section("times");
+    settings.times = times(&times_table);
+    if settings.times.enrol <= settings.times.boot {
+        times_table.refuse(
+            "enrol",
+            "has to be longer than `times.boot`: a machine joins once it has started",
+        );
+    }
+    drop(times_table);
     if let Some(interval) = root.parsed("interval") {
         settings.times.interval = interval;
     }

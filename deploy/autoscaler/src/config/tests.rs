@@ -64,6 +64,12 @@ fn all_problems_are_told_with_their_lines() {
             "7: `markets.flor` is no known key; did you mean `floor`?",
         ]
     );
+    let of_each_other =
+        format!("{SMALLEST}[markets]\nfloor = 17\n[times]\nboot = '2h'\nenrol = '1min'\n");
+    let told = wrong(&of_each_other);
+    assert!(told[0].ends_with("`markets.floor` is more than `limits.machines`"), "{told:?}");
+    assert!(told[1].contains("`times.enrol` has to be longer than `times.boot`"), "{told:?}");
+    assert_eq!(told.len(), 2);
     assert_eq!(wrong("fleet = 'team"), wrong("fleet = 'team"));
     assert!(wrong("fleet = 'team")[0].starts_with("1: no valid TOML here: "));
 }
