@@ -1,3 +1,5 @@
+//! Files that are read, and what is said of those that can't be.
+
 use super::*;
 use sojourn_protocol::money::MicroUsd;
 

@@ -1,3 +1,5 @@
+//! A removal beside a server that has just started, is led by others, or is away.
+
 use super::*;
 use sojourn_fleet::cloud::{CloudMachine, Filled, InstanceType, MachineState, Order, Pool, Quote};
 use sojourn_protocol::{

@@ -1,3 +1,5 @@
+//! What `status` prints of machines and prices.
+
 use super::*;
 use sojourn_fleet::{
     cloud::{InstanceType, Pool, Quote},
