@@ -23,6 +23,11 @@ const HOUR: f64 = 3_600_000.0;
 pub(crate) struct Costs(BTreeMap<u64, BestCosts>);
 
 impl Costs {
+    /// Is a cost of this kind wanted now?
+    pub(super) fn is_due(&self, kind: u64, now: UnixMillis) -> bool {
+        self.0.get(&kind).is_none_or(|costs| costs.is_due(now))
+    }
+
     /// Work of a kind costs so much now; infinity where nothing is sold for it.
     pub(super) fn note(&mut self, kind: u64, now: UnixMillis, cost: f64) {
         self.0.entry(kind).or_default().note(now, cost);
@@ -52,8 +57,12 @@ struct BestCosts {
 }
 
 impl BestCosts {
+    fn is_due(&self, now: UnixMillis) -> bool {
+        self.costs.back().is_none_or(|(last, _)| now >= *last + EVERY)
+    }
+
     fn note(&mut self, now: UnixMillis, cost: f64) {
-        if self.costs.back().is_some_and(|(last, _)| now < *last + EVERY) || cost.is_nan() {
+        if !self.is_due(now) || cost.is_nan() {
             return;
         }
         self.costs.push_back((now, cost));

@@ -117,6 +117,9 @@ fn note_costs(situation: &Situation<'_>, wants: &[Want<'_>], memory: &mut Memory
     memory.costs.forget(situation.now);
     for want in wants {
         let Some(kind) = market::smallest_slot(situation, want) else { continue };
+        if !memory.costs.is_due(kind, situation.now) {
+            continue;
+        }
         // As a rule few slots are wanted at a time, and larger machines would have some without work.
         let slots = market::fewest_slots(situation, want).min(want.buy).max(1);
         let offers = market::offers(situation, memory, want, slots, Market::Spot);
