@@ -2,22 +2,22 @@
 
 use super::*;
 use sojourn_fleet::{
-    cloud::{Bought, InstanceType, MachineState, Order, Pool, Quote},
+    cloud::{Bought, Filled, InstanceType, MachineState, Order, Pool, Quote},
     limits::Limits,
-    planner::Outlook,
+    planner::{Action, Outlook},
 };
 use sojourn_protocol::{
     demand::{JobDemand, MachineLoad, WorkloadDemand},
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId},
     machines::{
-        CostsView, LeaderAnswer, LeaderRequest, MachineEnd, MachineName, MachineReport,
-        MachineView, Market,
+        CostsView, DrainRequest, LeaderAnswer, LeaderRequest, MachineEnd, MachineName,
+        MachineReport, MachineView, Market,
     },
     money::MicroUsd,
 };
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard},
 };
 
