@@ -22,6 +22,7 @@
 //! | [`tokens`] | tokens that the server issues: what they open, and how they are asked for |
 //! | [`assimilation`] | the same for assimilators: claims, offers, the queue |
 //! | [`storage`] | the room on the server's disk |
+//! | [`dtype`] | the element types of tensors |
 //! | [`ranges`] | how the merge of a large model is divided among assimilators |
 //! | [`trainer`] | the JSON lines between a slot and its trainer child |
 //! | [`seeds`] | every seed and permutation, derived from the job's seed |
@@ -46,6 +47,7 @@ mod context;
 pub mod demand;
 pub mod digest;
 pub mod direct;
+pub mod dtype;
 pub mod error;
 mod hop;
 pub mod ids;

@@ -29,10 +29,6 @@ pub enum MergeError {
     #[error("the change has the norm {0}: no training changes a model so much")]
     Norm(f64),
     /// A tensor of which the model doesn't say what it is.
-    #[error(
-        "the checkpoints have a tensor `{0}` that is no part of the model, nor of its optimiser's state"
-    )]
-    Role(String),
     /// A file would be larger than this machine can hold.
     #[error(transparent)]
     Codec(#[from] CodecError),

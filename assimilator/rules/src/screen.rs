@@ -3,18 +3,13 @@
 
 use crate::refusal::Refusal;
 use sojourn_codec::{Dtype, TensorSpec, TensorView, decode};
-use sojourn_model::{CheckpointLayout, LINEAGE, Lineage};
+use sojourn_model::{BufferKind, CheckpointLayout, LINEAGE, Lineage, Moment, Role};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     quantity::to_u64,
     report::Trained,
     unit::Hop,
 };
-
-/// The prefix of the names of Adam's second moments.
-const SECOND_MOMENTS: &str = "optimizer.exp_avg_sq.";
-/// The suffix of the names of batch norm's running variances.
-const VARIANCES: &str = ".running_var";
 
 /// An upload that has passed.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +43,7 @@ pub fn screen<'a>(
     let tensors = decode(upload)?;
     check_tensors(layout.tensors(), &tensors)?;
     let lineage = check_lineage(hop, trained, &tensors)?;
-    check_values(&tensors)?;
+    check_values(layout, &tensors)?;
     Ok(Checked { checkpoint, lineage, tensors })
 }
 
@@ -150,15 +145,21 @@ fn check_lineage(
     Ok(lineage)
 }
 
-/// All values are finite; means of squares aren't negative either.
-fn check_values(tensors: &[TensorView<'_>]) -> Result<(), Refusal> {
-    for tensor in tensors.iter().filter(|tensor| tensor.dtype == Dtype::F32) {
+/// All values are finite; means of squares aren't negative either. The tensors are those of the layout.
+fn check_values(layout: &CheckpointLayout, tensors: &[TensorView<'_>]) -> Result<(), Refusal> {
+    for (tensor, (_, role)) in tensors.iter().zip(layout.roles()) {
+        if tensor.dtype != Dtype::F32 {
+            continue;
+        }
         let bad = tensor.f32s()?.enumerate().find(|(_, value)| !value.is_finite());
         if let Some((index, value)) = bad {
             return Err(Refusal::NonFinite { tensor: tensor.name.clone(), index, value });
         }
-        if !tensor.name.starts_with(SECOND_MOMENTS) && !tensor.name.ends_with(VARIANCES) {
-            continue;
+        match role {
+            Role::Optimizer(Moment::Second) | Role::Buffer(BufferKind::Variance) => {}
+            Role::Parameter | Role::Buffer(_) | Role::Optimizer(Moment::First) | Role::Lineage => {
+                continue;
+            }
         }
         if let Some((index, value)) = tensor.f32s()?.enumerate().find(|(_, value)| *value < 0.0) {
             return Err(Refusal::Negative { tensor: tensor.name.clone(), index, value });

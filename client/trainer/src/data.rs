@@ -125,11 +125,15 @@ impl Dataset {
             return Err(unit("a shard must hold exactly `x` and `y`"));
         };
         let rows = match x.shape.as_slice() {
-            [rows, _] if x.name == "x" && x.dtype != Dtype::I64 && *rows > 0 => *rows,
+            [rows, _]
+                if x.name == "x" && matches!(x.dtype, Dtype::F32 | Dtype::U8) && *rows > 0 =>
+            {
+                *rows
+            }
             _ => return Err(unit("a shard's `x` must be F32 or U8 of shape [rows, features]")),
         };
-        if y.name != "y" || y.shape != [rows] {
-            return Err(unit("a shard's `y` must have the shape [rows]"));
+        if y.name != "y" || y.shape != [rows] || !matches!(y.dtype, Dtype::F32 | Dtype::I64) {
+            return Err(unit("a shard's `y` must be I64 or F32 of shape [rows]"));
         }
         let (x, is_bytes) = (tensor(x)?, x.dtype == Dtype::U8);
         let scaler = Scaler::of(scaling, &x, files)?;
@@ -232,12 +236,24 @@ fn unit(message: impl Into<String>) -> TrainError {
 pub(crate) fn tensor(view: &TensorView<'_>) -> Result<Tensor, TrainError> {
     let shape =
         view.shape.iter().map(|side| i64::try_from(*side)).collect::<Result<Vec<_>, _>>()?;
-    let kind = match view.dtype {
+    Ok(Tensor::f_from_data_size(view.data, &shape, kind(view.dtype)?)?)
+}
+
+/// libtorch's type for one of a file.
+pub(crate) fn kind(dtype: Dtype) -> Result<Kind, TrainError> {
+    Ok(match dtype {
+        Dtype::Bool => Kind::Bool,
         Dtype::U8 => Kind::Uint8,
+        Dtype::I8 => Kind::Int8,
+        Dtype::I16 => Kind::Int16,
+        Dtype::F16 => Kind::Half,
+        Dtype::Bf16 => Kind::BFloat16,
+        Dtype::I32 => Kind::Int,
         Dtype::F32 => Kind::Float,
         Dtype::I64 => Kind::Int64,
-    };
-    Ok(Tensor::f_from_data_size(view.data, &shape, kind)?)
+        Dtype::F64 => Kind::Double,
+        Dtype::U32 | Dtype::U64 => return Err(unit(format!("{dtype} can't be computed with"))),
+    })
 }
 
 /// What makes numbers of a data set's those that a model takes.

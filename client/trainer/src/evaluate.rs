@@ -8,7 +8,7 @@ use crate::{
     tally::{ClassTally, count_hits, count_top_k, predict, predicts_classes},
     targets::unscaled,
 };
-use sojourn_model::Network;
+use sojourn_model::TrialModel;
 use sojourn_protocol::{manifest::LabelScaling, metrics::Counting, report::Sums, spec::Loss};
 use tch::{Kind, Reduction};
 
@@ -38,7 +38,7 @@ pub(crate) fn evaluate(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Sums, TrainError> {
     let (rows, _) = data.size()?;
-    let at_once = rows_at_once(model.network())?;
+    let at_once = rows_at_once(model.trial_model())?;
     let correct = predicts_classes(measure.loss).then_some(0);
     let top_k = correct.and(measure.counting.top_k).map(|_| 0);
     let mut sums = Sums { correct, top_k, ..Sums::default() };
@@ -69,8 +69,8 @@ pub(crate) fn evaluate(
     })
 }
 
-/// Rows that go through a network at once: enough to keep the machine busy, in bounded memory.
-pub(crate) fn rows_at_once(network: &Network) -> Result<i64, TrainError> {
-    let at_once = NUMBERS / network.widest().max(1);
+/// Rows that go through a model at once: enough to keep the machine busy, in bounded memory.
+pub(crate) fn rows_at_once(model: &TrialModel) -> Result<i64, TrainError> {
+    let at_once = NUMBERS / model.widest().max(1);
     Ok(i64::try_from(at_once.clamp(1, MAX_ROWS))?)
 }

@@ -1,7 +1,7 @@
 //! A network's forward pass, and the losses.
 
 use crate::{error::TrainError, model::Model};
-use sojourn_model::{Layer, LayerKind, Step};
+use sojourn_model::{Computation, Layer, LayerKind, Step};
 use sojourn_protocol::spec::Loss;
 use std::slice;
 use tch::{Kind, Reduction, Tensor};
@@ -28,7 +28,10 @@ pub(crate) fn forward(model: &Model, x: &Tensor, mode: Mode) -> Result<Tensor, T
     let mut layers = Layers { leaves: model.leaves.iter(), buffers: model.buffers.iter(), mode };
     let mut flow = x.shallow_clone();
     let mut kept = None;
-    for step in model.network().steps() {
+    let Computation::Network(network) = model.trial_model().computation() else {
+        return Err(TrainError::Unit("graphs can't be trained here".into()));
+    };
+    for step in network.steps() {
         flow = match step {
             Step::Image { channels, height, width } => {
                 let sides = [*channels, *height, *width].map(i64::try_from);

@@ -9,7 +9,8 @@ use crate::{error::TrainError, flat_layout::FlatLayout};
 use sojourn_codec::decode;
 use sojourn_files::{Access, AtomicFile, Durability};
 use sojourn_model::{
-    CheckpointLayout, LINEAGE, LayerKind, Lineage, Network, OptimizerSlot, optimizer_slots,
+    CheckpointLayout, Computation, LINEAGE, LayerKind, Lineage, OptimizerSlot, TrialModel,
+    optimizer_slots,
 };
 use sojourn_protocol::{
     digest::{BlobRef, Hasher},
@@ -84,7 +85,8 @@ impl Model {
             Precision::F32 => None,
             Precision::Bf16 => Some(weights.f_to_kind(Kind::BFloat16)?),
         };
-        let leaves = leaves(layout.network(), &places, &weights, rounded.as_ref())?;
+        let leaves =
+            leaves(layout.trial_model().computation(), &places, &weights, rounded.as_ref())?;
         let buffer_places = FlatLayout::of(layout.buffers())?;
         let running = buffer_places.flat(device, |name| find(name).map(|view| view.data))?;
         let buffers = buffer_places.slices(&running)?;
@@ -105,9 +107,9 @@ impl Model {
         })
     }
 
-    /// The layers whose parameters these are.
-    pub(crate) const fn network(&self) -> &Network {
-        self.layout.network()
+    /// The model whose parameters these are.
+    pub(crate) const fn trial_model(&self) -> &TrialModel {
+        self.layout.trial_model()
     }
 
     /// Computes the gradient of `loss`, replacing the one before.
@@ -214,12 +216,15 @@ impl Model {
 
 /// The tensors that gradients are for.
 fn leaves(
-    network: &Network,
+    computation: &Computation,
     places: &FlatLayout,
     weights: &Tensor,
     rounded: Option<&Tensor>,
 ) -> Result<Vec<Tensor>, TrainError> {
     let exact = places.slices(weights)?;
+    let Computation::Network(network) = computation else {
+        return exact.into_iter().map(leaf).collect();
+    };
     let rounded = places.slices(rounded.unwrap_or(weights))?;
     // Batch norm's parameters are exact in any precision.
     let of_norm = network.layers().flat_map(|layer| {
@@ -227,11 +232,13 @@ fn leaves(
         std::iter::repeat_n(norm, if layer.bias { 2 } else { 1 })
     });
     let pairs = exact.into_iter().zip(rounded).zip(of_norm);
-    let leaves = pairs.map(|((exact, rounded), norm)| {
-        let slice = if norm { exact } else { rounded };
-        Ok(slice.f_detach()?.f_set_requires_grad(true)?)
-    });
+    let leaves = pairs.map(|((exact, rounded), norm)| leaf(if norm { exact } else { rounded }));
     leaves.collect()
+}
+
+/// The same numbers, as a tensor that a gradient is for.
+fn leaf(slice: Tensor) -> Result<Tensor, TrainError> {
+    Ok(slice.f_detach()?.f_set_requires_grad(true)?)
 }
 
 fn missing(name: &str) -> TrainError {

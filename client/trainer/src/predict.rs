@@ -72,7 +72,7 @@ pub(crate) fn predict(
 /// chunk's outputs go straight to their place. How many rows a request has is the caller's business.
 fn through(model: &Model, x: &Tensor, scaling: Option<LabelScaling>) -> Result<Stored, TrainError> {
     let (rows, _) = x.size2()?;
-    let at_once = rows_at_once(model.network())?;
+    let at_once = rows_at_once(model.trial_model())?;
     let (mut data, mut columns) = (Vec::new(), 0);
     tch::no_grad(|| {
         let mut start = 0;

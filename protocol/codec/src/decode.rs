@@ -1,7 +1,7 @@
 //! Reading a canonical file back, refusing everything else. Never panics, whatever the bytes.
 
 use crate::{
-    dtype::Dtype,
+    Dtype,
     error::CodecError,
     layout::{Layout, MAX_HEADER_BYTES, METADATA},
     tensor::{Tensor, TensorSpec},
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(refused(&gap), offsets("b", (5, 9), (4, 8)));
         let twice = format!("{{{a},{}}}", a.replace("0,4", "4,8"));
         assert_eq!(refused(&twice), CodecError::Duplicate("a".into()));
-        let half = format!("{{{},{b}}}", a.replace("F32", "BF16"));
+        let half = format!("{{{},{b}}}", a.replace("F32", "F8_E4M3"));
         assert!(matches!(refused(&half), CodecError::UnknownDtype { .. }));
         assert_eq!(refused(&format!("{{{a}, {b}}}")), CodecError::HeaderBytes);
         let escaped = format!("{{{a},{b}}}").replace(r#""b""#, r#""\u0062""#);

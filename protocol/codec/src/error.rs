@@ -1,6 +1,6 @@
 //! Why bytes are no canonical safetensors file, or tensors can't be made into one.
 
-use crate::dtype::Dtype;
+use crate::Dtype;
 
 /// Why a file isn't valid, or tensors can't be encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -185,7 +185,7 @@ fn write_header(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::Dtype;
+    use crate::Dtype;
 
     #[test]
     fn the_same_tensors_give_the_same_bytes_in_any_order() {

@@ -28,14 +28,13 @@
 
 mod decode;
 pub mod delta;
-mod dtype;
 mod error;
 mod layout;
 pub mod ranges;
 mod tensor;
 
 pub use decode::{TensorView, decode, decode_header};
-pub use dtype::Dtype;
 pub use error::CodecError;
 pub use layout::{Layout, MAX_HEADER_BYTES, encode, encode_described};
+pub use sojourn_protocol::dtype::Dtype;
 pub use tensor::{Tensor, TensorSpec};

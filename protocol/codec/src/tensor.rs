@@ -1,6 +1,6 @@
 //! Tensors as plain data: name, type, shape, little-endian bytes.
 
-use crate::{dtype::Dtype, error::CodecError};
+use crate::{Dtype, error::CodecError};
 
 /// A tensor without its data.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,9 @@
 //! The checkpoint that a unit begins from, stored or not.
 
 use crate::{
-    error::ModelError, initial::initial_checkpoint, initial_weights::weights_checkpoint,
+    error::ModelError,
+    initial::{graph_checkpoint, initial_checkpoint},
+    initial_weights::weights_checkpoint,
     lineage::Lineage,
 };
 use sojourn_protocol::{
@@ -20,7 +22,15 @@ pub fn base_checkpoint<B: AsRef<[u8]> + From<Vec<u8>>, E: From<ModelError>>(
 ) -> Result<B, E> {
     match base {
         Base::Initial { seed } => {
-            Ok(initial_checkpoint(context, seed, Lineage::initial(seed))?.into())
+            let lineage = Lineage::initial(seed);
+            let graph = context.config.model.exported();
+            match graph.filter(|graph| graph.has_given_tensors()) {
+                Some(graph) => {
+                    let file = read(graph.file)?;
+                    Ok(graph_checkpoint(context, file.as_ref(), seed, lineage)?.into())
+                }
+                None => Ok(initial_checkpoint(context, seed, lineage)?.into()),
+            }
         }
         Base::InitialWeights { seed, parameters } => {
             let parameters = read(parameters)?;

@@ -40,6 +40,7 @@ pub(crate) fn steps(
             builder.resnet(*resnet, outputs)?;
             Ok(builder.steps)
         }
+        Architecture::Graph(graph) => Err(ModelError::NotBuiltIn(graph.entry.clone())),
     }
 }
 

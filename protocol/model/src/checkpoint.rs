@@ -4,7 +4,8 @@ use crate::{
     error::ModelError,
     layer::Parameter,
     lineage::Lineage,
-    network::{Network, validate},
+    trial_model::{Computation, LINEAGE, TrialModel},
+    validate::validate,
 };
 use sojourn_codec::{Dtype, Layout, TensorSpec};
 use sojourn_protocol::{
@@ -13,8 +14,8 @@ use sojourn_protocol::{
 };
 use std::ops::Range;
 
-/// Name of the tensor that holds a [`Lineage`].
-pub const LINEAGE: &str = "lineage";
+/// How the names of the built-in architectures' running variances end.
+const VARIANCE: &str = ".running_var";
 
 /// One of the optimiser's state tensors per parameter, each of the parameter's shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,14 +53,39 @@ pub const fn optimizer_slots(optimizer: &Optimizer) -> &'static [OptimizerSlot] 
     }
 }
 
+/// The role of a tensor of a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Weights that are trained.
+    Parameter,
+    /// Kept with the parameters but not trained.
+    Buffer(BufferKind),
+    /// The optimiser's state: what it averages.
+    Optimizer(Moment),
+    /// Where the checkpoint comes from.
+    Lineage,
+}
+
+/// The kind of a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BufferKind {
+    /// Batch norm's running variance, of a built-in architecture: never below 0.
+    Variance,
+    /// Other real numbers: running means, and all that a graph keeps.
+    Real,
+    /// Whole numbers: a graph's counters.
+    Whole,
+}
+
 /// The tensors of every checkpoint of a trial; the same for all its versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointLayout {
-    network: Network,
+    model: TrialModel,
     parameters: Vec<TensorSpec>,
     buffers: Vec<TensorSpec>,
-    moments: Vec<(Moment, String)>,
     tensors: Vec<TensorSpec>,
+    /// Of each of `tensors`.
+    roles: Vec<Role>,
     layout: Layout,
 }
 
@@ -69,23 +95,27 @@ impl CheckpointLayout {
     /// # Errors
     /// As [`crate::validate`].
     pub fn of(context: &TrialContext) -> Result<Self, ModelError> {
-        let network = validate(&context.config, &context.shape, context.outputs)?;
-        let spec = |tensor: Parameter| TensorSpec::new(tensor.name, Dtype::F32, tensor.shape);
-        let parameters: Vec<TensorSpec> = network.parameters().map(spec).collect();
-        let buffers: Vec<TensorSpec> = network.buffers().map(spec).collect();
-        let mut specs = [parameters.as_slice(), &buffers].concat();
-        let mut moments = Vec::new();
+        let model = validate(&context.config, &context.shape, context.outputs)?;
+        let spec = |tensor: &Parameter| {
+            TensorSpec::new(tensor.name.clone(), tensor.dtype, tensor.shape.clone())
+        };
+        let parameters: Vec<TensorSpec> = model.parameters().iter().map(spec).collect();
+        let buffers: Vec<TensorSpec> = model.buffers().iter().map(spec).collect();
+        let mut placed: Vec<(TensorSpec, Role)> = Vec::new();
+        placed.extend(parameters.iter().map(|spec| (spec.clone(), Role::Parameter)));
+        let kind = |spec: &TensorSpec| buffer_kind(model.computation(), spec);
+        placed.extend(buffers.iter().map(|spec| (spec.clone(), Role::Buffer(kind(spec)))));
         for slot in optimizer_slots(&context.config.training.optimizer) {
-            for parameter in &parameters {
+            placed.extend(parameters.iter().map(|parameter| {
                 let name = format!("{}{}", slot.prefix, parameter.name);
-                moments.push((slot.moment, name.clone()));
-                specs.push(TensorSpec { name, ..parameter.clone() });
-            }
+                (TensorSpec { name, ..parameter.clone() }, Role::Optimizer(slot.moment))
+            }));
         }
-        specs.push(TensorSpec::new(LINEAGE, Dtype::I64, [Lineage::LENGTH]));
-        let layout = Layout::new(specs)?;
-        let tensors = layout.tensors().iter().map(|(spec, _)| spec.clone()).collect();
-        Ok(Self { network, parameters, buffers, moments, tensors, layout })
+        placed.push((TensorSpec::new(LINEAGE, Dtype::I64, [Lineage::LENGTH]), Role::Lineage));
+        placed.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        let (tensors, roles): (Vec<_>, Vec<_>) = placed.into_iter().unzip();
+        let layout = Layout::new(tensors.clone())?;
+        Ok(Self { model, parameters, buffers, tensors, roles, layout })
     }
 
     /// All tensors of a checkpoint, in name order.
@@ -107,9 +137,24 @@ impl CheckpointLayout {
         &self.buffers
     }
 
+    /// All tensors of a checkpoint, in name order, each with its role.
+    pub fn roles(&self) -> impl Iterator<Item = (&TensorSpec, Role)> {
+        self.tensors.iter().zip(self.roles.iter().copied())
+    }
+
+    /// The role of a tensor; `None` where no checkpoint of the trial has it.
+    #[must_use]
+    pub fn role(&self, name: &str) -> Option<Role> {
+        let index = self.tensors.binary_search_by(|spec| spec.name.as_str().cmp(name)).ok()?;
+        self.roles.get(index).copied()
+    }
+
     /// The names of the optimiser's state tensors, with what each averages.
     pub fn moments(&self) -> impl Iterator<Item = (&str, Moment)> {
-        self.moments.iter().map(|(moment, name)| (name.as_str(), *moment))
+        self.roles().filter_map(|(spec, role)| match role {
+            Role::Optimizer(moment) => Some((spec.name.as_str(), moment)),
+            Role::Parameter | Role::Buffer(_) | Role::Lineage => None,
+        })
     }
 
     /// The model itself: parameters and buffers, without optimiser state and lineage.
@@ -120,7 +165,7 @@ impl CheckpointLayout {
     /// Numbers in all parameters and buffers.
     #[must_use]
     pub fn parameter_count(&self) -> u64 {
-        self.network.parameter_count()
+        self.model.parameter_count()
     }
 
     /// The exact size of every checkpoint of the trial.
@@ -141,10 +186,19 @@ impl CheckpointLayout {
         &self.layout
     }
 
-    /// The layers whose parameters these are.
+    /// The model whose tensors these are.
     #[must_use]
-    pub const fn network(&self) -> &Network {
-        &self.network
+    pub const fn trial_model(&self) -> &TrialModel {
+        &self.model
+    }
+}
+
+/// The kind of one of a model's buffers.
+fn buffer_kind(computation: &Computation, spec: &TensorSpec) -> BufferKind {
+    match computation {
+        _ if spec.dtype != Dtype::F32 => BufferKind::Whole,
+        Computation::Network(_) if spec.name.ends_with(VARIANCE) => BufferKind::Variance,
+        Computation::Network(_) | Computation::Graph(_) => BufferKind::Real,
     }
 }
 

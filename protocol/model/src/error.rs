@@ -30,6 +30,18 @@ pub enum ModelError {
     OtherTensor { name: String, actual: String, expected: String },
     #[error("tensor `{0}` is none of the model's")]
     ForeignTensor(String),
+    #[error("`{0}` has not been exported as a graph for these values")]
+    NotExported(String),
+    #[error("`{0}` isn't a built-in architecture")]
+    NotBuiltIn(String),
+    #[error("the graph has more than {limit} tensors")]
+    TooManyTensors { limit: usize },
+    #[error("the graph has no parameters, so there is nothing to train")]
+    NoParameters,
+    #[error("the graph's tensor `{name}` {fault}")]
+    Tensor { name: String, fault: &'static str },
+    #[error("tensor `{0}` begins with numbers of the graph's file, which isn't at hand")]
+    NotGiven(String),
     #[error("the lineage {0}")]
     Lineage(String),
     #[error("the checkpoint can't be laid out")]

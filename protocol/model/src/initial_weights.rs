@@ -4,15 +4,14 @@
 //! parameters and whatever else evaluation needs, without optimiser state and lineage.
 
 use crate::{
-    checkpoint::{CheckpointLayout, LINEAGE},
+    checkpoint::{CheckpointLayout, Role},
     error::ModelError,
+    initial::zeros,
     lineage::Lineage,
+    trial_model::{LINEAGE, OPTIMIZER},
 };
-use sojourn_codec::{Dtype, Layout, Tensor, TensorSpec, TensorView, decode, encode};
+use sojourn_codec::{Layout, Tensor, TensorSpec, TensorView, decode, encode};
 use sojourn_protocol::unit::TrialContext;
-
-/// Prefix of every tensor of an optimiser's state.
-const OPTIMIZER: &str = "optimizer.";
 
 impl CheckpointLayout {
     /// The tensors of the model itself ([`CheckpointLayout::model`]), in name order.
@@ -61,21 +60,16 @@ pub fn weights_checkpoint(
     let specs: Vec<TensorSpec> = given.iter().map(TensorView::spec).collect();
     same_tensors(&specs, &layout.model_tensors())?;
     let mut tensors: Vec<Tensor> = given.iter().map(TensorView::to_tensor).collect();
-    for spec in layout.tensors() {
-        if spec.name == LINEAGE {
-            tensors.push(Tensor::i64(LINEAGE, [Lineage::LENGTH], &lineage.to_numbers()));
-        } else if spec.name.starts_with(OPTIMIZER) {
-            tensors.push(zeros(spec)?);
+    for (spec, role) in layout.roles() {
+        match role {
+            Role::Parameter | Role::Buffer(_) => {}
+            Role::Lineage => {
+                tensors.push(Tensor::i64(LINEAGE, [Lineage::LENGTH], &lineage.to_numbers()));
+            }
+            Role::Optimizer(_) => tensors.push(zeros(spec)?),
         }
     }
     Ok(encode(&tensors)?)
-}
-
-fn zeros(spec: &TensorSpec) -> Result<Tensor, ModelError> {
-    let bytes = usize::try_from(spec.bytes()?)
-        .map_err(|_| ModelError::TooLarge { limit: crate::MAX_PARAMETERS })?;
-    let TensorSpec { name, shape, .. } = spec.clone();
-    Ok(Tensor { name, dtype: Dtype::F32, shape, data: vec![0; bytes] })
 }
 
 /// Refuses tensors that aren't those of a model; both in name order.

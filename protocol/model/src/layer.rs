@@ -1,5 +1,7 @@
 //! One layer: its tensors and what it costs.
 
+use sojourn_protocol::{dtype::Dtype, spec::Start};
+
 /// A layer with tensors of its own: `layers.{index}.weight` and so on, as PyTorch would name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layer {
@@ -37,29 +39,17 @@ pub enum LayerKind {
     },
 }
 
-/// A tensor of a network.
+/// A tensor of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
     /// Its name, as PyTorch would give it.
     pub name: String,
+    /// The type of its elements; single precision where it is trained.
+    pub dtype: Dtype,
     /// Its shape.
     pub shape: Vec<u64>,
     /// Its values before training.
     pub start: Start,
-}
-
-/// The values of a tensor before training.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
-    /// Numbers uniform in `±1/sqrt(fan_in)`.
-    Uniform {
-        /// Inputs that flow into one output of the tensor's layer.
-        fan_in: u64,
-    },
-    /// Zeros.
-    Zero,
-    /// Ones.
-    One,
 }
 
 impl Layer {
@@ -79,11 +69,17 @@ impl Layer {
             LayerKind::Convolution { kernel, .. } => {
                 (vec![self.outputs, self.inputs, kernel, kernel], self.uniform(), self.uniform())
             }
-            LayerKind::BatchNorm { .. } => (vec![self.outputs], Start::One, Start::Zero),
+            LayerKind::BatchNorm { .. } => (vec![self.outputs], Start::Ones, Start::Zeros),
         };
-        let weight = Parameter { name: format!("layers.{index}.weight"), shape, start: weight };
+        let weight = Parameter {
+            name: format!("layers.{index}.weight"),
+            dtype: Dtype::F32,
+            shape,
+            start: weight,
+        };
         let bias = self.bias.then(|| Parameter {
             name: format!("layers.{index}.bias"),
+            dtype: Dtype::F32,
             shape: vec![self.outputs],
             start: bias,
         });
@@ -95,11 +91,12 @@ impl Layer {
     pub(crate) fn buffers(&self, index: usize) -> impl Iterator<Item = Parameter> + use<> {
         let buffer = |name: &str, start| Parameter {
             name: format!("layers.{index}.{name}"),
+            dtype: Dtype::F32,
             shape: vec![self.outputs],
             start,
         };
         let running = matches!(self.kind, LayerKind::BatchNorm { .. })
-            .then(|| [buffer("running_mean", Start::Zero), buffer("running_var", Start::One)]);
+            .then(|| [buffer("running_mean", Start::Zeros), buffer("running_var", Start::Ones)]);
         running.into_iter().flatten()
     }
 
@@ -135,7 +132,7 @@ impl Layer {
     }
 
     fn uniform(&self) -> Start {
-        Start::Uniform { fan_in: self.fan_in() }
+        Start::FanIn(self.fan_in())
     }
 
     const fn fan_in(&self) -> u64 {

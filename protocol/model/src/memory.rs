@@ -1,6 +1,6 @@
 //! How much memory a unit takes at least. Computed from counts alone: nothing of the model's size is allocated.
 
-use crate::{ModelError, checkpoint::optimizer_slots, network::validate};
+use crate::{ModelError, checkpoint::optimizer_slots, validate::validate};
 use sojourn_protocol::{quantity::to_u64, unit::TrialContext};
 
 /// Bytes of a number in a tensor.
@@ -21,14 +21,14 @@ pub enum Work {
 /// # Errors
 /// As [`validate`].
 pub fn least_memory(context: &TrialContext, work: Work) -> Result<u64, ModelError> {
-    let network = validate(&context.config, &context.shape, context.outputs)?;
+    let model = validate(&context.config, &context.shape, context.outputs)?;
     let moments = optimizer_slots(&context.config.training.optimizer).len();
     let copies = match work {
         Work::Training => to_u64(moments).saturating_add(1),
         Work::Evaluation => 0,
     };
-    let state = network.trainable_count().saturating_mul(copies);
-    Ok(network.parameter_count().saturating_add(state).saturating_mul(NUMBER_BYTES))
+    let state = model.trainable_count().saturating_mul(copies);
+    Ok(model.parameter_count().saturating_add(state).saturating_mul(NUMBER_BYTES))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::{
     layer::{Layer, Parameter},
     step::{MAX_PARAMETERS, Step},
 };
-use sojourn_protocol::spec::{Architecture, Augment, TrialConfig};
+use sojourn_protocol::spec::Architecture;
 
 /// The steps of one architecture over rows of one shape, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,38 +90,6 @@ impl Network {
             total.checked_add(layer.parameter_count()?)?.checked_add(layer.buffer_count())
         })
     }
-}
-
-/// The network of a configuration for rows of `shape` and this many outputs, where the one fits the
-/// other.
-///
-/// # Errors
-/// Empty rows or layers; `cnn`, `resnet` or `augment` over anything but `[channels, height, width]`; a
-/// depth that isn't 9n + 2; more than [`MAX_PARAMETERS`]; a crop that is wider than the image.
-pub fn validate(config: &TrialConfig, shape: &[u32], outputs: u32) -> Result<Network, ModelError> {
-    let network = Network::of(&config.model, shape, outputs)?;
-    if let Some(Augment { crop, .. }) = config.training.augment {
-        let &[_, height, width] = shape else {
-            return Err(ModelError::NotAnImage { what: "augment", shape: shape.to_vec() });
-        };
-        let side = height.min(width);
-        if crop > side {
-            return Err(ModelError::Crop { crop, side });
-        }
-    }
-    Ok(network)
-}
-
-/// Floating-point operations of one row's forward pass; training takes about three times as many.
-///
-/// # Errors
-/// As [`validate`].
-pub fn flops_per_row(
-    architecture: &Architecture,
-    shape: &[u32],
-    outputs: u32,
-) -> Result<u64, ModelError> {
-    Ok(Network::of(architecture, shape, outputs)?.flops_per_row())
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Tensors and costs as by hand, refusals, and no overflow.
 
 use super::*;
-use crate::layer::{LayerKind, Start};
+use crate::{Start, layer::LayerKind, validate};
 use proptest::prelude::*;
 use sojourn_protocol::spec::{
-    Cnn, Loss, Mlp, Optimizer, OptimizerName, Pool, Resnet, Share, TrainingConfig,
+    Augment, Cnn, Loss, Mlp, Optimizer, OptimizerName, Pool, Resnet, Share, TrainingConfig,
+    TrialConfig,
 };
 
 fn mlp_of(hidden: &[u32]) -> Architecture {
@@ -87,7 +88,7 @@ fn options_put_their_steps_where_they_belong() {
     assert_eq!(names, expected.map(|name| format!("layers.{name}")));
     let buffers: Vec<(String, Start)> = network.buffers().map(|p| (p.name, p.start)).collect();
     let [mean, var] = ["layers.1.running_mean", "layers.1.running_var"].map(String::from);
-    assert_eq!(buffers, [(mean, Start::Zero), (var, Start::One)]);
+    assert_eq!(buffers, [(mean, Start::Zeros), (var, Start::Ones)]);
 
     let vgg = Cnn {
         pool: Pool::Average,

@@ -5,6 +5,7 @@
 
 use super::{
     dimension::{Value, is_default},
+    graph::{ExportedGraph, Graph},
     share::Share,
 };
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,8 @@ pub enum Architecture {
     Cnn(Cnn),
     /// See [`Resnet`].
     Resnet(Resnet),
+    /// See [`Graph`].
+    Graph(Graph),
 }
 
 /// Fully connected layers with ReLU between them, over the flattened row.
@@ -134,6 +137,15 @@ impl Architecture {
         Architecture::Cnn(Cnn::new(channels))
     }
 
+    /// The exported graph of a user's model.
+    #[must_use]
+    pub const fn exported(&self) -> Option<&ExportedGraph> {
+        match self {
+            Architecture::Graph(graph) => graph.exported.as_ref(),
+            Architecture::Mlp(_) | Architecture::Cnn(_) | Architecture::Resnet(_) => None,
+        }
+    }
+
     /// The word that a job file uses for it.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -141,6 +153,7 @@ impl Architecture {
             Architecture::Mlp(_) => "mlp",
             Architecture::Cnn(_) => "cnn",
             Architecture::Resnet(_) => "resnet",
+            Architecture::Graph(_) => "graph",
         }
     }
 }

@@ -36,6 +36,10 @@ impl Architecture {
                 want("model.depth", f64::from(resnet.depth), resnet.blocks().is_some())?;
                 each_positive("model.width", &[resnet.width])
             }
+            Architecture::Graph(graph) => match graph.exported {
+                Some(_) => Ok(()),
+                None => Err(format!("`{}` has not been exported for these values", graph.entry)),
+            },
         }
     }
 }

@@ -67,6 +67,10 @@ pub trait Chooser {
 pub trait Value: Clone + Serialize {
     /// The value for a number drawn from a range, where the type is a number.
     fn from_number(number: f64) -> Option<Self>;
+    /// The value for a whole number drawn from a range of those.
+    fn from_whole(number: f64) -> Option<Self> {
+        Self::from_number(number)
+    }
 }
 
 impl Value for f64 {
@@ -117,7 +121,13 @@ impl<T: Value> Dimension<T> {
         let value = match self {
             Dimension::Fixed(value) => return Some(value.clone()),
             Dimension::Choice(values) => values.get(chooser.index(name, values.len()))?.clone(),
-            Dimension::Range(range) => T::from_number(chooser.number(name, range))?,
+            Dimension::Range(range) => {
+                let number = chooser.number(name, range);
+                match range.spread {
+                    Spread::Integer => T::from_whole(number)?,
+                    Spread::Uniform | Spread::LogUniform => T::from_number(number)?,
+                }
+            }
         };
         chooser.chosen(name, serde_json::to_value(&value).ok()?);
         Some(value)

@@ -10,6 +10,7 @@ mod check;
 mod class_weights;
 pub mod data;
 pub mod dimension;
+mod graph;
 mod job;
 mod merge;
 mod model;
@@ -27,12 +28,13 @@ pub use data::{
     SourceSpec, Split,
 };
 pub use dimension::Dimension;
+pub use graph::{ExportedGraph, Graph, GraphRole, GraphTensor, Real, Setting, Start};
 pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, SearchMethod, SearchSpec, Spread};
 pub use merge::{
     Alpha, MAX_ARRIVALS, MAX_LOSS_RATIO, MAX_MOMENTUM, MAX_RATE, MergeSpec, OptimizerMerge, Outer,
     RuleFault, RuleSpec, Staleness, StalenessBound,
 };
-pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
+pub use model::{CnnSpace, GraphSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{
     DEFAULT_MERGE_IN_FLIGHT, FIXED_VISITS_MERGE, LocalSteps, MAX_DEADLINE, MAX_HOSTS,
     MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE, MAX_THREADS,

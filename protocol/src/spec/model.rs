@@ -3,9 +3,11 @@
 use super::{
     architecture::{Architecture, Cnn, Mlp, Pool, Resnet},
     dimension::{Chooser, Dimension, is_default},
+    graph::{Graph, Setting},
     share::Share,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One `[[model]]` table: an architecture with its own dimensions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,6 +20,8 @@ pub enum ModelSpace {
     Cnn(CnnSpace),
     /// See [`Resnet`].
     Resnet(ResnetSpace),
+    /// See [`Graph`].
+    Graph(GraphSpace),
 }
 
 /// [`Mlp`] with open dimensions.
@@ -62,6 +66,37 @@ pub struct ResnetSpace {
     pub width: Dimension<u32>,
 }
 
+/// A user's own model with open dimensions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct GraphSpace {
+    /// Where its code is, for people: `model.py:Cnn`.
+    pub entry: String,
+    /// The model's own keys.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, Dimension<Setting>>,
+    /// The exported graph of each combination of values that a trial has, in the order of the values; none before `submit`
+    /// has made them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exported: Vec<Graph>,
+}
+
+impl GraphSpace {
+    /// The model under the values that `chooser` takes, exported where that has been done.
+    fn close(&self, name: impl Fn(&str) -> String, chooser: &mut dyn Chooser) -> Option<Graph> {
+        let chosen = self
+            .values
+            .iter()
+            .map(|(key, dimension)| Some((key.clone(), dimension.close(&name(key), chooser)?)));
+        let values: BTreeMap<String, Setting> = chosen.collect::<Option<_>>()?;
+        let found = self.exported.binary_search_by(|graph| graph.values.cmp(&values));
+        let found = found.ok().and_then(|index| self.exported.get(index));
+        let exported = found.and_then(|graph| graph.exported.clone());
+        Some(Graph { entry: self.entry.clone(), values, exported })
+    }
+}
+
 impl From<Architecture> for ModelSpace {
     /// The space of this architecture alone.
     fn from(architecture: Architecture) -> Self {
@@ -83,6 +118,15 @@ impl From<Architecture> for ModelSpace {
             }
             Architecture::Resnet(Resnet { depth, width }) => {
                 ModelSpace::Resnet(ResnetSpace { depth: depth.into(), width: width.into() })
+            }
+            Architecture::Graph(graph) => {
+                let values = graph.values.iter();
+                let values = values.map(|(key, value)| (key.clone(), value.clone().into()));
+                ModelSpace::Graph(GraphSpace {
+                    entry: graph.entry.clone(),
+                    values: values.collect(),
+                    exported: vec![graph],
+                })
             }
         }
     }
@@ -129,6 +173,7 @@ impl ModelSpace {
                 depth: space.depth.close(&name("depth"), chooser)?,
                 width: space.width.close(&name("width"), chooser)?,
             }),
+            ModelSpace::Graph(space) => Architecture::Graph(space.close(name, chooser)?),
         })
     }
 }

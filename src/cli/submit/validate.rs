@@ -170,14 +170,14 @@ pub(crate) fn check(job: &Job, data: &Surveyed<'_>) -> Result<Models, Failure> {
 fn check_models(trials: &[Trial], shape: &[u32], outputs: u32) -> Result<Models, Failure> {
     let mut models = BTreeMap::new();
     for (index, trial) in trials.iter().enumerate() {
-        let network = sojourn_model::validate(&trial.config, shape, outputs).map_err(|error| {
+        let model = sojourn_model::validate(&trial.config, shape, outputs).map_err(|error| {
             let choices = text::choices(&trial.choices);
             let arch = trial.config.model.name();
             Failure::call(format!("trial {index} ({arch} {choices}) can't be built: {error}"))
         })?;
         let size = ModelSize {
-            parameters: network.parameter_count(),
-            trainable: network.trainable_count(),
+            parameters: model.parameter_count(),
+            trainable: model.trainable_count(),
             arch: trial.config.model.name(),
         };
         *models.entry(size).or_insert(0) += 1;

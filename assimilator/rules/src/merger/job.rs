@@ -30,6 +30,8 @@ pub(super) enum How {
     Pass(Pass),
     /// All its numbers are 0.
     Zero,
+    /// It is the returned one.
+    Taken,
     /// The returned one's numbers times this, rounded once.
     Returned(f64),
 }
@@ -143,6 +145,7 @@ impl<'a> Job<'a> {
         copy(next.momentum, momentum);
         match how {
             How::Stays => copy(next.current, current),
+            How::Taken => copy(next.current, next.returned),
             How::Zero => next.current.fill(Number::default()),
             How::Returned(factor) => scale(next.current, next.returned, factor),
             How::Pass(pass) => {

@@ -3,7 +3,7 @@
 use super::{
     Made, Merger, Spare,
     job::{How, Job, Kept, Rest},
-    parts::{Role, piece},
+    parts::piece,
 };
 use crate::{
     error::MergeError,
@@ -11,7 +11,7 @@ use crate::{
     state::{Counters, begin},
 };
 use rayon::prelude::*;
-use sojourn_model::{Lineage, Moment};
+use sojourn_model::{BufferKind, Lineage, Moment, Role};
 use sojourn_protocol::spec::OptimizerMerge;
 use std::ops::Range;
 
@@ -79,7 +79,8 @@ impl Merger {
         let blend = |take| How::Pass(Pass::Blend { take, scale: 1.0 });
         match role {
             Role::Parameter => How::Pass(recipe.pass),
-            Role::Buffer => blend(recipe.share),
+            Role::Buffer(BufferKind::Variance | BufferKind::Real) => blend(recipe.share),
+            Role::Buffer(BufferKind::Whole) => How::Taken,
             Role::Optimizer(moment) => match (self.optimizer, moment) {
                 (OptimizerMerge::Average, _) | (OptimizerMerge::Discount, Moment::Second) => {
                     blend(recipe.share)

@@ -16,8 +16,8 @@ use crate::{
     state::{Counters, StateLayout, header_of},
 };
 use make::Recipe;
-use parts::{Part, Role, parts, piece};
-use sojourn_model::{CheckpointLayout, Lineage};
+use parts::{Part, parts, piece};
+use sojourn_model::{CheckpointLayout, Lineage, Role};
 use sojourn_protocol::{
     ids::Version,
     position::Position,

@@ -1,25 +1,9 @@
-//! The role of each tensor of a checkpoint in a merge.
+//! The place and the role of each tensor of a checkpoint in a merge.
 
 use crate::{error::MergeError, state::bounds};
 use sojourn_codec::CodecError;
-use sojourn_model::{CheckpointLayout, LINEAGE, Moment};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-};
-
-/// The role of a tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    /// Weights that are trained.
-    Parameter,
-    /// Running statistics.
-    Buffer,
-    /// The optimiser's state: what it averages.
-    Optimizer(Moment),
-    /// Where the checkpoint comes from.
-    Lineage,
-}
+use sojourn_model::{CheckpointLayout, Role};
+use std::ops::Range;
 
 /// A tensor's place in every checkpoint of the trial.
 #[derive(Debug, Clone)]
@@ -49,18 +33,9 @@ pub(super) fn piece<'a>(bytes: &'a [u8], place: &Range<usize>) -> &'a [u8] {
 
 /// The tensors in name order, which is that of the file.
 pub(super) fn parts(layout: &CheckpointLayout) -> Result<Vec<Part>, MergeError> {
-    let parameters: BTreeSet<&str> = layout.parameters().iter().map(|s| s.name.as_str()).collect();
-    let buffers: BTreeSet<&str> = layout.buffers().iter().map(|s| s.name.as_str()).collect();
-    let moments: BTreeMap<&str, Moment> = layout.moments().collect();
-    let role = |name: &str| match name {
-        LINEAGE => Some(Role::Lineage),
-        name if parameters.contains(name) => Some(Role::Parameter),
-        name if buffers.contains(name) => Some(Role::Buffer),
-        name => moments.get(name).copied().map(Role::Optimizer),
-    };
-    let placed = layout.layout().tensors().iter().map(|(spec, place)| {
+    let places = layout.layout().tensors().iter().map(|(_, place)| place);
+    let placed = layout.roles().zip(places).map(|((spec, role), place)| {
         let place = bounds(place).ok_or_else(|| CodecError::TooLarge(spec.name.clone()))?;
-        let role = role(&spec.name).ok_or_else(|| MergeError::Role(spec.name.clone()))?;
         Ok(Part { role, place })
     });
     placed.collect()

@@ -13,12 +13,11 @@ use crate::{
     arrival::Arrival,
     error::{Fit, MergeError},
     kernel::BLOCK,
-    merger::parts::Role,
     overlap::Overlap,
     state::Counters,
 };
 use sojourn_codec::CodecError;
-use sojourn_model::Lineage;
+use sojourn_model::{Lineage, Role};
 use sojourn_protocol::{
     ids::Version,
     position::Position,

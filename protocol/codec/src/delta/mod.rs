@@ -31,7 +31,7 @@ pub use error::DeltaError;
 pub use read::{Head, decode};
 pub use write::{Encoded, choose, encode};
 
-use crate::{CodecError, decode::decode_header, dtype::Dtype, layout::Layout};
+use crate::{CodecError, Dtype, TensorSpec, decode::decode_header, layout::Layout};
 use sojourn_protocol::quantity::{to_u64, to_usize};
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ pub struct Named<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The layout of a base, which must be a whole file without tensors of bytes: no checkpoint has any.
+/// The layout of a base, which must be a whole file without elements of fewer than four bytes: no checkpoint has any.
 fn layout_of(base: &[u8]) -> Result<Layout, DeltaError> {
     let layout = decode_header(base).map_err(DeltaError::Base)?;
     let actual = to_u64(base.len());
@@ -56,7 +56,8 @@ fn layout_of(base: &[u8]) -> Result<Layout, DeltaError> {
         return Err(DeltaError::Base(CodecError::Length { expected, actual }));
     }
     // Differences are of four bytes each.
-    if let Some((spec, _)) = layout.tensors().iter().find(|(spec, _)| spec.dtype == Dtype::U8) {
+    let is_short = |spec: &TensorSpec| spec.dtype.bytes() < 4;
+    if let Some((spec, _)) = layout.tensors().iter().find(|(spec, _)| is_short(spec)) {
         let (tensor, expected) = (spec.name.clone(), Dtype::F32);
         return Err(DeltaError::Base(CodecError::WrongDtype {
             tensor,

@@ -62,7 +62,7 @@ impl Rows {
         self.features = features(x);
         match x.dtype {
             Dtype::U8 => self.x.extend(x.u8s()?.iter().copied().map(f32::from)),
-            Dtype::F32 | Dtype::I64 => self.x.extend(x.f32s()?),
+            _ => self.x.extend(x.f32s()?),
         }
         self.y.extend(y.i64s()?);
         Ok(())

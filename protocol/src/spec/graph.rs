@@ -1,0 +1,208 @@
+//! Users' own models as graphs: plain data that `submit` makes of their code (docs/internals/graphs.md).
+
+use super::dimension::Value;
+use crate::{digest::BlobRef, dtype::Dtype};
+use serde::{Deserialize, Serialize};
+use std::{cmp::Ordering, collections::BTreeMap, fmt, sync::Arc};
+
+/// A user's model under certain values of its own keys.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Graph {
+    /// Where its code is, for people: `model.py:Cnn`.
+    pub entry: String,
+    /// The values of the model's own keys.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, Setting>,
+    /// The exported graph; left out before it is exported, when nothing can be trained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exported: Option<ExportedGraph>,
+}
+
+/// An exported graph: its file, and as much of it as is needed to plan its units and to check its checkpoints.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ExportedGraph {
+    /// The graph's file.
+    pub file: BlobRef,
+    /// The parameters and buffers, in the file's order. Left out where only the file's name is wanted.
+    #[serde(default, skip_serializing_if = "no_tensors")]
+    pub tensors: Arc<Vec<GraphTensor>>,
+    /// Floating-point operations of one row's forward pass.
+    #[serde(default)]
+    pub flops_per_row: u64,
+    /// Numbers of the widest value that one row has in it.
+    #[serde(default)]
+    pub widest: u64,
+}
+
+impl ExportedGraph {
+    /// Its file alone, which says all the rest.
+    #[must_use]
+    pub fn name_only(&self) -> Self {
+        Self { file: self.file, tensors: Arc::default(), flops_per_row: 0, widest: 0 }
+    }
+
+    /// Are there tensors whose first numbers are in the file?
+    #[must_use]
+    pub fn has_given_tensors(&self) -> bool {
+        self.tensors.iter().any(|tensor| tensor.start == Some(Start::Given))
+    }
+}
+
+#[expect(clippy::ptr_arg, reason = "serde passes a reference to the field")]
+fn no_tensors(tensors: &Arc<Vec<GraphTensor>>) -> bool {
+    tensors.is_empty()
+}
+
+/// A tensor of a graph.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct GraphTensor {
+    /// Its name, as PyTorch gives it: `net.0.weight`.
+    pub name: String,
+    /// The type of its elements.
+    pub dtype: Dtype,
+    /// Its shape; empty for a single number.
+    pub shape: Vec<u64>,
+    /// Its role.
+    pub role: GraphRole,
+    /// Its values before training; a constant has none but its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
+}
+
+/// The role of a graph's tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum GraphRole {
+    /// Trained, in single precision.
+    Parameter,
+    /// Kept with the parameters and moved by the graph itself.
+    Buffer,
+    /// Never changes, and is no part of checkpoints.
+    Constant,
+}
+
+/// The values of a tensor before training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// Zeros.
+    Zeros,
+    /// Ones.
+    Ones,
+    /// One number.
+    Constant(Real),
+    /// Numbers uniform in `±1/sqrt(n)`, for `n` inputs that flow into one output of the tensor's layer.
+    FanIn(u64),
+    /// Numbers uniform between these two.
+    Uniform([Real; 2]),
+    /// Normal numbers of this mean and standard deviation.
+    Normal([Real; 2]),
+    /// Those in the graph's file.
+    Given,
+}
+
+/// A finite number with a total order, so that what holds it can be a key.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(transparent)]
+pub struct Real(pub f64);
+
+impl Ord for Real {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Real {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Real {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Real {}
+
+/// The value of one of a model's own keys.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(untagged)]
+#[cfg_attr(feature = "openapi", schema(no_recursion))]
+pub enum Setting {
+    /// Yes or no.
+    Switch(bool),
+    /// A whole number.
+    Whole(i64),
+    /// A number.
+    Real(Real),
+    /// Text.
+    Text(String),
+    /// Several.
+    List(Vec<Setting>),
+}
+
+impl Value for Setting {
+    fn from_number(number: f64) -> Option<Self> {
+        number.is_finite().then_some(Setting::Real(Real(number)))
+    }
+
+    fn from_whole(number: f64) -> Option<Self> {
+        #[expect(clippy::cast_possible_truncation, reason = "checked to be far below 2^53")]
+        (number.abs() < 9e15).then(|| Setting::Whole(number.round() as i64))
+    }
+}
+
+impl fmt::Display for Setting {
+    /// As a job file has it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Switch(value) => write!(f, "{value}"),
+            Setting::Whole(value) => write!(f, "{value}"),
+            Setting::Real(Real(value)) => write!(f, "{value}"),
+            Setting::Text(value) => write!(f, "{value}"),
+            Setting::List(values) => {
+                f.write_str("[")?;
+                for (n, value) in values.iter().enumerate() {
+                    let comma = if n == 0 { "" } else { ", " };
+                    write!(f, "{comma}{value}")?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_as_they_are_written() {
+        for text in ["true", "3", "-1", "0.5", "1e-6", "\"gelu\"", "[16,32]", "[[1,2.5],\"a\"]"] {
+            let setting: Setting = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&setting).unwrap(), text);
+        }
+        assert_eq!(serde_json::from_str::<Setting>("2.0").unwrap(), Setting::Real(Real(2.0)));
+    }
+
+    #[test]
+    fn starts_have_the_words_of_the_format() {
+        let of = |start: Start| serde_json::to_string(&start).unwrap();
+        assert_eq!(of(Start::Zeros), "\"zeros\"");
+        assert_eq!(of(Start::Given), "\"given\"");
+        assert_eq!(of(Start::FanIn(27)), r#"{"fan_in":27}"#);
+        assert_eq!(of(Start::Normal([Real(0.0), Real(0.02)])), r#"{"normal":[0.0,0.02]}"#);
+    }
+}
