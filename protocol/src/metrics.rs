@@ -12,10 +12,11 @@
 
 use crate::{
     quantity::to_usize,
-    spec::{Loss, Metric},
+    spec::{Loss, Metric, MetricRule, SearchSpec},
     sums::Sums,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Classes up to which the whole confusion matrix is counted.
 pub const MAX_CONFUSION_CLASSES: u32 = 256;
@@ -182,7 +183,7 @@ impl ByClass {
 }
 
 /// The values of all metrics that an evaluation gives.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Metrics {
     /// Rows that were evaluated.
@@ -201,6 +202,9 @@ pub struct Metrics {
     /// RMSE; for numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rmse: Option<f64>,
+    /// A user's own: the mean of each of the model's sums, and those of `[metrics]`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own: BTreeMap<String, f64>,
 }
 
 /// Top-k accuracy.
@@ -216,7 +220,13 @@ pub struct TopK {
 impl Metrics {
     /// All that follows from what was counted. `k`: what [`Sums::top_k`] was counted with.
     #[must_use]
-    pub fn of(loss: Loss, sums: &Sums, by_class: Option<&ByClass>, k: Option<u32>) -> Self {
+    pub fn of(
+        loss: Loss,
+        search: &SearchSpec,
+        sums: &Sums,
+        by_class: Option<&ByClass>,
+        k: Option<u32>,
+    ) -> Self {
         let top_k = k.zip(sums.top_k_accuracy());
         Self {
             rows: sums.rows,
@@ -225,6 +235,7 @@ impl Metrics {
             top_k: top_k.map(|(k, accuracy)| TopK { k, accuracy }),
             f1: by_class.map(ByClass::macro_f1),
             rmse: (loss == Loss::Mse).then(|| root_mean(sums)),
+            own: search.own_values(sums),
         }
     }
 }
@@ -234,16 +245,35 @@ fn root_mean(sums: &Sums) -> f64 {
     sums.mean_loss().sqrt()
 }
 
-impl Metric {
-    /// Its value; NaN where what it needs wasn't counted. `f1`: [`ByClass::macro_f1`].
+impl SearchSpec {
+    /// The value of its metric; NaN where what that needs wasn't counted. `f1`: [`ByClass::macro_f1`].
     #[must_use]
-    pub fn value(self, sums: &Sums, f1: Option<f64>) -> f64 {
-        match self {
+    pub fn value(&self, sums: &Sums, f1: Option<f64>) -> f64 {
+        match &self.metric {
             Metric::Accuracy => sums.accuracy().unwrap_or(f64::NAN),
             Metric::TopK => sums.top_k_accuracy().unwrap_or(f64::NAN),
             Metric::F1 => f1.unwrap_or(f64::NAN),
             Metric::Loss => sums.mean_loss(),
             Metric::Rmse => root_mean(sums),
+            Metric::Own(_) => self.own_value(sums).unwrap_or(f64::NAN),
+        }
+    }
+
+    /// The values of all metrics of users' own models that these sums give.
+    fn own_values(&self, sums: &Sums) -> BTreeMap<String, f64> {
+        let means = sums.named.keys().filter(|name| !self.metrics.contains_key(*name));
+        let means = means.map(|name| (name, MetricRule::Mean.value(sums, name)));
+        let ruled = self.metrics.iter();
+        let ruled = ruled.map(|(name, metric)| (name, metric.rule.value(sums, &metric.of)));
+        means.chain(ruled).filter_map(|(name, value)| Some((name.clone(), value?))).collect()
+    }
+
+    /// The value of its metric, where that is a user's own.
+    fn own_value(&self, sums: &Sums) -> Option<f64> {
+        let name = self.metric.own()?;
+        match self.metrics.get(name) {
+            Some(metric) => metric.rule.value(sums, &metric.of),
+            None => MetricRule::Mean.value(sums, name),
         }
     }
 }
@@ -251,6 +281,7 @@ impl Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::{Metric, OwnMetric, SearchMethod};
 
     fn confusion(lines: &[&[u64]]) -> ByClass {
         ByClass::Confusion(Confusion(lines.iter().map(|line| line.to_vec()).collect()))
@@ -306,22 +337,44 @@ mod tests {
 
     #[test]
     fn all_values_follow_from_the_counts() {
-        let counted = Sums { rows: 8, loss: 2.0, correct: Some(4), top_k: Some(6) };
+        let search = |metric| SearchSpec::new(SearchMethod::Grid, metric);
+        let any = search(Metric::Loss);
+        let counted =
+            Sums { rows: 8, loss: 2.0, correct: Some(4), top_k: Some(6), ..Sums::default() };
         let matrix = confusion(&[&[2, 2], &[2, 2]]);
-        let metrics = Metrics::of(Loss::CrossEntropy, &counted, Some(&matrix), Some(5));
+        let metrics = Metrics::of(Loss::CrossEntropy, &any, &counted, Some(&matrix), Some(5));
         let top_k = Some(TopK { k: 5, accuracy: 0.75 });
         let (accuracy, f1) = (Some(0.5), Some(0.5));
-        assert_eq!(metrics, Metrics { rows: 8, loss: 0.25, accuracy, top_k, f1, rmse: None });
-        let squares = Sums { rows: 8, loss: 2.0, correct: None, top_k: None };
-        let metrics = Metrics::of(Loss::Mse, &squares, None, None);
+        assert_eq!(
+            metrics,
+            Metrics { rows: 8, loss: 0.25, accuracy, top_k, f1, rmse: None, own: BTreeMap::new() }
+        );
+        let squares = Sums { rows: 8, loss: 2.0, ..Sums::default() };
+        let metrics = Metrics::of(Loss::Mse, &any, &squares, None, None);
         assert_eq!((metrics.accuracy, metrics.top_k, metrics.f1), (None, None, None));
         assert_eq!(metrics.rmse, Some(0.5));
-        let value = |metric: Metric, sums: &Sums| metric.value(sums, Some(0.5));
+        let value = |metric: Metric, sums: &Sums| search(metric).value(sums, Some(0.5));
         assert_eq!(value(Metric::Rmse, &squares), 0.5);
         assert_eq!(value(Metric::TopK, &counted), 0.75);
         assert_eq!(value(Metric::F1, &counted), 0.5);
         assert!(value(Metric::TopK, &squares).is_nan());
-        assert!(Metric::F1.value(&counted, None).is_nan());
+        assert!(search(Metric::F1).value(&counted, None).is_nan());
+    }
+
+    #[test]
+    fn own_metrics_follow_from_the_sums_by_their_rules() {
+        let mut search = SearchSpec::new(SearchMethod::Grid, Metric::Own("valid/ppl".into()));
+        let rule = MetricRule::ExpMean;
+        search.metrics.insert("ppl".into(), OwnMetric { of: "loss".into(), rule });
+        let named = [("bits".to_owned(), 6.0)].into();
+        let sums = Sums { rows: 2, loss: 4.0, named, ..Sums::default() };
+        assert_eq!(search.value(&sums, None), 2f64.exp());
+        let own = Metrics::of(Loss::CrossEntropy, &search, &sums, None, None).own;
+        assert_eq!(own, [("bits".to_owned(), 3.0), ("ppl".to_owned(), 2f64.exp())].into());
+        search.metric = Metric::Own("valid/bits".into());
+        assert_eq!(search.value(&sums, None), 3.0);
+        search.metric = Metric::Own("valid/other".into());
+        assert!(search.value(&sums, None).is_nan());
     }
 
     #[test]

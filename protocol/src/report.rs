@@ -72,7 +72,7 @@ impl Evaluated {
     /// Over all shards.
     #[must_use]
     pub fn sums(&self) -> Sums {
-        self.shards.iter().fold(Sums::default(), |all, sums| all.plus(*sums))
+        self.shards.iter().fold(Sums::default(), |all, sums| all.plus(sums))
     }
 
     /// Names what was evaluated and counted, and nothing of how long that took: hosts of one numeric class come to the same.

@@ -1,9 +1,10 @@
 //! Sums of losses and hits over rows: what hosts report, and metrics are computed from.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Sums over rows; they combine over batches and shards by addition.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Sums {
@@ -17,14 +18,20 @@ pub struct Sums {
     /// Rows whose label is among the k largest outputs, where a unit asks for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u64>,
+    /// What a graph's own metrics sum up over rows, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub named: BTreeMap<String, f64>,
 }
 
+/// The most sums of a graph's own metrics.
+pub(crate) const MAX_NAMED_SUMS: usize = 64;
+
 impl Sums {
-    /// Both together. Hits survive only where both have them (or one has no rows).
+    /// Both together. Hits and named sums survive only where both have them (or one has no rows).
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: &Self) -> Self {
         if self.rows == 0 {
-            return other;
+            return other.clone();
         }
         if other.rows == 0 {
             return self;
@@ -35,7 +42,15 @@ impl Sums {
             loss: self.loss + other.loss,
             correct: self.correct.zip(other.correct).map(|(a, b)| a.saturating_add(b)),
             top_k: self.top_k.zip(other.top_k).map(|(a, b)| a.saturating_add(b)),
+            named: both(self.named, &other.named),
         }
+    }
+
+    /// The mean over rows of a named sum.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "row counts are far below 2^53")]
+    pub fn mean_of(&self, name: &str) -> Option<f64> {
+        self.named.get(name).map(|sum| sum / self.rows as f64)
     }
 
     /// Mean loss over rows; NaN without rows.
@@ -58,4 +73,14 @@ impl Sums {
     pub fn top_k_accuracy(&self) -> Option<f64> {
         self.top_k.map(|hits| hits as f64 / self.rows as f64)
     }
+}
+
+/// The sums that both have.
+fn both(mut sums: BTreeMap<String, f64>, others: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+    sums.retain(|name, sum| {
+        let other = others.get(name);
+        *sum += other.copied().unwrap_or_default();
+        other.is_some()
+    });
+    sums
 }

@@ -207,7 +207,7 @@ pub struct TrialView {
 }
 
 /// One evaluated epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CurvePoint {
     /// The epoch.
@@ -225,7 +225,7 @@ pub struct CurvePoint {
 }
 
 /// One evaluated epoch, with the means of its sums.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CurveView {
     /// The epoch and its sums.
@@ -239,8 +239,8 @@ pub struct CurveView {
 impl From<CurvePoint> for CurveView {
     fn from(point: CurvePoint) -> Self {
         // JSON has no number for the mean of nothing.
-        let mean = |sums: Sums| Some(sums.mean_loss()).filter(|mean| mean.is_finite());
-        let loss_mean = MeanLosses { train: mean(point.train), valid: mean(point.valid) };
+        let mean = |sums: &Sums| Some(sums.mean_loss()).filter(|mean| mean.is_finite());
+        let loss_mean = MeanLosses { train: mean(&point.train), valid: mean(&point.valid) };
         Self { point, loss_mean }
     }
 }

@@ -11,7 +11,7 @@ use sojourn_protocol::{
     manifest::DataSplit,
     metrics::{ByClass, Confusion, Metrics},
     report::Sums,
-    spec::Loss,
+    spec::{Loss, Metric, SearchMethod, SearchSpec},
     time::UnixMillis,
     view::{EvaluationResult, EvaluationState, EvaluationView},
 };
@@ -27,9 +27,10 @@ fn test(world: &World, state: EvaluationState) -> EvaluationView {
 }
 
 fn done() -> EvaluationState {
-    let sums = Sums { rows: 10, loss: 5.0, correct: Some(8), top_k: None };
+    let sums = Sums { rows: 10, loss: 5.0, correct: Some(8), ..Sums::default() };
     let by_class = ByClass::Confusion(Confusion(vec![vec![4, 0, 0], vec![0, 4, 0], vec![1, 1, 0]]));
-    let metrics = Metrics::of(Loss::CrossEntropy, &sums, Some(&by_class), None);
+    let search = SearchSpec::new(SearchMethod::Grid, Metric::Accuracy);
+    let metrics = Metrics::of(Loss::CrossEntropy, &search, &sums, Some(&by_class), None);
     let (at, by_class) = (UnixMillis(0), Some(by_class));
     EvaluationState::Done(EvaluationResult { at, metrics, by_class, verified: None })
 }

@@ -118,7 +118,7 @@ impl World {
                 numeric_class: None,
                 curve: vec![CurveView::from(CurvePoint {
                     epoch: Epoch(0),
-                    train: sums,
+                    train: sums.clone(),
                     valid: sums,
                     f1: None,
                     verified: None,

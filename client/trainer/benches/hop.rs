@@ -235,6 +235,7 @@ fn network(root: &nn::Path<'_>, case: &Case, shape: [i64; 3]) -> nn::SequentialT
             net = net.add_fn(move |x| x.view([-1, flat]));
             net.add(nn::linear(root / "last", flat, classes, nn::LinearConfig::default()))
         }
+        Architecture::Graph(_) => unreachable!("the cases are built in"),
         Architecture::Resnet(resnet) => {
             net = net.add_fn(move |x| x.view([-1, depth, height, width]));
             let filters = i64::from(resnet.width);

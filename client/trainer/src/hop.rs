@@ -161,7 +161,7 @@ impl Run<'_> {
             let began = Instant::now();
             if done < self.of && self.save_interval.is_due(began) {
                 reached.model.check_finite()?;
-                let sums = self.before.plus(reached.sums.so_far()?);
+                let sums = self.before.clone().plus(&reached.sums.so_far()?);
                 let part = Ended { on, end, sums, broken_off: false };
                 let kept = self.save(&part, reached.model, &self.request.part(part.position()));
                 self.save_interval.tried(began, Instant::now());
@@ -182,9 +182,9 @@ impl Run<'_> {
                 }
             })
         })?;
-        self.before = self.before.plus(sums);
+        self.before = std::mem::take(&mut self.before).plus(&sums);
         self.done += end - on.start.batch;
-        Ok(Ended { on, end, sums: self.before, broken_off })
+        Ok(Ended { on, end, sums: self.before.clone(), broken_off })
     }
 
     /// Writes the checkpoint.
@@ -194,7 +194,7 @@ impl Run<'_> {
         let lineage = Lineage { hop_seed: ended.on.seed, trial: self.hop.trial, position: end };
         let checkpoint = model.save(&lineage, output)?;
         let base = self.hop.base.version();
-        Ok(Trained { base, checkpoint, end, sums: ended.sums, train_micros })
+        Ok(Trained { base, checkpoint, end, sums: ended.sums.clone(), train_micros })
     }
 }
 

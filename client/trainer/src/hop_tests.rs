@@ -71,7 +71,7 @@ fn several_hops_in_a_row_end_in_the_same_bytes_as_each_alone() {
         let last = alone.last().unwrap();
         assert_eq!((trained.end, trained.checkpoint), (last.end, last.checkpoint));
         assert_eq!(trained.base, hop.base.version());
-        let sums = alone.iter().fold(Sums::default(), |all, one| all.plus(one.sums));
+        let sums = alone.iter().fold(Sums::default(), |all, one| all.plus(&one.sums));
         assert_eq!(trained.sums, sums);
     }
 }

@@ -38,7 +38,7 @@ fn a_hop_cut_anywhere_ends_in_the_same_bytes() {
             let (second, again) = world.train(&rest, batches).unwrap();
             assert_eq!(second.checkpoint, whole.checkpoint, "cut at {cut}");
             assert_eq!(again, bytes);
-            assert_eq!(first.sums.plus(second.sums).rows, whole.sums.rows);
+            assert_eq!(first.sums.plus(&second.sums).rows, whole.sums.rows);
         }
     }
 }
@@ -170,7 +170,7 @@ fn a_model_learns_and_evaluation_says_so() {
         assert!(one.top_k >= one.correct && one.top_k <= Some(one.rows), "{one:?}");
         let by_class = evaluated.by_class.unwrap();
         assert_eq!(by_class.detail(), ClassDetail::Confusion);
-        assert_eq!(by_class.fault(3, &one.plus(two)), None, "all shards' rows are in it");
+        assert_eq!(by_class.fault(3, &one.clone().plus(&two)), None, "all shards' rows are in it");
         assert!(by_class.macro_f1() > 0.9, "{by_class:?}");
     }
 }

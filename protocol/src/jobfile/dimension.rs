@@ -5,7 +5,7 @@ use super::{
     search::Method,
 };
 use crate::spec::{
-    OptimizerName, Pool, Precision, Sampling, Share,
+    OptimizerName, Pool, Precision, Real, Sampling, Setting, Share,
     dimension::{Dimension, Range, Spread},
 };
 
@@ -16,6 +16,8 @@ const RANGES: &[(&str, Spread)] =
 /// The numbers that are allowed.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Bounds {
+    /// Any number.
+    Any,
     /// Anything above 0.
     Positive,
     /// Anything from 0 on.
@@ -33,6 +35,7 @@ pub(super) enum Bounds {
 impl Bounds {
     fn hold(self, number: f64) -> bool {
         match self {
+            Bounds::Any => true,
             Bounds::Positive => number > 0.0,
             Bounds::NotNegative => number >= 0.0,
             Bounds::ZeroToBelowOne => (0.0..1.0).contains(&number),
@@ -44,6 +47,7 @@ impl Bounds {
 
     fn wanted(self) -> &'static str {
         match self {
+            Bounds::Any => "a number",
             Bounds::Positive => "a number above 0",
             Bounds::NotNegative => "a number of at least 0",
             Bounds::ZeroToBelowOne => "a number of at least 0 and below 1",
@@ -122,6 +126,37 @@ impl Element for Sampling {
     const RANGES: bool = false;
     fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
         node.word(&[("shuffled", Sampling::Shuffled), ("balanced", Sampling::Balanced)])
+    }
+}
+
+/// The most bytes of a text among the keys of a user's own model.
+const MAX_TEXT: usize = 1000;
+
+impl Element for Setting {
+    const RANGES: bool = true;
+    const LIST: bool = true;
+    fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self> {
+        if node.is_list() {
+            let elements = node.list("a list of values")?;
+            // Every element is looked at, so that every problem is reported.
+            let read: Vec<Option<Setting>> =
+                elements.iter().map(|element| Self::read(element, bounds)).collect();
+            return read.into_iter().collect::<Option<_>>().map(Setting::List);
+        }
+        if node.is_string() {
+            let text = node.string("text")?;
+            return match text.len() {
+                ..=MAX_TEXT => Some(Setting::Text(text.to_owned())),
+                _ => node.refuse(format!("has more than {MAX_TEXT} bytes")),
+            };
+        }
+        if node.is_boolean() {
+            return node.boolean().map(Setting::Switch);
+        }
+        if node.is_integer() {
+            return node.integer(i64::MIN, i64::MAX).map(Setting::Whole);
+        }
+        node.number().map(|number| Setting::Real(Real(number)))
     }
 }
 

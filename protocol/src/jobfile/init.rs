@@ -61,7 +61,9 @@ fn read(
     shape: Option<Option<&[u32]>>,
     open: &mut OpenModel<'_>,
 ) -> Option<Model> {
-    let section = node.section()?;
+    // Of a user's own model all other keys are its own.
+    let is_graph = node.peek().is_some_and(|section| model::is_graph(&section));
+    let section = if is_graph { node.peek() } else { node.section() }?;
     let Some(init) = section.optional("init") else {
         return Some(Model { space: model::space(section, method, shape)?, init: None });
     };
@@ -78,7 +80,7 @@ fn read(
             arch.word(ARCHS)?;
             arch.as_string() == Some(name)
         }
-        _ => model::space(section, method, shape)? == found,
+        _ => model::space(section, method, shape)?.is_of(&found),
     };
     if !agrees {
         return init.refuse(format!(
@@ -86,6 +88,11 @@ fn read(
         ));
     }
     Some(Model { space: found, init: Some((file.to_owned(), init_model)) })
+}
+
+/// Are users' own models among them?
+pub(super) fn has_graphs(models: &[Model]) -> bool {
+    models.iter().any(|model| matches!(model.space, ModelSpace::Graph(_)))
 }
 
 /// The spaces, and what starts from a file.

@@ -83,13 +83,27 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     let loss = training.as_ref().map(|training| training.loss);
     let scale_label = match (says("scale_label"), loss) {
         (Some(node), loss) => data::scale_label(&node, loss),
+        // A graph's loss is its own, in the units of what it gets.
+        (None, Some(Loss::Mse)) if models.as_deref().is_some_and(init::has_graphs) => {
+            Some(ScaleLabel::None)
+        }
         (None, Some(Loss::Mse)) => models
             .as_deref()
             .and_then(|models| init::scale_label(&root, models))
             .map(|given| given.unwrap_or(ScaleLabel::Standard)),
         (None, _) => Some(ScaleLabel::None),
     };
-    let search = search::read(search_node.as_ref(), method, loss);
+    let has_graphs = models.as_deref().is_some_and(init::has_graphs);
+    let scaled = says("scale_label").filter(|node| node.as_string() == Some("standard"));
+    let training_node = root.optional("training").and_then(|node| node.peek());
+    let class_weights = training_node.and_then(|training| training.optional("class_weights"));
+    let class_weights = class_weights.filter(|node| node.as_string() != Some("none"));
+    if let (true, Some(node)) = (has_graphs, scaled.or(class_weights)) {
+        return node.refuse("can't go with `arch = \"graph\"`, whose loss is the model's own");
+    }
+    let metrics = search::metrics(root.optional("metrics").as_ref(), has_graphs);
+    let own = search::Own { models: has_graphs, metrics };
+    let search = search::read(search_node.as_ref(), method, loss, &own);
     let placement = placement::read(&root);
     data::fits(&root, data.as_ref(), placement.as_ref())?;
     let mut data = data?;

@@ -2,24 +2,34 @@
 
 use super::{
     dimension::{self, Bounds, Element},
-    reader::Section,
+    reader::{Node, Section},
     search::Method,
 };
-use crate::spec::{CnnSpace, Dimension, MlpSpace, ModelSpace, Resnet, ResnetSpace};
+use crate::spec::{
+    CnnSpace, Dimension, GraphSpace, MAX_SUM_NAME, MlpSpace, ModelSpace, Resnet, ResnetSpace,
+    Setting,
+};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arch {
     Mlp,
     Cnn,
     Resnet,
+    Graph,
 }
 
 /// The architectures by their words.
 pub(super) const ARCHS: &[(&str, Arch)] =
-    &[("mlp", Arch::Mlp), ("cnn", Arch::Cnn), ("resnet", Arch::Resnet)];
+    &[("mlp", Arch::Mlp), ("cnn", Arch::Cnn), ("resnet", Arch::Resnet), ("graph", Arch::Graph)];
+
+/// The most keys that a user's own model may have.
+const MAX_OWN_KEYS: usize = 64;
+/// The keys of such a model that aren't its own.
+const GRAPH_KEYS: &[&str] = &["arch", "entry", "init"];
 
 /// The keys that not every architecture has, and those that have them.
 const KEYS: &[(&str, &[&str])] = &[
+    ("entry", &["graph"]),
     ("hidden", &["mlp", "cnn"]),
     ("channels", &["cnn"]),
     ("pool", &["cnn"]),
@@ -36,14 +46,18 @@ pub(super) fn space(
     method: Option<Method>,
     shape: Option<Option<&[u32]>>,
 ) -> Option<ModelSpace> {
-    let arch = section.required("arch", "`mlp`, `cnn` or `resnet`")?.word(ARCHS)?;
+    let arch = section.required("arch", "`mlp`, `cnn`, `resnet` or `graph`")?.word(ARCHS)?;
     let name = ARCHS.iter().find(|(_, other)| *other == arch).map_or("", |(name, _)| *name);
     let table = Table { section, method };
+    if arch == Arch::Graph {
+        return table.graph().map(ModelSpace::Graph);
+    }
     let mine = table.refuse_foreign(name);
     let space = match arch {
         Arch::Mlp => table.mlp().map(ModelSpace::Mlp),
         Arch::Cnn => table.cnn().map(ModelSpace::Cnn),
         Arch::Resnet => table.resnet().map(ModelSpace::Resnet),
+        Arch::Graph => return None,
     };
     if arch != Arch::Mlp
         && let Some(shape) = shape
@@ -53,6 +67,11 @@ pub(super) fn space(
         return table.section.refuse("arch", text);
     }
     mine.and(space)
+}
+
+/// Is it a user's own model? Reports nothing.
+pub(super) fn is_graph(section: &Section<'_>) -> bool {
+    section.optional("arch").is_some_and(|arch| arch.as_string() == Some("graph"))
 }
 
 /// One `[[model]]`.
@@ -125,6 +144,31 @@ impl Table<'_> {
         Some(ResnetSpace { depth, width })
     }
 
+    fn graph(&self) -> Option<GraphSpace> {
+        let what = "where its code is, e.g. `\"model.py:Cnn\"`";
+        let entry = self.section.required("entry", what).and_then(|node| entry(&node));
+        let own = self.section.entries().filter(|(key, _)| !GRAPH_KEYS.contains(key));
+        let values: Vec<Option<(String, Dimension<Setting>)>> =
+            own.map(|(key, node)| self.own_key(key, &node)).collect();
+        if values.len() > MAX_OWN_KEYS {
+            let text = format!("has more than {MAX_OWN_KEYS} keys of its own");
+            return self.section.refuse("entry", text);
+        }
+        let values = values.into_iter().collect::<Option<_>>();
+        Some(GraphSpace { entry: entry?, values: values?, exported: Vec::new() })
+    }
+
+    /// One of the keys of a user's own model, which its code reads as `c.key`.
+    fn own_key(&self, key: &str, node: &Node<'_>) -> Option<(String, Dimension<Setting>)> {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let starts = key.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
+        if !starts || !key.chars().all(is_word) || key.len() > MAX_SUM_NAME {
+            return node
+                .refuse("can't be a name in Python: letters, digits and `_`, a letter first");
+        }
+        Some((key.to_owned(), dimension::read(node, Bounds::Any, self.method)?))
+    }
+
     fn required<T: Element>(&self, key: &str, what: &str) -> Option<Dimension<T>> {
         let node = self.section.required(key, what)?;
         dimension::read(&node, Bounds::AtLeastOne, self.method)
@@ -140,5 +184,23 @@ impl Table<'_> {
             None => Some(default),
             Some(node) => dimension::read(&node, bounds, self.method),
         }
+    }
+}
+
+/// Reads `entry`: a file and what is defined in it.
+fn entry(node: &Node<'_>) -> Option<String> {
+    let text = node.string("a file and a name in it, e.g. `\"model.py:Cnn\"`,")?;
+    let is_name = |name: &str| {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        !name.is_empty() && name.chars().all(is_part) && !name.starts_with(|c: char| c.is_numeric())
+    };
+    match text.rsplit_once(':') {
+        Some((file, name)) if file.ends_with(".py") && is_name(name) && text.len() <= 1000 => {
+            Some(text.to_owned())
+        }
+        _ => node.refuse(format!(
+            "is {}; a Python file and what is defined in it is wanted, e.g. `\"model.py:Cnn\"`",
+            node.describe()
+        )),
     }
 }

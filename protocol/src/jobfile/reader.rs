@@ -193,6 +193,14 @@ impl<'a> Node<'a> {
         self.value.is_str()
     }
 
+    pub(super) fn is_boolean(&self) -> bool {
+        self.value.is_bool()
+    }
+
+    pub(super) fn is_integer(&self) -> bool {
+        self.value.is_integer()
+    }
+
     /// The text, where it is one; reports nothing.
     pub(super) fn as_string(&self) -> Option<&'a str> {
         self.value.as_str()

@@ -2,9 +2,12 @@
 
 use super::reader::{Node, Section, list};
 use crate::{
-    spec::{Goal, Loss, Metric, SearchMethod, SearchSpec, Spread},
+    spec::{
+        Goal, Loss, Metric, MetricRule, OwnMetric, SearchMethod, SearchSpec, Spread, is_sum_name,
+    },
     time::Millis,
 };
+use std::collections::BTreeMap;
 
 /// The search procedure's word; its own keys are read later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,10 +37,10 @@ pub(super) fn method(search: Option<&Node<'_>>) -> Option<Method> {
 }
 
 /// Reads `goal`, which is the metric's: the other would choose the worst trial.
-fn goal(node: &Node<'_>, metric: Option<Metric>) -> Option<Goal> {
+fn goal(node: &Node<'_>, metric: Option<&Metric>) -> Option<Goal> {
     let goal = node.word(&[("min", Goal::Min), ("max", Goal::Max)])?;
     match metric {
-        Some(metric) if metric.goal() != goal => {
+        Some(metric) if metric.goal().is_some_and(|its| its != goal) => {
             let better = if goal == Goal::Max { "less" } else { "more" };
             let name = metric.name();
             node.refuse(format!("would choose the worst trial: of `{name}` {better} is better"))
@@ -46,25 +49,71 @@ fn goal(node: &Node<'_>, metric: Option<Metric>) -> Option<Goal> {
     }
 }
 
+/// What users' own models add to the metrics.
+#[derive(Debug)]
+pub(super) struct Own {
+    /// Are there any?
+    pub(super) models: bool,
+    /// `[metrics]`, where it could be read.
+    pub(super) metrics: Option<BTreeMap<String, OwnMetric>>,
+}
+
+const RULES: &[(&str, MetricRule)] = &[
+    ("mean", MetricRule::Mean),
+    ("root_mean", MetricRule::RootMean),
+    ("exp_mean", MetricRule::ExpMean),
+];
+
+/// Reads `[metrics]`; all of it may be left out.
+pub(super) fn metrics(
+    node: Option<&Node<'_>>,
+    models: bool,
+) -> Option<BTreeMap<String, OwnMetric>> {
+    let Some(node) = node else { return Some(BTreeMap::new()) };
+    if !models {
+        return node.refuse("goes with `arch = \"graph\"`: built-in models have their own metrics");
+    }
+    let Some(table) = node.peek() else { return node.refuse("isn't a table of metrics by name") };
+    // Every entry is looked at, so that every problem is reported.
+    let all: Vec<Option<(String, OwnMetric)>> = table.entries().map(own_metric).collect();
+    all.into_iter().collect()
+}
+
+fn own_metric((name, node): (&str, Node<'_>)) -> Option<(String, OwnMetric)> {
+    if !is_sum_name(name) {
+        return node.refuse("has a name with other characters than letters, digits, `_`, `-`, `.`");
+    }
+    let section = node.section_of(&["of", "as"])?;
+    let of = section.required("of", "the name of one of the model's sums").and_then(|node| {
+        let of = node.string("the name of one of the model's sums")?;
+        if is_sum_name(of) { Some(of.to_owned()) } else { node.refuse("can't be a sum's name") }
+    });
+    let rule = section.optional("as").map_or(Some(MetricRule::Mean), |node| node.word(RULES));
+    Some((name.to_owned(), OwnMetric { of: of?, rule: rule? }))
+}
+
 /// Reads `[search]`; all of it may be left out.
 pub(super) fn read(
     node: Option<&Node<'_>>,
     method: Option<Method>,
     loss: Option<Loss>,
+    own: &Own,
 ) -> Option<SearchSpec> {
-    let by_loss = if loss == Some(Loss::Mse) { Metric::Loss } else { Metric::Accuracy };
+    let by_loss =
+        if loss == Some(Loss::Mse) || own.models { Metric::Loss } else { Metric::Accuracy };
     let Some(node) = node else {
-        return Some(SearchSpec::new(SearchMethod::Grid, by_loss));
+        let metrics = own.metrics.clone()?;
+        return Some(SearchSpec { metrics, ..SearchSpec::new(SearchMethod::Grid, by_loss) });
     };
     let section = node.section()?;
     let method = procedure(&section, method);
     let metric = match section.optional("metric") {
         None => Some(by_loss),
-        Some(node) => metric(&node, loss),
+        Some(node) => metric(&node, loss, own),
     };
     let goal = match section.optional("goal") {
-        None => metric.map(Metric::goal),
-        Some(node) => goal(&node, metric),
+        None => metric.as_ref().and_then(|metric| known_goal(&section, metric)),
+        Some(node) => goal(&node, metric.as_ref()),
     };
     let top_k = match section.optional("top_k") {
         None => Some(None),
@@ -73,8 +122,9 @@ pub(super) fn read(
         }
         Some(node) => node.integer(1, MAX_TOP_K).map(Some),
     };
-    let target =
-        section.optional("target").map_or(Some(None), |node| target(&node, metric).map(Some));
+    let target = section
+        .optional("target")
+        .map_or(Some(None), |node| target(&node, metric.as_ref()).map(Some));
     let wall_time =
         section.optional("wall_time").map_or(Some(None), |node| wall_time(&node).map(Some));
     let spread =
@@ -83,6 +133,7 @@ pub(super) fn read(
         method: method?,
         metric: metric?,
         goal: goal?,
+        metrics: own.metrics.clone()?,
         top_k: top_k?,
         target: target?,
         wall_time: wall_time?,
@@ -91,7 +142,7 @@ pub(super) fn read(
 }
 
 /// Reads `target`: a value that the metric can have.
-fn target(node: &Node<'_>, metric: Option<Metric>) -> Option<f64> {
+fn target(node: &Node<'_>, metric: Option<&Metric>) -> Option<f64> {
     let target = node.number()?;
     match metric.map_or(Ok(()), |metric| metric.check_target(target)) {
         Ok(()) => Some(target),
@@ -131,9 +182,24 @@ fn procedure(section: &Section<'_>, method: Option<Method>) -> Option<SearchMeth
     }
 }
 
-fn metric(node: &Node<'_>, loss: Option<Loss>) -> Option<Metric> {
-    let words = Metric::ALL.map(|metric| (metric.name(), metric));
-    let metric = node.word(&words)?;
+/// The direction of a metric for which the file says none.
+fn known_goal(section: &Section<'_>, metric: &Metric) -> Option<Goal> {
+    if metric.goal().is_some() {
+        return metric.goal();
+    }
+    let text =
+        format!("is missing: `\"min\"` or `\"max\"`, whichever is better of `{}`", metric.name());
+    section.refuse("goal", text)
+}
+
+fn metric(node: &Node<'_>, loss: Option<Loss>, own: &Own) -> Option<Metric> {
+    if own.models
+        && let Some(metric @ Metric::Own(_)) = node.as_string().and_then(Metric::parse)
+    {
+        return Some(metric);
+    }
+    let words = Metric::ALL.each_ref().map(|metric| (metric.name(), metric));
+    let metric = node.word(&words)?.clone();
     let Some(loss) = loss.filter(|loss| !metric.suits(*loss)) else { return Some(metric) };
     let (needs, name) = match loss {
         Loss::Mse => ("classes", "mse"),

@@ -3,7 +3,7 @@
 /// The keys of each table, by the table's path (`model` for every `[[model]]`). Programs may list them; a test compares
 /// them with `docs/job-file.md`.
 pub const TABLES: &[(&str, &[&str])] = &[
-    ("", &["name", "seed", "data", "model", "training", "search", "placement"]),
+    ("", &["name", "seed", "data", "model", "training", "search", "metrics", "placement"]),
     (
         "data",
         &[
@@ -32,6 +32,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
         &[
             "arch",
             "init",
+            "entry",
             "hidden",
             "channels",
             "pool",

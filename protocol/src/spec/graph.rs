@@ -36,13 +36,17 @@ pub struct ExportedGraph {
     /// Numbers of the widest value that one row has in it.
     #[serde(default)]
     pub widest: u64,
+    /// The names of the sums that its evaluation gives, `loss` among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sums: Vec<String>,
 }
 
 impl ExportedGraph {
     /// Its file alone, which says all the rest.
     #[must_use]
     pub fn name_only(&self) -> Self {
-        Self { file: self.file, tensors: Arc::default(), flops_per_row: 0, widest: 0 }
+        let (tensors, sums) = (Arc::default(), Vec::new());
+        Self { file: self.file, tensors, flops_per_row: 0, widest: 0, sums }
     }
 
     /// Are there tensors whose first numbers are in the file?

@@ -1,9 +1,12 @@
 //! A whole job, as its user means it.
 
-use super::{DataSpec, Loss, ModelSpace, PlacementSpec, TrainingSpace, data::DEFAULT_DATA_SEED};
+use super::{
+    DataSpec, ExportedGraph, Metric, ModelSpace, OwnMetric, PlacementSpec, TrainingSpace,
+    data::DEFAULT_DATA_SEED,
+};
 use crate::{digest::BlobRef, time::Millis};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A job: data, models, training, search, placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,7 +75,51 @@ impl JobSpec {
 
     /// Every blob that the job needs besides its data.
     pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + '_ {
-        self.init.iter().map(|init| init.parameters)
+        self.init.iter().map(|init| init.parameters).chain(self.graphs())
+    }
+
+    /// Are users' own models among its models?
+    #[must_use]
+    pub fn has_graphs(&self) -> bool {
+        self.models.iter().any(|space| matches!(space, ModelSpace::Graph(_)))
+    }
+
+    /// Does every model give the metric by which trials are compared? To be asked once all graphs are exported.
+    ///
+    /// # Errors
+    /// What is missing, and what there is.
+    pub fn check_metric_of_graphs(&self) -> Result<(), String> {
+        let (metric, search) = (self.search.metric.name(), &self.search);
+        let sum = match &search.metric {
+            Metric::Loss => return Ok(()),
+            Metric::Accuracy => "accuracy",
+            Metric::Own(_) => search.own_sum().unwrap_or_default(),
+            Metric::TopK | Metric::F1 | Metric::Rmse => {
+                return Err(format!("metric `{metric}` is none of a graph's"));
+            }
+        };
+        for space in &self.models {
+            if !matches!(space, ModelSpace::Graph(_)) {
+                if search.metric == Metric::Accuracy {
+                    continue;
+                }
+                return Err(format!("metric `{metric}` is none of built-in models"));
+            }
+            let lacks = |graph: &&ExportedGraph| graph.sums.iter().all(|given| given != sum);
+            if let Some(graph) = space.exported().find(lacks) {
+                let given = graph.sums.join("`, `");
+                return Err(format!(
+                    "metric `{metric}` needs the sum `{sum}`, which the model's `evaluate` doesn't give: it gives `{given}`"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The files of all exported graphs, each once.
+    pub fn graphs(&self) -> impl Iterator<Item = BlobRef> + '_ {
+        let exported = self.models.iter().flat_map(ModelSpace::exported);
+        exported.map(|graph| graph.file).collect::<BTreeSet<_>>().into_iter()
     }
 }
 
@@ -97,9 +144,14 @@ pub struct SearchSpec {
     /// The procedure.
     pub method: SearchMethod,
     /// The metric that trials are compared by.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, max_length = 70))]
     pub metric: Metric,
     /// Is more better?
     pub goal: Goal,
+    /// How the metrics of users' own models follow from their sums, by name; a name that isn't here is the mean of the sum
+    /// that it names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, OwnMetric>,
     /// k of top-k accuracy; `None` is [`DEFAULT_TOP_K`] where there are more classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u32>,
@@ -149,66 +201,6 @@ pub enum SearchMethod {
         /// How many.
         trials: u32,
     },
-}
-
-/// A validation metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum Metric {
-    /// Share of rows whose largest output is the label's; for classes only.
-    #[serde(rename = "valid/accuracy")]
-    Accuracy,
-    /// Share of rows whose label is among the k largest outputs; for classes only.
-    #[serde(rename = "valid/top-k")]
-    TopK,
-    /// Macro F1; for classes only.
-    #[serde(rename = "valid/f1")]
-    F1,
-    /// Mean loss over rows.
-    #[serde(rename = "valid/loss")]
-    Loss,
-    /// Root of the mean squared error; for numbers only.
-    #[serde(rename = "valid/rmse")]
-    Rmse,
-}
-
-impl Metric {
-    /// All of them, in the order in which texts name them.
-    pub const ALL: [Metric; 5] =
-        [Metric::Accuracy, Metric::TopK, Metric::F1, Metric::Loss, Metric::Rmse];
-
-    /// The name that job files and tables use.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Metric::Accuracy => "valid/accuracy",
-            Metric::TopK => "valid/top-k",
-            Metric::F1 => "valid/f1",
-            Metric::Loss => "valid/loss",
-            Metric::Rmse => "valid/rmse",
-        }
-    }
-
-    /// The direction in which it gets better.
-    #[must_use]
-    pub const fn goal(self) -> Goal {
-        match self {
-            Metric::Accuracy | Metric::TopK | Metric::F1 => Goal::Max,
-            Metric::Loss | Metric::Rmse => Goal::Min,
-        }
-    }
-
-    /// Can it be computed for models that are trained with this loss?
-    #[must_use]
-    pub const fn suits(self, loss: Loss) -> bool {
-        match (self, loss) {
-            (Metric::Loss, _)
-            | (Metric::Accuracy | Metric::TopK | Metric::F1, Loss::CrossEntropy)
-            | (Metric::Rmse, Loss::Mse) => true,
-            (Metric::Accuracy | Metric::TopK | Metric::F1, Loss::Mse)
-            | (Metric::Rmse, Loss::CrossEntropy) => false,
-        }
-    }
 }
 
 /// The direction of the search.

@@ -13,6 +13,7 @@ pub mod dimension;
 mod graph;
 mod job;
 mod merge;
+mod metric;
 mod model;
 mod placement;
 mod search;
@@ -29,11 +30,12 @@ pub use data::{
 };
 pub use dimension::Dimension;
 pub use graph::{ExportedGraph, Graph, GraphRole, GraphTensor, Real, Setting, Start};
-pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, SearchMethod, SearchSpec, Spread};
+pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, SearchMethod, SearchSpec, Spread};
 pub use merge::{
     Alpha, MAX_ARRIVALS, MAX_LOSS_RATIO, MAX_MOMENTUM, MAX_RATE, MergeSpec, OptimizerMerge, Outer,
     RuleFault, RuleSpec, Staleness, StalenessBound,
 };
+pub use metric::{MAX_SUM_NAME, Metric, MetricRule, OwnMetric, is_sum_name};
 pub use model::{CnnSpace, GraphSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{
     DEFAULT_MERGE_IN_FLIGHT, FIXED_VISITS_MERGE, LocalSteps, MAX_DEADLINE, MAX_HOSTS,

@@ -3,7 +3,7 @@
 use super::{
     architecture::{Architecture, Cnn, Mlp, Pool, Resnet},
     dimension::{Chooser, Dimension, is_default},
-    graph::{Graph, Setting},
+    graph::{ExportedGraph, Graph, Setting},
     share::Share,
 };
 use serde::{Deserialize, Serialize};
@@ -150,6 +150,26 @@ impl ModelSpace {
             batch_norm: Dimension::default(),
             dropout: Dimension::default(),
         })
+    }
+
+    /// The exported graphs of a user's own model.
+    pub fn exported(&self) -> impl Iterator<Item = &ExportedGraph> {
+        let graphs = match self {
+            ModelSpace::Graph(space) => space.exported.as_slice(),
+            ModelSpace::Mlp(_) | ModelSpace::Cnn(_) | ModelSpace::Resnet(_) => &[],
+        };
+        graphs.iter().filter_map(|graph| graph.exported.as_ref())
+    }
+
+    /// Is it the same space, whether or not its graphs are exported?
+    #[must_use]
+    pub fn is_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (ModelSpace::Graph(space), ModelSpace::Graph(other)) => {
+                (&space.entry, &space.values) == (&other.entry, &other.values)
+            }
+            _ => self == other,
+        }
     }
 
     /// The concrete architecture that `chooser` takes; dimension names start with `prefix`.

@@ -1,19 +1,23 @@
 //! The metric that a search compares trials by, and the counts that its evaluations need for it.
 
-use super::{DEFAULT_TOP_K, Goal, Loss, Metric, SearchMethod, SearchSpec, Spread};
+use super::{
+    DEFAULT_TOP_K, Goal, Loss, MAX_SUM_NAME, Metric, SearchMethod, SearchSpec, Spread, is_sum_name,
+};
 use crate::{
     manifest::Labels,
     metrics::{ClassDetail, Counting, MAX_COUNTED_CLASSES},
+    sums::MAX_NAMED_SUMS,
     time::Millis,
 };
+use std::collections::BTreeMap;
 
 impl SearchSpec {
     /// A search with the defaults for all else: it ends when all trials have trained all epochs.
     #[must_use]
-    pub const fn new(method: SearchMethod, metric: Metric) -> Self {
-        let goal = metric.goal();
-        let spread = Spread::Breadth;
-        Self { method, metric, goal, top_k: None, target: None, wall_time: None, spread }
+    pub fn new(method: SearchMethod, metric: Metric) -> Self {
+        let goal = metric.goal().unwrap_or(Goal::Min);
+        let (metrics, spread) = (BTreeMap::new(), Spread::Breadth);
+        Self { method, metric, goal, metrics, top_k: None, target: None, wall_time: None, spread }
     }
 
     /// Is a value of the metric as good as the target?
@@ -34,6 +38,7 @@ impl SearchSpec {
             Labels::Classes(_) => (Loss::CrossEntropy, "numbers"),
             Labels::Number => (Loss::Mse, "classes"),
         };
+        self.check_metrics()?;
         let name = self.metric.name();
         if !self.metric.suits(loss) {
             return Err(format!("metric `{name}` needs labels that are {wanted}"));
@@ -57,7 +62,7 @@ impl SearchSpec {
         if self.wall_time == Some(Millis(0)) {
             return Err("`search.wall_time` is 0: nothing would be trained".into());
         }
-        match self.metric {
+        match &self.metric {
             Metric::TopK if self.k(labels).is_none() => Err(format!(
                 "metric `{name}` with k = {DEFAULT_TOP_K} says nothing about {classes} classes: give a smaller `search.top_k`"
             )),
@@ -66,6 +71,27 @@ impl SearchSpec {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Can there be these `[metrics]`?
+    fn check_metrics(&self) -> Result<(), String> {
+        if self.metrics.len() > MAX_NAMED_SUMS {
+            return Err(format!("more than {MAX_NAMED_SUMS} `metrics`"));
+        }
+        for (name, metric) in &self.metrics {
+            if let Some(wrong) = [name, &metric.of].into_iter().find(|name| !is_sum_name(name)) {
+                let wrong: String = wrong.chars().take(MAX_SUM_NAME).collect();
+                return Err(format!("`{wrong}` can't be the name of a metric or of a sum"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The sum of a user's own model that its metric is computed from.
+    #[must_use]
+    pub fn own_sum(&self) -> Option<&str> {
+        let name = self.metric.own()?;
+        Some(self.metrics.get(name).map_or(name, |metric| metric.of.as_str()))
     }
 
     /// k of top-k accuracy; none where it would say nothing.
@@ -82,10 +108,10 @@ impl SearchSpec {
     /// The counts of the search's own evaluations: those that its metric needs.
     #[must_use]
     pub fn counting(&self, labels: &Labels) -> Counting {
-        match self.metric {
+        match &self.metric {
             Metric::TopK => Counting { top_k: self.k(labels), ..Counting::default() },
             Metric::F1 => Counting { by_class: ClassDetail::Totals, ..Counting::default() },
-            Metric::Accuracy | Metric::Loss | Metric::Rmse => Counting::default(),
+            Metric::Accuracy | Metric::Loss | Metric::Rmse | Metric::Own(_) => Counting::default(),
         }
     }
 
@@ -102,8 +128,9 @@ impl SearchSpec {
 
 impl Metric {
     /// Could it ever have this value?
-    pub(crate) fn check_target(self, target: f64) -> Result<(), String> {
+    pub(crate) fn check_target(&self, target: f64) -> Result<(), String> {
         let (can, wanted) = match self {
+            Metric::Own(_) => (target.is_finite(), "a finite number"),
             Metric::Accuracy | Metric::TopK | Metric::F1 => {
                 ((0.0..=1.0).contains(&target), "a number from 0 to 1")
             }

@@ -38,40 +38,40 @@ pub(super) fn trials(metric: &str, trials: &[TrialView]) -> Result<(), Failure> 
 /// A line for each evaluated epoch of each trial.
 pub(super) fn curves(trials: &[TrialView]) -> Result<(), Failure> {
     let mut table = Writer::from_writer(Vec::new());
-    write(
-        &mut table,
-        [
-            "trial",
-            "name",
-            "epoch",
-            "train_rows",
-            "train_loss",
-            "train_accuracy",
-            "valid_rows",
-            "valid_loss",
-            "valid_accuracy",
-            "valid_f1",
-        ],
-    )?;
+    let points = || trials.iter().flat_map(|trial| trial.curve.iter().map(|view| &view.point));
+    let own: BTreeSet<&String> = points().flat_map(|point| point.valid.named.keys()).collect();
+    let fixed = [
+        "trial",
+        "name",
+        "epoch",
+        "train_rows",
+        "train_loss",
+        "train_accuracy",
+        "valid_rows",
+        "valid_loss",
+        "valid_accuracy",
+        "valid_f1",
+    ];
+    let named = own.iter().map(|name| format!("valid_{name}"));
+    write(&mut table, fixed.map(str::to_owned).into_iter().chain(named))?;
     for trial in trials {
-        for point in trial.curve.iter().map(|point| point.point) {
-            let loss = |sums: Sums| or_empty(Some(sums.mean_loss()).filter(|l| l.is_finite()));
-            let accuracy = |sums: Sums| or_empty(sums.accuracy().filter(|a| a.is_finite()));
-            write(
-                &mut table,
-                [
-                    trial.trial.to_string(),
-                    trial.name.clone(),
-                    (point.epoch.0 + 1).to_string(),
-                    point.train.rows.to_string(),
-                    loss(point.train),
-                    accuracy(point.train),
-                    point.valid.rows.to_string(),
-                    loss(point.valid),
-                    accuracy(point.valid),
-                    or_empty(point.f1),
-                ],
-            )?;
+        for point in trial.curve.iter().map(|view| &view.point) {
+            let loss = |sums: &Sums| or_empty(Some(sums.mean_loss()).filter(|l| l.is_finite()));
+            let accuracy = |sums: &Sums| or_empty(sums.accuracy().filter(|a| a.is_finite()));
+            let fixed = [
+                trial.trial.to_string(),
+                trial.name.clone(),
+                (point.epoch.0 + 1).to_string(),
+                point.train.rows.to_string(),
+                loss(&point.train),
+                accuracy(&point.train),
+                point.valid.rows.to_string(),
+                loss(&point.valid),
+                accuracy(&point.valid),
+                or_empty(point.f1),
+            ];
+            let named = own.iter().map(|name| or_empty(point.valid.mean_of(name)));
+            write(&mut table, fixed.into_iter().chain(named))?;
         }
     }
     print(table)

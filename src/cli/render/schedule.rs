@@ -28,7 +28,7 @@ pub(crate) struct ScheduleSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     wall_time: Option<Millis>,
     #[serde(skip)]
-    metric: &'static str,
+    metric: String,
 }
 
 impl ScheduleSettings {
@@ -54,7 +54,7 @@ impl ScheduleSettings {
                 .then_some(placement.local_steps),
             target: job.search.target,
             wall_time: job.search.wall_time,
-            metric: job.search.metric.name(),
+            metric: job.search.metric.name().to_owned(),
         }
     }
 

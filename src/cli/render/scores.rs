@@ -23,7 +23,8 @@ fn values(metrics: &Metrics) -> Vec<(String, f64)> {
         named("RMSE", metrics.rmse),
         named("loss", Some(metrics.loss)),
     ];
-    all.into_iter().flatten().collect()
+    let own = metrics.own.iter().map(|(name, value)| (name.clone(), *value));
+    all.into_iter().flatten().chain(own).collect()
 }
 
 /// `accuracy 0.9722, macro F1 0.9719, loss 0.1032`.
@@ -92,6 +93,7 @@ mod tests {
             top_k: Some(TopK { k: 5, accuracy: 1.0 }),
             f1: Some(0.5),
             rmse: None,
+            own: [].into(),
         }
     }
 

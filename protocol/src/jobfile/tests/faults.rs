@@ -67,7 +67,7 @@ fn unknown_keys_and_tables_get_the_nearest_word_or_their_place() {
     );
     assert_eq!(
         errors_with("[training]", "[zzz]\nq = 1\n[training]"),
-        "8: `zzz` is no known key or table; known here: `name`, `seed`, `data`, `model`, `training`, `search`, `placement`"
+        "8: `zzz` is no known key or table; known here: `name`, `seed`, `data`, `model`, `training`, `search`, `metrics`, `placement`"
     );
     assert_eq!(
         errors_with("hidden = [8]", "hidden = { chioce = [[8]] }"),
@@ -203,7 +203,7 @@ fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
     let search = |line: &str| errors_with("epochs = 2", &format!("epochs = 2\n[search]\n{line}"));
     assert_eq!(
         errors_with("arch = \"mlp\"", "arch = \"mpl\""),
-        "6: `model[0].arch` is `\"mpl\"`; did you mean `mlp`? one of `mlp`, `cnn`, `resnet` is wanted"
+        "6: `model[0].arch` is `\"mpl\"`; did you mean `mlp`? one of `mlp`, `cnn`, `resnet`, `graph` is wanted"
     );
     assert_eq!(
         errors_with("epochs = 2", "epochs = 2\noptimizer = \"adm\""),

@@ -2,6 +2,7 @@
 
 mod data;
 mod faults;
+mod graphs;
 mod merge;
 mod models;
 mod placement;

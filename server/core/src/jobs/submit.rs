@@ -100,6 +100,7 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
     }
     spec.training.class_weights.check(&data.labels).map_err(invalid)?;
     data.targets.check(&data.labels).map_err(invalid)?;
+    check_graphs(spec, data).map_err(invalid)?;
     spec.search.check(&data.labels).map_err(invalid)?;
     for (n, init) in spec.init.iter().enumerate() {
         let model = usize::try_from(init.model).ok().and_then(|at| spec.models.get(at));
@@ -119,6 +120,17 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
             .map_err(|error| invalid(format!("trial {n}: {error}")))?;
     }
     u32::try_from(trials.len()).map_err(|_| invalid("too many trials".into()))
+}
+
+/// Can users' own models be trained on this data, and compared by the search's metric?
+fn check_graphs(spec: &JobSpec, data: &DataManifest) -> Result<(), String> {
+    if !spec.has_graphs() {
+        return Ok(());
+    }
+    if !data.targets.is_plain() {
+        return Err("labels can't be scaled or weighted for a graph, whose loss is its own".into());
+    }
+    spec.check_metric_of_graphs()
 }
 
 /// Has the blob that the trial starts from the size of its model's parameters? What is in it the

@@ -90,7 +90,7 @@ impl State {
                     checkpoint: evaluation.checkpoint,
                     shards: job.data.valid.clone(),
                     split: DataSplit::Valid,
-                    counting: job.spec.search.counting(&job.data.labels),
+                    counting: job.counting(trial),
                     context: trial.context_of(lease.id),
                 })
             }
@@ -104,7 +104,7 @@ impl State {
                     checkpoint: extra.checkpoint,
                     shards: job.data.split(name.split).to_vec(),
                     split: name.split,
-                    counting: job.spec.search.full_counting(&job.data.labels),
+                    counting: job.full_counting(trial),
                     context: trial.context_of(lease.id),
                 })
             }

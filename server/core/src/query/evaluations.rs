@@ -74,7 +74,8 @@ fn ended_view(job: &Job, result: &ExtraResult) -> EvaluationView {
         ExtraEnd::Failed { error } => EvaluationState::Failed { error: error.clone() },
         ExtraEnd::Evaluated { sums, by_class, verified } => {
             let k = job.spec.search.k(&job.data.labels);
-            let metrics = Metrics::of(job.spec.training.loss, sums, by_class.as_ref(), k);
+            let (spec, by_class_of) = (&job.spec, by_class.as_ref());
+            let metrics = Metrics::of(spec.training.loss, &spec.search, sums, by_class_of, k);
             EvaluationState::Done(EvaluationResult {
                 at: result.at,
                 metrics,

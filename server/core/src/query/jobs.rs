@@ -135,7 +135,7 @@ impl Views<'_> {
             version: trial.version,
             checkpoint: trial.checkpoint.filter(|_| !job.thinned),
             numeric_class: trial.class,
-            curve: trial.curve.iter().copied().map(CurveView::from).collect(),
+            curve: trial.curve.iter().cloned().map(CurveView::from).collect(),
             stopped: trial.stopped_because(&job.spec.search),
             best: trial.best.map(|best| BestView {
                 trial: trial.id,

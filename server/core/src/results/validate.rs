@@ -12,6 +12,7 @@ use sojourn_protocol::{
     report::{Evaluated, Outcome, Sums, Trained},
     unit::shard_index,
 };
+use std::collections::BTreeSet;
 
 /// The largest sum of losses that is accepted.
 const MAX_LOSS: f64 = 1e100;
@@ -25,14 +26,17 @@ pub(super) fn mismatch(state: &State, lease: &Lease, outcome: &Outcome) -> Optio
         (Outcome::Trained(trained), UnitKey::Train { .. }) => wrong_base(lease, trained)
             .or_else(|| wrong_position(lease, trial, trained))
             .or_else(|| wrong_rows(job, lease, trial, trained))
-            .or_else(|| wrong_sums(job, &[trained.sums], None)),
+            .or_else(|| match trial.context.config.model.exported() {
+                Some(_) => wrong_own_sums(&trained.sums, &[]),
+                None => wrong_sums(job, std::slice::from_ref(&trained.sums), None),
+            }),
         (Outcome::Evaluated(evaluated), UnitKey::Evaluate { .. }) => {
-            let counting = job.spec.search.counting(&job.data.labels);
-            wrong_evaluation(job, lease, evaluated, DataSplit::Valid, counting)
+            let counting = job.counting(trial);
+            wrong_evaluation(job, trial, (lease, evaluated), DataSplit::Valid, counting)
         }
         (Outcome::Evaluated(evaluated), UnitKey::Extra { name, .. }) => {
-            let counting = job.spec.search.full_counting(&job.data.labels);
-            wrong_evaluation(job, lease, evaluated, name.split, counting)
+            let counting = job.full_counting(trial);
+            wrong_evaluation(job, trial, (lease, evaluated), name.split, counting)
         }
         (Outcome::Trained(_), UnitKey::Evaluate { .. } | UnitKey::Extra { .. }) => {
             Some("a hop was reported for an evaluation".into())
@@ -90,8 +94,8 @@ fn wrong_rows(job: &Job, lease: &Lease, trial: &Trial, trained: &Trained) -> Opt
 /// The version, the rows and the counts are those that were asked for.
 fn wrong_evaluation(
     job: &Job,
-    lease: &Lease,
-    evaluated: &Evaluated,
+    trial: &Trial,
+    (lease, evaluated): (&Lease, &Evaluated),
     split: DataSplit,
     counting: Counting,
 ) -> Option<String> {
@@ -103,9 +107,31 @@ fn wrong_evaluation(
         Some(format!("version {is} was evaluated instead of {wanted}"))
     } else if rows != counted {
         Some(format!("rows {counted:?} were evaluated instead of {rows:?}"))
+    } else if let Some(graph) = trial.context.config.model.exported() {
+        evaluated.shards.iter().find_map(|sums| wrong_own_sums(sums, &graph.sums))
     } else {
         wrong_sums(job, &evaluated.shards, counting.top_k)
             .or_else(|| wrong_classes(job, evaluated, counting.by_class))
+    }
+}
+
+/// The sums are those that a user's own model gives, beside the loss, and can be added up over a whole job.
+fn wrong_own_sums(sums: &Sums, given: &[String]) -> Option<String> {
+    let mut wanted: BTreeSet<&str> = given.iter().map(String::as_str).collect();
+    wanted.remove("loss");
+    let counts_hits = wanted.remove("accuracy");
+    let is_sound = |sum: f64| sum.abs() <= MAX_LOSS;
+    if !is_sound(sums.loss) {
+        Some(format!("a loss can't be {}", sums.loss))
+    } else if sums.correct.is_some() != counts_hits || sums.top_k.is_some() {
+        Some("hits are counted where the model's evaluation counts them, and nowhere else".into())
+    } else if sums.correct.is_some_and(|correct| correct > sums.rows) {
+        Some("more rows are correct than there are".into())
+    } else if !sums.named.keys().map(String::as_str).eq(wanted) {
+        Some("the sums aren't those of the model's evaluation".into())
+    } else {
+        let wrong = sums.named.iter().find(|(_, sum)| !is_sound(**sum));
+        wrong.map(|(name, sum)| format!("the sum `{name}` can't be {sum}"))
     }
 }
 

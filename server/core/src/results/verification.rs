@@ -216,7 +216,7 @@ impl ResultHandler<'_> {
             return true;
         }
         let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
-        let value = job.spec.search.metric.value(&evaluated.sums(), f1);
+        let value = job.spec.search.value(&evaluated.sums(), f1);
         job.may_be_best(value) || job.spec.search.reaches_target(value)
     }
 

@@ -150,13 +150,13 @@ impl State {
                 changes.push(Change::ResultSettled { lease: *lease, host });
             }
             Event::Evaluated { lease, epoch, valid, f1 } => {
-                let host = self.evaluated(*lease, *epoch, *valid, *f1, at)?;
+                let host = self.evaluated(*lease, *epoch, valid.clone(), *f1, at)?;
                 changes.push(Change::ResultSettled { lease: *lease, host });
                 let unit = self.known_lease(*lease)?.unit;
                 self.ended_of(unit.job(), &[unit.trial()], changes)?;
             }
             Event::ExtraEvaluated { lease, sums } => {
-                let host = self.extra_evaluated(*lease, *sums, at)?;
+                let host = self.extra_evaluated(*lease, sums.clone(), at)?;
                 changes.push(Change::ResultSettled { lease: *lease, host });
                 changes.push(Change::Job(self.known_lease(*lease)?.unit.job()));
             }

@@ -14,6 +14,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, TrialId},
     manifest::{DataManifest, DataSplit, Scaling},
+    metrics::Counting,
     quantity::to_u64,
     report::Sums,
     seeds,
@@ -167,6 +168,24 @@ impl Job {
         self.trials.get(usize::try_from(trial.0).ok()?)
     }
 
+    /// The counts of the search's own evaluations of a trial. A user's own model counts what its code says.
+    #[must_use]
+    pub fn counting(&self, trial: &Trial) -> Counting {
+        match trial.context.config.model.exported() {
+            Some(_) => Counting::default(),
+            None => self.spec.search.counting(&self.data.labels),
+        }
+    }
+
+    /// The same of evaluations outside the search.
+    #[must_use]
+    pub fn full_counting(&self, trial: &Trial) -> Counting {
+        match trial.context.config.model.exported() {
+            Some(_) => Counting::default(),
+            None => self.spec.search.full_counting(&self.data.labels),
+        }
+    }
+
     pub(super) fn trial_mut(&mut self, trial: TrialId) -> Option<&mut Trial> {
         self.trials.get_mut(usize::try_from(trial.0).ok()?)
     }
@@ -177,8 +196,9 @@ impl Job {
             Scaling::Standard(blob) => Some(blob),
             Scaling::None | Scaling::Constant(_) => None,
         };
+        let graphs: BTreeSet<BlobRef> = self.spec.graphs().collect();
         let all = self.data.blobs().chain(self.spec.blobs());
-        all.filter(move |blob| !self.thinned || Some(*blob) == scaling)
+        all.filter(move |blob| !self.thinned || Some(*blob) == scaling || graphs.contains(blob))
     }
 
     /// A host was granted a lease of the job.

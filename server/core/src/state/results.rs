@@ -89,7 +89,7 @@ impl State {
     ) -> Result<HostId, FoldFault> {
         let (lease, hop, trained) = self.trained(id)?;
         let part = self.next_part(lease, hop, trained, merged.is_some())?;
-        let (train_micros, sums) = (trained.train_micros, trained.sums);
+        let (train_micros, sums) = (trained.train_micros, trained.sums.clone());
         let Lease { host, class, .. } = **lease;
         let HopUnit { job, trial, shard } = hop;
         self.known_host(host)?;
@@ -126,7 +126,7 @@ impl State {
             trial.version = version;
             trial.checkpoint = Some(checkpoint);
             trial.failures.clear();
-            trial.train_sums = trial.train_sums.plus(sums);
+            trial.train_sums = std::mem::take(&mut trial.train_sums).plus(&sums);
             if let Some(MergeRecord { state, flush, .. }) = merged {
                 let epoch_ended = matches!(through.last, Advance::Epoch(_));
                 trial.merged(shard, state, flush, epoch_ended);
@@ -207,9 +207,9 @@ impl State {
             let done = trial.evaluations.remove(&epoch);
             let done = done.ok_or(FoldFault::UnknownEvaluation(unit))?;
             let place = trial.curve.partition_point(|point| point.epoch < epoch);
+            let value = search.value(&valid, f1);
             let point = CurvePoint { epoch, train: done.train, valid, f1, verified };
             trial.curve.insert(place, point);
-            let value = search.metric.value(&valid, f1);
             let current = trial.best.map(|best| (best.value, best.epoch));
             let earlier = current.is_some_and(|(best, at)| best == value && epoch < at);
             if earlier || is_better(search.goal, value, current.map(|(best, _)| best)) {

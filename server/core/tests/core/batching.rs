@@ -72,7 +72,7 @@ fn several_hops_go_in_one_lease_and_make_one_version() {
     bench.finish(OTHER, &last);
     assert!(bench.core.state().jobs[&JOB].trials[0].chain.is_done());
     assert_eq!(bench.job().hops, 4);
-    let all = bench.core.state().jobs[&JOB].trials[0].evaluations[&Epoch(0)].train;
+    let all = bench.core.state().jobs[&JOB].trials[0].evaluations[&Epoch(0)].train.clone();
     assert_eq!(all.rows, 20 + 12 + 9 + 3);
 }
 

@@ -285,10 +285,10 @@ fn a_trial_goes_back_to_kept_epochs_alone() {
 #[test]
 fn a_hop_is_no_evaluation_and_an_evaluation_no_hop() {
     let (state, lease, checkpoint) = reported();
-    let (valid, sums) = (Sums::default(), Sums::default());
+    let none = Sums::default;
     for event in [
-        Event::Evaluated { lease, epoch: Epoch(0), valid, f1: None },
-        Event::ExtraEvaluated { lease, sums },
+        Event::Evaluated { lease, epoch: Epoch(0), valid: none(), f1: None },
+        Event::ExtraEvaluated { lease, sums: none() },
     ] {
         assert_eq!(fault(&state, event), FoldFault::WrongUnit(lease));
     }
@@ -305,8 +305,8 @@ fn a_hop_is_no_evaluation_and_an_evaluation_no_hop() {
     fold(&mut state, Event::ReportAcknowledged { report, host: HOST });
     for event in [
         assimilated(lease, checkpoint),
-        Event::ExtraEvaluated { lease, sums },
-        Event::Evaluated { lease, epoch: Epoch(1), valid, f1: None },
+        Event::ExtraEvaluated { lease, sums: none() },
+        Event::Evaluated { lease, epoch: Epoch(1), valid: none(), f1: None },
     ] {
         assert_eq!(fault(&state, event), FoldFault::WrongUnit(lease));
     }

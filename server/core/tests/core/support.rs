@@ -422,6 +422,7 @@ pub(crate) fn evaluated(evaluation: &Evaluation, misses: u64) -> Evaluated {
         rows: u64::from(shard.rows),
         loss: 2.0,
         correct: Some(u64::from(shard.rows) - misses),
+        named: [].into(),
         top_k: top_k.map(|_| u64::from(shard.rows)),
     });
     let mut evaluated = Evaluated {

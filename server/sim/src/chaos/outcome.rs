@@ -182,7 +182,7 @@ fn check_extras(job: &Job, trial: &Trial, liars: &BTreeSet<HostId>) -> Result<()
             }
             let shards = job.data.split(result.name.split).iter();
             let wanted = shards.fold(Sums::default(), |all, shard| {
-                all.plus(training::sums(&result.checkpoint.sha256, shard.rows))
+                all.plus(&training::sums(&result.checkpoint.sha256, shard.rows))
             });
             let fault = by_class.as_ref().map(|by_class| by_class.fault(2, sums));
             if *sums != wanted || fault != Some(None) {
@@ -204,7 +204,7 @@ fn check_curve(job: &Job, trial: &Trial, liars: &BTreeSet<HostId>) -> Result<(),
         let of_epoch = trial.history.iter().rfind(|hop| hop.epoch() == point.epoch);
         let checkpoint = of_epoch.ok_or_else(|| format!("{point:?} is of no epoch"))?.checkpoint;
         let wanted = job.data.valid.iter().fold(Sums::default(), |all, shard| {
-            all.plus(training::sums(&checkpoint.sha256, shard.rows))
+            all.plus(&training::sums(&checkpoint.sha256, shard.rows))
         });
         if point.valid != wanted {
             return Err(format!("trial {}: {point:?} isn't what its checkpoint gives", trial.id));

@@ -101,7 +101,7 @@ impl Run<'_> {
             Ok::<_, String>(match trains.run(&evaluation, None)? {
                 Outcome::Evaluated(evaluated) => {
                     let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
-                    Some(job.spec.search.metric.value(&evaluated.sums(), f1))
+                    Some(job.spec.search.value(&evaluated.sums(), f1))
                 }
                 _ => None,
             })

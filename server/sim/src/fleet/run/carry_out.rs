@@ -142,7 +142,7 @@ impl Run<'_> {
         let Some(unit) = state.past.get(&lease).map(|past| past.lease.unit) else { return };
         let (id, trial) = (unit.job(), unit.trial());
         let Some(job) = self.plan.job(id).filter(|job| job.is_trained) else { return };
-        let value = job.spec.search.metric.value(valid, f1);
+        let value = job.spec.search.value(valid, f1);
         let at = float(self.now - self.first_at.min(self.now)) / 1e6;
         self.scores.push(Score { at, job: id, trial, epoch, value });
     }

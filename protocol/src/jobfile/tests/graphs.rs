@@ -1,0 +1,112 @@
+//! `arch = "graph"`: users' own models, their keys and their metrics.
+
+use super::*;
+use crate::spec::{
+    Architecture, GraphSpace, MetricRule, OwnMetric, Real, Setting, dimension::Chooser,
+};
+
+fn graph(lines: &str) -> String {
+    let table = format!("arch = \"graph\"\nentry = \"model.py:Cnn\"\n{lines}");
+    SMALL.replace("arch = \"mlp\"\nhidden = [8]", &table)
+}
+
+/// Takes the first of everything.
+struct First;
+
+impl Chooser for First {
+    fn index(&mut self, _: &str, _: usize) -> usize {
+        0
+    }
+    fn number(&mut self, _: &str, range: &Range) -> f64 {
+        range.low
+    }
+    fn chosen(&mut self, name: &str, _: serde_json::Value) {
+        assert!(name.starts_with("model."), "{name}");
+    }
+}
+
+#[test]
+fn a_models_own_keys_are_read_as_they_are() {
+    let text = graph(
+        "hidden = [16, 32]
+dropout = { uniform = [0, 0.5], points = 3 }
+width = { int = [8, 9] }
+kind = { choice = [\"gru\", \"lstm\"] }
+tied = true
+rate = 1.0",
+    );
+    let job = parse(&text).unwrap();
+    let [ModelSpace::Graph(space)] = job.models.as_slice() else { panic!("{:?}", job.models) };
+    let GraphSpace { entry, values, exported } = space;
+    assert_eq!((entry.as_str(), exported.len(), values.len()), ("model.py:Cnn", 0, 6));
+    let numbers = Setting::List(vec![Setting::Whole(16), Setting::Whole(32)]);
+    assert_eq!(values["hidden"], Dimension::Fixed(numbers));
+    assert_eq!(values["rate"], Dimension::Fixed(Setting::Real(Real(1.0))));
+    let closed = job.models[0].close("model", &mut First).unwrap();
+    let Architecture::Graph(closed) = closed else { panic!("{closed:?}") };
+    assert_eq!(closed.exported, None);
+    let chosen: Vec<(&str, String)> =
+        closed.values.iter().map(|(key, value)| (key.as_str(), value.to_string())).collect();
+    let expected = ["0", "[16, 32]", "gru", "1", "true", "8"];
+    assert_eq!(chosen.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>(), expected);
+    assert_eq!(closed.values["dropout"], Setting::Real(Real(0.0)));
+    assert_eq!(closed.values["width"], Setting::Whole(8));
+    // Trials are compared by the loss: what else the model gives isn't known yet.
+    assert_eq!((job.search.metric, job.search.goal), (Metric::Loss, Goal::Min));
+}
+
+#[test]
+fn own_metrics_are_named_and_have_rules() {
+    let search = "[search]\nmetric = \"valid/perplexity\"\ngoal = \"min\"\n";
+    let metrics = "[metrics]\nperplexity = { of = \"loss\", as = \"exp_mean\" }\n";
+    let job = parse(&format!("{}{search}{metrics}", graph(""))).unwrap();
+    assert_eq!(job.search.metric, Metric::Own("valid/perplexity".into()));
+    let rule = OwnMetric { of: "loss".into(), rule: MetricRule::ExpMean };
+    assert_eq!(job.search.metrics, [("perplexity".to_owned(), rule)].into());
+    assert_eq!(job.search.own_sum(), Some("loss"));
+    assert_eq!(
+        errors_of(&format!("{}[search]\nmetric = \"valid/bits\"\n", graph(""))),
+        "11: `search.goal` is missing: `\"min\"` or `\"max\"`, whichever is better of `valid/bits`"
+    );
+    assert_eq!(
+        errors_of(&format!("{SMALL}{metrics}")),
+        "10: `metrics` goes with `arch = \"graph\"`: built-in models have their own metrics"
+    );
+    let wrong = "[metrics]\n\"a b\" = { of = \"loss\" }\nc = { of = \"\", as = \"sum\" }\n";
+    assert_eq!(
+        errors_of(&format!("{}{wrong}", graph(""))),
+        "12: `metrics.a b` has a name with other characters than letters, digits, `_`, `-`, `.`\n\
+         13: `metrics.c.of` can't be a sum's name\n\
+         13: `metrics.c.as` is `\"sum\"`; one of `mean`, `root_mean`, `exp_mean` is wanted"
+    );
+}
+
+#[test]
+fn graphs_that_can_not_be_are_refused() {
+    assert_eq!(
+        errors_with("arch = \"mlp\"\nhidden = [8]", "arch = \"graph\""),
+        "5: `model[0].entry` is missing: where its code is, e.g. `\"model.py:Cnn\"`"
+    );
+    for entry in ["model.py", "model:Cnn", "model.py:", "model.py:a b", "model.py:1"] {
+        let text = graph("").replace("model.py:Cnn", entry);
+        let told = errors_of(&text);
+        assert!(told.contains("a Python file and what is defined in it is wanted"), "{told}");
+    }
+    assert_eq!(
+        errors_of(&graph("\"a-b\" = 1")),
+        "8: `model[0].a-b` can't be a name in Python: letters, digits and `_`, a letter first"
+    );
+    assert_eq!(
+        errors_with("hidden = [8]", "hidden = [8]\nentry = \"model.py:Cnn\""),
+        "8: `model[0].entry` is a key of `arch = \"graph\"`"
+    );
+    for line in ["loss = \"mse\"", "class_weights = \"balanced\""] {
+        let text = graph("").replace("epochs = 2", &format!("epochs = 2\n{line}"));
+        let refused = parse(&text).err().map(|error| error.to_string());
+        // A loss says what labels are.
+        assert_eq!(refused.is_some(), line.starts_with("class"), "{refused:?}");
+    }
+    let scaled = graph("").replace("label = \"y\"", "label = \"y\"\nscale_label = \"standard\"");
+    let scaled = scaled.replace("epochs = 2", "epochs = 2\nloss = \"mse\"");
+    assert!(errors_of(&scaled).contains("whose loss is the model's own"));
+}

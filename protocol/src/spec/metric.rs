@@ -1,0 +1,188 @@
+//! The metrics by which trials are compared.
+
+use super::{Goal, Loss};
+use crate::sums::Sums;
+use serde::{Deserialize, Serialize};
+
+/// A validation metric.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Metric {
+    /// Share of rows whose largest output is the label's; for classes only.
+    Accuracy,
+    /// Share of rows whose label is among the k largest outputs; for classes only.
+    TopK,
+    /// Macro F1; for classes only.
+    F1,
+    /// Mean loss over rows.
+    Loss,
+    /// Root of the mean squared error; for numbers only.
+    Rmse,
+    /// One that a user's own model gives: its whole name, `valid/perplexity`.
+    Own(String),
+}
+
+/// What stands before the names of all metrics of a search.
+const VALID: &str = "valid/";
+/// The most bytes in the name of a user's own sum or metric.
+pub const MAX_SUM_NAME: usize = 64;
+
+/// Can a user's own sum or metric have this name: letters, digits, `_`, `-` and `.`?
+#[must_use]
+pub fn is_sum_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    !name.is_empty() && name.len() <= MAX_SUM_NAME && name.chars().all(is_part)
+}
+
+impl Metric {
+    /// Those that there are for every job, in the order in which texts name them.
+    pub const ALL: [Metric; 5] =
+        [Metric::Accuracy, Metric::TopK, Metric::F1, Metric::Loss, Metric::Rmse];
+
+    /// The name that job files and tables use.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Metric::Accuracy => "valid/accuracy",
+            Metric::TopK => "valid/top-k",
+            Metric::F1 => "valid/f1",
+            Metric::Loss => "valid/loss",
+            Metric::Rmse => "valid/rmse",
+            Metric::Own(name) => name,
+        }
+    }
+
+    /// The metric of this name, [`Metric::Own`] included.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        if let Some(metric) = Self::ALL.into_iter().find(|metric| metric.name() == name) {
+            return Some(metric);
+        }
+        let own = name.strip_prefix(VALID).filter(|own| is_sum_name(own));
+        own.map(|_| Metric::Own(name.to_owned()))
+    }
+
+    /// The direction in which it gets better; `None` where only its user knows.
+    #[must_use]
+    pub const fn goal(&self) -> Option<Goal> {
+        match self {
+            Metric::Accuracy | Metric::TopK | Metric::F1 => Some(Goal::Max),
+            Metric::Loss | Metric::Rmse => Some(Goal::Min),
+            Metric::Own(_) => None,
+        }
+    }
+
+    /// Can it be computed for models that are trained with this loss? Whether a user's own model gives its own metrics is
+    /// seen where that is exported.
+    #[must_use]
+    pub const fn suits(&self, loss: Loss) -> bool {
+        match (self, loss) {
+            (Metric::Loss | Metric::Own(_), _)
+            | (Metric::Accuracy | Metric::TopK | Metric::F1, Loss::CrossEntropy)
+            | (Metric::Rmse, Loss::Mse) => true,
+            (Metric::Accuracy | Metric::TopK | Metric::F1, Loss::Mse)
+            | (Metric::Rmse, Loss::CrossEntropy) => false,
+        }
+    }
+
+    /// The name of a user's own metric, as `[metrics]` and the model's `evaluate` have it.
+    #[must_use]
+    pub fn own(&self) -> Option<&str> {
+        match self {
+            Metric::Own(name) => name.strip_prefix(VALID),
+            Metric::Accuracy | Metric::TopK | Metric::F1 | Metric::Loss | Metric::Rmse => None,
+        }
+    }
+}
+
+impl From<Metric> for String {
+    fn from(metric: Metric) -> Self {
+        metric.name().to_owned()
+    }
+}
+
+impl TryFrom<String> for Metric {
+    type Error = String;
+    fn try_from(name: String) -> Result<Self, String> {
+        let name: String = name.chars().take(100).collect();
+        Self::parse(&name).ok_or_else(|| format!("`{name}` can't be a metric's name"))
+    }
+}
+
+/// How a metric follows from a sum that the evaluation of a user's own model gives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct OwnMetric {
+    /// The sum's name.
+    pub of: String,
+    /// The rule.
+    #[serde(rename = "as")]
+    pub rule: MetricRule,
+}
+
+/// How a value follows from a sum over rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MetricRule {
+    /// The mean over rows.
+    #[default]
+    Mean,
+    /// Its square root: of squared errors the RMSE.
+    RootMean,
+    /// The exponential of the mean: of a cross-entropy the perplexity.
+    ExpMean,
+}
+
+impl MetricRule {
+    /// The value for the sum `name`; `None` where the model doesn't give that.
+    #[must_use]
+    pub fn value(self, sums: &Sums, name: &str) -> Option<f64> {
+        let mean = match name {
+            "loss" => Some(sums.mean_loss()),
+            "accuracy" => sums.accuracy().or_else(|| sums.mean_of(name)),
+            _ => sums.mean_of(name),
+        };
+        mean.map(|mean| match self {
+            MetricRule::Mean => mean,
+            MetricRule::RootMean => mean.sqrt(),
+            MetricRule::ExpMean => mean.exp(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_metrics_have_plain_names() {
+        let parse = Metric::parse;
+        assert_eq!(parse("valid/loss"), Some(Metric::Loss));
+        let own = parse("valid/bits_per.byte-2").unwrap();
+        assert_eq!((own.own(), own.name()), (Some("bits_per.byte-2"), "valid/bits_per.byte-2"));
+        let long = format!("valid/{}", "n".repeat(65));
+        for wrong in ["perplexity", "valid/", "valid/a b", "test/a", "valid/a/b", long.as_str()] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+            assert!(serde_json::from_value::<Metric>(wrong.into()).is_err());
+        }
+        for metric in Metric::ALL.into_iter().chain([own]) {
+            let json = serde_json::to_value(&metric).unwrap();
+            assert_eq!(json, metric.name());
+            assert_eq!(serde_json::from_value::<Metric>(json).unwrap(), metric);
+        }
+    }
+
+    #[test]
+    fn rules_go_by_the_mean_over_rows() {
+        let named = [("squares".to_owned(), 36.0)].into();
+        let sums = Sums { rows: 4, loss: 8.0, correct: Some(1), named, ..Sums::default() };
+        let value = |rule: MetricRule, name| rule.value(&sums, name);
+        assert_eq!(value(MetricRule::Mean, "squares"), Some(9.0));
+        assert_eq!(value(MetricRule::RootMean, "squares"), Some(3.0));
+        assert_eq!(value(MetricRule::ExpMean, "loss"), Some(2f64.exp()));
+        assert_eq!(value(MetricRule::Mean, "accuracy"), Some(0.25));
+        assert_eq!(value(MetricRule::Mean, "other"), None);
+    }
+}
