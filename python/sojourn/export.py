@@ -1,0 +1,139 @@
+"""Exports tasks as graphs: the file format is described in docs/internals/graphs.md.
+
+As a program, `python -m sojourn.export`, it reads one request from standard input and writes JSON lines: see `main`.
+"""
+
+import hashlib
+import importlib.util
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+
+TORCH = "2.11"
+BAD_REQUEST = 2
+
+
+class BadRequest(Exception):
+    """The request itself can't be fulfilled, whatever the configuration."""
+
+
+def main():
+    """Exports each configuration of the request on standard input.
+
+    The request: `folder` and `entry` (`model.py:Cnn`) name the user's code; `data` describes columns, `classes`, `rows` and
+    `total_steps`; `configs` has the values of each trial; `operators` are those that graphs may have (null: any); files go
+    into the folder `output`.
+
+    Lines that are written: `starting`, then for each configuration `exported` or `refused`, then `done`. What the user's code
+    prints goes to standard error.
+    """
+    answer = answers_apart_from_prints()
+    try:
+        answer({"starting": "importing torch"})
+        check_torch()
+        request = json.load(sys.stdin)
+        entry = load_entry(request["folder"], request["entry"])
+        for index, config in enumerate(request["configs"]):
+            answer(export_one(entry, request, index, config))
+        answer({"done": True})
+    except BadRequest as error:
+        print(error, file=sys.stderr)
+        return BAD_REQUEST
+    except (KeyError, json.JSONDecodeError) as error:
+        print(f"the request lacks or garbles {error}", file=sys.stderr)
+        return BAD_REQUEST
+    return 0
+
+
+def answers_apart_from_prints():
+    """A function that writes a JSON line to what standard output was; all other prints go to standard error."""
+    lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+
+    def answer(line):
+        print(json.dumps(line, ensure_ascii=False), file=lines, flush=True)
+
+    return answer
+
+
+def check_torch():
+    """Is PyTorch here, in the version whose operators the trainer has?"""
+    how = f"install it: pip install torch=={TORCH}.0"
+    try:
+        import torch
+    except ImportError as error:
+        raise BadRequest(f"PyTorch can't be imported by {sys.executable} ({error}); {how}") from error
+    if not torch.__version__.startswith(TORCH + "."):
+        raise BadRequest(f"the trainer has the operators of PyTorch {TORCH}, and here is {torch.__version__}; {how}")
+
+
+def load_entry(folder, entry):
+    """The class or function that an entry (`model.py:Cnn`) names."""
+    file, _, name = entry.partition(":")
+    path = Path(folder) / file
+    if not name:
+        raise BadRequest(f'entry = "{entry}" names no class: write "{file}:NAME"')
+    if path.suffix == "":
+        path = path.with_suffix(".py")
+    if not path.is_file():
+        raise BadRequest(f"there is no file {path}")
+    sys.path.insert(0, str(folder))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise BadRequest(f"{path} can't be imported:\n{traceback.format_exc()}") from error
+    if not hasattr(module, name):
+        there = ", ".join(sorted(key for key, value in vars(module).items() if callable(value) and key[0] != "_"))
+        raise BadRequest(f"{path} has no {name}; it has {there or 'nothing that can be called'}")
+    return getattr(module, name)
+
+
+def export_one(entry, request, index, config):
+    """The line for one configuration; its file is written where it isn't there yet."""
+    from sojourn.refusal import Refusal
+
+    try:
+        exported = export(entry, config, request["data"], request.get("operators"), request["folder"])
+    except Refusal as refusal:
+        return {"refused": {"index": index, **refusal.to_json()}}
+    digest = hashlib.sha256(exported.data).hexdigest()
+    path = Path(request["output"]) / f"{digest}.safetensors"
+    if not path.exists():
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(exported.data)
+        partial.replace(path)
+    described = {"index": index, "file": str(path), "sha256": digest, "bytes": len(exported.data)}
+    return {"exported": {**described, **exported.summary}}
+
+
+class Exported:
+    """A graph file's bytes (`data`), and a `summary` of it: parameters, nodes, tensors, flops_per_row, widest."""
+
+    def __init__(self, data, summary):
+        self.data = data
+        self.summary = summary
+
+
+def export(entry, config, data, operators=None, folder=None):
+    """The graph of a task's class, or of a function that returns a Keras model.
+
+    `config` has the trial's values, `data` describes the data as in requests, `operators` are the allowed ones (None: any),
+    `folder` has the user's code, for places in refusals. Raises `Refusal`.
+    """
+    from sojourn import program
+
+    if isinstance(entry, type):
+        return program.export_task(entry, config, data, operators, folder)
+    from sojourn import keras
+
+    return program.export_task(keras.task_of(entry), config, data, operators, folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
