@@ -6,6 +6,7 @@ As a program, `python -m sojourn.export`, it reads one request from standard inp
 import hashlib
 import importlib.util
 import json
+import logging
 import os
 import sys
 import traceback
@@ -68,6 +69,7 @@ def check_torch():
         raise BadRequest(f"PyTorch can't be imported by {sys.executable} ({error}); {how}") from error
     if not torch.__version__.startswith(TORCH + "."):
         raise BadRequest(f"the trainer has the operators of PyTorch {TORCH}, and here is {torch.__version__}; {how}")
+    logging.getLogger("torch").setLevel(logging.CRITICAL)
 
 
 def load_entry(folder, entry):

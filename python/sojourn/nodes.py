@@ -4,12 +4,18 @@ import math
 import operator
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from sojourn.canonical import WORDS
-from sojourn.refusal import AS_PYTHON, Refusal, place_in_text
+from sojourn.refusal import AS_PYTHON, DATA_DEPENDENT, Refusal, place_in_text
 
 aten = torch.ops.aten
 
+UNKNOWN_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+NUMBERS = (
+    "Don't take numbers out of tensors (.item(), float()), and with batch.rows use +, -, * and // alone, or compute with "
+    "tensors: loss / batch.rows. " + AS_PYTHON
+)
 WHOLE_NUMBERS = {
     operator.add: "sym.add",
     operator.sub: "sym.sub",
@@ -76,6 +82,13 @@ class NodeList:
             return self._item(values[node.args[0]], node.args[1])
         if target in WHOLE_NUMBERS:
             return self._whole_number(node, values)
+        if short_name(target) in ASSERTS or only_asserted(node):
+            return None
+        if free_unbacked_symbols(node.meta.get("val")):
+            raise self._refusal(node, *DATA_DEPENDENT)
+        if isinstance(node.meta.get("val"), UNKNOWN_NUMBERS):
+            message = f"{name_of(target)} gives a number of Python that differs from batch to batch."
+            raise self._refusal(node, message, NUMBERS)
         if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
             raise self._refusal(node, f"A graph can't have {name_of(target)}.", AS_PYTHON)
         return self._operator(node, values, no_grad)
@@ -93,14 +106,12 @@ class NodeList:
 
     def _operator(self, node, values, no_grad):
         target, name = node.target, name_of(node.target)
-        short = target._schema.name.removeprefix("aten::")
+        short = short_name(target)
         arguments = [self._argument(value, values, node) for value in node.args]
         named = {key: self._argument(value, values, node) for key, value in node.kwargs.items() if says(key, value)}
         if node.kwargs.get("generator") is not None:
             hint = "Leave the generator out: chance comes from the batch's seed."
             raise self._refusal(node, f"{name} has a random generator of its own.", hint)
-        if short in ASSERTS:
-            return None
         if short == "alias":
             return arguments[0]
         if short == "lift_fresh_copy":
@@ -172,6 +183,17 @@ class NodeList:
         return Refusal(message, file, line, hint, trace)
 
 
+def short_name(target):
+    """`conv2d` for `aten.conv2d.default`; what isn't an operator has its name."""
+    return target._schema.name.removeprefix("aten::") if isinstance(target, torch._ops.OpOverload) else name_of(target)
+
+
+def only_asserted(node):
+    """Is a node a condition that nothing but checks ask for?"""
+    is_condition = isinstance(node.meta.get("val"), torch.SymBool)
+    return is_condition and all(short_name(user.target) in ASSERTS for user in node.users)
+
+
 def is_fresh_copy(node):
     return node.target is aten.lift_fresh_copy.default
 
@@ -197,7 +219,7 @@ def changes_something(target):
     return (
         target._schema.is_mutable
         or torch.Tag.nondeterministic_seeded in target.tags
-        or target._schema.name.removeprefix("aten::") in MOVE_BUFFERS
+        or short_name(target) in MOVE_BUFFERS
     )
 
 

@@ -1,6 +1,6 @@
 """From a task to the bytes of its graph."""
 
-import contextlib
+import inspect
 import random
 import sys
 from types import SimpleNamespace
@@ -14,9 +14,10 @@ from sojourn.canonical import DTYPES, WORDS, compact_json, encode, tensor_bytes
 from sojourn.description import Column, Values
 from sojourn.export import Exported
 from sojourn.nodes import NodeList, tensor_names
-from sojourn.refusal import Refusal, explain
+from sojourn.refusal import Refusal, explain, within
 from sojourn.starts import StartRecorder
 from sojourn.torch import Batch, Task
+from sojourn.watch import check_python_state, python_state, watch_rows, watched
 
 FORMAT = 1
 # Rows of the examples that are traced: any number above 1 does.
@@ -223,9 +224,10 @@ def train_stage(task, model, stage, data, folder):
     if stage is not None and not (hasattr(task, stage) and hasattr(task, method)):
         raise Refusal(f"The stage {stage!r} needs an attribute {stage} and a method {method}.", hint=SEVERAL_STAGES)
     nodes, value, loss = traced(task, model, method, data, folder, training=True)
-    check_number(value, f"{method} gives", "Give the mean over rows.", folder)
+    place = place_of_method(task, method, folder)
+    check_number(value, f"{method} gives", "Give the mean over rows.", place)
     if not value.requires_grad:
-        raise Refusal(f"The result of {method} doesn't depend on any parameter.")
+        raise Refusal(f"The result of {method} doesn't depend on any parameter.", *place)
     json = {"nodes": nodes.nodes, "loss": loss[0]}
     moves = moved_by(task, model, stage)
     if moves != model.parameters():
@@ -246,11 +248,12 @@ def moved_by(task, model, stage):
 def evaluation(task, model, data, folder):
     """The graph's `evaluate`, and its list of nodes."""
     nodes, sums, arguments = traced(task, model, "evaluate", data, folder, training=False)
+    place = place_of_method(task, "evaluate", folder)
     if not isinstance(sums, dict) or "loss" not in sums or len(sums) > MOST_SUMS:
         hint = 'Return sums over the rows: {"loss": ..., "accuracy": ...}.'
-        raise Refusal(f"evaluate must give a dict of at most {MOST_SUMS} numbers, `loss` among them.", hint=hint)
+        raise Refusal(f"evaluate must give a dict of at most {MOST_SUMS} numbers, `loss` among them.", *place, hint=hint)
     for name, value in sums.items():
-        check_number(value, f"evaluate gives for {name!r}", "Give the sum over the rows.", folder)
+        check_number(value, f"evaluate gives for {name!r}", "Give the sum over the rows.", place)
     named = dict(zip(sums, arguments))
     return SimpleNamespace(json={"nodes": nodes.nodes, "sums": named}, list=nodes)
 
@@ -271,26 +274,38 @@ def prediction(task, model, data, folder):
     return SimpleNamespace(json={"nodes": nodes.nodes, "outputs": arguments[0]}, list=nodes)
 
 
-def check_number(value, what, hint, folder):
-    if not isinstance(value, torch.Tensor) or value.dim() != 0:
-        found = f"a tensor of shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
-        raise Refusal(f"{what} {found} instead of one number.", hint=hint)
+def check_number(value, what, hint, place):
+    """Refuses what isn't one number; `what` begins the sentence, `place` is a file and line."""
+    if isinstance(value, torch.Tensor) and value.dim() == 0:
+        return
+    found = type(value).__name__
+    if isinstance(value, torch.Tensor):
+        sizes = ["rows" if isinstance(size, torch.SymInt) else str(size) for size in value.shape]
+        found = f"a tensor of shape [{', '.join(sizes)}]"
+    raise Refusal(f"{what} {found} instead of one number.", *place, hint=hint)
 
 
 class Call(nn.Module):
-    """A method of a task as a module's `forward`; what it gives is appended to `results`, a list."""
+    """A method of a task as a module's `forward`.
 
-    def __init__(self, task, method, results):
+    `seen` gets what it gives as `value`, and what it demands of the number of rows as `guards`.
+    """
+
+    def __init__(self, task, method, folder):
         super().__init__()
         self.task = task
         self.method = method
-        self.results = results
+        self.folder = folder
+        self.seen = SimpleNamespace(value=None, guards=None)
 
     def forward(self, *columns):
+        self.seen.guards = watch_rows(columns[0].shape[0], self.folder)
+        before = python_state(self.task)
         value = getattr(self.task, self.method)(Batch(*columns))
+        check_python_state(before, python_state(self.task), self.method)
         if isinstance(value, dict):
             value = {name: as_tensor(part) for name, part in value.items()}
-        self.results.append(value)
+        self.seen.value = value
         return list(value.values()) if isinstance(value, dict) else value
 
 
@@ -304,19 +319,17 @@ def as_tensor(value):
 def traced(task, model, method, data, folder, training, with_y=True):
     """The list of nodes of a task's method, what the method gave, and the arguments of its outputs."""
     task.train(training)
-    results = []
-    call = Call(task, method, results)
+    call = Call(task, method, folder)
     examples = tuple(example(column) for name, column in columns(data).items() if with_y or name == "x")
-    program = export_program(call, examples, folder, method)
-    inputs = list(input_arguments(program, model))
-    nodes = NodeList(program, inputs, folder)
+    program = export_program(call, examples)
+    nodes = NodeList(program, list(input_arguments(program, model)), folder)
     for name in moved_tensors(nodes):
         if name in model.parameters():
             raise Refusal(f"{method} changes the parameter {name} itself.", hint="Only the optimiser may move parameters.")
     for output in nodes.outputs:
         if not isinstance(output, dict) or "n" not in output:
             raise Refusal(f"A result of {method} isn't computed from the batch.")
-    return nodes, results[-1], nodes.outputs
+    return nodes, call.seen.value, nodes.outputs
 
 
 def example(column):
@@ -324,40 +337,29 @@ def example(column):
     return torch.zeros(EXAMPLE_ROWS, *column["shape"], dtype=DTYPES[column["dtype"]])
 
 
-def export_program(call, examples, folder, method):
+def export_program(call, examples):
     """A program of `torch.export` that holds for any number of rows."""
     rows = torch.export.Dim("rows", min=2)
-    before = python_state(call.task)
-    fast_attention = torch.backends.mha.get_fastpath_enabled()
+    shapes = {"columns": tuple({0: rows} for _ in examples)}
     try:
-        torch.backends.mha.set_fastpath_enabled(False)
-        with refused_length():
-            program = torch.export.export(
-                call, examples, dynamic_shapes={"columns": tuple({0: rows} for _ in examples)}, strict=False
-            )
+        with watched(call.folder):
+            return torch.export.export(call, examples, dynamic_shapes=shapes, strict=False)
     except Exception as error:
-        raise explain(error, folder, method) from error
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast_attention)
-    check_python_state(before, python_state(call.task), method)
-    return program
+        refusal = explain(error, call.folder, call.method)
+        if refusal.file is None and call.seen.guards:
+            refusal.file, refusal.line = call.seen.guards.place
+        if refusal.file is None:
+            refusal.file, refusal.line = place_of_method(call.task, call.method, call.folder)
+        raise refusal from error
 
 
-@contextlib.contextmanager
-def refused_length():
-    """While it lasts, `len(tensor)` is refused where that is the number of rows: the graph would keep one number."""
-    length = torch.Tensor.__len__
-
-    def checked(tensor):
-        if tensor.dim() > 0 and isinstance(tensor.shape[0], torch.SymInt):
-            raise Refusal("len() of a batch gives one certain number of rows.", hint="Use batch.rows or batch.x.shape[0].")
-        return length(tensor)
-
-    torch.Tensor.__len__ = checked
-    try:
-        yield
-    finally:
-        torch.Tensor.__len__ = length
+def place_of_method(task, method, folder):
+    """File and line where a task's method begins, if that is in the user's code."""
+    function = getattr(type(task), method)
+    file = inspect.getsourcefile(function)
+    if not within(file, folder):
+        return None, None
+    return file, function.__code__.co_firstlineno
 
 
 def input_arguments(program, model):
@@ -370,27 +372,3 @@ def input_arguments(program, model):
         name = spec.target.removeprefix("task.")
         tensor = program.state_dict.get(spec.target)
         yield model.argument(name, tensor if tensor is not None else program.constants[spec.target])
-
-
-def python_state(task):
-    """The plain values that a task and its modules hold, by module and name, and the states of Python's random numbers."""
-    state = {"random": hash(random.getstate())}
-    if "numpy" in sys.modules:
-        kind, keys, *rest = sys.modules["numpy"].random.get_state()
-        state["numpy.random"] = (keys.tobytes(), *rest)
-    for prefix, module in task.named_modules():
-        for name, value in vars(module).items():
-            if isinstance(value, (bool, int, float, str)):
-                state[f"{prefix}.{name}".lstrip(".")] = value
-    return state
-
-
-def check_python_state(before, after, method):
-    for name in after:
-        if before.get(name) == after[name]:
-            continue
-        if name in ("random", "numpy.random"):
-            hint = "Draw them with PyTorch: torch.rand(()), torch.bernoulli."
-            raise Refusal(f"{method} draws random numbers with {name}: a graph would always have the same.", hint=hint)
-        hint = "Keep it in a tensor: register_buffer in setup, and add_ to it."
-        raise Refusal(f"{method} changes the attribute {name}, a number of Python's, which a graph doesn't keep.", hint=hint)

@@ -35,6 +35,19 @@ class Refusal(Exception):
 
 AS_PYTHON = "A model that needs this can run as arch = \"python\" on hosts that allow it."
 
+# Message and hint.
+DATA_DEPENDENT = (
+    "A branch, a Python number or a size depends on the numbers in a tensor.",
+    "Don't use .item(), int(), float(), `if tensor:` or boolean indexing; torch.where and masks do the same inside of a graph. "
+    + AS_PYTHON,
+)
+
+# Folders into which libraries are installed.
+LIBRARIES = {"site-packages", "dist-packages"}
+
+# How PyTorch calls a size that isn't known, which is always the number of rows.
+UNKNOWN_SIZE = r"\bs\d+\b"
+
 # What PyTorch says, what it means, and what to do about it. The first that is found counts.
 MEANINGS = [
     (
@@ -47,9 +60,7 @@ MEANINGS = [
     (
         r"data-dependent|data dependent|DataDependent|Could not guard|Could not extract specialized integer|unbacked|"
         r"_local_scalar_dense|aten\.nonzero|aten\.equal",
-        "A branch, a Python number or a size depends on the numbers in a tensor.",
-        "Don't use .item(), int(), float(), `if tensor:` or boolean indexing; torch.where and masks do the same inside of "
-        "a graph. " + AS_PYTHON,
+        *DATA_DEPENDENT,
     ),
     (
         r"\.numpy\(\)|tolist|__array__|can't convert .*[Ff]ake|Cannot convert .*numpy",
@@ -62,9 +73,9 @@ MEANINGS = [
         "Register what is kept from batch to batch with register_buffer in setup, and change it in place.",
     ),
     (
-        r"setup_context|autograd\.Function|autograd_function",
-        "The task has an autograd function of its own.",
-        "A graph has PyTorch's operators alone. " + AS_PYTHON,
+        r"torch\._C\.Generator",
+        "The task draws random numbers from a generator of its own.",
+        "Leave the generator out: chance comes from the batch's seed.",
     ),
 ]
 
@@ -82,8 +93,9 @@ def explain(error, folder, doing):
     for pattern, message, hint in MEANINGS:
         if re.search(pattern, text):
             return Refusal(message, file, line, hint, text)
-    first = str(error).strip().splitlines() or ["no message"]
-    return Refusal(f"{doing} failed: {type(error).__name__}: {first[0][:300]}", file, line, None, text)
+    first = (str(error).strip().splitlines() or ["no message"])[0]
+    first = re.sub(UNKNOWN_SIZE, "rows", first)[:300]
+    return Refusal(f"{doing} failed: {type(error).__name__}: {first}", file, line, None, text)
 
 
 def refusal_among_causes(error):
@@ -112,4 +124,8 @@ def place_in_text(text, folder):
 
 
 def within(file, folder):
-    return folder is not None and Path(folder).resolve() in Path(file).resolve().parents
+    """Is a file the user's own: in `folder`, and not a library that is installed there?"""
+    if folder is None or file is None:
+        return False
+    path = Path(file).resolve()
+    return Path(folder).resolve() in path.parents and not LIBRARIES & set(path.parts)

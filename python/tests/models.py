@@ -177,7 +177,7 @@ class LanguageModel(Task):
 
 
 class Vae(Task):
-    """A variational auto-encoder of images, with noise from `randn_like`."""
+    """A variational auto-encoder of images, with noise from `randn_like`, and a running mean of what it encodes."""
 
     def setup(self, c, data):
         channels, side, _ = data.x.shape
@@ -188,9 +188,13 @@ class Vae(Task):
             nn.Linear(c.hidden, c.width * side**2 // 4), nn.ReLU(), nn.Unflatten(1, (c.width, side // 2, side // 2)),
             nn.ConvTranspose2d(c.width, channels, 4, 2, 1), nn.Sigmoid(),
         )
+        self.register_buffer("center", torch.zeros(c.hidden))
 
     def loss(self, batch):
         mean, log_var = self.encoder(batch.x).chunk(2, 1)
+        if self.training:
+            with torch.no_grad():
+                self.center.mul_(0.9).add_(mean.mean(0), alpha=0.1)
         hidden = mean + torch.randn_like(mean) * (0.5 * log_var).exp()
         error = F.binary_cross_entropy(self.decoder(hidden), batch.x, reduction="sum")
         divergence = -0.5 * (1 + log_var - mean**2 - log_var.exp()).sum()
@@ -216,6 +220,7 @@ class Captioner(Task):
         self.embedding = nn.Embedding(c.vocabulary, c.width, padding_idx=0)
         self.lstm = nn.LSTM(c.width, c.width, batch_first=True)
         self.head = nn.Linear(c.width, c.vocabulary)
+        self.register_buffer("weights", torch.linspace(0.5, 1.5, c.vocabulary), persistent=False)
 
     def logits(self, x):
         """`[rows, length, vocabulary]`, and the tokens, `[rows, length]`."""
@@ -227,7 +232,7 @@ class Captioner(Task):
 
     def loss(self, batch):
         logits, tokens = self.logits(batch.x)
-        return F.cross_entropy(logits.transpose(1, 2), tokens)
+        return F.cross_entropy(logits.transpose(1, 2), tokens, self.weights)
 
     def predict(self, batch):
         return self.logits(batch.x)[0]
