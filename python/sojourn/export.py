@@ -130,11 +130,7 @@ def export(entry, config, data, operators=None, folder=None):
     """
     from sojourn import program
 
-    if isinstance(entry, type):
-        return program.export_task(entry, config, data, operators, folder)
-    from sojourn import keras
-
-    return program.export_task(keras.task_of(entry), config, data, operators, folder)
+    return program.export_task(entry, config, data, operators, folder)
 
 
 if __name__ == "__main__":

@@ -29,12 +29,21 @@ MOST_SUMS = 64
 SEVERAL_STAGES = "Stages are names of attributes: `stages = [\"discriminator\", \"generator\"]`."
 
 
-def export_task(task_class, config, data, operators, folder):
-    """The `Exported` of a class derived from `Task`."""
-    if not (isinstance(task_class, type) and issubclass(task_class, Task)):
+def task_class(entry):
+    """The class of an entry: itself, or one around a function that returns a Keras model."""
+    if isinstance(entry, type) and issubclass(entry, Task):
+        return entry
+    if isinstance(entry, type) or not callable(entry):
         hint = "Derive it from sojourn.torch.Task, or name a function that returns a compiled keras.Model."
-        raise Refusal(f"{getattr(task_class, '__name__', task_class)} is no Task.", hint=hint)
-    task, recorder = set_up(task_class, config, data, folder)
+        raise Refusal(f"{getattr(entry, '__name__', entry)} is no Task.", hint=hint)
+    from sojourn import keras
+
+    return keras.task_of(entry)
+
+
+def export_task(entry, config, data, operators, folder):
+    """The `Exported` of a class derived from `Task`, or of a function that returns a Keras model."""
+    task, recorder = set_up(task_class(entry), config, data, folder)
     model = Model(task, recorder)
     train = [train_stage(task, model, stage, data, folder) for stage in (task.stages or [None])]
     evaluate = evaluation(task, model, data, folder)
@@ -229,20 +238,21 @@ def train_stage(task, model, stage, data, folder):
     if not value.requires_grad:
         raise Refusal(f"The result of {method} doesn't depend on any parameter.", *place)
     json = {"nodes": nodes.nodes, "loss": loss[0]}
-    moves = moved_by(task, model, stage)
+    moves = [model.name_of(tensor) for tensor in moved_by(task, stage)]
     if moves != model.parameters():
         json["moves"] = moves
     return SimpleNamespace(json=json, list=nodes)
 
 
-def moved_by(task, model, stage):
-    """The names of the parameters that a stage moves: those of its attribute, or all."""
+def moved_by(task, stage):
+    """The parameters that a stage moves, in the order of registration: those of its attribute, or all."""
     if stage is None:
-        return model.parameters()
-    attribute = getattr(task, stage)
-    tensors = attribute.parameters() if isinstance(attribute, nn.Module) else [attribute]
-    names = {model.name_of(tensor) for tensor in tensors}
-    return [name for name in model.parameters() if name in names]
+        moved = task.parameters()
+    else:
+        attribute = getattr(task, stage)
+        moved = attribute.parameters() if isinstance(attribute, nn.Module) else [attribute]
+    wanted = {id(tensor) for tensor in moved}
+    return [tensor for tensor in task.parameters() if id(tensor) in wanted and tensor.requires_grad]
 
 
 def evaluation(task, model, data, folder):

@@ -141,3 +141,17 @@ class Double(Linear):
 class Empty(Task):
     def setup(self, c, data):
         pass
+
+
+class Remembers(Linear):
+    """No export can see this: the last batch's logits stay in an attribute. `sojourn.check` finds it."""
+
+    def setup(self, c, data):
+        super().setup(c, data)
+        self.last = torch.zeros(())
+
+    def loss(self, batch):
+        loss = super().loss(batch)
+        total = loss + 0.5 * self.last * self.net.weight.sum()
+        self.last = loss.detach()
+        return total

@@ -7,35 +7,15 @@ import torch
 
 import models
 from sojourn import run_graph
+from sojourn.check import Eager
 from sojourn.export import export
-from sojourn.program import Model, set_up
 from sojourn.rows import batches, made_up
-from sojourn.torch import Batch, Task
+from sojourn.torch import Task
 
 HERE = Path(__file__).parent
 HOP_SEED = 7
 ROWS = 59
 BATCH = 8
-
-
-class Eager:
-    """A task that is trained by PyTorch itself, with a graph's tensors."""
-
-    def __init__(self, entry, config, data, graph):
-        self.task, recorder = set_up(entry, config, data, HERE)
-        self.tensors = Model(self.task, recorder).tensors
-        with torch.no_grad():
-            for name, tensor in graph.tensors.items():
-                self.tensors[name].copy_(tensor)
-
-    def stages(self):
-        for stage in self.task.stages or [None]:
-            moves = self.task if stage is None else getattr(self.task, stage)
-            method = "loss" if stage is None else f"loss_{stage}"
-            yield self.computed(method), list(moves.parameters())
-
-    def computed(self, method):
-        return lambda columns: getattr(self.task, method)(Batch(**columns))
 
 
 class Fixtures(unittest.TestCase):
@@ -49,7 +29,8 @@ class Fixtures(unittest.TestCase):
         entry, config, data, tokens = models.FIXTURES[name]
         graph = run_graph.Graph(export(entry, config, data, None, HERE).data)
         graph.begin(HOP_SEED)
-        eager = Eager(entry, config, data, graph)
+        eager = Eager(entry, config, data, HERE)
+        eager.load(graph.tensors)
         columns = made_up(data, ROWS, HOP_SEED, tokens)
         self.check_training(graph, eager, list(batches(columns, BATCH)))
         self.check_evaluation(graph, eager, columns)
