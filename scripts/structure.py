@@ -16,7 +16,7 @@ FLOORS = [  # a package depends on packages of lower floors only
     ["protocol", "protocol/files"],
     ["protocol/codec", "protocol/http", "client/slot", "deploy/fleet"],
     ["protocol/model", "server/blobs", "workgen/ingest", "deploy/ec2"],
-    ["workgen", "assimilator/rules", "client/core"],
+    ["protocol/graph", "workgen", "assimilator/rules", "client/core"],
     ["server/core", "client", "client/trainer"],
     ["server", "server/sim", "assimilator", "client/daemon"],
     [".", "fuzz/targets", "deploy/autoscaler"],

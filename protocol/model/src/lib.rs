@@ -48,5 +48,7 @@ pub use network::Network;
 pub use sojourn_codec::{Dtype, TensorSpec};
 pub use sojourn_protocol::spec::Start;
 pub use step::{MAX_PARAMETERS, Step};
-pub use trial_model::{Computation, LINEAGE, MAX_TENSOR_NAME, MAX_TENSORS, TrialModel};
+pub use trial_model::{
+    Computation, LINEAGE, MAX_TENSOR_NAME, MAX_TENSORS, TrialModel, check_tensors,
+};
 pub use validate::{flops_per_row, validate};

@@ -59,7 +59,7 @@ impl TrialModel {
     fn of_graph(graph: &Graph) -> Result<Self, ModelError> {
         let exported =
             graph.exported.as_ref().ok_or_else(|| ModelError::NotExported(graph.entry.clone()))?;
-        check_tensors(&exported.tensors)?;
+        check_tensors(exported.tensors.iter())?;
         let of = |role| {
             let tensors = exported.tensors.iter().filter(move |tensor| tensor.role == role);
             tensors.map(parameter).collect()
@@ -132,11 +132,14 @@ fn parameter(tensor: &GraphTensor) -> Parameter {
 }
 
 /// Can checkpoints have these tensors?
-fn check_tensors(tensors: &[GraphTensor]) -> Result<(), ModelError> {
-    if tensors.len() > MAX_TENSORS {
-        return Err(ModelError::TooManyTensors { limit: MAX_TENSORS });
-    }
+///
+/// # Errors
+/// Names and types that checkpoints don't have, constants, too many numbers, no parameter.
+pub fn check_tensors<'a>(
+    tensors: impl IntoIterator<Item = &'a GraphTensor>,
+) -> Result<(), ModelError> {
     let (mut names, mut numbers) = (BTreeSet::new(), 0u64);
+    let mut has_parameter = false;
     for tensor in tensors {
         check_tensor(tensor)?;
         if !names.insert(tensor.name.as_str()) {
@@ -144,14 +147,15 @@ fn check_tensors(tensors: &[GraphTensor]) -> Result<(), ModelError> {
         }
         let elements = TensorSpec::new("", tensor.dtype, tensor.shape.clone()).elements()?;
         numbers = numbers.saturating_add(elements);
+        has_parameter |= tensor.role == GraphRole::Parameter;
+        if names.len() > MAX_TENSORS {
+            return Err(ModelError::TooManyTensors { limit: MAX_TENSORS });
+        }
     }
     if numbers > MAX_PARAMETERS {
         return Err(ModelError::TooLarge { limit: MAX_PARAMETERS });
     }
-    if tensors.iter().all(|tensor| tensor.role != GraphRole::Parameter) {
-        return Err(ModelError::NoParameters);
-    }
-    Ok(())
+    if has_parameter { Ok(()) } else { Err(ModelError::NoParameters) }
 }
 
 fn check_tensor(tensor: &GraphTensor) -> Result<(), ModelError> {
