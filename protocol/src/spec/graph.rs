@@ -56,7 +56,6 @@ impl ExportedGraph {
     }
 }
 
-#[expect(clippy::ptr_arg, reason = "serde passes a reference to the field")]
 fn no_tensors(tensors: &Arc<Vec<GraphTensor>>) -> bool {
     tensors.is_empty()
 }
