@@ -3,6 +3,7 @@
 mod api_client;
 mod cli;
 mod demo;
+mod exporter;
 mod replay;
 mod serve;
 

@@ -4,6 +4,7 @@ use crate::{
     cli::{
         jobs::job_ref::JobRef,
         lab::replay_file,
+        submit::graphs::PythonArgs,
         terminal::{connection::Connection, exit::Failure, output},
     },
     replay::{
@@ -45,6 +46,8 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    python: PythonArgs,
     #[command(flatten)]
     connection: Connection,
 }
@@ -91,6 +94,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
                 gpus: &args.gpus,
                 instructions: args.instructions.as_deref(),
                 json: args.json,
+                python: &args.python,
             };
             replay_file::run(path, &options).await
         }

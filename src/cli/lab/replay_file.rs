@@ -8,6 +8,7 @@ use crate::{
         },
         submit::{
             command::cut,
+            graphs::PythonArgs,
             init_weights,
             jobfile::{self, Job},
             sharding::Known,
@@ -36,6 +37,7 @@ pub(crate) struct Options<'a> {
     pub(crate) gpus: &'a GpuChoice,
     pub(crate) instructions: Option<&'a str>,
     pub(crate) json: bool,
+    pub(crate) python: &'a PythonArgs,
 }
 
 /// The JSON of it.
@@ -58,7 +60,8 @@ pub(crate) async fn run(path: &Path, options: &Options<'_>) -> Result<(), Failur
     let instructions = instructions(options.instructions)?;
     let workspace = Workspace::new()?;
     let known = Known::default();
-    let (ingested, chosen) = tokio::task::block_in_place(|| cut(&job, &known, &workspace))?;
+    let (ingested, chosen) = 
+        tokio::task::block_in_place(|| cut(&mut job, options.python, &known, &workspace))?;
     if chosen.visits.visits == Visits::Free {
         return Err(Failure::call(format!(
             "the visits of `{}` are {}; without its server's history nobody knows their order. \
@@ -70,6 +73,7 @@ pub(crate) async fn run(path: &Path, options: &Options<'_>) -> Result<(), Failur
     job.spec.placement.visits = Some(Visits::Fixed);
     let mut files = ingested.files.clone();
     files.extend(init_weights::write(&job, workspace.path())?);
+    files.extend(job.graphs.clone());
     let mut slot = Slot::new(SlotConfig::find().map_err(slot_failure)?);
     slot.set_instructions(instructions);
     let hello = slot.hello(Some(CLASS_THREADS)).await.map_err(slot_failure)?;

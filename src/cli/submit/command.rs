@@ -10,6 +10,7 @@ use crate::{
             text,
         },
         submit::{
+            graphs::{self, PythonArgs},
             init_weights,
             jobfile::{self, Job},
             prices::{self, DataSize, Price},
@@ -53,6 +54,8 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    python: PythonArgs,
     #[command(flatten)]
     connection: Connection,
 }
@@ -112,7 +115,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
 
     let workspace = Workspace::new()?;
-    let (ingested, chosen) = tokio::task::block_in_place(|| cut(&job, &known, &workspace))?;
+    let (ingested, chosen) = 
+        tokio::task::block_in_place(|| cut(&mut job, &args.python, &known, &workspace))?;
     let may_differ = chosen.may_differ(&job.spec);
     let Chosen { shards, why, visits, .. } = chosen;
     job.spec.data.shards = Some(shards);
@@ -144,6 +148,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
     let mut files = ingested.files.clone();
     files.extend(init_weights::write(&job, workspace.path())?);
+    files.extend(std::mem::take(&mut job.graphs));
     let blobs = ingested.manifest.blobs().chain(job.spec.blobs());
     let sent = upload(&client, blobs.map(|blob| (blob.sha256, blob)).collect(), &files).await?;
     let request = SubmitRequest {
@@ -200,16 +205,19 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Checks the data and cuts it into shards, by what is chosen.
+/// Checks the data, exports users' own models for it, and cuts it into shards, by what is chosen.
 pub(crate) fn cut(
-    job: &Job,
+    job: &mut Job,
+    python: &PythonArgs,
     known: &Known,
     workspace: &Workspace,
 ) -> Result<(Ingested, Chosen), Failure> {
     let mut reading = Reading::new();
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
-    let data = sojourn_ingest::survey(&job.spec, &job.folder, workspace.path(), tell)
+    let spec = job.spec.clone();
+    let data = sojourn_ingest::survey(&spec, &job.folder, workspace.path(), tell)
         .map_err(ingest_failure)?;
+    graphs::export_all(job, &data, python, workspace.path())?;
     validate::check(job, &data)?;
     let chosen = sharding::choose(job, &data, known)?;
     let ingested = data.ingest(&chosen.cut, workspace.path(), tell).map_err(ingest_failure)?;

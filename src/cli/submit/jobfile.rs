@@ -6,6 +6,7 @@ use crate::cli::{
 };
 use serde::Serialize;
 use sojourn_protocol::{
+    digest::Digest,
     jobfile::{self, InitModel},
     spec::JobSpec,
 };
@@ -22,6 +23,8 @@ pub(crate) struct Job {
     pub(crate) trials: Vec<Trial>,
     /// The models that it starts from, by their names in the job file.
     pub(crate) given: BTreeMap<String, Model>,
+    /// The files of its graphs that were exported, by digest.
+    pub(crate) graphs: BTreeMap<Digest, PathBuf>,
     /// The folder that its paths are relative to.
     pub(crate) folder: PathBuf,
 }
@@ -77,5 +80,5 @@ pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
     spec.name_data_seed();
     let trials =
         sojourn_workgen::trials(&spec).map_err(|error| plain(format!("{shown}: {error}")))?;
-    Ok(Job { spec, trials, given, folder })
+    Ok(Job { spec, trials, given, graphs: BTreeMap::new(), folder })
 }

@@ -1,6 +1,7 @@
 //! Checking and submitting a job: job file, data, shards, initial weights, and the wait for its end.
 
 pub(crate) mod command;
+pub(crate) mod graphs;
 pub(crate) mod init_weights;
 pub(crate) mod jobfile;
 pub(crate) mod prices;

@@ -4,12 +4,14 @@
 use crate::cli::{
     render::{owners::QUORUM_COUNTS, schedule::ScheduleSettings, text},
     submit::{
+        graphs::{self, PythonArgs},
         init_weights,
         jobfile::{self, Job, Problem},
         prices::{self, DataSize, Price},
         reading::Reading,
         sharding::{self, Chosen, Known},
-        warnings, workspace,
+        warnings,
+        workspace::{self, Workspace},
     },
     terminal::{causes::ingest_failure, connection::Connection, exit::Failure, output},
 };
@@ -35,6 +37,8 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    python: PythonArgs,
     #[command(flatten)]
     connection: Connection,
 }
@@ -110,9 +114,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             output::json(&answer).err().unwrap_or_else(|| failure.silent())
         }
     };
-    let job =
+    let mut job =
         jobfile::read(&args.file).map_err(|(failure, problems)| reported(failure, problems))?;
-    let (summary, models, chosen) = check_data(&job).map_err(|failure| {
+    let (summary, models, chosen) = check_data(&mut job, &args.python).map_err(|failure| {
         let problems = failure.messages().iter().map(|message| Problem {
             line: None,
             key: None,
@@ -144,13 +148,17 @@ type Models = BTreeMap<ModelSize, usize>;
 
 /// The data, the models that would be trained on it, and what would be chosen without any host where the job leaves
 /// something open.
-fn check_data(job: &Job) -> Result<(Summary, Models, Chosen), Failure> {
+fn check_data(job: &mut Job, python: &PythonArgs) -> Result<(Summary, Models, Chosen), Failure> {
     let mut reading = Reading::new();
-    let spool = workspace::parent();
+    let (spool, spec) = (workspace::parent(), job.spec.clone());
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
     tokio::task::block_in_place(|| {
         let data =
-            sojourn_ingest::survey(&job.spec, &job.folder, &spool, tell).map_err(ingest_failure)?;
+            sojourn_ingest::survey(&spec, &job.folder, &spool, tell).map_err(ingest_failure)?;
+        if job.spec.has_graphs() {
+            let workspace = Workspace::new()?;
+            graphs::export_all(job, &data, python, workspace.path())?;
+        }
         let models = check(job, &data)?;
         let chosen = sharding::choose(job, &data, &Known::default())?;
         Ok((data.check(&chosen.cut, tell).map_err(ingest_failure)?, models, chosen))
