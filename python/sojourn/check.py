@@ -137,7 +137,8 @@ class Eager:
         from sojourn.program import Model, set_up, task_class
 
         self.task, recorder = set_up(task_class(entry), config, data, folder)
-        self.tensors = Model(self.task, recorder).tensors
+        self.model = Model(self.task, recorder)
+        self.tensors = self.model.tensors
 
     def load(self, tensors):
         """Takes numbers from tensors by name."""
@@ -150,7 +151,7 @@ class Eager:
 
         for stage in self.task.stages or [None]:
             method = "loss" if stage is None else f"loss_{stage}"
-            yield self.computed(method), moved_by(self.task, stage)
+            yield self.computed(method), [self.tensors[name] for name in moved_by(self.task, self.model, stage)]
 
     def computed(self, method):
         """A method of the task as a function of a batch's columns."""

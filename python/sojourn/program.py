@@ -123,7 +123,7 @@ class Model:
         self._places = {}
         self._constants = {}
         self._temporary = set()
-        for name, tensor, persistent in registered(task):
+        for name, tensor, persistent in task._registered():
             first = self._places.setdefault(place(tensor), name)
             self._first_names[name] = first
             if first == name:
@@ -199,18 +199,6 @@ class Model:
         return shipped
 
 
-def registered(task):
-    """Each registered name with its tensor, and whether it is kept in checkpoints; tied ones under each of their names."""
-    for prefix, module in task.named_modules(remove_duplicate=False):
-        dot = prefix and prefix + "."
-        for name, tensor in module._parameters.items():
-            if tensor is not None:
-                yield dot + name, tensor, True
-        for name, tensor in module._buffers.items():
-            if tensor is not None:
-                yield dot + name, tensor, name not in module._non_persistent_buffers_set
-
-
 def place(tensor):
     """Where a tensor's numbers are in memory."""
     if tensor.numel() == 0:
@@ -238,21 +226,20 @@ def train_stage(task, model, stage, data, folder):
     if not value.requires_grad:
         raise Refusal(f"The result of {method} doesn't depend on any parameter.", *place)
     json = {"nodes": nodes.nodes, "loss": loss[0]}
-    moves = [model.name_of(tensor) for tensor in moved_by(task, stage)]
+    moves = moved_by(task, model, stage)
     if moves != model.parameters():
         json["moves"] = moves
     return SimpleNamespace(json=json, list=nodes)
 
 
-def moved_by(task, stage):
-    """The parameters that a stage moves, in the order of registration: those of its attribute, or all."""
+def moved_by(task, model, stage):
+    """The names of the parameters that a stage moves: those of its attribute, or all."""
     if stage is None:
-        moved = task.parameters()
-    else:
-        attribute = getattr(task, stage)
-        moved = attribute.parameters() if isinstance(attribute, nn.Module) else [attribute]
-    wanted = {id(tensor) for tensor in moved}
-    return [tensor for tensor in task.parameters() if id(tensor) in wanted and tensor.requires_grad]
+        return model.parameters()
+    attribute = getattr(task, stage)
+    moved = attribute.parameters() if isinstance(attribute, nn.Module) else [attribute]
+    names = {model.name_of(tensor) for tensor in moved}
+    return [name for name in model.parameters() if name in names]
 
 
 def evaluation(task, model, data, folder):

@@ -64,3 +64,14 @@ class Task(nn.Module):
         """The outputs, `[rows, ...]`; `batch` has no `y`. By default those of the only module."""
         (module,) = self.children()
         return module(batch.x)
+
+    def _registered(self):
+        """Each registered name with its tensor, and whether checkpoints keep it; a tied one under each of its names."""
+        for prefix, module in self.named_modules(remove_duplicate=False):
+            dot = prefix and prefix + "."
+            for name, tensor in module._parameters.items():
+                if tensor is not None:
+                    yield dot + name, tensor, True
+            for name, tensor in module._buffers.items():
+                if tensor is not None:
+                    yield dot + name, tensor, name not in module._non_persistent_buffers_set
