@@ -1,4 +1,7 @@
-"""Canonical safetensors: tensors in the order of their names' bytes, no metadata, no gaps, so equal tensors give equal bytes."""
+"""Canonical safetensors: tensors in the order of their names' bytes, no metadata, no gaps.
+
+So equal tensors give equal bytes.
+"""
 
 import ctypes
 import json

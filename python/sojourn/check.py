@@ -1,8 +1,8 @@
 """Checks that a task and its graph train alike: `python -m sojourn.check` with a request as `sojourn.export` takes it.
 
 The request has one configuration. Further keys: `rows` names a safetensors file with `x` and `y` (made-up rows without it),
-`batch_size` (8), `threads` (1). Eight batches are trained three times from equal first numbers: by the user's code, by the graph,
-and by the graph in two processes, cut after four batches. One JSON object is written:
+`batch_size` (8), `threads` (1). Eight batches are trained three times from equal first numbers: by the user's code, by the
+graph, and by the graph in two processes, cut after four batches. One JSON object is written:
 
 - `repeatable`: true where all three end with the same bytes;
 - `differs`: the first tensor that doesn't, and `between` what;

@@ -3,6 +3,11 @@
 from collections.abc import Mapping
 
 
+# What is read where there is no value; and under which name it is noted that all names were read.
+NONE = object()
+EVERY_NAME = object()
+
+
 class Values(Mapping):
     """Named values, as attributes (`c.width`) and as a mapping (`c["width"]`, `dict(c)`)."""
 
@@ -10,35 +15,49 @@ class Values(Mapping):
         """`what` is how the user calls it, for messages: `c` or `data`."""
         self.__dict__["_what"] = what
         self.__dict__["_values"] = dict(values)
+        # What was asked for, by name; NONE for what isn't there.
+        self.__dict__["reads"] = {}
 
     def __getattr__(self, name):
         try:
-            return self.__dict__["_values"][name]
-        except KeyError:
-            raise AttributeError(self._lacks(name)) from None
+            return self._read(name)
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
 
     def __setattr__(self, name, value):
         raise AttributeError(f"{self._what} can't be changed: {name!r} comes from the job")
 
     def __getitem__(self, name):
-        try:
-            return self._values[name]
-        except KeyError:
-            raise KeyError(self._lacks(name)) from None
+        return self._read(name)
 
     def __iter__(self):
+        self._read_all()
         return iter(self._values)
 
     def __len__(self):
+        self._read_all()
         return len(self._values)
 
     def __repr__(self):
+        self._read_all()
         inside = ", ".join(f"{name}={value!r}" for name, value in self._values.items())
         return f"{self._what}({inside})"
 
-    def _lacks(self, name):
-        there = ", ".join(sorted(self._values)) or "nothing"
-        return f"{self._what} has no {name!r}; it has {there}"
+    def _read(self, name):
+        self.reads[name] = self._values.get(name, NONE)
+        if name not in self._values:
+            there = ", ".join(sorted(self._values)) or "nothing"
+            raise KeyError(f"{self._what} has no {name!r}; it has {there}")
+        return self._values[name]
+
+    def _read_all(self):
+        """Whoever asks for all names depends on each of them, and on there being no others."""
+        self.reads.update({**self._values, EVERY_NAME: sorted(self._values)})
+
+    def read_same(self, others):
+        """Would whoever read these values have read the same from `others`, a dict? 1, 1.0 and True aren't the same."""
+        others = {**others, EVERY_NAME: sorted(others)}
+        return all(repr(value) == repr(others.get(name, NONE)) for name, value in self.reads.items())
 
 
 class Column:

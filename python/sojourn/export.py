@@ -36,8 +36,9 @@ def main():
         check_torch()
         request = json.load(sys.stdin)
         entry = load_entry(request["folder"], request["entry"])
+        answered = []
         for index, config in enumerate(request["configs"]):
-            answer(export_one(entry, request, index, config))
+            answer(answer_for(entry, request, index, config, answered))
         answer({"done": True})
     except BadRequest as error:
         print(error, file=sys.stderr)
@@ -96,12 +97,30 @@ def load_entry(folder, entry):
     return getattr(module, name)
 
 
-def export_one(entry, request, index, config):
+def answer_for(entry, request, index, config, answered):
+    """The line for one configuration.
+
+    `answered` has earlier ones, pairs of values and line. One that would be exported from the same values, such as one that
+    differs in its learning rate alone, isn't exported again.
+    """
+    from sojourn.description import Values
+
+    for values, line in answered:
+        if values.read_same(config):
+            ((kind, said),) = line.items()
+            return {kind: {**said, "index": index}}
+    values = Values("c", config)
+    line = export_one(entry, request, index, values)
+    answered.append((values, line))
+    return line
+
+
+def export_one(entry, request, index, values):
     """The line for one configuration; its file is written where it isn't there yet."""
     from sojourn.refusal import Refusal
 
     try:
-        exported = export(entry, config, request["data"], request.get("operators"), request["folder"])
+        exported = export(entry, values, request["data"], request.get("operators"), request["folder"])
     except Refusal as refusal:
         return {"refused": {"index": index, **refusal.to_json()}}
     digest = hashlib.sha256(exported.data).hexdigest()

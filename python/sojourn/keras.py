@@ -5,9 +5,9 @@
         network.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
         return network
 
-The loss and the metrics are those of `compile`; its optimiser is left aside for the job file's `[training]`. A tensor is called by
-its variable's path. Images come as `[channels, height, width]`; `layers.Permute((2, 3, 1))` gives Keras' order. Chance, such as
-dropout's, comes from the batch's seed: layers with a `seed` of their own are refused.
+The loss and the metrics are those of `compile`; its optimiser is left aside for the job file's `[training]`. A tensor is
+called by its variable's path. Images come as `[channels, height, width]`; `layers.Permute((2, 3, 1))` gives Keras' order.
+Chance, such as dropout's, comes from the batch's seed: layers with a `seed` of their own are refused.
 """
 
 import contextlib
@@ -91,7 +91,8 @@ def chance_of_the_batch():
 
     def generator(seed):
         if getattr(seed, "_initial_seed", seed) is not None:
-            raise Refusal("A layer of Keras has a seed of its own.", hint="Leave `seed` out: chance comes from the batch's seed.")
+            hint = "Leave `seed` out: chance comes from the batch's seed."
+            raise Refusal("A layer of Keras has a seed of its own.", hint=hint)
 
     original = keras_random.torch_seed_generator
     keras_random.torch_seed_generator = generator
@@ -119,5 +120,6 @@ def metric_sums(model, batch, outputs):
             raise Refusal(f"The metric {getattr(metric, 'name', given)} isn't a mean over rows.", hint=hint)
         y, compared = squeeze_or_expand_to_same_rank(batch.y, outputs)
         values = metric._fn(y, compared, **metric._fn_kwargs)
-        sums[given if isinstance(given, str) else metric.name] = values.sum() if values.dim() == 1 else values.mean() * batch.rows
+        name = given if isinstance(given, str) else metric.name
+        sums[name] = values.sum() if values.dim() == 1 else values.mean() * batch.rows
     return sums

@@ -178,9 +178,11 @@ class NodeList:
                 raise self._refusal(node, message, "docs/models/operators.md lists those that it can have. " + AS_PYTHON)
 
     def _refusal(self, node, message, hint):
-        trace = node.meta.get("stack_trace")
-        file, line = place_in_text(trace, self._folder)
-        return Refusal(message, file, line, hint, trace)
+        return Refusal(message, *self.place_of(node), hint, node.meta.get("stack_trace"))
+
+    def place_of(self, node):
+        """File and line of the user's code that a node comes from."""
+        return place_in_text(node.meta.get("stack_trace"), self._folder)
 
 
 def short_name(target):

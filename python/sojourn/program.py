@@ -1,6 +1,7 @@
 """From a task to the bytes of its graph."""
 
 import inspect
+import itertools
 import random
 import sys
 from types import SimpleNamespace
@@ -42,7 +43,10 @@ def task_class(entry):
 
 
 def export_task(entry, config, data, operators, folder):
-    """The `Exported` of a class derived from `Task`, or of a function that returns a Keras model."""
+    """The `Exported` of a class derived from `Task`, or of a function that returns a Keras model.
+
+    `config` is a dict, or `Values` that are asked afterwards what was read of them.
+    """
     task, recorder = set_up(task_class(entry), config, data, folder)
     model = Model(task, recorder)
     train = [train_stage(task, model, stage, data, folder) for stage in (task.stages or [None])]
@@ -96,7 +100,7 @@ def set_up(task_class, config, data, folder):
     task = task_class()
     try:
         with recorder:
-            task.setup(Values("c", config), Values("data", described))
+            task.setup(config if isinstance(config, Values) else Values("c", config), Values("data", described))
     except Exception as error:
         raise explain(error, folder, "setup") from error
     for method in ("optimizer", "configure_optimizers"):
@@ -160,8 +164,13 @@ class Model:
             return {"t": first}
         key = (tensor.dtype, tuple(tensor.shape), tensor_bytes(tensor))
         if key not in self._constants:
-            self._constants[key] = (f"lifted.{len(self._constants)}", tensor.detach())
+            self._constants[key] = (self._free_name(), tensor.detach())
         return {"t": self._constants[key][0]}
+
+    def _free_name(self):
+        """A name for a constant that has none."""
+        numbers = itertools.count(len(self._constants))
+        return next(name for name in (f"lifted.{number}" for number in numbers) if name not in self.tensors)
 
     def described(self, lists):
         """The `tensors` of the graph's JSON, given all lists of nodes."""
@@ -210,8 +219,10 @@ def moved_tensors(nodes):
     """The names of the tensors that nodes of a list change."""
     for spoken, source in zip(nodes.nodes, nodes.sources):
         if spoken["op"].startswith(("aten.batch_norm.", "aten.instance_norm.")):
-            yield from tensor_names(spoken["args"][3:5])
-        elif isinstance(source.target, torch._ops.OpOverload) and source.target._schema.is_mutable:
+            statistics, by_batch = spoken["args"][3:5], spoken["args"][5]
+            if by_batch:
+                yield from tensor_names(statistics)
+        elif is_mutable(source.target):
             yield from tensor_names(spoken["args"][:1])
 
 
@@ -320,13 +331,29 @@ def traced(task, model, method, data, folder, training, with_y=True):
     examples = tuple(example(column) for name, column in columns(data).items() if with_y or name == "x")
     program = export_program(call, examples)
     nodes = NodeList(program, list(input_arguments(program, model)), folder)
-    for name in moved_tensors(nodes):
-        if name in model.parameters():
-            raise Refusal(f"{method} changes the parameter {name} itself.", hint="Only the optimiser may move parameters.")
+    check_moved(nodes, model, method, training)
     for output in nodes.outputs:
         if not isinstance(output, dict) or "n" not in output:
             raise Refusal(f"A result of {method} isn't computed from the batch.")
     return nodes, call.seen.value, nodes.outputs
+
+
+def check_moved(nodes, model, method, training):
+    """Refuses nodes that move what isn't theirs: parameters, the batch, and buffers where nothing is trained."""
+    for name in moved_tensors(nodes):
+        if name in model.parameters():
+            raise Refusal(f"{method} changes the parameter {name} itself.", hint="Only the optimiser may move parameters.")
+        if not training:
+            hint = "Change buffers in the loss alone: `if self.training:`."
+            raise Refusal(f"{method} changes {name}, though it doesn't train.", hint=hint)
+    for spoken, source in zip(nodes.nodes, nodes.sources):
+        if is_mutable(source.target) and "c" in spoken["args"][0]:
+            hint = "Compute a new tensor: x = batch.x * 2 instead of batch.x.mul_(2)."
+            raise Refusal(f"{method} changes the batch itself.", *nodes.place_of(source), hint=hint)
+
+
+def is_mutable(target):
+    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
 
 
 def example(column):

@@ -11,9 +11,10 @@ UNITS = float(1 << 24)
 def made_up(data, rows, seed, tokens=None):
     """Columns of `rows` rows as `data` describes them.
 
-    All numbers come from one stream of ChaCha8, `derive("made-up-rows", [seed])`: first all of `x`, row by row, then all of `y`.
-    A number of `x` is 24 bits over 2^24; but with `tokens = (first, vocabulary)`, the numbers of each row from `first` on are
-    32 bits modulo `vocabulary`. A class of `y` is 32 bits modulo `classes`, a number of `y` is 24 bits over 2^24.
+    All numbers come from the stream `seeds::stream("made-up-rows", [seed])`, one draw of 32 bits each: first all of `x`, row by
+    row, then all of `y`. A number of `x` is the draw's upper 24 bits over 2^24; but with `tokens = (first, vocabulary)`, the
+    numbers of each row from `first` on are the draw modulo `vocabulary`. A class of `y` is the draw modulo `classes`, a number
+    of `y` is as one of `x`.
     """
     shape = [rows, *data["x"]["shape"]]
     count = torch.Size(shape).numel()

@@ -135,8 +135,8 @@ def function(name):
 def train(stages, batches, hop_seed, first=0, learning_rate=1e-3, states=None):
     """Trains on batches with AdamW, an optimiser for each stage; gives each batch's losses, and the optimisers' states.
 
-    `stages` are pairs of a loss function and the tensors that it moves; `batches` are columns by name. Before batch `b`, counted
-    from `first`, the seed is set to `seeds.batch(hop_seed, b)`. `states` are those of an earlier call, to go on from.
+    `stages` are pairs of a loss function and the tensors that it moves; `batches` are columns by name. Before batch `b`,
+    counted from `first`, the seed is set to `seeds.batch(hop_seed, b)`. `states` are those of an earlier call, to go on from.
     """
     stages = list(stages)
     optimizers = [torch.optim.AdamW(moves, lr=learning_rate) for _, moves in stages]

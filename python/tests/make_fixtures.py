@@ -1,8 +1,9 @@
 """Writes graphs of the models for the trainer's tests: `client/trainer/tests/graphs/NAME.safetensors` and `NAME.json`.
 
-Run it from `python/` with that folder in PYTHONPATH. `NAME.json` says how to train the graph, and the losses that PyTorch had. Rows are made up as `sojourn.rows.made_up` says, batches
-are taken in order, batch `b` has the seed `seeds::batch(hop_seed, b)`, and version 0 is that of `weights_seed`. With several
-stages each has a loss and an optimiser of its own.
+Run it from `python/` with that folder in PYTHONPATH. `NAME.json` says how to train the graph, and the losses that PyTorch had.
+Rows are made up as `sojourn.rows.made_up` says, batches are taken in order, batch `b` has the seed
+`seeds::batch(hop_seed, b)`, and version 0 is that of `weights_seed`. With several stages each has a loss and an optimiser of
+its own. `sums_before` and `sums_after` are those of `evaluate` over all rows as one batch, with the seed 0.
 """
 
 import json

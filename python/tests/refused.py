@@ -126,11 +126,27 @@ class NoLossInSums(Linear):
         return {"accuracy": (self.net(batch.x).argmax(1) == batch.y).sum()}
 
 
+class ChangesTheBatch(Linear):
+    def loss(self, batch):
+        batch.x.mul_(2)  # refused: changes the batch itself
+        return super().loss(batch)
+
+
 class MovesParameters(Linear):
     def loss(self, batch):
         with torch.no_grad():
             self.net.weight.clamp_(-1, 1)
         return super().loss(batch)
+
+
+class MovesBuffersInEvaluation(Linear):
+    def setup(self, c, data):
+        super().setup(c, data)
+        self.register_buffer("seen", torch.zeros(()))
+
+    def evaluate(self, batch):
+        self.seen += batch.rows
+        return super().evaluate(batch)
 
 
 class Double(Linear):

@@ -37,7 +37,7 @@ class Refusals(unittest.TestCase):
     def test_the_line_and_the_reason_are_named(self):
         tasks = [name for name, value in vars(refused).items() if isinstance(value, type) and issubclass(value, refused.Linear)]
         names = [name for name in tasks if marked_line(name)]
-        self.assertEqual(len(names), 17)
+        self.assertEqual(len(names), 18)
         for name in names:
             with self.subTest(name):
                 refusal, (line, words) = self.refusal(name), marked_line(name)
@@ -48,6 +48,7 @@ class Refusals(unittest.TestCase):
     def test_tensors_that_a_graph_cannot_have_are_named(self):
         self.assertIn("net.weight is torch.float64", self.refusal("Double").message)
         self.assertIn("no parameters", self.refusal("Empty").message)
+        self.assertIn("evaluate changes seen", self.refusal("MovesBuffersInEvaluation").message)
         self.assertIn("changes the parameter net.weight", self.refusal("MovesParameters").message)
 
     def test_what_is_no_task_is_refused(self):
