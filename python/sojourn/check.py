@@ -134,7 +134,8 @@ class Eager:
     """A task that PyTorch itself computes. `tensors` has its parameters and buffers by name."""
 
     def __init__(self, entry, config, data, folder):
-        from sojourn.program import Model, set_up, task_class
+        from sojourn.model import Model
+        from sojourn.program import set_up, task_class
 
         self.task, recorder = set_up(task_class(entry), config, data, folder)
         self.model = Model(self.task, recorder)

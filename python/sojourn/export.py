@@ -123,6 +123,9 @@ def export_one(entry, request, index, values):
         exported = export(entry, values, request["data"], request.get("operators"), request["folder"])
     except Refusal as refusal:
         return {"refused": {"index": index, **refusal.to_json()}}
+    except Exception as error:
+        fault = Refusal(f"The exporter itself failed: {type(error).__name__}: {error}", detail=traceback.format_exc())
+        return {"refused": {"index": index, **fault.to_json()}}
     digest = hashlib.sha256(exported.data).hexdigest()
     path = Path(request["output"]) / f"{digest}.safetensors"
     if not path.exists():
@@ -131,14 +134,6 @@ def export_one(entry, request, index, values):
         partial.replace(path)
     described = {"index": index, "file": str(path), "sha256": digest, "bytes": len(exported.data)}
     return {"exported": {**described, **exported.summary}}
-
-
-class Exported:
-    """A graph file's bytes (`data`), and a `summary` of it: parameters, nodes, tensors, flops_per_row, widest."""
-
-    def __init__(self, data, summary):
-        self.data = data
-        self.summary = summary
 
 
 def export(entry, config, data, operators=None, folder=None):

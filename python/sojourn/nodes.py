@@ -263,3 +263,23 @@ def renumbered(value, numbers):
     if isinstance(value, list):
         return [renumbered(part, numbers) for part in value]
     return value
+
+
+def moved_tensors(nodes):
+    """The names of the tensors that nodes of a list change."""
+    for spoken, source in zip(nodes.nodes, nodes.sources):
+        if spoken["op"].startswith(("aten.batch_norm.", "aten.instance_norm.")):
+            statistics, by_batch = spoken["args"][3:5], spoken["args"][5]
+            if by_batch:
+                yield from tensor_names(statistics)
+        else:
+            yield from tensor_names(written_arguments(spoken, source.target))
+
+
+def written_arguments(spoken, target):
+    """The arguments of a node that its operator writes to."""
+    if not isinstance(target, torch._ops.OpOverload) or not target._schema.is_mutable:
+        return []
+    named = {**dict(zip([argument.name for argument in target._schema.arguments], spoken["args"])), **spoken.get("kwargs", {})}
+    written = [argument.name for argument in target._schema.arguments if argument.is_write]
+    return [named[name] for name in written if name in named]

@@ -171,3 +171,8 @@ class Remembers(Linear):
         total = loss + 0.5 * self.last * self.net.weight.sum()
         self.last = loss.detach()
         return total
+
+
+class PredictsOneNumber(Linear):
+    def predict(self, batch):  # refused: a row for each row
+        return self.net(batch.x).sum(0)
