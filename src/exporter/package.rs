@@ -10,6 +10,8 @@ const FILES: &[(&str, &str)] = &[
     ("costs.py", include_str!("../../python/sojourn/costs.py")),
     ("description.py", include_str!("../../python/sojourn/description.py")),
     ("export.py", include_str!("../../python/sojourn/export.py")),
+    ("keras.py", include_str!("../../python/sojourn/keras.py")),
+    ("model.py", include_str!("../../python/sojourn/model.py")),
     ("nodes.py", include_str!("../../python/sojourn/nodes.py")),
     ("program.py", include_str!("../../python/sojourn/program.py")),
     ("refusal.py", include_str!("../../python/sojourn/refusal.py")),
@@ -18,6 +20,7 @@ const FILES: &[(&str, &str)] = &[
     ("seeds.py", include_str!("../../python/sojourn/seeds.py")),
     ("starts.py", include_str!("../../python/sojourn/starts.py")),
     ("torch.py", include_str!("../../python/sojourn/torch.py")),
+    ("tracing.py", include_str!("../../python/sojourn/tracing.py")),
     ("watch.py", include_str!("../../python/sojourn/watch.py")),
 ];
 
