@@ -92,8 +92,8 @@ pub const RESULT_BYTES_HEADER: &str = "sojourn-result-bytes";
 /// The largest checkpoint that goes as a delta: both sides hold it, its base and the delta in memory.
 pub const MAX_DELTA_CHECKPOINT: u64 = 256 << 20;
 
-/// Header of every answer: what the server understands beyond the first version of the API, in words that
-/// are divided by `, `. Nothing that needs one of them is sent to a server that doesn't say it.
+/// Header of every answer, and of every request of a host: what the sender understands beyond the first version of the
+/// API, in words that are divided by `, `. Nothing that needs one of them is sent to who doesn't say it.
 pub const FEATURES_HEADER: &str = "sojourn-features";
 
 /// A feature: [`HeldState::Sending`].
@@ -114,6 +114,14 @@ pub const SEVERAL_CLASSES: &str = "several-classes";
 /// A feature: a host says that its disk has no room for new units
 /// ([`Inventory::disk_is_low`](crate::inventory::Inventory::disk_is_low)).
 pub const DISK_RESERVES: &str = "disk-reserves";
+
+/// A feature of both sides: a device names its engines ([`Device::engines`](crate::inventory::Device::engines)). Where a
+/// client knows of them and its inventory names none, the server asks for the inventory again.
+pub const ENGINES: &str = "engines";
+
+/// A feature: a host says that its engines can't do a unit ([`FailureKind::Unsupported`](crate::report::FailureKind),
+/// [`Device::unsupported`](crate::inventory::Device::unsupported)).
+pub const UNSUPPORTED_UNITS: &str = "unsupported-units";
 
 /// A feature: `PUT /v1/leases/{lease}/checkpoint/delta`.
 pub const DELTA_UPLOADS: &str = "delta-uploads";

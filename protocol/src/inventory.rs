@@ -5,6 +5,7 @@
 
 use crate::{
     digest::Digest,
+    engine::{Engine, MODELS_OF_BEFORE},
     metrics::is_default,
     spec::{Architecture, OptimizerName, Precision},
     unit::TrialContext,
@@ -70,6 +71,14 @@ pub struct Device {
     /// [`SEVERAL_CLASSES`](crate::api::SEVERAL_CLASSES).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<OfferedClass>,
+    /// The programs that train on it. Clients of before leave them out: theirs trains [`MODELS_OF_BEFORE`]. Only for
+    /// servers with the feature [`ENGINES`](crate::api::ENGINES).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub engines: Vec<Engine>,
+    /// Workloads that its engines have refused as unsupported: no unit of them is wanted there. Only for servers with the
+    /// feature [`UNSUPPORTED_UNITS`](crate::api::UNSUPPORTED_UNITS).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsupported: Vec<Workload>,
 }
 
 /// A numeric class that a device computes in.
@@ -89,8 +98,31 @@ impl Device {
     /// A device of which nothing more is known.
     #[must_use]
     pub fn new(name: impl Into<String>, numeric_class: Digest, flops: f64) -> Self {
-        let (memory, measured, classes) = (None, Vec::new(), Vec::new());
-        Self { name: name.into(), numeric_class, flops, memory, measured, classes }
+        Self {
+            name: name.into(),
+            numeric_class,
+            flops,
+            memory: None,
+            measured: Vec::new(),
+            classes: Vec::new(),
+            engines: Vec::new(),
+            unsupported: Vec::new(),
+        }
+    }
+
+    /// Does one of its engines train that model?
+    #[must_use]
+    pub fn trains(&self, model: &str) -> bool {
+        if self.names_no_engine() {
+            return MODELS_OF_BEFORE.contains(&model);
+        }
+        self.engines.iter().any(|engine| engine.trains(model))
+    }
+
+    /// Is its client one of before, which doesn't say what trains there?
+    #[must_use]
+    pub const fn names_no_engine(&self) -> bool {
+        self.engines.is_empty()
     }
 }
 
@@ -186,4 +218,37 @@ pub struct Demand {
     pub idle: u32,
     /// Leases wanted beside those held, `idle` included.
     pub wanted: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_names_no_engine_trains_what_trainers_of_before_did() {
+        let device = Device::new(CPU, Digest::of(b"class"), 1e9);
+        assert!(device.names_no_engine());
+        assert_eq!(
+            ["mlp", "cnn", "resnet", "graph"].map(|m| device.trains(m)),
+            [true, true, true, false]
+        );
+        let engine = |model: &str| Engine {
+            name: "numpy".into(),
+            framework: "numpy 2.3.1".into(),
+            models: vec![model.into()],
+        };
+        let device = Device { engines: vec![engine("mlp"), engine("graph")], ..device };
+        assert!(!device.names_no_engine());
+        assert_eq!(
+            ["mlp", "cnn", "resnet", "graph"].map(|m| device.trains(m)),
+            [true, false, false, true]
+        );
+    }
+
+    #[test]
+    fn servers_of_before_take_a_device_that_says_nothing_of_engines() {
+        let device = Device::new(CPU, Digest::of(b"class"), 1e9);
+        let json = serde_json::to_string(&device).unwrap();
+        assert!(!json.contains("engines") && !json.contains("unsupported"), "{json}");
+    }
 }

@@ -15,7 +15,7 @@
 //! | [`spec`] | the job as the user wrote it, and one trial's configuration |
 //! | [`jobfile`] | `job.toml` to [`spec::JobSpec`], with messages that name line and key |
 //! | [`manifest`] | a job's data after ingestion: shards, classes, scaling |
-//! | [`inventory`] | a host's devices and its demand for work |
+//! | [`inventory`], [`engine`] | a host's devices and its demand for work; the programs that train there |
 //! | [`mod@unit`], [`report`] | units of work, and the reports about them |
 //! | [`metrics`] | metrics of a model, from the counts of an evaluation |
 //! | [`api`], [`view`], [`error`] | requests, answers, views and errors over HTTP |
@@ -48,6 +48,7 @@ pub mod demand;
 pub mod digest;
 pub mod direct;
 pub mod dtype;
+pub mod engine;
 pub mod error;
 mod hop;
 pub mod ids;

@@ -8,7 +8,7 @@ use crate::{
     time::Millis,
 };
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 /// Bytes in which people are told of room.
 const MB: u64 = 1_000_000;
@@ -133,6 +133,15 @@ pub enum WaitReason {
         /// The cause of the cool-down.
         cause: CooldownCause,
     },
+    /// No host has an engine for the trial.
+    NoEngine {
+        /// The word of its model (`arch`).
+        model: String,
+        /// Hosts whose client is one of before, which may train it once it is updated.
+        outdated: u64,
+        /// Hosts whose engine has refused its units as unsupported.
+        refused: u64,
+    },
     /// No host has the memory for the trial.
     NoMemory,
     /// No host lends the disk for its next unit.
@@ -148,10 +157,17 @@ pub enum WaitReason {
 }
 
 /// Why a host is given nothing, though there is work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdleReason {
     /// Its owner lends less disk than any unit takes.
     TooLittleDisk,
+    /// It has no engine for any unit.
+    NoEngine {
+        /// The words of the models that there are units of.
+        models: BTreeSet<&'static str>,
+        /// Its client is one of before.
+        is_outdated: bool,
+    },
 }
 
 impl fmt::Display for IdleReason {
@@ -161,6 +177,14 @@ impl fmt::Display for IdleReason {
                 "its owner lends too little disk for any unit: a hop takes a shard and a checkpoint, so a larger `--cache` or \
                  limit `disk` gives it work",
             ),
+            Self::NoEngine { models, is_outdated } => {
+                let models: Vec<String> = models.iter().map(|model| format!("`{model}`")).collect();
+                write!(f, "its trainer can't do any unit: those that wait train {}", models.join(", "))?;
+                if *is_outdated {
+                    f.write_str("; its client is older than the server: update it")?;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -218,6 +242,20 @@ impl fmt::Display for WaitReason {
             ),
             Self::Cooldown { host, name, cause } => {
                 write!(f, "host {host} (`{name}`) is given no work for a while, as {cause}")
+            }
+            Self::NoEngine { model, outdated, refused } => {
+                match refused {
+                    0 => write!(f, "no host in contact trains `{model}` models")?,
+                    _ => write!(f, "no host in contact supports its `{model}` model and settings")?,
+                }
+                let refused = Some(format!("{refused} refused it")).filter(|_| *refused > 0);
+                let outdated = match outdated {
+                    0 => None,
+                    1 => Some("1 needs a newer client".to_owned()),
+                    _ => Some(format!("{outdated} need a newer client")),
+                };
+                let counts: Vec<String> = refused.into_iter().chain(outdated).collect();
+                if counts.is_empty() { Ok(()) } else { write!(f, " ({})", counts.join(", ")) }
             }
             Self::NoMemory => f.write_str("no host in contact has the memory for it"),
             Self::NoDisk => f.write_str(
@@ -289,6 +327,15 @@ mod tests {
         let (level, free, reserve) = (StorageLevel::Low, 1_900_000_000, 2_000_000_000);
         let full = WaitReason::Storage(Storage { level, free, reserve }).to_string();
         assert!(full.contains("1900 MB free and keeps 2000 MB"), "{full}");
+        let engine = |outdated, refused| {
+            WaitReason::NoEngine { model: "cnn".into(), outdated, refused }.to_string()
+        };
+        assert_eq!(engine(0, 0), "no host in contact trains `cnn` models");
+        assert_eq!(engine(1, 0), "no host in contact trains `cnn` models (1 needs a newer client)");
+        assert_eq!(
+            engine(3, 2),
+            "no host in contact supports its `cnn` model and settings (2 refused it, 3 need a newer client)"
+        );
         let paused = |leases_live| WaitReason::Paused { leases_live }.to_string();
         assert!(paused(0).contains("resume it") && paused(1).contains("1 unit is"));
         assert!(paused(2).contains("2 units are"));

@@ -113,6 +113,10 @@ pub enum FailureKind {
     /// A blob's file on the host isn't what its digest says. The client fetches it again and doesn't
     /// report this.
     Damaged,
+    /// The engine can't do units like this one: it doesn't know the model, or something else that the unit asks for. Said
+    /// before anything is trained, and only to servers with the feature
+    /// [`UNSUPPORTED_UNITS`](crate::api::UNSUPPORTED_UNITS); others hear of [`FailureKind::Trainer`].
+    Unsupported,
 }
 
 impl FailureKind {
@@ -120,7 +124,7 @@ impl FailureKind {
     #[must_use]
     pub const fn blames_host(self) -> bool {
         match self {
-            FailureKind::NonFinite | FailureKind::OutOfMemory => false,
+            FailureKind::NonFinite | FailureKind::OutOfMemory | FailureKind::Unsupported => false,
             FailureKind::Trainer
             | FailureKind::Died
             | FailureKind::Stalled

@@ -23,7 +23,11 @@ pub const MAX_DEVICES: usize = 64;
 pub const MAX_SLOTS: u64 = 1 << 16;
 /// Numeric classes of one device.
 pub const MAX_NUMERIC_CLASSES: usize = 16;
-/// Measured workloads of one device.
+/// Engines of one device.
+pub const MAX_ENGINES: usize = 16;
+/// Models that one engine names.
+pub const MAX_ENGINE_MODELS: usize = 64;
+/// Measured workloads of one device, and those that its engines have refused.
 pub const MAX_MEASURED: usize = 1 << 10;
 /// Digests of blobs in a host's cache.
 pub const MAX_CACHED_BLOBS: usize = 100_000;
@@ -171,14 +175,19 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("Demand", "slots", SLOTS),
     ("Demand", "wanted", SLOTS),
     ("Device", "classes", Bound::list(&[MAX_NUMERIC_CLASSES])),
+    ("Device", "engines", Bound::list(&[MAX_ENGINES])),
     ("Device", "flops", FLOPS),
     ("Device", "measured", Bound::list(&[MAX_MEASURED])),
     ("Device", "memory", AMOUNT),
     ("Device", "name", NAME),
+    ("Device", "unsupported", Bound::list(&[MAX_MEASURED])),
     ("Dimension", "choice", Bound::list(&[MAX_CHOICES, MAX_LAYERS])),
     ("Dimension", "fixed", LAYERS),
     ("DrainRequest", "machines", MACHINES),
     ("DrainRequest", "within", TIME),
+    ("Engine", "framework", NAME),
+    ("Engine", "models", ENGINE_MODELS),
+    ("Engine", "name", NAME),
     ("EnrolRequest", "name", GIVEN_NAME),
     ("Evaluated", "shards", EVALUATION_SHARDS),
     ("Evaluated", "train_micros", TRAIN_MICROS),
@@ -249,6 +258,8 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
 
 const CONFUSION: Bound =
     Bound::list(&[MAX_CONFUSION_CLASSES as usize, MAX_CONFUSION_CLASSES as usize]);
+const ENGINE_MODELS: Bound =
+    Bound { lists: &[MAX_ENGINE_MODELS], leaf: Leaf::Line(MAX_NAME_CHARS) };
 const NAMES_OF_FEATURES: Bound =
     Bound { lists: &[MAX_FEATURES], leaf: Leaf::Text(MAX_GIVEN_NAME_CHARS) };
 const WORD_COLUMNS: Bound = Bound::list(&[MAX_WORD_COLUMNS]);

@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     api::{MissingRequest, WorkRequest},
     digest::{BlobRef, Digest},
+    engine::Engine,
     inventory::{Demand, Device, Inventory},
     manifest::Labels,
     metrics::{ByClass, Confusion},
@@ -67,6 +68,22 @@ fn a_field_past_its_bound_is_refused_with_its_path_wherever_it_lies() {
     );
     fast.flops = -1.0;
     assert!(refused(fast).contains("`flops` is -1;"));
+    let engine = |name: &str, models: usize| Engine {
+        name: name.into(),
+        framework: "none".into(),
+        models: vec!["mlp".into(); models],
+    };
+    let with = |engines| Device { engines, ..device("cpu") };
+    assert!(Bounded::new(with(vec![engine("numpy", MAX_ENGINE_MODELS); MAX_ENGINES])).is_ok());
+    assert_eq!(
+        refused(with(vec![engine("numpy", 1); MAX_ENGINES + 1])),
+        "`engines` has 17 entries; at most 16 are taken"
+    );
+    assert_eq!(
+        refused(with(vec![engine("numpy", MAX_ENGINE_MODELS + 1)])),
+        "`engines[0].models` has 65 entries; at most 64 are taken"
+    );
+    assert!(refused(with(vec![engine("a\nb", 1)])).starts_with("`engines[0].name`, which begins"));
     let mut busy = request(Inventory::default());
     busy.demand[0].slots = u32::MAX;
     assert_eq!(refused(busy), "`demand[0].slots` is 4294967295; at most 65536 is taken");

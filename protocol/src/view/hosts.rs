@@ -2,8 +2,9 @@
 
 use crate::{
     digest::Digest,
+    engine::Engine,
     ids::{Epoch, HostId, JobId, LeaseId, TrialId, Version},
-    inventory::{Links, Measured, OfferedClass},
+    inventory::{Links, Measured, OfferedClass, Workload},
     metrics::is_default,
     names::OwnerName,
     time::{Millis, UnixMillis},
@@ -116,6 +117,12 @@ pub struct DeviceView {
     /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<OfferedClass>,
+    /// The programs that train on it. None where its client is one of before, which doesn't say so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub engines: Vec<Engine>,
+    /// Workloads that its engines have refused as unsupported, as far as its client has said so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsupported: Vec<Workload>,
 }
 
 /// Whether a host may work.

@@ -22,7 +22,7 @@ use std::ops::RangeInclusive;
 /// and jobs whose placement is changed; version 6 has trials whose results are merged, results that other hosts come
 /// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
 /// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, a time in which trained jobs are still evaluated, jobs that are thinned or
-/// deleted, and machines that are bought.
+/// deleted, machines that are bought, and units that are refused as unsupported.
 pub const EVENT_VERSION: u32 = 8;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;

@@ -8,7 +8,10 @@ use crate::cli::{
     },
     terminal::{connection::Connection, exit::Failure, simple::simple},
 };
-use sojourn_protocol::view::{DeviceView, HostState, HostView};
+use sojourn_protocol::{
+    trainer::TRAINER_PROGRAM,
+    view::{DeviceView, HostState, HostView},
+};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -113,7 +116,8 @@ fn estimates(host: &HostView) -> String {
     worst.map_or_else(|| "-".to_owned(), |off| format!("±{} %", off.div_ceil(10)))
 }
 
-/// A host's devices, with the instruction sets that reproducible units may be computed in; where it has several devices,
+/// A host's devices, with the instruction sets that reproducible units may be computed in, and engines that aren't our own
+/// trainer; where it has several devices,
 /// with the slots of each.
 fn devices(host: &HostView) -> String {
     match &host.devices[..] {
@@ -128,9 +132,11 @@ fn devices(host: &HostView) -> String {
 
 fn named(device: &DeviceView) -> String {
     let sets: Vec<&str> = device.classes.iter().map(|of| of.instructions.as_str()).collect();
-    if sets.is_empty() {
-        device.name.clone()
-    } else {
-        format!("{} ({})", device.name, sets.join(", "))
-    }
+    let name = match sets[..] {
+        [] => device.name.clone(),
+        _ => format!("{} ({})", device.name, sets.join(", ")),
+    };
+    let engines = device.engines.iter().map(|engine| engine.name.as_str());
+    let others: Vec<&str> = engines.filter(|engine| *engine != TRAINER_PROGRAM).collect();
+    if others.is_empty() { name } else { format!("{name} by {}", others.join(", ")) }
 }

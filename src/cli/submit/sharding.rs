@@ -252,6 +252,8 @@ mod tests {
             measured,
             estimate_error: None,
             classes: Vec::new(),
+            engines: Vec::new(),
+            unsupported: Vec::new(),
         }
     }
 

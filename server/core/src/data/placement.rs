@@ -91,13 +91,15 @@ impl<'a> Eligibility<'a> {
             .collect();
         let mut candidates: BTreeMap<Option<Digest>, Vec<ReplicaHost>> = BTreeMap::new();
         let kept = self.kept_classes(job);
+        let running = job.trials.iter().filter(|trial| trial.is_running());
+        let models = running.map(|trial| trial.context.config.model.name()).collect();
         let fleet = self.hosts.fleet().hosts();
         for (host, pools) in fleet.filter(|(host, _)| self.hosts.cooldown(*host).is_none()) {
             let cached = self.hosts.session(host).map(|session| &session.cached);
             let cached = cached.into_iter().flatten().filter_map(|blob| ids.get(blob)).copied();
             let cached: BTreeSet<ShardId> = cached.collect();
             let mut speeds: BTreeMap<Option<Digest>, u64> = BTreeMap::new();
-            for pool in pools.iter().filter(|pool| self.fits_all_trials(job, host, pool)) {
+            for pool in pools.iter().filter(|pool| self.fits_all_trials(job, &models, host, pool)) {
                 for class in self.replica_classes(job, &kept, pool) {
                     *speeds.entry(class).or_default() += pool.speed;
                 }
@@ -144,15 +146,25 @@ impl<'a> Eligibility<'a> {
         replicas.unplaced_shard(class)
     }
 
-    /// Could a device train every running trial? One that lacks the memory for some would keep shards from them.
-    fn fits_all_trials(&self, job: &Job, host: HostId, pool: &DevicePool) -> bool {
+    /// Could a device train every running trial? One that isn't capable of some would keep shards from them.
+    /// `models`: the words of their models.
+    fn fits_all_trials(
+        &self,
+        job: &Job,
+        models: &BTreeSet<&str>,
+        host: HostId,
+        pool: &DevicePool,
+    ) -> bool {
         let session = self.hosts.session(host);
         let Some(slots) = session.and_then(|session| session.devices.get(&pool.device)) else {
             return false;
         };
-        let unlimited = slots.device.memory.is_none() && slots.ran_out.is_empty();
+        let unlimited = slots.device.memory.is_none()
+            && slots.ran_out.is_empty()
+            && slots.unsupported.is_empty();
         let mut running = job.trials.iter().filter(|trial| trial.is_running());
-        unlimited || running.all(|trial| self.fits_memory(slots, trial))
+        models.iter().all(|model| slots.device.trains(model))
+            && (unlimited || running.all(|trial| self.is_capable(slots, trial)))
     }
 
     /// May a host train this shard on a device of this class?

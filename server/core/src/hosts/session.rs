@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Devices that one host may have.
 const MAX_DEVICES: usize = 16;
-/// Workloads of one device that are remembered.
+/// Measured workloads of one device that are remembered, and refused ones.
 const MAX_MEASURED: usize = 256;
 
 /// The reports of a host since the server started.
@@ -70,6 +70,8 @@ pub(crate) struct DeviceSlots {
     pub(crate) peaks: BTreeMap<Workload, u64>,
     /// Workloads for which the memory wasn't enough.
     pub(crate) ran_out: BTreeSet<Workload>,
+    /// Workloads that its engines have refused as unsupported.
+    pub(crate) unsupported: BTreeSet<Workload>,
 }
 
 impl Session {
@@ -177,6 +179,7 @@ impl Session {
 impl DeviceSlots {
     fn of(mut device: Device, count: u32) -> Self {
         device.measured.truncate(MAX_MEASURED);
+        device.unsupported.truncate(MAX_MEASURED);
         let measured = || device.measured.iter();
         let peak = |of: &Measured| Some((of.workload.clone(), of.peak_memory?));
         let ran_out = measured().filter(|of| of.out_of_memory).map(|of| of.workload.clone());
@@ -184,6 +187,7 @@ impl DeviceSlots {
             count,
             peaks: measured().filter_map(peak).collect(),
             ran_out: ran_out.collect(),
+            unsupported: device.unsupported.iter().cloned().collect(),
             classes: DeviceClasses::of(&device),
             device,
         }

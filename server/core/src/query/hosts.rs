@@ -78,8 +78,16 @@ impl Views<'_> {
     fn devices_of(&self, host: HostId, session: &Session) -> Vec<DeviceView> {
         let estimates = self.estimates;
         let view = |slots: &DeviceSlots| {
-            let Device { name, numeric_class, flops, memory, measured, classes } =
-                slots.device.clone();
+            let Device {
+                name,
+                numeric_class,
+                flops,
+                memory,
+                measured,
+                classes,
+                engines,
+                unsupported,
+            } = slots.device.clone();
             let estimate_error = estimates.error_of(host, &name).thousandths();
             let slots = slots.count;
             DeviceView {
@@ -91,6 +99,8 @@ impl Views<'_> {
                 measured,
                 estimate_error,
                 classes,
+                engines,
+                unsupported,
             }
         };
         session.devices.values().map(view).collect()

@@ -90,7 +90,10 @@ impl Views<'_> {
             None => {
                 let lends =
                     |host| self.lends_disk_for(job, extra.name.split, extra.checkpoint, host);
-                self.is_lent_by_nobody(lends).then_some(WaitReason::NoDisk)
+                let trial = job.trial(extra.name.trial);
+                trial
+                    .and_then(|trial| self.unsupported(trial, None))
+                    .or_else(|| self.is_lent_by_nobody(lends).then_some(WaitReason::NoDisk))
             }
         }
     }
@@ -134,6 +137,10 @@ impl Views<'_> {
         if self.storage.is_low() {
             return Some(WaitReason::Storage(*self.storage));
         }
+        let class = self.state.required_class(job, trial).filter(|_| trial.is_runnable());
+        if let Some(reason) = self.unsupported(trial, class) {
+            return Some(reason);
+        }
         if self.fits_nowhere(job, trial) {
             return Some(WaitReason::NoMemory);
         }
@@ -143,7 +150,7 @@ impl Views<'_> {
         if let Some(shard) = self.unplaced_shard(job, trial).filter(|_| trial.is_runnable()) {
             return Some(WaitReason::NoReplicaSpace(shard));
         }
-        let class = self.state.required_class(job, trial).filter(|_| trial.is_runnable())?;
+        let class = class?;
         let empty = self.live_hosts(Some(class)).next().is_none();
         empty.then_some(WaitReason::NoClass(class))
     }

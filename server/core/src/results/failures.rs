@@ -4,6 +4,9 @@
 //! fails three times in a row cools down, each time for longer. Where a deployment has hosts of several owners, the three
 //! hosts are of three parties, or of all that could get the unit: one owner alone ends nothing while another could try.
 //! There is an upper bound: a unit that has failed on very many hosts ends, whoever owns them.
+//!
+//! Units that a device's engine refuses as unsupported count towards none of that: the device gets no unit of that workload
+//! again, and the unit waits for another.
 
 use super::ResultHandler;
 use crate::{
@@ -11,6 +14,7 @@ use crate::{
     effect::Effect,
     event::{Event, UnitKey},
     fault::CoreFault,
+    hosts::DeviceSlots,
     state::{ExtraEvaluation, Host, InFlight, Lease, Party, RequestedEvaluation, Trial, marks},
 };
 use sojourn_protocol::{
@@ -41,8 +45,12 @@ impl ResultHandler<'_> {
         let (job, trial) = (lease.unit.job(), lease.unit.trial());
         self.ledger.record(Event::UnitFailed { lease: lease.id, failure: failure.clone() })?;
         self.ledger.effect(Effect::DropUpload(lease.id));
-        if failure.kind == FailureKind::OutOfMemory {
-            self.ran_out_of_memory(lease);
+        match failure.kind {
+            FailureKind::OutOfMemory => self.exclude_workload(lease, |slots| &mut slots.ran_out),
+            FailureKind::Unsupported => {
+                self.exclude_workload(lease, |slots| &mut slots.unsupported);
+            }
+            _ => {}
         }
         let ends = self.ends_unit(lease, failure.kind);
         let strikes = self.strikes(lease.host);
@@ -52,7 +60,7 @@ impl ResultHandler<'_> {
             _ => Ok(()),
         }?;
         // Where the end was the unit's fault, this failure doesn't count any more.
-        if self.strikes(lease.host) == strikes {
+        if failure.kind.blames_host() && self.strikes(lease.host) == strikes {
             self.cool_down_if_failing(lease.host);
         }
         Ok(())
@@ -107,6 +115,8 @@ impl ResultHandler<'_> {
                     || by(Some(FailureKind::NonFinite)).len() >= MIN_NON_FINITE_PARTIES
                     || !self.could_be_tried_by_others(lease, &own)
             }
+            // It says nothing about the unit, which waits for a device that supports it.
+            FailureKind::Unsupported => false,
             // It waits for a host with more memory. Where many had too little, it is the job.
             FailureKind::OutOfMemory => on_many && self.unit_fits_nowhere(lease),
             FailureKind::Trainer
@@ -128,13 +138,17 @@ impl ResultHandler<'_> {
     }
 
     /// The unit's workload isn't given to that device again.
-    fn ran_out_of_memory(&mut self, lease: &Lease) {
+    fn exclude_workload(
+        &mut self,
+        lease: &Lease,
+        excluded: impl FnOnce(&mut DeviceSlots) -> &mut BTreeSet<Workload>,
+    ) {
         let trial = self.ledger.state.trial(lease.unit.job(), lease.unit.trial());
         let Some(trial) = trial else { return };
         let workload = Workload::of(&trial.context);
         let session = self.hosts.session_mut(lease.host);
         if let Some(slots) = session.and_then(|session| session.devices.get_mut(&lease.device)) {
-            slots.ran_out.insert(workload);
+            excluded(slots).insert(workload);
             // Its shards may need another replica.
             self.data.invalidate();
         }

@@ -145,7 +145,7 @@ impl Scheduler<'_> {
                 && !self.is_base_lost(job, trial, &verification.unit)
                 && self.may_try_again(job, trial, verification, at.host)
                 && self.has_disk_for(job, &verification.unit, at.host)
-                && self.fits_memory(at.slots, trial);
+                && self.is_capable(at.slots, trial);
             fits.then(|| verification_of(verification, first))
         })
     }

@@ -1,4 +1,4 @@
-//! Eligibility: which hosts may do a unit, by its numeric class, its memory and the failures so far.
+//! Eligibility: which hosts may do a unit, by its numeric class, its engines, its memory and the failures so far.
 
 use crate::{
     cost::Occupancy,
@@ -15,7 +15,7 @@ use sojourn_protocol::{
     ids::HostId,
     inventory::Workload,
     manifest::DataSplit,
-    reason::IdleReason,
+    reason::{IdleReason, WaitReason},
 };
 use std::{collections::BTreeMap, ops::Deref};
 
@@ -45,7 +45,7 @@ pub(crate) fn idle_reason(
     hosts: &Hosts,
     host: HostId,
 ) -> Option<IdleReason> {
-    let lends = hosts.session(host)?.cache?;
+    let session = hosts.session(host).filter(|session| session.is_known())?;
     if !state.hosts.get(&host)?.live.is_empty() {
         return None;
     }
@@ -56,9 +56,18 @@ pub(crate) fn idle_reason(
         let open = index.remaining(job.id).into_iter().flat_map(RemainingWorkIndex::open);
         open.filter_map(move |(trial, ..)| Some((job, job.trial(trial)?)))
     });
-    let mut trials = trials.take(MAX_TRIALS_TRIED).peekable();
-    trials.peek()?;
-    let fits = trials.any(|(job, trial)| disk_for_hops(job, trial) <= lends);
+    let trials: Vec<(&Job, &Trial)> = trials.take(MAX_TRIALS_TRIED).collect();
+    if trials.is_empty() {
+        return None;
+    }
+    let mut devices = session.devices.values();
+    if !trials.iter().any(|(_, trial)| devices.clone().any(|slots| supports(slots, trial))) {
+        let models = trials.iter().map(|(_, trial)| trial.context.config.model.name()).collect();
+        let is_outdated = devices.all(|slots| slots.device.names_no_engine());
+        return Some(IdleReason::NoEngine { models, is_outdated });
+    }
+    let lends = session.cache?;
+    let fits = trials.iter().any(|(job, trial)| disk_for_hops(job, trial) <= lends);
     (!fits).then_some(IdleReason::TooLittleDisk)
 }
 
@@ -79,18 +88,20 @@ impl<'a> Eligibility<'a> {
         self.waiters.waits(host) || self.hosts.session(host).is_some_and(heard)
     }
 
-    /// Has the host a device whose arithmetic some trial of the job may use?
+    /// Has the host a device whose arithmetic some trial of the job may use, and whose engines support it?
     pub(crate) fn could_train(&self, job: &Job, host: HostId) -> bool {
         let Some(session) = self.hosts.session(host) else { return false };
         let mut trials = job.trials.iter().filter(|trial| trial.is_running());
         trials.any(|trial| {
             let kept = self.state.required_class(job, trial);
             let mut devices = session.devices.values();
-            devices.any(|slots| kept.is_none_or(|kept| slots.classes.offers(kept)))
+            devices.any(|slots| {
+                kept.is_none_or(|kept| slots.classes.offers(kept)) && supports(slots, trial)
+            })
         })
     }
 
-    /// May the trial be trained there, but for memory?
+    /// May the trial be trained there, if the device is capable of it?
     pub(crate) fn may_train(&self, job: &Job, trial: &Trial, at: DeviceRef<'_>) -> bool {
         let kept = self.state.required_class(job, trial);
         kept.is_none_or(|kept| at.slots.classes.offers(kept))
@@ -113,8 +124,8 @@ impl<'a> Eligibility<'a> {
         may_retry_beside(&trial.hop_failures(), host, others)
     }
 
-    /// Could a host get a unit, as far as its session says: has it the memory, the disk and the class, is it admitted, and
-    /// trusted where a result is verified?
+    /// Could a host get a unit, as far as its session says: has it a capable device, the disk and the class, is it admitted,
+    /// and trusted where a result is verified?
     pub(crate) fn could_get(&self, job: &Job, trial: &Trial, unit: &UnitKey, host: HostId) -> bool {
         let pending = job.verification_of(unit);
         let first = pending.and_then(|pending| self.state.lease(pending.first)?.class);
@@ -125,7 +136,7 @@ impl<'a> Eligibility<'a> {
             && pending.is_none_or(|pending| self.may_verify(pending, host))
     }
 
-    /// Has a host slots on a device with the memory for a trial's units, of the class where one is given?
+    /// Has a host slots on a device that is capable of a trial's units, of the class where one is given?
     pub(crate) fn has_device_for(
         &self,
         trial: &Trial,
@@ -137,13 +148,18 @@ impl<'a> Eligibility<'a> {
         devices.any(|slots| {
             slots.count > 0
                 && class.is_none_or(|class| slots.classes.offers(class))
-                && self.fits_memory(slots, trial)
+                && self.is_capable(slots, trial)
         })
+    }
+
+    /// Could a device do the trial's units: do its engines support them, and has it the memory?
+    pub(crate) fn is_capable(&self, slots: &DeviceSlots, trial: &Trial) -> bool {
+        supports(slots, trial) && self.fits_memory(slots, trial)
     }
 
     /// Has a slot the memory for the trial's units? Where nobody has reported what they take, it is at least their
     /// checkpoint, and what clients take for the least.
-    pub(crate) fn fits_memory(&self, slots: &DeviceSlots, trial: &Trial) -> bool {
+    fn fits_memory(&self, slots: &DeviceSlots, trial: &Trial) -> bool {
         if slots.device.memory.is_none() && slots.ran_out.is_empty() {
             return true;
         }
@@ -180,12 +196,14 @@ impl<'a> Eligibility<'a> {
         disk_for_hops(job, trial) <= lends
     }
 
-    /// Has no device in contact that could train the trial the memory for it, though there are some?
+    /// Has no device in contact that supports the trial the memory for it, though there are some?
     pub(crate) fn fits_nowhere(&self, job: &Job, trial: &Trial) -> bool {
         let class = self.state.required_class(job, trial);
         let sessions = self.live_hosts(class).filter_map(|host| self.hosts.session(host));
         let of_class = |slots: &&DeviceSlots| {
-            slots.count > 0 && class.is_none_or(|class| slots.classes.offers(class))
+            slots.count > 0
+                && class.is_none_or(|class| slots.classes.offers(class))
+                && supports(slots, trial)
         };
         let mut slots = sessions.flat_map(|session| session.devices.values().filter(of_class));
         let mut any = false;
@@ -194,6 +212,30 @@ impl<'a> Eligibility<'a> {
             self.fits_memory(slots, trial)
         });
         any && !fits
+    }
+
+    /// Why no device in contact, of the class where one is given, supports a trial's units. `None` where one does, or none
+    /// is in contact.
+    pub(crate) fn unsupported(&self, trial: &Trial, class: Option<Digest>) -> Option<WaitReason> {
+        let model = trial.context.config.model.name();
+        let (mut hosts, mut outdated, mut refused) = (0_u64, 0, 0);
+        for session in self.live_hosts(class).filter_map(|host| self.hosts.session(host)) {
+            let of_class = |slots: &&DeviceSlots| {
+                slots.count > 0 && class.is_none_or(|class| slots.classes.offers(class))
+            };
+            let mut devices = session.devices.values().filter(of_class);
+            if devices.clone().any(|slots| supports(slots, trial)) {
+                return None;
+            }
+            hosts += 1;
+            if devices.clone().any(|slots| slots.device.trains(model)) {
+                refused += 1;
+            } else if devices.all(|slots| slots.device.names_no_engine()) {
+                outdated += 1;
+            }
+        }
+        let model = model.to_owned();
+        (hosts > 0).then_some(WaitReason::NoEngine { model, outdated, refused })
     }
 
     /// Hosts in contact, with a device of the class where one is given; those that cool down too.
@@ -209,6 +251,13 @@ impl<'a> Eligibility<'a> {
         });
         sessions.map(|(host, _)| host)
     }
+}
+
+/// Do a device's engines support the trial's units: does one train the model, and has none refused the workload?
+pub(crate) fn supports(slots: &DeviceSlots, trial: &Trial) -> bool {
+    slots.device.trains(trial.context.config.model.name())
+        && (slots.unsupported.is_empty()
+            || !slots.unsupported.contains(&Workload::of(&trial.context)))
 }
 
 /// A host that failed a unit gets it again only when each of the others, who could do it, has failed it as often.

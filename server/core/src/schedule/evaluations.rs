@@ -182,7 +182,7 @@ impl Scheduler<'_> {
             .live_hosts(class)
             .filter(|other| *other != at.host && self.could_evaluate(job, wanted, *other, class));
         class.is_none_or(|class| at.slots.classes.offers(class))
-            && self.fits_memory(at.slots, wanted.trial)
+            && self.is_capable(at.slots, wanted.trial)
             && self.lends_disk_for(job, wanted.split, wanted.checkpoint, at.host)
             && may_retry_beside(wanted.failures, at.host, others)
     }
@@ -201,7 +201,7 @@ impl Scheduler<'_> {
         let session = self.hosts.session(producer)?;
         let has_room = |device: &str| {
             let slots = session.devices.get(device);
-            slots.is_some_and(|slots| self.fits_memory(slots, wanted.trial))
+            slots.is_some_and(|slots| self.is_capable(slots, wanted.trial))
         };
         let pools = self.hosts.fleet().pools(producer).iter();
         let priority = job.spec.placement.priority;

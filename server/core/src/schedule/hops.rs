@@ -56,7 +56,7 @@ impl PolicyView for JobCandidates<'_> {
             let fits = !ages
                 && !self.scheduler.is_left_to_other_class(self.job, known, self.at)
                 && self.scheduler.may_train(self.job, known, self.at)
-                && self.scheduler.fits_memory(self.at.slots, known);
+                && self.scheduler.is_capable(self.at.slots, known);
             let waited = Micros::from(self.scheduler.now - since);
             fits.then(|| {
                 let transfer_time = if self.planned {

@@ -115,7 +115,7 @@ impl<'a> Locality<'a> {
             for pool in fleet.pools(host).iter().filter(|pool| pool.speed >= least) {
                 let may = session.devices.get(&pool.device).is_some_and(|slots| {
                     self.may_train(job, trial, DeviceRef { host, slots, ahead: false })
-                        && self.fits_memory(slots, trial)
+                        && self.is_capable(slots, trial)
                 });
                 let free = self.slots_free_at((host, &pool.device), pool.slots, priority);
                 let trains = work / Speed(pool.speed);

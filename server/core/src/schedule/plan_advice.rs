@@ -125,7 +125,7 @@ impl Scheduler<'_> {
         let session = self.hosts.session(host)?;
         let may = session.devices.values().any(|slots| {
             self.may_train(job, trial, DeviceRef { host, slots, ahead: false })
-                && self.fits_memory(slots, trial)
+                && self.is_capable(slots, trial)
         });
         (may && !self.hosts.is_cooling_down(host, self.now)).then_some(host)
     }
@@ -197,7 +197,7 @@ impl Scheduler<'_> {
         let class = self.state.required_class(job, trial);
         let class = class.unwrap_or_else(|| self.class_for(job, &at.slots.classes));
         let may = self.may_train(job, trial, at)
-            && self.fits_memory(at.slots, trial)
+            && self.is_capable(at.slots, trial)
             && self.keeps_replica(job, class, hop.shard, at.host);
         if trial.is_runnable() {
             let open = may && self.comes_next(job, &trial.chain, hop);

@@ -283,7 +283,7 @@ impl Scheduler<'_> {
             let fits = kept
                 .is_none_or(|class| class.is_some_and(|class| slots.classes.offers(class)))
                 && self.may_train(job, trial, at)
-                && self.fits_memory(slots, trial)
+                && self.is_capable(slots, trial)
                 && !matches!(
                     self.planned_for(job, at),
                     Some(HopPick::Assign(_) | HopPick::Expect(_))

@@ -292,6 +292,10 @@ impl State {
             let host = self.known_host_mut(lease.host)?;
             host.failures_in_a_row = host.failures_in_a_row.saturating_sub(1);
         }
+        if failure.kind == FailureKind::Unsupported {
+            // It says nothing about the unit, and other devices of the host may support it.
+            return Ok(lease.host);
+        }
         let attempts = self.known_job_mut(unit.job())?.attempts_mut(&unit);
         let (_, failures) = attempts.ok_or(FoldFault::UnknownEvaluation(unit))?;
         let entry = failures

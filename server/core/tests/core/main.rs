@@ -14,6 +14,7 @@ mod clocks;
 mod control;
 mod devices;
 mod ended_jobs;
+mod engines;
 mod evaluations;
 mod extended;
 mod faults;
