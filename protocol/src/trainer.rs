@@ -6,6 +6,7 @@ pub use crate::instructions::InstructionSet;
 
 use crate::{
     digest::Digest,
+    engine::Engine,
     position::Position,
     report::{Evaluated, Failure, Trained},
     time::Millis,
@@ -189,8 +190,8 @@ pub enum TrainerUpdate {
 pub struct Hello {
     /// [`TRAINER_PROTOCOL`].
     pub protocol: u32,
-    /// libtorch's version.
-    pub libtorch: String,
+    /// What trains here, and which models.
+    pub engine: Engine,
     /// Threads that each operation uses.
     pub threads: u32,
     /// The digest of the calibration training: equal digests, bit-identical arithmetic.

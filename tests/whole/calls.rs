@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use sojourn_protocol::{
     PROTOCOL_VERSION,
     digest::Digest,
+    engine::Engine,
     trainer::{Hello, TRAINER_PROTOCOL, TrainerLine},
 };
 use std::{
@@ -361,7 +362,11 @@ fn a_client_that_cannot_start_says_why() {
 fn a_client_enrols_with_the_enrolment_token_whatever_the_admin_token_is() {
     let hello = TrainerLine::Hello(Hello {
         protocol: TRAINER_PROTOCOL,
-        libtorch: "none".into(),
+        engine: Engine {
+            name: "none".into(),
+            framework: "none".into(),
+            models: vec!["mlp".into()],
+        },
         threads: 1,
         numeric_class: Digest::of(b"class"),
         flops: 1e9,

@@ -8,6 +8,7 @@ use crate::{
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use sojourn_protocol::{
     digest::Digest,
+    engine::Engine,
     trainer::{Hello, TRAINER_PROTOCOL, TrainerLine},
 };
 use std::{
@@ -81,7 +82,11 @@ fn asked(server: &str, ca: Option<&Path>) -> (Option<i32>, String) {
 fn trainer(folder: &Path) -> PathBuf {
     let hello = TrainerLine::Hello(Hello {
         protocol: TRAINER_PROTOCOL,
-        libtorch: "none".into(),
+        engine: Engine {
+            name: "none".into(),
+            framework: "none".into(),
+            models: vec!["mlp".into()],
+        },
         threads: 1,
         numeric_class: Digest::of(b"class"),
         flops: 1e9,

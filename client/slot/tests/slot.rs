@@ -4,6 +4,7 @@
 
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    engine::Engine,
     ids::{Epoch, JobId, ShardId, TrialId, Version},
     manifest::{Scaling, Shard, Targets},
     position::Position,
@@ -27,7 +28,11 @@ use tokio::sync::{mpsc::unbounded_channel, watch};
 fn hello(protocol: u32) -> String {
     line(&TrainerLine::Hello(Hello {
         protocol,
-        libtorch: "none".into(),
+        engine: Engine {
+            name: "none".into(),
+            framework: "none".into(),
+            models: vec!["mlp".into()],
+        },
         threads: 1,
         numeric_class: Digest::of(b"class"),
         flops: 1e9,
@@ -456,6 +461,25 @@ async fn garbage_fails_the_unit() {
         failure(slot.run(unit(Some(1)), |_| {}, pending(), full_pace()).await.unwrap());
     assert_eq!(kind, FailureKind::Died);
     assert!(message.contains("Segmentation nonsense"), "{message}");
+}
+
+#[tokio::test]
+async fn a_trainer_that_refuses_a_unit_as_unsupported_is_asked_for_the_next() {
+    let folder = TempDir::new().unwrap();
+    let refusal = Failure { kind: FailureKind::Unsupported, message: "no `mlp` here".into() };
+    let script = format!(
+        "{}read request\n{}read request\n{}read never\n",
+        hello(TRAINER_PROTOCOL),
+        line(&TrainerLine::Failed(refusal.clone())),
+        line(&TrainerLine::Trained(trained())),
+    );
+    let mut slot = slot(&folder, &script);
+    let engine = slot.hello(Some(1)).await.unwrap().engine;
+    assert_eq!((engine.name.as_str(), engine.trains("mlp")), ("none", true));
+    let refused = slot.run(unit(Some(1)), |_| {}, pending(), full_pace()).await.unwrap();
+    assert_eq!(refused, Outcome::Failed(refusal));
+    let next = slot.run(unit(Some(1)), |_| {}, pending(), full_pace()).await.unwrap();
+    assert_eq!(next, Outcome::Trained(trained()), "of the same process");
 }
 
 #[tokio::test]

@@ -8,17 +8,22 @@ use crate::{
         runner::{RunnerError, UnitRunner},
     },
 };
+use parking_lot::Mutex;
 use sojourn_protocol::{
     digest::Digest,
+    engine::Engine,
     inventory::{self, COMMON_SPEED, CPU, OfferedClass, Workload, class_speed},
     quantity::mul_div,
     report::{Failure, FailureKind, Outcome},
     trainer::{Hello, InstructionSet},
     unit::Lease,
 };
+use std::collections::VecDeque;
 
 /// How often the first trainer of a device is started before a person is told.
 const MAX_FIRST_TRIES: u32 = 3;
+/// Refused workloads of one device that are remembered.
+const MAX_UNSUPPORTED: usize = 128;
 /// The most by which an instruction set is taken to be faster than the one before it, as a factor.
 const MAX_GAIN: f64 = 1.5;
 
@@ -31,6 +36,11 @@ pub(crate) struct Devices<R>(Vec<Device<R>>);
 pub(crate) struct Device<R> {
     /// `cpu`, or the GPUs' name.
     pub(crate) name: String,
+    /// What trains on it, as its first trainer said.
+    engine: Engine,
+    /// Workloads that its trainers have refused as unsupported, the latest last. They are asked again when the client
+    /// starts again, as it does after an update.
+    unsupported: Mutex<VecDeque<Workload>>,
     /// The numeric classes of its trainers.
     classes: DeviceClasses,
     /// Bytes of memory that there are for one unit.
@@ -77,9 +87,10 @@ impl<R: UnitRunner> Devices<R> {
             let memory = runners.iter().filter_map(|runner| runner.device().memory).min();
             // The last: it is the first to be given a unit.
             let Some(first) = runners.last_mut() else { continue };
-            let classes = DeviceClasses::measure(first).await?;
+            let (classes, engine) = DeviceClasses::measure(first).await?;
+            let unsupported = Mutex::default();
             let trainers = TrainerPool::new(runners);
-            devices.push(Device { name, classes, memory, trainers });
+            devices.push(Device { name, engine, unsupported, classes, memory, trainers });
         }
         Ok(Self(devices))
     }
@@ -102,6 +113,8 @@ impl<R: UnitRunner> Devices<R> {
                 memory,
                 measured: measurements.of(&device.name, memory),
                 classes: device.classes.offered(),
+                engines: vec![device.engine.clone()],
+                unsupported: device.unsupported(),
                 ..inventory::Device::new(&device.name, common.numeric_class, common.flops)
             }
         });
@@ -146,7 +159,8 @@ impl<R> Device<R> {
 }
 
 impl<R: UnitRunner> Device<R> {
-    /// Remembers what a unit took there, where the owner lends so many bytes of the machine's memory.
+    /// Remembers what a unit took there, where the owner lends so many bytes of the machine's memory, or that it isn't
+    /// supported.
     pub(crate) fn measure(
         &self,
         measurements: &Measurements,
@@ -168,6 +182,9 @@ impl<R: UnitRunner> Device<R> {
             },
             Outcome::Failed(Failure { kind: FailureKind::OutOfMemory, .. }) => {
                 Took { out_of_memory: Some(self.memory(lent).unwrap_or(0)), ..Took::default() }
+            }
+            Outcome::Failed(Failure { kind: FailureKind::Unsupported, .. }) => {
+                return self.exclude(Workload::of(lease.unit.context()));
             }
             // An evaluation takes less than training, of both.
             Outcome::Evaluated(_) | Outcome::Failed(_) => return,
@@ -221,6 +238,23 @@ impl<R: UnitRunner> Device<R> {
 }
 
 impl<R> Device<R> {
+    /// No unit of that workload is wanted again.
+    fn exclude(&self, workload: Workload) {
+        let mut unsupported = self.unsupported.lock();
+        unsupported.retain(|known| *known != workload);
+        unsupported.push_back(workload);
+        if unsupported.len() > MAX_UNSUPPORTED {
+            unsupported.pop_front();
+        }
+    }
+
+    /// The workloads that are not wanted. Their order stays while nothing is new.
+    fn unsupported(&self) -> Vec<Workload> {
+        let mut unsupported: Vec<Workload> = self.unsupported.lock().iter().cloned().collect();
+        unsupported.sort();
+        unsupported
+    }
+
     /// The class in which a lease's unit is computed. A lease of a server that knows of one class names none. A unit that
     /// pins nothing is computed as fast as in the fastest class.
     fn class_of(&self, lease: &Lease) -> Result<DeviceClass, RunnerError> {
@@ -243,11 +277,12 @@ impl<R> Device<R> {
 
 impl DeviceClasses {
     /// The classes of a device whose first trainer this is: one for each instruction set in which it calculates otherwise
-    /// than in the slower ones. Its trainer stays in the fastest.
-    async fn measure<R: UnitRunner>(first: &mut R) -> Result<Self, RunnerError> {
+    /// than in the slower ones; and what trains there. Its trainer stays in the fastest.
+    async fn measure<R: UnitRunner>(first: &mut R) -> Result<(Self, Engine), RunnerError> {
         let sets = first.instructions();
         first.set_instructions(InstructionSet::COMMON);
-        let common = DeviceClass::of(InstructionSet::COMMON, &greeted(first).await?);
+        let hello = greeted(first).await?;
+        let common = DeviceClass::of(InstructionSet::COMMON, &hello);
         let mut classes = Self { common, faster: Vec::new(), is_named: !sets.is_empty() };
         for instructions in sets.into_iter().filter(|set| *set != InstructionSet::COMMON) {
             first.set_instructions(instructions);
@@ -268,7 +303,7 @@ impl DeviceClasses {
                 classes.faster.push(DeviceClass { flops, ..class });
             }
         }
-        Ok(classes)
+        Ok((classes, hello.engine))
     }
 
     fn fastest(&self) -> DeviceClass {
@@ -317,6 +352,8 @@ mod tests {
     fn slots_share_the_memory_that_the_owner_lends() {
         let device = |name: &str, memory, slots: usize| Device {
             name: name.into(),
+            engine: Engine { name: "none".into(), framework: "none".into(), models: Vec::new() },
+            unsupported: Mutex::default(),
             classes: DeviceClasses {
                 common: DeviceClass {
                     instructions: InstructionSet::COMMON,

@@ -3,6 +3,7 @@
 use sojourn_client::{RunnerDevice, RunnerError, UnitRunner};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    engine::Engine,
     report::{Evaluated, Failure, FailureKind, Outcome, Sums, Trained},
     trainer::{
         Hello, InstructionSet, Pace, Progress, RunUnit, ShardArrived, TRAINER_PROTOCOL,
@@ -148,7 +149,11 @@ impl UnitRunner for Runner {
         }
         Ok(Hello {
             protocol: TRAINER_PROTOCOL,
-            libtorch: "none".into(),
+            engine: Engine {
+                name: "none".into(),
+                framework: "none".into(),
+                models: vec!["mlp".into()],
+            },
             threads: 1,
             numeric_class: match self.3 {
                 InstructionSet::COMMON => Digest::of(class.as_bytes()),

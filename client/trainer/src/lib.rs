@@ -15,6 +15,7 @@ mod augment;
 mod calibrate;
 mod data;
 mod device;
+mod engine;
 mod error;
 mod evaluate;
 mod flat_layout;

@@ -8,6 +8,7 @@ use crate::{
     calibrate::calibrate,
     data::Shards,
     device::finish,
+    engine::{engine, refusal},
     error::{TrainError, kind_of},
     listener::Listener,
     memory::PeakMemory,
@@ -21,7 +22,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use sojourn_protocol::{
     digest::Digest,
     quantity::SaturatingFrom as _,
-    report::{Failure, FailureKind},
+    report::Failure,
     trainer::{Hello, RunUnit, TRAINER_PROTOCOL, TrainerLine, TrainerRequest, TrainerUpdate},
 };
 use std::{
@@ -39,8 +40,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The version of libtorch that the program is built with.
-const LIBTORCH: &str = "2.11.0";
 /// The shortest time between two progress lines.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
@@ -62,7 +61,7 @@ pub fn serve(options: &Options) -> ExitCode {
         Ok((device, calibration)) => {
             let hello = Hello {
                 protocol: TRAINER_PROTOCOL,
-                libtorch: LIBTORCH.into(),
+                engine: engine(),
                 threads: options.threads,
                 numeric_class: calibration.numeric_class,
                 flops: calibration.flops,
@@ -117,10 +116,7 @@ fn answer_all(
             ) => {
                 continue;
             }
-            Err(error) => TrainerLine::Failed(Failure {
-                kind: FailureKind::Trainer,
-                message: format!("the request can't be understood: {error}"),
-            }),
+            Err(refusal) => TrainerLine::Failed(refusal),
         };
         life.busy.store(false, Ordering::SeqCst);
         put(&answer)?;
@@ -221,7 +217,7 @@ struct Life {
 
 /// A request, and the later messages about its unit.
 struct Incoming {
-    request: Result<TrainerRequest, serde_json::Error>,
+    request: Result<TrainerRequest, Failure>,
     messages: Arc<UnitMessages>,
 }
 
@@ -245,7 +241,7 @@ fn read_requests(life: Arc<Life>, control: Arc<UnitControl>) -> mpsc::Receiver<I
                     control.shard_arrived(&messages, file);
                     continue;
                 }
-                request => request,
+                request => request.map_err(|error| refusal(&line, &error)),
             };
             messages = Arc::default();
             let incoming = Incoming { request, messages: Arc::clone(&messages) };
@@ -266,6 +262,7 @@ fn read_requests(life: Arc<Life>, control: Arc<UnitControl>) -> mpsc::Receiver<I
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sojourn_protocol::report::FailureKind;
     use tch::{Device, Kind, Tensor};
 
     #[test]

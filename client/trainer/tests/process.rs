@@ -398,10 +398,27 @@ fn bad_requests_are_answered_and_the_next_is_done() {
     let TrainerRequest::Run(mut absent) = good.clone() else { panic!("a unit") };
     absent.files.clear();
     let absent = serde_json::to_string(&TrainerRequest::Run(absent)).unwrap();
-    for bad in ["", "no json", "{\"run\":{}}", "{\"walk\":1}", &absent] {
+    let refused = |trainer: &mut Trainer, bad: &str| {
         trainer.send(bad);
         let TrainerLine::Failed(failure) = trainer.answer() else { panic!("`{bad}` was taken") };
-        assert_eq!(failure.kind, FailureKind::Trainer);
+        failure
+    };
+    for bad in ["", "no json", "{\"walk\":1}", &absent] {
+        assert_eq!(refused(&mut trainer, bad).kind, FailureKind::Trainer);
+    }
+    // Units as a later version may send them.
+    let text = serde_json::to_string(&good).unwrap();
+    let later = [
+        (r#""arch":"mlp""#, r#""arch":"vit""#),
+        (r#""name":"adam""#, r#""name":"muon""#),
+        (r#""batch_size":8"#, r#""batch_size":8,"precision":"fp4""#),
+        (r#""batch_size":8"#, r#""batch_size":8,"warp":true"#),
+    ];
+    for (now, then) in later {
+        assert!(text.contains(now), "{text}");
+        let failure = refused(&mut trainer, &text.replacen(now, then, 1));
+        assert_eq!(failure.kind, FailureKind::Unsupported, "{then}: {}", failure.message);
+        assert!(failure.message.contains("doesn't support the unit"), "{}", failure.message);
     }
     let TrainerRequest::Run(mut nowhere) = good.clone() else { panic!("a unit") };
     nowhere.output = folder.path().join("no/such/folder/output");
