@@ -327,6 +327,14 @@ mod tests {
         let (level, free, reserve) = (StorageLevel::Low, 1_900_000_000, 2_000_000_000);
         let full = WaitReason::Storage(Storage { level, free, reserve }).to_string();
         assert!(full.contains("1900 MB free and keeps 2000 MB"), "{full}");
+        let models = BTreeSet::from(["graph", "mlp"]);
+        let idle = IdleReason::NoEngine { models: models.clone(), is_outdated: false };
+        assert_eq!(
+            idle.to_string(),
+            "its trainer can't do any unit: those that wait train `graph`, `mlp`"
+        );
+        let idle = IdleReason::NoEngine { models, is_outdated: true };
+        assert!(idle.to_string().ends_with("; its client is older than the server: update it"));
         let engine = |outdated, refused| {
             WaitReason::NoEngine { model: "cnn".into(), outdated, refused }.to_string()
         };

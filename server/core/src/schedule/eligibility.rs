@@ -17,7 +17,10 @@ use sojourn_protocol::{
     manifest::DataSplit,
     reason::{IdleReason, WaitReason},
 };
-use std::{collections::BTreeMap, ops::Deref};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Deref,
+};
 
 /// The view that says which hosts may do a unit. It reads, and changes nothing.
 #[derive(Clone, Copy)]
@@ -60,10 +63,14 @@ pub(crate) fn idle_reason(
     if trials.is_empty() {
         return None;
     }
-    let mut devices = session.devices.values();
-    if !trials.iter().any(|(_, trial)| devices.clone().any(|slots| supports(slots, trial))) {
-        let models = trials.iter().map(|(_, trial)| trial.context.config.model.name()).collect();
-        let is_outdated = devices.all(|slots| slots.device.names_no_engine());
+    let slots = || session.devices.values();
+    if !trials.iter().any(|(_, trial)| slots().any(|slots| supports(slots, trial))) {
+        let models = trials.iter().map(|(_, trial)| trial.context.config.model.name());
+        let models: BTreeSet<_> = models.collect();
+        // One that has refused a model which it trains doesn't support more once it is updated, as far as is known.
+        let is_outdated = slots().map(|slots| &slots.device).all(|device| {
+            device.names_no_engine() && !models.iter().any(|model| device.trains(model))
+        });
         return Some(IdleReason::NoEngine { models, is_outdated });
     }
     let lends = session.cache?;
