@@ -1,24 +1,30 @@
-//! The features of the server beyond the first version of its API, as its last answer named them. A server
-//! may be replaced by an older or a newer one at any time.
+//! Features beyond the first version of the API: the client's own, and those of the server as its last answer named them. A
+//! server may be replaced by an older or a newer one at any time.
 
 use reqwest::header::HeaderMap;
 use sojourn_protocol::{
     PROTOCOL_HEADER,
     api::{
-        AWAITING_SHARDS, DELTA_UPLOADS, DISK_RESERVES, FEATURES_HEADER, Held, HeldState,
-        PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, UPLOAD_PROGRESS,
+        AWAITING_SHARDS, DELTA_UPLOADS, DISK_RESERVES, ENGINES, FEATURES_HEADER, Held, HeldState,
+        PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, UNSUPPORTED_UNITS, UPLOAD_PROGRESS,
     },
     direct::DIRECT_UPLOADS,
     inventory::Inventory,
+    report::{Failure, FailureKind, Outcome, Report},
 };
+
+/// The features that the client says that it has.
+pub(super) const OWN: &[&str] = &[ENGINES];
 
 /// The features that this client can use.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Features {
     awaiting_shards: bool,
     disk_reserves: bool,
+    engines: bool,
     produced_checkpoints: bool,
     several_classes: bool,
+    unsupported_units: bool,
     upload_progress: bool,
     /// The server accepts checkpoints as deltas.
     pub(super) delta_uploads: bool,
@@ -35,8 +41,10 @@ impl Features {
         Some(Self {
             awaiting_shards: has(AWAITING_SHARDS),
             disk_reserves: has(DISK_RESERVES),
+            engines: has(ENGINES),
             produced_checkpoints: has(PRODUCED_CHECKPOINTS),
             several_classes: has(SEVERAL_CLASSES),
+            unsupported_units: has(UNSUPPORTED_UNITS),
             upload_progress: has(UPLOAD_PROGRESS),
             delta_uploads: has(DELTA_UPLOADS),
             direct_uploads: has(DIRECT_UPLOADS),
@@ -63,8 +71,28 @@ impl Features {
     pub(super) fn reduce_inventory(self, inventory: &Inventory) -> Inventory {
         let mut reduced = inventory.clone();
         reduced.disk_is_low &= self.disk_reserves;
-        if !self.several_classes {
-            reduced.devices.iter_mut().for_each(|device| device.classes = Vec::new());
+        for device in &mut reduced.devices {
+            if !self.several_classes {
+                device.classes = Vec::new();
+            }
+            if !self.engines {
+                device.engines = Vec::new();
+            }
+            if !self.unsupported_units {
+                device.unsupported = Vec::new();
+            }
+        }
+        reduced
+    }
+
+    /// A report, reduced to what the server understands.
+    pub(super) fn reduce_report(self, report: &Report) -> Report {
+        let mut reduced = report.clone();
+        if let Outcome::Failed(Failure { kind: kind @ FailureKind::Unsupported, .. }) =
+            &mut reduced.outcome
+            && !self.unsupported_units
+        {
+            *kind = FailureKind::Trainer;
         }
         reduced
     }

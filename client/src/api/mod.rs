@@ -4,7 +4,7 @@
 mod features;
 
 use crate::{config::Timing, error::ClientError};
-use features::Features;
+use features::{Features, OWN};
 use parking_lot::Mutex;
 use reqwest::{
     Body, Method, StatusCode,
@@ -24,8 +24,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     direct::{DirectAnswer, DirectRequest},
     ids::LeaseId,
-    inventory::Device,
-    report::Report,
+    report::{FailureKind, Outcome, Report},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -76,6 +75,7 @@ impl Api {
             user_agent: USER_AGENT,
             connect_timeout: timing.connect,
             authorities,
+            features: OWN,
             ..HttpConfig::default()
         };
         let features = Arc::<Mutex<Option<Features>>>::default();
@@ -109,9 +109,8 @@ impl Api {
     /// `POST /v1/work`; takes as long as the request lets the server wait.
     pub(crate) async fn work(&self, request: &WorkRequest) -> Result<WorkAnswer, CallError> {
         let limit = self.timing.answer + Duration::from_millis(request.wait.0);
-        let offers = |device: &Device| !device.classes.is_empty();
         let inventory = request.inventory.as_ref();
-        if inventory.is_some_and(|inventory| inventory.devices.iter().any(offers)) {
+        if inventory.is_some() {
             self.learn_features().await;
         }
         let features = self.features();
@@ -152,7 +151,12 @@ impl Api {
 
     /// `POST /v1/results`
     pub(crate) async fn report(&self, report: &Report) -> Result<ReportAnswer, CallError> {
-        self.post("v1/results", report, self.timing.answer).await
+        if matches!(&report.outcome, Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported)
+        {
+            self.learn_features().await;
+        }
+        let report = self.features().reduce_report(report);
+        self.post("v1/results", &report, self.timing.answer).await
     }
 
     /// Does the server take deltas?

@@ -10,7 +10,7 @@ use sojourn_client::RunnerDevice;
 use sojourn_protocol::{
     api::HeldState,
     digest::Digest,
-    inventory::Workload,
+    inventory::{Device, Workload},
     report::{Failure, FailureKind, Outcome, Sums, Trained},
     trainer::InstructionSet,
 };
@@ -323,4 +323,63 @@ async fn a_time_is_told_as_it_would_have_been_in_the_common_class() {
     daemon.stop().await.unwrap();
     // 100 microseconds a row, where it computes 1.25 times as fast as in the common class.
     assert_eq!(told(&server.world()).unwrap().nanos_per_row, Some(125_000));
+}
+
+/// A server with these features, and a trainer that supports no unit.
+async fn unsupporting(features: &'static str) -> (TempDir, Arc<Server>, Arc<Trainer>) {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| {
+        world.features = features;
+        world.end_at_once = true;
+        queue_hops(world, 1..=1);
+    });
+    *trainer.instead.lock().unwrap() = Some(Box::new(|_| {
+        let kind = FailureKind::Unsupported;
+        Ok(Outcome::Failed(Failure { kind, message: "no `mlp` here".into() }))
+    }));
+    (dir, server, trainer)
+}
+
+/// The first device of the last inventory.
+fn last_device(world: &World) -> Option<Device> {
+    let mut told = world.works.iter().rev().filter_map(|ask| ask.inventory.as_ref());
+    told.next().map(|inventory| inventory.devices[0].clone())
+}
+
+#[tokio::test]
+async fn a_unit_that_the_trainer_refuses_is_reported_so_and_named_until_the_client_starts_again() {
+    let (dir, server, trainer) = unsupporting("engines, unsupported-units").await;
+    let refused = |world: &World| last_device(world).map_or(0, |device| device.unsupported.len());
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("the refused workload", |world| refused(world) == 1).await;
+    daemon.stop().await.unwrap();
+    {
+        let world = server.world();
+        let report = &world.reports[&LeaseId(1)];
+        assert_eq!(kind_of(&report.outcome), Some(FailureKind::Unsupported));
+        let first = &world.works[0].inventory.as_ref().unwrap().devices[0];
+        assert_eq!(first.engines.len(), 1);
+        assert!(first.trains("mlp") && !first.trains("cnn"), "{first:?}");
+        let work = world.requests.iter().find(|request| request.path == "/v1/work").unwrap();
+        assert_eq!(work.headers["sojourn-features"], "engines");
+    }
+    server.change(|world| world.works.clear());
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("an ask", |world| !world.works.is_empty()).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(refused(&server.world()), 0, "it may have been updated");
+    assert_eq!(last_device(&server.world()).unwrap().engines.len(), 1, "with its first request");
+}
+
+#[tokio::test]
+async fn a_server_of_before_hears_of_a_trainer_that_failed_and_of_no_engine() {
+    let (dir, server, trainer) = unsupporting("several-classes").await;
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    let world = server.world();
+    let report = &world.reports[&LeaseId(1)];
+    assert_eq!(kind_of(&report.outcome), Some(FailureKind::Trainer));
+    let device = last_device(&world).unwrap();
+    assert!(device.engines.is_empty() && device.unsupported.is_empty(), "{device:?}");
 }

@@ -15,7 +15,7 @@ use reqwest::{
     redirect::Policy,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, error::ApiError};
+use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER, error::ApiError};
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 /// How long an unused connection is kept; longer than a work request is held open.
@@ -137,6 +137,9 @@ pub struct HttpConfig<'a> {
     pub read_timeout: Option<Duration>,
     /// Whose certificates are trusted; the system's if left out.
     pub authorities: Option<&'a Authorities>,
+    /// What the program understands beyond the first version of the API; each request says it
+    /// ([`FEATURES_HEADER`]).
+    pub features: &'a [&'a str],
 }
 
 impl Default for HttpConfig<'_> {
@@ -146,6 +149,7 @@ impl Default for HttpConfig<'_> {
             connect_timeout: Duration::from_secs(5),
             read_timeout: None,
             authorities: None,
+            features: &[],
         }
     }
 }
@@ -159,6 +163,8 @@ pub struct HttpClient {
     http: Client,
     servers: Servers,
     token: Option<String>,
+    /// As the header has them; empty for none.
+    features: Arc<str>,
     header: ProtocolHeader,
     observer: Option<Observer>,
 }
@@ -196,7 +202,8 @@ impl HttpClient {
             }
         })?;
         let header = ProtocolHeader::Optional;
-        Ok(Self { http, servers, token: None, header, observer: None })
+        let features = config.features.join(", ").into();
+        Ok(Self { http, servers, token: None, features, header, observer: None })
     }
 
     /// The same with a token, which each request carries.
@@ -277,7 +284,10 @@ impl HttpClient {
     /// A request with our headers, to the server that is asked now.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, self.servers.path(path));
-        let request = request.header(PROTOCOL_HEADER, PROTOCOL_VERSION);
+        let mut request = request.header(PROTOCOL_HEADER, PROTOCOL_VERSION);
+        if !self.features.is_empty() {
+            request = request.header(FEATURES_HEADER, &*self.features);
+        }
         match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,

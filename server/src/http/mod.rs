@@ -13,6 +13,7 @@ mod deltas;
 mod direct;
 mod error;
 mod events;
+mod features;
 mod guard;
 mod health;
 mod hosts;

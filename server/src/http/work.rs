@@ -2,7 +2,7 @@
 
 use super::{
     App, AppState, JsonResult, auth::Host, checkpoints::check_owner, complete_uploads,
-    error::HttpError, request_body::Body,
+    error::HttpError, features::CallerFeatures, request_body::Body,
 };
 use actix_web::web;
 use sojourn_blobs::{Staging, UploadName};
@@ -14,6 +14,7 @@ use sojourn_protocol::{
     },
     error::ErrorKind,
     ids::HostId,
+    inventory::Device,
     report::{Outcome, Report},
 };
 
@@ -31,10 +32,18 @@ use sojourn_protocol::{
 pub(super) async fn work(
     app: App,
     Host(host): Host,
+    features: CallerFeatures,
     Body(mut request): Body<WorkRequest>,
 ) -> JsonResult<WorkAnswer> {
     count_received(&app, &mut request.holding).await?;
-    app.answer(request::Ask { host, request }).await
+    let names_no_engine = request
+        .inventory
+        .as_ref()
+        .is_some_and(|inventory| inventory.devices.iter().any(Device::names_no_engine));
+    let web::Json(mut answer) = app.answer(request::Ask { host, request }).await?;
+    // It took this server for an older one.
+    answer.send_inventory |= features.engines && names_no_engine;
+    Ok(web::Json(answer))
 }
 
 /// A sign of life for the leases that a host holds.

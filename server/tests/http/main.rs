@@ -10,6 +10,7 @@ mod deltas;
 mod described;
 mod direct;
 mod document;
+mod engines;
 mod fields;
 #[expect(dead_code, reason = "the stores' own suite uses all of it")]
 #[path = "../../blobs/tests/contract/s3.rs"]

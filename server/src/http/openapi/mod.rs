@@ -135,7 +135,10 @@ fn document() -> Result<Value, serde_json::Error> {
     relax_tagged(&mut document);
     bounds::apply(&mut document);
     if let Some(components) = document.get_mut("components").and_then(Value::as_object_mut) {
-        components.insert("parameters".to_owned(), json!({ "Protocol": protocol_parameter() }));
+        components.insert(
+            "parameters".to_owned(),
+            json!({ "Protocol": protocol_parameter(), "Features": features_parameter() }),
+        );
         let header = json!({
             "description": "The version that the server speaks.",
             "schema": { "type": "integer" },
@@ -143,6 +146,7 @@ fn document() -> Result<Value, serde_json::Error> {
         let features = json!({
             "description": "What the server understands beyond the first version, divided by `, `: \
                             `awaiting-shards` (the state `awaiting` of a held lease), `delta-uploads` (`putDelta`), `direct-uploads` (`directCheckpoint`), \
+                            `engines` (the engines of a device), `unsupported-units` (the failure `unsupported`, and a device's refused workloads), \
                             `upload-progress` (the state `sending` of a held lease). Nothing that needs one \
                             is to be sent to a server that doesn't say it.",
             "schema": { "type": "string" },
@@ -166,6 +170,16 @@ fn protocol_parameter() -> Value {
     })
 }
 
+fn features_parameter() -> Value {
+    json!({
+        "name": FEATURES_HEADER,
+        "in": "header",
+        "description": "What the host understands beyond the first version, divided by `, `: `engines` (its devices name \
+                        their engines to servers with that feature; one that names none is asked for its inventory again).",
+        "schema": { "type": "string" },
+    })
+}
+
 /// Every operation, with its path.
 fn operations(document: &mut Value) -> Vec<(&mut Map<String, Value>, String)> {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
@@ -182,6 +196,9 @@ fn complete(operation: &mut Map<String, Value>, path: &str, examples: &Map<Strin
     let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
     if let Some(parameters) = parameters.as_array_mut() {
         parameters.push(json!({ "$ref": "#/components/parameters/Protocol" }));
+        if path == "/v1/work" {
+            parameters.push(json!({ "$ref": "#/components/parameters/Features" }));
+        }
     }
     let id = operation.get("operationId").and_then(Value::as_str).unwrap_or(path).to_owned();
     let secured = operation.contains_key("security");
