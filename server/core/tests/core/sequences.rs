@@ -124,7 +124,7 @@ fn step() -> impl Strategy<Value = Step> {
         ),
         4 => (0u8..3, any::<u8>(), 0u32..4)
             .prop_map(|(host, holds, done)| Step::Heartbeat { host, holds, done }),
-        8 => (0u8..3, any::<usize>(), 0u8..12)
+        8 => (0u8..3, any::<usize>(), 0u8..13)
             .prop_map(|(host, lease, how)| Step::Report { host, lease, how }),
         1 => (0u8..3, any::<usize>()).prop_map(|(host, lease)| Step::Release { host, lease }),
         6 => any::<bool>().prop_map(|losses| Step::Take { losses }),
@@ -402,6 +402,7 @@ impl Run {
             (0, _) => report.outcome = failed(FailureKind::Trainer),
             (1, _) => report.outcome = failed(FailureKind::NonFinite),
             (8, _) => report.outcome = failed(FailureKind::OutOfMemory),
+            (12, _) => report.outcome = failed(FailureKind::Unsupported),
             (2, Unit::Train(hop)) => {
                 let batches = u32::try_from(1 + lease.id.0 % u64::from(hop.to_train())).unwrap();
                 report.outcome = Outcome::Trained(trained_after(&lease, batches));
