@@ -195,7 +195,7 @@ impl Workload {
     pub fn of(context: &TrialContext) -> Self {
         let training = &context.config.training;
         Self {
-            model: context.config.model.clone(),
+            model: context.config.model.name_only(),
             shape: context.shape.clone(),
             outputs: context.outputs,
             batch_size: training.batch_size,

@@ -569,5 +569,5 @@ fn sample(features: &[&str], classes: &[&str]) -> Vec<u8> {
     };
     let context = description.context(Scaling::None);
     let checkpoint = initial_checkpoint(&context, 1, Lineage::initial(1)).unwrap();
-    portable::write_model(&description, &checkpoint, None).unwrap()
+    portable::write_model(&description, &checkpoint, None, None).unwrap()
 }

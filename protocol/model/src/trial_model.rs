@@ -3,18 +3,21 @@
 use crate::{error::ModelError, layer::Parameter, network::Network, step::MAX_PARAMETERS};
 use sojourn_codec::{Dtype, TensorSpec};
 use sojourn_protocol::{
+    bounds::MAX_GRAPH_TENSORS,
     quantity::to_u64,
     spec::{Architecture, ExportedGraph, Graph, GraphRole, GraphTensor, Start},
 };
 use std::collections::BTreeSet;
 
 /// The most tensors that a graph may have.
-pub const MAX_TENSORS: usize = 10_000;
+pub const MAX_TENSORS: usize = MAX_GRAPH_TENSORS;
 /// The most bytes in a tensor's name.
 pub const MAX_TENSOR_NAME: usize = 200;
 
 /// Prefix of every tensor of an optimiser's state.
 pub(crate) const OPTIMIZER: &str = "optimizer.";
+/// Prefixes of names that other tensors of checkpoints and of model files have.
+const RESERVED: [&str; 3] = [OPTIMIZER, "scaling.", "sojourn."];
 /// Name of the tensor that holds a [`crate::Lineage`].
 pub const LINEAGE: &str = "lineage";
 
@@ -160,7 +163,8 @@ pub fn check_tensors<'a>(
 
 fn check_tensor(tensor: &GraphTensor) -> Result<(), ModelError> {
     let name = tensor.name.as_str();
-    let is_reserved = name == LINEAGE || name.starts_with(OPTIMIZER) || name.is_empty();
+    let is_reserved =
+        name.is_empty() || name == LINEAGE || RESERVED.iter().any(|of| name.starts_with(of));
     let is_plain =
         !name.chars().any(char::is_control) && to_u64(name.len()) <= to_u64(MAX_TENSOR_NAME);
     let fault = match tensor.role {

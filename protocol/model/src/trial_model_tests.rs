@@ -154,7 +154,15 @@ fn tensors_that_no_checkpoint_can_have_are_refused() {
     };
     let of = |name: &str| parameter_of(name, &[1], Start::Zeros);
     assert!(with(of("net.0.weight")).contains("is there twice"));
-    for name in ["lineage", "optimizer.exp_avg.a", "", "a\nb", &"n".repeat(201)] {
+    for name in [
+        "lineage",
+        "optimizer.exp_avg.a",
+        "scaling.mean",
+        "sojourn.a",
+        "",
+        "a\nb",
+        &"n".repeat(201),
+    ] {
         assert!(with(of(name)).contains("has a name"), "{name:?}");
     }
     let typed = |dtype, role| with(tensor("t", dtype, &[1], role, Start::Zeros));

@@ -37,5 +37,9 @@ pub fn flops_per_row(
     shape: &[u32],
     outputs: u32,
 ) -> Result<u64, ModelError> {
-    Ok(TrialModel::of(architecture, shape, outputs)?.flops_per_row())
+    match architecture.exported() {
+        // Of a graph they are known where only its file is named.
+        Some(graph) => Ok(graph.flops_per_row),
+        None => Ok(TrialModel::of(architecture, shape, outputs)?.flops_per_row()),
+    }
 }

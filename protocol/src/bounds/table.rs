@@ -7,6 +7,7 @@ use crate::{
     metrics::{MAX_CONFUSION_CLASSES, MAX_COUNTED_CLASSES},
     money::MAX_USD,
     spec::{MAX_WORD_COLUMNS, MAX_WORDS},
+    sums::MAX_NAMED_SUMS,
     text::MAX_NAME_CHARS,
     tokens::MAX_TOKEN_HOSTS,
 };
@@ -61,6 +62,10 @@ pub const MAX_MODELS: usize = 1 << 10;
 pub const MAX_LAYERS: usize = 1 << 10;
 /// Values of one dimension of a search.
 pub const MAX_CHOICES: usize = 4 << 10;
+/// Tensors of a graph.
+pub const MAX_GRAPH_TENSORS: usize = 10_000;
+/// Exported graphs of one `[[model]]` table: as many as a job has trials.
+pub const MAX_GRAPHS: usize = 1 << 16;
 /// Ranges of a merge that is divided.
 pub const MAX_RANGES: usize = 4 << 10;
 /// Sums of one range.
@@ -191,7 +196,13 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("EnrolRequest", "name", GIVEN_NAME),
     ("Evaluated", "shards", EVALUATION_SHARDS),
     ("Evaluated", "train_micros", TRAIN_MICROS),
+    ("ExportedGraph", "sums", Bound::list(&[MAX_NAMED_SUMS])),
+    ("ExportedGraph", "tensors", Bound::list(&[MAX_GRAPH_TENSORS])),
     ("Failure", "message", MESSAGE),
+    ("Graph", "entry", PLACE),
+    ("GraphSpace", "entry", PLACE),
+    ("GraphSpace", "exported", Bound::list(&[MAX_GRAPHS])),
+    ("GraphTensor", "shape", SHAPE),
     ("HeartbeatRequest", "holding", LEASES),
     ("HeartbeatRequest", "reported", LEASES),
     ("Hop", "then", Bound::list(&[MAX_SHARDS])),

@@ -130,7 +130,7 @@ impl Element for Sampling {
 }
 
 /// The most bytes of a text among the keys of a user's own model.
-const MAX_TEXT: usize = 1000;
+const MAX_TEXT: usize = 200;
 
 impl Element for Setting {
     const RANGES: bool = true;

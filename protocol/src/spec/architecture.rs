@@ -9,6 +9,7 @@ use super::{
     share::Share,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One concrete architecture.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -143,6 +144,19 @@ impl Architecture {
         match self {
             Architecture::Graph(graph) => graph.exported.as_ref(),
             Architecture::Mlp(_) | Architecture::Cnn(_) | Architecture::Resnet(_) => None,
+        }
+    }
+
+    /// The same, where that is enough of it: a graph is known by its file.
+    #[must_use]
+    pub fn name_only(&self) -> Self {
+        match self {
+            Architecture::Graph(graph) => {
+                let exported = graph.exported.as_ref().map(ExportedGraph::name_only);
+                let (entry, values) = (String::new(), BTreeMap::new());
+                Architecture::Graph(Graph { entry, values, exported })
+            }
+            Architecture::Mlp(_) | Architecture::Cnn(_) | Architecture::Resnet(_) => self.clone(),
         }
     }
 

@@ -42,11 +42,10 @@ pub struct ExportedGraph {
 }
 
 impl ExportedGraph {
-    /// Its file alone, which says all the rest.
+    /// Its file, which says all the rest, and its costs.
     #[must_use]
     pub fn name_only(&self) -> Self {
-        let (tensors, sums) = (Arc::default(), Vec::new());
-        Self { file: self.file, tensors, flops_per_row: 0, widest: 0, sums }
+        Self { tensors: Arc::default(), sums: Vec::new(), ..self.clone() }
     }
 
     /// Are there tensors whose first numbers are in the file?

@@ -60,7 +60,7 @@ pub(crate) async fn run(path: &Path, options: &Options<'_>) -> Result<(), Failur
     let instructions = instructions(options.instructions)?;
     let workspace = Workspace::new()?;
     let known = Known::default();
-    let (ingested, chosen) = 
+    let (ingested, chosen) =
         tokio::task::block_in_place(|| cut(&mut job, options.python, &known, &workspace))?;
     if chosen.visits.visits == Visits::Free {
         return Err(Failure::call(format!(

@@ -106,9 +106,13 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         Scaling::Standard(blob) => Some(fetch(&client, blob).await?),
         Scaling::None | Scaling::Constant(_) => None,
     };
+    let graph = match context.config.model.exported() {
+        Some(graph) => Some(fetch(&client, graph.file).await?),
+        None => None,
+    };
     let description =
         describe(&detail, Arc::unwrap_or_clone(context), &chosen, steps(&checkpoint)?);
-    let file = write_model(&description, &checkpoint, scaling.as_deref());
+    let file = write_model(&description, &checkpoint, scaling.as_deref(), graph.as_deref());
     let file = file.map_err(|error| bad(&error))?;
     NewFile::write(&args.output, &file)?;
     let report = Report {

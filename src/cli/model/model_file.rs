@@ -24,6 +24,8 @@ pub(crate) struct Model {
     pub(crate) parameters: Vec<u8>,
     /// The scaling that a trainer takes, where there is one.
     pub(crate) scaling: Option<Vec<u8>>,
+    /// The file of its graph, where it is a user's own model.
+    pub(crate) graph: Option<Vec<u8>>,
 }
 
 /// The name of a blob of these bytes.
@@ -65,6 +67,7 @@ pub(crate) fn read(path: &Path) -> Result<Model, String> {
     Ok(Model {
         parameters: model.parameters().map_err(no_model)?,
         scaling: model.scaling().map_err(no_model)?,
+        graph: model.graph().map(<[u8]>::to_vec),
         description: model.description,
     })
 }

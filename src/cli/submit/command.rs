@@ -115,7 +115,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
 
     let workspace = Workspace::new()?;
-    let (ingested, chosen) = 
+    let (ingested, chosen) =
         tokio::task::block_in_place(|| cut(&mut job, &args.python, &known, &workspace))?;
     let may_differ = chosen.may_differ(&job.spec);
     let Chosen { shards, why, visits, .. } = chosen;

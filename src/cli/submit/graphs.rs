@@ -62,7 +62,8 @@ pub(crate) fn export_all(
         drop(meter);
         let answers = answers.map_err(|error| failure(&error))?;
         let graphs = accepted(&space.entry, &values, answers)?;
-        job.graphs.extend(graphs.iter().map(|(_, made)| (made.graph.file.sha256, made.file.clone())));
+        job.graphs
+            .extend(graphs.iter().map(|(_, made)| (made.graph.file.sha256, made.file.clone())));
         if let Some(ModelSpace::Graph(GraphSpace { entry, exported, .. })) =
             job.spec.models.get_mut(index)
         {
@@ -76,8 +77,8 @@ pub(crate) fn export_all(
         }
     }
     if changed {
-        job.trials = sojourn_workgen::trials(&job.spec)
-            .map_err(|error| Failure::call(error.to_string()))?;
+        job.trials =
+            sojourn_workgen::trials(&job.spec).map_err(|error| Failure::call(error.to_string()))?;
     }
     job.spec.check_metric_of_graphs().map_err(Failure::call)
 }

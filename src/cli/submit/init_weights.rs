@@ -126,6 +126,7 @@ pub(crate) fn write(job: &Job, folder: &Path) -> Result<BTreeMap<Digest, PathBuf
     };
     for given in job.spec.init.iter().filter_map(|init| job.given.get(&init.file)) {
         put(&given.parameters)?;
+        given.graph.as_deref().map(&mut put).transpose()?;
         if let (Some(scaling), Scale::Given(wanted)) = (&given.scaling, job.spec.data.scale)
             && blob(scaling) == wanted
         {

@@ -163,7 +163,7 @@ fn shard_hosts(
         .map(|trial| {
             let training = &trial.config.training;
             let workload = Workload {
-                model: trial.config.model.clone(),
+                model: trial.config.model.name_only(),
                 shape: shape.to_vec(),
                 outputs,
                 batch_size: training.batch_size,

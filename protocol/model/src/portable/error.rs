@@ -17,7 +17,7 @@ pub enum ModelFileError {
     Description(String),
     #[error("its description contradicts itself: {0}")]
     Contradiction(String),
-    #[error("tensor `{tensor}` holds {dtype}, not F32")]
+    #[error("tensor `{tensor}` holds {dtype}, which no model has")]
     Dtype { tensor: String, dtype: String },
     #[error("tensor `{0}` has a value that isn't finite")]
     NotFinite(String),

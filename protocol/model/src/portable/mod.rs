@@ -1,7 +1,7 @@
 //! Model files: what `export` writes, and `predict` and `init` read.
 //!
 //! ```text
-//! | header: __metadata__ { "sojourn": description } | parameters, buffers, scaling.mean, scaling.std |
+//! | header: __metadata__ { "sojourn": description } | parameters, buffers, scaling.mean, scaling.std, sojourn.graph.* |
 //! ```
 //!
 //! Any reader of safetensors reads them, and the description (JSON) says the rest: architecture, shape
@@ -15,12 +15,15 @@ mod error;
 pub use description::{Description, FileScaling, Origin};
 pub use error::ModelFileError;
 
-use crate::initial_weights::{same_tensors, weights_parameters};
+use crate::{
+    error::ModelError,
+    initial_weights::{same_tensors, weights_parameters},
+};
 use safetensors::{SafeTensors, tensor::Metadata};
 use sojourn_codec::{
     Dtype, MAX_HEADER_BYTES, Tensor, TensorSpec, TensorView, decode, encode, encode_described,
 };
-use sojourn_protocol::quantity::SaturatingFrom as _;
+use sojourn_protocol::{digest::Digest, quantity::SaturatingFrom as _};
 
 /// The key of the description in a file's metadata.
 pub const KEY: &str = "sojourn";
@@ -31,6 +34,8 @@ const MEAN: &str = "mean";
 const STD: &str = "std";
 /// Prefix of a scaling's tensors in a model file.
 const SCALING: &str = "scaling.";
+/// Prefix of the tensors of a graph's file in a model file.
+const GRAPH: &str = "sojourn.graph.";
 
 /// The header of a file, before the rest is read.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,6 +89,7 @@ pub struct ModelFile<'a> {
     pub description: Description,
     model: Vec<TensorView<'a>>,
     scaling: Option<[TensorView<'a>; 2]>,
+    graph: Option<Vec<u8>>,
 }
 
 impl<'a> ModelFile<'a> {
@@ -102,14 +108,24 @@ impl<'a> ModelFile<'a> {
             views.push(checked(name, &view)?);
         }
         views.sort_by(|a, b| a.name.cmp(&b.name));
-        let (scaling, model): (Vec<_>, Vec<_>) =
+        let (scaling, others): (Vec<_>, Vec<_>) =
             views.into_iter().partition(|view| view.name.starts_with(SCALING));
+        let (graph, model): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|view| view.name.starts_with(GRAPH));
         let specs: Vec<TensorSpec> = model.iter().map(TensorView::spec).collect();
         let layout = description.layout()?;
         same_tensors(&specs, &layout.model_tensors())?;
         let specs: Vec<TensorSpec> = scaling.iter().map(TensorView::spec).collect();
         same_tensors(&specs, &scaling_tensors(&description))?;
-        Ok(Self { description, model, scaling: scaling.try_into().ok() })
+        check_numbers(&model, &scaling)?;
+        let graph = graph_file(&description, graph)?;
+        Ok(Self { description, model, scaling: scaling.try_into().ok(), graph })
+    }
+
+    /// The file of its graph, where it is a user's own model.
+    #[must_use]
+    pub fn graph(&self) -> Option<&[u8]> {
+        self.graph.as_deref()
     }
 
     /// The blob of its parameters (and buffers) that a trial can start from.
@@ -132,7 +148,7 @@ impl<'a> ModelFile<'a> {
     }
 }
 
-/// The file of a checkpoint's model, with the scaling blob where the description asks for one.
+/// The file of a checkpoint's model, with the scaling blob and the graph's file where the description asks for them.
 ///
 /// # Errors
 /// As [`ModelFile::read`].
@@ -140,6 +156,7 @@ pub fn write_model(
     description: &Description,
     checkpoint: &[u8],
     scaling: Option<&[u8]>,
+    graph: Option<&[u8]>,
 ) -> Result<Vec<u8>, ModelFileError> {
     let parameters = weights_parameters(checkpoint)?;
     let mut tensors: Vec<Tensor> = decode(&parameters)?.iter().map(TensorView::to_tensor).collect();
@@ -149,6 +166,13 @@ pub fn write_model(
             ..view.to_tensor()
         };
         tensors.extend(decode(scaling)?.iter().map(named));
+    }
+    if let Some(graph) = graph {
+        let named = |view: &TensorView<'_>| Tensor {
+            name: format!("{GRAPH}{}", view.name),
+            ..view.to_tensor()
+        };
+        tensors.extend(decode(graph)?.iter().map(named));
     }
     let text = serde_json::to_string(description)
         .map_err(|error| ModelFileError::Description(error.to_string()))?;
@@ -171,16 +195,47 @@ fn checked<'a>(
     name: String,
     view: &safetensors::tensor::TensorView<'a>,
 ) -> Result<TensorView<'a>, ModelFileError> {
-    if view.dtype() != safetensors::Dtype::F32 {
-        let dtype = view.dtype().to_string();
-        return Err(ModelFileError::Dtype { tensor: name, dtype });
-    }
+    let word = view.dtype().to_string();
+    let Some(dtype) = Dtype::parse(&word) else {
+        return Err(ModelFileError::Dtype { tensor: name, dtype: word });
+    };
     let shape = view.shape().iter().map(|side| u64::saturating_from(*side)).collect();
-    let view = TensorView { name, dtype: Dtype::F32, shape, data: view.data() };
-    if view.f32s()?.any(|value| !value.is_finite()) {
-        return Err(ModelFileError::NotFinite(view.name));
+    Ok(TensorView { name, dtype, shape, data: view.data() })
+}
+
+/// All numbers of the model and of its scaling are finite.
+fn check_numbers(
+    model: &[TensorView<'_>],
+    scaling: &[TensorView<'_>],
+) -> Result<(), ModelFileError> {
+    for view in model.iter().chain(scaling).filter(|view| view.dtype == Dtype::F32) {
+        if view.f32s()?.any(|value| !value.is_finite()) {
+            return Err(ModelFileError::NotFinite(view.name.clone()));
+        }
     }
-    Ok(view)
+    Ok(())
+}
+
+/// The graph's file, from its tensors in a model file.
+fn graph_file(
+    description: &Description,
+    views: Vec<TensorView<'_>>,
+) -> Result<Option<Vec<u8>>, ModelFileError> {
+    let Some(exported) = description.architecture.exported() else {
+        return match views.first() {
+            Some(view) => Err(ModelError::ForeignTensor(view.name.clone()).into()),
+            None => Ok(None),
+        };
+    };
+    let tensors = views.iter().map(|view| {
+        let name = view.name.strip_prefix(GRAPH).unwrap_or_default().to_owned();
+        Tensor { name, ..view.to_tensor() }
+    });
+    let file = encode(&tensors.collect::<Vec<_>>())?;
+    if Digest::of(&file) == exported.file.sha256 {
+        return Ok(Some(file));
+    }
+    Err(ModelFileError::Contradiction("its graph isn't the one that it names".into()))
 }
 
 #[cfg(test)]

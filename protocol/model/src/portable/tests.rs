@@ -54,7 +54,7 @@ fn scaling() -> Vec<u8> {
 }
 
 fn sample() -> Vec<u8> {
-    write_model(&description(FileScaling::Standard), &checkpoint(), Some(&scaling())).unwrap()
+    write_model(&description(FileScaling::Standard), &checkpoint(), Some(&scaling()), None).unwrap()
 }
 
 #[test]
@@ -81,13 +81,13 @@ fn a_written_model_is_read_back() {
 fn a_constant_is_in_the_description_alone() {
     for scaling in [FileScaling::None, FileScaling::Constant(0.0625)] {
         let nameless = Description { features: Vec::new(), ..description(scaling) };
-        let file = write_model(&nameless, &checkpoint(), None).unwrap();
+        let file = write_model(&nameless, &checkpoint(), None, None).unwrap();
         let model = ModelFile::read(&file).unwrap();
         assert_eq!((model.description.scaling, model.scaling()), (scaling, Ok(None)));
     }
-    let lacking = write_model(&description(FileScaling::Standard), &checkpoint(), None);
+    let lacking = write_model(&description(FileScaling::Standard), &checkpoint(), None, None);
     assert_eq!(lacking.unwrap_err().to_string(), "tensor `scaling.mean` of the model is missing");
-    let extra = write_model(&description(FileScaling::None), &checkpoint(), Some(&scaling()));
+    let extra = write_model(&description(FileScaling::None), &checkpoint(), Some(&scaling()), None);
     assert_eq!(extra.unwrap_err().to_string(), "tensor `scaling.mean` is none of the model's");
 }
 

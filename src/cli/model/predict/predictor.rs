@@ -44,6 +44,7 @@ impl Predictor {
         let checkpoint = weights_checkpoint(&context, &model.parameters, Lineage::initial(0))
             .map_err(|error| Failure::work(error_chain(&error)))?;
         let checkpoint: Digest = put(&checkpoint)?.sha256;
+        model.graph.as_deref().map(&mut put).transpose()?;
         let mut config = SlotConfig::find().map_err(slot_failure)?;
         let threads = available_parallelism().map_or(1, usize::from);
         config.threads = u32::saturating_from(threads);
