@@ -62,7 +62,7 @@ fn run(
     let data = Dataset::of(&shard, &Scaling::None, &BTreeMap::new(), device)?;
     let hop = hop(model, optimizer, shape, rows);
     let checkpoint = initial_checkpoint(&hop.context, SEED, Lineage::initial(SEED))?;
-    let mut model = Model::load(&hop.context, &checkpoint, device)?;
+    let mut model = Model::load(&hop.context, &checkpoint, None, device)?;
     let started = Instant::now();
     let (way, all) = (hop.first(), hop.batches());
     train(&hop.context, &way, all, &mut model, &data, &mut |_| Ok(ControlFlow::Continue(())))?;

@@ -1,7 +1,11 @@
 //! Shards as tensors: read once, kept in memory for the hops that come back to them. Single precision is scaled once;
 //! bytes stay bytes, and are scaled whenever a batch takes them.
 
-use crate::error::TrainError;
+use crate::{
+    error::TrainError,
+    graph::{Graphs, Program},
+    kind::kind,
+};
 use sojourn_codec::{Dtype, TensorView, decode};
 use sojourn_protocol::{
     digest::Digest,
@@ -41,10 +45,11 @@ enum Labels {
 /// The files of a unit, by blob.
 pub(crate) type Files = BTreeMap<Digest, PathBuf>;
 
-/// Shards in memory, the most recently used last.
+/// Shards in memory, the most recently used last, and the graphs that are trained on them.
 #[derive(Debug)]
 pub(crate) struct Shards {
     device: Device,
+    graphs: Graphs,
     kept: Vec<(Key, Rc<Dataset>)>,
 }
 
@@ -65,7 +70,18 @@ enum ScalingKey {
 impl Shards {
     /// None yet; they will be kept on this device.
     pub(crate) const fn on(device: Device) -> Self {
-        Self { device, kept: Vec::new() }
+        Self { device, graphs: Graphs::new(), kept: Vec::new() }
+    }
+
+    /// The graph of a trial, from memory or from its file; none for a built-in model.
+    pub(crate) fn program(
+        &mut self,
+        context: &TrialContext,
+        files: &Files,
+    ) -> Result<Option<Rc<Program>>, TrainError> {
+        let Some(exported) = context.config.model.exported() else { return Ok(None) };
+        let read = || read(files, exported.file.sha256);
+        self.graphs.get(context, exported, read, self.device).map(Some)
     }
 
     /// Where they are kept.
@@ -237,23 +253,6 @@ pub(crate) fn tensor(view: &TensorView<'_>) -> Result<Tensor, TrainError> {
     let shape =
         view.shape.iter().map(|side| i64::try_from(*side)).collect::<Result<Vec<_>, _>>()?;
     Ok(Tensor::f_from_data_size(view.data, &shape, kind(view.dtype)?)?)
-}
-
-/// libtorch's type for one of a file.
-pub(crate) fn kind(dtype: Dtype) -> Result<Kind, TrainError> {
-    Ok(match dtype {
-        Dtype::Bool => Kind::Bool,
-        Dtype::U8 => Kind::Uint8,
-        Dtype::I8 => Kind::Int8,
-        Dtype::I16 => Kind::Int16,
-        Dtype::F16 => Kind::Half,
-        Dtype::Bf16 => Kind::BFloat16,
-        Dtype::I32 => Kind::Int,
-        Dtype::F32 => Kind::Float,
-        Dtype::I64 => Kind::Int64,
-        Dtype::F64 => Kind::Double,
-        Dtype::U32 | Dtype::U64 => return Err(unit(format!("{dtype} can't be computed with"))),
-    })
 }
 
 /// What makes numbers of a data set's those that a model takes.

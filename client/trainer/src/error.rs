@@ -1,6 +1,7 @@
 //! Why a unit could not be done, and how the slot hears of it.
 
 use sojourn_codec::CodecError;
+use sojourn_graph::GraphError;
 use sojourn_model::ModelError;
 use sojourn_protocol::{
     digest::Digest,
@@ -37,6 +38,12 @@ pub(crate) enum TrainError {
     /// There is no such GPU, or no library that could use it.
     #[error("{0}")]
     Device(String),
+    /// The file of a graph is none.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// An operator of a graph can't be called.
+    #[error("node {node} (`{op}`) of the graph failed")]
+    Node { node: usize, op: &'static str, source: Box<TrainError> },
     #[error("a size doesn't fit: {0}")]
     Size(#[from] std::num::TryFromIntError),
 }
@@ -44,13 +51,17 @@ pub(crate) enum TrainError {
 impl TrainError {
     /// The answer to the slot.
     pub(crate) fn to_failure(&self) -> Failure {
-        let kind = match self {
+        Failure { kind: self.kind(), message: error_chain(self) }
+    }
+
+    fn kind(&self) -> FailureKind {
+        match self {
             TrainError::NonFinite(_) => FailureKind::NonFinite,
             TrainError::Damaged(_) => FailureKind::Damaged,
             TrainError::Torch(error) => kind_of(&error.to_string()),
+            TrainError::Node { source, .. } => source.kind(),
             _ => FailureKind::Trainer,
-        };
-        Failure { kind, message: error_chain(self) }
+        }
     }
 }
 

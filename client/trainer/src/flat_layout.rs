@@ -69,6 +69,20 @@ impl FlatLayout {
         self.slices.iter().map(|slice| slice.view(flat)).collect()
     }
 
+    /// The ranges of numbers in the flat tensor that the tensors with these indices, rising, lie in.
+    pub(crate) fn runs(&self, indices: &[usize]) -> impl Iterator<Item = Range<usize>> {
+        let end = |index: usize| self.slices.get(index + 1).map_or(self.len, |next| next.start);
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for index in indices {
+            let Some(slice) = self.slices.get(*index) else { continue };
+            match runs.last_mut() {
+                Some(last) if last.end == slice.start => last.end = end(*index),
+                _ => runs.push(slice.start..end(*index)),
+            }
+        }
+        runs.into_iter()
+    }
+
     /// The byte range of a tensor in the flat one.
     pub(crate) fn bytes(&self, name: &str) -> Option<Range<usize>> {
         let slice = self.slices.get(*self.by_name.get(name)?)?;

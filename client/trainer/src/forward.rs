@@ -25,11 +25,11 @@ pub(crate) enum Mode {
 /// A fully connected layer or convolution computes in the precision of its weights, and batch norm in
 /// that of its input; nothing else asks.
 pub(crate) fn forward(model: &Model, x: &Tensor, mode: Mode) -> Result<Tensor, TrainError> {
-    let mut layers = Layers { leaves: model.leaves.iter(), buffers: model.buffers.iter(), mode };
+    let mut layers = Layers { leaves: model.leaves.iter(), buffers: model.buffers().iter(), mode };
     let mut flow = x.shallow_clone();
     let mut kept = None;
     let Computation::Network(network) = model.trial_model().computation() else {
-        return Err(TrainError::Unit("graphs can't be trained here".into()));
+        return Err(TrainError::Unit("a graph isn't computed layer by layer".into()));
     };
     for step in network.steps() {
         flow = match step {
@@ -39,7 +39,7 @@ pub(crate) fn forward(model: &Model, x: &Tensor, mode: Mode) -> Result<Tensor, T
                 let images = flow.f_view([-1, channels?, height?, width?])?;
                 // Convolutions and batch norm are a fifth faster that way, over several channels. Nets
                 // without batch norm stay as they were before there were others, for their bytes' sake.
-                if model.buffers.is_empty() { images } else { channels_last(&images)? }
+                if model.buffers().is_empty() { images } else { channels_last(&images)? }
             }
             Step::Layer(layer) => layers.next(layer, &flow)?,
             // In place: what comes before doesn't need its own output for its gradient.

@@ -18,7 +18,7 @@ fn model_over(architecture: Architecture, channels: u32, rows: i64) -> (Model, T
     let mut context = context(architecture);
     context.shape = vec![channels, 4, 4];
     let checkpoint = initial_checkpoint(&context, 3, Lineage::initial(3)).unwrap();
-    let model = Model::load(&context, &checkpoint, Device::Cpu).unwrap();
+    let model = Model::load(&context, &checkpoint, None, Device::Cpu).unwrap();
     let features = i64::from(channels) * 16;
     let x = Tensor::arange(rows * features, (Kind::Float, Device::Cpu)).view([rows, features]);
     (model, (x * 0.7).sin())
@@ -46,7 +46,7 @@ fn batch_norm_goes_by_the_batch_and_moves_its_statistics_by_a_tenth() {
     let expected = scaled.relu().matmul(&w1.tr()) + b1;
 
     close(&forward(&model, &x, Mode::Train).unwrap(), &expected);
-    let [running_mean, running_var] = &model.buffers[..] else { panic!("two buffers") };
+    let [running_mean, running_var] = model.buffers() else { panic!("two buffers") };
     close(running_mean, &(mean * 0.1));
     // PyTorch keeps the unbiased variance.
     close(running_var, &(squares.sum_dim_intlist(0, false, None) / 8.0 * 0.1 + 0.9));
@@ -66,7 +66,7 @@ fn one_value_of_a_channel_goes_by_the_running_statistics() {
     let (model, x) = model(normed(5), 1);
     let trained = forward(&model, &x, Mode::Train).unwrap();
     close(&trained, &forward(&model, &x, Mode::Evaluate).unwrap());
-    assert_eq!(model.buffers[0].abs().max().double_value(&[]), 0.0);
+    assert_eq!(model.buffers()[0].abs().max().double_value(&[]), 0.0);
 
     // 61 rows in batches of 60: the last batch has one.
     let world = World::new();

@@ -47,7 +47,8 @@ pub(crate) fn run_hop(
     let data = shards.get(&first.shard, &hop.context, &request.files)?;
     let stored = |blob: BlobRef| read(&request.files, blob.sha256);
     let checkpoint = base_checkpoint(&hop.context, hop.base, stored)?;
-    let mut model = Model::load(&hop.context, &checkpoint, shards.device())?;
+    let program = shards.program(&hop.context, &request.files)?;
+    let mut model = Model::load(&hop.context, &checkpoint, program, shards.device())?;
     drop(checkpoint);
     check_base(hop, &model.lineage)?;
     let every = request.keep_every.map(|every| Duration::from_millis(every.0));

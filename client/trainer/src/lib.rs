@@ -4,7 +4,8 @@
 //! stdin --lines--> serve -- one unit --> unit --> data       shards, scaled, kept in memory
 //!                    |                    |-----> model      flat parameters, buffers, optimiser state
 //!                 stdout <-- progress ----|-----> train      batches: forward, backward, update
-//!                    |                    '-----> evaluate   sums over the shards of a split
+//!                    |                    |-----> evaluate   sums over the shards of a split
+//!                    |                    '-----> objective  of a network (forward) or a graph (graph)
 //!                    '-- some rows -----> predict            outputs, for people
 //! ```
 //!
@@ -12,6 +13,7 @@
 //! the same arithmetic gives the same bytes. A bad unit is answered, never a reason to end.
 
 mod augment;
+mod buffers;
 mod calibrate;
 mod data;
 mod device;
@@ -20,10 +22,14 @@ mod error;
 mod evaluate;
 mod flat_layout;
 mod forward;
+mod graph;
 mod hop;
+mod kind;
 mod listener;
 mod memory;
 mod model;
+mod moves;
+mod objective;
 mod optimizer;
 mod options;
 mod pace;

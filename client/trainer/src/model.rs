@@ -1,11 +1,17 @@
-//! A trial's model in memory: parameters, buffers and optimiser state, each in one flat tensor.
+//! A trial's model in memory: parameters and optimiser state in flat tensors, and buffers.
 //!
 //! Every parameter is a leaf that shares its numbers with a slice of `weights`, and its gradient is
 //! copied into the same slice of `gradient`; so an optimiser does its few operations once, not once
 //! per parameter. Where the trial computes in `bf16`, the leaves of fully connected layers and convolutions
 //! are slices of a rounded copy of `weights` instead.
 
-use crate::{error::TrainError, flat_layout::FlatLayout};
+use crate::{
+    buffers::{Buffers, to_bytes},
+    error::TrainError,
+    flat_layout::FlatLayout,
+    graph::{Program, Tensors},
+    moves::{Flat, Moves},
+};
 use sojourn_codec::decode;
 use sojourn_files::{Access, AtomicFile, Durability};
 use sojourn_model::{
@@ -20,6 +26,7 @@ use sojourn_protocol::{
 use std::{
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
+    rc::Rc,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -39,21 +46,24 @@ pub(crate) struct Model {
     rounded: Option<Tensor>,
     /// The parameters one by one as the model computes with them, each layer's weight before its bias.
     pub(crate) leaves: Vec<Tensor>,
-    gradients: Vec<Tensor>,
-    buffer_places: FlatLayout,
-    /// All buffers.
-    running: Tensor,
-    /// The buffers one by one, each batch norm's running mean before its running variance.
-    pub(crate) buffers: Vec<Tensor>,
+    /// What each stage of a training step moves.
+    pub(crate) stages: Vec<Moves>,
+    /// The buffers; of a network each batch norm's running mean before its running variance.
+    buffers: Buffers,
+    precision: Precision,
+    /// How it computes, if it is a graph.
+    program: Option<Rc<Program>>,
     /// The lineage of the checkpoint.
     pub(crate) lineage: Lineage,
 }
 
 impl Model {
-    /// The model in a checkpoint's bytes, on the device, ready to be trained.
+    /// The model in a checkpoint's bytes, on the device, ready to be trained. `program` is the graph of a trial that has
+    /// one.
     pub(crate) fn load(
         context: &TrialContext,
         checkpoint: &[u8],
+        program: Option<Rc<Program>>,
         device: Device,
     ) -> Result<Self, TrainError> {
         let layout = CheckpointLayout::of(context)?;
@@ -81,15 +91,23 @@ impl Model {
         let state = slots.iter().map(|slot| flat(slot.prefix)).collect::<Result<Vec<_>, _>>()?;
         let gradient = weights.f_zeros_like()?;
         let gradients = places.slices(&gradient)?;
-        let rounded = match context.config.training.precision {
-            Precision::F32 => None,
-            Precision::Bf16 => Some(weights.f_to_kind(Kind::BFloat16)?),
+        let precision = context.config.training.precision;
+        let rounded = match precision {
+            Precision::Bf16 if program.is_none() => Some(weights.f_to_kind(Kind::BFloat16)?),
+            // A graph rounds where it needs that.
+            Precision::F32 | Precision::Bf16 => None,
         };
         let leaves =
             leaves(layout.trial_model().computation(), &places, &weights, rounded.as_ref())?;
-        let buffer_places = FlatLayout::of(layout.buffers())?;
-        let running = buffer_places.flat(device, |name| find(name).map(|view| view.data))?;
-        let buffers = buffer_places.slices(&running)?;
+        let flat = Flat { places: &places, weights: &weights, gradient: &gradient, state: &state };
+        let stages = match &program {
+            None => vec![(0..leaves.len()).collect()],
+            Some(program) => program.moves().map(<[usize]>::to_vec).collect::<Vec<Vec<usize>>>(),
+        };
+        let stages = stages.iter().map(|moved| Moves::of(moved, flat, &leaves, &gradients));
+        let stages = stages.collect::<Result<_, _>>()?;
+        let bytes = |name: &str| find(name).map(|view| view.data);
+        let buffers = Buffers::load(layout.buffers(), device, bytes)?;
         Ok(Self {
             layout,
             slots,
@@ -99,10 +117,10 @@ impl Model {
             state,
             rounded,
             leaves,
-            gradients,
-            buffer_places,
-            running,
+            stages,
             buffers,
+            precision,
+            program,
             lineage,
         })
     }
@@ -112,11 +130,36 @@ impl Model {
         self.layout.trial_model()
     }
 
-    /// Computes the gradient of `loss`, replacing the one before.
-    pub(crate) fn backward(&mut self, loss: &Tensor) -> Result<(), TrainError> {
-        let gradients = Tensor::f_run_backward(&[loss], &self.leaves, false, false)?;
-        for (place, gradient) in self.gradients.iter_mut().zip(&gradients) {
-            place.f_copy_(gradient)?;
+    /// The graph that it computes by; none of a built-in network.
+    pub(crate) fn program(&self) -> Option<&Program> {
+        self.program.as_deref()
+    }
+
+    /// The buffers one by one, in the model's order.
+    pub(crate) fn buffers(&self) -> &[Tensor] {
+        self.buffers.each()
+    }
+
+    /// Its tensors, as a graph takes them.
+    pub(crate) fn tensors(&self) -> Tensors<'_> {
+        let (parameters, buffers) = (&self.leaves, self.buffers.each());
+        Tensors { parameters, buffers, precision: self.precision }
+    }
+
+    /// Computes the gradient of `loss` for what a stage moves, replacing the one before; 0 for all else.
+    pub(crate) fn backward(&mut self, stage: usize, loss: &Tensor) -> Result<(), TrainError> {
+        let lacks = || TrainError::Unit(format!("the model has no stage {stage}"));
+        let moves = self.stages.get_mut(stage).ok_or_else(lacks)?;
+        let gradients = Tensor::f_run_backward(&[loss], &moves.leaves, false, false)?;
+        if moves.is_partial {
+            let _ = self.gradient.f_zero_()?;
+        }
+        for (place, gradient) in moves.gradients.iter_mut().zip(&gradients) {
+            if gradient.defined() {
+                place.f_copy_(gradient)?;
+            } else {
+                let _ = place.f_zero_()?;
+            }
         }
         Ok(())
     }
@@ -131,7 +174,7 @@ impl Model {
 
     /// Refuses parameters, buffers or state that have left the finite.
     pub(crate) fn check_finite(&self) -> Result<(), TrainError> {
-        let flats = [("weight", &self.weights), ("running statistic", &self.running)];
+        let flats = [("weight", &self.weights), ("running statistic", self.buffers.real())];
         let slots = self.slots.iter().map(|slot| slot.prefix);
         let flats = flats.into_iter().chain(slots.zip(&self.state));
         for (what, flat) in flats {
@@ -171,8 +214,8 @@ impl Model {
     ) -> Result<BlobRef, TrainError> {
         let numbers: Vec<u8> =
             lineage.to_numbers().iter().flat_map(|number| number.to_le_bytes()).collect();
-        let weights = self.flat_bytes(&self.weights)?;
-        let running = self.flat_bytes(&self.running)?;
+        let weights = to_bytes(&self.weights)?;
+        let buffers = self.buffers.bytes()?;
         let mut hasher = Hasher::default();
         let mut put = |bytes: &[u8]| {
             hasher.update(bytes);
@@ -192,25 +235,18 @@ impl Model {
             let slice = if let Some((index, parameter)) = slot {
                 if state.as_ref().is_none_or(|(held, _)| *held != index) {
                     let flat = self.state.get(index).ok_or_else(|| missing(&spec.name))?;
-                    state = Some((index, self.flat_bytes(flat)?));
+                    state = Some((index, to_bytes(flat)?));
                 }
                 let held = state.as_ref().map(|(_, bytes)| bytes);
                 self.places.bytes(parameter).and_then(|range| held?.get(range))
             } else if let Some(range) = self.places.bytes(&spec.name) {
                 weights.get(range)
             } else {
-                self.buffer_places.bytes(&spec.name).and_then(|range| running.get(range))
+                buffers.get(&spec.name)
             };
             put(slice.ok_or_else(|| missing(&spec.name))?)?;
         }
         Ok(BlobRef { sha256: hasher.finish(), bytes: self.layout.file_bytes() })
-    }
-
-    fn flat_bytes(&self, flat: &Tensor) -> Result<Vec<u8>, TrainError> {
-        let numel = flat.numel();
-        let mut bytes = vec![0; numel * 4];
-        flat.f_to_device(Device::Cpu)?.f_copy_data_u8(&mut bytes, numel)?;
-        Ok(bytes)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Written in plain operations because `tch` exposes no optimiser's state, and the state hops with
 //! the parameters. The state's tensors are those of `sojourn_model::optimizer_slots`, in its order.
 
-use crate::{error::TrainError, model::Model};
+use crate::{error::TrainError, model::Model, moves::Part};
 use sojourn_protocol::spec::{Optimizer, OptimizerName};
 use tch::{Kind, Tensor};
 
@@ -51,11 +51,12 @@ impl Update {
         })
     }
 
-    /// One step of the model along its gradient, which is used up. `step` counts from 1 over the
+    /// Moves what a stage of a step moves along the gradient, which is used up. `step` counts from 1 over the
     /// whole trial; `factor` is the schedule's.
     pub(crate) fn step(
         &mut self,
         model: &mut Model,
+        stage: usize,
         step: u64,
         factor: f64,
     ) -> Result<(), TrainError> {
@@ -63,15 +64,19 @@ impl Update {
             clip(&mut model.gradient, limit)?;
         }
         let lr = self.optimizer.lr * factor;
-        match self.optimizer.name {
-            OptimizerName::Sgd => self.sgd(model, lr),
-            OptimizerName::Adam | OptimizerName::Adamw => self.adam(model, step, lr),
+        let moves = model.stages.get_mut(stage).into_iter();
+        for part in moves.flat_map(|moves| &mut moves.parts) {
+            match self.optimizer.name {
+                OptimizerName::Sgd => self.sgd(part, lr)?,
+                OptimizerName::Adam | OptimizerName::Adamw => self.adam(part, step, lr)?,
+            }
         }
+        Ok(())
     }
 
     /// `g += wd w; b = momentum b + g; w -= lr b`. A buffer of zeros gives the first step's `b = g`.
-    fn sgd(&mut self, model: &mut Model, lr: f64) -> Result<(), TrainError> {
-        let Model { weights, gradient, state, .. } = model;
+    fn sgd(&mut self, part: &mut Part, lr: f64) -> Result<(), TrainError> {
+        let Part { weights, gradient, state } = part;
         if self.optimizer.weight_decay != 0.0 {
             let _ = gradient.f_addcmul_(weights, &self.decay)?;
         }
@@ -91,9 +96,9 @@ impl Update {
     /// With `c1 = 1 - beta1^t`, `c2 = 1 - beta2^t`: `m = lerp(m, g, 1 - beta1)`,
     /// `v = lerp(v, g^2, 1 - beta2)`, `w -= lr / c1 * m / (sqrt(v) / sqrt(c2) + eps)`. The factors
     /// of the last are drawn into the denominator, which saves a pass over memory.
-    fn adam(&mut self, model: &mut Model, step: u64, lr: f64) -> Result<(), TrainError> {
+    fn adam(&mut self, part: &mut Part, step: u64, lr: f64) -> Result<(), TrainError> {
         let Optimizer { name, beta1, beta2, eps, weight_decay, .. } = self.optimizer;
-        let Model { weights, gradient, state, .. } = model;
+        let Part { weights, gradient, state } = part;
         let [first, second] = state.as_mut_slice() else {
             return Err(TrainError::Unit("the checkpoint has no state for `adam`".into()));
         };
@@ -105,8 +110,9 @@ impl Update {
             }
         }
         let _ = first.f_lerp_(gradient, 1.0 - beta1)?;
-        let _ = gradient.f_square_out(&self.scratch)?;
-        let _ = second.f_lerp_(&self.scratch, 1.0 - beta2)?;
+        let mut scratch = self.scratch.f_narrow(0, 0, weights.size1()?)?;
+        let _ = gradient.f_square_out(&scratch)?;
+        let _ = second.f_lerp_(&scratch, 1.0 - beta2)?;
 
         #[expect(clippy::cast_precision_loss, reason = "steps are far below 2^53")]
         let count = step as f64;
@@ -116,9 +122,9 @@ impl Update {
         if scale.abs() > f64::from(f32::MAX) {
             return Ok(()); // a rate this small, or 0 at a schedule's end, moves no weight
         }
-        let _ = second.f_sqrt_out(&self.scratch)?;
-        let _ = self.scratch.f_mul_scalar_(scale)?.f_add_scalar_(-eps * correction1 / lr)?;
-        let _ = weights.f_addcdiv_(first, &self.scratch)?;
+        let _ = second.f_sqrt_out(&scratch)?;
+        let _ = scratch.f_mul_scalar_(scale)?.f_add_scalar_(-eps * correction1 / lr)?;
+        let _ = weights.f_addcdiv_(first, &scratch)?;
         Ok(())
     }
 }

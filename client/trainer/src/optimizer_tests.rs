@@ -18,7 +18,7 @@ fn context(optimizer: Optimizer) -> TrialContext {
 fn model(optimizer: Optimizer) -> Model {
     let context = context(optimizer);
     let checkpoint = initial_checkpoint(&context, 3, Lineage::initial(3)).unwrap();
-    Model::load(&context, &checkpoint, tch::Device::Cpu).unwrap()
+    Model::load(&context, &checkpoint, None, tch::Device::Cpu).unwrap()
 }
 
 /// Sets the first weight and its gradients over the steps, and gives that weight after each.
@@ -30,7 +30,7 @@ fn follow(optimizer: Optimizer, clip: Option<f64>, start: f64, gradients: &[f64]
     for (step, gradient) in (1..).zip(gradients) {
         let _ = model.gradient.zero_();
         let _ = model.gradient.narrow(0, 0, 1).fill_(*gradient);
-        update.step(&mut model, step, 1.0).unwrap();
+        update.step(&mut model, 0, step, 1.0).unwrap();
         weights.push(model.weights.double_value(&[0]));
     }
     weights
@@ -78,7 +78,7 @@ fn a_rate_of_zero_moves_nothing_and_breaks_nothing() {
     let mut model = model(ADAM);
     let before = model.weights.copy();
     let _ = model.gradient.narrow(0, 0, 3).fill_(1.0);
-    Update::new(ADAM, None, &model).unwrap().step(&mut model, 1, 0.0).unwrap();
+    Update::new(ADAM, None, &model).unwrap().step(&mut model, 0, 1, 0.0).unwrap();
     assert_eq!(model.weights, before);
     assert!(model.state[0].double_value(&[0]) > 0.0);
 }
@@ -125,7 +125,7 @@ fn ten_steps_agree_with_libtorch() {
         for step in 1..=10u64 {
             let gradient = (start.shallow_clone() * (step as f64)).sin();
             model.gradient.copy_(&gradient);
-            update.step(&mut model, step, 1.0).unwrap();
+            update.step(&mut model, 0, step, 1.0).unwrap();
             theirs.zero_grad();
             (&weights * &gradient).sum(tch::Kind::Float).backward();
             theirs.step();

@@ -4,9 +4,9 @@ use crate::{
     data::{Scaler, read, tensor},
     error::TrainError,
     evaluate::rows_at_once,
-    forward::{Mode, forward},
+    graph::Graphs,
     model::Model,
-    targets::unscaled,
+    objective::predictions,
 };
 use sojourn_codec::{Dtype, Tensor as Stored, decode, encode};
 use sojourn_protocol::{
@@ -18,20 +18,36 @@ use std::fs;
 use tch::{Device, Tensor};
 
 /// The model of the last request, because requests come in rows of the same.
-#[derive(Debug, Default)]
-pub(crate) struct LastModel(Option<(Digest, Model)>);
+#[derive(Debug)]
+pub(crate) struct LastModel {
+    model: Option<(Digest, Model)>,
+    graphs: Graphs,
+}
+
+impl Default for LastModel {
+    fn default() -> Self {
+        Self { model: None, graphs: Graphs::new() }
+    }
+}
 
 impl LastModel {
     fn get(&mut self, request: &Predict, device: Device) -> Result<&Model, TrainError> {
-        let held = self.0.take().filter(|(digest, _)| *digest == request.checkpoint);
+        let held = self.model.take().filter(|(digest, _)| *digest == request.checkpoint);
         let model = match held {
             Some((_, model)) => model,
             None => {
                 let checkpoint = read(&request.files, request.checkpoint)?;
-                Model::load(&request.context, &checkpoint, device)?
+                let program = match request.context.config.model.exported() {
+                    Some(exported) => {
+                        let read = || read(&request.files, exported.file.sha256);
+                        Some(self.graphs.get(&request.context, exported, read, device)?)
+                    }
+                    None => None,
+                };
+                Model::load(&request.context, &checkpoint, program, device)?
             }
         };
-        Ok(&self.0.insert((request.checkpoint, model)).1)
+        Ok(&self.model.insert((request.checkpoint, model)).1)
     }
 }
 
@@ -78,8 +94,8 @@ fn through(model: &Model, x: &Tensor, scaling: Option<LabelScaling>) -> Result<S
         let mut start = 0;
         while start < rows {
             let count = at_once.min(rows - start);
-            let outputs = forward(model, &x.f_narrow(0, start, count)?, Mode::Evaluate)?;
-            let outputs = unscaled(outputs, scaling)?.f_contiguous()?.f_to_device(Device::Cpu)?;
+            let outputs = predictions(model, &x.f_narrow(0, start, count)?, scaling)?;
+            let outputs = outputs.f_contiguous()?.f_to_device(Device::Cpu)?;
             (_, columns) = outputs.size2()?;
             let before = data.len();
             data.resize(before + outputs.numel() * size_of::<f32>(), 0);

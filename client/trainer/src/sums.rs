@@ -2,9 +2,10 @@
 
 use crate::{
     error::TrainError,
-    tally::{hits, predict, predicts_classes},
+    objective::BatchLoss,
+    tally::{hits, predict},
 };
-use sojourn_protocol::{report::Sums, spec::Loss};
+use sojourn_protocol::report::Sums;
 use tch::{Device, Tensor};
 
 /// Batches between two readings on a device with a queue of work, which a reading waits for.
@@ -16,6 +17,8 @@ pub(crate) struct BatchSums {
     sums: Sums,
     /// The reported loss over the loss of a batch: see [`crate::targets::loss_unit`].
     loss_unit: f64,
+    /// The stages of the batch that has not ended.
+    stages: Option<BatchLoss>,
     unread: Vec<Unread>,
     /// Read when so many are unread: at once on a CPU, which has no queue.
     most: usize,
@@ -41,26 +44,34 @@ struct Unread {
 
 impl BatchSums {
     /// Nothing yet. A batch's loss counts `loss_unit` times.
-    pub(crate) fn new(loss: Loss, loss_unit: f64, device: Device) -> Self {
-        let sums = Sums { correct: predicts_classes(loss).then_some(0), ..Sums::default() };
+    pub(crate) fn new(counts_hits: bool, loss_unit: f64, device: Device) -> Self {
+        let sums = Sums { correct: counts_hits.then_some(0), ..Sums::default() };
         let most = if device == Device::Cpu { 1 } else { QUEUED };
-        Self { sums, loss_unit, unread: Vec::with_capacity(most), most }
+        Self { sums, loss_unit, stages: None, unread: Vec::with_capacity(most), most }
     }
 
-    /// Adds a batch of mean loss `mean`. An error may be that of a batch before.
-    pub(crate) fn add(
-        &mut self,
-        batch: Batch,
-        mean: Tensor,
-        outputs: &Tensor,
-        y: &Tensor,
-    ) -> Result<(), TrainError> {
-        let hits = match self.sums.correct {
-            Some(_) => Some(tch::no_grad(|| hits(&predict(outputs)?, y))?),
-            None => None,
-        };
+    /// Takes the loss of one stage of a batch; those of several are added up.
+    pub(crate) fn add_stage(&mut self, loss: BatchLoss) -> Result<(), TrainError> {
+        let BatchLoss { mean, outputs } = loss;
         // Not the graph behind it, which would keep the batch in memory.
         let mean = mean.f_detach()?;
+        let mean = match self.stages.take() {
+            None => mean,
+            Some(before) => before.mean.f_add(&mean)?,
+        };
+        self.stages = Some(BatchLoss { mean, outputs });
+        Ok(())
+    }
+
+    /// Ends a batch, whose stages have been added. An error may be that of a batch before.
+    pub(crate) fn add(&mut self, batch: Batch, y: &Tensor) -> Result<(), TrainError> {
+        let text = "a batch has no loss";
+        let stages = self.stages.take().ok_or_else(|| TrainError::Unit(text.into()))?;
+        let BatchLoss { mean, outputs } = stages;
+        let hits = match (self.sums.correct, outputs) {
+            (Some(_), Some(outputs)) => Some(tch::no_grad(|| hits(&predict(&outputs)?, y))?),
+            _ => None,
+        };
         self.unread.push(Unread { batch, rows: y.size1()?, mean, hits });
         if self.unread.len() >= self.most { self.read() } else { Ok(()) }
     }
@@ -100,11 +111,12 @@ mod tests {
         let outputs = Tensor::from_slice2(&[[1.0f32, 2.0], [4.0, 3.0]]);
         let y = Tensor::from_slice(&[1i64, 1]);
         let sums = |most| {
-            let mut sums =
-                BatchSums { most, ..BatchSums::new(Loss::CrossEntropy, 1.0, Device::Cpu) };
+            let mut sums = BatchSums { most, ..BatchSums::new(true, 1.0, Device::Cpu) };
             for (step, mean) in (0u64..).zip([0.25f64, 0.5, 1.5]) {
                 let batch = Batch { step, batch: 0 };
-                sums.add(batch, Tensor::from(mean), &outputs, &y).unwrap();
+                let outputs = Some(outputs.shallow_clone());
+                sums.add_stage(BatchLoss { mean: Tensor::from(mean), outputs }).unwrap();
+                sums.add(batch, &y).unwrap();
             }
             sums.so_far().unwrap()
         };
@@ -116,10 +128,11 @@ mod tests {
 
     #[test]
     fn the_first_batch_that_is_not_finite_is_named() {
-        let (outputs, y) = (Tensor::from_slice2(&[[1.0f32]]), Tensor::from_slice(&[1.0f32]));
-        let mut sums = BatchSums { most: QUEUED, ..BatchSums::new(Loss::Mse, 1.0, Device::Cpu) };
+        let y = Tensor::from_slice(&[1.0f32]);
+        let mut sums = BatchSums { most: QUEUED, ..BatchSums::new(false, 1.0, Device::Cpu) };
         for (step, mean) in [(7, 1.0), (8, f64::NAN), (9, f64::INFINITY)] {
-            sums.add(Batch { step, batch: 3 }, Tensor::from(mean), &outputs, &y).unwrap();
+            sums.add_stage(BatchLoss { mean: Tensor::from(mean), outputs: None }).unwrap();
+            sums.add(Batch { step, batch: 3 }, &y).unwrap();
         }
         let error = sums.so_far().unwrap_err().to_string();
         assert_eq!(error, "the loss of step 8 (batch 3 of the shard) is NaN");

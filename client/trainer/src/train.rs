@@ -4,12 +4,12 @@ use crate::{
     augment::Augmenter,
     data::Dataset,
     error::TrainError,
-    forward::{Mode, forward, loss},
     model::Model,
+    objective::Objective,
     optimizer::Update,
     schedule,
     sums::{Batch, BatchSums},
-    targets::{class_weights, loss_unit, scaled},
+    targets::{loss_unit, scaled},
 };
 use sojourn_protocol::{
     quantity::SaturatingFrom as _,
@@ -19,7 +19,7 @@ use sojourn_protocol::{
     unit::{ShardSegment, TrialContext},
 };
 use std::ops::{ControlFlow, Range};
-use tch::{Device, Kind, Reduction, Tensor};
+use tch::{Device, Kind, Tensor};
 
 /// Bytes of rows that are put in order at once; batches are then slices without a copy.
 const ORDERED_BYTES: usize = 16 << 20;
@@ -52,11 +52,12 @@ pub(crate) fn train(
     let config = &context.config.training;
     let mut update = Update::new(config.optimizer, config.clip_norm, model)?;
     let scaling = context.targets.scaling();
-    let weights = class_weights(context, data.device())?;
+    let objective = Objective::of(context, data.device())?;
     let order = order(config.sampling, hop, data)?;
     let mut rows = Rows::new(&order, config.batch_size, data, scaled(data.y(), scaling)?)?;
     let augmenter = Augmenter::of(context)?;
-    let mut sums = BatchSums::new(config.loss, loss_unit(scaling), data.device());
+    let counts_hits = objective.counts_hits(model);
+    let mut sums = BatchSums::new(counts_hits, loss_unit(scaling), data.device());
     let mut end = hop.start.batch;
     for batch in hop.start.batch..until {
         let seed = seeds::batch(hop.seed, batch);
@@ -65,15 +66,16 @@ pub(crate) fn train(
         if let Some(augmenter) = &augmenter {
             x = augmenter.apply(&x, seed.cast_unsigned())?;
         }
-        let outputs = forward(model, &x, Mode::Train)?;
-        let mean = loss(config.loss, &outputs, &y, weights.as_ref(), Reduction::Mean)?;
-        model.backward(&mean)?;
         let step = hop.step_at(batch);
         let factor = schedule::factor(&config.schedule, step, context.total_steps);
-        update.step(model, step + 1, factor)?;
-        model.round()?;
-
-        sums.add(Batch { step, batch }, mean, &outputs, &y)?;
+        for stage in 0..model.stages.len() {
+            let loss = objective.loss(model, stage, &x, &y)?;
+            model.backward(stage, &loss.mean)?;
+            update.step(model, stage, step + 1, factor)?;
+            model.round()?;
+            sums.add_stage(loss)?;
+        }
+        sums.add(Batch { step, batch }, &y)?;
         end = batch + 1;
         if on_batch(BatchEnd { end, model, sums: &mut sums })?.is_break() {
             break;

@@ -3,10 +3,11 @@
 use crate::{
     data::{Shards, read},
     error::TrainError,
-    evaluate::{Measure, evaluate},
+    evaluate::evaluate,
     hop::run_hop,
     listener::{Listener, micros},
     model::Model,
+    objective::Measure,
     tally::ClassTally,
 };
 use sojourn_protocol::{
@@ -44,7 +45,8 @@ fn run_evaluation(
     listener: &mut dyn Listener,
 ) -> Result<Evaluated, TrainError> {
     let checkpoint = read(&request.files, evaluation.checkpoint.sha256)?;
-    let model = Model::load(&evaluation.context, &checkpoint, shards.device())?;
+    let program = shards.program(&evaluation.context, &request.files)?;
+    let model = Model::load(&evaluation.context, &checkpoint, program, shards.device())?;
     drop(checkpoint);
     if model.lineage.trial != evaluation.trial {
         let (is, must) = (model.lineage.trial, evaluation.trial);

@@ -4,7 +4,7 @@ use crate::{
     error::said,
     json,
     node::{Argument, Memory, Node, Source, Whole},
-    operators::operator,
+    operators::{operator, takes_number},
     schema::{Kind, Operator, Parameter, Returns},
 };
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ impl<'a> Checker<'a> {
             let argument = match (given, by_name, &parameter.default) {
                 (Some(_), Some(_), _) => return Err(format!("has `{}` twice", parameter.name)),
                 (Some(given), None, _) | (None, Some(given), _) => self
-                    .argument(parameter, given)
+                    .argument(operator, parameter, given)
                     .map_err(|fault| format!("takes no such `{}`: {fault}", parameter.name))?,
                 (None, None, Some(default)) => default.clone(),
                 (None, None, None) => return Err(format!("lacks `{}`", parameter.name)),
@@ -107,7 +107,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn argument(&self, parameter: &Parameter, given: json::Argument) -> Result<Argument, String> {
+    fn argument(
+        &self,
+        operator: &Operator,
+        parameter: &Parameter,
+        given: json::Argument,
+    ) -> Result<Argument, String> {
         use json::Argument as Given;
         if given == Given::Null {
             return if parameter.optional {
@@ -117,8 +122,11 @@ impl<'a> Checker<'a> {
             };
         }
         match parameter.kind {
-            // PyTorch takes a number for the second operand of arithmetic.
-            Kind::Tensor if parameter.name == "other" && is_number(&given, self) => {
+            Kind::Tensor
+                if parameter.name == "other"
+                    && takes_number(operator)
+                    && is_number(&given, self) =>
+            {
                 self.number(&given)
             }
             Kind::Tensor => Ok(Argument::Tensor(self.tensor(&given)?)),

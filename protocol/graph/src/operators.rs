@@ -19,6 +19,33 @@ pub fn operator(name: &str) -> Option<&'static Operator> {
     TABLE.get(name)
 }
 
+/// May this operator's second operand be a number instead of a tensor? PyTorch takes one wherever it makes sense.
+pub(crate) fn takes_number(operator: &Operator) -> bool {
+    let short = operator.name.strip_prefix("aten.").and_then(|rest| rest.split('.').next());
+    short.is_some_and(|short| NUMBER_OR_TENSOR.contains(&short.trim_end_matches('_')))
+}
+
+const NUMBER_OR_TENSOR: &[&str] = &[
+    "add",
+    "sub",
+    "subtract",
+    "rsub",
+    "mul",
+    "multiply",
+    "div",
+    "divide",
+    "true_divide",
+    "floor_divide",
+    "remainder",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "where",
+];
+
 static TABLE: LazyLock<BTreeMap<String, Operator>> = LazyLock::new(|| {
     let whole = WHOLE_NUMBERS.iter().filter_map(|text| parse("sym", text));
     let all = SCHEMAS.iter().filter_map(|text| parse("aten", text)).chain(whole);

@@ -1,0 +1,153 @@
+//! A list of nodes that is ready to run, and how it runs.
+
+use super::{
+    call::{Call, Ready, Run, Scope},
+    operators::find,
+    sizes::{Check, check_of},
+    value::Value,
+};
+use crate::error::TrainError;
+use sojourn_graph::{Argument, Node, NodeList, Source, Whole};
+use tch::Tensor;
+
+/// Nodes in their order, resolved to functions.
+#[derive(Debug)]
+pub(crate) struct List {
+    steps: Vec<Step>,
+    /// Columns of which nodes need a copy, because they change them.
+    copied: Vec<usize>,
+    /// What is asked for.
+    results: Vec<Source>,
+}
+
+/// One node.
+#[derive(Debug)]
+struct Step {
+    name: &'static str,
+    run: Run,
+    check: Option<Check>,
+    arguments: Vec<Ready>,
+    no_grad: bool,
+    /// The nodes whose values nobody needs after this one.
+    last_uses: Vec<usize>,
+}
+
+impl List {
+    /// Prepares a list of which these results are asked for.
+    pub(super) fn new(list: &NodeList, results: Vec<Source>) -> Result<Self, TrainError> {
+        let steps = list.nodes.iter().map(Step::new).collect::<Result<Vec<_>, _>>()?;
+        let copied = list.changed_columns.iter().copied().collect();
+        let mut prepared = Self { steps, copied, results };
+        prepared.find_last_uses(&list.nodes);
+        Ok(prepared)
+    }
+
+    fn find_last_uses(&mut self, nodes: &[Node]) {
+        let mut last: Vec<usize> = (0..nodes.len()).collect();
+        for (at, node) in nodes.iter().enumerate() {
+            for used in used_by(node) {
+                if let Some(last) = last.get_mut(used) {
+                    *last = at;
+                }
+            }
+        }
+        for result in self.results.iter().filter_map(|result| node_of(*result)) {
+            if let Some(last) = last.get_mut(result) {
+                *last = usize::MAX;
+            }
+        }
+        for (node, last) in last.into_iter().enumerate() {
+            if let Some(step) = self.steps.get_mut(last) {
+                step.last_uses.push(node);
+            }
+        }
+    }
+
+    /// Calls all operators; gives the results.
+    pub(crate) fn run(&self, scope: &Scope<'_>) -> Result<Vec<Tensor>, TrainError> {
+        let columns = self.columns(scope.columns)?;
+        let scope = Scope { columns: &columns, ..*scope };
+        let mut values: Vec<Value> = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let value = step.call(&values, &scope);
+            let value = value.map_err(|source| TrainError::Node {
+                node: values.len(),
+                op: step.name,
+                source: Box::new(source),
+            })?;
+            values.push(value);
+            for node in &step.last_uses {
+                if let Some(value) = values.get_mut(*node) {
+                    *value = Value::Nothing;
+                }
+            }
+        }
+        let results = self.results.iter().map(|result| scope.source(*result, &values));
+        results.map(|result| result.map(Tensor::shallow_clone)).collect()
+    }
+
+    /// The columns, with copies of those that nodes change: a shard's rows are used again.
+    fn columns(&self, columns: &[Tensor]) -> Result<Vec<Tensor>, TrainError> {
+        let copy = |(at, column): (usize, &Tensor)| {
+            if self.copied.contains(&at) {
+                column.f_to_dtype(column.f_kind()?, false, true)
+            } else {
+                Ok(column.shallow_clone())
+            }
+        };
+        Ok(columns.iter().enumerate().map(copy).collect::<Result<_, _>>()?)
+    }
+}
+
+impl Step {
+    fn new(node: &Node) -> Result<Self, TrainError> {
+        let name = node.operator.name.as_str();
+        let lacks = || TrainError::Unit(format!("this trainer has no operator `{name}`"));
+        Ok(Self {
+            name,
+            run: find(name).ok_or_else(lacks)?,
+            check: check_of(node.operator),
+            arguments: node.arguments.iter().map(Ready::of).collect(),
+            no_grad: node.no_grad,
+            last_uses: Vec::new(),
+        })
+    }
+
+    fn call(&self, values: &[Value], scope: &Scope<'_>) -> Result<Value, TrainError> {
+        let call = Call { arguments: &self.arguments, values, scope };
+        if let Some(check) = self.check {
+            check(&call)?;
+        }
+        let _no_grad = self.no_grad.then(tch::no_grad_guard);
+        (self.run)(&call)
+    }
+}
+
+const fn node_of(source: Source) -> Option<usize> {
+    match source {
+        Source::Node(node) | Source::Item { node, .. } => Some(node),
+        Source::Tensor(_) | Source::Column(_) => None,
+    }
+}
+
+/// The nodes whose values a node takes.
+fn used_by(node: &Node) -> Vec<usize> {
+    let of_whole = |whole: &Whole| match whole {
+        Whole::Node(node) => Some(*node),
+        Whole::Number(_) => None,
+    };
+    let mut used = Vec::new();
+    for argument in &node.arguments {
+        match argument {
+            Argument::Tensor(source) => used.extend(node_of(*source)),
+            Argument::Tensors(sources) => {
+                used.extend(sources.iter().flatten().filter_map(|source| node_of(*source)));
+            }
+            Argument::AllOf(node) => used.push(*node),
+            Argument::Whole(whole) => used.extend(of_whole(whole)),
+            Argument::Wholes(wholes) => used.extend(wholes.iter().filter_map(of_whole)),
+            _ => {}
+        }
+    }
+    used
+}

@@ -1,0 +1,330 @@
+//! Bounds that are kept before an operator is called: no value beyond the format's limit, no zero where libtorch divides.
+//!
+//! Most operators give no more than what their arguments broadcast to. Those that may give more say here how much.
+
+use super::call::Call;
+use crate::error::TrainError;
+use sojourn_graph::{Kind, MAX_VALUE_ELEMENTS, Operator};
+use tch::Tensor;
+
+/// Refuses a call that would make too much.
+pub(super) type Check = fn(&Call<'_>) -> Result<(), TrainError>;
+
+/// The most tensors that one call may give.
+const MAX_TENSORS: i64 = 100_000;
+/// The most layers of a recurrent network.
+const MAX_LAYERS: i64 = 1024;
+
+/// The check of an operator; none where it can't give more than it takes.
+pub(super) fn check_of(operator: &Operator) -> Option<Check> {
+    let name = operator.name.strip_prefix("aten.").unwrap_or(&operator.name);
+    Some(match name {
+        "zeros.default" | "ones.default" | "full.default" | "rand.default" | "randn.default" => {
+            |c| within(elements(&c.wholes(0)?))
+        }
+        "new_zeros.default" | "new_ones.default" | "new_full.default" => {
+            |c| within(elements(&c.wholes(1)?))
+        }
+        "eye.default" => |c| within(elements(&[c.whole(0)?; 2])),
+        "arange.default" => |c| range(0.0, c.real(0)?, 1.0),
+        "arange.start" => |c| range(c.real(0)?, c.real(1)?, 1.0),
+        "arange.start_step" => |c| range(c.real(0)?, c.real(1)?, c.real(2)?),
+        "expand.default" => |c| within(product(numel(c.tensor(0)?), &c.wholes(1)?)),
+        "repeat.default" => |c| within(product(numel(c.tensor(0)?), &c.wholes(1)?)),
+        "repeat_interleave.self_int" => |c| within(product(numel(c.tensor(0)?), &[c.whole(1)?])),
+        "cat.default" | "concat.default" | "stack.default" => |c| {
+            let sizes = c.tensors(0)?;
+            within(sizes.into_iter().map(numel).fold(0, u64::saturating_add))
+        },
+        "linear.default" => linear,
+        "matmul.default" | "mm.default" | "bmm.default" | "mv.default" | "dot.default" => {
+            |c| matrices(c.tensor(0)?, c.tensor(1)?)
+        }
+        "addmm.default" | "baddbmm.default" => |c| matrices(c.tensor(1)?, c.tensor(2)?),
+        "outer.default" => |c| within(numel(c.tensor(0)?).saturating_mul(numel(c.tensor(1)?))),
+        "einsum.default" => einsum,
+        "conv1d.default" | "conv2d.default" => |c| {
+            positive(&[c.whole(6)?])?;
+            convolution(c, &c.wholes(4)?)
+        },
+        "conv1d.padding" | "conv2d.padding" => |c| {
+            positive(&[c.whole(6)?])?;
+            convolution(c, &[])
+        },
+        "conv_transpose1d.default" | "conv_transpose2d.input" => transposed_convolution,
+        "max_pool1d.default" | "max_pool2d.default" => {
+            |c| [1, 2, 4].into_iter().try_for_each(|at| positive(&c.wholes(at)?))
+        }
+        "avg_pool1d.default" | "avg_pool2d.default" => {
+            |c| [1, 2].into_iter().try_for_each(|at| positive(&c.wholes(at)?))
+        }
+        "adaptive_avg_pool1d.default"
+        | "adaptive_avg_pool2d.default"
+        | "adaptive_max_pool2d.default" => |c| resized(c.tensor(0)?, &c.wholes(1)?),
+        "upsample_nearest2d.vec" => |c| upsampled(c, 2),
+        "upsample_bilinear2d.vec" => |c| upsampled(c, 3),
+        "pad.default" | "constant_pad_nd.default" => padded,
+        "pixel_shuffle.default" => |c| positive(&[c.whole(1)?]),
+        "group_norm.default" => |c| positive(&[c.whole(1)?]),
+        "embedding.default" => |c| {
+            let width = c.tensor(0)?.size().last().copied().unwrap_or(1);
+            within(product(numel(c.tensor(1)?), &[width]))
+        },
+        "index_select.default" => |c| {
+            let (of, dimension) = (c.tensor(0)?, c.whole(1)?);
+            let rest = numel(of) / length(of, dimension).max(1);
+            within(rest.saturating_mul(numel(c.tensor(2)?)))
+        },
+        "gather.default" => |c| within(numel(c.tensor(2)?)),
+        "index.Tensor" => indexed,
+        "one_hot.default" => |c| {
+            // A number of classes that follows from the labels would be a shape that depends on numbers.
+            positive(&[c.whole(1)?])?;
+            within(product(numel(c.tensor(0)?), &[c.whole(1)?]))
+        },
+        "scaled_dot_product_attention.default" => attention,
+        "lstm.input" => |c| recurrent(c, &c.tensors(1)?, 2, 4),
+        "gru.input" => |c| recurrent(c, &[c.tensor(1)?], 1, 3),
+        "rnn_tanh.input" | "rnn_relu.input" => |c| recurrent(c, &[c.tensor(1)?], 1, 1),
+        "split.Tensor" => |c| {
+            positive(&[c.whole(1)?])?;
+            few(length_as_whole(c.tensor(0)?, c.whole(2)?)? / c.whole(1)?)
+        },
+        "split_with_sizes.default" => |c| few(i64::try_from(c.wholes(1)?.len())?),
+        "chunk.default" => |c| {
+            positive(&[c.whole(1)?])?;
+            few(c.whole(1)?)
+        },
+        "unbind.int" => |c| few(length_as_whole(c.tensor(0)?, c.whole(1)?)?),
+        _ => return several_tensors(operator).then_some(broadcast),
+    })
+}
+
+/// Do several tensors go in, so that the result may be larger than each?
+fn several_tensors(operator: &Operator) -> bool {
+    operator.parameters.iter().filter(|parameter| parameter.kind == Kind::Tensor).count() > 1
+}
+
+fn within(elements: u64) -> Result<(), TrainError> {
+    if elements <= MAX_VALUE_ELEMENTS {
+        return Ok(());
+    }
+    let text = format!("it would give {elements} elements, and {MAX_VALUE_ELEMENTS} are the most");
+    Err(TrainError::Unit(text))
+}
+
+fn positive(numbers: &[i64]) -> Result<(), TrainError> {
+    match numbers.iter().find(|number| **number < 1) {
+        Some(number) => Err(TrainError::Unit(format!("it can't go by {number}"))),
+        None => Ok(()),
+    }
+}
+
+fn few(tensors: i64) -> Result<(), TrainError> {
+    if tensors > MAX_TENSORS {
+        return Err(TrainError::Unit(format!("it would give {tensors} tensors")));
+    }
+    Ok(())
+}
+
+fn numel(tensor: &Tensor) -> u64 {
+    elements(&tensor.size())
+}
+
+fn elements(sizes: &[i64]) -> u64 {
+    product(1, sizes)
+}
+
+/// `count` times these numbers; those that are below 0 stand for sizes that are known already.
+fn product(count: u64, numbers: &[i64]) -> u64 {
+    let numbers = numbers.iter().filter_map(|number| u64::try_from(*number).ok());
+    numbers.fold(count, u64::saturating_mul)
+}
+
+/// The length of a dimension, counted from the end where it is below 0; 1 where there is none.
+fn length(of: &Tensor, dimension: i64) -> u64 {
+    length_as_whole(of, dimension).ok().and_then(|length| u64::try_from(length).ok()).unwrap_or(1)
+}
+
+fn length_as_whole(of: &Tensor, dimension: i64) -> Result<i64, TrainError> {
+    let sizes = of.size();
+    let at = if dimension < 0 { dimension + i64::try_from(sizes.len())? } else { dimension };
+    Ok(usize::try_from(at).ok().and_then(|at| sizes.get(at).copied()).unwrap_or(1))
+}
+
+/// What all tensors that go in broadcast to.
+fn broadcast(c: &Call<'_>) -> Result<(), TrainError> {
+    let mut sizes: Vec<i64> = Vec::new();
+    for at in 0..c.len() {
+        let Ok(Some(tensor)) = c.optional(at) else { continue };
+        join(&mut sizes, &tensor.size());
+    }
+    within(elements(&sizes))
+}
+
+/// The larger of each two lengths, from the last dimension on.
+fn join(sizes: &mut Vec<i64>, other: &[i64]) {
+    while sizes.len() < other.len() {
+        sizes.insert(0, 1);
+    }
+    for (size, other) in sizes.iter_mut().rev().zip(other.iter().rev()) {
+        *size = (*size).max(*other);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a bound")]
+fn range(start: f64, end: f64, step: f64) -> Result<(), TrainError> {
+    let count = (end - start) / step;
+    if count.is_finite() && count <= MAX_VALUE_ELEMENTS as f64 {
+        return Ok(());
+    }
+    Err(TrainError::Unit(format!("it can't count from {start} to {end} by {step}")))
+}
+
+fn linear(c: &Call<'_>) -> Result<(), TrainError> {
+    let (input, weight) = (c.tensor(0)?, c.tensor(1)?);
+    let rows = numel(input) / length(input, -1).max(1);
+    within(product(rows, &[length_as_whole(weight, 0)?]))
+}
+
+/// A product of matrices, or of stacks of them that broadcast.
+fn matrices(a: &Tensor, b: &Tensor) -> Result<(), TrainError> {
+    let (mut a, mut b) = (a.size(), b.size());
+    if a.len() < 2 {
+        a.insert(0, 1);
+    }
+    if b.len() < 2 {
+        b.push(1);
+    }
+    let (_, rows) = (a.pop(), a.pop().unwrap_or(1));
+    let (columns, _) = (b.pop().unwrap_or(1), b.pop());
+    join(&mut a, &b);
+    within(product(elements(&a), &[rows, columns]))
+}
+
+/// Never more than one element for each choice of all indices.
+fn einsum(c: &Call<'_>) -> Result<(), TrainError> {
+    let (equation, tensors) = (c.text(0)?, c.tensors(1)?);
+    let (inputs, output) = equation.split_once("->").unwrap_or((equation, ""));
+    let mut lengths = std::collections::BTreeMap::new();
+    for (input, tensor) in inputs.split(',').zip(&tensors) {
+        if input.contains('.') || tensors.len() > 2 {
+            let all = tensors.iter().map(|tensor| numel(tensor));
+            return within(all.fold(1, u64::saturating_mul));
+        }
+        for (letter, size) in input.chars().filter(|c| c.is_alphabetic()).zip(tensor.size()) {
+            let longest = lengths.entry(letter).or_insert(size);
+            *longest = size.max(*longest);
+        }
+    }
+    let of = |letter: char| lengths.get(&letter).copied();
+    let output: Vec<i64> = output.chars().filter_map(of).collect();
+    // Nothing that is summed over is in the result, but an implied output would have every letter once.
+    let all: Vec<i64> = lengths.values().copied().collect();
+    within(if equation.contains("->") { elements(&output) } else { elements(&all) })
+}
+
+/// Also what the columns of an image take that a convolution may make. Lengths without padding where it is by words.
+fn convolution(c: &Call<'_>, padding: &[i64]) -> Result<(), TrainError> {
+    let (input, weight) = (c.tensor(0)?.size(), c.tensor(1)?.size());
+    let (stride, dilation) = (c.wholes(3)?, c.wholes(5)?);
+    positive(&stride)?;
+    positive(&dilation)?;
+    let (kernel, depth) = (weight.get(2..).unwrap_or_default(), weight.get(1).copied());
+    let places = input.iter().rev().take(kernel.len()).rev();
+    let padding = padding.iter().copied().chain(std::iter::repeat(0));
+    let sizes = places.zip(padding).zip(stride.iter()).map(|((size, padding), stride)| {
+        size.saturating_add(padding.saturating_mul(2)) / stride + 1
+    });
+    let places = elements(&sizes.collect::<Vec<_>>());
+    let leading = input.len().saturating_sub(kernel.len() + 1);
+    let images = elements(input.get(..leading).unwrap_or_default());
+    let patch = elements(kernel).saturating_mul(product(1, &[depth.unwrap_or(1)]));
+    let channels = length(c.tensor(1)?, 0);
+    within(images.saturating_mul(places).saturating_mul(channels.max(patch)))
+}
+
+fn transposed_convolution(c: &Call<'_>) -> Result<(), TrainError> {
+    let (input, weight) = (c.tensor(0)?.size(), c.tensor(1)?.size());
+    let (stride, more, dilation) = (c.wholes(3)?, c.wholes(5)?, c.wholes(7)?);
+    positive(&stride)?;
+    positive(&dilation)?;
+    positive(&[c.whole(6)?])?;
+    let kernel = weight.get(2..).unwrap_or_default();
+    let places = input.iter().rev().take(kernel.len()).rev();
+    let sizes = places.zip(kernel).zip(stride.iter().zip(more.iter().zip(dilation.iter())));
+    let sizes = sizes.map(|((size, kernel), (stride, (more, dilation)))| {
+        let reach = dilation.saturating_mul(*kernel).saturating_add(*more);
+        size.saturating_mul(*stride).saturating_add(reach)
+    });
+    let places = elements(&sizes.collect::<Vec<_>>());
+    let leading = input.len().saturating_sub(kernel.len() + 1);
+    let images = elements(input.get(..leading).unwrap_or_default());
+    let channels = length(c.tensor(1)?, 1).saturating_mul(product(1, &[c.whole(6)?]));
+    let columns = elements(kernel).saturating_mul(numel(c.tensor(0)?)).saturating_mul(channels);
+    within(images.saturating_mul(places).saturating_mul(channels).max(columns))
+}
+
+/// Images, or lines, of another size.
+fn resized(input: &Tensor, size: &[i64]) -> Result<(), TrainError> {
+    let sizes = input.size();
+    let leading = sizes.len().saturating_sub(size.len());
+    within(product(elements(sizes.get(..leading).unwrap_or_default()), size))
+}
+
+fn upsampled(c: &Call<'_>, factors: usize) -> Result<(), TrainError> {
+    let input = c.tensor(0)?;
+    if let Some(size) = c.optional_wholes(1)? {
+        return resized(input, &size);
+    }
+    let by: f64 = c.reals(factors)?.iter().product();
+    #[expect(clippy::cast_precision_loss, reason = "a bound")]
+    let (count, most) = (numel(input) as f64 * by, MAX_VALUE_ELEMENTS as f64);
+    if (0.0..=most).contains(&count) {
+        return Ok(());
+    }
+    Err(TrainError::Unit(format!("it can't be larger by {by}")))
+}
+
+fn padded(c: &Call<'_>) -> Result<(), TrainError> {
+    let (mut sizes, pad) = (c.tensor(0)?.size(), c.wholes(1)?);
+    for (size, around) in sizes.iter_mut().rev().zip(pad.chunks(2)) {
+        *size = around.iter().fold(*size, |size, pad| size.saturating_add(*pad));
+    }
+    within(elements(&sizes))
+}
+
+fn indexed(c: &Call<'_>) -> Result<(), TrainError> {
+    let (mut rest, mut chosen) = (c.tensor(0)?.size(), Vec::new());
+    let indices = c.optional_tensors(1)?;
+    for (size, index) in rest.iter_mut().zip(&indices) {
+        if let Some(index) = index {
+            *size = 1;
+            join(&mut chosen, &index.size());
+        }
+    }
+    within(elements(&rest).saturating_mul(elements(&chosen)))
+}
+
+/// The scores of all pairs of places.
+fn attention(c: &Call<'_>) -> Result<(), TrainError> {
+    let (query, key) = (c.tensor(0)?, c.tensor(1)?);
+    let queries = numel(query) / length(query, -1).max(1);
+    within(queries.saturating_mul(length(key, -2)).max(numel(query)).max(numel(c.tensor(2)?)))
+}
+
+/// Recurrent layers: as many states and weights as layers and directions need, and the gates of all steps.
+fn recurrent(c: &Call<'_>, states: &[&Tensor], kinds: usize, gates: u64) -> Result<(), TrainError> {
+    let (input, weights) = (c.tensor(0)?, c.tensors(2)?);
+    let (layers, both) = (c.whole(4)?, c.flag(7)?);
+    positive(&[layers, MAX_LAYERS + 1 - layers])?;
+    let directions = if both { 2 } else { 1 };
+    let each = if c.flag(3)? { 4 } else { 2 };
+    if states.len() != kinds || i64::try_from(weights.len())? != layers * directions * each {
+        let text = format!("{layers} layers have no {} weights", weights.len());
+        return Err(TrainError::Unit(text));
+    }
+    let width = states.first().map_or(1, |state| length(state, -1));
+    let steps = numel(input) / length(input, -1).max(1);
+    within(steps.saturating_mul(width).saturating_mul(gates).saturating_mul(2))
+}

@@ -1,0 +1,153 @@
+//! What a model makes of rows: a loss to train on, sums of an evaluation, predictions. The one place where built-in
+//! networks and users' graphs are told apart.
+
+use crate::{
+    error::TrainError,
+    forward::{Mode, forward, loss},
+    model::Model,
+    tally::{ClassTally, count_hits, count_top_k, predict, predicts_classes},
+    targets::{class_weights, unscaled},
+};
+use sojourn_protocol::{
+    manifest::LabelScaling, metrics::Counting, report::Sums, spec::Loss, unit::TrialContext,
+};
+use std::collections::BTreeMap;
+use tch::{Device, Kind, Reduction, Tensor};
+
+/// The quantities to compute.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measure {
+    /// The loss; it says what labels are.
+    pub(crate) loss: Loss,
+    /// How labels are scaled; the loss is in their own units.
+    pub(crate) scaling: Option<LabelScaling>,
+    /// Counts beside it.
+    pub(crate) counting: Counting,
+}
+
+/// What is trained for.
+#[derive(Debug)]
+pub(crate) struct Objective {
+    /// The loss of a built-in network; a graph brings its own.
+    loss: Loss,
+    /// The weight of each class, where rows don't count alike.
+    weights: Option<Tensor>,
+}
+
+/// The loss of a batch.
+#[derive(Debug)]
+pub(crate) struct BatchLoss {
+    /// Its mean over the rows.
+    pub(crate) mean: Tensor,
+    /// The outputs, `[rows, outputs]`, where hits are counted in them.
+    pub(crate) outputs: Option<Tensor>,
+}
+
+impl Objective {
+    /// That of a trial.
+    pub(crate) fn of(context: &TrialContext, device: Device) -> Result<Self, TrainError> {
+        Ok(Self { loss: context.config.training.loss, weights: class_weights(context, device)? })
+    }
+
+    /// Does a batch's loss come with outputs in which hits are counted?
+    pub(crate) fn counts_hits(&self, model: &Model) -> bool {
+        model.program().is_none() && predicts_classes(self.loss)
+    }
+
+    /// The loss of a stage of a training step, for `x`, `[rows, features]`, and `y`, `[rows]`.
+    pub(crate) fn loss(
+        &self,
+        model: &Model,
+        stage: usize,
+        x: &Tensor,
+        y: &Tensor,
+    ) -> Result<BatchLoss, TrainError> {
+        if let Some(program) = model.program() {
+            let mean = program.loss(stage, model.tensors(), x, y)?;
+            return Ok(BatchLoss { mean, outputs: None });
+        }
+        let outputs = forward(model, x, Mode::Train)?;
+        let mean = loss(self.loss, &outputs, y, self.weights.as_ref(), Reduction::Mean)?;
+        Ok(BatchLoss { mean, outputs: Some(outputs) })
+    }
+}
+
+/// Sums of an evaluation in which nothing has been counted.
+pub(crate) fn no_sums(model: &Model, measure: Measure) -> Sums {
+    let correct = match model.program() {
+        Some(program) => program.has_sum(ACCURACY).then_some(0),
+        None => predicts_classes(measure.loss).then_some(0),
+    };
+    let counts_top_k = model.program().is_none() && measure.counting.top_k.is_some();
+    let top_k = correct.filter(|_| counts_top_k);
+    Sums { correct, top_k, ..Sums::default() }
+}
+
+/// Adds rows to the sums of an evaluation, and to what is counted by class. To be called without gradients.
+pub(crate) fn add_rows(
+    model: &Model,
+    measure: Measure,
+    (x, y): (&Tensor, &Tensor),
+    sums: &mut Sums,
+    by_class: &mut ClassTally,
+) -> Result<(), TrainError> {
+    sums.rows += u64::try_from(y.size1()?)?;
+    if let Some(program) = model.program() {
+        return add_named(sums, &program.sums(model.tensors(), x, y)?);
+    }
+    let outputs = unscaled(forward(model, x, Mode::Evaluate)?, measure.scaling)?;
+    let losses = loss(measure.loss, &outputs, y, None, Reduction::None)?;
+    sums.loss += losses.f_sum(Kind::Double)?.f_double_value(&[])?;
+    if let Some(correct) = &mut sums.correct {
+        let predicted = predict(&outputs)?;
+        *correct += count_hits(&predicted, y)?;
+        by_class.take(&predicted, y)?;
+    }
+    if let (Some(hits), Some(k)) = (&mut sums.top_k, measure.counting.top_k) {
+        *hits += count_top_k(&outputs, y, k)?;
+    }
+    Ok(())
+}
+
+/// The sums that a graph's evaluation has, by name.
+const LOSS: &str = "loss";
+const ACCURACY: &str = "accuracy";
+
+/// Adds what a graph computed of some rows.
+fn add_named(sums: &mut Sums, named: &BTreeMap<String, f64>) -> Result<(), TrainError> {
+    sums.loss += named.get(LOSS).copied().unwrap_or_default();
+    if let (Some(correct), Some(hits)) = (&mut sums.correct, named.get(ACCURACY)) {
+        *correct += whole(*hits)?;
+    }
+    Ok(())
+}
+
+/// A number of rows.
+fn whole(sum: f64) -> Result<u64, TrainError> {
+    const MOST: f64 = 9e15;
+    if sum.fract() != 0.0 || !(0.0..MOST).contains(&sum) {
+        let text = format!("the graph's sum `{ACCURACY}` is {sum}, and no number of rows");
+        return Err(TrainError::Unit(text));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number below 2^53"
+    )]
+    Ok(sum as u64)
+}
+
+/// The predictions `[rows, outputs]` in single precision for `x`, `[rows, features]`, in the labels' units. To be called
+/// without gradients.
+pub(crate) fn predictions(
+    model: &Model,
+    x: &Tensor,
+    scaling: Option<LabelScaling>,
+) -> Result<Tensor, TrainError> {
+    let Some(program) = model.program() else {
+        return unscaled(forward(model, x, Mode::Evaluate)?, scaling);
+    };
+    let outputs = program.outputs(model.tensors(), x)?.f_to_kind(Kind::Float)?;
+    let rows = x.size().first().copied().unwrap_or_default();
+    Ok(outputs.f_reshape([rows, -1])?)
+}
