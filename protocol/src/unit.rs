@@ -97,6 +97,9 @@ impl Unit {
         if let Scaling::Standard(blob) = self.context().scaling {
             blobs.push(blob);
         }
+        if let Some(graph) = self.context().config.model.exported() {
+            blobs.push(graph.file);
+        }
         blobs
     }
 }
@@ -195,4 +198,59 @@ pub enum Flush {
 #[must_use]
 pub fn shard_index(shard: ShardId) -> usize {
     to_usize(shard.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        digest::Digest,
+        manifest::Targets,
+        position::Position,
+        spec::{
+            Architecture, ExportedGraph, Graph, Loss, Optimizer, OptimizerName, TrainingConfig,
+            TrialConfig,
+        },
+    };
+
+    #[test]
+    fn a_unit_of_a_graph_needs_the_graphs_file() {
+        let blob = |name: &[u8]| BlobRef { sha256: Digest::of(name), bytes: 1 };
+        let exported = ExportedGraph {
+            file: blob(b"graph"),
+            tensors: Arc::default(),
+            flops_per_row: 0,
+            widest: 0,
+        };
+        let graph = |exported| Graph { entry: "model.py".into(), values: [].into(), exported };
+        let unit = |exported| {
+            let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
+            let context = TrialContext {
+                config: TrialConfig {
+                    model: Architecture::Graph(graph(exported)),
+                    training: TrainingConfig::new(1, 8, Loss::CrossEntropy, optimizer),
+                },
+                shape: vec![4],
+                outputs: 2,
+                scaling: Scaling::Standard(blob(b"scaling")),
+                targets: Targets::Plain,
+                total_steps: 1,
+                pinned_threads: None,
+            };
+            Unit::Train(Hop {
+                job: JobId(0),
+                trial: TrialId(0),
+                base: Base::Initial { seed: 0 },
+                start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
+                shard: Shard { blob: blob(b"shard"), rows: 8 },
+                seed: 0,
+                context: context.into(),
+                then: Vec::new(),
+                until: None,
+            })
+        };
+        let expected = [b"shard".as_slice(), b"scaling", b"graph"].map(blob);
+        assert_eq!(unit(Some(exported)).blobs(), expected);
+        assert_eq!(unit(None).blobs(), expected[..2]);
+    }
 }

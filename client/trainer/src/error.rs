@@ -42,8 +42,8 @@ pub(crate) enum TrainError {
     #[error(transparent)]
     Graph(#[from] GraphError),
     /// An operator of a graph can't be called.
-    #[error("node {node} (`{op}`) of the graph failed")]
-    Node { node: usize, op: &'static str, source: Box<TrainError> },
+    #[error("node {node} (`{op}`) of the graph: {fault}")]
+    Node { node: usize, op: &'static str, fault: Box<TrainError> },
     #[error("a size doesn't fit: {0}")]
     Size(#[from] std::num::TryFromIntError),
 }
@@ -59,7 +59,7 @@ impl TrainError {
             TrainError::NonFinite(_) => FailureKind::NonFinite,
             TrainError::Damaged(_) => FailureKind::Damaged,
             TrainError::Torch(error) => kind_of(&error.to_string()),
-            TrainError::Node { source, .. } => source.kind(),
+            TrainError::Node { fault, .. } => fault.kind(),
             _ => FailureKind::Trainer,
         }
     }

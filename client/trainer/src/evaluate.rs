@@ -4,7 +4,7 @@ use crate::{
     data::Dataset,
     error::TrainError,
     model::Model,
-    objective::{Measure, add_rows, no_sums},
+    objective::{Measure, add_rows, no_sums, seed_chance},
     tally::ClassTally,
 };
 use sojourn_model::TrialModel;
@@ -27,6 +27,7 @@ pub(crate) fn evaluate(
     let (rows, _) = data.size()?;
     let at_once = rows_at_once(model.trial_model())?;
     let mut sums = no_sums(model, measure);
+    seed_chance(model);
     tch::no_grad(|| {
         let mut start = 0;
         while start < rows {

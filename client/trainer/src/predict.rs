@@ -6,7 +6,7 @@ use crate::{
     evaluate::rows_at_once,
     graph::Graphs,
     model::Model,
-    objective::predictions,
+    objective::{predictions, seed_chance},
 };
 use sojourn_codec::{Dtype, Tensor as Stored, decode, encode};
 use sojourn_protocol::{
@@ -90,6 +90,7 @@ fn through(model: &Model, x: &Tensor, scaling: Option<LabelScaling>) -> Result<S
     let (rows, _) = x.size2()?;
     let at_once = rows_at_once(model.trial_model())?;
     let (mut data, mut columns) = (Vec::new(), 0);
+    seed_chance(model);
     tch::no_grad(|| {
         let mut start = 0;
         while start < rows {

@@ -1,9 +1,10 @@
 //! Nodes against the schemas of their operators: one list of nodes after another.
 
 use crate::{
+    argument::{Argument, Memory, Source, Whole},
     error::said,
     json,
-    node::{Argument, Memory, Node, Source, Whole},
+    node::Node,
     operators::{operator, takes_number},
     schema::{Kind, Operator, Parameter, Returns},
 };

@@ -21,6 +21,7 @@
 //! assert!(!names.contains(&"aten.as_strided.default"));
 //! ```
 
+mod argument;
 mod check;
 mod error;
 mod json;
@@ -29,8 +30,9 @@ mod operators;
 mod read;
 mod schema;
 
+pub use argument::{Argument, Memory, Source, Whole};
 pub use error::GraphError;
-pub use node::{Argument, Memory, Node, Source, Whole};
+pub use node::Node;
 pub use operators::{operator, operators};
 pub use read::{
     Column, Evaluate, Graph, MAX_FILE_BYTES, MAX_JSON_BYTES, MAX_NODES, MAX_SUMS,

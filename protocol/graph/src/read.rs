@@ -1,10 +1,11 @@
 //! A file's bytes as a checked graph.
 
 use crate::{
+    argument::Source,
     check::{Checker, Names, has_arithmetic},
     error::{GraphError, said},
     json,
-    node::{Node, Source},
+    node::Node,
 };
 use sojourn_codec::{Dtype, Tensor, TensorSpec, TensorView, decode};
 use sojourn_model::{MAX_PARAMETERS, MAX_TENSOR_NAME, MAX_TENSORS, check_tensors};

@@ -1,7 +1,7 @@
 //! Files that are read, refused, and mutated.
 
 use super::*;
-use crate::node::{Argument, Whole};
+use crate::argument::{Argument, Whole};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use sojourn_codec::encode;

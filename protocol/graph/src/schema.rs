@@ -3,7 +3,7 @@
 //! `add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)`: what comes behind `*` is given by name
 //! only; `(a)` says that the result may share memory with the argument, `(a!)` that the argument is changed.
 
-use crate::node::{Argument, Memory, Whole};
+use crate::argument::{Argument, Memory, Whole};
 
 /// An operator that nodes may call.
 #[derive(Debug, Clone, PartialEq)]

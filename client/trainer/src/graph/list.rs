@@ -70,10 +70,10 @@ impl List {
         let mut values: Vec<Value> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
             let value = step.call(&values, &scope);
-            let value = value.map_err(|source| TrainError::Node {
+            let value = value.map_err(|fault| TrainError::Node {
                 node: values.len(),
                 op: step.name,
-                source: Box::new(source),
+                fault: Box::new(fault),
             })?;
             values.push(value);
             for node in &step.last_uses {

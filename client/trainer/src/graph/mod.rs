@@ -30,3 +30,7 @@ pub(crate) use program::{Graphs, Program, Tensors};
 #[cfg(test)]
 #[path = "graph_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "exported_tests.rs"]
+mod exported_tests;
