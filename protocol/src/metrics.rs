@@ -261,7 +261,9 @@ impl SearchSpec {
 
     /// The values of all metrics of users' own models that these sums give.
     fn own_values(&self, sums: &Sums) -> BTreeMap<String, f64> {
-        let means = sums.named.keys().filter(|name| !self.metrics.contains_key(*name));
+        let is_shown =
+            |name: &&String| name.as_str() == "accuracy" || self.metrics.contains_key(*name);
+        let means = sums.named.keys().filter(|name| !is_shown(name));
         let means = means.map(|name| (name, MetricRule::Mean.value(sums, name)));
         let ruled = self.metrics.iter();
         let ruled = ruled.map(|(name, metric)| (name, metric.rule.value(sums, &metric.of)));

@@ -60,11 +60,12 @@ impl Sums {
         self.loss / self.rows as f64
     }
 
-    /// Share of correct rows.
+    /// Share of correct rows; of a graph the mean of its sum `accuracy`.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "row counts are far below 2^53")]
     pub fn accuracy(&self) -> Option<f64> {
-        self.correct.map(|correct| correct as f64 / self.rows as f64)
+        let share = self.correct.map(|correct| correct as f64 / self.rows as f64);
+        share.or_else(|| self.mean_of("accuracy"))
     }
 
     /// Share of rows whose label is among the k largest outputs.

@@ -221,6 +221,7 @@ mod tests {
             tensors: Arc::default(),
             flops_per_row: 0,
             widest: 0,
+            sums: Vec::new(),
         };
         let graph = |exported| Graph { entry: "model.py".into(), values: [].into(), exported };
         let unit = |exported| {

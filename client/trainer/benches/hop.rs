@@ -268,8 +268,6 @@ fn network(root: &nn::Path<'_>, case: &Case, shape: [i64; 3]) -> nn::SequentialT
             net = net.add_fn(|x| x.mean_dim([2i64, 3].as_slice(), false, None));
             net.add(nn::linear(root / "last", inputs, classes, nn::LinearConfig::default()))
         }
-        // No case is one.
-        Architecture::Graph(_) => net,
     }
 }
 

@@ -10,7 +10,7 @@ use sojourn_protocol::{
 /// libtorch, of the version that the program is built with.
 const FRAMEWORK: &str = "libtorch 2.11.0";
 /// The models that it trains, by the word that a job file has for them.
-const MODELS: [&str; 3] = ["mlp", "cnn", "resnet"];
+const MODELS: [&str; 4] = ["mlp", "cnn", "resnet", "graph"];
 
 /// This program.
 pub(crate) fn engine() -> Engine {
@@ -37,18 +37,23 @@ pub(crate) fn refusal(line: &str, error: &serde_json::Error) -> Failure {
 mod tests {
     use super::*;
     use sojourn_protocol::{
-        spec::{Architecture, Resnet},
+        spec::{Architecture, Graph, Resnet},
         trainer::TrainerRequest,
     };
 
     #[test]
     fn the_engine_names_every_model() {
         let resnet = Architecture::Resnet(Resnet { depth: 11, width: 4 });
-        for model in [Architecture::mlp([4]), Architecture::cnn([4]), resnet] {
+        let (entry, values) = ("model.py:Net".to_owned(), [].into());
+        let graph = Architecture::Graph(Graph { entry, values, exported: None });
+        for model in [Architecture::mlp([4]), Architecture::cnn([4]), resnet, graph] {
             assert!(engine().trains(model.name()), "{model:?}");
             // A new model has to be named here.
             match model {
-                Architecture::Mlp(_) | Architecture::Cnn(_) | Architecture::Resnet(_) => {}
+                Architecture::Mlp(_)
+                | Architecture::Cnn(_)
+                | Architecture::Resnet(_)
+                | Architecture::Graph(_) => {}
             }
         }
     }

@@ -84,12 +84,11 @@ pub(crate) fn seed_chance(model: &Model) {
 
 /// Sums of an evaluation in which nothing has been counted.
 pub(crate) fn no_sums(model: &Model, measure: Measure) -> Sums {
-    let correct = match model.program() {
-        Some(program) => program.has_sum(ACCURACY).then_some(0),
-        None => predicts_classes(measure.loss).then_some(0),
-    };
-    let counts_top_k = model.program().is_none() && measure.counting.top_k.is_some();
-    let top_k = correct.filter(|_| counts_top_k);
+    if model.program().is_some() {
+        return Sums::default();
+    }
+    let correct = predicts_classes(measure.loss).then_some(0);
+    let top_k = correct.and(measure.counting.top_k).map(|_| 0);
     Sums { correct, top_k, ..Sums::default() }
 }
 
@@ -103,7 +102,8 @@ pub(crate) fn add_rows(
 ) -> Result<(), TrainError> {
     sums.rows += u64::try_from(y.size1()?)?;
     if let Some(program) = model.program() {
-        return add_named(sums, &program.sums(model.tensors(), x, y)?);
+        add_named(sums, program.sums(model.tensors(), x, y)?);
+        return Ok(());
     }
     let outputs = unscaled(forward(model, x, Mode::Evaluate)?, measure.scaling)?;
     let losses = loss(measure.loss, &outputs, y, None, Reduction::None)?;
@@ -119,32 +119,18 @@ pub(crate) fn add_rows(
     Ok(())
 }
 
-/// The sums that a graph's evaluation has, by name.
+/// The sum of a graph's evaluation that all models have.
 const LOSS: &str = "loss";
-const ACCURACY: &str = "accuracy";
 
 /// Adds what a graph computed of some rows.
-fn add_named(sums: &mut Sums, named: &BTreeMap<String, f64>) -> Result<(), TrainError> {
-    sums.loss += named.get(LOSS).copied().unwrap_or_default();
-    if let (Some(correct), Some(hits)) = (&mut sums.correct, named.get(ACCURACY)) {
-        *correct += whole(*hits)?;
+fn add_named(sums: &mut Sums, named: BTreeMap<String, f64>) {
+    for (name, value) in named {
+        if name == LOSS {
+            sums.loss += value;
+        } else {
+            *sums.named.entry(name).or_default() += value;
+        }
     }
-    Ok(())
-}
-
-/// A number of rows.
-fn whole(sum: f64) -> Result<u64, TrainError> {
-    const MOST: f64 = 9e15;
-    if sum.fract() != 0.0 || !(0.0..MOST).contains(&sum) {
-        let text = format!("the graph's sum `{ACCURACY}` is {sum}, and no number of rows");
-        return Err(TrainError::Unit(text));
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a whole number below 2^53"
-    )]
-    Ok(sum as u64)
 }
 
 /// The predictions `[rows, outputs]` in single precision for `x`, `[rows, features]`, in the labels' units. To be called

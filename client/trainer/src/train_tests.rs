@@ -163,14 +163,14 @@ fn a_model_learns_and_evaluation_says_so() {
             .unwrap();
         let TrainerLine::Evaluated(evaluated) = line else { panic!("{line:?}") };
         assert_eq!(evaluated.version, Version(24));
-        let [one, two] = evaluated.shards[..] else { panic!("{evaluated:?}") };
+        let [one, two] = evaluated.shards.as_slice() else { panic!("{evaluated:?}") };
         assert_eq!(one, two);
         assert!(one.accuracy().unwrap() > 0.9, "{one:?}");
         assert!(one.mean_loss() < 0.5, "{one:?}");
         assert!(one.top_k >= one.correct && one.top_k <= Some(one.rows), "{one:?}");
         let by_class = evaluated.by_class.unwrap();
         assert_eq!(by_class.detail(), ClassDetail::Confusion);
-        assert_eq!(by_class.fault(3, &one.clone().plus(&two)), None, "all shards' rows are in it");
+        assert_eq!(by_class.fault(3, &one.clone().plus(two)), None, "all shards' rows are in it");
         assert!(by_class.macro_f1() > 0.9, "{by_class:?}");
     }
 }

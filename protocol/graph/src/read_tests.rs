@@ -178,6 +178,7 @@ fn the_summary_of_a_unit_must_be_the_files() {
         tensors: Arc::new(tensors.to_vec()),
         flops_per_row: 0,
         widest: 0,
+        sums: Vec::new(),
     };
     assert_eq!(graph.agrees_with(&exported(&tensors)), Ok(()));
     assert!(graph.agrees_with(&exported(&tensors[1..])).is_err());

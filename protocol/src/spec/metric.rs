@@ -141,7 +141,7 @@ impl MetricRule {
     pub fn value(self, sums: &Sums, name: &str) -> Option<f64> {
         let mean = match name {
             "loss" => Some(sums.mean_loss()),
-            "accuracy" => sums.accuracy().or_else(|| sums.mean_of(name)),
+            "accuracy" => sums.accuracy(),
             _ => sums.mean_of(name),
         };
         mean.map(|mean| match self {

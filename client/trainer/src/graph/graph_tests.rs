@@ -128,6 +128,7 @@ pub(super) fn architecture(world: &mut World, file: &[u8], widest: u64) -> Archi
         tensors: Arc::new(kept.collect()),
         flops_per_row: 1,
         widest,
+        sums: graph.evaluate.sums.into_keys().collect(),
     };
     let entry = "model.py:Model".into();
     Architecture::Graph(Graph { entry, values: BTreeMap::new(), exported: Some(exported) })
@@ -155,7 +156,7 @@ pub(super) fn evaluate(world: &World, context: &Arc<TrialContext>, checkpoint: B
     let _alone = TORCH_RNG.lock();
     let line = unit::run(&request, &mut shards, &mut |_| ControlFlow::Continue(Duration::ZERO));
     let TrainerLine::Evaluated(evaluated) = line.unwrap() else { panic!("not evaluated") };
-    evaluated.shards[0]
+    evaluated.shards[0].clone()
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn graphs_of_built_in_models_train_to_their_bytes_wherever_they_are_cut() {
             }
             let blob = world.put(&bytes);
             let [a, b] = [&built_in, &of_graph].map(|hop| evaluate(&world, &hop.context, blob));
-            assert_eq!((a.rows, a.correct), (b.rows, b.correct));
+            assert_eq!((a.rows, a.accuracy()), (b.rows, b.accuracy()));
             assert!((a.loss - b.loss).abs() < 1e-3 * a.loss, "{a:?} {b:?}");
         }
     }

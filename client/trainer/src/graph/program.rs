@@ -163,11 +163,6 @@ impl Program {
         self.stages.iter().map(|stage| stage.moves.as_slice())
     }
 
-    /// Does an evaluation have a sum of this name?
-    pub(crate) fn has_sum(&self, name: &str) -> bool {
-        self.sums.iter().any(|sum| sum == name)
-    }
-
     /// The loss of a stage for `x`, `[rows, features]`, and `y`, `[rows]`.
     pub(crate) fn loss(
         &self,
