@@ -54,8 +54,9 @@ impl<'a> Files<'a> {
             Scaling::Standard(blob) => Some(blob),
             _ => None,
         };
+        let graph = history.context.config.model.exported().map(|graph| graph.file);
         let mut files = Self::new(history, folder);
-        for blob in visited.chain(scaling).chain(history.initial_weights) {
+        for blob in visited.chain(scaling).chain(history.initial_weights).chain(graph) {
             if files.known.contains_key(&blob.sha256) {
                 continue;
             }
