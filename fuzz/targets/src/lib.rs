@@ -12,6 +12,7 @@ pub mod corpus;
 mod data;
 mod expect;
 mod files;
+mod graphs;
 mod jobs;
 mod journal;
 pub mod mutate;
@@ -35,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "client_toml", run: files::client_toml },
     Target { name: "csv", run: data::csv },
     Target { name: "delta", run: tensors::delta },
+    Target { name: "graph", run: graphs::graph },
     Target { name: "idx", run: data::idx },
     Target { name: "job_file", run: jobs::job_file },
     Target { name: "journal", run: journal::journal },

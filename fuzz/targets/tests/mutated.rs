@@ -127,6 +127,7 @@ targets! {
     client_toml 15_000,
     csv 9_000,
     delta 15_000,
+    graph 6_000,
     idx 9_000,
     job_file 15_000,
     journal 6_000,
