@@ -8,7 +8,11 @@ use super::{
 };
 use crate::error::TrainError;
 use sojourn_graph::{Argument, Node, NodeList, Source, Whole};
-use tch::Tensor;
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+use tch::{TchError, Tensor};
 
 /// Nodes in their order, resolved to functions.
 #[derive(Debug)]
@@ -118,9 +122,23 @@ impl Step {
         if let Some(check) = self.check {
             check(&call)?;
         }
-        let _no_grad = self.no_grad.then(tch::no_grad_guard);
-        (self.run)(&call)
+        // Where libtorch refuses a call that has a number of any kind, `tch` panics as it frees the number.
+        let called = catch_unwind(AssertUnwindSafe(|| {
+            let _no_grad = self.no_grad.then(tch::no_grad_guard);
+            (self.run)(&call)
+        }));
+        called.unwrap_or_else(|panic| Err(refusal(panic.as_ref())))
     }
+}
+
+/// What libtorch said before `tch` panicked.
+fn refusal(panic: &(dyn Any + Send)) -> TrainError {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    // The text is escaped, as a string in a string is shown.
+    let text = text.unwrap_or("a call failed").replace("\\n", "\n");
+    let said = text.split_once("Torch(\"").map_or(text.as_str(), |(_, said)| said);
+    TrainError::Torch(TchError::Torch(said.to_owned()))
 }
 
 const fn node_of(source: Source) -> Option<usize> {

@@ -34,3 +34,7 @@ mod tests;
 #[cfg(test)]
 #[path = "exported_tests.rs"]
 mod exported_tests;
+
+#[cfg(test)]
+#[path = "chance_tests.rs"]
+mod chance_tests;

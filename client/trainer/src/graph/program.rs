@@ -179,6 +179,10 @@ impl Program {
             let size = loss.size();
             return Err(TrainError::Unit(format!("the graph's loss is {size:?}, and no number")));
         }
+        if !loss.requires_grad() {
+            // libtorch would follow a pointer to nothing.
+            return Err(TrainError::Unit("the graph's loss depends on no parameter".into()));
+        }
         Ok(loss)
     }
 

@@ -137,7 +137,11 @@ fn converted(c: &Call<'_>, kind: Option<Kind>, copy: usize) -> Torch<Tensor> {
 fn size(c: &Call<'_>) -> Result<Value, TrainError> {
     let (of, dimension) = (c.tensor(0)?, c.whole(1)?);
     let sizes = of.size();
-    let at = if dimension < 0 { i64::try_from(sizes.len())? + dimension } else { dimension };
+    let at = if dimension < 0 {
+        i64::try_from(sizes.len())?.saturating_add(dimension)
+    } else {
+        dimension
+    };
     let found = usize::try_from(at).ok().and_then(|at| sizes.get(at).copied());
     let lacks = || TrainError::Unit(format!("there is no dimension {dimension} of {sizes:?}"));
     Ok(Value::Whole(found.ok_or_else(lacks)?))

@@ -148,7 +148,8 @@ fn length(of: &Tensor, dimension: i64) -> u64 {
 
 fn length_as_whole(of: &Tensor, dimension: i64) -> Result<i64, TrainError> {
     let sizes = of.size();
-    let at = if dimension < 0 { dimension + i64::try_from(sizes.len())? } else { dimension };
+    let length = i64::try_from(sizes.len())?;
+    let at = if dimension < 0 { dimension.saturating_add(length) } else { dimension };
     Ok(usize::try_from(at).ok().and_then(|at| sizes.get(at).copied()).unwrap_or(1))
 }
 
@@ -317,7 +318,9 @@ fn attention(c: &Call<'_>) -> Result<(), TrainError> {
 fn recurrent(c: &Call<'_>, states: &[&Tensor], kinds: usize, gates: u64) -> Result<(), TrainError> {
     let (input, weights) = (c.tensor(0)?, c.tensors(2)?);
     let (layers, both) = (c.whole(4)?, c.flag(7)?);
-    positive(&[layers, MAX_LAYERS + 1 - layers])?;
+    if !(1..=MAX_LAYERS).contains(&layers) {
+        return Err(TrainError::Unit(format!("it can't have {layers} layers")));
+    }
     let directions = if both { 2 } else { 1 };
     let each = if c.flag(3)? { 4 } else { 2 };
     if states.len() != kinds || i64::try_from(weights.len())? != layers * directions * each {
