@@ -8,6 +8,7 @@ use crate::{
 };
 use parking_lot::Mutex;
 use sojourn_protocol::{
+    bounds::Bounded,
     report::{Failure, FailureKind},
     trainer::{Hello, Pace, ShardArrived, TRAINER_PROTOCOL, TrainerLine, TrainerRequest},
 };
@@ -74,6 +75,8 @@ pub(crate) enum Broken {
     Ended,
     /// A line that isn't a message of the protocol.
     InvalidLine(String),
+    /// A hello of another version, whose fields are others.
+    OtherProtocol(u32),
     /// Its output can't be read.
     Read(io::Error),
     /// Nothing, for so long.
@@ -107,6 +110,9 @@ impl Child {
                 let why = format!("its first message is {other:?}");
                 return Err(SlotError::Hello { trainer, why });
             }
+            Err(Broken::OtherProtocol(found)) => {
+                return Err(SlotError::Protocol { trainer, found });
+            }
             Err(broken) => {
                 let why = describe(broken, &mut process, &mut log, &member).await.message;
                 return Err(SlotError::Hello { trainer, why });
@@ -114,6 +120,10 @@ impl Child {
         };
         if hello.protocol != TRAINER_PROTOCOL {
             return Err(SlotError::Protocol { trainer, found: hello.protocol });
+        }
+        // The client tells the server of it, which would refuse all that comes with it.
+        if let Err(error) = Bounded::new(&hello.engine) {
+            return Err(SlotError::Hello { trainer, why: format!("in its engine, {error}") });
         }
         member.works();
         Ok(Self { mode, hello, process, requests, lines, log, pace: Pace::FULL, member })
@@ -238,9 +248,18 @@ async fn read_line(lines: &mut (impl AsyncBufRead + Unpin)) -> Result<TrainerLin
         return Err(Broken::Ended);
     }
     serde_json::from_slice(&line).map_err(|_| {
+        if let Some(found) = protocol_of(&line).filter(|found| *found != TRAINER_PROTOCOL) {
+            return Broken::OtherProtocol(found);
+        }
         let text = String::from_utf8_lossy(&line);
         Broken::InvalidLine(text.trim_end().chars().take(200).collect())
     })
+}
+
+/// The version that a hello names, whatever else it says.
+fn protocol_of(line: &[u8]) -> Option<u32> {
+    let line: serde_json::Value = serde_json::from_slice(line).ok()?;
+    line.get("hello")?.get("protocol")?.as_u64()?.try_into().ok()
 }
 
 async fn describe(
@@ -268,6 +287,9 @@ async fn describe(
             Err(_) => "the trainer closed its output".into(),
         },
         Broken::InvalidLine(text) => format!("the trainer said `{text}`"),
+        Broken::OtherProtocol(found) => {
+            format!("the trainer speaks version {found}, this program {TRAINER_PROTOCOL}")
+        }
         Broken::Read(error) => format!("the trainer's output can't be read ({error})"),
         Broken::Silent(limit) => format!("the trainer has said nothing for {limit:?}"),
     };

@@ -522,6 +522,13 @@ async fn no_trainer_or_another_versions_is_an_error_that_names_it() {
     assert!(matches!(error, SlotError::Start { .. }) && error.to_string().contains("nothing"));
     let error = slot(&folder, &hello(99)).hello(Some(1)).await.unwrap_err();
     assert!(matches!(error, SlotError::Protocol { found: 99, .. }), "{error}");
+    // One from before trainers named their engine.
+    let before = "{\"hello\":{\"protocol\":6,\"libtorch\":\"2.11.0\",\"threads\":2}}";
+    let error = slot(&folder, &format!("echo '{before}'")).hello(Some(1)).await.unwrap_err();
+    assert!(matches!(error, SlotError::Protocol { found: 6, .. }), "{error}");
+    let nameless = hello(TRAINER_PROTOCOL).replace("\"none\"", "\"a\\u0007b\"");
+    let error = slot(&folder, &nameless).hello(Some(1)).await.unwrap_err().to_string();
+    assert!(error.contains("in its engine, `name`, which begins with"), "{error}");
     let silent = slot(&folder, "echo 'no libtorch here' >&2; exit 3").hello(Some(1)).await;
     let text = silent.unwrap_err().to_string();
     assert!(text.contains("no libtorch here") && text.contains("exit status: 3"), "{text}");
