@@ -7,7 +7,7 @@ use crate::cli::{
         resume, revoke, rollback, set, status, traffic, trials,
     },
     lab::{completions, demo, openapi, replay, simulate},
-    model::{export, predict},
+    model::{check, export, predict},
     serve::{command as serve_command, gc, migrate},
     submit::{command as submit_command, validate},
     terminal::{exit::Failure, log, secrets},
@@ -71,6 +71,8 @@ enum Command {
     Gc(gc::Args),
     /// Print a job's history.
     Events(events::Args),
+    /// Check a model of your own before it is submitted: what it is as a graph, and whether it is repeatable.
+    Check(check::Args),
     /// Write a trial's model into a file.
     Export(export::Args),
     /// Evaluate a trial on the test data, which the search never sees.
@@ -172,6 +174,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Token(args) => token::run(&args).await,
         Command::Gc(args) => gc::run(&args).await,
         Command::Events(args) => events::run(&args).await,
+        Command::Check(args) => check::run(&args).await,
         Command::Export(args) => export::run(&args).await,
         Command::Evaluate(args) => evaluate::run(&args).await,
         Command::Predict(args) => predict::run(&args).await,

@@ -14,6 +14,7 @@
 //! | `parts` | hops that end early |
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
 //! | `assimilators` | processes that assimilate, killed at each step |
+//! | `graphs` | users' own models, exported, trained, merged and used |
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
 //! | `ctl` | `client ctl` with a running client |
 //! | `watch` | `client ctl --watch` on a terminal |
@@ -58,6 +59,7 @@ mod evaluations;
 mod failover;
 mod filled;
 mod gpus;
+mod graphs;
 mod grown;
 mod harm;
 mod hostile;

@@ -60,7 +60,7 @@ pub(crate) fn export_all(
         let mut meter = Meter::new(&format!("exporting {}", space.entry), Unit::Steps, all);
         let answers = export(&wanted, &mut |done| meter.set(to_u64(done), all, ""));
         drop(meter);
-        let answers = answers.map_err(|error| failure(&error))?;
+        let answers = answers.map_err(|error| export_failure(&error))?;
         let graphs = accepted(&space.entry, &values, answers)?;
         job.graphs
             .extend(graphs.iter().map(|(_, made)| (made.graph.file.sha256, made.file.clone())));
@@ -132,7 +132,8 @@ pub(crate) fn with_values(values: &Values) -> String {
     if values.is_empty() { String::new() } else { format!(" with {}", values.join(", ")) }
 }
 
-fn failure(error: &ExportError) -> Failure {
+/// Why nothing could be exported, as the end of a command.
+pub(crate) fn export_failure(error: &ExportError) -> Failure {
     match error {
         ExportError::Start { .. } | ExportError::Failed { .. } => Failure::call(error_chain(error)),
         ExportError::Workspace { .. } | ExportError::Answer(_) | ExportError::Graph(_) => {
