@@ -140,3 +140,27 @@ fn named(device: &DeviceView) -> String {
     let others: Vec<&str> = engines.filter(|engine| *engine != TRAINER_PROGRAM).collect();
     if others.is_empty() { name } else { format!("{name} by {}", others.join(", ")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use sojourn_protocol::digest::Digest;
+
+    #[test]
+    fn an_engine_that_is_not_the_own_trainer_stands_beside_its_device() {
+        let named = |engines: &[&str]| {
+            let engine = |name: &&str| json!({"name": name, "framework": "x 1", "models": ["mlp"]});
+            let engines: Vec<_> = engines.iter().map(engine).collect();
+            let class = Digest::of(b"class");
+            let device = json!({
+                "name": "cpu", "slots": 1, "numeric_class": class, "flops": 1e9,
+                "engines": engines,
+            });
+            named(&serde_json::from_value(device).unwrap())
+        };
+        assert_eq!(named(&[]), "cpu");
+        assert_eq!(named(&[TRAINER_PROGRAM]), "cpu");
+        assert_eq!(named(&[TRAINER_PROGRAM, "numpy"]), "cpu by numpy");
+    }
+}
