@@ -20,9 +20,13 @@ use tch::{Device, Tensor};
 /// The model of the last request, because requests come in rows of the same.
 #[derive(Debug)]
 pub(crate) struct LastModel {
-    model: Option<(Digest, Model)>,
+    /// By its checkpoint, and its graph: two graphs may begin with the same numbers.
+    model: Option<(Named, Model)>,
     graphs: Graphs,
 }
+
+/// The checkpoint of a model, and the file of its graph if it has one.
+type Named = (Digest, Option<Digest>);
 
 impl Default for LastModel {
     fn default() -> Self {
@@ -32,12 +36,14 @@ impl Default for LastModel {
 
 impl LastModel {
     fn get(&mut self, request: &Predict, device: Device) -> Result<&Model, TrainError> {
-        let held = self.model.take().filter(|(digest, _)| *digest == request.checkpoint);
+        let graph = request.context.config.model.exported();
+        let named = (request.checkpoint, graph.map(|graph| graph.file.sha256));
+        let held = self.model.take().filter(|(held, _)| *held == named);
         let model = match held {
             Some((_, model)) => model,
             None => {
                 let checkpoint = read(&request.files, request.checkpoint)?;
-                let program = match request.context.config.model.exported() {
+                let program = match graph {
                     Some(exported) => {
                         let read = || read(&request.files, exported.file.sha256);
                         Some(self.graphs.get(&request.context, exported, read, device)?)
@@ -47,7 +53,7 @@ impl LastModel {
                 Model::load(&request.context, &checkpoint, program, device)?
             }
         };
-        Ok(&self.model.insert((request.checkpoint, model)).1)
+        Ok(&self.model.insert((named, model)).1)
     }
 }
 

@@ -5,6 +5,7 @@
 use super::call::Call;
 use crate::error::TrainError;
 use sojourn_graph::{Kind, MAX_VALUE_ELEMENTS, Operator};
+use std::collections::BTreeMap;
 use tch::Tensor;
 
 /// Refuses a call that would make too much.
@@ -96,6 +97,20 @@ pub(super) fn check_of(operator: &Operator) -> Option<Check> {
             few(c.whole(1)?)
         },
         "unbind.int" => |c| few(length_as_whole(c.tensor(0)?, c.whole(1)?)?),
+        // Their tensors don't broadcast against each other.
+        "batch_norm.default"
+        | "instance_norm.default"
+        | "layer_norm.default"
+        | "rms_norm.default"
+        | "prelu.default"
+        | "nll_loss.default"
+        | "nll_loss2d.default"
+        | "nll_loss_nd.default"
+        | "cross_entropy_loss.default"
+        | "view_as.default"
+        | "type_as.default"
+        | "to.other"
+        | "copy_.default" => return None,
         _ => return several_tensors(operator).then_some(broadcast),
     })
 }
@@ -203,26 +218,33 @@ fn matrices(a: &Tensor, b: &Tensor) -> Result<(), TrainError> {
     within(product(elements(&a), &[rows, columns]))
 }
 
-/// Never more than one element for each choice of all indices.
+/// One element for each choice of the output's indices. More than two tensors may meet in between with all indices.
 fn einsum(c: &Call<'_>) -> Result<(), TrainError> {
     let (equation, tensors) = (c.text(0)?, c.tensors(1)?);
     let (inputs, output) = equation.split_once("->").unwrap_or((equation, ""));
-    let mut lengths = std::collections::BTreeMap::new();
+    let (mut lengths, mut rest) = (BTreeMap::new(), Vec::new());
     for (input, tensor) in inputs.split(',').zip(&tensors) {
-        if input.contains('.') || tensors.len() > 2 {
-            let all = tensors.iter().map(|tensor| numel(tensor));
-            return within(all.fold(1, u64::saturating_mul));
-        }
-        for (letter, size) in input.chars().filter(|c| c.is_alphabetic()).zip(tensor.size()) {
+        let mut sizes = tensor.size();
+        let (before, after) = input.split_once("...").unwrap_or((input, ""));
+        let letters = |part: &str| part.chars().filter(|c| c.is_alphabetic()).collect::<Vec<_>>();
+        let mut note = |letter: char, size: i64| {
             let longest = lengths.entry(letter).or_insert(size);
             *longest = size.max(*longest);
+        };
+        for letter in letters(after).into_iter().rev() {
+            note(letter, sizes.pop().unwrap_or(1));
         }
+        let before = letters(before);
+        let taken = before.len().min(sizes.len());
+        before.into_iter().zip(sizes.drain(..taken)).for_each(|(letter, size)| note(letter, size));
+        join(&mut rest, &sizes);
     }
-    let of = |letter: char| lengths.get(&letter).copied();
-    let output: Vec<i64> = output.chars().filter_map(of).collect();
-    // Nothing that is summed over is in the result, but an implied output would have every letter once.
-    let all: Vec<i64> = lengths.values().copied().collect();
-    within(if equation.contains("->") { elements(&output) } else { elements(&all) })
+    let chosen: Vec<i64> = if equation.contains("->") && tensors.len() < 3 {
+        output.chars().filter_map(|letter| lengths.get(&letter).copied()).collect()
+    } else {
+        lengths.into_values().collect()
+    };
+    within(product(elements(&rest), &chosen))
 }
 
 /// Also what the columns of an image take that a convolution may make. Lengths without padding where it is by words.
