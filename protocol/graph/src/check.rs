@@ -43,7 +43,15 @@ impl<'a> Checker<'a> {
         let arguments = self.arguments(operator, node.args, node.kwargs.0)?;
         let mut root = None;
         for (parameter, argument) in operator.parameters.iter().zip(&arguments) {
-            let Argument::Tensor(source) = argument else { continue };
+            let source = match argument {
+                Argument::Tensor(source) => source,
+                // What is made of one tensor may be a view of it; of several it is new.
+                Argument::Tensors(sources) => match sources.as_slice() {
+                    [Some(source)] => source,
+                    _ => continue,
+                },
+                _ => continue,
+            };
             let shares = self.root(*source);
             if parameter.shared {
                 root = shares;

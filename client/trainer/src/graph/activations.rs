@@ -36,6 +36,14 @@ pub(super) fn find(name: &str) -> Option<Run> {
         },
         "aten.elu.default" => |c| of(c, elu),
         "aten.elu_.default" => |c| in_place(c, elu),
+        "aten.triplet_margin_loss.default" => |c| {
+            let (anchor, positive, negative) = (c.tensor(0)?, c.tensor(1)?, c.tensor(2)?);
+            let (margin, p, eps) = (c.real(3)?, c.real(4)?, c.real(5)?);
+            let (swap, reduction) = (c.flag(6)?, c.reduction(7)?);
+            one(Tensor::f_triplet_margin_loss(
+                anchor, positive, negative, margin, p, eps, swap, reduction,
+            ))
+        },
         "aten.gelu.default" => |c| one(c.tensor(0)?.f_gelu(c.text(1)?)),
         "aten.glu.default" => |c| one(c.tensor(0)?.f_glu(c.whole(1)?)),
         "aten.hardsigmoid.default" => |c| one(c.tensor(0)?.f_hardsigmoid()),

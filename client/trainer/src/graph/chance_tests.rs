@@ -149,11 +149,11 @@ impl Chance {
     }
 }
 
-/// A graph that trains on the sum of what a call gives.
-fn graph(operator: &Operator, call: Value) -> Vec<u8> {
+/// A graph that trains on the sum of what a call gives; `then_changes` it before that, if asked to.
+fn graph(operator: &Operator, call: Value, then_changes: bool) -> Vec<u8> {
     let mut nodes = makers();
-    let at = nodes.len();
     nodes.push(call);
+    let at = nodes.len() - 1;
     let given = match operator.returns {
         Returns::Tensor => json!({"n": at}),
         Returns::Tensors(_) | Returns::List => json!({"n": at, "i": 0}),
@@ -162,7 +162,11 @@ fn graph(operator: &Operator, call: Value) -> Vec<u8> {
     nodes.push(
         json!({"op": "aten.sum.default", "args": [given], "kwargs": {"dtype": {"dtype": "F32"}}}),
     );
-    let loss = json!({"n": at + 1});
+    if then_changes {
+        let change = json!({"op": "aten.fill_.Scalar", "args": [given, 7], "no_grad": true});
+        nodes.insert(at + 1, change);
+    }
+    let loss = json!({"n": nodes.len() - 1});
     let json = json!({
         "graph": 1, "torch": "2.11.0",
         "columns": {"x": ["F32", [4]], "y": ["I64", []]},
@@ -193,10 +197,15 @@ fn runs(file: &[u8]) -> bool {
     let tensors = Tensors { parameters: &parameters, buffers: &buffers, precision: Precision::F32 };
     let x = Tensor::linspace(0.0, 1.0, 12, (Kind::Float, Device::Cpu)).view([3, 4]);
     let y = Tensor::from_slice(&[0i64, 2, 1]);
-    match program.loss(0, tensors, &x, &y) {
+    let before = [&parameters[0], &x, &y].map(|tensor| tensor.detach().copy());
+    let ran = match program.loss(0, tensors, &x, &y) {
         Ok(loss) => Tensor::f_run_backward(&[&loss], &parameters, false, false).is_ok(),
         Err(_) => false,
+    };
+    for (tensor, before) in [&parameters[0], &x, &y].into_iter().zip(before) {
+        assert!(tensor.equal(&before), "a parameter or a column was changed");
     }
+    ran
 }
 
 #[test]
@@ -215,7 +224,8 @@ fn a_call_by_chance_is_refused_in_words_at_worst() {
             if says {
                 eprintln!("{call}");
             }
-            taken += u64::from(runs(&graph(operator, call)));
+            taken += u64::from(runs(&graph(operator, call.clone(), false)));
+            runs(&graph(operator, call, true));
         }
     }
     assert!(taken > 0, "no call was taken");

@@ -4,7 +4,9 @@ use super::tests::{architecture, evaluate, initial};
 use crate::fixture::{World, context};
 use serde_json::Value;
 use sojourn_codec::{Tensor as Stored, encode};
+use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{
+    digest::Digest,
     manifest::Shard,
     seeds,
     spec::{Loss, Optimizer, OptimizerName, TrainingConfig},
@@ -138,7 +140,9 @@ fn exported_models_train_as_in_pytorch_and_cut_to_the_same_bytes() {
         let mut world = World::new();
         let hop = fixture.hop(&mut world);
         let batches = hop.batches();
-        let (_, bytes) = world.train(&hop, batches).unwrap();
+        let (whole, bytes) = world.train(&hop, batches).unwrap();
+        let layout = CheckpointLayout::of(&hop.context).unwrap();
+        sojourn_rules::screen(&layout, &hop, &whole, Digest::of(&bytes), &bytes).unwrap();
         let (mut rest, mut losses, mut last) = (hop.clone(), Vec::new(), Vec::new());
         for batch in 1..=batches {
             let (part, checkpoint) = world.train(&rest, batch).unwrap();

@@ -20,6 +20,31 @@ pub(super) fn find(name: &str) -> Option<Run> {
             |c| two(c.tensor(0)?.f_adaptive_max_pool2d(&*c.wholes(1)?))
         }
         "aten.addmm.default" => addmm,
+        "aten._weight_norm.default" => {
+            |c| one(Tensor::f_internal_weight_norm(c.tensor(0)?, c.tensor(1)?, c.whole(2)?))
+        }
+        "aten.alpha_dropout.default" => {
+            |c| one(c.tensor(0)?.f_alpha_dropout(c.real(1)?, c.flag(2)?))
+        }
+        "aten.lstm_cell.default" => |c| {
+            let (w_ih, w_hh) = (c.tensor(2)?, c.tensor(3)?);
+            two(c.tensor(0)?.f_lstm_cell(
+                &c.tensors(1)?,
+                w_ih,
+                w_hh,
+                c.optional(4)?,
+                c.optional(5)?,
+            ))
+        },
+        "aten.upsample_nearest1d.vec" => |c| {
+            upsample(
+                c,
+                2,
+                |x, size| x.f_upsample_nearest1d(size, None),
+                |x, by| x.f_upsample_nearest1d_vec(None::<&[i64]>, by),
+            )
+        },
+        "aten.vdot.default" => |c| one(c.tensor(0)?.f_vdot(c.tensor(1)?)),
         "aten.avg_pool1d.default" => |c| {
             one(c.tensor(0)?.f_avg_pool1d(
                 &*c.wholes(1)?,

@@ -24,6 +24,10 @@ pub(super) fn find(name: &str) -> Option<Run> {
         },
         "aten.bernoulli.default" => |c| one(c.tensor(0)?.f_bernoulli()),
         "aten.bernoulli.p" => |c| one(c.tensor(0)?.f_bernoulli_p(c.real(1)?)),
+        "aten.bernoulli_.float" => |c| one(c.changed(0)?.f_bernoulli_float_(c.real(1)?)),
+        "aten.randperm.default" => {
+            |c| one(Tensor::f_randperm(c.whole(0)?, c.options(c.kind(1)?.unwrap_or(Kind::Int64))))
+        }
         "aten.eye.default" => |c| one(Tensor::f_eye(c.whole(0)?, options(c, 1)?)),
         "aten.full.default" => {
             |c| one(Tensor::f_full(&*c.wholes(0)?, c.number(1)?, options_by(c, 2, &[1])?))

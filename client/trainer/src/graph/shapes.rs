@@ -14,6 +14,20 @@ pub(super) fn find(name: &str) -> Option<Run> {
         "aten._to_copy.default" => |c| one(copied(c.tensor(0)?, c.kind(1)?, c.memory(3)?)),
         "aten.alias.default" => |c| one(c.tensor(0)?.f_alias()),
         "aten.cat.default" => |c| one(Tensor::f_cat(&c.tensors(0)?, c.whole(1)?)),
+        "aten.broadcast_to.default" => |c| one(c.tensor(0)?.f_broadcast_to(&*c.wholes(1)?)),
+        "aten.matrix_H.default" => |c| one(c.tensor(0)?.f_matrix_h()),
+        "aten.scatter.src" => {
+            |c| one(c.tensor(0)?.f_scatter(c.whole(1)?, c.tensor(2)?, c.tensor(3)?))
+        }
+        "aten.scatter.value" => {
+            |c| one(c.tensor(0)?.f_scatter_value(c.whole(1)?, c.tensor(2)?, c.number(3)?))
+        }
+        "aten.scatter_.value" => {
+            |c| one(c.changed(0)?.f_scatter_value_(c.whole(1)?, c.tensor(2)?, c.number(3)?))
+        }
+        "aten.scatter_add.default" => {
+            |c| one(c.tensor(0)?.f_scatter_add(c.whole(1)?, c.tensor(2)?, c.tensor(3)?))
+        }
         "aten.chunk.default" => |c| several(c.tensor(0)?.f_chunk(c.whole(1)?, c.whole(2)?)),
         "aten.clone.default" => |c| one(copied(c.tensor(0)?, None, c.memory(1)?)),
         "aten.concat.default" => |c| one(Tensor::f_concat(&c.tensors(0)?, c.whole(1)?)),

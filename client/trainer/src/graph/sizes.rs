@@ -30,7 +30,12 @@ pub(super) fn check_of(operator: &Operator) -> Option<Check> {
         "arange.default" => |c| range(0.0, c.real(0)?, 1.0),
         "arange.start" => |c| range(c.real(0)?, c.real(1)?, 1.0),
         "arange.start_step" => |c| range(c.real(0)?, c.real(1)?, c.real(2)?),
-        "expand.default" => |c| within(product(numel(c.tensor(0)?), &c.wholes(1)?)),
+        "randperm.default" => |c| within(elements(&[c.whole(0)?])),
+        "lstm_cell.default" => cell,
+        "_weight_norm.default" => weight_norm,
+        "expand.default" | "broadcast_to.default" => {
+            |c| within(product(numel(c.tensor(0)?), &c.wholes(1)?))
+        }
         "repeat.default" => |c| within(product(numel(c.tensor(0)?), &c.wholes(1)?)),
         "repeat_interleave.self_int" => |c| within(product(numel(c.tensor(0)?), &[c.whole(1)?])),
         "cat.default" | "concat.default" | "stack.default" => |c| {
@@ -38,9 +43,8 @@ pub(super) fn check_of(operator: &Operator) -> Option<Check> {
             within(sizes.into_iter().map(numel).fold(0, u64::saturating_add))
         },
         "linear.default" => linear,
-        "matmul.default" | "mm.default" | "bmm.default" | "mv.default" | "dot.default" => {
-            |c| matrices(c.tensor(0)?, c.tensor(1)?)
-        }
+        "matmul.default" | "vdot.default" | "mm.default" | "bmm.default" | "mv.default"
+        | "dot.default" => |c| matrices(c.tensor(0)?, c.tensor(1)?),
         "addmm.default" | "baddbmm.default" => |c| matrices(c.tensor(1)?, c.tensor(2)?),
         "outer.default" => |c| within(numel(c.tensor(0)?).saturating_mul(numel(c.tensor(1)?))),
         "einsum.default" => einsum,
@@ -62,7 +66,7 @@ pub(super) fn check_of(operator: &Operator) -> Option<Check> {
         "adaptive_avg_pool1d.default"
         | "adaptive_avg_pool2d.default"
         | "adaptive_max_pool2d.default" => |c| resized(c.tensor(0)?, &c.wholes(1)?),
-        "upsample_nearest2d.vec" => |c| upsampled(c, 2),
+        "upsample_nearest1d.vec" | "upsample_nearest2d.vec" => |c| upsampled(c, 2),
         "upsample_bilinear2d.vec" => |c| upsampled(c, 3),
         "pad.default" | "constant_pad_nd.default" => padded,
         "pixel_shuffle.default" => |c| positive(&[c.whole(1)?]),
@@ -107,6 +111,10 @@ pub(super) fn check_of(operator: &Operator) -> Option<Check> {
         | "nll_loss2d.default"
         | "nll_loss_nd.default"
         | "cross_entropy_loss.default"
+        | "scatter.src"
+        | "scatter.value"
+        | "scatter_.value"
+        | "scatter_add.default"
         | "view_as.default"
         | "type_as.default"
         | "to.other"
@@ -334,6 +342,32 @@ fn attention(c: &Call<'_>) -> Result<(), TrainError> {
     let (query, key) = (c.tensor(0)?, c.tensor(1)?);
     let queries = numel(query) / length(query, -1).max(1);
     within(queries.saturating_mul(length(key, -2)).max(numel(query)).max(numel(c.tensor(2)?)))
+}
+
+/// One length for each place of a dimension; libtorch looks at none of this.
+fn weight_norm(c: &Call<'_>) -> Result<(), TrainError> {
+    let (v, g, dimension) = (c.tensor(0)?, c.tensor(1)?, c.whole(2)?);
+    let mut sizes = vec![1; v.dim()];
+    let at = usize::try_from(dimension).ok();
+    let place = at.and_then(|at| sizes.get_mut(at));
+    let fits = place.is_some_and(|place| {
+        *place = at.and_then(|at| v.size().get(at).copied()).unwrap_or(1);
+        true
+    });
+    if fits && g.size() == sizes && v.f_kind()? == g.f_kind()? && v.numel() > 0 {
+        return Ok(());
+    }
+    let (v, g) = (v.size(), g.size());
+    Err(TrainError::Unit(format!("{g:?} are no lengths of {v:?} along {dimension}")))
+}
+
+/// A cell has two states, and its gates are products of matrices.
+fn cell(c: &Call<'_>) -> Result<(), TrainError> {
+    let states = c.tensors(1)?.len();
+    if states != 2 {
+        return Err(TrainError::Unit(format!("a cell has two states, not {states}")));
+    }
+    matrices(c.tensor(0)?, c.tensor(2)?)
 }
 
 /// Recurrent layers: as many states and weights as layers and directions need, and the gates of all steps.
