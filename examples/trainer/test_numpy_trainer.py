@@ -264,6 +264,9 @@ class Lines(unittest.TestCase):
             lineage = exact.array_of(exact.decode(file)["lineage"]).tolist()
             self.assertEqual(lineage, [77, 2, 0, 4, 8, 8])
             self.assertIn("peak", one.told[-1])
+            example = next(line["trained"] for line in vectors("lines.json")["answers"] if "trained" in line)
+            self.assertEqual(set(whole), set(example))
+            self.assertEqual(set(whole["sums"]), set(example["sums"]))
             for until in (1, 5, 7):
                 part, bytes_of_part = self.trained(one, hop, until=until)
                 self.assertEqual(part["end"]["batch"], until)
@@ -392,6 +395,28 @@ class Lines(unittest.TestCase):
             self.assertIn("told", trainer.line())
             trainer.process.stdin.close()
             self.assertIsNotNone(trainer.process.wait(timeout=30))
+
+
+class Fields(unittest.TestCase):
+    """The trainer takes every field of `lines.json`, and answers with no others."""
+
+    def test_requests_are_understood(self):
+        known = vectors("lines.json")
+        run = known["requests"][0]["run"]
+        training = units.Training(run, None)
+        ends = [(segment.start["batch"], segment.end) for segment in training.segments]
+        self.assertEqual((ends, training.of), ([(5, 8), (0, 1)], 4))
+        self.assertTrue(training.trial.is_balanced)
+        numbers = mlp.Trial(known["contexts"][1])
+        self.assertEqual((numbers.loss, numbers.label_scaling["std"]), ("mse", 77.0))
+        # No file is there: each is refused only when it looks for one.
+        for base in known["bases"][1:]:
+            with self.assertRaisesRegex(mlp.Failed, "no file was given"):
+                units.base_model(training.trial, base, {})
+        with self.assertRaisesRegex(mlp.Failed, "no file was given"):
+            units.evaluate({**known["requests"][1]["run"], "files": {}}, None)
+        with self.assertRaisesRegex(mlp.Failed, "no file was given"):
+            units.predict({**known["requests"][2]["predict"], "files": {}})
 
 
 class Segments(unittest.TestCase):

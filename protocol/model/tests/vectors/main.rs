@@ -9,6 +9,7 @@
 mod deltas;
 mod file;
 mod files;
+mod lines;
 mod optimizers;
 mod schedules;
 mod seeds;
