@@ -8,6 +8,7 @@ use sojourn_protocol::{
 };
 
 /// Compares `content` with the file of this name, or writes the file where that is asked for.
+#[expect(clippy::disallowed_methods, reason = "a file is written where that is asked for")]
 pub(crate) fn compare(name: &str, content: &Value) {
     let text = layout(content, 0) + "\n";
     let path = format!("{}/../vectors/{name}", env!("CARGO_MANIFEST_DIR"));
