@@ -21,6 +21,7 @@
 //! | `hostile` | a machine that claims, floods, lies and stalls |
 //! | `simulate` | fleets in virtual time |
 //! | `deep` | deeper nets through all of it |
+//! | `numpy_trainer` | a trainer that isn't ours |
 //! | `deploy` | the files in `deploy/` |
 //! | `service` | the client under systemd |
 //! | `signals` | signals that end a client |
@@ -69,6 +70,7 @@ mod liars;
 mod merging;
 mod models;
 mod networks;
+mod numpy_trainer;
 mod old_jobs;
 mod open_shop;
 mod parts;
