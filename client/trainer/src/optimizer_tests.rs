@@ -73,6 +73,51 @@ fn adam_by_hand() {
     close(&follow(decoupled, None, 1.0, &[0.5]), &[1.0 - 0.1 * 0.1 - 0.1]);
 }
 
+/// The numbers of a vector: bytes of single precision, in hex.
+fn numbers(text: &serde_json::Value) -> Vec<f32> {
+    let digits = text.as_str().unwrap().as_bytes().chunks_exact(8);
+    let bits = digits.map(|digits| u32::from_str_radix(str::from_utf8(digits).unwrap(), 16));
+    bits.map(|bits| f32::from_bits(bits.unwrap().swap_bytes())).collect()
+}
+
+#[test]
+fn steps_are_those_of_the_vectors() {
+    let known = include_str!("../../../protocol/vectors/optimizers.json");
+    let known: serde_json::Value = serde_json::from_str(known).unwrap();
+    let tolerance = known["tolerance"].as_f64().unwrap();
+    for case in known["cases"].as_array().unwrap() {
+        let optimizer: Optimizer = serde_json::from_value(case["optimizer"].clone()).unwrap();
+        let mut model = model(optimizer);
+        // The model has more weights. Their gradients are 0, so they change nothing of the first ones.
+        let put = |flat: &Tensor, numbers: &[f32]| {
+            flat.narrow(0, 0, 4).copy_(&Tensor::from_slice(numbers));
+        };
+        put(&model.weights, &numbers(&case["weights"]));
+        let mut update = Update::new(optimizer, case["clip_norm"].as_f64(), &model).unwrap();
+        for step in case["steps"].as_array().unwrap() {
+            let _ = model.gradient.zero_();
+            put(&model.gradient, &numbers(&step["gradient"]));
+            let (count, factor) =
+                (step["step"].as_u64().unwrap(), step["factor"].as_f64().unwrap());
+            update.step(&mut model, count, factor).unwrap();
+            let state = step["state"].as_array().unwrap();
+            assert_eq!(state.len(), model.state.len());
+            let flats = std::iter::once(&model.weights).chain(&model.state);
+            for (flat, expected) in flats.zip(std::iter::once(&step["weights"]).chain(state)) {
+                let expected = numbers(expected);
+                let found = Vec::<f32>::try_from(&flat.narrow(0, 0, 4)).unwrap();
+                let largest = expected.iter().fold(0f32, |most, number| most.max(number.abs()));
+                for (found, expected) in found.iter().zip(&expected) {
+                    let off = f64::from((found - expected).abs());
+                    assert!(off <= tolerance * f64::from(largest), "{optimizer:?} {step}");
+                }
+                // Rounding doesn't add up from step to step.
+                put(flat, &expected);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_rate_of_zero_moves_nothing_and_breaks_nothing() {
     let mut model = model(ADAM);

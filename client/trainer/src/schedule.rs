@@ -61,4 +61,18 @@ mod tests {
         close(factor(&cosine, 1000, 100), 0.2);
         close(factor(&schedule(ScheduleName::Constant, 0), 99, 100), 1.0);
     }
+
+    #[test]
+    fn factors_are_those_of_the_vectors() {
+        let known = include_str!("../../../protocol/vectors/schedules.json");
+        let known: serde_json::Value = serde_json::from_str(known).unwrap();
+        for case in known["schedules"].as_array().unwrap() {
+            let schedule: Schedule = serde_json::from_value(case["schedule"].clone()).unwrap();
+            let total = case["total_steps"].as_u64().unwrap();
+            for pair in case["factors"].as_array().unwrap() {
+                let step = pair[0].as_u64().unwrap();
+                close(factor(&schedule, step, total), pair[1].as_f64().unwrap());
+            }
+        }
+    }
 }
