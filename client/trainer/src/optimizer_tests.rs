@@ -99,7 +99,7 @@ fn steps_are_those_of_the_vectors() {
             put(&model.gradient, &numbers(&step["gradient"]));
             let (count, factor) =
                 (step["step"].as_u64().unwrap(), step["factor"].as_f64().unwrap());
-            update.step(&mut model, count, factor).unwrap();
+            update.step(&mut model, 0, count, factor).unwrap();
             let state = step["state"].as_array().unwrap();
             assert_eq!(state.len(), model.state.len());
             let flats = std::iter::once(&model.weights).chain(&model.state);

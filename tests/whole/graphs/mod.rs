@@ -108,7 +108,7 @@ fn a_search_over_a_users_cnn_replays_through_kills_and_its_model_is_used() {
     );
     // From the job file alone, in the class in which it was trained.
     let first = &trials[0];
-    let alone = site.run(&["replay", "job.toml", "--python", "./python", "--json"]);
+    let alone = site.run(&["replay", "job.toml", "--trial", "0", "--python", "./python", "--json"]);
     let alone: Value = serde_json::from_slice(&alone.stdout).unwrap();
     if alone["numeric_class"] == first["numeric_class"] {
         assert_eq!(alone["sha256"], first["checkpoint"]["sha256"]);

@@ -189,6 +189,7 @@ fn runs(file: &[u8]) -> bool {
         tensors: Arc::new(graph.tensors),
         flops_per_row: 0,
         widest: 0,
+        sums: Vec::new(),
     };
     let program = Program::prepare(file, &exported, Device::Cpu).unwrap();
     let w = Tensor::linspace(-1.0, 1.0, 24, (Kind::Float, Device::Cpu)).view([2, 3, 4]);
