@@ -128,17 +128,29 @@ impl Layers<'_> {
     }
 }
 
-/// The loss of `outputs` against `y`: mean over rows, or one per row. With weights of classes, `[classes]`, each row's
-/// loss counts by its class's weight, and the mean is over the sum of the rows' weights.
+/// What PyTorch's `cross_entropy` takes beside outputs and classes; by default the plain loss.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CrossEntropyOptions<'a> {
+    /// A weight for each class, `[classes]`: each row's loss counts by its class's, and the mean is over the sum of the
+    /// rows' weights.
+    pub(crate) weights: Option<&'a Tensor>,
+    /// The share of a row's target that is spread evenly over all classes.
+    pub(crate) label_smoothing: f64,
+}
+
+/// The loss of `outputs` against `y`: mean over rows, or one per row.
 pub(crate) fn loss(
     loss: Loss,
     outputs: &Tensor,
     y: &Tensor,
-    weights: Option<&Tensor>,
+    options: CrossEntropyOptions<'_>,
     reduction: Reduction,
 ) -> Result<Tensor, TrainError> {
     Ok(match loss {
-        Loss::CrossEntropy => outputs.f_cross_entropy_loss(y, weights, reduction, -100, 0.0)?,
+        Loss::CrossEntropy => {
+            let CrossEntropyOptions { weights, label_smoothing } = options;
+            outputs.f_cross_entropy_loss(y, weights, reduction, -100, label_smoothing)?
+        }
         Loss::Mse => outputs.f_squeeze_dim(-1)?.f_mse_loss(y, reduction)?,
     })
 }

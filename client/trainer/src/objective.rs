@@ -3,10 +3,10 @@
 
 use crate::{
     error::TrainError,
-    forward::{Mode, forward, loss},
+    forward::{CrossEntropyOptions, Mode, forward, loss},
     model::Model,
     tally::{ClassTally, count_hits, count_top_k, predict, predicts_classes},
-    targets::{class_weights, unscaled},
+    targets::{class_weights, label_smoothing, unscaled},
 };
 use sojourn_protocol::{
     manifest::LabelScaling, metrics::Counting, report::Sums, spec::Loss, unit::TrialContext,
@@ -32,6 +32,8 @@ pub(crate) struct Objective {
     loss: Loss,
     /// The weight of each class, where rows don't count alike.
     weights: Option<Tensor>,
+    /// The share of each row's target that is spread over all classes.
+    label_smoothing: f64,
 }
 
 /// The loss of a batch.
@@ -46,7 +48,10 @@ pub(crate) struct BatchLoss {
 impl Objective {
     /// That of a trial.
     pub(crate) fn of(context: &TrialContext, device: Device) -> Result<Self, TrainError> {
-        Ok(Self { loss: context.config.training.loss, weights: class_weights(context, device)? })
+        let loss = context.config.training.loss;
+        let (weights, label_smoothing) =
+            (class_weights(context, device)?, label_smoothing(context)?);
+        Ok(Self { loss, weights, label_smoothing })
     }
 
     /// Does a batch's loss come with outputs in which hits are counted?
@@ -67,7 +72,9 @@ impl Objective {
             return Ok(BatchLoss { mean, outputs: None });
         }
         let outputs = forward(model, x, Mode::Train)?;
-        let mean = loss(self.loss, &outputs, y, self.weights.as_ref(), Reduction::Mean)?;
+        let (weights, label_smoothing) = (self.weights.as_ref(), self.label_smoothing);
+        let options = CrossEntropyOptions { weights, label_smoothing };
+        let mean = loss(self.loss, &outputs, y, options, Reduction::Mean)?;
         Ok(BatchLoss { mean, outputs: Some(outputs) })
     }
 }
@@ -106,7 +113,7 @@ pub(crate) fn add_rows(
         return Ok(());
     }
     let outputs = unscaled(forward(model, x, Mode::Evaluate)?, measure.scaling)?;
-    let losses = loss(measure.loss, &outputs, y, None, Reduction::None)?;
+    let losses = loss(measure.loss, &outputs, y, CrossEntropyOptions::default(), Reduction::None)?;
     sums.loss += losses.f_sum(Kind::Double)?.f_double_value(&[])?;
     if let Some(correct) = &mut sums.correct {
         let predicted = predict(&outputs)?;

@@ -1,8 +1,10 @@
-//! How labels are taken in training: scaled numbers, with predictions and losses in their own units; weights of classes.
+//! How labels are taken in training: scaled numbers, with predictions and losses in their own units; weights and
+//! smoothing of classes.
 
 use crate::error::TrainError;
 use sojourn_protocol::{
     manifest::{LabelScaling, Targets},
+    spec::{Architecture, Loss},
     unit::TrialContext,
 };
 use tch::{Device, Kind, Tensor};
@@ -43,6 +45,22 @@ pub(crate) fn class_weights(
     }
     let weights = Tensor::f_from_slice(weights)?.f_to_kind(Kind::Float)?;
     Ok(Some(weights.f_to_device(device)?))
+}
+
+/// The share of each row's target that is spread over all classes.
+pub(crate) fn label_smoothing(context: &TrialContext) -> Result<f64, TrainError> {
+    let training = &context.config.training;
+    let smoothing = training.label_smoothing;
+    let is_graph = matches!(context.config.model, Architecture::Graph(_));
+    let why = match training.loss {
+        _ if !(0.0..1.0).contains(&smoothing) => format!("can't be {smoothing}"),
+        Loss::Mse if smoothing != 0.0 => "takes classes".to_owned(),
+        _ if smoothing != 0.0 && is_graph => {
+            "is none of a graph's, whose loss is its own".to_owned()
+        }
+        Loss::Mse | Loss::CrossEntropy => return Ok(smoothing),
+    };
+    Err(TrainError::Unit(format!("`label_smoothing` {why}")))
 }
 
 #[cfg(test)]

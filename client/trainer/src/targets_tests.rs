@@ -1,4 +1,5 @@
-//! Scaled labels, trained on, evaluated and predicted in their own units; weights of classes, and balanced sampling.
+//! Scaled labels, trained on, evaluated and predicted in their own units; weights and smoothing of
+//! classes, and balanced sampling.
 
 use super::*;
 use crate::{
@@ -176,14 +177,18 @@ fn rows_count_by_the_weight_of_their_class_in_training_alone() {
     let refused = world.train(&hop, 1).unwrap_err().to_string();
     assert_eq!(refused, "1 class weights for a model with 2 outputs");
 
-    // An evaluation counts all rows alike: outputs 0 and 1 for class 1 alone.
+    evaluates_to_the_plain_loss(&mut world, &weighted);
+}
+
+/// Checks that an evaluation of outputs 0 and 1 counts all rows alike, each by its class alone.
+fn evaluates_to_the_plain_loss(world: &mut World, context: &TrialContext) {
     let parameters = [
         Plain::f32("layers.0.weight", [2u64, 1], &[0.0, 0.0]),
         Plain::f32("layers.0.bias", [2u64], &[0.0, 1.0]),
     ];
     let lineage = Lineage { trial: TrialId(2), ..Lineage::initial(5) };
     let parameters = encode(&parameters).unwrap();
-    let checkpoint = weights_checkpoint(&weighted, &parameters, lineage).unwrap();
+    let checkpoint = weights_checkpoint(context, &parameters, lineage).unwrap();
     let evaluation = Evaluation {
         job: JobId(1),
         trial: TrialId(2),
@@ -193,15 +198,72 @@ fn rows_count_by_the_weight_of_their_class_in_training_alone() {
         shards: vec![world.shard],
         split: DataSplit::Valid,
         counting: Counting::default(),
-        context: weighted.into(),
+        context: context.clone().into(),
     };
     let request = world.request(Unit::Evaluate(evaluation));
+    let _alone = TORCH_RNG.lock();
     let go_on = &mut |_| ControlFlow::Continue(Duration::ZERO);
     let answer = unit::run(&request, &mut Shards::on(Device::Cpu), go_on).unwrap();
     let TrainerLine::Evaluated(evaluated) = answer else { panic!("{answer:?}") };
     let of_zero = (1.0 + 1f64.exp()).ln();
     let wanted = 2.0 * of_zero + (of_zero - 1.0);
     assert!((evaluated.sums().loss - wanted).abs() < 1e-5, "{evaluated:?}");
+}
+
+#[test]
+fn labels_are_smoothed_in_training_alone() {
+    let mut world = World::new();
+    let mut smooth = |targets: Targets, label_smoothing: f64| {
+        let mut context = classes(&mut world, targets);
+        context.config.training.label_smoothing = label_smoothing;
+        evaluates_to_the_plain_loss(&mut world, &context);
+        biases(&mut world, &context)
+    };
+    let near = |is: &[f32], wanted: f32| {
+        assert!(is.iter().zip([wanted, -wanted]).all(|(is, to)| (is - to).abs() < 1e-6), "{is:?}");
+    };
+    // Targets are 3/4 and 1/4, so each row's gradient of the biases is +-1/4: their mean is (-1/4 - 1/4 + 1/4) / 3.
+    let (loss, bias) = smooth(Targets::Plain, 0.5);
+    near(&bias, 1.0 / 12.0);
+    assert!((loss - 2f64.ln()).abs() < 1e-6, "{loss}");
+    // Half of the weighted gradient 1/4; and over both classes 1/4 of (7/2 - 1) * 3 rows / (1 + 1 + 6).
+    near(&smooth(Targets::Weighted(vec![1.0, 6.0]), 0.5).1, -(0.125 + 0.25 * 7.5 / 8.0));
+    let none = smooth(Targets::Plain, 0.0);
+    near(&none.1, 1.0 / 6.0);
+}
+
+#[test]
+fn smoothed_training_counts_the_smoothed_loss_and_is_cut_anywhere() {
+    let mut world = World::new();
+    let mut context = context(Architecture::mlp([6]));
+    let plain = world.hop(context.clone());
+    context.config.training.label_smoothing = 0.3;
+    let hop = world.hop(context);
+    let (whole, bytes) = world.train(&hop, hop.batches()).unwrap();
+    let (unsmoothed, _) = world.train(&plain, plain.batches()).unwrap();
+    assert_ne!(whole.checkpoint, unsmoothed.checkpoint);
+    assert!(whole.sums.loss > unsmoothed.sums.loss, "{:?} {:?}", whole.sums, unsmoothed.sums);
+    let (first, part) = world.train(&hop, 3).unwrap();
+    let rest = world.rest(&hop, &first, &part);
+    assert_eq!(world.train(&rest, hop.batches()).unwrap().1, bytes);
+}
+
+#[test]
+fn smoothing_that_has_no_meaning_is_refused() {
+    let world = World::new();
+    let refused = |context: TrialContext| {
+        let hop = world.hop(context);
+        world.train(&hop, 1).unwrap_err().to_string()
+    };
+    let mut wrong = context(Architecture::mlp([]));
+    wrong.config.training.label_smoothing = 1.0;
+    assert_eq!(refused(wrong), "`label_smoothing` can't be 1");
+    let mut numbers = line(Targets::Plain);
+    numbers.config.training.label_smoothing = 0.1;
+    assert_eq!(
+        label_smoothing(&numbers).unwrap_err().to_string(),
+        "`label_smoothing` takes classes"
+    );
 }
 
 #[test]

@@ -95,10 +95,12 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     };
     let has_graphs = models.as_deref().is_some_and(init::has_graphs);
     let scaled = says("scale_label").filter(|node| node.as_string() == Some("standard"));
-    let training_node = root.optional("training").and_then(|node| node.peek());
-    let class_weights = training_node.and_then(|training| training.optional("class_weights"));
-    let class_weights = class_weights.filter(|node| node.as_string() != Some("none"));
-    if let (true, Some(node)) = (has_graphs, scaled.or(class_weights)) {
+    let trains =
+        |key: &str| root.optional("training").and_then(|training| training.peek()?.optional(key));
+    let class_weights = trains("class_weights").filter(|node| node.as_string() != Some("none"));
+    let smoothing = trains("label_smoothing")
+        .filter(|_| training.as_ref().is_some_and(|training| !training.label_smoothing.is_zero()));
+    if let (true, Some(node)) = (has_graphs, scaled.or(class_weights).or(smoothing)) {
         return node.refuse("can't go with `arch = \"graph\"`, whose loss is the model's own");
     }
     let metrics = search::metrics(root.optional("metrics").as_ref(), has_graphs);

@@ -41,6 +41,7 @@ pub(super) fn read(
         .optional("class_weights")
         .map_or(Some(ClassWeights::None), |node| class_weights(&node, loss));
     let sampling = sampling(section, method, loss);
+    let label_smoothing = label_smoothing(section, method, loss);
     Some(TrainingSpace {
         epochs: epochs?,
         batch_size: batch_size?,
@@ -52,6 +53,7 @@ pub(super) fn read(
         precision: precision?,
         class_weights: class_weights?,
         sampling: sampling?,
+        label_smoothing: label_smoothing?,
     })
 }
 
@@ -106,6 +108,18 @@ fn sampling(
         return section.refuse("sampling", format!("is `\"balanced\"`, which {NEEDS_CLASSES}"));
     }
     Some(sampling)
+}
+
+fn label_smoothing(
+    section: &Section<'_>,
+    method: Option<Method>,
+    loss: Option<Loss>,
+) -> Option<Dimension<f64>> {
+    let smoothing = number(section, "label_smoothing", Bounds::ZeroToBelowOne, method, 0.0)?;
+    if loss == Some(Loss::Mse) && !smoothing.is_zero() {
+        return section.refuse("label_smoothing", NEEDS_CLASSES.to_owned());
+    }
+    Some(smoothing)
 }
 
 fn augment(

@@ -56,6 +56,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "precision",
             "class_weights",
             "sampling",
+            "label_smoothing",
         ],
     ),
     ("training.augment", &["crop", "flip"]),

@@ -56,6 +56,11 @@ impl TrainingConfig {
                 "`training.sampling` can't be `\"balanced\"` for labels that are numbers".into()
             );
         }
+        let smoothing = self.label_smoothing;
+        want("training.label_smoothing", smoothing, (0.0..1.0).contains(&smoothing))?;
+        if smoothing != 0.0 && self.loss == Loss::Mse {
+            return Err("`training.label_smoothing` needs labels that are classes".into());
+        }
         self.optimizer.check()?;
         self.schedule.check()
     }

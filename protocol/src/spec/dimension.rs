@@ -114,6 +114,17 @@ impl<T> Dimension<T> {
     }
 }
 
+impl Dimension<f64> {
+    /// Is it 0, whatever is chosen?
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Dimension::Range(range) => range.low == 0.0 && range.high == 0.0,
+            written => written.values().iter().all(|value| *value == 0.0),
+        }
+    }
+}
+
 impl<T: Value> Dimension<T> {
     /// The value that `chooser` takes; `None` only for an empty choice or a range over a type that
     /// isn't a number, which validation refuses.

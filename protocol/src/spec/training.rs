@@ -190,6 +190,10 @@ pub struct TrainingConfig {
     /// The rows of a shard that are trained on.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sampling: Sampling,
+    /// The share of each row's target that is spread evenly over all classes in training, in `[0, 1)`:
+    /// PyTorch's `cross_entropy(..., label_smoothing)`. Evaluations count the plain loss.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub label_smoothing: f64,
 }
 
 impl TrainingConfig {
@@ -206,6 +210,7 @@ impl TrainingConfig {
             augment: None,
             precision: Precision::F32,
             sampling: Sampling::Shuffled,
+            label_smoothing: 0.0,
         }
     }
 }
@@ -239,6 +244,9 @@ pub struct TrainingSpace {
     /// The rows of a shard that are trained on.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sampling: Dimension<Sampling>,
+    /// The share of each row's target that is spread evenly over all classes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub label_smoothing: Dimension<f64>,
 }
 
 /// `optimizer` with open dimensions.
@@ -309,6 +317,7 @@ impl TrainingSpace {
         let augment = self.augment.close(chooser)?;
         let precision = self.precision.close("training.precision", chooser)?;
         let sampling = self.sampling.close("training.sampling", chooser)?;
+        let label_smoothing = self.label_smoothing.close("training.label_smoothing", chooser)?;
         Some(TrainingConfig {
             epochs: self.epochs,
             batch_size,
@@ -319,6 +328,7 @@ impl TrainingSpace {
             augment,
             precision,
             sampling,
+            label_smoothing,
         })
     }
 }

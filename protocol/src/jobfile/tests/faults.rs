@@ -292,6 +292,25 @@ proptest::proptest! {
 }
 
 #[test]
+fn smoothing_is_refused_where_it_can_not_be() {
+    let with = |lines: &str| errors_with("epochs = 2", &format!("epochs = 2\n{lines}"));
+    for value in ["0.1", "{ choice = [0, 0.1] }", "{ uniform = [0, 0.1], points = 2 }"] {
+        assert_eq!(
+            with(&format!("loss = \"mse\"\nlabel_smoothing = {value}")),
+            "11: `training.label_smoothing` needs labels that are classes; `training.loss` is `\"mse\"`"
+        );
+    }
+    let wanted = "a number of at least 0 and below 1 is wanted";
+    for (value, is) in [("1", "1"), ("-0.1", "-0.1")] {
+        assert_eq!(
+            with(&format!("label_smoothing = {value}")),
+            format!("10: `training.label_smoothing` is {is}; {wanted}")
+        );
+    }
+    assert!(with("label_smooting = 0.1").contains("did you mean `label_smoothing`?"));
+}
+
+#[test]
 fn weights_and_sampling_by_class_are_refused_where_they_can_not_be() {
     let with = |lines: &str| errors_with("epochs = 2", &format!("epochs = 2\n{lines}"));
     let needs = "needs labels that are classes; `training.loss` is `\"mse\"`";

@@ -100,11 +100,20 @@ fn graphs_that_can_not_be_are_refused() {
         errors_with("hidden = [8]", "hidden = [8]\nentry = \"model.py:Cnn\""),
         "8: `model[0].entry` is a key of `arch = \"graph\"`"
     );
-    for line in ["loss = \"mse\"", "class_weights = \"balanced\""] {
+    for line in [
+        "loss = \"mse\"",
+        "label_smoothing = 0",
+        "class_weights = \"balanced\"",
+        "label_smoothing = 0.1",
+    ] {
         let text = graph("").replace("epochs = 2", &format!("epochs = 2\n{line}"));
         let refused = parse(&text).err().map(|error| error.to_string());
         // A loss says what labels are.
-        assert_eq!(refused.is_some(), line.starts_with("class"), "{refused:?}");
+        let allowed = ["loss = \"mse\"", "label_smoothing = 0"].contains(&line);
+        assert_eq!(refused.is_none(), allowed, "{refused:?}");
+        if let Some(refused) = refused {
+            assert!(refused.contains("whose loss is the model's own"), "{refused}");
+        }
     }
     let scaled = graph("").replace("label = \"y\"", "label = \"y\"\nscale_label = \"standard\"");
     let scaled = scaled.replace("epochs = 2", "epochs = 2\nloss = \"mse\"");

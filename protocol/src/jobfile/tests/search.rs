@@ -206,6 +206,26 @@ fn seeds_are_a_number_or_a_dimension() {
 }
 
 #[test]
+fn labels_may_be_smoothed() {
+    let with =
+        |lines: &str| parse(&SMALL.replace("epochs = 2", &format!("epochs = 2\n{lines}"))).unwrap();
+    let smoothing = |lines: &str| with(lines).training.label_smoothing;
+    assert_eq!(smoothing("label_smoothing = 0.1"), Dimension::Fixed(0.1));
+    let choice = smoothing("label_smoothing = { choice = [0, 0.1] }");
+    assert_eq!(choice, Dimension::Choice(vec![0.0, 0.1]));
+    assert!(!choice.is_zero());
+    // What says nothing, or what is so anyway, is stored as it was before there was the key.
+    let plain = serde_json::to_string(&parse(SMALL).unwrap()).unwrap();
+    assert!(!plain.contains("label_smoothing"), "{plain}");
+    for said in ["label_smoothing = 0", "loss = \"cross-entropy\"\nlabel_smoothing = 0.0"] {
+        assert_eq!(serde_json::to_string(&with(said)).unwrap(), plain);
+    }
+    assert!(
+        smoothing("loss = \"mse\"\nlabel_smoothing = { uniform = [0, 0], points = 1 }").is_zero()
+    );
+}
+
+#[test]
 fn classes_may_have_weights_and_be_drawn_equally_often() {
     let with =
         |lines: &str| parse(&SMALL.replace("epochs = 2", &format!("epochs = 2\n{lines}"))).unwrap();

@@ -130,6 +130,9 @@ fn check_graphs(spec: &JobSpec, data: &DataManifest) -> Result<(), String> {
     if !data.targets.is_plain() {
         return Err("labels can't be scaled or weighted for a graph, whose loss is its own".into());
     }
+    if !spec.training.label_smoothing.is_zero() {
+        return Err("labels can't be smoothed for a graph, whose loss is its own".into());
+    }
     spec.check_metric_of_graphs()
 }
 

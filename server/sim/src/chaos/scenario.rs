@@ -286,6 +286,7 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
             precision: Precision::F32.into(),
             class_weights: ClassWeights::None,
             sampling: Sampling::Shuffled.into(),
+            label_smoothing: 0.0.into(),
         },
         search: SearchSpec::new(SearchMethod::Grid, Metric::Accuracy),
         placement: PlacementSpec::new(OrderChoice::Hop, true, 1),

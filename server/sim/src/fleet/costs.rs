@@ -174,6 +174,7 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             precision: Precision::F32.into(),
             class_weights: ClassWeights::None,
             sampling: Sampling::Shuffled.into(),
+            label_smoothing: 0.0.into(),
         },
         search: SearchSpec::new(SearchMethod::Grid, Metric::Loss),
         placement: PlacementSpec::new(OrderChoice::Hop, entry.reproducible, 1),
