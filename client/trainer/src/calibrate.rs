@@ -73,7 +73,7 @@ fn run(
 }
 
 fn optimizer(name: OptimizerName, lr: f64, momentum: f64) -> Optimizer {
-    Optimizer { name, lr, momentum, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 1e-4 }
+    Optimizer { momentum, weight_decay: 1e-4, ..Optimizer::new(name, lr) }
 }
 
 fn shard(features: u32, rows: u32) -> Result<Vec<u8>, TrainError> {

@@ -64,6 +64,22 @@ impl FlatLayout {
         Ok(flat.f_to_device(device)?)
     }
 
+    /// For each number of the flat tensor whether it is of a tensor whose shape fits; the padding is of none.
+    pub(crate) fn mask(
+        &self,
+        device: Device,
+        fits: impl Fn(&[i64]) -> bool,
+    ) -> Result<Tensor, TrainError> {
+        let mut mask = vec![0u8; self.len];
+        for slice in self.slices.iter().filter(|slice| fits(&slice.shape)) {
+            if let Some(numbers) = mask.get_mut(slice.start..slice.start + slice.len) {
+                numbers.fill(1);
+            }
+        }
+        let mask = Tensor::f_from_data_size(&mask, &[i64::try_from(self.len)?], Kind::Bool)?;
+        Ok(mask.f_to_device(device)?)
+    }
+
     /// The tensors one by one, each sharing its numbers with its slice of `flat`.
     pub(crate) fn slices(&self, flat: &Tensor) -> Result<Vec<Tensor>, TrainError> {
         self.slices.iter().map(|slice| slice.view(flat)).collect()

@@ -140,6 +140,11 @@ impl Model {
         self.buffers.each()
     }
 
+    /// For each number of `weights` whether it is of a parameter with at least two dimensions.
+    pub(crate) fn matrices(&self) -> Result<Tensor, TrainError> {
+        self.places.mask(self.weights.device(), |shape| shape.len() >= 2)
+    }
+
     /// Its tensors, as a graph takes them.
     pub(crate) fn tensors(&self) -> Tensors<'_> {
         let (parameters, buffers) = (&self.leaves, self.buffers.each());

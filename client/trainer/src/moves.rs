@@ -20,6 +20,8 @@ pub(crate) struct Moves {
 /// Parameters that lie side by side, with their gradient and the optimiser's state: flat tensors of one size.
 #[derive(Debug)]
 pub(crate) struct Part {
+    /// Where it begins in the tensors of all parameters.
+    pub(crate) start: i64,
     pub(crate) weights: Tensor,
     pub(crate) gradient: Tensor,
     pub(crate) state: Vec<Tensor>,
@@ -61,6 +63,7 @@ impl Part {
         let (start, len) = (i64::try_from(run.start)?, i64::try_from(run.len())?);
         let narrow = |tensor: &Tensor| tensor.f_narrow(0, start, len);
         Ok(Self {
+            start,
             weights: narrow(flat.weights)?,
             gradient: narrow(flat.gradient)?,
             state: flat.state.iter().map(narrow).collect::<Result<_, _>>()?,

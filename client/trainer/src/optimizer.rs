@@ -4,7 +4,7 @@
 //! the parameters. The state's tensors are those of `sojourn_model::optimizer_slots`, in its order.
 
 use crate::{error::TrainError, model::Model, moves::Part};
-use sojourn_protocol::spec::{Optimizer, OptimizerName};
+use sojourn_protocol::spec::{DecayScope, Optimizer, OptimizerName};
 use tch::{Kind, Tensor};
 
 /// An optimiser for models of one size.
@@ -14,9 +14,23 @@ pub(crate) struct Update {
     clip_norm: Option<f64>,
     /// As large as the weights; its content never outlives a step.
     scratch: Tensor,
-    /// `weight_decay` and `-lr` as numbers that `addcmul_` takes.
-    decay: Tensor,
+    decay: Decay,
+    /// `-lr` as a number that `addcmul_` takes.
     rate: Tensor,
+}
+
+/// How `weight_decay` acts on the weights.
+#[derive(Debug)]
+enum Decay {
+    None,
+    /// L2: the decay of all weights, as a number that `addcmul_` takes.
+    Penalty(Tensor),
+    /// L2: the decay of each weight, 0 beside matrices.
+    PenaltyEach(Tensor),
+    /// AdamW: this decay of all weights.
+    Decoupled(f64),
+    /// AdamW: this decay of the weights of matrices, and for each weight whether it is one of these.
+    DecoupledMatrices(f64, Tensor),
 }
 
 impl Update {
@@ -46,7 +60,7 @@ impl Update {
             optimizer,
             clip_norm,
             scratch: model.weights.f_zeros_like()?,
-            decay: number(weight_decay)?,
+            decay: Decay::of(&optimizer, model)?,
             rate: number(0.0)?,
         })
     }
@@ -66,6 +80,7 @@ impl Update {
         let lr = self.optimizer.lr * factor;
         let moves = model.stages.get_mut(stage).into_iter();
         for part in moves.flat_map(|moves| &mut moves.parts) {
+            self.decay.apply(part, lr, &self.scratch)?;
             match self.optimizer.name {
                 OptimizerName::Sgd => self.sgd(part, lr)?,
                 OptimizerName::Adam | OptimizerName::Adamw => self.adam(part, step, lr)?,
@@ -74,12 +89,9 @@ impl Update {
         Ok(())
     }
 
-    /// `g += wd w; b = momentum b + g; w -= lr b`. A buffer of zeros gives the first step's `b = g`.
+    /// `b = momentum b + g; w -= lr b`. A buffer of zeros gives the first step's `b = g`.
     fn sgd(&mut self, part: &mut Part, lr: f64) -> Result<(), TrainError> {
-        let Part { weights, gradient, state } = part;
-        if self.optimizer.weight_decay != 0.0 {
-            let _ = gradient.f_addcmul_(weights, &self.decay)?;
-        }
+        let Part { weights, gradient, state, .. } = part;
         let _ = self.rate.f_fill_(-lr)?;
         match state.as_mut_slice() {
             [buffer] => {
@@ -97,18 +109,11 @@ impl Update {
     /// `v = lerp(v, g^2, 1 - beta2)`, `w -= lr / c1 * m / (sqrt(v) / sqrt(c2) + eps)`. The factors
     /// of the last are drawn into the denominator, which saves a pass over memory.
     fn adam(&mut self, part: &mut Part, step: u64, lr: f64) -> Result<(), TrainError> {
-        let Optimizer { name, beta1, beta2, eps, weight_decay, .. } = self.optimizer;
-        let Part { weights, gradient, state } = part;
+        let Optimizer { beta1, beta2, eps, .. } = self.optimizer;
+        let Part { weights, gradient, state, .. } = part;
         let [first, second] = state.as_mut_slice() else {
             return Err(TrainError::Unit("the checkpoint has no state for `adam`".into()));
         };
-        if weight_decay != 0.0 {
-            if name == OptimizerName::Adam {
-                let _ = gradient.f_addcmul_(weights, &self.decay)?;
-            } else {
-                let _ = weights.f_mul_scalar_(1.0 - lr * weight_decay)?;
-            }
-        }
         let _ = first.f_lerp_(gradient, 1.0 - beta1)?;
         let mut scratch = self.scratch.f_narrow(0, 0, weights.size1()?)?;
         let _ = gradient.f_square_out(&scratch)?;
@@ -125,6 +130,53 @@ impl Update {
         let _ = second.f_sqrt_out(&scratch)?;
         let _ = scratch.f_mul_scalar_(scale)?.f_add_scalar_(-eps * correction1 / lr)?;
         let _ = weights.f_addcdiv_(first, &scratch)?;
+        Ok(())
+    }
+}
+
+impl Decay {
+    fn of(optimizer: &Optimizer, model: &Model) -> Result<Self, TrainError> {
+        let Optimizer { name, weight_decay, decay, .. } = *optimizer;
+        if weight_decay == 0.0 {
+            return Ok(Self::None);
+        }
+        Ok(match (name, decay) {
+            (OptimizerName::Sgd | OptimizerName::Adam, DecayScope::All) => {
+                let place = (Kind::Float, model.weights.device());
+                Self::Penalty(Tensor::f_full([0i64; 0], weight_decay, place)?)
+            }
+            (OptimizerName::Sgd | OptimizerName::Adam, DecayScope::Matrices) => {
+                let mut decays = model.matrices()?.f_to_kind(Kind::Float)?;
+                Self::PenaltyEach(decays.f_mul_scalar_(weight_decay)?)
+            }
+            (OptimizerName::Adamw, DecayScope::All) => Self::Decoupled(weight_decay),
+            (OptimizerName::Adamw, DecayScope::Matrices) => {
+                Self::DecoupledMatrices(weight_decay, model.matrices()?)
+            }
+        })
+    }
+
+    /// L2: `g += wd w`; decoupled: `w *= 1 - lr wd`. The content of `scratch`, as large as all weights, is lost.
+    fn apply(&self, part: &mut Part, lr: f64, scratch: &Tensor) -> Result<(), TrainError> {
+        let Part { start, weights, gradient, .. } = part;
+        let len = weights.size1()?;
+        match self {
+            Self::None => {}
+            Self::Penalty(decay) => {
+                let _ = gradient.f_addcmul_(weights, decay)?;
+            }
+            Self::PenaltyEach(decays) => {
+                let _ = gradient.f_addcmul_(weights, &decays.f_narrow(0, *start, len)?)?;
+            }
+            Self::Decoupled(decay) => {
+                let _ = weights.f_mul_scalar_(1.0 - lr * decay)?;
+            }
+            Self::DecoupledMatrices(decay, matrices) => {
+                let mut factors = scratch.f_narrow(0, 0, len)?.f_fill_(1.0)?;
+                let matrices = matrices.f_narrow(0, *start, len)?;
+                let _ = weights.f_mul_(&factors.f_masked_fill_(&matrices, 1.0 - lr * decay)?)?;
+            }
+        }
         Ok(())
     }
 }

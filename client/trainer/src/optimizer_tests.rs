@@ -1,9 +1,12 @@
 //! The update rules against numbers worked out by hand, and against libtorch's own optimisers.
 
 use super::*;
-use crate::fixture;
+use crate::{fixture, moves::Part};
 use sojourn_model::{Lineage, initial_checkpoint};
-use sojourn_protocol::{spec::Architecture, unit::TrialContext};
+use sojourn_protocol::{
+    spec::{Architecture, Share},
+    unit::TrialContext,
+};
 use tch::nn::{self, OptimizerConfig};
 
 const SGD: Optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
@@ -142,6 +145,136 @@ fn hyperparameters_that_make_no_sense_are_refused() {
         assert!(Update::new(bad, None, &model).is_err(), "{bad:?}");
     }
     assert!(Update::new(SGD, Some(0.0), &model).is_err());
+}
+
+/// A model whose parameters have one, two and four dimensions, with a gradient that is the same whenever it is asked for.
+fn mixed(optimizer: Optimizer) -> Model {
+    let mut context = fixture::context(fixture::deep(Share(0.0))[1].clone());
+    context.config.training.optimizer = optimizer;
+    let checkpoint = initial_checkpoint(&context, 3, Lineage::initial(3)).unwrap();
+    let mut model = Model::load(&context, &checkpoint, None, tch::Device::Cpu).unwrap();
+    // Biases begin at 0, which nothing can shrink.
+    for leaf in &model.leaves {
+        let _ = leaf.detach().sin_().f_add_scalar_(0.5).unwrap();
+    }
+    ask(&mut model, 1);
+    model
+}
+
+/// Sets the gradient of a step.
+fn ask(model: &mut Model, step: u64) {
+    for gradient in &model.stages[0].gradients {
+        let count = i64::try_from(gradient.numel()).unwrap();
+        let numbers = Tensor::arange(count, (Kind::Float, tch::Device::Cpu));
+        gradient.shallow_clone().copy_(&(numbers * (0.3 * step as f64)).cos().view_as(gradient));
+    }
+}
+
+fn numbers(tensor: &Tensor) -> Vec<f64> {
+    Vec::try_from(tensor.detach().to_kind(Kind::Double).flatten(0, -1)).unwrap()
+}
+
+/// Two steps of one number by the rules as they are written in papers, in double precision.
+fn two_steps(optimizer: Optimizer, decay: f64, mut weight: f64, gradients: [f64; 2]) -> f64 {
+    let Optimizer { name, lr, momentum, beta1, beta2, eps, .. } = optimizer;
+    let (mut first, mut second) = (0.0, 0.0);
+    for (step, gradient) in (1..).zip(gradients) {
+        let penalty = if name == OptimizerName::Adamw { 0.0 } else { decay * weight };
+        let gradient = gradient + penalty;
+        if name == OptimizerName::Sgd {
+            first = momentum * first + gradient;
+            weight -= lr * first;
+            continue;
+        }
+        if name == OptimizerName::Adamw {
+            weight -= lr * decay * weight;
+        }
+        first = beta1 * first + (1.0 - beta1) * gradient;
+        second = beta2 * second + (1.0 - beta2) * gradient * gradient;
+        let (m, v) = (first / (1.0 - beta1.powi(step)), second / (1.0 - beta2.powi(step)));
+        weight -= lr * m / (v.sqrt() + eps);
+    }
+    weight
+}
+
+/// All rules with a decay of matrices alone.
+fn rules() -> [Optimizer; 4] {
+    let sgd = Optimizer { weight_decay: 0.2, decay: DecayScope::Matrices, ..SGD };
+    let adam = Optimizer { name: OptimizerName::Adam, eps: 1e-3, ..sgd };
+    [
+        sgd,
+        Optimizer { momentum: 0.9, ..sgd },
+        adam,
+        Optimizer { name: OptimizerName::Adamw, ..adam },
+    ]
+}
+
+#[test]
+fn decay_of_matrices_shrinks_no_tensor_of_one_dimension() {
+    for optimizer in rules() {
+        let mut model = mixed(optimizer);
+        let before: Vec<Vec<f64>> = model.leaves.iter().map(numbers).collect();
+        let mut gradients = Vec::new();
+        let mut update = Update::new(optimizer, None, &model).unwrap();
+        for step in 1..=2 {
+            ask(&mut model, step);
+            gradients.push(model.stages[0].gradients.iter().map(numbers).collect::<Vec<_>>());
+            update.step(&mut model, 0, step, 1.0).unwrap();
+        }
+        let mut dimensions = std::collections::BTreeSet::new();
+        for (n, leaf) in model.leaves.iter().enumerate() {
+            dimensions.insert(leaf.dim());
+            let decay = if leaf.dim() >= 2 { optimizer.weight_decay } else { 0.0 };
+            let weights = before[n].iter().zip(&gradients[0][n]).zip(&gradients[1][n]);
+            let expected: Vec<f64> =
+                weights.map(|((w, a), b)| two_steps(optimizer, decay, *w, [*a, *b])).collect();
+            close(&numbers(leaf), &expected);
+        }
+        assert_eq!(dimensions, [1, 2, 4].into());
+    }
+}
+
+/// Matrices move as where all decays, and the rest as where nothing does: to the bit, with AdamW's factor rounded once.
+#[test]
+fn each_tensor_moves_as_under_a_decay_of_all_or_of_none() {
+    for optimizer in rules() {
+        let of = |optimizer: Optimizer| {
+            let mut model = mixed(optimizer);
+            Update::new(optimizer, None, &model).unwrap().step(&mut model, 0, 1, 0.7).unwrap();
+            model.leaves.iter().map(|leaf| (leaf.dim(), numbers(leaf))).collect::<Vec<_>>()
+        };
+        let all = of(Optimizer { decay: DecayScope::All, ..optimizer });
+        let none = of(Optimizer { weight_decay: 0.0, ..optimizer });
+        for ((is, all), none) in of(optimizer).into_iter().zip(all).zip(none) {
+            assert_ne!(all, none);
+            assert_eq!(is, if is.0 >= 2 { all } else { none }, "{optimizer:?}");
+        }
+    }
+}
+
+#[test]
+fn parts_that_are_cut_anywhere_move_to_the_same_bytes() {
+    for optimizer in rules() {
+        let mut whole = mixed(optimizer);
+        let mut cut = mixed(optimizer);
+        let [part] = cut.stages[0].parts.as_slice() else { panic!("one part") };
+        let len = part.weights.size1().unwrap();
+        let pieces = (0..len).step_by(48).map(|start| {
+            let narrow = |tensor: &Tensor| tensor.narrow(0, start, (len - start).min(48));
+            let (weights, gradient) = (narrow(&part.weights), narrow(&part.gradient));
+            Part { start, weights, gradient, state: part.state.iter().map(narrow).collect() }
+        });
+        cut.stages[0].parts = pieces.collect();
+        for model in [&mut whole, &mut cut] {
+            let mut update = Update::new(optimizer, Some(1.0), model).unwrap();
+            for step in 1..=3 {
+                ask(model, step);
+                update.step(model, 0, step, 0.9).unwrap();
+            }
+        }
+        assert_eq!(whole.weights, cut.weights);
+        assert_eq!(whole.state, cut.state);
+    }
 }
 
 /// Ten steps on the same gradients, against libtorch's own implementation of the same rule.

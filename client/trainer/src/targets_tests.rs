@@ -17,11 +17,11 @@ use sojourn_protocol::{
     metrics::Counting,
     report::Sums,
     seeds,
-    spec::{Architecture, Loss, Optimizer, OptimizerName, Sampling, TrainingConfig},
+    spec::{Architecture, Graph, Loss, Optimizer, OptimizerName, Sampling, TrainingConfig},
     trainer::{Predict, TrainerLine},
     unit::{Base, Evaluation, TrialContext, Unit},
 };
-use std::{fs, ops::ControlFlow, time::Duration};
+use std::{collections::BTreeMap, fs, ops::ControlFlow, time::Duration};
 use tch::Device;
 
 const SCALING: LabelScaling = LabelScaling { mean: 152.0, std: 77.0 };
@@ -258,6 +258,13 @@ fn smoothing_that_has_no_meaning_is_refused() {
     let mut wrong = context(Architecture::mlp([]));
     wrong.config.training.label_smoothing = 1.0;
     assert_eq!(refused(wrong), "`label_smoothing` can't be 1");
+    let (entry, values) = ("model.py:Model".to_owned(), BTreeMap::new());
+    let mut graph = context(Architecture::Graph(Graph { entry, values, exported: None }));
+    graph.config.training.label_smoothing = 0.1;
+    assert_eq!(
+        label_smoothing(&graph).unwrap_err().to_string(),
+        "`label_smoothing` is none of a graph's, whose loss is its own"
+    );
     let mut numbers = line(Targets::Plain);
     numbers.config.training.label_smoothing = 0.1;
     assert_eq!(

@@ -211,15 +211,7 @@ pub(crate) mod tests {
     };
 
     pub(crate) fn context(model: Architecture, name: OptimizerName, momentum: f64) -> TrialContext {
-        let optimizer = Optimizer {
-            name,
-            lr: 0.1,
-            momentum,
-            beta1: 0.9,
-            beta2: 0.999,
-            eps: 1e-8,
-            weight_decay: 0.0,
-        };
+        let optimizer = Optimizer { momentum, ..Optimizer::new(name, 0.1) };
         let training = TrainingConfig::new(1, 8, Loss::CrossEntropy, optimizer);
         TrialContext {
             config: TrialConfig { model, training },

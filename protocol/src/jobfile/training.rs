@@ -6,8 +6,8 @@ use super::{
     search::Method,
 };
 use crate::spec::{
-    AugmentSpace, ClassWeights, DEFAULT_BATCH_SIZE, Dimension, Loss, MAX_EPOCHS, OptimizerName,
-    OptimizerSpace, Precision, Sampling, ScheduleName, ScheduleSpace, TrainingSpace,
+    AugmentSpace, ClassWeights, DEFAULT_BATCH_SIZE, DecayScope, Dimension, Loss, MAX_EPOCHS,
+    OptimizerName, OptimizerSpace, Precision, Sampling, ScheduleName, ScheduleSpace, TrainingSpace,
 };
 use std::collections::BTreeMap;
 
@@ -182,6 +182,7 @@ fn optimizer(node: &Node<'_>, method: Option<Method>) -> Option<OptimizerSpace> 
         mine = node.refuse("is no key of this optimiser");
     }
     let base = OptimizerSpace::new(name);
+    let decays = !base.weight_decay.is_zero() || section.optional("weight_decay").is_some();
     let lr = number(&section, "lr", Bounds::Positive, method, base.lr);
     let momentum = number(&section, "momentum", Bounds::ZeroToBelowOne, method, base.momentum);
     let beta1 = number(&section, "beta1", Bounds::ZeroToBelowOne, method, base.beta1);
@@ -189,6 +190,8 @@ fn optimizer(node: &Node<'_>, method: Option<Method>) -> Option<OptimizerSpace> 
     let eps = number(&section, "eps", Bounds::Positive, method, base.eps);
     let weight_decay =
         number(&section, "weight_decay", Bounds::NotNegative, method, base.weight_decay);
+    let decay =
+        section.optional("decay").map_or(Some(base.decay), |node| decay_scope(&node, decays));
     mine?;
     Some(OptimizerSpace {
         name: base.name,
@@ -198,7 +201,18 @@ fn optimizer(node: &Node<'_>, method: Option<Method>) -> Option<OptimizerSpace> 
         beta2: beta2?,
         eps: eps?,
         weight_decay: weight_decay?,
+        decay: decay?,
     })
+}
+
+/// `decays` says whether there is a `weight_decay`.
+fn decay_scope(node: &Node<'_>, decays: bool) -> Option<DecayScope> {
+    match node.word(&[("all", DecayScope::All), ("matrices", DecayScope::Matrices)])? {
+        DecayScope::Matrices if !decays => {
+            node.refuse("says what `weight_decay` shrinks, which is 0 where it is left out")
+        }
+        scope => Some(scope),
+    }
 }
 
 const SCHEDULES: &[(&str, ScheduleName)] = &[

@@ -60,7 +60,10 @@ pub const TABLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("training.augment", &["crop", "flip"]),
-    ("training.optimizer", &["name", "lr", "momentum", "beta1", "beta2", "eps", "weight_decay"]),
+    (
+        "training.optimizer",
+        &["name", "lr", "momentum", "beta1", "beta2", "eps", "weight_decay", "decay"],
+    ),
     ("training.schedule", &["name", "warmup", "every", "gamma", "floor"]),
     ("search", &["method", "trials", "metric", "goal", "top_k", "target", "wall_time", "spread"]),
     (

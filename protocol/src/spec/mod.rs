@@ -44,8 +44,8 @@ pub use placement::{
 };
 pub use share::Share;
 pub use training::{
-    DEFAULT_BATCH_SIZE, Loss, MAX_EPOCHS, Optimizer, OptimizerName, OptimizerSpace, Precision,
-    Sampling, Schedule, ScheduleName, ScheduleSpace, TrainingConfig, TrainingSpace,
+    DEFAULT_BATCH_SIZE, DecayScope, Loss, MAX_EPOCHS, Optimizer, OptimizerName, OptimizerSpace,
+    Precision, Sampling, Schedule, ScheduleName, ScheduleSpace, TrainingConfig, TrainingSpace,
 };
 
 use serde::{Deserialize, Serialize};

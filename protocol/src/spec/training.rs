@@ -95,6 +95,18 @@ impl Value for OptimizerName {
     }
 }
 
+/// The parameters that `weight_decay` shrinks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DecayScope {
+    /// All.
+    #[default]
+    All,
+    /// Those with at least two dimensions: neither biases nor the parameters of norms.
+    Matrices,
+}
+
 /// A concrete optimiser. `momentum` is for SGD; `beta1`, `beta2`, `eps` are for Adam and AdamW.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -114,6 +126,9 @@ pub struct Optimizer {
     pub eps: f64,
     /// L2 penalty (SGD, Adam) or decoupled decay (AdamW), at least 0.
     pub weight_decay: f64,
+    /// What `weight_decay` shrinks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub decay: DecayScope,
 }
 
 impl Optimizer {
@@ -121,7 +136,8 @@ impl Optimizer {
     #[must_use]
     pub const fn new(name: OptimizerName, lr: f64) -> Self {
         let (beta1, beta2, eps) = (0.9, 0.999, 1e-8);
-        Self { name, lr, momentum: 0.0, beta1, beta2, eps, weight_decay: 0.0 }
+        let (weight_decay, decay) = (0.0, DecayScope::All);
+        Self { name, lr, momentum: 0.0, beta1, beta2, eps, weight_decay, decay }
     }
 }
 
@@ -262,6 +278,8 @@ pub struct OptimizerSpace {
     pub beta2: Dimension<f64>,
     pub eps: Dimension<f64>,
     pub weight_decay: Dimension<f64>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub decay: DecayScope,
 }
 
 impl OptimizerSpace {
@@ -278,6 +296,7 @@ impl OptimizerSpace {
             beta2: 0.999.into(),
             eps: 1e-8.into(),
             weight_decay: if is_adamw { 0.01 } else { 0.0 }.into(),
+            decay: DecayScope::All,
         }
     }
 }
@@ -343,6 +362,7 @@ impl OptimizerSpace {
             beta2: self.beta2.close("training.optimizer.beta2", chooser)?,
             eps: self.eps.close("training.optimizer.eps", chooser)?,
             weight_decay: self.weight_decay.close("training.optimizer.weight_decay", chooser)?,
+            decay: self.decay,
         })
     }
 }

@@ -17,8 +17,8 @@ use sojourn_protocol::{
     metrics::Counting,
     report::Sums,
     spec::{
-        Architecture, ExportedGraph, Graph, GraphRole, GraphTensor, Optimizer, OptimizerName,
-        Precision,
+        Architecture, DecayScope, ExportedGraph, Graph, GraphRole, GraphTensor, Optimizer,
+        OptimizerName, Precision,
     },
     trainer::{Predict, TrainerLine},
     unit::{Base, Evaluation, Hop, TrialContext, Unit},
@@ -162,18 +162,19 @@ pub(super) fn evaluate(world: &World, context: &Arc<TrialContext>, checkpoint: B
 #[test]
 fn graphs_of_built_in_models_train_to_their_bytes_wherever_they_are_cut() {
     for (model, file) in pairs() {
-        for (name, momentum, precision) in [
-            (OptimizerName::Sgd, 0.0, Precision::F32),
-            (OptimizerName::Sgd, 0.9, Precision::F32),
-            (OptimizerName::Adam, 0.0, Precision::F32),
-            (OptimizerName::Adamw, 0.0, Precision::F32),
-            (OptimizerName::Adam, 0.0, Precision::Bf16),
+        for (name, momentum, precision, decay) in [
+            (OptimizerName::Sgd, 0.0, Precision::F32, DecayScope::All),
+            (OptimizerName::Sgd, 0.9, Precision::F32, DecayScope::Matrices),
+            (OptimizerName::Adam, 0.0, Precision::F32, DecayScope::All),
+            (OptimizerName::Adamw, 0.0, Precision::F32, DecayScope::All),
+            (OptimizerName::Adamw, 0.0, Precision::F32, DecayScope::Matrices),
+            (OptimizerName::Adam, 0.0, Precision::Bf16, DecayScope::Matrices),
         ] {
             let mut world = World::new();
             let mut built_in = context(model.clone());
             let training = &mut built_in.config.training;
             training.optimizer =
-                Optimizer { name, momentum, weight_decay: 0.01, ..training.optimizer };
+                Optimizer { name, momentum, weight_decay: 0.01, decay, ..training.optimizer };
             training.precision = precision;
             let mut of_graph = built_in.clone();
             of_graph.config.model = architecture(&mut world, &file, 16);

@@ -292,6 +292,23 @@ proptest::proptest! {
 }
 
 #[test]
+fn what_decays_is_a_word_that_goes_with_a_decay() {
+    let with = |keys: &str| {
+        errors_with("epochs = 2", &format!("epochs = 2\noptimizer = {{ name = \"adam\", {keys} }}"))
+    };
+    assert_eq!(
+        with("decay = \"matrices\""),
+        "10: `training.optimizer.decay` says what `weight_decay` shrinks, which is 0 where it is left out"
+    );
+    assert_eq!(
+        with("weight_decay = 0.1, decay = \"matrix\""),
+        "10: `training.optimizer.decay` is `\"matrix\"`; did you mean `matrices`? one of `all`, `matrices` is wanted"
+    );
+    let table = with("weight_decay = 0.1, decay = { choice = [\"all\", \"matrices\"] }");
+    assert!(table.contains("`training.optimizer.decay` is a table"), "{table}");
+}
+
+#[test]
 fn smoothing_is_refused_where_it_can_not_be() {
     let with = |lines: &str| errors_with("epochs = 2", &format!("epochs = 2\n{lines}"));
     for value in ["0.1", "{ choice = [0, 0.1] }", "{ uniform = [0, 0.1], points = 2 }"] {

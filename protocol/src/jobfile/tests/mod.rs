@@ -10,10 +10,10 @@ mod search;
 
 use super::parse;
 use crate::spec::{
-    AugmentSpace, CategoriesSpec, Channels, ClassWeights, CnnSpace, Coding, Columns, Dimension,
-    Goal, Loss, Metric, Missing, MlpSpace, ModelSpace, OptimizerName, OrderChoice, Pool, Precision,
-    Replicas, ResnetSpace, Sampling, Scale, ScaleLabel, ScheduleName, SearchMethod, Separator,
-    Share, SourceSpec, Split,
+    AugmentSpace, CategoriesSpec, Channels, ClassWeights, CnnSpace, Coding, Columns, DecayScope,
+    Dimension, Goal, Loss, Metric, Missing, MlpSpace, ModelSpace, OptimizerName, OrderChoice, Pool,
+    Precision, Replicas, ResnetSpace, Sampling, Scale, ScaleLabel, ScheduleName, SearchMethod,
+    Separator, Share, SourceSpec, Split,
     dimension::{Range, Spread},
 };
 

@@ -226,6 +226,24 @@ fn labels_may_be_smoothed() {
 }
 
 #[test]
+fn decay_is_of_all_parameters_or_of_matrices() {
+    let with = |optimizer: &str| {
+        parse(&SMALL.replace("epochs = 2", &format!("epochs = 2\noptimizer = {optimizer}")))
+            .unwrap()
+    };
+    let decay = |optimizer: &str| with(optimizer).training.optimizer.decay;
+    assert_eq!(decay("{ name = \"adamw\", decay = \"matrices\" }"), DecayScope::Matrices);
+    let choice =
+        "{ name = { choice = [\"sgd\", \"adamw\"] }, weight_decay = 0, decay = \"matrices\" }";
+    assert_eq!(decay(choice), DecayScope::Matrices);
+    // What is so anyway is stored as it was before there was the key.
+    let all = with("{ name = \"sgd\", decay = \"all\" }");
+    let plain = serde_json::to_string(&with("\"sgd\"")).unwrap();
+    assert_eq!(serde_json::to_string(&all).unwrap(), plain);
+    assert!(!plain.contains("\"decay\""), "{plain}");
+}
+
+#[test]
 fn classes_may_have_weights_and_be_drawn_equally_often() {
     let with =
         |lines: &str| parse(&SMALL.replace("epochs = 2", &format!("epochs = 2\n{lines}"))).unwrap();
