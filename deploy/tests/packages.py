@@ -82,14 +82,18 @@ def check_same_each_time(path):
 
 @check
 def wheel_metadata():
-    """What maturin makes of the wheels' projects: names, the workspace's version, and dependencies of the right versions."""
+    """What maturin makes of the wheels' projects: names, the workspace's version, dependencies of the right versions, the package."""
     torch = re.search(r'^VERSION = "(.+)"$', read("scripts/libtorch.py"), re.MULTILINE).group(1)
+    extras = tomllib.loads(read("python/pyproject.toml"))["project"]["optional-dependencies"]
+    own_models = [f"Requires-Dist: {need} ; extra == '{extra}'" for extra, needs in extras.items() for need in needs]
     wanted = {
-        "sojourn": f"Requires-Dist: sojourn-trainer=={version()} ; extra == 'trainer'",
-        "sojourn-trainer": f"Requires-Dist: torch=={torch}",
+        "sojourn": [f"Requires-Dist: sojourn-trainer=={version()} ; extra == 'trainer'", *own_models],
+        "sojourn-trainer": [f"Requires-Dist: torch=={torch}"],
     }
+    want(f"torch=={torch}" in extras["torch"], f"models are exported with another torch than {torch}: {extras}")
+    run("scripts/wheels", "--projects")
     for name, requires in wanted.items():
-        project = DEPLOY / "python" / name
+        project = ROOT / "target/wheel-projects" / name
         settings = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["maturin"]
         want(settings["bindings"] == "bin", f"{name} isn't a program's wheel")
         want((project / settings["manifest-path"]).resolve().is_file(), f"{name}: there is no {settings['manifest-path']}")
@@ -97,6 +101,8 @@ def wheel_metadata():
             command = [TOOLS / "maturin", "pep517", "write-dist-info", "--metadata-directory", folder]
             run(*command, "--interpreter", TOOLS / "python", cwd=project)
             text = next(pathlib.Path(folder).glob("*.dist-info/METADATA")).read_text(encoding="utf-8")
-        for line in (f"Name: {name}", f"Version: {version()}", requires):
+        for line in (f"Name: {name}", f"Version: {version()}", *requires):
             want(line in text.replace('"', "'"), f"{name} lacks `{line}`:\n{text}")
-    want((ROOT / "scripts/wheels").is_file(), "there is no scripts/wheels")
+    packed_files = {path.name for path in (ROOT / "target/wheel-projects/sojourn/sojourn").iterdir()}
+    package = {path.name for path in (ROOT / "python/sojourn").glob("*.py")}
+    want(packed_files == package and "torch.py" in package, f"the wheel has {packed_files}, the package {package}")
