@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `page` | nothing: it finds the pages and reads their blocks, headings and links |
 //! | `book` | the size of README, the table of contents, every internal link, every page that code names |
-//! | `reference` | every command, flag and job-file key has its line |
+//! | `reference` | every command, flag, job-file key and operator of graphs has its line |
 //! | `runs` | the commands that the pages show are run |
 
 #![expect(

@@ -1,4 +1,5 @@
-//! The reference pages are whole: `docs/commands.md` beside `--help`, `docs/job-file.md` beside the reader's keys.
+//! The reference pages are whole: `docs/commands.md` beside `--help`, `docs/job-file.md` beside the reader's keys,
+//! `docs/models/operators.md` beside the table of operators.
 
 use crate::page::Page;
 use sojourn_protocol::jobfile::TABLES;
@@ -125,4 +126,20 @@ fn every_key_of_a_job_file_has_its_line() {
         missing.extend(unsaid.map(|key| format!("{table}.{key}")));
     }
     assert!(missing.is_empty(), "docs/job-file.md lacks {missing:?}");
+}
+
+/// The name of a graph's operator as the page has it: `aten.conv2d.default` is `conv2d`.
+fn short_name(operator: &str) -> &str {
+    let name = operator.strip_prefix("aten.").unwrap_or(operator);
+    name.strip_suffix(".default").unwrap_or(name)
+}
+
+#[test]
+fn every_operator_of_graphs_is_listed_and_no_other() {
+    let page = Page::read("docs/models/operators.md");
+    let lists = page.text.lines().filter(|line| line.starts_with('`'));
+    let listed: BTreeSet<&str> =
+        lists.flat_map(|line| line.split('`').skip(1).step_by(2)).collect();
+    let known: BTreeSet<&str> = sojourn_graph::operators().map(short_name).collect();
+    assert_eq!(listed, known);
 }
