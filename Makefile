@@ -1,7 +1,7 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the user's cache folder
-# (scripts/setup, scripts/setup-tests, scripts/deny). The studies of the examples have a Makefile in examples/.
+# (scripts/setup, scripts/setup-tests, scripts/engine_tools.py, scripts/deny). The studies of the examples have a Makefile in examples/.
 
-.PHONY: help demo dist wheels build daemon test test-deploy fuzz lint verify fix bench advisories setup
+.PHONY: help demo dist wheels build daemon test engines test-deploy fuzz lint verify fix bench advisories setup
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,7 +19,7 @@ daemon: ## build the daemon alone, small: target/daemon/sojourn, for machines th
 dist: setup ## pack command, daemon, trainer and libraries for other machines, with checksums: target/dist
 	@scripts/dist
 
-wheels: setup ## the command and the trainer as Python wheels: target/wheels
+wheels: setup ## the command with its Python package, and the trainer, as Python wheels: target/wheels
 	@python3 scripts/deploy_tools.py --checkout .
 	@scripts/wheels
 
@@ -31,6 +31,11 @@ test: setup ## all tests (with redis-server and iproute2, which are installed wh
 	@scripts/setup-tests
 	# It builds the command and the trainer too. A `cargo build` before it would compile most crates twice, with other features.
 	cargo test --workspace --exclude sojourn-grown --locked
+
+engines: setup ## users' own models end to end; PyTorch goes into the user's cache folder (5 GB), or SOJOURN_PYTHON names one
+	@test -n "$(SOJOURN_PYTHON)" || python3 scripts/engine_tools.py --checkout .
+	cargo build --profile demo --locked
+	@scripts/engines target/demo
 
 test-deploy: ## check every file of deploy/, with tools in the user's cache folder
 	@python3 scripts/python.py --checkout .
