@@ -156,7 +156,7 @@ impl Element for Setting {
         if node.is_integer() {
             return node.integer(i64::MIN, i64::MAX).map(Setting::Whole);
         }
-        node.number().map(|number| Setting::Real(Real(number)))
+        f64::read(node, bounds).map(|number| Setting::Real(Real(number)))
     }
 }
 
