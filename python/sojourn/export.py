@@ -23,9 +23,9 @@ class BadRequest(Exception):
 def main():
     """Exports each configuration of the request on standard input.
 
-    The request: `folder` and `entry` (`model.py:Cnn`) name the user's code; `data` describes columns, `classes`, `rows` and
-    `total_steps`; `configs` has the values of each trial; `operators` are those that graphs may have (null: any); files go
-    into the folder `output`.
+    The request: `folder` and `entry` (`model.py:Cnn`) name the user's code; `data` describes columns, `classes` and `rows`;
+    `configs` has the values of each trial; `operators` are those that graphs may have (null: any); files go into the folder
+    `output`.
 
     Lines that are written: `starting`, then for each configuration `exported` or `refused`, then `done`. What the user's code
     prints goes to standard error.
@@ -75,6 +75,8 @@ def check_torch():
 
 def load_entry(folder, entry):
     """The class or function that an entry (`model.py:Cnn`) names."""
+    # Keras reads it when it is imported, which the user's file may do before anything of ours.
+    os.environ.setdefault("KERAS_BACKEND", "torch")
     file, _, name = entry.partition(":")
     path = Path(folder) / file
     if not name:

@@ -7,14 +7,14 @@ import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from sojourn.canonical import WORDS
-from sojourn.refusal import AS_PYTHON, DATA_DEPENDENT, Refusal, place_in_text
+from sojourn.refusal import SEE_PAGE, DATA_DEPENDENT, Refusal, place_in_text
 
 aten = torch.ops.aten
 
 UNKNOWN_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 NUMBERS = (
     "Don't take numbers out of tensors (.item(), float()), and with batch.rows use +, -, * and // alone, or compute with "
-    "tensors: loss / batch.rows. " + AS_PYTHON
+    "tensors: loss / batch.rows. " + SEE_PAGE
 )
 WHOLE_NUMBERS = {
     operator.add: "sym.add",
@@ -90,7 +90,7 @@ class NodeList:
             message = f"{name_of(target)} gives a number of Python that differs from batch to batch."
             raise self._refusal(node, message, NUMBERS)
         if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
-            raise self._refusal(node, f"A graph can't have {name_of(target)}.", AS_PYTHON)
+            raise self._refusal(node, f"A graph can't have {name_of(target)}.", SEE_PAGE)
         return self._operator(node, values, no_grad)
 
     def _item(self, value, index):
@@ -141,7 +141,7 @@ class NodeList:
             return [self._argument(part, values, node) for part in value]
         if isinstance(value, torch.dtype):
             if value not in WORDS:
-                raise self._refusal(node, f"A graph can't have tensors of type {value}.", AS_PYTHON)
+                raise self._refusal(node, f"A graph can't have tensors of type {value}.", SEE_PAGE)
             return {"dtype": WORDS[value]}
         if isinstance(value, torch.memory_format):
             if value not in MEMORY_FORMATS:
@@ -155,7 +155,7 @@ class NodeList:
             return {"float": REAL_WORDS.get(value, "nan")}
         if value is None or isinstance(value, (bool, int, float)):
             return value
-        raise self._refusal(node, f"A graph can't have {value!r} as an argument.", AS_PYTHON)
+        raise self._refusal(node, f"A graph can't have {value!r} as an argument.", SEE_PAGE)
 
     def _without_dead_nodes(self, outputs):
         """Drops nodes that nothing needs and that change nothing; gives the outputs under their new numbers."""
@@ -175,7 +175,7 @@ class NodeList:
         for spoken, node in zip(self.nodes, self.sources):
             if spoken["op"] not in allowed and not spoken["op"].startswith("sym."):
                 message = f"A graph can't have the operator {spoken['op']}."
-                raise self._refusal(node, message, "docs/models/operators.md lists those that it can have. " + AS_PYTHON)
+                raise self._refusal(node, message, "docs/models/operators.md lists those that it can have. " + SEE_PAGE)
 
     def _refusal(self, node, message, hint):
         return Refusal(message, *self.place_of(node), hint, node.meta.get("stack_trace"))

@@ -92,7 +92,7 @@ def product(shape):
 def set_up(task_class, config, data, folder):
     """A task after its `setup`, and the recorder that saw how its tensors were filled."""
     described = {name: Column(DTYPES[column["dtype"]], column["shape"]) for name, column in columns(data).items()}
-    described |= {name: data.get(name) for name in ("classes", "rows", "total_steps")}
+    described |= {name: data.get(name) for name in ("classes", "rows")}
     seed_all(SETUP_SEED)
     recorder = StartRecorder()
     task = task_class()

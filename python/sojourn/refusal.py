@@ -33,13 +33,13 @@ class Refusal(Exception):
         return f"{where}{self.message}" + (f" {self.hint}" if self.hint else "")
 
 
-AS_PYTHON = "A model that needs this can run as arch = \"python\" on hosts that allow it."
+SEE_PAGE = "docs/own-models.md says what a graph can have."
 
 # Message and hint.
 DATA_DEPENDENT = (
     "A branch, a Python number or a size depends on the numbers in a tensor.",
     "Don't use .item(), int(), float(), `if tensor:` or boolean indexing; torch.where and masks do the same inside of a graph. "
-    + AS_PYTHON,
+    + SEE_PAGE,
 )
 
 # Folders into which libraries are installed.
@@ -65,7 +65,7 @@ MEANINGS = [
     (
         r"\.numpy\(\)|tolist|__array__|can't convert .*[Ff]ake|Cannot convert .*numpy",
         "The task takes a tensor's numbers out of PyTorch.",
-        "Compute with PyTorch's functions alone. " + AS_PYTHON,
+        "Compute with PyTorch's functions alone. " + SEE_PAGE,
     ),
     (
         r"were assigned during export|attribute.*assigned",

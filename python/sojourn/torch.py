@@ -47,7 +47,7 @@ class Task(nn.Module):
         """Makes modules and parameters as attributes.
 
         `c` has the values of this trial (`c.width`). `data` has `x` and `y`, each with `shape` (of one row) and `dtype`;
-        `classes`, None where `y` is numbers; `rows`; `total_steps`.
+        `classes`, None where `y` is numbers; `rows`.
         """
         raise NotImplementedError(f"{type(self).__name__} has no setup(self, c, data)")
 

@@ -9,7 +9,7 @@ import sympy
 import torch
 from torch.fx.proxy import TracerBase
 
-from sojourn.refusal import AS_PYTHON, Refusal, within
+from sojourn.refusal import SEE_PAGE, Refusal, within
 
 OWN_GRADIENT = "The task has an autograd function or a gradient hook of its own."
 
@@ -24,7 +24,7 @@ def watched(folder):
         return original_length(tensor)
 
     def own_gradient(*_args, **_kwargs):
-        hint = "A graph's gradients are those of PyTorch's operators. " + AS_PYTHON
+        hint = "A graph's gradients are those of PyTorch's operators. " + SEE_PAGE
         raise Refusal(OWN_GRADIENT, hint=hint)
 
     def users_frames(_tracer, frames):

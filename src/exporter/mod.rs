@@ -114,7 +114,7 @@ impl std::fmt::Display for Refusal {
 /// Why nothing could be exported.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExportError {
-    #[error("can't run `{python}`: {source}; `--python` names another Python")]
+    #[error("can't run `{python}`; `--python` names another Python")]
     Start { python: String, source: io::Error },
     #[error("can't prepare the export in `{folder}`")]
     Workspace { folder: String, source: io::Error },

@@ -39,7 +39,11 @@ pub(super) fn trials(metric: &str, trials: &[TrialView]) -> Result<(), Failure> 
 pub(super) fn curves(trials: &[TrialView]) -> Result<(), Failure> {
     let mut table = Writer::from_writer(Vec::new());
     let points = || trials.iter().flat_map(|trial| trial.curve.iter().map(|view| &view.point));
-    let own: BTreeSet<&String> = points().flat_map(|point| point.valid.named.keys()).collect();
+    let own: BTreeSet<&String> = points()
+        .flat_map(|point| point.valid.named.keys())
+        // It has a column already.
+        .filter(|name| name.as_str() != "accuracy")
+        .collect();
     let fixed = [
         "trial",
         "name",

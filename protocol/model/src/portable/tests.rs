@@ -247,7 +247,10 @@ fn invalid_models_are_refused_with_the_reason() {
     let whole = |all: &mut BTreeMap<String, (safetensors::Dtype, Vec<usize>, Vec<u8>)>| {
         all.get_mut("layers.1.bias").unwrap().0 = safetensors::Dtype::I32;
     };
-    assert_eq!(same(rewritten(whole, said(|_| {}))), "tensor `layers.1.bias` is I32 [3], the model's is F32 [3]");
+    assert_eq!(
+        same(rewritten(whole, said(|_| {}))),
+        "tensor `layers.1.bias` is I32 [3], the model's is F32 [3]"
+    );
 }
 
 #[test]

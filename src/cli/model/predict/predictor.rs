@@ -94,7 +94,11 @@ impl Predictor {
         if outputs.len() == rows.saturating_mul(self.columns()) {
             return Ok(outputs);
         }
-        Err(failed("another number of outputs came out"))
+        let wanted = self.columns();
+        let came = outputs.len() / rows.max(1);
+        Err(failed(&format!(
+            "each row gives {came} outputs; {wanted} are wanted, one for each class, or one for numbers"
+        )))
     }
 }
 
