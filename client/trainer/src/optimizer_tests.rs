@@ -170,7 +170,7 @@ fn ask(model: &mut Model, step: u64) {
     }
 }
 
-fn numbers(tensor: &Tensor) -> Vec<f64> {
+fn elements(tensor: &Tensor) -> Vec<f64> {
     Vec::try_from(tensor.detach().to_kind(Kind::Double).flatten(0, -1)).unwrap()
 }
 
@@ -213,12 +213,12 @@ fn rules() -> [Optimizer; 4] {
 fn decay_of_matrices_shrinks_no_tensor_of_one_dimension() {
     for optimizer in rules() {
         let mut model = mixed(optimizer);
-        let before: Vec<Vec<f64>> = model.leaves.iter().map(numbers).collect();
+        let before: Vec<Vec<f64>> = model.leaves.iter().map(elements).collect();
         let mut gradients = Vec::new();
         let mut update = Update::new(optimizer, None, &model).unwrap();
         for step in 1..=2 {
             ask(&mut model, step);
-            gradients.push(model.stages[0].gradients.iter().map(numbers).collect::<Vec<_>>());
+            gradients.push(model.stages[0].gradients.iter().map(elements).collect::<Vec<_>>());
             update.step(&mut model, 0, step, 1.0).unwrap();
         }
         let mut dimensions = std::collections::BTreeSet::new();
@@ -228,7 +228,7 @@ fn decay_of_matrices_shrinks_no_tensor_of_one_dimension() {
             let weights = before[n].iter().zip(&gradients[0][n]).zip(&gradients[1][n]);
             let expected: Vec<f64> =
                 weights.map(|((w, a), b)| two_steps(optimizer, decay, *w, [*a, *b])).collect();
-            close(&numbers(leaf), &expected);
+            close(&elements(leaf), &expected);
         }
         assert_eq!(dimensions, [1, 2, 4].into());
     }
@@ -241,7 +241,7 @@ fn each_tensor_moves_as_under_a_decay_of_all_or_of_none() {
         let of = |optimizer: Optimizer| {
             let mut model = mixed(optimizer);
             Update::new(optimizer, None, &model).unwrap().step(&mut model, 0, 1, 0.7).unwrap();
-            model.leaves.iter().map(|leaf| (leaf.dim(), numbers(leaf))).collect::<Vec<_>>()
+            model.leaves.iter().map(|leaf| (leaf.dim(), elements(leaf))).collect::<Vec<_>>()
         };
         let all = of(Optimizer { decay: DecayScope::All, ..optimizer });
         let none = of(Optimizer { weight_decay: 0.0, ..optimizer });
