@@ -3,7 +3,7 @@
 use super::*;
 use std::os::unix::fs::PermissionsExt as _;
 
-/// A folder with a program `python` that takes its request and then does what `script` says.
+/// A folder with a program that takes its request and then does what `script` says.
 struct Stand {
     folder: tempfile::TempDir,
     python: PathBuf,
@@ -12,7 +12,7 @@ struct Stand {
 impl Stand {
     fn new(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let python = folder.path().join("python");
+        let python = folder.path().join("stand-in");
         fs::write(&python, format!("#!/bin/sh\ncat > \"$(dirname \"$0\")/request\"\n{script}\n"))
             .unwrap();
         fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();

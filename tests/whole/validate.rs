@@ -182,7 +182,7 @@ fn all_problems_of_the_file_are_shown_at_once_with_their_lines() {
     let job = JOB.replace("epochs", "epoch").replace("\"mlp\"", "\"mpl\"");
     assert_eq!(
         refused(&job, &csv()),
-        "error: job.toml:7: `model[0].arch` is `\"mpl\"`; did you mean `mlp`? one of `mlp`, `cnn`, `resnet` is wanted\n\
+        "error: job.toml:7: `model[0].arch` is `\"mpl\"`; did you mean `mlp`? one of `mlp`, `cnn`, `resnet`, `graph` is wanted\n\
          error: job.toml:9: `training.epochs` is missing: how often to pass over the training data\n\
          error: job.toml:10: `training.epoch` is no known key; did you mean `epochs`?\n"
     );

@@ -89,6 +89,9 @@ impl JobSpec {
     /// # Errors
     /// What is missing, and what there is.
     pub fn check_metric_of_graphs(&self) -> Result<(), String> {
+        if !self.has_graphs() {
+            return Ok(());
+        }
         let (metric, search) = (self.search.metric.name(), &self.search);
         let sum = match &search.metric {
             Metric::Loss => return Ok(()),

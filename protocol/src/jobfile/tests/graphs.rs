@@ -119,3 +119,13 @@ fn graphs_that_can_not_be_are_refused() {
     let scaled = scaled.replace("epochs = 2", "epochs = 2\nloss = \"mse\"");
     assert!(errors_of(&scaled).contains("whose loss is the model's own"));
 }
+
+#[test]
+fn metrics_of_built_in_models_are_not_asked_of_graphs() {
+    let job = SMALL
+        .replace("epochs = 2", "epochs = 2\nloss = \"mse\"\n[search]\nmetric = \"valid/rmse\"");
+    assert_eq!(parse(&job).unwrap().check_metric_of_graphs(), Ok(()));
+    let search = "[search]\nmetric = \"valid/f1\"\n";
+    let own = parse(&format!("{}{search}", graph(""))).unwrap();
+    assert_eq!(own.check_metric_of_graphs(), Err("metric `valid/f1` is none of a graph's".into()));
+}
