@@ -79,7 +79,7 @@ fn what_python_says_when_it_fails_is_shown() {
     assert!(told("exit 3").contains("ended with exit status: 3"));
     // It has said nothing of the configuration.
     assert!(told("echo '{\"done\": true}'").contains("exit status: 0"));
-    assert!(told("echo nonsense; sleep 60").contains("can't be understood"));
+    assert!(told("echo nonsense; exec sleep 60").contains("can't be understood"));
     let long = told("yes 0123456789 | head -c 100000 >&2; exit 1");
     assert!(long.len() < 5000, "{} bytes", long.len());
 }

@@ -252,6 +252,8 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("SourceSpec", "label", GIVEN_NAME),
     ("SourceSpec", "labels", PLACE),
     ("Split", "file", PLACE),
+    ("Start", "normal", Bound::list(&[2])),
+    ("Start", "uniform", Bound::list(&[2])),
     ("StoredPiece", "name", NAME),
     ("SubmitRequest", "nonce", GIVEN_NAME),
     ("TakeRequest", "name", GIVEN_NAME),

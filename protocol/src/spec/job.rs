@@ -147,7 +147,7 @@ pub struct SearchSpec {
     /// The procedure.
     pub method: SearchMethod,
     /// The metric that trials are compared by.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, max_length = 70))]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub metric: Metric,
     /// Is more better?
     pub goal: Goal,

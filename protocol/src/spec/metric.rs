@@ -1,7 +1,7 @@
 //! The metrics by which trials are compared.
 
 use super::{Goal, Loss};
-use crate::sums::Sums;
+use crate::{sums::Sums, text::MAX_NAME_CHARS};
 use serde::{Deserialize, Serialize};
 
 /// A validation metric.
@@ -104,7 +104,10 @@ impl From<Metric> for String {
 impl TryFrom<String> for Metric {
     type Error = String;
     fn try_from(name: String) -> Result<Self, String> {
-        let name: String = name.chars().take(100).collect();
+        if name.len() > MAX_NAME_CHARS {
+            let most = MAX_NAME_CHARS;
+            return Err(format!("a metric's name isn't one line of at most {most} characters"));
+        }
         Self::parse(&name).ok_or_else(|| format!("`{name}` can't be a metric's name"))
     }
 }

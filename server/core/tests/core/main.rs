@@ -19,6 +19,7 @@ mod evaluations;
 mod extended;
 mod faults;
 mod forgotten;
+mod graphs;
 mod initial_weights;
 mod lease_ends;
 mod machines;
