@@ -83,7 +83,7 @@ fn lines_are_those_of_the_file() {
         unit: Unit::Train(hop(checkpoint)),
         files: files(&needed),
         pending: BTreeSet::from([blob("shard 1").sha256]),
-        output: "/work/output".into(),
+        output: "/slot/output".into(),
         until: Some(1),
         keep_every: Some(Millis(60_000)),
     }));
@@ -101,7 +101,7 @@ fn lines_are_those_of_the_file() {
         }),
         files: files(&["checkpoint", "shard 8", "scaling"].map(blob)),
         pending: BTreeSet::new(),
-        output: "/work/output".into(),
+        output: "/slot/output".into(),
         until: None,
         keep_every: None,
     }));
@@ -109,8 +109,8 @@ fn lines_are_those_of_the_file() {
         context: numbers(),
         checkpoint: blob("checkpoint").sha256,
         files: files(&[blob("checkpoint")]),
-        rows: "/work/rows".into(),
-        output: "/work/outputs".into(),
+        rows: "/slot/rows".into(),
+        output: "/slot/outputs".into(),
     }));
     let (arrived, path) = (blob("shard 1").sha256, "/cache/shard-1".into());
     let requests = [
