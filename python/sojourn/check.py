@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sojourn.export import BAD_REQUEST, BadRequest, answers_apart_from_prints, check_torch, export, load_entry
+from sojourn.export import check_torch, exit_status, export, load_entry
 
 BATCHES = 8
 CUT = 4
@@ -28,20 +28,15 @@ CONTINUE = "--continue"
 
 
 def main():
-    answer = answers_apart_from_prints()
-    try:
-        check_torch()
-        if sys.argv[1:2] == [CONTINUE]:
-            go_on(Path(sys.argv[2]))
-            return 0
+    return exit_status(check_or_go_on)
+
+
+def check_or_go_on(answer):
+    check_torch()
+    if sys.argv[1:2] == [CONTINUE]:
+        go_on(Path(sys.argv[2]))
+    else:
         answer(check(json.load(sys.stdin)))
-    except BadRequest as error:
-        print(error, file=sys.stderr)
-        return BAD_REQUEST
-    except (KeyError, json.JSONDecodeError) as error:
-        print(f"the request lacks or garbles {error}", file=sys.stderr)
-        return BAD_REQUEST
-    return 0
 
 
 def check(request):

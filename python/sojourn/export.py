@@ -30,16 +30,25 @@ def main():
     Lines that are written: `starting`, then for each configuration `exported` or `refused`, then `done`. What the user's code
     prints goes to standard error.
     """
+    return exit_status(export_all)
+
+
+def export_all(answer):
+    answer({"starting": "importing torch"})
+    check_torch()
+    request = json.load(sys.stdin)
+    entry = load_entry(request["folder"], request["entry"])
+    answered = []
+    for index, config in enumerate(request["configs"]):
+        answer(answer_for(entry, request, index, config, answered))
+    answer({"done": True})
+
+
+def exit_status(work):
+    """Calls `work` with the function that answers. The exit status: `BAD_REQUEST` where the request itself is at fault."""
     answer = answers_apart_from_prints()
     try:
-        answer({"starting": "importing torch"})
-        check_torch()
-        request = json.load(sys.stdin)
-        entry = load_entry(request["folder"], request["entry"])
-        answered = []
-        for index, config in enumerate(request["configs"]):
-            answer(answer_for(entry, request, index, config, answered))
-        answer({"done": True})
+        work(answer)
     except BadRequest as error:
         print(error, file=sys.stderr)
         return BAD_REQUEST
