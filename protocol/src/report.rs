@@ -8,7 +8,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use crate::sums::Sums;
+pub use crate::sums::{MAX_NAMED_SUMS, Sums};
 
 /// The end of a lease, as its host saw it. Idempotent: the same report again gets the same answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

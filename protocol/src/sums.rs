@@ -24,7 +24,7 @@ pub struct Sums {
 }
 
 /// The most sums of a graph's own metrics.
-pub(crate) const MAX_NAMED_SUMS: usize = 64;
+pub const MAX_NAMED_SUMS: usize = 64;
 
 impl Sums {
     /// Both together. Hits and named sums survive only where both have them (or one has no rows).

@@ -35,8 +35,8 @@ pub use error::GraphError;
 pub use node::Node;
 pub use operators::{operator, operators};
 pub use read::{
-    Column, Evaluate, Graph, MAX_FILE_BYTES, MAX_JSON_BYTES, MAX_NODES, MAX_SUMS,
-    MAX_VALUE_ELEMENTS, NodeList, Predict, Stage,
+    Column, Evaluate, Graph, MAX_FILE_BYTES, MAX_JSON_BYTES, MAX_NODES, MAX_VALUE_ELEMENTS,
+    NodeList, Predict, Stage,
 };
 pub use schema::{Kind, Operator, Parameter, Returns};
 pub use sojourn_protocol::spec::{GraphRole, GraphTensor};

@@ -11,6 +11,7 @@ use sojourn_codec::{Dtype, Tensor, TensorSpec, TensorView, decode};
 use sojourn_model::{MAX_PARAMETERS, MAX_TENSOR_NAME, MAX_TENSORS, check_tensors};
 use sojourn_protocol::{
     quantity::to_u64,
+    report::MAX_NAMED_SUMS,
     spec::{ExportedGraph, GraphRole, GraphTensor, Start},
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +22,6 @@ pub const MAX_FILE_BYTES: u64 = 1 << 30;
 pub const MAX_JSON_BYTES: u64 = 16 << 20;
 /// The most nodes over all lists.
 pub const MAX_NODES: u64 = 100_000;
-/// The most sums of an evaluation.
-pub const MAX_SUMS: u64 = 64;
 /// The most elements of a value.
 pub const MAX_VALUE_ELEMENTS: u64 = 1 << 33;
 const MAX_STAGES: u64 = 64;
@@ -296,7 +295,7 @@ impl<'a> Reader<'a> {
 
     fn evaluate(&self, evaluate: json::Evaluate) -> Result<Evaluate, GraphError> {
         let sums = evaluate.sums.0;
-        limit("sums", to_u64(sums.len()), MAX_SUMS)?;
+        limit("sums", to_u64(sums.len()), to_u64(MAX_NAMED_SUMS))?;
         if !sums.contains_key("loss") {
             return Err(GraphError::part("`sums`", "has no `loss`"));
         }
