@@ -12,7 +12,7 @@ use sojourn_model::{MAX_PARAMETERS, MAX_TENSOR_NAME, MAX_TENSORS, check_tensors}
 use sojourn_protocol::{
     quantity::to_u64,
     report::MAX_NAMED_SUMS,
-    spec::{ExportedGraph, GraphRole, GraphTensor, Start},
+    spec::{ExportedGraph, GraphRole, GraphTensor, Start, is_sum_name},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -299,7 +299,7 @@ impl<'a> Reader<'a> {
         if !sums.contains_key("loss") {
             return Err(GraphError::part("`sums`", "has no `loss`"));
         }
-        if let Some(name) = sums.keys().find(|name| !is_metric(name)) {
+        if let Some(name) = sums.keys().find(|name| !is_sum_name(name)) {
             let part = format!("sum `{}`", said(name));
             return Err(GraphError::part(part, "has a name that no metric can have"));
         }
@@ -370,12 +370,6 @@ enum Use {
     Train,
     Evaluate,
     Predict,
-}
-
-/// Names of sums are shown in tables.
-fn is_metric(name: &str) -> bool {
-    const LONGEST: usize = 64;
-    !name.is_empty() && name.len() <= LONGEST && !name.chars().any(char::is_control)
 }
 
 #[cfg(test)]
