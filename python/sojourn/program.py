@@ -1,6 +1,7 @@
 """From a task to the bytes of its graph."""
 
 import random
+import re
 import sys
 from types import SimpleNamespace
 
@@ -20,6 +21,8 @@ FORMAT = 1
 # `setup` runs with this seed, so that equal models have equal numbers where they are given.
 SETUP_SEED = 0
 MOST_SUMS = 64
+# As `metric = "valid/NAME"` takes them.
+SUM_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 SEVERAL_STAGES = "Stages are names of attributes: `stages = [\"discriminator\", \"generator\"]`."
 
 
@@ -150,6 +153,9 @@ def evaluation(task, model, data, folder):
         hint = 'Return sums over the rows: {"loss": ..., "accuracy": ...}.'
         raise Refusal(f"evaluate must give a dict of at most {MOST_SUMS} numbers, `loss` among them.", *place, hint=hint)
     for name, value in sums.items():
+        if not isinstance(name, str) or not SUM_NAME.fullmatch(name):
+            hint = "Names of sums have letters, digits, _, - and ., at most 64 of them."
+            raise Refusal(f"evaluate gives a sum that is called {name!r}.", *place, hint=hint)
         check_number(value, f"evaluate gives for {name!r}", "Give the sum over the rows.", place)
     named = dict(zip(sums, arguments))
     return SimpleNamespace(json={"nodes": nodes.nodes, "sums": named}, list=nodes)

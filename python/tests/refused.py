@@ -176,3 +176,9 @@ class Remembers(Linear):
 class PredictsOneNumber(Linear):
     def predict(self, batch):  # refused: a row for each row
         return self.net(batch.x).sum(0)
+
+
+class NamesASum(Linear):
+    def evaluate(self, batch):  # refused: a sum that is called 'top 5'
+        loss = self.loss(batch) * batch.rows
+        return {"loss": loss, "top 5": loss}
