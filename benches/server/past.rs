@@ -214,6 +214,7 @@ fn manifest(shape: &Shape) -> DataManifest {
         rows: ROWS,
     };
     DataManifest {
+        columns: Vec::new(),
         shape: vec![4],
         features: ["a", "b", "c", "d"].map(String::from).to_vec(),
         labels: Labels::Classes(vec!["0".to_owned(), "1".to_owned()]),

@@ -1,6 +1,7 @@
 //! The base checkpoint and the context of a unit: all that its training depends on beside its rows.
 
 use crate::{
+    column::Column,
     digest::BlobRef,
     ids::{LeaseId, Version},
     manifest::{DataManifest, Scaling, Targets},
@@ -75,7 +76,10 @@ impl Base {
 pub struct TrialContext {
     /// The configuration.
     pub config: TrialConfig,
-    /// Shape of one row.
+    /// The columns, where the data has them by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<Column>,
+    /// Shape of one row; empty where the data has columns by name.
     pub shape: Vec<u32>,
     /// Outputs of the model: classes, or 1.
     pub outputs: u32,
@@ -97,6 +101,7 @@ impl TrialContext {
         let training = config.training;
         Self {
             config,
+            columns: data.columns.clone(),
             shape: data.shape.clone(),
             outputs: data.labels.outputs(),
             scaling: data.scaling,

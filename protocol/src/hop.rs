@@ -231,6 +231,7 @@ mod tests {
             seed: 4,
             context: TrialContext {
                 config: TrialConfig { model: Architecture::mlp([]), training },
+                columns: Vec::new(),
                 shape: vec![1],
                 outputs: 1,
                 scaling: Scaling::None,

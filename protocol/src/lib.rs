@@ -14,7 +14,7 @@
 //! | [`reason`] | why leases are released, and why work waits |
 //! | [`spec`] | the job as the user wrote it, and one trial's configuration |
 //! | [`jobfile`] | `job.toml` to [`spec::JobSpec`], with messages that name line and key |
-//! | [`manifest`] | a job's data after ingestion: shards, classes, scaling |
+//! | [`manifest`], [`column`] | a job's data after ingestion: shards, classes, scaling; columns by name |
 //! | [`inventory`], [`engine`] | a host's devices and its demand for work; the programs that train there |
 //! | [`mod@unit`], [`report`] | units of work, and the reports about them |
 //! | [`metrics`] | metrics of a model, from the counts of an evaluation |
@@ -43,6 +43,7 @@ pub mod api;
 pub mod assimilation;
 pub mod backoff;
 pub mod bounds;
+pub mod column;
 mod context;
 pub mod demand;
 pub mod digest;

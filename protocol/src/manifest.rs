@@ -5,7 +5,12 @@
 //! the rows come from holds bytes; models are the same as for equal numbers in `F32`. The scaling
 //! blob holds `mean` and `std`, both `F32 [features]`; a row is trained on as `(x - mean) / std`. The scaling of
 //! labels is two numbers of the manifest.
+//!
+//! Data that has columns by name is of another kind: a shard holds each [`Column`] under its name, `[rows, ...shape]`. Where
+//! rows are sequences of different lengths, it is `[elements of all rows, ...shape]`, and `NAME.ends`, `I64 [rows]`, says
+//! where each row ends. Nothing of it is scaled, and no column is the label.
 
+use crate::column::Column;
 use crate::digest::BlobRef;
 use crate::quantity::SaturatingFrom as _;
 use crate::spec::Categories;
@@ -43,15 +48,17 @@ pub enum Labels {
     Classes(Vec<String>),
     /// One number.
     Number,
+    /// There are none: the data has columns by name.
+    None,
 }
 
 impl Labels {
-    /// Outputs of a model for these labels.
+    /// Outputs of a model for these labels; 1 where there are none.
     #[must_use]
     pub fn outputs(&self) -> u32 {
         match self {
             Labels::Classes(names) => u32::saturating_from(names.len()),
-            Labels::Number => 1,
+            Labels::Number | Labels::None => 1,
         }
     }
 }
@@ -140,6 +147,7 @@ impl Targets {
             (Targets::Weighted(_), Labels::Number) => {
                 Err("labels that are numbers have no class weights".into())
             }
+            (_, Labels::None) => Err("columns by name are neither scaled nor weighted".into()),
             (Targets::Weighted(weights), Labels::Classes(names)) => {
                 let (classes, count) = (names.len(), weights.len());
                 if classes != count {
@@ -182,7 +190,10 @@ impl DataSplit {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DataManifest {
-    /// Shape of one row; its product is the number of features.
+    /// The columns, where they are by name; none where rows are numbers with a label.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<Column>,
+    /// Shape of one row; its product is the number of features. Empty where there are columns by name.
     pub shape: Vec<u32>,
     /// Names of the feature columns in order; none where the data is arrays, whose values have no
     /// names.

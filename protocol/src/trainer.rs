@@ -105,7 +105,8 @@ pub struct Predict {
     pub checkpoint: Digest,
     /// Where the checkpoint and the scaling lie, verified.
     pub files: BTreeMap<Digest, PathBuf>,
-    /// A canonical file with `x`, `F32 [rows, features]`, unscaled.
+    /// A canonical file with `x`, `F32 [rows, features]`, unscaled; or a shard with those columns of the context that the
+    /// model predicts by.
     pub rows: PathBuf,
     /// Where to write the canonical file with `outputs`, `F32 [rows, outputs]`, before any softmax, in the
     /// units of labels that are numbers; a file there is replaced.

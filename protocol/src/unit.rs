@@ -231,6 +231,7 @@ mod tests {
                     model: Architecture::Graph(graph(exported)),
                     training: TrainingConfig::new(1, 8, Loss::CrossEntropy, optimizer),
                 },
+                columns: Vec::new(),
                 shape: vec![4],
                 outputs: 2,
                 scaling: Scaling::Standard(blob(b"scaling")),

@@ -95,6 +95,7 @@ impl World {
                     [training]\nepochs = 1\n";
         let shard = Shard { blob: blob(), rows: 8 };
         let data = DataManifest {
+            columns: Vec::new(),
             shape: vec![1],
             features: vec!["a".to_owned()],
             labels: Labels::Classes(vec!["0".to_owned(), "1".to_owned()]),

@@ -20,6 +20,7 @@ fn unit(claim: u64) -> AssimilationUnit {
     let training = TrainingConfig::new(1, 4, Loss::CrossEntropy, optimizer);
     let context = TrialContext {
         config: TrialConfig { model: Architecture::mlp([3]), training },
+        columns: Vec::new(),
         shape: vec![2],
         outputs: 2,
         scaling: Scaling::None,

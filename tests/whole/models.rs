@@ -542,10 +542,11 @@ fn sample(features: &[&str], classes: &[&str]) -> Vec<u8> {
     let description = portable::Description {
         format: portable::FORMAT,
         architecture: Architecture::mlp([]),
+        columns: Vec::new(),
         shape: vec![u32::try_from(features.len()).unwrap()],
         outputs: u32::try_from(classes.len()).unwrap(),
         labels: Labels::Classes(names(classes)),
-        label: "y".into(),
+        label: Some("y".into()),
         array: None,
         channels: Channels::First,
         features: names(features),

@@ -17,7 +17,7 @@ fn a_job_goes_from_submission_to_a_model_in_a_file() {
     let file = fs::read(site.path().join("best.safetensors")).unwrap();
     assert_eq!(exported["bytes"].as_u64(), u64::try_from(file.len()).ok());
     let model = ModelFile::read(&file).unwrap();
-    assert_eq!(model.description.label, "label");
+    assert_eq!(model.description.label.as_deref(), Some("label"));
     assert_eq!(model.description.origin.value, exported["value"].as_f64());
     let hosts = site.json(&["hosts"]);
     assert_eq!(hosts[0]["name"], "client-1");

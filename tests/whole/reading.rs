@@ -74,6 +74,7 @@ impl World {
         );
         let shard = Shard { blob: blob(b"shard"), rows: 10 };
         let data = DataManifest {
+            columns: Vec::new(),
             shape: vec![2],
             features: vec!["a".into(), "b".into()],
             labels: Labels::Classes(vec!["0".into(), "1".into(), "2".into()]),
@@ -90,6 +91,7 @@ impl World {
         for (id, trial) in (0..).map(TrialId).zip(sojourn_workgen::trials(&spec).unwrap()) {
             let context = TrialContext {
                 config: trial.config.clone(),
+                columns: Vec::new(),
                 shape: vec![2],
                 outputs: 3,
                 scaling: data.scaling,
@@ -388,7 +390,7 @@ fn an_exported_model_has_parameters_scaling_and_a_description() {
     assert_eq!(description.architecture, Architecture::mlp([8]));
     assert_eq!((&description.shape, description.outputs), (&vec![2], 3));
     assert_eq!(
-        (&description.features, description.label.as_str()),
+        (&description.features, description.label.as_deref().unwrap_or_default()),
         (&vec!["a".into(), "b".into()], "y")
     );
     assert_eq!((description.origin.epoch, description.origin.value), (Some(Epoch(0)), Some(0.8)));

@@ -36,6 +36,7 @@ pub(crate) fn context() -> TrialContext {
             model: Architecture::mlp(size::of([4096, 4096], [512, 512])),
             training,
         },
+        columns: Vec::new(),
         shape: vec![64],
         outputs: 10,
         scaling: Scaling::None,

@@ -24,6 +24,7 @@ pub(crate) fn context() -> TrialContext {
     let training = TrainingConfig::new(1, 32, Loss::CrossEntropy, optimizer);
     TrialContext {
         config: TrialConfig { model: Architecture::Resnet(resnet), training },
+        columns: Vec::new(),
         shape: vec![3, 32, 32],
         outputs: 10,
         scaling: Scaling::None,

@@ -18,6 +18,7 @@ fn hop() -> Hop {
     let training = TrainingConfig::new(2, 4, Loss::CrossEntropy, optimizer);
     let context = TrialContext {
         config: TrialConfig { model: Architecture::mlp([3]), training },
+        columns: Vec::new(),
         shape: vec![2],
         outputs: 2,
         scaling: Scaling::None,

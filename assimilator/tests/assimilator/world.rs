@@ -103,6 +103,7 @@ pub(crate) fn context() -> TrialContext {
     let training = TrainingConfig::new(1, 4, Loss::CrossEntropy, optimizer);
     TrialContext {
         config: TrialConfig { model: Architecture::mlp([3]), training },
+        columns: Vec::new(),
         shape: vec![2],
         outputs: 2,
         scaling: Scaling::None,

@@ -39,6 +39,7 @@ fn context() -> Arc<TrialContext> {
     let training = TrainingConfig::new(1, 4, Loss::Mse, optimizer);
     Arc::new(TrialContext {
         config: TrialConfig { model: Architecture::mlp([]), training },
+        columns: Vec::new(),
         shape: vec![1],
         outputs: 1,
         scaling: Scaling::None,

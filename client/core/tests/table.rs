@@ -103,6 +103,7 @@ fn lease() -> Box<Lease> {
     let training = TrainingConfig::new(1, 4, Loss::Mse, optimizer);
     let context = TrialContext {
         config: TrialConfig { model: Architecture::mlp([]), training },
+        columns: Vec::new(),
         shape: vec![1],
         outputs: 1,
         scaling: Scaling::None,

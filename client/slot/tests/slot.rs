@@ -74,6 +74,7 @@ fn unit(pinned_threads: Option<u32>) -> RunUnit {
     let training = TrainingConfig::new(1, 8, Loss::CrossEntropy, optimizer);
     let context = TrialContext {
         config: TrialConfig { model: Architecture::mlp([4]), training },
+        columns: Vec::new(),
         shape: vec![4],
         outputs: 2,
         scaling: Scaling::None,

@@ -97,6 +97,7 @@ mod tests {
         let training = TrainingConfig::new(1, 4, Loss::Mse, optimizer);
         let context = TrialContext {
             config: TrialConfig { model: Architecture::mlp([]), training },
+            columns: Vec::new(),
             shape: vec![1],
             outputs: 1,
             scaling: Scaling::None,

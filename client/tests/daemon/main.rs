@@ -124,6 +124,7 @@ fn context(checkpoint: u32) -> TrialContext {
     let training = TrainingConfig::new(1, 4, Loss::Mse, optimizer);
     TrialContext {
         config: TrialConfig { model: Architecture::mlp([]), training },
+        columns: Vec::new(),
         shape: vec![checkpoint],
         outputs: 1,
         scaling: Scaling::None,

@@ -299,6 +299,7 @@ fn request(
         TrainingConfig::new(1, u32::try_from(BATCH).unwrap(), Loss::CrossEntropy, optimizer);
     let context = TrialContext {
         config: TrialConfig { model: case.model.clone(), training },
+        columns: Vec::new(),
         shape: case.shape.to_vec(),
         outputs: CLASSES,
         scaling: Scaling::None,

@@ -114,6 +114,7 @@ fn request(folder: &Path, case: &Case) -> TrainerRequest {
     let training = TrainingConfig::new(1, case.batch_size, Loss::CrossEntropy, optimizer);
     let context = TrialContext {
         config: TrialConfig { model: Architecture::mlp(case.hidden), training },
+        columns: Vec::new(),
         shape: vec![case.features],
         outputs: 10,
         scaling: Scaling::None,

@@ -59,7 +59,7 @@ fn run(
     device: Device,
 ) -> Result<(Digest, f64), TrainError> {
     let shard = shard(shape.iter().product(), rows)?;
-    let data = Dataset::of(&shard, &Scaling::None, &BTreeMap::new(), device)?;
+    let data = Dataset::of_rows(&shard, &Scaling::None, &BTreeMap::new(), device)?;
     let hop = hop(model, optimizer, shape, rows);
     let checkpoint = initial_checkpoint(&hop.context, SEED, Lineage::initial(SEED))?;
     let mut model = Model::load(&hop.context, &checkpoint, None, device)?;
@@ -94,6 +94,7 @@ fn hop(model: Architecture, optimizer: Optimizer, shape: &[u32], rows: u32) -> H
     };
     let context = TrialContext {
         config: TrialConfig { model, training },
+        columns: Vec::new(),
         shape: shape.to_vec(),
         outputs: CLASSES,
         scaling: Scaling::None,

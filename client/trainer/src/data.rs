@@ -2,12 +2,16 @@
 //! bytes stay bytes, and are scaled whenever a batch takes them.
 
 use crate::{
+    batch::{Batch, X, Y},
+    columns::Column,
     error::TrainError,
     graph::{Graphs, Program},
     kind::kind,
+    scaler::Scaler,
 };
 use sojourn_codec::{Dtype, TensorView, decode};
 use sojourn_protocol::{
+    column::{Column as Described, check_columns},
     digest::Digest,
     manifest::{Scaling, Shard},
     spec::Loss,
@@ -22,24 +26,24 @@ const CAPACITY: usize = 1 << 30;
 /// A shard, checked against what trials may ask of it.
 #[derive(Debug)]
 pub(crate) struct Dataset {
-    /// `[rows, features]`: single precision and scaled, or bytes and unscaled.
-    x: Tensor,
-    /// The scaling of bytes; none where `x` is scaled.
-    unscaled: Option<Scaler>,
-    /// `[rows]`: class indices, or numbers in single precision.
-    y: Tensor,
-    /// The type of `y`.
+    columns: Vec<Column>,
+    /// What a batch calls them: two for a column of sequences.
+    names: Rc<[String]>,
+    rows: i64,
+    device: Device,
     labels: Labels,
+    /// Bytes that it takes in memory, about.
     bytes: usize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Labels {
-    /// Class indices from 0 to this one, at most.
-    Classes {
-        last: i64,
-    },
-    Numbers,
+    /// `[rows]`: class indices from 0 to `last`, at most.
+    Classes { y: Tensor, last: i64 },
+    /// `[rows]`, in single precision.
+    Numbers(Tensor),
+    /// The data has columns by name.
+    None,
 }
 
 /// The files of a unit, by blob.
@@ -53,11 +57,12 @@ pub(crate) struct Shards {
     kept: Vec<(Key, Rc<Dataset>)>,
 }
 
-/// A shard under one scaling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A shard under one scaling, or with columns by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Key {
     shard: Digest,
     scaling: ScalingKey,
+    columns: Vec<Described>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,13 +106,11 @@ impl Shards {
             Scaling::Constant(factor) => ScalingKey::Constant(factor.to_bits()),
             Scaling::Standard(blob) => ScalingKey::Standard(blob.sha256),
         };
-        let key = Key { shard: shard.blob.sha256, scaling };
+        let key = Key { shard: shard.blob.sha256, scaling, columns: context.columns.clone() };
         let found = self.kept.iter().position(|(kept, _)| *kept == key);
         let dataset = match found {
             Some(index) => self.kept.remove(index).1,
-            None => {
-                Rc::new(Dataset::load(shard.blob.sha256, &context.scaling, files, self.device)?)
-            }
+            None => Rc::new(Dataset::load(shard.blob.sha256, context, files, self.device)?),
         };
         dataset.check(shard, context)?;
         self.kept.push((key, Rc::clone(&dataset)));
@@ -122,15 +125,19 @@ impl Shards {
 impl Dataset {
     fn load(
         shard: Digest,
-        scaling: &Scaling,
+        context: &TrialContext,
         files: &Files,
         device: Device,
     ) -> Result<Self, TrainError> {
-        Self::of(&read(files, shard)?, scaling, files, device)
+        let bytes = read(files, shard)?;
+        match context.columns.as_slice() {
+            [] => Self::of_rows(&bytes, &context.scaling, files, device),
+            columns => Self::of_columns(&bytes, columns, device),
+        }
     }
 
-    /// The dataset in a shard's bytes, on the device.
-    pub(crate) fn of(
+    /// Rows of numbers with a label, in a shard's bytes; on the device.
+    pub(crate) fn of_rows(
         bytes: &[u8],
         scaling: &Scaling,
         files: &Files,
@@ -141,93 +148,145 @@ impl Dataset {
             return Err(unit("a shard must hold exactly `x` and `y`"));
         };
         let rows = match x.shape.as_slice() {
-            [rows, _]
-                if x.name == "x" && matches!(x.dtype, Dtype::F32 | Dtype::U8) && *rows > 0 =>
-            {
+            [rows, _] if x.name == X && matches!(x.dtype, Dtype::F32 | Dtype::U8) && *rows > 0 => {
                 *rows
             }
             _ => return Err(unit("a shard's `x` must be F32 or U8 of shape [rows, features]")),
         };
-        if y.name != "y" || y.shape != [rows] || !matches!(y.dtype, Dtype::F32 | Dtype::I64) {
+        if y.name != Y || y.shape != [rows] || !matches!(y.dtype, Dtype::F32 | Dtype::I64) {
             return Err(unit("a shard's `y` must be I64 or F32 of shape [rows]"));
         }
         let (x, is_bytes) = (tensor(x)?, x.dtype == Dtype::U8);
         let scaler = Scaler::of(scaling, &x, files)?;
-        let (x, unscaled) = match is_bytes {
-            true => (x, Some(scaler.to_device(device)?)),
-            false => (scaler.apply(x)?, None),
+        let x = match is_bytes {
+            true => Column::Bytes(x.f_to_device(device)?, scaler.to_device(device)?),
+            false => Column::Plain(scaler.apply(x)?.f_to_device(device)?),
         };
         let y = tensor(y)?;
-        let labels = match y.f_kind()? {
-            Kind::Int64 => {
-                if y.f_min()?.f_int64_value(&[])? < 0 {
-                    return Err(unit("a shard has a class index below 0"));
-                }
-                Labels::Classes { last: y.f_max()?.f_int64_value(&[])? }
+        let last = match y.f_kind()? {
+            Kind::Int64 if y.f_min()?.f_int64_value(&[])? < 0 => {
+                return Err(unit("a shard has a class index below 0"));
             }
-            _ => Labels::Numbers,
+            Kind::Int64 => Some(y.f_max()?.f_int64_value(&[])?),
+            _ => None,
         };
-        let (x, y) = (x.f_to_device(device)?, y.f_to_device(device)?);
-        Ok(Self { x, unscaled, y, labels, bytes: bytes.len() })
+        let y = y.f_to_device(device)?;
+        let labels = match last {
+            Some(last) => Labels::Classes { y: y.shallow_clone(), last },
+            None => Labels::Numbers(y.shallow_clone()),
+        };
+        let names = Rc::from([X.to_owned(), Y.to_owned()]);
+        let (columns, rows) = (vec![x, Column::Plain(y)], i64::try_from(rows)?);
+        Ok(Self { columns, names, rows, device, labels, bytes: bytes.len() })
     }
 
-    /// Rows, and features of each.
-    pub(crate) fn size(&self) -> Result<(i64, i64), TrainError> {
-        Ok(self.x.size2()?)
+    /// Rows of scaled numbers without labels, `[rows, features]`.
+    pub(crate) fn of_x(x: Tensor) -> Result<Self, TrainError> {
+        let (rows, _) = x.size2()?;
+        let (device, bytes) = (x.device(), 0);
+        let names = Rc::from([X.to_owned()]);
+        let columns = vec![Column::Plain(x)];
+        Ok(Self { columns, names, rows, device, labels: Labels::None, bytes })
+    }
+
+    /// Columns by name, in a shard's bytes; on the device.
+    pub(crate) fn of_columns(
+        bytes: &[u8],
+        described: &[Described],
+        device: Device,
+    ) -> Result<Self, TrainError> {
+        check_columns(described).map_err(unit)?;
+        let mut views =
+            decode(bytes).map_err(|source| TrainError::Blob { what: "shard", source })?;
+        let (mut columns, mut names) = (Vec::new(), Vec::new());
+        let mut all_rows = None;
+        for column in described {
+            let (taken, rows) = Column::take(column, &mut views, device)?;
+            if *all_rows.get_or_insert(rows) != rows {
+                return Err(unit(format!("the shard has other rows of `{}`", column.name)));
+            }
+            columns.push(taken);
+            names.push(column.name.clone());
+            names.extend(column.length_name());
+        }
+        if let Some(view) = views.first() {
+            return Err(unit(format!("the shard has `{}`, which is no column", view.name)));
+        }
+        let rows = all_rows.filter(|rows| *rows > 0).ok_or_else(|| unit("a shard has no rows"))?;
+        let (names, labels) = (names.into(), Labels::None);
+        Ok(Self { columns, names, rows, device, labels, bytes: bytes.len() })
+    }
+
+    /// How many rows there are.
+    pub(crate) const fn rows(&self) -> i64 {
+        self.rows
     }
 
     /// Where it is.
-    pub(crate) fn device(&self) -> Device {
-        self.x.device()
+    pub(crate) const fn device(&self) -> Device {
+        self.device
     }
 
-    /// The labels, `[rows]`: class indices, or numbers in single precision.
-    pub(crate) const fn y(&self) -> &Tensor {
-        &self.y
+    /// Bytes of a row in a batch.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.columns.iter().map(Column::row_bytes).fold(0, usize::saturating_add)
     }
 
-    /// The rows of these numbers, in this order: `[rows, features]` as a model takes them.
-    pub(crate) fn select(&self, order: &Tensor) -> Result<Tensor, TrainError> {
-        self.scaled(self.x.f_index_select(0, order)?)
-    }
-
-    /// `count` rows from `start` on, as [`Dataset::select`] gives them, and their labels.
-    pub(crate) fn range(&self, start: i64, count: i64) -> Result<(Tensor, Tensor), TrainError> {
-        let x = self.x.f_narrow(0, start, count)?;
-        Ok((self.scaled(x)?, self.y.f_narrow(0, start, count)?))
-    }
-
-    /// The same numbers as if they had been kept in single precision: all arithmetic is number by number.
-    fn scaled(&self, x: Tensor) -> Result<Tensor, TrainError> {
-        match &self.unscaled {
-            Some(scaler) => scaler.apply(x.f_to_kind(Kind::Float)?),
-            None => Ok(x),
+    /// The labels, `[rows]`, where rows have such: class indices, or numbers in single precision.
+    pub(crate) const fn labels(&self) -> Option<&Tensor> {
+        match &self.labels {
+            Labels::Classes { y, .. } | Labels::Numbers(y) => Some(y),
+            Labels::None => None,
         }
+    }
+
+    /// The rows of these numbers, `[rows]`, in this order.
+    pub(crate) fn select(&self, order: &Tensor) -> Result<Batch, TrainError> {
+        let mut taken = Vec::with_capacity(self.names.len());
+        self.columns.iter().try_for_each(|column| column.select(order, &mut taken))?;
+        Ok(Batch::new(Rc::clone(&self.names), taken, order.size1()?))
+    }
+
+    /// `count` rows from `start` on.
+    pub(crate) fn range(&self, start: i64, count: i64) -> Result<Batch, TrainError> {
+        let mut taken = Vec::with_capacity(self.names.len());
+        self.columns.iter().try_for_each(|column| column.range(start, count, &mut taken))?;
+        Ok(Batch::new(Rc::clone(&self.names), taken, count))
     }
 
     fn check(&self, shard: &Shard, context: &TrialContext) -> Result<(), TrainError> {
-        let features: u64 = context.shape.iter().map(|side| u64::from(*side)).product();
-        let (rows, columns) = self.x.size2()?;
+        let rows = self.rows;
         if u64::try_from(rows)? != u64::from(shard.rows) {
             return Err(unit(format!("the shard has {rows} rows, the unit says {}", shard.rows)));
         }
-        if u64::try_from(columns)? != features {
+        let features: u64 = context.shape.iter().map(|side| u64::from(*side)).product();
+        if let Some(Column::Plain(x) | Column::Bytes(x, _)) = self.columns.first()
+            && context.columns.is_empty()
+            && u64::try_from(x.size2()?.1)? != features
+        {
+            let (_, columns) = x.size2()?;
             return Err(unit(format!(
                 "the shard has {columns} features, the unit says {features}"
             )));
         }
-        match (self.labels, context.config.training.loss) {
-            (Labels::Numbers, Loss::Mse) if context.outputs == 1 => Ok(()),
-            (Labels::Numbers, Loss::Mse) => Err(unit("`mse` takes a model with one output")),
-            (Labels::Classes { last }, Loss::CrossEntropy) if last < i64::from(context.outputs) => {
+        match (&self.labels, context.config.training.loss) {
+            (Labels::Numbers(_), Loss::Mse) if context.outputs == 1 => Ok(()),
+            (Labels::Numbers(_), Loss::Mse) => Err(unit("`mse` takes a model with one output")),
+            (Labels::Classes { last, .. }, Loss::CrossEntropy)
+                if *last < i64::from(context.outputs) =>
+            {
                 Ok(())
             }
-            (Labels::Classes { last }, Loss::CrossEntropy) => {
+            (Labels::Classes { last, .. }, Loss::CrossEntropy) => {
                 let outputs = context.outputs;
                 Err(unit(format!("the shard has class {last}, the model has {outputs} outputs")))
             }
             (Labels::Classes { .. }, Loss::Mse) => Err(unit("`mse` takes numeric labels")),
-            (Labels::Numbers, Loss::CrossEntropy) => Err(unit("`cross-entropy` takes classes")),
+            (Labels::Numbers(_), Loss::CrossEntropy) => Err(unit("`cross-entropy` takes classes")),
+            (Labels::None, Loss::Own) => Ok(()),
+            (Labels::None, _) | (_, Loss::Own) => {
+                Err(unit("columns by name go with a loss of the model's own"))
+            }
         }
     }
 }
@@ -244,7 +303,7 @@ pub(crate) fn read(files: &Files, blob: Digest) -> Result<Vec<u8>, TrainError> {
     if Digest::of(&bytes) == blob { Ok(bytes) } else { Err(TrainError::Damaged(blob)) }
 }
 
-fn unit(message: impl Into<String>) -> TrainError {
+pub(crate) fn unit(message: impl Into<String>) -> TrainError {
     TrainError::Unit(message.into())
 }
 
@@ -253,70 +312,4 @@ pub(crate) fn tensor(view: &TensorView<'_>) -> Result<Tensor, TrainError> {
     let shape =
         view.shape.iter().map(|side| i64::try_from(*side)).collect::<Result<Vec<_>, _>>()?;
     Ok(Tensor::f_from_data_size(view.data, &shape, kind(view.dtype)?)?)
-}
-
-/// What makes numbers of a data set's those that a model takes.
-#[derive(Debug)]
-pub(crate) enum Scaler {
-    None,
-    Constant(f64),
-    Standard {
-        mean: Tensor,
-        std: Tensor,
-        /// Features that don't vary.
-        constant: Tensor,
-    },
-}
-
-impl Scaler {
-    /// The scaling of the rows `x`, `[rows, features]`.
-    pub(crate) fn of(scaling: &Scaling, x: &Tensor, files: &Files) -> Result<Self, TrainError> {
-        let blob = match scaling {
-            Scaling::None => return Ok(Scaler::None),
-            Scaling::Constant(factor) => return Ok(Scaler::Constant(*factor)),
-            Scaling::Standard(blob) => blob,
-        };
-        let bytes = read(files, blob.sha256)?;
-        let views =
-            decode(&bytes).map_err(|source| TrainError::Blob { what: "scaling", source })?;
-        let (_, features) = x.size2()?;
-        let shape = [u64::try_from(features)?];
-        let [mean, std] = views.as_slice() else {
-            return Err(unit("a scaling must hold exactly `mean` and `std`"));
-        };
-        for (view, name) in [(mean, "mean"), (std, "std")] {
-            if view.name != name || view.dtype != Dtype::F32 || view.shape != shape {
-                return Err(unit(format!("a scaling's `{name}` must be F32 of shape {shape:?}")));
-            }
-        }
-        let (mean, std) = (tensor(mean)?, tensor(std)?);
-        let constant = std.f_eq(0.0)?;
-        Ok(Scaler::Standard { mean, std, constant })
-    }
-
-    /// The same on a device.
-    fn to_device(&self, device: Device) -> Result<Self, TrainError> {
-        Ok(match self {
-            Scaler::None => Scaler::None,
-            Scaler::Constant(factor) => Scaler::Constant(*factor),
-            Scaler::Standard { mean, std, constant } => Scaler::Standard {
-                mean: mean.f_to_device(device)?,
-                std: std.f_to_device(device)?,
-                constant: constant.f_to_device(device)?,
-            },
-        })
-    }
-
-    /// Rows in single precision as a model takes them, in place.
-    pub(crate) fn apply(&self, mut x: Tensor) -> Result<Tensor, TrainError> {
-        match self {
-            Scaler::None => Ok(x),
-            Scaler::Constant(factor) => Ok(x.f_mul_scalar_(*factor)?),
-            Scaler::Standard { mean, std, constant } => {
-                let _ = x.f_sub_(mean)?.f_div_(std)?;
-                // A feature that doesn't vary becomes 0.
-                Ok(x.f_masked_fill_(constant, 0.0)?)
-            }
-        }
-    }
 }

@@ -24,7 +24,7 @@ pub(crate) fn evaluate(
     by_class: &mut ClassTally,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Sums, TrainError> {
-    let (rows, _) = data.size()?;
+    let rows = data.rows();
     let at_once = rows_at_once(model.trial_model())?;
     let mut sums = no_sums(model, measure);
     seed_chance(model);
@@ -32,8 +32,8 @@ pub(crate) fn evaluate(
         let mut start = 0;
         while start < rows {
             let count = at_once.min(rows - start);
-            let (x, y) = data.range(start, count)?;
-            add_rows(model, measure, (&x, &y), &mut sums, by_class)?;
+            let batch = data.range(start, count)?;
+            add_rows(model, measure, &batch, &mut sums, by_class)?;
             start += count;
             progress(sums.rows);
         }

@@ -44,6 +44,7 @@ pub(crate) fn context(model: Architecture) -> TrialContext {
     };
     TrialContext {
         config: TrialConfig { model, training },
+        columns: Vec::new(),
         shape: vec![1, 4, 4],
         outputs: 3,
         scaling: Scaling::None,

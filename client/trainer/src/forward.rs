@@ -152,6 +152,9 @@ pub(crate) fn loss(
             outputs.f_cross_entropy_loss(y, weights, reduction, -100, label_smoothing)?
         }
         Loss::Mse => outputs.f_squeeze_dim(-1)?.f_mse_loss(y, reduction)?,
+        Loss::Own => {
+            return Err(TrainError::Unit("only a graph has a loss of its own".into()));
+        }
     })
 }
 

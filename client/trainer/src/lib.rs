@@ -1,7 +1,7 @@
 //! The program `sojourn-trainer`, which trains, evaluates and predicts. Only this package links libtorch.
 //!
 //! ```text
-//! stdin --lines--> serve -- one unit --> unit --> data       shards, scaled, kept in memory
+//! stdin --lines--> serve -- one unit --> unit --> data       shards as columns, kept in memory
 //!                    |                    |-----> model      flat parameters, buffers, optimiser state
 //!                 stdout <-- progress ----|-----> train      batches: forward, backward, update
 //!                    |                    |-----> evaluate   sums over the shards of a split
@@ -13,8 +13,10 @@
 //! the same arithmetic gives the same bytes. A bad unit is answered, never a reason to end.
 
 mod augment;
+mod batch;
 mod buffers;
 mod calibrate;
+mod columns;
 mod data;
 mod device;
 mod engine;
@@ -35,6 +37,7 @@ mod options;
 mod pace;
 mod predict;
 mod save_interval;
+mod scaler;
 mod schedule;
 mod serve;
 mod sums;

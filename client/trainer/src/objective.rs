@@ -2,6 +2,7 @@
 //! networks and users' graphs are told apart.
 
 use crate::{
+    batch::Batch,
     error::TrainError,
     forward::{CrossEntropyOptions, Mode, forward, loss},
     model::Model,
@@ -59,22 +60,21 @@ impl Objective {
         model.program().is_none() && predicts_classes(self.loss)
     }
 
-    /// The loss of a stage of a training step, for `x`, `[rows, features]`, and `y`, `[rows]`.
+    /// The loss of a stage of a training step.
     pub(crate) fn loss(
         &self,
         model: &Model,
         stage: usize,
-        x: &Tensor,
-        y: &Tensor,
+        batch: &Batch,
     ) -> Result<BatchLoss, TrainError> {
         if let Some(program) = model.program() {
-            let mean = program.loss(stage, model.tensors(), x, y)?;
+            let mean = program.loss(stage, model.tensors(), batch)?;
             return Ok(BatchLoss { mean, outputs: None });
         }
-        let outputs = forward(model, x, Mode::Train)?;
+        let outputs = forward(model, batch.x()?, Mode::Train)?;
         let (weights, label_smoothing) = (self.weights.as_ref(), self.label_smoothing);
         let options = CrossEntropyOptions { weights, label_smoothing };
-        let mean = loss(self.loss, &outputs, y, options, Reduction::Mean)?;
+        let mean = loss(self.loss, &outputs, batch.y()?, options, Reduction::Mean)?;
         Ok(BatchLoss { mean, outputs: Some(outputs) })
     }
 }
@@ -103,15 +103,16 @@ pub(crate) fn no_sums(model: &Model, measure: Measure) -> Sums {
 pub(crate) fn add_rows(
     model: &Model,
     measure: Measure,
-    (x, y): (&Tensor, &Tensor),
+    batch: &Batch,
     sums: &mut Sums,
     by_class: &mut ClassTally,
 ) -> Result<(), TrainError> {
-    sums.rows += u64::try_from(y.size1()?)?;
+    sums.rows += u64::try_from(batch.rows())?;
     if let Some(program) = model.program() {
-        add_named(sums, program.sums(model.tensors(), x, y)?);
+        add_named(sums, program.sums(model.tensors(), batch)?);
         return Ok(());
     }
+    let (x, y) = (batch.x()?, batch.y()?);
     let outputs = unscaled(forward(model, x, Mode::Evaluate)?, measure.scaling)?;
     let losses = loss(measure.loss, &outputs, y, CrossEntropyOptions::default(), Reduction::None)?;
     sums.loss += losses.f_sum(Kind::Double)?.f_double_value(&[])?;
@@ -140,17 +141,15 @@ fn add_named(sums: &mut Sums, named: BTreeMap<String, f64>) {
     }
 }
 
-/// The predictions `[rows, outputs]` in single precision for `x`, `[rows, features]`, in the labels' units. To be called
-/// without gradients.
+/// The predictions `[rows, outputs]` in single precision, in the labels' units. To be called without gradients.
 pub(crate) fn predictions(
     model: &Model,
-    x: &Tensor,
+    batch: &Batch,
     scaling: Option<LabelScaling>,
 ) -> Result<Tensor, TrainError> {
     let Some(program) = model.program() else {
-        return unscaled(forward(model, x, Mode::Evaluate)?, scaling);
+        return unscaled(forward(model, batch.x()?, Mode::Evaluate)?, scaling);
     };
-    let outputs = program.outputs(model.tensors(), x)?.f_to_kind(Kind::Float)?;
-    let rows = x.size().first().copied().unwrap_or_default();
-    Ok(outputs.f_reshape([rows, -1])?)
+    let outputs = program.outputs(model.tensors(), batch)?.f_to_kind(Kind::Float)?;
+    Ok(outputs.f_reshape([batch.rows(), -1])?)
 }

@@ -1,12 +1,14 @@
 //! Rows through a model: the outputs, as they are before any softmax, and in the units of labels that are numbers.
 
 use crate::{
-    data::{Scaler, read, tensor},
+    batch::X,
+    data::{Dataset, read, tensor},
     error::TrainError,
     evaluate::rows_at_once,
     graph::Graphs,
     model::Model,
     objective::{predictions, seed_chance},
+    scaler::Scaler,
 };
 use sojourn_codec::{Dtype, Tensor as Stored, decode, encode};
 use sojourn_protocol::{
@@ -15,7 +17,7 @@ use sojourn_protocol::{
     trainer::{Predict, Predicted},
 };
 use std::fs;
-use tch::{Device, Tensor};
+use tch::Device;
 
 /// The model of the last request, because requests come in rows of the same.
 #[derive(Debug)]
@@ -70,10 +72,31 @@ pub(crate) fn predict(
     };
     let bytes = fs::read(&request.rows).map_err(failed("read", &request.rows))?;
     let blob = |source| TrainError::Blob { what: "rows", source };
-    let views = decode(&bytes).map_err(blob)?;
+    let scaling = request.context.targets.scaling();
+    let stored = match request.context.columns.as_slice() {
+        [] => through(model, &numbers(request, &bytes, device)?, scaling)?,
+        columns => {
+            // Predictions may do without some.
+            let names: Vec<String> =
+                decode(&bytes).map_err(blob)?.into_iter().map(|view| view.name).collect();
+            let there = columns.iter().filter(|column| names.contains(&column.name));
+            let there: Vec<_> = there.cloned().collect();
+            through(model, &Dataset::of_columns(&bytes, &there, device)?, scaling)?
+        }
+    };
+    drop(bytes);
+    let rows = stored.shape.first().copied().unwrap_or_default();
+    let file = encode(&[stored]).map_err(blob)?;
+    fs::write(&request.output, file).map_err(failed("write", &request.output))?;
+    Ok(Predicted { rows })
+}
+
+/// Rows of numbers, in the bytes of a file with `x` alone.
+fn numbers(request: &Predict, bytes: &[u8], device: Device) -> Result<Dataset, TrainError> {
+    let views = decode(bytes).map_err(|source| TrainError::Blob { what: "rows", source })?;
     let features = request.context.shape.iter().map(|side| u64::from(*side)).product();
     let x = match views.as_slice() {
-        [x] if x.name == "x" && x.dtype == Dtype::F32 && x.shape.get(1..) == Some(&[features]) => x,
+        [x] if x.name == X && x.dtype == Dtype::F32 && x.shape.get(1..) == Some(&[features]) => x,
         _ => {
             let text = format!("rows must be `x` alone, F32 of shape [rows, {features}]");
             return Err(TrainError::Unit(text));
@@ -81,39 +104,37 @@ pub(crate) fn predict(
     };
     let x = tensor(x)?;
     let scaler = Scaler::of(&request.context.scaling, &x, &request.files)?;
-    let x = scaler.apply(x)?.f_to_device(device)?;
-    drop(bytes);
-    let stored = through(model, &x, request.context.targets.scaling())?;
-    let rows = stored.shape.first().copied().unwrap_or_default();
-    let file = encode(&[stored]).map_err(blob)?;
-    fs::write(&request.output, file).map_err(failed("write", &request.output))?;
-    Ok(Predicted { rows })
+    Dataset::of_x(scaler.apply(x)?.f_to_device(device)?)
 }
 
-/// The predictions `[rows, outputs]` for scaled rows: the model's outputs, unscaled as labels are. Rows go through in chunks that bound the memory; each
-/// chunk's outputs go straight to their place. How many rows a request has is the caller's business.
-fn through(model: &Model, x: &Tensor, scaling: Option<LabelScaling>) -> Result<Stored, TrainError> {
-    let (rows, _) = x.size2()?;
+/// The predictions `[rows, outputs]`: the model's outputs, unscaled as labels are. Rows go through in chunks that bound the
+/// memory; each chunk's outputs go straight to their place. How many rows a request has is the caller's business.
+fn through(
+    model: &Model,
+    data: &Dataset,
+    scaling: Option<LabelScaling>,
+) -> Result<Stored, TrainError> {
+    let rows = data.rows();
     let at_once = rows_at_once(model.trial_model())?;
-    let (mut data, mut columns) = (Vec::new(), 0);
+    let (mut made, mut columns) = (Vec::new(), 0);
     seed_chance(model);
     tch::no_grad(|| {
         let mut start = 0;
         while start < rows {
             let count = at_once.min(rows - start);
-            let outputs = predictions(model, &x.f_narrow(0, start, count)?, scaling)?;
+            let outputs = predictions(model, &data.range(start, count)?, scaling)?;
             let outputs = outputs.f_contiguous()?.f_to_device(Device::Cpu)?;
             (_, columns) = outputs.size2()?;
-            let before = data.len();
-            data.resize(before + outputs.numel() * size_of::<f32>(), 0);
-            let place = data.get_mut(before..).unwrap_or_default();
+            let before = made.len();
+            made.resize(before + outputs.numel() * size_of::<f32>(), 0);
+            let place = made.get_mut(before..).unwrap_or_default();
             outputs.f_copy_data_u8(place, outputs.numel())?;
             start += count;
         }
         Ok::<_, TrainError>(())
     })?;
     let shape = vec![u64::try_from(rows)?, u64::try_from(columns)?];
-    Ok(Stored { name: "outputs".into(), dtype: Dtype::F32, shape, data })
+    Ok(Stored { name: "outputs".into(), dtype: Dtype::F32, shape, data: made })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Loss and hits over the batches of a hop, read from the device as rarely as it pays.
 
 use crate::{
+    batch::Batch,
     error::TrainError,
     objective::BatchLoss,
     tally::{hits, predict},
@@ -26,7 +27,7 @@ pub(crate) struct BatchSums {
 
 /// Which batch of a hop.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Batch {
+pub(crate) struct Place {
     /// The trial's step.
     pub(crate) step: u64,
     /// Its number in the shard.
@@ -36,7 +37,7 @@ pub(crate) struct Batch {
 /// The result of a batch, still on the device.
 #[derive(Debug)]
 struct Unread {
-    batch: Batch,
+    place: Place,
     rows: i64,
     mean: Tensor,
     hits: Option<Tensor>,
@@ -64,15 +65,18 @@ impl BatchSums {
     }
 
     /// Ends a batch, whose stages have been added. An error may be that of a batch before.
-    pub(crate) fn add(&mut self, batch: Batch, y: &Tensor) -> Result<(), TrainError> {
+    pub(crate) fn add(&mut self, place: Place, batch: &Batch) -> Result<(), TrainError> {
         let text = "a batch has no loss";
         let stages = self.stages.take().ok_or_else(|| TrainError::Unit(text.into()))?;
         let BatchLoss { mean, outputs } = stages;
         let hits = match (self.sums.correct, outputs) {
-            (Some(_), Some(outputs)) => Some(tch::no_grad(|| hits(&predict(&outputs)?, y))?),
+            (Some(_), Some(outputs)) => {
+                let y = batch.y()?;
+                Some(tch::no_grad(|| hits(&predict(&outputs)?, y))?)
+            }
             _ => None,
         };
-        self.unread.push(Unread { batch, rows: y.size1()?, mean, hits });
+        self.unread.push(Unread { place, rows: batch.rows(), mean, hits });
         if self.unread.len() >= self.most { self.read() } else { Ok(()) }
     }
 
@@ -83,7 +87,7 @@ impl BatchSums {
     }
 
     fn read(&mut self) -> Result<(), TrainError> {
-        for Unread { batch: Batch { step, batch }, rows, mean, hits } in self.unread.drain(..) {
+        for Unread { place: Place { step, batch }, rows, mean, hits } in self.unread.drain(..) {
             let mean = mean.f_double_value(&[])?;
             if !mean.is_finite() {
                 let text =
@@ -105,6 +109,11 @@ impl BatchSums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Y;
+
+    fn labelled(y: &Tensor) -> Batch {
+        Batch::new([Y.to_owned()].into(), vec![y.shallow_clone()], y.size1().unwrap())
+    }
 
     #[test]
     fn sums_do_not_depend_on_when_they_are_read() {
@@ -113,10 +122,10 @@ mod tests {
         let sums = |most| {
             let mut sums = BatchSums { most, ..BatchSums::new(true, 1.0, Device::Cpu) };
             for (step, mean) in (0u64..).zip([0.25f64, 0.5, 1.5]) {
-                let batch = Batch { step, batch: 0 };
+                let place = Place { step, batch: 0 };
                 let outputs = Some(outputs.shallow_clone());
                 sums.add_stage(BatchLoss { mean: Tensor::from(mean), outputs }).unwrap();
-                sums.add(batch, &y).unwrap();
+                sums.add(place, &labelled(&y)).unwrap();
             }
             sums.so_far().unwrap()
         };
@@ -132,7 +141,7 @@ mod tests {
         let mut sums = BatchSums { most: QUEUED, ..BatchSums::new(false, 1.0, Device::Cpu) };
         for (step, mean) in [(7, 1.0), (8, f64::NAN), (9, f64::INFINITY)] {
             sums.add_stage(BatchLoss { mean: Tensor::from(mean), outputs: None }).unwrap();
-            sums.add(Batch { step, batch: 3 }, &y).unwrap();
+            sums.add(Place { step, batch: 3 }, &labelled(&y)).unwrap();
         }
         let error = sums.so_far().unwrap_err().to_string();
         assert_eq!(error, "the loss of step 8 (batch 3 of the shard) is NaN");

@@ -54,11 +54,11 @@ pub(crate) fn label_smoothing(context: &TrialContext) -> Result<f64, TrainError>
     let is_graph = matches!(context.config.model, Architecture::Graph(_));
     let why = match training.loss {
         _ if !(0.0..1.0).contains(&smoothing) => format!("can't be {smoothing}"),
-        Loss::Mse if smoothing != 0.0 => "takes classes".to_owned(),
+        Loss::Mse | Loss::Own if smoothing != 0.0 => "takes classes".to_owned(),
         _ if smoothing != 0.0 && is_graph => {
             "is none of a graph's, whose loss is its own".to_owned()
         }
-        Loss::Mse | Loss::CrossEntropy => return Ok(smoothing),
+        Loss::Mse | Loss::CrossEntropy | Loss::Own => return Ok(smoothing),
     };
     Err(TrainError::Unit(format!("`label_smoothing` {why}")))
 }

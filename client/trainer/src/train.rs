@@ -2,17 +2,18 @@
 
 use crate::{
     augment::Augmenter,
+    batch::{Batch, X, Y},
     data::Dataset,
     error::TrainError,
     model::Model,
     objective::Objective,
     optimizer::Update,
     schedule,
-    sums::{Batch, BatchSums},
+    sums::{BatchSums, Place},
     targets::{loss_unit, scaled},
 };
 use sojourn_protocol::{
-    quantity::SaturatingFrom as _,
+    quantity::{SaturatingFrom as _, to_usize},
     report::Sums,
     seeds,
     spec::Sampling,
@@ -52,30 +53,36 @@ pub(crate) fn train(
     let config = &context.config.training;
     let mut update = Update::new(config.optimizer, config.clip_norm, model)?;
     let scaling = context.targets.scaling();
-    let objective = Objective::of(context, data.device())?;
+    let device = data.device();
+    let objective = Objective::of(context, device)?;
     let order = order(config.sampling, hop, data)?;
-    let mut rows = Rows::new(&order, config.batch_size, data, scaled(data.y(), scaling)?)?;
+    let targets = match (data.labels(), scaling) {
+        (Some(labels), Some(_)) => Some(scaled(labels, scaling)?),
+        _ => None,
+    };
+    let mut rows = Rows::new(&order, config.batch_size, data, targets)?;
     let augmenter = Augmenter::of(context)?;
     let counts_hits = objective.counts_hits(model);
-    let mut sums = BatchSums::new(counts_hits, loss_unit(scaling), data.device());
+    let mut sums = BatchSums::new(counts_hits, loss_unit(scaling), device);
     let mut end = hop.start.batch;
     for batch in hop.start.batch..until {
         let seed = seeds::batch(hop.seed, batch);
         tch::manual_seed(seed);
-        let (mut x, y) = rows.batch(batch)?;
+        let mut taken = rows.batch(batch)?;
         if let Some(augmenter) = &augmenter {
-            x = augmenter.apply(&x, seed.cast_unsigned())?;
+            let x = augmenter.apply(taken.x()?, seed.cast_unsigned())?;
+            taken = taken.with(X, x);
         }
         let step = hop.step_at(batch);
         let factor = schedule::factor(&config.schedule, step, context.total_steps);
         for stage in 0..model.stages.len() {
-            let loss = objective.loss(model, stage, &x, &y)?;
+            let loss = objective.loss(model, stage, &taken)?;
             model.backward(stage, &loss.mean)?;
             update.step(model, stage, step + 1, factor)?;
             model.round()?;
             sums.add_stage(loss)?;
         }
-        sums.add(Batch { step, batch }, &y)?;
+        sums.add(Place { step, batch }, &taken)?;
         end = batch + 1;
         if on_batch(BatchEnd { end, model, sums: &mut sums })?.is_break() {
             break;
@@ -90,13 +97,13 @@ pub(crate) fn train(
 fn order(sampling: Sampling, hop: &ShardSegment, data: &Dataset) -> Result<Vec<i64>, TrainError> {
     let rows = match sampling {
         Sampling::Shuffled => seeds::row_order(hop.seed, hop.shard.rows),
-        Sampling::Balanced if data.y().f_kind()? == Kind::Int64 => {
-            let labels = Vec::<i64>::try_from(&data.y().f_to_device(Device::Cpu)?)?;
-            seeds::balanced_rows(hop.seed, &labels)
-        }
-        Sampling::Balanced => {
-            return Err(TrainError::Unit("balanced sampling takes classes".into()));
-        }
+        Sampling::Balanced => match data.labels() {
+            Some(labels) if labels.f_kind()? == Kind::Int64 => {
+                let labels = Vec::<i64>::try_from(&labels.f_to_device(Device::Cpu)?)?;
+                seeds::balanced_rows(hop.seed, &labels)
+            }
+            _ => return Err(TrainError::Unit("balanced sampling takes classes".into())),
+        },
     };
     Ok(rows.into_iter().map(i64::from).collect())
 }
@@ -104,16 +111,15 @@ fn order(sampling: Sampling, hop: &ShardSegment, data: &Dataset) -> Result<Vec<i
 /// A shard's rows in the order of a hop.
 struct Rows<'a> {
     data: &'a Dataset,
-    /// What is trained on, by row.
-    targets: Tensor,
+    /// What is trained on in place of the labels, `[rows]`.
+    targets: Option<Tensor>,
     order: Tensor,
     batch_size: i64,
-    rows: i64,
     /// Batches in one ordered stretch.
     stretch: u32,
+    /// The batches of the stretch that is in order.
     held: Range<u32>,
-    x: Tensor,
-    y: Tensor,
+    ordered: Option<Batch>,
 }
 
 impl<'a> Rows<'a> {
@@ -121,39 +127,47 @@ impl<'a> Rows<'a> {
         order: &[i64],
         batch_size: u32,
         data: &'a Dataset,
-        targets: Tensor,
+        targets: Option<Tensor>,
     ) -> Result<Self, TrainError> {
-        let (rows, features) = data.size()?;
+        let batch_bytes = data.row_bytes().saturating_mul(to_usize(batch_size));
         let batch_size = i64::from(batch_size);
-        let batch_bytes = usize::try_from(features.saturating_mul(4).saturating_mul(batch_size))?;
         let stretch = u32::saturating_from(ORDERED_BYTES / batch_bytes.max(1)).max(1);
         Ok(Self {
             data,
             targets,
             order: Tensor::f_from_slice(order)?.f_to_device(data.device())?,
             batch_size,
-            rows,
             stretch,
             held: 0..0,
-            x: Tensor::new(),
-            y: Tensor::new(),
+            ordered: None,
         })
     }
 
-    fn batch(&mut self, batch: u32) -> Result<(Tensor, Tensor), TrainError> {
-        if !self.held.contains(&batch) {
-            let until = batch.saturating_add(self.stretch);
-            let start = i64::from(batch).saturating_mul(self.batch_size);
-            let end = i64::from(until).saturating_mul(self.batch_size).min(self.rows);
-            let order = self.order.f_narrow(0, start, end - start)?;
-            self.x = self.data.select(&order)?;
-            self.y = self.targets.f_index_select(0, &order)?;
-            self.held = batch..until;
-        }
+    fn batch(&mut self, batch: u32) -> Result<Batch, TrainError> {
+        let held = self.ordered.take().filter(|_| self.held.contains(&batch));
+        let ordered = match held {
+            Some(ordered) => ordered,
+            None => self.order(batch)?,
+        };
         let start = i64::from(batch - self.held.start) * self.batch_size;
-        let left = self.y.size1()? - start;
-        let count = left.min(self.batch_size);
-        Ok((self.x.f_narrow(0, start, count)?, self.y.f_narrow(0, start, count)?))
+        let count = (ordered.rows() - start).min(self.batch_size);
+        let taken = ordered.narrow(start, count)?;
+        self.ordered = Some(ordered);
+        Ok(taken)
+    }
+
+    /// Puts the stretch in order that begins with this batch.
+    fn order(&mut self, batch: u32) -> Result<Batch, TrainError> {
+        let until = batch.saturating_add(self.stretch);
+        let start = i64::from(batch).saturating_mul(self.batch_size);
+        let end = i64::from(until).saturating_mul(self.batch_size).min(self.data.rows());
+        let order = self.order.f_narrow(0, start, end - start)?;
+        self.held = batch..until;
+        let ordered = self.data.select(&order)?;
+        Ok(match &self.targets {
+            Some(targets) => ordered.with(Y, targets.f_index_select(0, &order)?),
+            None => ordered,
+        })
     }
 }
 

@@ -270,7 +270,7 @@ fn scaling_is_what_the_manifest_says() {
     let scaled = |context: &TrialContext, scaling| {
         let context = TrialContext { scaling, ..context.clone() };
         let data = Shards::on(tch::Device::Cpu).get(&shard, &context, &world.files).unwrap();
-        Vec::<f32>::try_from(data.range(0, 2).unwrap().0.view(-1)).unwrap()
+        Vec::<f32>::try_from(data.range(0, 2).unwrap().x().unwrap().view(-1)).unwrap()
     };
     let standard = scaled(&context, Scaling::Standard(scaling));
     assert_eq!(standard, [-1.0, -2.0, 0.0, 1.0, 2.0, 0.0]);

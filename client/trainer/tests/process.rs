@@ -100,6 +100,7 @@ fn request(folder: &Path, rows: u32, batch_size: u32) -> TrainerRequest {
     let training = TrainingConfig::new(1, batch_size, Loss::CrossEntropy, optimizer);
     let context = TrialContext {
         config: TrialConfig { model: Architecture::mlp([16]), training },
+        columns: Vec::new(),
         shape: vec![4],
         outputs: 2,
         scaling: Scaling::None,

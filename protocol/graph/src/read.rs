@@ -10,6 +10,7 @@ use crate::{
 use sojourn_codec::{Dtype, Tensor, TensorSpec, TensorView, decode};
 use sojourn_model::{MAX_PARAMETERS, MAX_TENSOR_NAME, MAX_TENSORS, check_tensors};
 use sojourn_protocol::{
+    column::{MAX_COLUMNS, check_name},
     quantity::to_u64,
     report::MAX_NAMED_SUMS,
     spec::{ExportedGraph, GraphRole, GraphTensor, Start, is_sum_name},
@@ -49,7 +50,7 @@ pub struct Graph {
 /// A column of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name: `x` or `y`.
+    /// Its name.
     pub name: String,
     /// The type of its elements.
     pub dtype: Dtype,
@@ -179,17 +180,14 @@ fn columns(written: BTreeMap<String, (Dtype, Vec<u64>)>) -> Result<Vec<Column>, 
     let column = |(name, (dtype, shape)): (String, (Dtype, Vec<u64>))| {
         let elements = TensorSpec::new("", dtype, shape.clone()).elements()?;
         limit("elements in a row", elements, MAX_VALUE_ELEMENTS)?;
-        let fits = match name.as_str() {
-            "x" => dtype == Dtype::F32,
-            "y" => matches!(dtype, Dtype::I64 | Dtype::F32) && shape.is_empty(),
-            _ => false,
-        };
-        if !fits {
-            let part = format!("column `{}`", said(&name));
-            return Err(GraphError::part(part, "is none that a batch has"));
+        let part = |fault: &str| GraphError::part(format!("column `{}`", said(&name)), fault);
+        check_name(&name).map_err(|fault| part(&fault))?;
+        if matches!(dtype, Dtype::U32 | Dtype::U64) {
+            return Err(part("is of a type that no batch has"));
         }
         Ok(Column { name, dtype, shape })
     };
+    limit("columns", to_u64(written.len()), to_u64(MAX_COLUMNS))?;
     written.into_iter().map(column).collect()
 }
 
@@ -326,7 +324,8 @@ impl<'a> Reader<'a> {
         r#use: Use,
     ) -> Result<(NodeList, Vec<Source>), GraphError> {
         let columns = self.columns.iter().map(|column| column.name.as_str()).zip(0..);
-        let columns = columns.filter(|(column, _)| r#use != Use::Predict || *column == "x");
+        // Predictions know no labels.
+        let columns = columns.filter(|(column, _)| r#use != Use::Predict || *column != "y");
         let names = Names { tensors: &self.tensors, columns: columns.collect() };
         let mut checker = Checker::new(&names);
         for (node, written) in nodes.into_iter().enumerate() {

@@ -104,8 +104,9 @@ fn what_the_format_does_not_allow_is_refused_in_words() {
     for (pointer, value, expected) in [
         ("/graph", json!(2), "a graph of version 2"),
         ("/torch", json!(2), "invalid type"),
-        ("/columns/x/0", json!("I64"), "column `x` is none that a batch has"),
-        ("/columns", json!({"z": ["F32", []]}), "column `z`"),
+        ("/columns/x/0", json!("U64"), "column `x` is of a type that no batch has"),
+        ("/columns", json!({"a b": ["F32", []]}), "column `a b` can't be a name in Python"),
+        ("/columns", json!({"z": ["F32", []]}), "no column `x`"),
         ("/tensors/0/name", json!("lineage"), "has a name that a checkpoint's tensor can't have"),
         ("/tensors/1/name", json!("w"), "is there twice"),
         ("/tensors/0/dtype", json!("F64"), "not in single precision"),

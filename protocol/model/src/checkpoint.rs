@@ -215,6 +215,7 @@ pub(crate) mod tests {
         let training = TrainingConfig::new(1, 8, Loss::CrossEntropy, optimizer);
         TrialContext {
             config: TrialConfig { model, training },
+            columns: Vec::new(),
             shape: vec![1, 4, 4],
             outputs: 3,
             scaling: Scaling::None,

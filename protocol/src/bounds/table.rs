@@ -2,6 +2,7 @@
 
 use crate::{
     api::{MAX_DELETED_JOBS, MAX_NOTE_CHARS},
+    column::MAX_COLUMNS,
     machines::MAX_MACHINES,
     manifest::MAX_EVALUATION_SHARDS,
     metrics::{MAX_CONFUSION_CLASSES, MAX_COUNTED_CLASSES},
@@ -143,6 +144,7 @@ const MONEY: Bound = Bound::leaf(Leaf::Whole(MAX_USD * 1_000_000));
 const LEASES: Bound = Bound::list(&[MAX_LEASES]);
 const LAYERS: Bound = Bound::list(&[MAX_LAYERS]);
 const SHAPE: Bound = Bound::list(&[MAX_DIMENSIONS]);
+const BATCH_COLUMNS: Bound = Bound::list(&[MAX_COLUMNS]);
 const EVALUATION_SHARDS: Bound = Bound::list(&[MAX_EVALUATION_SHARDS as usize]);
 const COUNTED_CLASSES: Bound = Bound::list(&[MAX_COUNTED_CLASSES as usize]);
 
@@ -161,7 +163,10 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("Cnn", "channels", LAYERS),
     ("Cnn", "hidden", LAYERS),
     ("CollectRequest", "grace", TIME),
+    ("Column", "name", GIVEN_NAME),
+    ("Column", "shape", SHAPE),
     ("DataManifest", "categories", WORD_COLUMNS),
+    ("DataManifest", "columns", BATCH_COLUMNS),
     ("DataManifest", "features", NAMES_OF_FEATURES),
     ("DataManifest", "fill", Bound::list(&[MAX_FEATURES])),
     ("DataManifest", "shape", SHAPE),
@@ -261,6 +266,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("TokenGrant", "hosts", Bound::leaf(Leaf::Whole(MAX_TOKEN_HOSTS as u64))),
     ("TokenRequest", "lifetime", TIME),
     ("Trained", "train_micros", TRAIN_MICROS),
+    ("TrialContext", "columns", BATCH_COLUMNS),
     ("TrialContext", "shape", SHAPE),
     ("WorkRequest", "demand", Bound::list(&[MAX_DEVICES])),
     ("WorkRequest", "holding", LEASES),

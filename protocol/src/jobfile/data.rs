@@ -2,18 +2,24 @@
 
 use super::{
     categories,
+    dimension::{self, Bounds},
     reader::{Node, Section, list},
+    search::Method,
     vocabulary::nearest,
 };
 use crate::{
     spec::{
-        Channels, Columns, DataSpec, FileKind, Loss, Missing, PlacementSpec, Replicas, Scale,
-        ScaleLabel, Separator, ShardSizes, SourceSpec, Split, data::DEFAULT_LABEL,
+        Channels, Columns, DataSpec, FileKind, Loss, Missing, ModelSpace, PlacementSpec, Replicas,
+        Scale, ScaleLabel, Separator, ShardSizes, SourceSpec, Split, WINDOW, data::DEFAULT_LABEL,
     },
     text::{MAX_NAME_CHARS, is_plain_line},
 };
+use std::collections::BTreeMap;
 
+const LABEL: &str = "the name of the label column";
 const DEFAULT_VALID: f64 = 0.2;
+/// Tokens of the longest window, and elements of the longest sequence.
+const MAX_WINDOW: u32 = 1 << 24;
 const MAX_SHARDS: u32 = 65_536;
 /// Bounds of a constant that features are multiplied by: beyond them single precision has no numbers for most data.
 const MIN_FACTOR: f64 = 1e-30;
@@ -37,16 +43,15 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
         .required("train", "a data file, a folder of them, or a URL")
         .and_then(|node| path(&node));
     let kind = train.as_deref().and_then(FileKind::named);
-    let label = match section.optional("label") {
-        None if kind.is_some_and(|kind| kind != FileKind::Csv) => Some(DEFAULT_LABEL.to_owned()),
-        // Its content says so too, but isn't looked at without a label.
-        None if train.as_deref().is_some_and(is_parquet) => section.refuse(
-            "train",
-            "is a Parquet file; CSV, NPZ, NPY, IDX and safetensors are read".to_owned(),
-        ),
-        _ => {
-            section.required("label", "the name of the label column").and_then(|node| label(&node))
+    let windows = optional(section, "window", window);
+    let label = match (section.optional("label"), kind) {
+        (Some(node), _) => label(&node).map(Some),
+        // What the file is decides: it may have columns by name.
+        (None, None | Some(FileKind::Text)) => Some(None),
+        (None, Some(FileKind::Csv)) => {
+            section.required("label", LABEL).and_then(|node| label(&node)).map(Some)
         }
+        (None, Some(_)) => Some(Some(DEFAULT_LABEL.to_owned())),
     };
     let features = optional(section, "features", word);
     let labels = optional(section, "labels", path);
@@ -54,10 +59,10 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
     let separator = optional(section, "separator", separator);
     let columns = section
         .optional("columns")
-        .map_or(Some(None), |node| columns(&node, label.as_deref()).map(Some));
+        .map_or(Some(None), |node| columns(&node, known_label(&label)).map(Some));
     let categories = section
         .optional("categories")
-        .map_or(Some(Vec::new()), |node| categories::read(&node, label.as_deref()));
+        .map_or(Some(Vec::new()), |node| categories::read(&node, known_label(&label)));
     let missing = section.optional("missing").map_or(Some(Missing::Refuse), |node| {
         node.word(&[
             ("refuse", Missing::Refuse),
@@ -66,6 +71,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
             ("drop-row", Missing::DropRow),
         ])
     });
+    let tokenizer = optional(section, "tokenizer", path);
+    let length = section.optional("length").map_or(Some(BTreeMap::new()), |node| length(&node));
     let shape = optional(section, "shape", shape);
     let channels = section.optional("channels").map_or(Some(Channels::First), |node| {
         node.word(&[("first", Channels::First), ("last", Channels::Last)])
@@ -102,6 +109,9 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
         columns: columns?,
         categories: categories?,
         missing: missing?,
+        window: windows?,
+        tokenizer: tokenizer?,
+        length: length?,
         shape: shape?,
         channels: channels?,
         scale: scale?,
@@ -133,8 +143,75 @@ pub(super) fn fits(
     )
 }
 
-fn is_parquet(path: &str) -> bool {
-    path.to_ascii_lowercase().ends_with(".parquet")
+/// Columns by name, and windows of text, are for users' own models alone: others need a label, and rows of numbers.
+pub(super) fn fits_models(
+    root: &Section<'_>,
+    data: &DataSpec,
+    models: &mut [ModelSpace],
+    method: Option<Method>,
+) -> Option<()> {
+    let node = root.optional("data")?;
+    let section = node.peek()?;
+    let has_others = models.iter().any(|model| !matches!(model, ModelSpace::Graph(_)));
+    if data.label.is_none() && has_others {
+        return section.refuse("label", format!("is missing: {LABEL}"));
+    }
+    let Some(node) = section.optional("window") else { return Some(()) };
+    if has_others {
+        return node
+            .refuse("is for text, on which only models with `arch = \"graph\"` are trained");
+    }
+    for model in models {
+        let ModelSpace::Graph(space) = model else { continue };
+        let values = dimension::read(&node, Bounds::AtLeastOne, method)?;
+        if space.values.insert(WINDOW.to_owned(), values).is_some() {
+            return node.refuse("is a key of a `[[model]]` too; leave out one of them");
+        }
+    }
+    Some(())
+}
+
+/// The longest window of a number or a choice of them; the others must divide it.
+fn window(node: &Node<'_>) -> Option<u32> {
+    let wanted = "a number of tokens, or `{ choice = [64, 128] }`";
+    let choices = match node.is_table() {
+        true => node
+            .peek()
+            .and_then(|section| section.optional("choice"))
+            .or_else(|| node.refuse(format!("is {}; {wanted} is wanted", node.describe())))?
+            .list(wanted)?,
+        false => Vec::new(),
+    };
+    let read = |node: &Node<'_>| node.integer(1, MAX_WINDOW);
+    let windows: Vec<u32> = match choices.as_slice() {
+        [] => vec![read(node)?],
+        choices => choices.iter().map(read).collect::<Option<_>>()?,
+    };
+    let longest = windows.iter().copied().max()?;
+    match windows.iter().find(|window| longest % **window != 0) {
+        None => Some(longest),
+        Some(window) => node.refuse(format!(
+            "has {window}, which doesn't divide {longest}: rows of the longest window are cut into the others"
+        )),
+    }
+}
+
+/// For columns of sequences, how long they may be.
+fn length(node: &Node<'_>) -> Option<BTreeMap<String, u32>> {
+    if !node.is_table() {
+        let found = node.describe();
+        return node.refuse(format!("is {found}; `{{ tokens = 256 }}` is wanted, by columns"));
+    }
+    let section = node.peek()?;
+    let lengths: Vec<Option<(String, u32)>> = section
+        .entries()
+        .map(|(name, node)| Some((name.to_owned(), node.integer(1, MAX_WINDOW)?)))
+        .collect();
+    lengths.into_iter().collect()
+}
+
+fn known_label(label: &Option<Option<String>>) -> Option<&str> {
+    label.as_ref().and_then(|label| label.as_deref())
 }
 
 /// The shape of a row as far as the job file says it: of arrays the file itself knows it.
@@ -178,6 +255,17 @@ fn fitting(section: &Section<'_>, kind: Option<FileKind>) -> Option<()> {
         Some(FileKind::Npz | FileKind::Safetensors) => {
             &[("labels", files), separator, columns, categories, missing]
         }
+        Some(FileKind::Text) => &[
+            ("features", arrays),
+            ("label", "names a column; text has none, its tokens are what is learnt"),
+            ("labels", files),
+            separator,
+            columns,
+            categories,
+            missing,
+            ("shape", "is for rows of numbers; `window` says how long rows of text are"),
+            ("channels", "is for arrays of images"),
+        ],
         Some(FileKind::Idx | FileKind::Npy) => {
             &[("features", arrays), ("label", arrays), separator, columns, categories, missing]
         }

@@ -113,7 +113,8 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
         data.scale = scale?.unwrap_or(Scale::None);
     }
     data.scale_label = scale_label?;
-    let (models, init) = init::split(models?);
+    let (mut models, init) = init::split(models?);
+    data::fits_models(&root, &data, &mut models, method)?;
     Some(JobSpec {
         name: name?,
         seed: seeds.as_ref()?.first(),

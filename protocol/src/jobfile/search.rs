@@ -204,6 +204,8 @@ fn metric(node: &Node<'_>, loss: Option<Loss>, own: &Own) -> Option<Metric> {
     let (needs, name) = match loss {
         Loss::Mse => ("classes", "mse"),
         Loss::CrossEntropy => ("numbers", "cross-entropy"),
+        // No job file says it.
+        Loss::Own => ("known", "own"),
     };
     let names = words.iter().filter(|(_, other)| other.suits(loss)).map(|(name, _)| *name);
     let names: Vec<&str> = names.collect();

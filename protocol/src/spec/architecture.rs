@@ -126,6 +126,15 @@ impl Value for Pool {
 }
 
 impl Architecture {
+    /// The window of its rows, where text is cut into windows.
+    #[must_use]
+    pub fn window(&self) -> Option<u32> {
+        match self {
+            Architecture::Graph(graph) => graph.window(),
+            Architecture::Mlp(_) | Architecture::Cnn(_) | Architecture::Resnet(_) => None,
+        }
+    }
+
     /// An [`Mlp`] with nothing but hidden layers.
     #[must_use]
     pub fn mlp(hidden: impl Into<Vec<u32>>) -> Self {

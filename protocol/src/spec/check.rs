@@ -6,6 +6,7 @@ use super::{
     Architecture, Loss, MAX_EPOCHS, Optimizer, Sampling, Schedule, Share, TrainingConfig,
     TrialConfig,
 };
+use crate::column::Column;
 
 impl TrialConfig {
     /// Is every value one that can be trained with?
@@ -15,6 +16,28 @@ impl TrialConfig {
     pub fn check(&self) -> Result<(), String> {
         self.model.check()?;
         self.training.check()
+    }
+
+    /// Can it be trained on data with these columns by name? None are rows of numbers with a label.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check_columns(&self, columns: &[Column]) -> Result<(), String> {
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let Architecture::Graph(graph) = &self.model else {
+            let name = self.model.name();
+            return Err(format!("`{name}` takes rows of numbers; columns by name are for `graph`"));
+        };
+        if self.training.augment.is_some() {
+            return Err(
+                "`training.augment` takes images, and columns by name are taken as they are".into(),
+            );
+        }
+        let Some(column) = columns.iter().find(|column| column.windows) else { return Ok(()) };
+        let window = graph.window().ok_or("there is no `window` for rows of text")?;
+        column.windows_of_row(window).map(|_| ())
     }
 }
 
@@ -51,14 +74,14 @@ impl TrainingConfig {
         if let Some(norm) = self.clip_norm {
             want("training.clip_norm", norm, norm.is_finite() && norm > 0.0)?;
         }
-        if self.sampling == Sampling::Balanced && self.loss == Loss::Mse {
+        if self.sampling == Sampling::Balanced && self.loss != Loss::CrossEntropy {
             return Err(
-                "`training.sampling` can't be `\"balanced\"` for labels that are numbers".into()
+                "`training.sampling` can't be `\"balanced\"` where labels aren't classes".into()
             );
         }
         let smoothing = self.label_smoothing;
         want("training.label_smoothing", smoothing, (0.0..1.0).contains(&smoothing))?;
-        if smoothing != 0.0 && self.loss == Loss::Mse {
+        if smoothing != 0.0 && self.loss != Loss::CrossEntropy {
             return Err("`training.label_smoothing` needs labels that are classes".into());
         }
         self.optimizer.check()?;

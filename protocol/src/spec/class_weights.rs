@@ -38,7 +38,7 @@ impl ClassWeights {
         let names = match (self, labels) {
             (ClassWeights::None, _) => return Ok(()),
             (_, Labels::Classes(names)) => names,
-            (_, Labels::Number) => {
+            (_, Labels::Number | Labels::None) => {
                 return Err("`training.class_weights` needs labels that are classes".into());
             }
         };

@@ -3,6 +3,7 @@
 use super::categories::CategoriesSpec;
 use crate::{digest::BlobRef, manifest::LabelScaling};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// `[data]`: read where `submit` runs, and kept with the job for people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,8 +16,9 @@ pub struct DataSpec {
     /// The array of rows in an NPZ or safetensors file; `None` is [`DEFAULT_FEATURES`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<String>,
-    /// Name of the label column, or of the array of labels.
-    pub label: String,
+    /// Name of the label column, or of the array of labels; `None` is for data that has columns by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// The file of labels beside one of images (IDX) or rows (NPY); `None` is what the images'
     /// name suggests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,6 +35,15 @@ pub struct DataSpec {
     /// What is done about missing values of a CSV file.
     #[serde(default, skip_serializing_if = "Missing::is_refuse")]
     pub missing: Missing,
+    /// The longest window that text is cut into, in tokens. The windows of trials are keys of their models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u32>,
+    /// The file that says how text becomes tokens; `None` takes its bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<String>,
+    /// The most elements that rows of a column keep, where they are sequences of different lengths, by the column's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub length: BTreeMap<String, u32>,
     /// Shape of one row; `None` is the shape that the file has, a flat vector for a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<u32>>,
@@ -168,7 +179,7 @@ impl DataSpec {
         SourceSpec {
             data: self.train.clone(),
             features: self.features.clone(),
-            label: Some(self.label.clone()),
+            label: self.label.clone(),
             labels: self.labels.clone(),
         }
     }
@@ -186,7 +197,7 @@ impl DataSpec {
         };
         Some(SourceSpec {
             features: source.features.or_else(|| self.features.clone()),
-            label: source.label.or_else(|| Some(self.label.clone())),
+            label: source.label.or_else(|| self.label.clone()),
             ..source
         })
     }
@@ -293,6 +304,8 @@ pub enum FileKind {
     Idx,
     /// Tensors by name.
     Safetensors,
+    /// Text that is cut into windows.
+    Text,
 }
 
 impl FileKind {
@@ -313,6 +326,7 @@ impl FileKind {
             (".npy", FileKind::Npy),
             (".safetensors", FileKind::Safetensors),
             (".idx", FileKind::Idx),
+            (".txt", FileKind::Text),
             ("-ubyte", FileKind::Idx),
         ];
         endings.iter().find(|(end, _)| path.ends_with(end)).map(|(_, kind)| *kind)
@@ -327,6 +341,7 @@ impl FileKind {
             FileKind::Npy => "NPY",
             FileKind::Idx => "IDX",
             FileKind::Safetensors => "safetensors",
+            FileKind::Text => "text",
         }
     }
 }

@@ -5,6 +5,9 @@ use crate::{digest::BlobRef, dtype::Dtype};
 use serde::{Deserialize, Serialize};
 use std::{cmp::Ordering, collections::BTreeMap, fmt, sync::Arc};
 
+/// The key of a user's own model that is its trial's window, where text is cut into windows.
+pub const WINDOW: &str = "window";
+
 /// A user's model under certain values of its own keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -53,6 +56,17 @@ impl ExportedGraph {
     #[must_use]
     pub fn has_given_tensors(&self) -> bool {
         self.tensors.iter().any(|tensor| tensor.start == Some(Start::Given))
+    }
+}
+
+impl Graph {
+    /// The window of its rows, where text is cut into windows.
+    #[must_use]
+    pub fn window(&self) -> Option<u32> {
+        match self.values.get(WINDOW) {
+            Some(Setting::Whole(window)) => u32::try_from(*window).ok(),
+            _ => None,
+        }
     }
 }
 

@@ -80,8 +80,11 @@ impl Metric {
             (Metric::Loss | Metric::Own(_), _)
             | (Metric::Accuracy | Metric::TopK | Metric::F1, Loss::CrossEntropy)
             | (Metric::Rmse, Loss::Mse) => true,
+            // A sum of that name.
+            (Metric::Accuracy, Loss::Own) => true,
             (Metric::Accuracy | Metric::TopK | Metric::F1, Loss::Mse)
-            | (Metric::Rmse, Loss::CrossEntropy) => false,
+            | (Metric::TopK | Metric::F1, Loss::Own)
+            | (Metric::Rmse, Loss::CrossEntropy | Loss::Own) => false,
         }
     }
 

@@ -37,6 +37,7 @@ impl SearchSpec {
         let (loss, wanted) = match labels {
             Labels::Classes(_) => (Loss::CrossEntropy, "numbers"),
             Labels::Number => (Loss::Mse, "classes"),
+            Labels::None => (Loss::Own, "known as such"),
         };
         self.check_metrics()?;
         let name = self.metric.name();
@@ -45,7 +46,7 @@ impl SearchSpec {
         }
         let classes = labels.outputs();
         match (self.top_k, labels) {
-            (Some(_), Labels::Number) => {
+            (Some(_), Labels::Number | Labels::None) => {
                 return Err("`search.top_k` needs labels that are classes".into());
             }
             (Some(k), Labels::Classes(_)) if k == 0 || k >= classes => {
@@ -101,7 +102,7 @@ impl SearchSpec {
             Labels::Classes(_) => {
                 self.top_k.or((labels.outputs() > DEFAULT_TOP_K).then_some(DEFAULT_TOP_K))
             }
-            Labels::Number => None,
+            Labels::Number | Labels::None => None,
         }
     }
 
@@ -120,7 +121,7 @@ impl SearchSpec {
     pub fn full_counting(&self, labels: &Labels) -> Counting {
         let by_class = match labels {
             Labels::Classes(_) => ClassDetail::fullest(labels.outputs()),
-            Labels::Number => ClassDetail::Nothing,
+            Labels::Number | Labels::None => ClassDetail::Nothing,
         };
         Counting { top_k: self.k(labels), by_class }
     }

@@ -22,6 +22,8 @@ pub enum Loss {
     CrossEntropy,
     /// Mean squared error of one output against a numeric label.
     Mse,
+    /// That of users' own models, where the data has columns by name: there is no label.
+    Own,
 }
 
 /// The numbers that a model computes in. Parameters, buffers, optimiser state and checkpoints are

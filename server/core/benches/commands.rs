@@ -240,6 +240,7 @@ fn set_up(hosts: u64) -> Bench {
     };
     let shard = |n: u32| Shard { blob: shard_blob(n), rows: 64 };
     let data = DataManifest {
+        columns: Vec::new(),
         shape: vec![4],
         features: ["a", "b", "c", "d"].map(String::from).to_vec(),
         labels: Labels::Classes(vec!["0".into(), "1".into()]),

@@ -92,6 +92,7 @@ impl LargeJob {
             Shard { blob, rows: 64 }
         };
         let data = DataManifest {
+            columns: Vec::new(),
             shape: vec![4],
             features: ["a", "b", "c", "d"].map(String::from).to_vec(),
             labels: Labels::Classes(vec!["0".into(), "1".into()]),

@@ -225,6 +225,7 @@ impl World {
         }
         let valid = vec![shards.pop().unwrap()];
         let data = DataManifest {
+            columns: Vec::new(),
             shape: vec![2],
             features: vec!["a".to_owned(), "b".to_owned()],
             labels: Labels::Classes(vec!["no".to_owned(), "yes".to_owned()]),

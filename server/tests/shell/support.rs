@@ -82,6 +82,7 @@ pub(crate) async fn submit(handle: &ShellHandle) {
     }
     let valid = vec![shards.pop().unwrap()];
     let data = Box::new(DataManifest {
+        columns: Vec::new(),
         shape: vec![2],
         features: vec!["a".to_owned(), "b".to_owned()],
         labels: Labels::Classes(vec!["no".to_owned(), "yes".to_owned()]),

@@ -25,6 +25,7 @@ pub(crate) fn layout(hidden: u32) -> CheckpointLayout {
     let training = TrainingConfig::new(2, 4, Loss::CrossEntropy, optimizer);
     let context = TrialContext {
         config: TrialConfig { model: Architecture::Mlp(model), training },
+        columns: Vec::new(),
         shape: vec![2],
         outputs: 2,
         scaling: Scaling::None,

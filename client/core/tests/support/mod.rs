@@ -19,6 +19,7 @@ pub(crate) fn lease(id: u64, shard: BlobRef, upload_bytes: u64) -> Lease {
             model: Architecture::mlp([]),
             training: TrainingConfig::new(1, 4, Loss::Mse, optimizer),
         },
+        columns: Vec::new(),
         shape: vec![1],
         outputs: 1,
         scaling: Scaling::None,

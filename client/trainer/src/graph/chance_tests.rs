@@ -4,7 +4,10 @@
 //! `SOJOURN_GRAPH_SEED` for others; `SOJOURN_GRAPH_SAY=1` says each before it is made.
 
 use super::{Program, Tensors};
-use crate::fixture::TORCH_RNG;
+use crate::{
+    batch::{Batch, X, Y},
+    fixture::TORCH_RNG,
+};
 use rand_core::Rng as _;
 use serde_json::{Value, json};
 use sojourn_codec::{Tensor as Stored, encode};
@@ -181,6 +184,11 @@ fn graph(operator: &Operator, call: Value, then_changes: bool) -> Vec<u8> {
     encode(&[Stored::u8("graph", [json.len() as u64], &json)]).unwrap()
 }
 
+fn labelled(x: &Tensor, y: &Tensor) -> Batch {
+    let names = [X.to_owned(), Y.to_owned()];
+    Batch::new(names.into(), vec![x.shallow_clone(), y.shallow_clone()], y.size1().unwrap())
+}
+
 /// Runs a graph forward and back; true where it was taken.
 fn runs(file: &[u8]) -> bool {
     let Ok(graph) = Graph::read(file) else { return false };
@@ -199,7 +207,7 @@ fn runs(file: &[u8]) -> bool {
     let x = Tensor::linspace(0.0, 1.0, 12, (Kind::Float, Device::Cpu)).view([3, 4]);
     let y = Tensor::from_slice(&[0i64, 2, 1]);
     let before = [&parameters[0], &x, &y].map(|tensor| tensor.detach().copy());
-    let ran = match program.loss(0, tensors, &x, &y) {
+    let ran = match program.loss(0, tensors, &labelled(&x, &y)) {
         Ok(loss) => Tensor::f_run_backward(&[&loss], &parameters, false, false).is_ok(),
         Err(_) => false,
     };

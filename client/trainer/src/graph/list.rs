@@ -10,6 +10,7 @@ use crate::error::TrainError;
 use sojourn_graph::{Argument, Node, NodeList, Source, Whole};
 use std::{
     any::Any,
+    collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 use tch::{TchError, Tensor};
@@ -20,6 +21,8 @@ pub(crate) struct List {
     steps: Vec<Step>,
     /// Columns of which nodes need a copy, because they change them.
     copied: Vec<usize>,
+    /// Columns that nodes or results read.
+    read: BTreeSet<usize>,
     /// What is asked for.
     results: Vec<Source>,
 }
@@ -41,9 +44,16 @@ impl List {
     pub(super) fn new(list: &NodeList, results: Vec<Source>) -> Result<Self, TrainError> {
         let steps = list.nodes.iter().map(Step::new).collect::<Result<Vec<_>, _>>()?;
         let copied = list.changed_columns.iter().copied().collect();
-        let mut prepared = Self { steps, copied, results };
+        let sources = list.nodes.iter().flat_map(sources_of).chain(results.iter().copied());
+        let read = sources.filter_map(column_of).collect();
+        let mut prepared = Self { steps, copied, read, results };
         prepared.find_last_uses(&list.nodes);
         Ok(prepared)
+    }
+
+    /// Is the column with this index read?
+    pub(super) fn reads(&self, column: usize) -> bool {
+        self.read.contains(&column)
     }
 
     fn find_last_uses(&mut self, nodes: &[Node]) {
@@ -148,19 +158,35 @@ const fn node_of(source: Source) -> Option<usize> {
     }
 }
 
+const fn column_of(source: Source) -> Option<usize> {
+    match source {
+        Source::Column(column) => Some(column),
+        Source::Node(_) | Source::Item { .. } | Source::Tensor(_) => None,
+    }
+}
+
+/// The tensors that a node takes, one by one.
+fn sources_of(node: &Node) -> Vec<Source> {
+    let mut sources = Vec::new();
+    for argument in &node.arguments {
+        match argument {
+            Argument::Tensor(source) => sources.push(*source),
+            Argument::Tensors(some) => sources.extend(some.iter().flatten()),
+            _ => {}
+        }
+    }
+    sources
+}
+
 /// The nodes whose values a node takes.
 fn used_by(node: &Node) -> Vec<usize> {
     let of_whole = |whole: &Whole| match whole {
         Whole::Node(node) => Some(*node),
         Whole::Number(_) => None,
     };
-    let mut used = Vec::new();
+    let mut used: Vec<usize> = sources_of(node).into_iter().filter_map(node_of).collect();
     for argument in &node.arguments {
         match argument {
-            Argument::Tensor(source) => used.extend(node_of(*source)),
-            Argument::Tensors(sources) => {
-                used.extend(sources.iter().flatten().filter_map(|source| node_of(*source)));
-            }
             Argument::AllOf(node) => used.push(*node),
             Argument::Whole(whole) => used.extend(of_whole(whole)),
             Argument::Wholes(wholes) => used.extend(wholes.iter().filter_map(of_whole)),

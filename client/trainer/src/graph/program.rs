@@ -4,7 +4,11 @@ use super::{
     call::{Place, Scope},
     list::List,
 };
-use crate::{error::TrainError, kind::kind};
+use crate::{
+    batch::{Batch, X, Y},
+    error::TrainError,
+    kind::kind,
+};
 use sojourn_graph::{Graph, GraphError, GraphRole};
 use sojourn_protocol::{
     digest::Digest,
@@ -60,8 +64,6 @@ pub(crate) struct Program {
     places: Vec<Place>,
     constants: Vec<Tensor>,
     columns: Vec<Column>,
-    /// Shape of a row of `x`.
-    row: Vec<i64>,
     device: Device,
     stages: Vec<Stage>,
     evaluate: List,
@@ -78,10 +80,13 @@ struct Stage {
     moves: Vec<usize>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
-    X,
-    Y(Kind),
+/// A column that the graph reads.
+#[derive(Debug)]
+struct Column {
+    name: String,
+    kind: Kind,
+    /// Shape of a row.
+    row: Vec<i64>,
 }
 
 /// The tensors of a model, as a graph refers to them.
@@ -122,13 +127,12 @@ impl Program {
         let evaluate = List::new(&graph.evaluate.list, results)?;
         let predict = graph.predict.as_ref();
         let predict = predict.map(|predict| List::new(&predict.list, vec![predict.outputs]));
-        let (columns, row) = columns(&graph)?;
+        let columns = graph.columns.iter().map(Column::of).collect::<Result<_, _>>()?;
         Ok(Self {
             exported: exported.clone(),
             places: places(&graph),
             constants,
             columns,
-            row,
             device,
             stages,
             evaluate,
@@ -144,13 +148,7 @@ impl Program {
             let part = "the tensors that the unit says".into();
             return Err(GraphError::Part { part, fault }.into());
         }
-        let features: i64 = context.shape.iter().map(|side| i64::from(*side)).product();
-        if self.row.iter().product::<i64>() != features {
-            let (row, shape) = (&self.row, &context.shape);
-            let text =
-                format!("the graph takes rows of shape {row:?}, those of the data are {shape:?}");
-            return Err(TrainError::Unit(text));
-        }
+        self.columns.iter().try_for_each(|column| column.check(context))?;
         if context.targets != Targets::Plain {
             let text = "a graph takes labels as they are, neither scaled nor weighted";
             return Err(TrainError::Unit(text.into()));
@@ -163,17 +161,16 @@ impl Program {
         self.stages.iter().map(|stage| stage.moves.as_slice())
     }
 
-    /// The loss of a stage for `x`, `[rows, features]`, and `y`, `[rows]`.
+    /// The loss of a stage for a batch.
     pub(crate) fn loss(
         &self,
         stage: usize,
         tensors: Tensors<'_>,
-        x: &Tensor,
-        y: &Tensor,
+        batch: &Batch,
     ) -> Result<Tensor, TrainError> {
         let lacks = || TrainError::Unit(format!("the graph has no stage {stage}"));
         let stage = self.stages.get(stage).ok_or_else(lacks)?;
-        let results = self.run(&stage.list, tensors, x, Some(y))?;
+        let results = self.run(&stage.list, tensors, batch)?;
         let loss = results.into_iter().next().ok_or_else(lacks)?;
         if loss.dim() > 0 || loss.f_kind()? == Kind::Int64 {
             let size = loss.size();
@@ -190,10 +187,10 @@ impl Program {
     pub(crate) fn sums(
         &self,
         tensors: Tensors<'_>,
-        x: &Tensor,
-        y: &Tensor,
+        batch: &Batch,
     ) -> Result<BTreeMap<String, f64>, TrainError> {
-        let results = self.run(&self.evaluate, tensors, x, Some(y))?;
+        let results = self.run(&self.evaluate, tensors, batch)?;
+        let windows = self.windows(batch);
         let mut sums = BTreeMap::new();
         for (name, sum) in self.sums.iter().zip(results) {
             if sum.numel() != 1 {
@@ -201,18 +198,23 @@ impl Program {
                 let text = format!("the graph's sum `{name}` is {size:?}, and no number");
                 return Err(TrainError::Unit(text));
             }
-            sums.insert(name.clone(), sum.f_double_value(&[])?);
+            // A mean over rows is one over windows: each row has as many.
+            sums.insert(name.clone(), sum.f_double_value(&[])? / windows);
         }
         Ok(sums)
     }
 
-    /// The predictions for `x`, `[rows, features]`: one tensor of rows.
-    pub(crate) fn outputs(&self, tensors: Tensors<'_>, x: &Tensor) -> Result<Tensor, TrainError> {
+    /// The predictions for a batch: one tensor of rows.
+    pub(crate) fn outputs(
+        &self,
+        tensors: Tensors<'_>,
+        batch: &Batch,
+    ) -> Result<Tensor, TrainError> {
         let text = "the model's code says nothing of predictions: it has no `predict`";
         let lacks = || TrainError::Unit(text.into());
-        let results = self.run(self.predict.as_ref().ok_or_else(lacks)?, tensors, x, None)?;
+        let results = self.run(self.predict.as_ref().ok_or_else(lacks)?, tensors, batch)?;
         let outputs = results.into_iter().next().ok_or_else(lacks)?;
-        if outputs.size().first() != x.size().first() {
+        if outputs.size().first() != Some(&batch.rows()) {
             let size = outputs.size();
             return Err(TrainError::Unit(format!("the graph's outputs are {size:?}, not by row")));
         }
@@ -223,25 +225,14 @@ impl Program {
         &self,
         list: &List,
         tensors: Tensors<'_>,
-        x: &Tensor,
-        y: Option<&Tensor>,
+        batch: &Batch,
     ) -> Result<Vec<Tensor>, TrainError> {
-        let mut columns = Vec::with_capacity(self.columns.len());
-        for column in &self.columns {
-            columns.push(match (column, y) {
-                (Column::X, _) => {
-                    let shape: Vec<i64> = [-1].iter().chain(&self.row).copied().collect();
-                    x.f_view(shape.as_slice())?
-                }
-                (Column::Y(kind), Some(y)) if y.f_kind()? == *kind => y.shallow_clone(),
-                (Column::Y(kind), Some(_)) => {
-                    let text = format!("the graph takes labels of type {kind:?}");
-                    return Err(TrainError::Unit(text));
-                }
-                // The reader has seen to it that predictions don't ask for it.
-                (Column::Y(_), None) => Tensor::new(),
-            });
-        }
+        let column = |(at, column): (usize, &Column)| match list.reads(at) {
+            true => column.take(batch),
+            false => Ok(Tensor::new()),
+        };
+        let columns = self.columns.iter().enumerate().map(column);
+        let columns = columns.collect::<Result<Vec<_>, TrainError>>()?;
         list.run(&Scope {
             places: &self.places,
             parameters: tensors.parameters,
@@ -251,6 +242,96 @@ impl Program {
             device: self.device,
             rounds: tensors.precision == Precision::Bf16,
         })
+    }
+
+    /// Rows that the graph sees in one row of a batch: several where that is a window that the trial's divides.
+    fn windows(&self, batch: &Batch) -> f64 {
+        let [column] = self.columns.as_slice() else { return 1.0 };
+        match (column.row.as_slice(), batch.column(&column.name).map(Tensor::size).as_deref()) {
+            #[expect(clippy::cast_precision_loss, reason = "windows of a row are far below 2^53")]
+            ([row], Some([_, stored])) if *row > 1 && stored > row => {
+                ((stored - 1) / (row - 1)) as f64
+            }
+            _ => 1.0,
+        }
+    }
+}
+
+impl Column {
+    fn of(column: &sojourn_graph::Column) -> Result<Self, TrainError> {
+        let sides = column.shape.iter().map(|side| i64::try_from(*side));
+        let row = sides.collect::<Result<_, _>>()?;
+        Ok(Self { name: column.name.clone(), kind: kind(column.dtype)?, row })
+    }
+
+    /// Has the trial's data such a column?
+    fn check(&self, context: &TrialContext) -> Result<(), TrainError> {
+        let Self { name, kind: taken, row } = self;
+        let refuse = |found: String| {
+            let text = format!(
+                "the graph takes a column `{name}`, {taken:?}, with rows of shape {row:?}; {found}"
+            );
+            Err(TrainError::Unit(text))
+        };
+        if context.columns.is_empty() {
+            let features: i64 = context.shape.iter().map(|side| i64::from(*side)).product();
+            return match (name.as_str(), taken) {
+                (X, Kind::Float) if row.iter().product::<i64>() == features => Ok(()),
+                (Y, Kind::Int64 | Kind::Float) if row.is_empty() => Ok(()),
+                (X, _) => refuse(format!("those of the data have the shape {:?}", context.shape)),
+                _ => refuse("rows of the data are numbers with a label".into()),
+            };
+        }
+        for column in &context.columns {
+            if column.name == *name {
+                let window = row.first().and_then(|tokens| u32::try_from(tokens - 1).ok());
+                let shape = match window.filter(|_| column.windows) {
+                    Some(window) => match column.windows_of_row(window) {
+                        Ok(_) => column.batch_shape(Some(window)),
+                        Err(why) => return refuse(why),
+                    },
+                    None => column.batch_shape(None),
+                };
+                let is_same = shape.iter().map(|side| i64::from(*side)).eq(row.iter().copied());
+                return match is_same && kind(column.dtype)? == *taken {
+                    true => Ok(()),
+                    false => refuse(format!("it is {} of shape {shape:?}", column.dtype.name())),
+                };
+            }
+            if column.length_name().as_ref() == Some(name) {
+                return match (taken, row.as_slice()) {
+                    (Kind::Int64, []) => Ok(()),
+                    _ => refuse("it is I64 of shape []".into()),
+                };
+            }
+        }
+        refuse("the data has none of that name".into())
+    }
+
+    /// The column of a batch, `[rows, ...row]`.
+    fn take(&self, batch: &Batch) -> Result<Tensor, TrainError> {
+        let Self { name, kind, row } = self;
+        let Some(column) = batch.column(name) else {
+            return Err(TrainError::Unit(format!(
+                "the graph takes a column `{name}`, which isn't there"
+            )));
+        };
+        if column.f_kind()? != *kind {
+            let found = column.f_kind()?;
+            return Err(TrainError::Unit(format!(
+                "the graph takes `{name}` as {kind:?}, not {found:?}"
+            )));
+        }
+        let shape: Vec<i64> = [-1].iter().chain(row).copied().collect();
+        match (column.size().get(1..), row.as_slice()) {
+            (Some(found), row) if found == row => Ok(column.shallow_clone()),
+            // A window of so many tokens, each of which but the last is followed by another window.
+            (Some([stored]), [tokens]) if stored > tokens && *tokens > 1 => {
+                let cut = column.f_unfold(1, *tokens, tokens - 1)?;
+                Ok(cut.f_reshape(shape.as_slice())?)
+            }
+            _ => Ok(column.f_view(shape.as_slice())?),
+        }
     }
 }
 
@@ -262,19 +343,4 @@ fn places(graph: &Graph) -> Vec<Place> {
         GraphRole::Constant => constants.next().map(Place::Constant),
     };
     graph.tensors.iter().map(|tensor| tensor.role).filter_map(place).collect()
-}
-
-/// The columns, and the shape of a row of `x`.
-fn columns(graph: &Graph) -> Result<(Vec<Column>, Vec<i64>), TrainError> {
-    let (mut columns, mut row) = (Vec::new(), Vec::new());
-    for column in &graph.columns {
-        if column.name == "x" {
-            let sides = column.shape.iter().map(|side| i64::try_from(*side));
-            row = sides.collect::<Result<_, _>>()?;
-            columns.push(Column::X);
-        } else {
-            columns.push(Column::Y(kind(column.dtype)?));
-        }
-    }
-    Ok((columns, row))
 }

@@ -4,6 +4,7 @@ use super::{FORMAT, error::ModelFileError};
 use crate::checkpoint::CheckpointLayout;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
+    column::{Column, check_columns},
     digest::Digest,
     ids::{Epoch, JobId, TrialId},
     manifest::{LabelScaling, Labels, Scaling, Targets},
@@ -24,14 +25,18 @@ pub struct Description {
     pub format: u32,
     /// The architecture and its sizes.
     pub architecture: Architecture,
-    /// Shape of one row.
+    /// The columns, where the data had them by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<Column>,
+    /// Shape of one row; empty where the data had columns by name.
     pub shape: Vec<u32>,
     /// Outputs of the model: classes, or 1.
     pub outputs: u32,
     /// The kind of labels: the classes' names in the order of the outputs, or numbers.
     pub labels: Labels,
-    /// Name of the label column, or of the array of labels.
-    pub label: String,
+    /// Name of the label column, or of the array of labels; none where the data had columns by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Name of the array of rows, where the data was arrays of other names than usual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub array: Option<String>,
@@ -136,7 +141,7 @@ impl Description {
         }
         let classes: &[String] = match &self.labels {
             Labels::Classes(names) => names,
-            Labels::Number => &[],
+            Labels::Number | Labels::None => &[],
         };
         for (what, names) in [("feature", self.features.as_slice()), ("class", classes)] {
             let mut seen = BTreeSet::new();
@@ -145,13 +150,22 @@ impl Description {
             }
         }
         self.check_table().map_err(ModelFileError::Contradiction)?;
+        check_columns(&self.columns).map_err(ModelFileError::Contradiction)?;
+        if (self.labels == Labels::None) == self.columns.is_empty() {
+            return refuse("columns by name and labels".into());
+        }
         if self.labels.outputs() != self.outputs {
             let labels = self.labels.outputs();
             return refuse(format!("{} outputs for {labels} labels", self.outputs));
         }
         match (&self.labels, self.loss) {
-            (Labels::Classes(_), Loss::CrossEntropy) | (Labels::Number, Loss::Mse) => {}
+            (Labels::Classes(_), Loss::CrossEntropy)
+            | (Labels::Number, Loss::Mse)
+            | (Labels::None, Loss::Own) => {}
             (Labels::Classes(_), Loss::Mse) => return refuse("classes and `mse`".into()),
+            (Labels::None, _) | (_, Loss::Own) => {
+                return refuse("columns by name and a loss for labels".into());
+            }
             (Labels::Number, Loss::CrossEntropy) => {
                 return refuse("numbers and `cross-entropy`".into());
             }
@@ -205,6 +219,7 @@ impl Description {
         training.precision = self.precision;
         TrialContext {
             config: TrialConfig { model: self.architecture.clone(), training },
+            columns: self.columns.clone(),
             shape: self.shape.clone(),
             outputs: self.outputs,
             scaling,

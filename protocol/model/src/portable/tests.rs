@@ -16,10 +16,11 @@ fn description(scaling: FileScaling) -> Description {
     Description {
         format: FORMAT,
         architecture: Architecture::cnn([2]),
+        columns: Vec::new(),
         shape: vec![1, 4, 4],
         outputs: 3,
         labels: Labels::Classes(["a", "b", "c"].map(str::to_owned).to_vec()),
-        label: "y".into(),
+        label: Some("y".into()),
         array: None,
         channels: Channels::First,
         features: (0..16).map(|n| format!("x{n}")).collect(),

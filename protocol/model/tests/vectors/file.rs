@@ -88,6 +88,7 @@ pub(crate) fn context(model: Architecture, shape: &[u32], optimizer: Optimizer) 
     let training = TrainingConfig::new(1, 8, Loss::CrossEntropy, optimizer);
     TrialContext {
         config: TrialConfig { model, training },
+        columns: Vec::new(),
         shape: shape.to_vec(),
         outputs: 2,
         scaling: Scaling::None,

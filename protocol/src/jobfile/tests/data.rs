@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn arrays_need_fewer_words_and_may_need_others() {
     let npz = parse(&SMALL.replace("x.csv", "x.npz").replace("label = \"y\"\n", "")).unwrap();
-    assert_eq!((npz.data.label.as_str(), npz.data.features), ("y", None));
+    assert_eq!((npz.data.label.as_deref(), npz.data.features), (Some("y"), None));
     // The file itself knows its rows' shape.
     let cnn = SMALL.replace("arch = \"mlp\"\nhidden = [8]", "arch = \"cnn\"\nchannels = [8]");
     assert!(
@@ -81,10 +81,7 @@ fn words_about_data_that_do_not_fit_its_kind_are_refused() {
         "3: `data.train` is `\"s3:///x.npz\"`, which names no bucket"
     );
     assert_eq!(with("folder", ""), "2: `data.label` is missing: the name of the label column");
-    assert_eq!(
-        with("x.parquet", ""),
-        "3: `data.train` is a Parquet file; CSV, NPZ, NPY, IDX and safetensors are read"
-    );
+    assert_eq!(with("x.parquet", ""), "2: `data.label` is missing: the name of the label column");
     assert_eq!(
         with("x.npz", "valid = { date = \"v.npz\" }"),
         "4: `data.valid.date` is no known key; did you mean `data`?\n\

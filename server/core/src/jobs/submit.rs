@@ -9,9 +9,10 @@ use crate::{
 use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{
     api::{SubmitAnswer, Submitted},
+    column::check_columns,
     digest::Digest,
     error::{ApiError, ErrorKind},
-    manifest::{DataManifest, Labels, MAX_EVALUATION_SHARDS},
+    manifest::{DataManifest, Labels, MAX_EVALUATION_SHARDS, Scaling},
     spec::{JobSpec, Loss},
     text::{MAX_NAME_CHARS, is_plain_line},
     unit::TrialContext,
@@ -90,7 +91,12 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
     spec.placement.check().map_err(invalid)?;
     spec.check_seeds().map_err(invalid)?;
     match (&data.labels, spec.training.loss) {
-        (Labels::Classes(_), Loss::CrossEntropy) | (Labels::Number, Loss::Mse) => {}
+        (Labels::Classes(_), Loss::CrossEntropy)
+        | (Labels::Number, Loss::Mse)
+        | (Labels::None, Loss::Own) => {}
+        (Labels::None, _) | (_, Loss::Own) => {
+            return Err(invalid("columns by name go with the loss `own`, and it with them".into()));
+        }
         (Labels::Classes(_), Loss::Mse) => {
             return Err(invalid("loss `mse` needs labels that are numbers".into()));
         }
@@ -101,6 +107,7 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
     spec.training.class_weights.check(&data.labels).map_err(invalid)?;
     data.targets.check(&data.labels).map_err(invalid)?;
     check_graphs(spec, data).map_err(invalid)?;
+    check_columns_of(data).map_err(invalid)?;
     spec.search.check(&data.labels).map_err(invalid)?;
     for (n, init) in spec.init.iter().enumerate() {
         let model = usize::try_from(init.model).ok().and_then(|at| spec.models.get(at));
@@ -116,10 +123,28 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
         sojourn_model::validate(&trial.config, &data.shape, data.labels.outputs())
             .map_err(|error| invalid(format!("trial {n}: {error}")))?;
         trial.config.check().map_err(|error| invalid(format!("trial {n}: {error}")))?;
+        trial
+            .config
+            .check_columns(&data.columns)
+            .map_err(|error| invalid(format!("trial {n}: {error}")))?;
         check_initial_weights(spec, data, trial)
             .map_err(|error| invalid(format!("trial {n}: {error}")))?;
     }
     u32::try_from(trials.len()).map_err(|_| invalid("too many trials".into()))
+}
+
+/// Do the columns of data that has them by name agree with each other and with the rest?
+fn check_columns_of(data: &DataManifest) -> Result<(), String> {
+    check_columns(&data.columns)?;
+    let has_columns = !data.columns.is_empty();
+    if has_columns != (data.labels == Labels::None) {
+        return Err("data without labels has columns by name, and only that".into());
+    }
+    let is_plain = data.shape.is_empty() && data.scaling == Scaling::None;
+    if has_columns && !is_plain {
+        return Err("columns by name have no shape of a row, and aren't scaled".into());
+    }
+    Ok(())
 }
 
 /// Can users' own models be trained on this data, and compared by the search's metric?

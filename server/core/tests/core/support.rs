@@ -352,6 +352,7 @@ pub(crate) fn data_with_test() -> DataManifest {
 
 pub(crate) fn data() -> DataManifest {
     DataManifest {
+        columns: Vec::new(),
         shape: vec![4],
         features: ["a", "b", "c", "d"].map(String::from).to_vec(),
         labels: Labels::Classes(vec!["0".into(), "1".into()]),

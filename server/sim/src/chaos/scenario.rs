@@ -254,12 +254,15 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
         data: DataSpec {
             train: "train.csv".into(),
             features: None,
-            label: "label".into(),
+            label: Some("label".into()),
             labels: None,
             separator: None,
             columns: None,
             categories: Vec::new(),
             missing: Missing::Refuse,
+            window: None,
+            tokenizer: None,
+            length: std::collections::BTreeMap::new(),
             shape: None,
             channels: Channels::First,
             scale: Scale::None,
@@ -299,6 +302,7 @@ fn data(chance: &mut ChaCha8Rng, rows: &[u32], test: u32) -> DataManifest {
         Shard { blob: BlobRef { sha256: digest, bytes: 1000 }, rows }
     };
     DataManifest {
+        columns: Vec::new(),
         shape: vec![4],
         features: ["a", "b", "c", "d"].map(String::from).to_vec(),
         labels: Labels::Classes(vec!["0".into(), "1".into()]),

@@ -46,6 +46,7 @@ pub(crate) fn made_up_data(
     };
     let train = (0..).zip(&rows).map(|(place, rows)| shard(place, *rows));
     Ok(DataManifest {
+        columns: Vec::new(),
         shape,
         features: Vec::new(),
         labels,

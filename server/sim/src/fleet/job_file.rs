@@ -96,6 +96,7 @@ pub(crate) fn of_file(
     let labels = match (real, spec.training.loss) {
         (Some(data), _) => data.labels.clone(),
         (None, Loss::Mse) => Labels::Number,
+        (None, Loss::Own) => Labels::None,
         (None, Loss::CrossEntropy) => {
             Labels::Classes((0..entry.classes).map(|n| n.to_string()).collect())
         }

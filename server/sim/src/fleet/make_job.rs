@@ -140,6 +140,7 @@ mod tests {
             assert!((0.98..1.02).contains(&ratio), "{mflops} MFLOPs: {ratio}");
             let context = TrialContext {
                 config: trial.config,
+                columns: Vec::new(),
                 shape: job.data.shape.clone(),
                 outputs: 1,
                 scaling: Scaling::None,

@@ -19,6 +19,7 @@ fn job() -> Job {
                 hidden = { choice = [[10], [1000]] }\n[training]\nepochs = 1\noptimizer = \"sgd\"\n";
     let shard = Shard { blob: BlobRef { sha256: Digest::of(b"s"), bytes: 1 }, rows: 64 };
     let data = DataManifest {
+        columns: Vec::new(),
         shape: vec![4],
         features: ["a", "b", "c", "d"].map(String::from).to_vec(),
         labels: Labels::Classes(vec!["0".into(), "1".into()]),
