@@ -95,7 +95,7 @@ fn submits(source: &SourceSpec, loss: Loss, folder: &Path) -> Result<(), IngestE
     let Some(mut spec) = SPEC.clone() else { return Ok(()) };
     spec.training.loss = loss;
     spec.data.train.clone_from(&source.data);
-    spec.data.label = source.label.clone().unwrap_or_default();
+    spec.data.label = source.label.clone();
     spec.data.labels.clone_from(&source.labels);
     let summary = sojourn_ingest::check(&spec, folder, folder, &mut |_| {})?;
     let width: u64 = summary.shape.iter().copied().map(u64::from).product();

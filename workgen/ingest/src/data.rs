@@ -1,8 +1,9 @@
 //! A job's sources after the survey, for `ingest` and `check`.
 
 use crate::{
-    error::{IngestError, Problem},
+    error::{IngestError, Place, Problem},
     format,
+    meter::Meter,
     number::shown,
     plan::{Cut, Part, Plan, left_to_train},
     progress::Progress,
@@ -18,16 +19,10 @@ use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     spec::{Categories, JobSpec, Loss, Missing},
 };
-use std::{
-    collections::{BTreeMap, HashMap},
-    path::Path,
-};
-
-/// Bytes between two reports of progress.
-const REPORT_INTERVAL: u64 = 4 << 20;
+use std::collections::{BTreeMap, HashMap};
 
 /// The sources, each by the part that it is named for.
-type Tables = Vec<(Part, Box<dyn Table>)>;
+pub(crate) type Tables = Vec<(Part, Box<dyn Table>)>;
 
 /// A job's sources, with the shape and the labels of their rows.
 pub(crate) struct Data {
@@ -43,42 +38,14 @@ pub(crate) struct Data {
     meter: Meter,
 }
 
-/// Counts the bytes read over both passes, and reports them now and then.
-struct Meter {
-    of: u64,
-    /// Bytes of the tables that are done.
-    done: u64,
-    reported: u64,
-}
-
-impl Meter {
-    /// Reports how far the pass over one table is.
-    fn report(&mut self, read: u64, progress: &mut dyn FnMut(Progress<'_>)) {
-        let bytes = self.done + read;
-        if bytes - self.reported >= REPORT_INTERVAL {
-            self.reported = bytes;
-            progress(Progress::Reading { bytes, of: self.of });
-        }
-    }
-
-    /// One table is done.
-    fn end(&mut self, bytes: u64, progress: &mut dyn FnMut(Progress<'_>)) {
-        self.done += bytes;
-        self.reported = self.done;
-        progress(Progress::Reading { bytes: self.done, of: self.of });
-    }
-}
-
 impl Data {
-    /// Finds the sources of `spec` and goes over them once, to count rows and collect labels.
-    pub(crate) fn open(
+    /// Goes over the sources once, to count rows and collect labels.
+    pub(crate) fn survey(
         spec: &JobSpec,
-        base_dir: &Path,
-        spool: &Path,
+        tables: Tables,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Self, IngestError> {
         let data = &spec.data;
-        let tables = open_all(spec, &mut Finder::new(base_dir, spool, progress))?;
         let asked = data.shape.as_deref();
         // With a feature for each word the width is known only after the survey.
         if let Some((_, train)) = tables.first().filter(|_| data.categories.is_empty()) {
@@ -93,7 +60,7 @@ impl Data {
         };
         let of =
             tables.iter().map(|(_, table)| bytes(table.as_ref())).fold(means, u64::saturating_add);
-        let mut meter = Meter { of, done: 0, reported: 0 };
+        let mut meter = Meter::new(of);
         let mut classes: Option<Words> = None;
         let mut words: Option<BTreeMap<String, Words>> = None;
         let mut surveyed = Vec::with_capacity(tables.len());
@@ -119,7 +86,7 @@ impl Data {
         }
         let labels = match (spec.training.loss, classes) {
             (Loss::CrossEntropy, Some(classes)) => Labels::Classes(classes.in_order()),
-            (Loss::CrossEntropy | Loss::Mse, _) => Labels::Number,
+            (Loss::CrossEntropy | Loss::Mse | Loss::Own, _) => Labels::Number,
         };
         let (schema, categories) = match surveyed.first() {
             Some((_, train, _)) => (train.schema().clone(), train.categories()),
@@ -196,7 +163,7 @@ impl Data {
             Labels::Classes(names) => {
                 (0..).zip(names).map(|(index, name)| (name.as_bytes(), index)).collect()
             }
-            Labels::Number => HashMap::new(),
+            Labels::Number | Labels::None => HashMap::new(),
         };
         let mut sums = TrainingSums::new(self.width, classes.len());
         for (part, table, count) in &self.tables {
@@ -207,7 +174,7 @@ impl Data {
                 let place = route.place(index).ok_or_else(|| table.changed())?;
                 index += 1;
                 let target = match self.labels {
-                    Labels::Number => Target::Number(rows.label_number()?),
+                    Labels::Number | Labels::None => Target::Number(rows.label_number()?),
                     Labels::Classes(_) => {
                         let class = classes.get(rows.label());
                         Target::Class(*class.ok_or_else(|| table.changed())?)
@@ -231,7 +198,7 @@ impl Data {
 }
 
 /// The sources that the job names, training rows first.
-fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables, IngestError> {
+pub(crate) fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables, IngestError> {
     let data = &spec.data;
     let reading = Reading {
         channels: data.channels,
@@ -246,6 +213,9 @@ fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables, IngestErr
             fill: &[],
         },
     };
+    if data.label.is_none() {
+        return Err(Place::of(&data.train).refuse(Problem::NoLabelKey));
+    }
     let train = format::open(finder, "data.train", &data.train_source(), reading)?;
     let schema = train.schema().clone();
     let mut tables = vec![(Part::Train, train)];

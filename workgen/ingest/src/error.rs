@@ -127,6 +127,56 @@ impl fmt::Display for Place {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant's message says it")]
 pub enum Problem {
+    #[error("`data.{0}` is for text, or for parts with a column of tokens")]
+    NoText(&'static str),
+    #[error("text is cut into windows: say how many tokens, `data.window = 128`")]
+    NoWindow,
+    #[error("there are fewer tokens than one window of {window} takes, and one more")]
+    ShortText { window: u32 },
+    #[error("`data.window` takes parts with one column alone, of whole numbers: the tokens")]
+    NoTokens,
+    #[error("a line of over {limit} bytes, which no tokenizer gets as one; break it")]
+    LongTextLine { limit: u64 },
+    #[error("the file of a tokenizer has over {limit} bytes")]
+    LargeTokenizer { limit: u64 },
+    #[error("the tokenizer can't be used: {0}; a `tokenizer.json` is wanted")]
+    BadTokenizer(String),
+    #[error("this has other columns than the first file, which has {0}")]
+    OtherColumns(String),
+    #[error("this has {0} rows, the columns before it have others")]
+    OtherRowsOfColumn(u64),
+    #[error(
+        "parts of another version of the format; write them again by this version's `sojourn.data.write`"
+    )]
+    OtherVersion,
+    #[error("there are more than {limit} columns")]
+    TooManyNames { limit: usize },
+    #[error("the name {0}")]
+    BadColumn(String),
+    #[error("{0}")]
+    BadColumns(String),
+    #[error("the ends of its rows aren't whole numbers that grow up to its length")]
+    BadEnds,
+    #[error("a number is infinite or NaN, or a truth value is neither 0 nor 1")]
+    NoNumber,
+    #[error("there are no columns by name, which `{0}` has: write it by `sojourn.data.write` too")]
+    NoColumns(String),
+    #[error(
+        "`data.{0}` is for rows of numbers with a label; here columns have names and are taken as they are"
+    )]
+    ForRowsOfNumbers(&'static str),
+    #[error("`data.length` names `{0}`, which is no column of sequences of different lengths")]
+    NoSequences(String),
+    #[error("it has another type or shape: {0}")]
+    OtherKind(String),
+    #[error("there is none of the model's columns: {0}")]
+    NoneOfColumns(String),
+    #[error(
+        "there are no columns by name, which the model takes: write them by `sojourn.data.write`"
+    )]
+    NotColumns,
+    #[error("`data.label` is missing: the name of the label column")]
+    NoLabelKey,
     #[error("the file is empty")]
     Empty,
     #[error("there is a header and no row")]

@@ -33,10 +33,12 @@
 //! ```
 
 mod array;
+mod columns;
 mod csv;
 mod data;
 mod error;
 mod format;
+mod meter;
 mod number;
 mod permutation;
 mod plan;
@@ -49,20 +51,24 @@ mod survey;
 mod table;
 mod words;
 
+pub use columns::{ColumnReader, ColumnRowReader};
 pub use error::{FetchError, IngestError, Place, Problem};
 pub use plan::Cut;
 pub use progress::Progress;
 pub use reader::{ReadOptions, Reader, Row, RowReader};
 pub use source::local_path;
 
-use data::Data;
-use plan::Part;
-use shards::{RowLayout, ShardSet};
+use columns::ColumnData;
+use data::{Data, open_all};
+use plan::{Part, Plan};
+use shards::{ColumnShards, RowLayout, ShardSet};
 use sojourn_protocol::{
+    column::Column,
     digest::Digest,
     manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     spec::{Categories, JobSpec, Scale, ScaleLabel},
 };
+use source::Finder;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -111,6 +117,8 @@ pub fn check(
 /// The shards that a job's data would be cut into.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
+    /// The columns, where the data has them by name.
+    pub columns: Vec<Column>,
     /// Shape of one row.
     pub shape: Vec<u32>,
     /// Features of a row: the product of the shape.
@@ -130,7 +138,15 @@ pub struct Summary {
 /// A job's data, counted and not yet cut.
 pub struct Surveyed<'a> {
     spec: &'a JobSpec,
-    data: Data,
+    data: Counted,
+}
+
+/// What was counted.
+enum Counted {
+    /// Rows of numbers with a label.
+    Rows(Data),
+    /// Columns by name.
+    Columns(ColumnData),
 }
 
 /// Reads the data of `spec` (paths relative to `base_dir`) for the first time. Remote files are copied to unnamed temporary
@@ -146,7 +162,15 @@ pub fn survey<'a>(
     spool: &Path,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Surveyed<'a>, IngestError> {
-    let data = Data::open(spec, base_dir, spool, progress)?;
+    let mut finder = Finder::new(base_dir, spool, progress);
+    let data = if let Some(tables) = ColumnData::open(spec, &mut finder)? {
+        drop(finder);
+        Counted::Columns(ColumnData::survey(spec, tables, progress)?)
+    } else {
+        let tables = open_all(spec, &mut finder)?;
+        drop(finder);
+        Counted::Rows(Data::survey(spec, tables, progress)?)
+    };
     Ok(Surveyed { spec, data })
 }
 
@@ -154,31 +178,50 @@ impl Surveyed<'_> {
     /// Rows that are trained on.
     #[must_use]
     pub fn train_rows(&self) -> u64 {
-        self.data.train_rows(self.spec)
+        match &self.data {
+            Counted::Rows(data) => data.train_rows(self.spec),
+            Counted::Columns(data) => data.train_rows(self.spec),
+        }
     }
 
-    /// Shape of one row.
+    /// The columns, where the data has them by name.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        match &self.data {
+            Counted::Rows(_) => &[],
+            Counted::Columns(data) => &data.columns,
+        }
+    }
+
+    /// Shape of one row; empty where the data has columns by name.
     #[must_use]
     pub fn shape(&self) -> &[u32] {
-        &self.data.shape
+        self.rows().map(|data| data.shape.as_slice()).unwrap_or_default()
     }
 
     /// The kind of labels.
     #[must_use]
     pub fn labels(&self) -> &Labels {
-        &self.data.labels
+        self.rows().map_or(&Labels::None, |data| &data.labels)
     }
 
     /// Names of the feature columns in order; none for arrays.
     #[must_use]
     pub fn features(&self) -> &[String] {
-        &self.data.features
+        self.rows().map(|data| data.features.as_slice()).unwrap_or_default()
     }
 
     /// Columns of words, in the order of their features.
     #[must_use]
     pub fn categories(&self) -> &[Categories] {
-        &self.data.categories
+        self.rows().map(|data| data.categories.as_slice()).unwrap_or_default()
+    }
+
+    fn rows(&self) -> Option<&Data> {
+        match &self.data {
+            Counted::Rows(data) => Some(data),
+            Counted::Columns(_) => None,
+        }
     }
 
     /// Writes the blobs into `out_dir`.
@@ -191,49 +234,10 @@ impl Surveyed<'_> {
         out_dir: &Path,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Ingested, IngestError> {
-        let Self { spec, mut data } = self;
-        let plan = data.plan(spec, cut)?;
-        let rows = RowLayout {
-            features: data.width,
-            element_of: &|from| data.element(from),
-            labels: &data.labels,
-        };
-        let mut shards = ShardSet::create(out_dir, &plan, rows)?;
-        let sums = data.cut(&plan, Some(&mut shards), progress)?;
-        let scaling = match spec.data.scale {
-            Scale::None => Scaling::None,
-            Scale::Constant(factor) => Scaling::Constant(factor),
-            // The caller has it: it came with a model.
-            Scale::Given(blob) => Scaling::Standard(blob),
-            Scale::Standard => Scaling::Standard(shards.add_blob(&sums.features.encode()?)?),
-        };
-        let targets = match (&data.labels, spec.data.scale_label) {
-            (Labels::Classes(names), _) => {
-                let weights = spec.training.class_weights.weights(names, sums.class_rows());
-                weights.map_or(Targets::Plain, Targets::Weighted)
-            }
-            (Labels::Number, ScaleLabel::None) => Targets::Plain,
-            (Labels::Number, ScaleLabel::Given(scaling)) => Targets::Standard(scaling),
-            (Labels::Number, ScaleLabel::Standard) => Targets::Standard(sums.label_scaling()),
-        };
-        let (blobs, files) = shards.publish(out_dir)?;
-        let shards_of = |part| -> Vec<Shard> {
-            let blobs = blobs.iter().zip(plan.shards());
-            blobs.filter(|(_, (of, _))| *of == part).map(|(shard, _)| *shard).collect()
-        };
-        let manifest = DataManifest {
-            train: shards_of(Part::Train),
-            valid: shards_of(Part::Valid),
-            test: shards_of(Part::Test),
-            shape: data.shape,
-            features: data.features,
-            labels: data.labels,
-            categories: data.categories,
-            fill: data.fill,
-            scaling,
-            targets,
-        };
-        Ok(Ingested { manifest, files })
+        match self.data {
+            Counted::Rows(data) => ingest_rows(self.spec, data, cut, out_dir, progress),
+            Counted::Columns(data) => ingest_columns(self.spec, data, cut, out_dir, progress),
+        }
     }
 
     /// Reads the data as [`Surveyed::ingest`] does, and writes nothing.
@@ -245,20 +249,128 @@ impl Surveyed<'_> {
         cut: &Cut,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Summary, IngestError> {
-        let Self { spec, mut data } = self;
+        let Self { spec, data } = self;
+        let mut data = match data {
+            Counted::Rows(data) => data,
+            Counted::Columns(data) => return check_columns(spec, data, cut, progress),
+        };
         let plan = data.plan(spec, cut)?;
         data.cut(&plan, None, progress)?;
-        let rows_of = |part| -> Vec<u32> {
-            plan.shards().filter(|(of, _)| *of == part).map(|(_, rows)| rows).collect()
-        };
         Ok(Summary {
-            train: rows_of(Part::Train),
-            valid: rows_of(Part::Valid),
-            test: rows_of(Part::Test),
+            columns: Vec::new(),
+            train: rows_of(&plan, Part::Train),
+            valid: rows_of(&plan, Part::Valid),
+            test: rows_of(&plan, Part::Test),
             width: data.width,
             features: data.features,
             shape: data.shape,
             labels: data.labels,
         })
     }
+}
+
+fn ingest_rows(
+    spec: &JobSpec,
+    mut data: Data,
+    cut: &Cut,
+    out_dir: &Path,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Ingested, IngestError> {
+    let plan = data.plan(spec, cut)?;
+    let rows = RowLayout {
+        features: data.width,
+        element_of: &|from| data.element(from),
+        labels: &data.labels,
+    };
+    let mut shards = ShardSet::create(out_dir, &plan, rows)?;
+    let sums = data.cut(&plan, Some(&mut shards), progress)?;
+    let scaling = match spec.data.scale {
+        Scale::None => Scaling::None,
+        Scale::Constant(factor) => Scaling::Constant(factor),
+        // The caller has it: it came with a model.
+        Scale::Given(blob) => Scaling::Standard(blob),
+        Scale::Standard => Scaling::Standard(shards.add_blob(&sums.features.encode()?)?),
+    };
+    let targets = match (&data.labels, spec.data.scale_label) {
+        (Labels::Classes(names), _) => {
+            let weights = spec.training.class_weights.weights(names, sums.class_rows());
+            weights.map_or(Targets::Plain, Targets::Weighted)
+        }
+        (Labels::Number, ScaleLabel::None) | (Labels::None, _) => Targets::Plain,
+        (Labels::Number, ScaleLabel::Given(scaling)) => Targets::Standard(scaling),
+        (Labels::Number, ScaleLabel::Standard) => Targets::Standard(sums.label_scaling()),
+    };
+    let (blobs, files) = shards.publish(out_dir)?;
+    let manifest = DataManifest {
+        train: shards_of(&plan, &blobs, Part::Train),
+        valid: shards_of(&plan, &blobs, Part::Valid),
+        test: shards_of(&plan, &blobs, Part::Test),
+        columns: Vec::new(),
+        shape: data.shape,
+        features: data.features,
+        labels: data.labels,
+        categories: data.categories,
+        fill: data.fill,
+        scaling,
+        targets,
+    };
+    Ok(Ingested { manifest, files })
+}
+
+fn ingest_columns(
+    spec: &JobSpec,
+    mut data: ColumnData,
+    cut: &Cut,
+    out_dir: &Path,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Ingested, IngestError> {
+    let plan = data.plan(spec, cut)?;
+    let mut shards = ColumnShards::create(out_dir, &plan, &data.columns)?;
+    data.cut(&plan, Some(&mut shards), progress)?;
+    let (blobs, files) = shards.publish(out_dir)?;
+    let manifest = DataManifest {
+        train: shards_of(&plan, &blobs, Part::Train),
+        valid: shards_of(&plan, &blobs, Part::Valid),
+        test: shards_of(&plan, &blobs, Part::Test),
+        columns: data.columns,
+        shape: Vec::new(),
+        features: Vec::new(),
+        labels: Labels::None,
+        categories: Vec::new(),
+        fill: Vec::new(),
+        scaling: Scaling::None,
+        targets: Targets::Plain,
+    };
+    Ok(Ingested { manifest, files })
+}
+
+fn check_columns(
+    spec: &JobSpec,
+    mut data: ColumnData,
+    cut: &Cut,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Summary, IngestError> {
+    let plan = data.plan(spec, cut)?;
+    data.cut(&plan, None, progress)?;
+    Ok(Summary {
+        train: rows_of(&plan, Part::Train),
+        valid: rows_of(&plan, Part::Valid),
+        test: rows_of(&plan, Part::Test),
+        columns: data.columns,
+        width: 0,
+        features: Vec::new(),
+        shape: Vec::new(),
+        labels: Labels::None,
+    })
+}
+
+/// The shards of a part, out of those of a plan.
+fn shards_of(plan: &Plan, blobs: &[Shard], part: Part) -> Vec<Shard> {
+    let blobs = blobs.iter().zip(plan.shards());
+    blobs.filter(|(_, (of, _))| *of == part).map(|(shard, _)| *shard).collect()
+}
+
+/// Rows of each shard of a part.
+fn rows_of(plan: &Plan, part: Part) -> Vec<u32> {
+    plan.shards().filter(|(of, _)| *of == part).map(|(_, rows)| rows).collect()
 }

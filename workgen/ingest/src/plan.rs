@@ -256,17 +256,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use sojourn_protocol::spec::{Channels, Missing, Scale, ScaleLabel};
+    use std::collections::BTreeMap;
 
     fn data(valid: Split, test: Option<Split>) -> DataSpec {
         DataSpec {
             train: "t".into(),
             features: None,
-            label: "y".into(),
+            label: Some("y".into()),
             labels: None,
             separator: None,
             columns: None,
             categories: Vec::new(),
             missing: Missing::Refuse,
+            window: None,
+            tokenizer: None,
+            length: BTreeMap::new(),
             shape: None,
             channels: Channels::First,
             scale: Scale::None,

@@ -40,7 +40,7 @@ impl Survey {
         while rows.advance()? {
             count += 1;
             progress(rows.bytes_read());
-            if loss == Loss::Mse {
+            if loss != Loss::CrossEntropy {
                 rows.label_number()?;
                 continue;
             }

@@ -10,15 +10,20 @@
 //!
 //! The digest is over the file in order: the header, `x` as it is flushed, `y` read back at the end.
 
+mod columns;
+mod publish;
 #[cfg(test)]
 mod tests;
 mod writer;
+
+pub(crate) use columns::ColumnShards;
 
 use crate::{
     error::IngestError,
     plan::{Part, Plan},
     table::Element,
 };
+use publish::publish;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     manifest::{Labels, Shard},
@@ -142,24 +147,7 @@ impl ShardSet {
             self.blobs.push((shard.blob, path));
             shards.push(shard);
         }
-        let mut files: BTreeMap<Digest, PathBuf> = BTreeMap::new();
-        let mut made: Vec<PathBuf> = Vec::new();
-        for (blob, path) in &self.blobs {
-            let name = out_dir.join(blob.sha256.to_string());
-            // An equal blob may lie there already, from this run or one before: it is the same bytes.
-            let is_new = !name.exists();
-            if let Err(error) = fs::rename(path, &name) {
-                for path in made {
-                    // Best effort: the error that is returned says more than one from here.
-                    let _ = fs::remove_file(path);
-                }
-                return Err(IngestError::io("write", &name)(error));
-            }
-            if is_new {
-                made.push(name.clone());
-            }
-            files.insert(blob.sha256, name);
-        }
+        let files = publish(&self.blobs, out_dir)?;
         Ok((shards, files))
     }
 }

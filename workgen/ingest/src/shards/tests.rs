@@ -13,12 +13,15 @@ fn plan() -> Plan {
     let data = DataSpec {
         train: "t".into(),
         features: None,
-        label: "y".into(),
+        label: Some("y".into()),
         labels: None,
         separator: None,
         columns: None,
         categories: Vec::new(),
         missing: Missing::Refuse,
+        window: None,
+        tokenizer: None,
+        length: BTreeMap::new(),
         shape: None,
         channels: Channels::First,
         scale: Scale::None,
@@ -54,7 +57,7 @@ fn cut(width: usize, element: Element, labels: &Labels, budget: usize) -> (usize
         let row: Vec<f32> = (0..width).map(number).collect();
         let target = match labels {
             Labels::Classes(_) => Target::Class(index.cast_signed()),
-            Labels::Number => Target::Number(index as f32),
+            Labels::Number | Labels::None => Target::Number(index as f32),
         };
         shards.push(route.place(index).unwrap().shard, &row, target).unwrap();
         most = most.max(shards.writers.iter().map(ShardWriter::held).sum());

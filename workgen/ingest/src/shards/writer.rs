@@ -77,7 +77,7 @@ impl ShardWriter {
         };
         let labels = match layout.labels {
             Labels::Classes(_) => Dtype::I64,
-            Labels::Number => Dtype::F32,
+            Labels::Number | Labels::None => Dtype::F32,
         };
         let layout = Layout::new(vec![
             TensorSpec::new("x", numbers, [count, to_u64(layout.features)]),

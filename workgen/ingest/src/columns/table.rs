@@ -1,0 +1,57 @@
+//! Sources of rows that are columns by name, whatever their format.
+
+use crate::error::{IngestError, Place, Problem};
+use sojourn_protocol::dtype::Dtype;
+
+/// A column as a source has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// Its name.
+    pub(crate) name: String,
+    pub(crate) dtype: Dtype,
+    /// Shape of a row; of a sequence, of one of its elements.
+    pub(crate) shape: Vec<u32>,
+    /// Do rows differ in how many elements they have?
+    pub(crate) is_sequence: bool,
+    /// How many different whole numbers from 0 on there can be, where the source says it.
+    pub(crate) values: Option<u64>,
+    /// Is a row a window of a longer text?
+    pub(crate) windows: bool,
+}
+
+impl Field {
+    /// Bytes of a row; of a sequence, of one of its elements.
+    pub(crate) fn stride(&self) -> u64 {
+        let elements = self.shape.iter().fold(1u64, |all, side| all.saturating_mul((*side).into()));
+        elements.saturating_mul(self.dtype.bytes())
+    }
+}
+
+/// A source's rows, to be read as often as asked.
+pub(crate) trait ColumnTable: Send + Sync {
+    /// The source, as the job writes it.
+    fn shown(&self) -> &str;
+    /// Its columns.
+    fn fields(&self) -> &[Field];
+    /// Bytes that a pass reads, for progress.
+    fn bytes(&self) -> u64;
+    /// Begins a pass over the rows.
+    fn rows(&self) -> Result<Box<dyn ColumnRows + '_>, IngestError>;
+
+    /// A problem of the whole.
+    fn refuse(&self, problem: Problem) -> IngestError {
+        Place::of(self.shown()).refuse(problem)
+    }
+}
+
+/// A pass over rows.
+pub(crate) trait ColumnRows: Send {
+    /// Goes to the next row; `false` after the last.
+    fn advance(&mut self) -> Result<bool, IngestError>;
+    /// What the row has in the column with this index: its numbers, little-endian.
+    fn column(&self, index: usize) -> &[u8];
+    /// Where the row is.
+    fn place(&self) -> Place;
+    /// Bytes read so far in this pass.
+    fn bytes_read(&self) -> u64;
+}

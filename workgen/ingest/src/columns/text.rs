@@ -1,0 +1,161 @@
+//! Text files as tokens: their bytes, or what a tokenizer's file makes of each line.
+//!
+//! Files follow one another without anything between them.
+
+use super::windows::{TokenSource, Tokens};
+use crate::{
+    error::{IngestError, Place, Problem},
+    source::{SourceFile, Unpacked},
+};
+use sojourn_protocol::{dtype::Dtype, quantity::to_u64};
+use std::io::{BufRead as _, BufReader, Read as _};
+use tokenizers::Tokenizer;
+
+/// Bytes that are taken at once.
+const CHUNK: usize = 256 << 10;
+/// The longest line that a tokenizer gets.
+const MAX_LINE: u64 = 16 << 20;
+/// The largest file of a tokenizer.
+const MAX_TOKENIZER: u64 = 256 << 20;
+/// What byte tokens are numbered below.
+const BYTES: u64 = 256;
+
+/// Text, with what cuts it into tokens.
+pub(super) struct Text {
+    files: Vec<SourceFile>,
+    tokenizer: Option<Tokenizer>,
+    dtype: Dtype,
+    values: u64,
+}
+
+impl Text {
+    /// Text files, with the file of a tokenizer in the format of the `tokenizers` library (`tokenizer.json`); bytes without one.
+    pub(super) fn open(
+        files: Vec<SourceFile>,
+        tokenizer: Option<&SourceFile>,
+    ) -> Result<Self, IngestError> {
+        let Some(file) = tokenizer else {
+            return Ok(Self { files, tokenizer: None, dtype: Dtype::U8, values: BYTES });
+        };
+        let mut json = Vec::new();
+        let mut stream = file.read()?.take(MAX_TOKENIZER.saturating_add(1));
+        stream.read_to_end(&mut json).map_err(|error| file.failed(error))?;
+        if to_u64(json.len()) > MAX_TOKENIZER {
+            return Err(file.refuse(Problem::LargeTokenizer { limit: MAX_TOKENIZER }));
+        }
+        let tokenizer = Tokenizer::from_bytes(&json)
+            .map_err(|error| file.refuse(Problem::BadTokenizer(error.to_string())))?;
+        let vocabulary = tokenizer.get_vocab(true);
+        let last = vocabulary.values().copied().max().unwrap_or_default();
+        let dtype = if i16::try_from(last).is_ok() { Dtype::I16 } else { Dtype::I32 };
+        let values = u64::from(last).saturating_add(1);
+        Ok(Self { files, tokenizer: Some(tokenizer), dtype, values })
+    }
+}
+
+impl TokenSource for Text {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn values(&self) -> Option<u64> {
+        Some(self.values)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.files.iter().map(SourceFile::bytes).fold(0, u64::saturating_add)
+    }
+
+    fn tokens(&self) -> Result<Box<dyn Tokens + '_>, IngestError> {
+        Ok(Box::new(TextTokens {
+            text: self,
+            next: 0,
+            open: None,
+            line: 0,
+            before: 0,
+            held: Vec::new(),
+        }))
+    }
+}
+
+/// A pass over text files.
+struct TextTokens<'a> {
+    text: &'a Text,
+    /// The file to open next.
+    next: usize,
+    open: Option<(&'a SourceFile, BufReader<Unpacked>)>,
+    /// The line that was read last, from 1.
+    line: u64,
+    /// Bytes of the files that are done.
+    before: u64,
+    /// A line.
+    held: Vec<u8>,
+}
+
+impl TextTokens<'_> {
+    /// Appends the tokens of some bytes, or of a line; `false` at the end of the file.
+    fn take(&mut self, into: &mut Vec<u8>) -> Result<bool, IngestError> {
+        let Some((file, stream)) = &mut self.open else { return Ok(false) };
+        let failed = |error| file.failed(error);
+        let Some(tokenizer) = &self.text.tokenizer else {
+            let chunk = stream.fill_buf().map_err(failed)?;
+            into.extend_from_slice(chunk);
+            let count = chunk.len();
+            stream.consume(count);
+            return Ok(count > 0);
+        };
+        self.held.clear();
+        let mut line = stream.take(MAX_LINE.saturating_add(1));
+        let count = line.read_until(b'\n', &mut self.held).map_err(failed)?;
+        if count == 0 {
+            return Ok(false);
+        }
+        self.line += 1;
+        let place = Place { line: Some(self.line), ..Place::of(file.shown()) };
+        if to_u64(count) > MAX_LINE {
+            return Err(place.refuse(Problem::LongTextLine { limit: MAX_LINE }));
+        }
+        let Ok(text) = std::str::from_utf8(&self.held) else {
+            return Err(place.refuse(Problem::NotUtf8));
+        };
+        let tokens = tokenizer
+            .encode_fast(text, false)
+            .map_err(|error| place.refuse(Problem::BadTokenizer(error.to_string())))?;
+        for token in tokens.get_ids() {
+            match self.text.dtype {
+                // The vocabulary was found to fit.
+                Dtype::I16 => into.extend(i16::try_from(*token).unwrap_or_default().to_le_bytes()),
+                _ => into.extend(token.to_le_bytes()),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Tokens for TextTokens<'_> {
+    fn append(&mut self, into: &mut Vec<u8>) -> Result<bool, IngestError> {
+        loop {
+            if self.take(into)? {
+                return Ok(true);
+            }
+            if let Some((file, _)) = self.open.take() {
+                self.before = self.before.saturating_add(file.bytes());
+            }
+            let Some(file) = self.text.files.get(self.next) else { return Ok(false) };
+            self.next += 1;
+            self.line = 0;
+            self.open = Some((file, BufReader::with_capacity(CHUNK, file.read()?)));
+        }
+    }
+
+    fn place(&self) -> Place {
+        let file = self.open.as_ref().map_or("", |(file, _)| file.shown());
+        let line = self.text.tokenizer.as_ref().map(|_| self.line);
+        Place { line, ..Place::of(file) }
+    }
+
+    fn bytes_read(&self) -> u64 {
+        let open = self.open.as_ref().map_or(0, |(_, stream)| stream.get_ref().bytes_read());
+        self.before.saturating_add(open)
+    }
+}

@@ -1,0 +1,37 @@
+//! How far reading is, over all passes.
+
+use crate::progress::Progress;
+
+/// Bytes between two reports of progress.
+const REPORT_INTERVAL: u64 = 4 << 20;
+
+/// Counts the bytes read over all passes, and reports them now and then.
+pub(crate) struct Meter {
+    of: u64,
+    /// Bytes of the tables that are done.
+    done: u64,
+    reported: u64,
+}
+
+impl Meter {
+    /// Nothing is read of so many bytes.
+    pub(crate) const fn new(of: u64) -> Self {
+        Self { of, done: 0, reported: 0 }
+    }
+
+    /// Reports how far the pass over one table is.
+    pub(crate) fn report(&mut self, read: u64, progress: &mut dyn FnMut(Progress<'_>)) {
+        let bytes = self.done.saturating_add(read);
+        if bytes.saturating_sub(self.reported) >= REPORT_INTERVAL {
+            self.reported = bytes;
+            progress(Progress::Reading { bytes, of: self.of });
+        }
+    }
+
+    /// One table is done.
+    pub(crate) fn end(&mut self, bytes: u64, progress: &mut dyn FnMut(Progress<'_>)) {
+        self.done = self.done.saturating_add(bytes);
+        self.reported = self.done;
+        progress(Progress::Reading { bytes: self.done, of: self.of });
+    }
+}
