@@ -15,6 +15,7 @@ pub(crate) use python::VARIABLE;
 use serde::{Deserialize, Serialize};
 use sojourn_graph::Graph;
 use sojourn_protocol::{
+    column::Column,
     digest::{BlobRef, Digest},
     dtype::Dtype,
     manifest::Labels,
@@ -39,31 +40,77 @@ pub(crate) type Values = BTreeMap<String, Setting>;
 /// The data of a job, as a user's code sees it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct DataDescription {
-    x: Column,
-    y: Column,
-    /// None where labels are numbers.
+    #[serde(flatten)]
+    columns: Columns,
+    /// None where labels are numbers, or columns have names.
     classes: Option<u32>,
     /// Rows that are trained on.
     rows: u64,
 }
 
-/// A column: its type, and the shape of one row.
+/// The columns of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Column {
+#[serde(untagged)]
+enum Columns {
+    /// Rows of numbers with a label.
+    Rows { x: BatchColumn, y: BatchColumn },
+    /// Columns by name.
+    Named { columns: BTreeMap<String, BatchColumn> },
+}
+
+/// A column of a batch: its type, and the shape of one row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct BatchColumn {
     dtype: Dtype,
     shape: Vec<u32>,
+    /// How many whole numbers from 0 on there are in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<u64>,
+    /// The column of the lengths of its rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    length: Option<String>,
+    /// Is its shape that of the trial's window, and one more?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    window: bool,
+}
+
+impl BatchColumn {
+    const fn plain(dtype: Dtype, shape: Vec<u32>) -> Self {
+        Self { dtype, shape, values: None, length: None, window: false }
+    }
 }
 
 impl DataDescription {
-    /// Data with rows of this shape and these labels.
-    pub(crate) fn new(shape: &[u32], labels: &Labels, rows: u64) -> Self {
+    /// Data with so many rows of these columns; where they have no names, rows of this shape with these labels.
+    pub(crate) fn new(columns: &[Column], shape: &[u32], labels: &Labels, rows: u64) -> Self {
         let (dtype, classes) = match labels {
             Labels::Classes(_) => (Dtype::I64, Some(labels.outputs())),
             Labels::Number => (Dtype::F32, None),
+            Labels::None => {
+                let columns = Columns::Named { columns: named(columns) };
+                return Self { columns, classes: None, rows };
+            }
         };
-        let x = Column { dtype: Dtype::F32, shape: shape.to_vec() };
-        Self { x, y: Column { dtype, shape: Vec::new() }, classes, rows }
+        let x = BatchColumn::plain(Dtype::F32, shape.to_vec());
+        let y = BatchColumn::plain(dtype, Vec::new());
+        Self { columns: Columns::Rows { x, y }, classes, rows }
     }
+}
+
+/// The columns of a batch, with those of lengths.
+fn named(columns: &[Column]) -> BTreeMap<String, BatchColumn> {
+    let mut named = BTreeMap::new();
+    for column in columns {
+        let length = column.length_name();
+        if let Some(length) = &length {
+            named.insert(length.clone(), BatchColumn::plain(Dtype::I64, Vec::new()));
+        }
+        let (values, window) = (column.values, column.windows);
+        let shape = column.batch_shape(None);
+        let described = BatchColumn { dtype: column.dtype, shape, values, length, window };
+        named.insert(column.name.clone(), described);
+    }
+    named
 }
 
 /// What is to be exported.

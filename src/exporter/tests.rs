@@ -24,7 +24,7 @@ impl Stand {
         let wanted = Export {
             folder: self.folder.path(),
             entry: "model.py:Net",
-            data: &DataDescription::new(&[1, 8, 8], &classes, 50),
+            data: &DataDescription::new(&[], &[1, 8, 8], &classes, 50),
             configs,
             workspace: self.folder.path(),
             python: Some(&self.python),

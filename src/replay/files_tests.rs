@@ -40,6 +40,7 @@ fn history(bases: &[Option<u32>]) -> TrialHistory {
         job_seed: 1,
         context: TrialContext {
             config: TrialConfig { model: Architecture::mlp([3]), training },
+            columns: Vec::new(),
             shape: vec![2],
             outputs: 2,
             scaling: Scaling::None,
@@ -50,6 +51,7 @@ fn history(bases: &[Option<u32>]) -> TrialHistory {
         .into(),
         former: Vec::new(),
         data: DataManifest {
+            columns: Vec::new(),
             shape: vec![2],
             features: Vec::new(),
             labels: Labels::Classes(Vec::new()),

@@ -29,6 +29,7 @@ fn context() -> TrialContext {
     let training = TrainingConfig::new(1, 4, Loss::CrossEntropy, optimizer);
     TrialContext {
         config: TrialConfig { model: Architecture::mlp([3]), training },
+        columns: Vec::new(),
         shape: vec![2],
         outputs: 2,
         scaling: Scaling::None,
@@ -100,6 +101,7 @@ fn merged(course: &Course) -> (TrialHistory, Vec<Vec<u8>>, Vec<Vec<u8>>) {
         context: context().into(),
         former: Vec::new(),
         data: DataManifest {
+            columns: Vec::new(),
             shape: vec![2],
             features: Vec::new(),
             labels: Labels::Classes(Vec::new()),

@@ -99,7 +99,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
     let classes = match detail.data.labels {
         Labels::Classes(names) => Some(names),
-        Labels::Number => None,
+        Labels::Number | Labels::None => None,
     };
     let report = Report { job, evaluation, classes };
     if args.json {

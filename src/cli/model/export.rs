@@ -194,6 +194,7 @@ fn describe(detail: &JobDetail, context: TrialContext, chosen: &Chosen, steps: u
     Description {
         format: FORMAT,
         architecture: context.config.model,
+        columns: context.columns,
         shape: context.shape,
         outputs: context.outputs,
         labels: data.labels.clone(),

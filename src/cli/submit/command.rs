@@ -10,6 +10,7 @@ use crate::{
             text,
         },
         submit::{
+            columns,
             graphs::{self, PythonArgs},
             init_weights,
             jobfile::{self, Job},
@@ -217,6 +218,7 @@ pub(crate) fn cut(
     let spec = job.spec.clone();
     let data = sojourn_ingest::survey(&spec, &job.folder, workspace.path(), tell)
         .map_err(ingest_failure)?;
+    columns::take(job, &data)?;
     graphs::export_all(job, &data, python, workspace.path())?;
     validate::check(job, &data)?;
     let chosen = sharding::choose(job, &data, known)?;

@@ -40,7 +40,8 @@ pub(crate) fn export_all(
     python: &PythonArgs,
     workspace: &Path,
 ) -> Result<(), Failure> {
-    let described = DataDescription::new(data.shape(), data.labels(), data.train_rows());
+    let (columns, rows) = (data.columns(), data.train_rows());
+    let described = DataDescription::new(columns, data.shape(), data.labels(), rows);
     let mut changed = false;
     for index in 0..job.spec.models.len() {
         let values = values_of(job, index);

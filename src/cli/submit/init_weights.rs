@@ -54,7 +54,7 @@ pub(crate) fn check(
                     "{name} tells {theirs} classes apart, the data has {ours}"
                 )));
             }
-            (Labels::Classes(_), Labels::Number) | (Labels::Number, Labels::Classes(_)) => {
+            (theirs, ours) if kind(theirs) != kind(ours) => {
                 return Err(Failure::call(format!(
                     "{name} was trained on {}, the job's labels are {}",
                     kind(&given.labels),
@@ -110,6 +110,7 @@ fn kind(labels: &Labels) -> &'static str {
     match labels {
         Labels::Classes(_) => "classes",
         Labels::Number => "numbers",
+        Labels::None => "columns by name",
     }
 }
 

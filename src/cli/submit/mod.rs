@@ -1,5 +1,6 @@
 //! Checking and submitting a job: job file, data, shards, initial weights, and the wait for its end.
 
+pub(crate) mod columns;
 pub(crate) mod command;
 pub(crate) mod graphs;
 pub(crate) mod init_weights;

@@ -8,9 +8,10 @@ use crate::{
 use sojourn_ingest::{Cut, Surveyed};
 use sojourn_model::ModelError;
 use sojourn_protocol::{
+    column::row_bytes,
     inventory::Workload,
     quantity::SaturatingFrom as _,
-    spec::{JobSpec, Replicas, ShardSizes, Visits},
+    spec::{JobSpec, Loss, ModelSpace, Replicas, ShardSizes, Visits},
     view::{DeviceView, HostState, HostView, JobDetail},
 };
 use sojourn_workgen::{
@@ -83,6 +84,16 @@ fn is_same(spec: &JobSpec, earlier: &JobSpec) -> bool {
     if spec.placement.visits.is_none() {
         earlier.placement.visits = None;
     }
+    // So is what the data decided, and what the models became.
+    if earlier.training.loss == Loss::Own {
+        earlier.data.label.clone_from(&spec.data.label);
+        earlier.training.loss = spec.training.loss;
+    }
+    for model in spec.models.iter_mut().chain(&mut earlier.models) {
+        if let ModelSpace::Graph(graph) = model {
+            graph.exported.clear();
+        }
+    }
     spec == earlier
 }
 
@@ -125,7 +136,10 @@ pub(crate) fn choose_for(
     hosts: &[ShardHost],
 ) -> Result<Chosen, ModelError> {
     let (rows, outputs) = (data.train_rows(), data.labels().outputs());
-    let load = Load::of(trials, data.shape(), outputs, rows, spec.placement.replicas)?;
+    let mut load = Load::of(trials, data.shape(), outputs, rows, spec.placement.replicas)?;
+    if !data.columns().is_empty() {
+        load.bytes = rows.saturating_mul(row_bytes(data.columns()));
+    }
     let for_any = shard_count_for_any(&load);
     let (shards, epochs) = (spec.data.shards.unwrap_or(for_any.shards), spec.training.epochs);
     let visits = choose_visits(&spec.placement, &load, (shards, epochs), hosts);

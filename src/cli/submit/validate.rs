@@ -4,6 +4,7 @@
 use crate::cli::{
     render::{owners::QUORUM_COUNTS, schedule::ScheduleSettings, text},
     submit::{
+        columns,
         graphs::{self, PythonArgs},
         init_weights,
         jobfile::{self, Job, Problem},
@@ -18,6 +19,7 @@ use crate::cli::{
 use serde::Serialize;
 use sojourn_ingest::{Progress, Summary, Surveyed};
 use sojourn_protocol::{
+    column::Column,
     manifest::Labels,
     quantity::{SaturatingFrom as _, to_u64},
     spec::Visits,
@@ -53,6 +55,9 @@ struct Report {
     /// Trials x epochs x shards.
     hops: u64,
     features: usize,
+    /// The columns, where the data has them by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    columns: Vec<Column>,
     shape: Vec<u32>,
     /// Their number; none where labels are numbers.
     classes: Option<usize>,
@@ -155,6 +160,7 @@ fn check_data(job: &mut Job, python: &PythonArgs) -> Result<(Summary, Models, Ch
     tokio::task::block_in_place(|| {
         let data =
             sojourn_ingest::survey(&spec, &job.folder, &spool, tell).map_err(ingest_failure)?;
+        columns::take(job, &data)?;
         if job.spec.has_graphs() {
             let workspace = Workspace::new()?;
             graphs::export_all(job, &data, python, workspace.path())?;
@@ -169,13 +175,14 @@ fn check_data(job: &mut Job, python: &PythonArgs) -> Result<(Summary, Models, Ch
 pub(crate) fn check(job: &Job, data: &Surveyed<'_>) -> Result<Models, Failure> {
     job.spec.search.check(data.labels()).map_err(Failure::call)?;
     job.spec.training.class_weights.check(data.labels()).map_err(Failure::call)?;
-    let models = check_models(&job.trials, data.shape(), data.labels().outputs())?;
+    let models = check_models(&job.trials, data)?;
     init_weights::check(job, data.shape(), data.labels(), data.features(), data.categories())?;
     Ok(models)
 }
 
 /// Can every trial's model be built for this data? Their sizes, and the trials of each.
-fn check_models(trials: &[Trial], shape: &[u32], outputs: u32) -> Result<Models, Failure> {
+fn check_models(trials: &[Trial], data: &Surveyed<'_>) -> Result<Models, Failure> {
+    let (shape, outputs) = (data.shape(), data.labels().outputs());
     let mut models = BTreeMap::new();
     for (index, trial) in trials.iter().enumerate() {
         let model = sojourn_model::validate(&trial.config, shape, outputs).map_err(|error| {
@@ -183,6 +190,7 @@ fn check_models(trials: &[Trial], shape: &[u32], outputs: u32) -> Result<Models,
             let arch = trial.config.model.name();
             Failure::call(format!("trial {index} ({arch} {choices}) can't be built: {error}"))
         })?;
+        trial.config.check_columns(data.columns()).map_err(Failure::call)?;
         let size = ModelSize {
             parameters: model.parameter_count(),
             trainable: model.trainable_count(),
@@ -209,8 +217,9 @@ fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report
         features: summary.width,
         classes: match &summary.labels {
             Labels::Classes(names) => Some(names.len()),
-            Labels::Number => None,
+            Labels::Number | Labels::None => None,
         },
+        columns: summary.columns,
         shape: summary.shape,
         train: summary.train,
         may_differ: chosen.may_differ(&job.spec),
@@ -231,13 +240,9 @@ fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report
 
 fn text(args: &Args, report: &Report) -> String {
     let file = args.file.display();
-    let labels = match report.classes {
-        Some(classes) => format!("{classes} classes"),
-        None => "numbers as labels".to_owned(),
-    };
     let mut lines = vec![
         format!("{file} is good: job `{}`", report.name),
-        format!("data    {}, {labels}", features(report)),
+        format!("data    {}", content(report)),
         format!("train   {}", shards(&report.train)),
         format!("valid   {}", shards(&report.valid_rows)),
     ];
@@ -277,11 +282,19 @@ fn text(args: &Args, report: &Report) -> String {
     lines.join("\n")
 }
 
-/// `784 features, [1, 28, 28]`; the shape of a flat row is said by their number.
-fn features(report: &Report) -> String {
+/// `784 features, [1, 28, 28], 10 classes`; the shape of a flat row is said by their number. Columns one by one.
+fn content(report: &Report) -> String {
+    if !report.columns.is_empty() {
+        let columns: Vec<String> = report.columns.iter().map(columns::said).collect();
+        return columns.join(", ");
+    }
+    let labels = match report.classes {
+        Some(classes) => format!("{classes} classes"),
+        None => "numbers as labels".to_owned(),
+    };
     match report.shape.as_slice() {
-        [_] => format!("{} features", report.features),
-        shape => format!("{} features, {shape:?}", report.features),
+        [_] => format!("{} features, {labels}", report.features),
+        shape => format!("{} features, {shape:?}, {labels}", report.features),
     }
 }
 

@@ -11,6 +11,7 @@ use rand_core::Rng as _;
 use sojourn_codec::{Tensor, encode};
 use sojourn_ingest::Cut;
 use sojourn_protocol::{
+    column::Column,
     digest::{BlobRef, Digest},
     error::error_chain,
     manifest::{Labels, Scaling, Shard},
@@ -54,6 +55,7 @@ pub(super) struct DataArgs {
 /// Rows in a shard, and what a trainer must know of them.
 #[derive(Debug)]
 pub(super) struct CheckData {
+    pub(super) columns: Vec<Column>,
     pub(super) shape: Vec<u32>,
     pub(super) labels: Labels,
     pub(super) scaling: Scaling,
@@ -66,14 +68,14 @@ pub(super) struct CheckData {
 
 impl CheckData {
     pub(super) fn description(&self) -> DataDescription {
-        DataDescription::new(&self.shape, &self.labels, self.rows)
+        DataDescription::new(&self.columns, &self.shape, &self.labels, self.rows)
     }
 
     /// How many; none where labels are numbers.
     pub(super) fn classes(&self) -> Option<u32> {
         match &self.labels {
             Labels::Classes(_) => Some(self.labels.outputs()),
-            Labels::Number => None,
+            Labels::Number | Labels::None => None,
         }
     }
 }
@@ -110,6 +112,7 @@ impl DataArgs {
         let shard = manifest.train.first().copied();
         let shard = shard.ok_or_else(|| Failure::work("the job has no training rows"))?;
         Ok(CheckData {
+            columns: manifest.columns,
             shape: manifest.shape,
             labels: manifest.labels,
             scaling: manifest.scaling,
@@ -159,6 +162,7 @@ impl DataArgs {
         fs::write(&path, file)
             .map_err(|error| Failure::work(format!("can't write `{}`: {error}", path.display())))?;
         Ok(CheckData {
+            columns: Vec::new(),
             shape: self.shape.clone(),
             labels,
             scaling: Scaling::None,

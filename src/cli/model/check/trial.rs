@@ -55,6 +55,7 @@ impl Trial {
         let loss = match data.labels {
             Labels::Classes(_) => Loss::CrossEntropy,
             Labels::Number => Loss::Mse,
+            Labels::None => Loss::Own,
         };
         let optimizer = Optimizer::new(OptimizerName::Adam, 1e-3);
         let graph = Graph {
@@ -65,6 +66,7 @@ impl Trial {
         let training = TrainingConfig::new(1, data.batch_size, loss, optimizer);
         let context = Arc::new(TrialContext {
             config: TrialConfig { model: Architecture::Graph(graph), training },
+            columns: data.columns.clone(),
             shape: data.shape.clone(),
             outputs: data.labels.outputs(),
             scaling: data.scaling,

@@ -7,6 +7,7 @@
 //!
 //! Rows go through in chunks, so that files may be larger than the memory.
 
+mod named;
 mod predictor;
 mod rows;
 mod score;
@@ -73,6 +74,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let model = model_file::read(&args.model)
         .map_err(|why| Failure::call(format!("`{}` {why}", args.model.display())))?;
     let workspace = Workspace::new()?;
+    if !model.description.columns.is_empty() {
+        return named::run(args, &model, &workspace).await;
+    }
     let reader = tokio::task::block_in_place(|| args.data.open(&model, workspace.path()))?;
     let mut predictor = Predictor::new(&model, workspace.path())?;
     let mut sink = match &args.output {

@@ -7,6 +7,7 @@ use crate::cli::{
 use sojourn_codec::{CodecError, Tensor, decode, encode};
 use sojourn_model::{Lineage, portable::FileScaling, weights_checkpoint};
 use sojourn_protocol::{
+    column::Column,
     digest::Digest,
     error::error_chain,
     manifest::Scaling,
@@ -63,43 +64,66 @@ impl Predictor {
         to_usize(self.request.context.outputs).max(1)
     }
 
-    /// The outputs of `rows` rows, one row after another, before any softmax.
+    /// Rows are these columns by name.
+    pub(super) fn take_columns(&mut self, columns: Vec<Column>) {
+        self.request.context.columns = columns;
+    }
+
+    /// The outputs of `rows` rows of numbers, one row after another, before any softmax.
     pub(super) async fn outputs(
         &mut self,
         numbers: &[f32],
         rows: usize,
     ) -> Result<Vec<f32>, Failure> {
-        let bad = |error: &CodecError| Failure::work(error_chain(error));
-        let count = to_u64(rows);
         let width = u64::saturating_from(numbers.len() / rows.max(1));
-        let file = encode(&[Tensor::f32("x", [count, width], numbers)]);
-        write(&self.request.rows, &file.map_err(|error| bad(&error))?)?;
-        let first = self.rows + 1;
-        let failed = |why: &str| {
-            Failure::work(format!("the rows from row {first} on can't be predicted: {why}"))
-        };
-        match self.slot.predict(self.request.clone()).await.map_err(slot_failure)? {
-            Ok(predicted) if predicted.rows == count => {}
-            Ok(predicted) => {
-                return Err(failed(&format!("{count} went in, {} came out", predicted.rows)));
-            }
-            Err(failure) => return Err(failed(&failure.message)),
-        }
-        self.rows += count;
-        let path = &self.request.output;
-        let file = fs::read(path).map_err(|error| io_failure("read", path, &error))?;
-        let views = decode(&file).map_err(|error| bad(&error))?;
-        let outputs = views.first().ok_or_else(|| failed("nothing came out"))?;
-        let outputs: Vec<f32> = outputs.f32s().map_err(|error| bad(&error))?.collect();
+        let file = encode(&[Tensor::f32("x", [to_u64(rows), width], numbers)]);
+        let outputs = self.outputs_of(&file.map_err(|error| bad(&error))?, rows).await?;
         if outputs.len() == rows.saturating_mul(self.columns()) {
             return Ok(outputs);
         }
         let wanted = self.columns();
         let came = outputs.len() / rows.max(1);
-        Err(failed(&format!(
-            "each row gives {came} outputs; {wanted} are wanted, one for each class, or one for numbers"
-        )))
+        let first = self.rows.saturating_sub(to_u64(rows)) + 1;
+        Err(failed(
+            first,
+            &format!(
+                "each row gives {came} outputs; {wanted} are wanted, one for each class, or one for numbers"
+            ),
+        ))
     }
+
+    /// The outputs of the `rows` rows of a file, one row after another.
+    pub(super) async fn outputs_of(
+        &mut self,
+        file: &[u8],
+        rows: usize,
+    ) -> Result<Vec<f32>, Failure> {
+        let count = to_u64(rows);
+        write(&self.request.rows, file)?;
+        let first = self.rows + 1;
+        match self.slot.predict(self.request.clone()).await.map_err(slot_failure)? {
+            Ok(predicted) if predicted.rows == count => {}
+            Ok(predicted) => {
+                let why = format!("{count} went in, {} came out", predicted.rows);
+                return Err(failed(first, &why));
+            }
+            Err(failure) => return Err(failed(first, &failure.message)),
+        }
+        self.rows += count;
+        let path = &self.request.output;
+        let file = fs::read(path).map_err(|error| io_failure("read", path, &error))?;
+        let views = decode(&file).map_err(|error| bad(&error))?;
+        let outputs = views.first().ok_or_else(|| failed(first, "nothing came out"))?;
+        Ok(outputs.f32s().map_err(|error| bad(&error))?.collect())
+    }
+}
+
+fn bad(error: &CodecError) -> Failure {
+    Failure::work(error_chain(error))
+}
+
+fn failed(first: u64, why: &str) -> Failure {
+    Failure::work(format!("the rows from row {first} on can't be predicted: {why}"))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {

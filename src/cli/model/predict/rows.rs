@@ -41,10 +41,16 @@ enum ChannelsArg {
 }
 
 impl DataArgs {
+    /// Where the data lies.
+    pub(super) fn source(&self) -> &str {
+        &self.data
+    }
+
     /// Finds the data and checks that it is rows of the model.
     pub(super) fn open(&self, model: &Model, spool: &Path) -> Result<Reader, Failure> {
         let description = &model.description;
-        let label = self.label.as_ref().unwrap_or(&description.label);
+        let label = self.label.clone().or_else(|| description.label.clone());
+        let label = label.unwrap_or_default();
         let source = SourceSpec {
             data: self.data.clone(),
             features: self.features.clone().or_else(|| description.array.clone()),

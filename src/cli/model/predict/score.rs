@@ -38,7 +38,7 @@ impl<'a> Score<'a> {
             Labels::Classes(names) => {
                 Some(names.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect())
             }
-            Labels::Number => None,
+            Labels::Number | Labels::None => None,
         };
         Self { classes, rows: 0, unknown: 0, loss: 0.0, correct: 0 }
     }

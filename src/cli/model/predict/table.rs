@@ -32,7 +32,7 @@ impl<'a, W: Write> Table<'a, W> {
         self.rows += 1;
         let row = self.rows.to_string();
         let (prediction, shares) = match self.labels {
-            Labels::Number => {
+            Labels::Number | Labels::None => {
                 (outputs.first().copied().map(number).unwrap_or_default(), Vec::new())
             }
             Labels::Classes(names) => {

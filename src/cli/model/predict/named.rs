@@ -1,0 +1,99 @@
+//! Predictions of models whose data has columns by name: all outputs of each row, as they are.
+
+use super::{Args, Report, Sink, predictor::Predictor, rows_at_once};
+use crate::cli::{
+    model::{atomic_file::NewFile, model_file::Model},
+    render::{
+        progress::{Meter, Unit},
+        text,
+    },
+    submit::{reading::Reading, workspace::Workspace},
+    terminal::{causes::ingest_failure, exit::Failure, output},
+};
+use csv::Writer;
+use sojourn_ingest::{ColumnReader, Progress};
+use sojourn_protocol::{
+    column::{Column, row_bytes},
+    quantity::to_usize,
+};
+use std::path::Path;
+
+/// The most outputs of a row that are written as columns of a table.
+const MAX_OUTPUTS: usize = 1 << 16;
+
+pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Result<(), Failure> {
+    let wanted: Vec<Column> = model.description.columns.iter().map(|of| taken(of, model)).collect();
+    let open = || {
+        let mut reading = Reading::new();
+        let tell = &mut |progress: Progress<'_>| reading.tell(progress);
+        let folders = (Path::new(""), workspace.path());
+        ColumnReader::open(args.data.source(), &wanted, folders, tell).map_err(ingest_failure)
+    };
+    let reader = tokio::task::block_in_place(open)?;
+    let mut predictor = Predictor::new(model, workspace.path())?;
+    predictor.take_columns(wanted);
+    let mut sink = match &args.output {
+        Some(path) => Sink::File(NewFile::create(path)?),
+        None => Sink::Stdout(std::io::stdout()),
+    };
+    let numbers = to_usize(row_bytes(&reader.columns()));
+    let at_once = args.batch.map_or(rows_at_once(numbers, 1), usize::from);
+    let mut rows = reader.rows().map_err(ingest_failure)?;
+    let mut meter = Meter::new("predicting", Unit::Bytes, reader.bytes());
+    let mut table = Writer::from_writer(&mut sink);
+    let mut row = 0u64;
+    while let Some((file, count)) =
+        tokio::task::block_in_place(|| rows.next_shard(at_once)).map_err(ingest_failure)?
+    {
+        let outputs = predictor.outputs_of(&file, count).await?;
+        let width = outputs.len() / count.max(1);
+        if width == 0 || width > MAX_OUTPUTS {
+            return Err(Failure::work(format!(
+                "each row gives {width} outputs; 1 to {MAX_OUTPUTS} are written as a table"
+            )));
+        }
+        if row == 0 {
+            let names = (0..width).map(|at| format!("output_{at}"));
+            put(&mut table, std::iter::once("row".to_owned()).chain(names))?;
+        }
+        for outputs in outputs.chunks_exact(width) {
+            row += 1;
+            let outputs = outputs.iter().map(|output| format!("{output:?}"));
+            put(&mut table, std::iter::once(row.to_string()).chain(outputs))?;
+        }
+        meter.set(rows.bytes_read(), reader.bytes(), "");
+    }
+    drop(meter);
+    table.flush().map_err(|error| Failure::output(&error))?;
+    drop(table);
+    if let Sink::File(file) = sink {
+        file.finish()?;
+    }
+    if args.json {
+        let file = args.output.clone().unwrap_or_default();
+        return output::json(&Report { rows: row, file, scored: None });
+    }
+    match &args.output {
+        Some(path) => output::line(&format!("{}: {}", path.display(), text::counted(row, "row"))),
+        None => Ok(()),
+    }
+}
+
+/// The column as rows to predict have it: of text, rows are as long as the trial's window, and one token more.
+fn taken(column: &Column, model: &Model) -> Column {
+    let window = model.description.architecture.window();
+    let shape = match window.filter(|_| column.windows) {
+        Some(_) => column.batch_shape(window),
+        None => column.shape.clone(),
+    };
+    Column { shape, windows: false, ..column.clone() }
+}
+
+fn put(table: &mut Writer<&mut Sink>, fields: impl Iterator<Item = String>) -> Result<(), Failure> {
+    table.write_record(fields.collect::<Vec<_>>()).map_err(|error| {
+        Failure::output(&match error.into_kind() {
+            csv::ErrorKind::Io(error) => error,
+            other => std::io::Error::other(format!("{other:?}")),
+        })
+    })
+}
