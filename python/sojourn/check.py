@@ -1,8 +1,8 @@
 """Checks that a task and its graph train alike: `python -m sojourn.check` with a request as `sojourn.export` takes it.
 
-The request has one configuration. Further keys: `rows` names a safetensors file with `x` and `y` (made-up rows without it),
-`batch_size` (8), `threads` (1). Eight batches are trained three times from equal first numbers: by the user's code, by the
-graph, and by the graph in two processes, cut after four batches. One JSON object is written:
+The request has one configuration. Further keys: `rows` names a shard, such as a safetensors file with `x` and `y` (made-up rows
+without it), `batch_size` (8), `threads` (1). Eight batches are trained three times from equal first numbers: by the user's code,
+by the graph, and by the graph in two processes, cut after four batches. One JSON object is written:
 
 - `repeatable`: true where all three end with the same bytes;
 - `differs`: the first tensor that doesn't, and `between` what;
@@ -45,10 +45,12 @@ def check(request):
 
     from sojourn import rows, run_graph
     from sojourn.refusal import Refusal
+    from sojourn.tracing import of_trial
 
     torch.set_num_threads(request.get("threads", 1))
     entry = load_entry(request["folder"], request["entry"])
-    config, data = request["configs"][0], request["data"]
+    config = request["configs"][0]
+    data = of_trial(request["data"], config)
     try:
         exported = export(entry, config, data, request.get("operators"), request["folder"])
     except Refusal as refusal:
@@ -56,7 +58,7 @@ def check(request):
     graph = run_graph.Graph(exported.data)
     graph.begin(SEED)
     begin = {name: tensor.detach().clone() for name, tensor in graph.tensors.items()}
-    parts = list(rows.batches(columns_of(request), request.get("batch_size", 8)))[:BATCHES]
+    parts = list(rows.batches(columns_of(request, data), request.get("batch_size", 8)))[:BATCHES]
 
     eager = Eager(entry, config, data, request["folder"])
     eager.load(begin)
@@ -77,14 +79,14 @@ def check(request):
     return answer
 
 
-def columns_of(request):
+def columns_of(request, data):
     """The rows to train on: those of the request's file, or made-up ones; the last batch of them is smaller."""
     from sojourn import canonical, rows
 
     if request.get("rows"):
-        return canonical.decode(Path(request["rows"]).read_bytes())
+        return rows.of_shard(data, canonical.decode(Path(request["rows"]).read_bytes()))
     size = request.get("batch_size", 8)
-    return rows.made_up(request["data"], (BATCHES - 1) * size + (size + 1) // 2, SEED)
+    return rows.made_up(data, (BATCHES - 1) * size + (size + 1) // 2, SEED)
 
 
 def first_difference(tensors, others):
@@ -131,8 +133,10 @@ class Eager:
     def __init__(self, entry, config, data, folder):
         from sojourn.model import Model
         from sojourn.program import set_up, task_class
+        from sojourn.tracing import of_trial
 
-        self.task, recorder = set_up(task_class(entry), config, data, folder)
+        self.data = of_trial(data, config)
+        self.task, recorder = set_up(task_class(entry), config, self.data, folder)
         self.model = Model(self.task, recorder)
         self.tensors = self.model.tensors
 
@@ -151,9 +155,9 @@ class Eager:
 
     def computed(self, method):
         """A method of the task as a function of a batch's columns."""
-        from sojourn.torch import Batch
+        from sojourn.tracing import batch_of
 
-        return lambda columns: getattr(self.task, method)(Batch(**columns))
+        return lambda columns: getattr(self.task, method)(batch_of(self.data, columns))
 
 
 if __name__ == "__main__":

@@ -60,12 +60,32 @@ class Values(Mapping):
         return all(repr(value) == repr(others.get(name, NONE)) for name, value in self.reads.items())
 
 
-class Column:
-    """A column of the data: `dtype`, a `torch.dtype`, and `shape`, that of one row, a tuple."""
+class Named:
+    """Things under names of the data, as attributes. It has no method, so that any name may be a column's."""
 
-    def __init__(self, dtype, shape):
+    def __init__(self, what, named):
+        """`what` is how the user calls it, for messages: `data` or `batch`."""
+        self.__dict__["_what"] = what
+        self.__dict__.update(named)
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        there = ", ".join(sorted(key for key in {*self.__dict__, "rows"} if not key.startswith("_")))
+        raise AttributeError(f"{self._what} has no {name!r}; it has {there}")
+
+
+class Column:
+    """A column of the data.
+
+    `dtype` is a `torch.dtype`, `shape` that of a row in a batch, a tuple. Where all numbers are whole and at least 0, `values`
+    is one more than the largest; None where that isn't known.
+    """
+
+    def __init__(self, dtype, shape, values=None):
         self.dtype = dtype
         self.shape = tuple(shape)
+        self.values = values
 
     def __repr__(self):
-        return f"Column({self.dtype}, {self.shape})"
+        return f"Column({self.dtype}, {self.shape}, values={self.values})"

@@ -7,6 +7,7 @@
 
 The loss and the metrics are those of `compile`; its optimiser is left aside for the job file's `[training]`. A tensor is
 called by its variable's path. Images come as `[channels, height, width]`; `layers.Permute((2, 3, 1))` gives Keras' order.
+Of columns by name the inputs take those that are called as they are, `keras.Input(shape, name="image")`, and the label is `y`.
 Chance, such as dropout's, comes from the batch's seed: layers with a `seed` of their own are refused.
 """
 
@@ -22,8 +23,9 @@ from keras.src.backend.torch import random as keras_random
 from keras.src.losses.loss import squeeze_or_expand_to_same_rank
 from keras.src.trainers.compile_utils import get_metric
 
+from sojourn.description import Column
 from sojourn.refusal import Refusal
-from sojourn.torch import Task
+from sojourn.torch import Batch, Task
 
 # The state of Keras' own random numbers, which graphs don't use.
 SEED_STATE = "seed_generator_state"
@@ -39,24 +41,30 @@ def task_of(function):
             keras.utils.clear_session()
             self.net = function(c, data)
             check_compiled(self.net, function.__name__)
+            self.inputs = None if hasattr(data, "classes") else input_names(self.net, data, function.__name__)
             # A first call builds what isn't built yet.
             with torch.no_grad():
-                self.net(torch.zeros(2, *data.x.shape, dtype=data.x.dtype), training=False)
+                zeros = {name: torch.zeros(2, *column.shape, dtype=column.dtype) for name, column in columns_of(data).items()}
+                self.outputs(Batch(**zeros), training=False)
             if self.net.optimizer is not None:
                 note = f"note: the optimiser of {function.__name__} is left aside; it is [training] of the job file"
                 print(note, file=sys.stderr)
 
+        def outputs(self, batch, training):
+            x = batch.x if self.inputs is None else {name: getattr(batch, name) for name in self.inputs}
+            return self.net(x, training=training)
+
         def loss(self, batch):
             with chance_of_the_batch():
-                return mean_loss(self.net, batch.y, self.net(batch.x, training=True))
+                return mean_loss(self.net, batch.y, self.outputs(batch, training=True))
 
         def evaluate(self, batch):
-            outputs = self.net(batch.x, training=False)
+            outputs = self.outputs(batch, training=False)
             loss = mean_loss(self.net, batch.y, outputs) * batch.rows
             return {"loss": loss, **metric_sums(self.net, batch, outputs)}
 
         def predict(self, batch):
-            return self.net(batch.x, training=False)
+            return self.outputs(batch, training=False)
 
         def _registered(self):
             for variable in self.net.variables:
@@ -65,6 +73,24 @@ def task_of(function):
 
     KerasTask.__name__ = function.__name__
     return KerasTask
+
+
+def columns_of(data):
+    """The columns that setup was told of, by name."""
+    return {name: column for name, column in vars(data).items() if isinstance(column, Column)}
+
+
+def input_names(model, data, name):
+    """The names of a model's inputs, each a column of the data."""
+    there = columns_of(data)
+    if "y" not in there:
+        hint = "Call it y, or write a sojourn.torch.Task."
+        raise Refusal(f"The data of {name} have no column y, which is a Keras model's label.", hint=hint)
+    names = [tensor.name for tensor in getattr(model, "inputs", None) or []]
+    if not names or not there.keys() >= set(names):
+        hint = f"Name each as a column: keras.Input(shape, name=...). There are {', '.join(there)}."
+        raise Refusal(f"{name} has the inputs {', '.join(names) or 'of no name'}.", hint=hint)
+    return names
 
 
 def check_backend():

@@ -31,6 +31,8 @@ ASSERTS = {
     "sym_constrain_range",
     "sym_constrain_range_for_size",
 }
+# What Python's operators are called, and the operators that they are.
+SAME = {"aten.__and__.Tensor": "aten.bitwise_and.Tensor", "aten.__or__.Tensor": "aten.bitwise_or.Tensor"}
 # They move their statistics though their schemas don't say so.
 MOVE_BUFFERS = {"batch_norm", "instance_norm"}
 # Everything is on the batch's device, and chance comes from the batch's seed.
@@ -114,6 +116,10 @@ class NodeList:
             raise self._refusal(node, f"{name} has a random generator of its own.", hint)
         if short == "alias":
             return arguments[0]
+        if short == "broadcast_tensors" and len({str(source.meta["val"].shape) for source in node.args[0]}) == 1:
+            # Losses such as mse_loss ask for a common shape, which their tensors have.
+            return arguments[0]
+        name = SAME.get(name, name)
         if short == "lift_fresh_copy":
             name = "aten.clone.default"
         if short == "detach_" and is_fresh_copy(node.args[0]):

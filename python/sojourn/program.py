@@ -10,12 +10,20 @@ from torch import nn
 
 from sojourn import costs
 from sojourn.canonical import DTYPES, compact_json, encode
-from sojourn.description import Column, Values
+from sojourn.description import Column, Named, Values
 from sojourn.model import Model
 from sojourn.refusal import Refusal, explain
 from sojourn.starts import StartRecorder
 from sojourn.torch import Task
-from sojourn.tracing import columns, place_of_method, traced
+from sojourn.tracing import (
+    column_names,
+    columns,
+    count_rows_by_what_is_used,
+    has_label,
+    of_trial,
+    place_of_method,
+    traced,
+)
 
 FORMAT = 1
 # `setup` runs with this seed, so that equal models have equal numbers where they are given.
@@ -51,19 +59,22 @@ def export_task(entry, config, data, operators, folder):
 
     `config` is a dict, or `Values` that are asked afterwards what was read of them.
     """
+    data = of_trial(data, config)
     task, recorder = set_up(task_class(entry), config, data, folder)
     model = Model(task, recorder)
     train = [train_stage(task, model, stage, data, folder) for stage in (task.stages or [None])]
     evaluate = evaluation(task, model, data, folder)
     predict = prediction(task, model, data, folder)
     lists = [stage.list for stage in train] + [evaluate.list] + ([predict.list] if predict else [])
+    if not has_label(data):
+        count_rows_by_what_is_used(lists)
     if operators is not None:
         for nodes in lists:
             nodes.check_operators(set(operators))
     graph = {
         "graph": FORMAT,
         "torch": torch.__version__.partition("+")[0],
-        "columns": {name: [column["dtype"], list(column["shape"])] for name, column in columns(data).items()},
+        "columns": written_columns(data, lists),
         "tensors": model.described(lists),
         "train": [stage.json for stage in train],
         "evaluate": evaluate.json,
@@ -73,6 +84,15 @@ def export_task(entry, config, data, operators, folder):
     text = compact_json(graph)
     tensors = {"graph": torch.frombuffer(bytearray(text), dtype=torch.uint8), **model.shipped(graph["tensors"])}
     return Exported(encode(tensors), summary(graph, train, lists))
+
+
+def written_columns(data, lists):
+    """The graph's `columns`: of rows with a label all, of others those that the lists of nodes use, and at least one."""
+    described = columns(data)
+    if not has_label(data):
+        used = {name for nodes in lists for name in column_names([nodes.nodes, nodes.outputs])}
+        described = {name: described[name] for name in described if name in (used or [min(described)])}
+    return {name: [column["dtype"], list(column["shape"])] for name, column in described.items()}
 
 
 def summary(graph, train, lists):
@@ -94,14 +114,16 @@ def product(shape):
 
 def set_up(task_class, config, data, folder):
     """A task after its `setup`, and the recorder that saw how its tensors were filled."""
-    described = {name: Column(DTYPES[column["dtype"]], column["shape"]) for name, column in columns(data).items()}
-    described |= {name: data.get(name) for name in ("classes", "rows")}
+    described = {
+        name: Column(DTYPES[column["dtype"]], column["shape"], column.get("values")) for name, column in columns(data).items()
+    }
+    described |= {name: data.get(name) for name in (("classes", "rows") if has_label(data) else ("rows",))}
     seed_all(SETUP_SEED)
     recorder = StartRecorder()
     task = task_class()
     try:
         with recorder:
-            task.setup(config if isinstance(config, Values) else Values("c", config), Values("data", described))
+            task.setup(config if isinstance(config, Values) else Values("c", config), Named("data", described))
     except Exception as error:
         raise explain(error, folder, "setup") from error
     for method in ("optimizer", "configure_optimizers"):
@@ -167,7 +189,7 @@ def prediction(task, model, data, folder):
     if is_default and len(list(task.children())) != 1:
         return None
     try:
-        nodes, value, arguments = traced(task, model, "predict", data, folder, training=False, with_y=False)
+        nodes, value, arguments = traced(task, model, "predict", data, folder, training=False, with_label=False)
     except Refusal:
         if is_default:
             return None

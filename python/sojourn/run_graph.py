@@ -73,7 +73,7 @@ class Graph:
 
     @torch.no_grad()
     def evaluate(self, columns):
-        """The sums of a batch by name. `columns` has `x` and `y`."""
+        """The sums of a batch by name. `columns` has those of the graph, and perhaps others."""
         sums = self.json["evaluate"]["sums"]
         values = self._run(self.json["evaluate"]["nodes"], columns, list(sums.values()))
         return dict(zip(sums, values))

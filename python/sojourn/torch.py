@@ -2,20 +2,25 @@
 
 from torch import nn
 
+from sojourn.description import Named
 
-class Batch:
-    """Some rows: `x` is `[rows, ...]` in single precision, `y` is `[rows]`, `rows` is their number.
+
+class Batch(Named):
+    """Some rows: each column by its name, `[rows, ...]`, and `rows`, their number.
+
+    Of rows with a label the columns are `x`, `[rows, ...]` in single precision, and `y`, `[rows]`; None in `predict`. Others have
+    the names, types and shapes of the data. Where rows of `tokens` differ in length, they are padded with zeros, and
+    `tokens_length` has their lengths.
 
     Take the number from `rows` or `x.shape[0]`: `len(batch.y)` would put one certain number into the graph.
     """
 
-    def __init__(self, x, y=None):
-        self.x = x
-        self.y = y
+    def __init__(self, /, **columns):
+        super().__init__("batch", columns)
 
     @property
     def rows(self):
-        return self.x.shape[0]
+        return next(value.shape[0] for name, value in vars(self).items() if name[0] != "_" and value is not None)
 
 
 class Task(nn.Module):
@@ -46,8 +51,8 @@ class Task(nn.Module):
     def setup(self, c, data):
         """Makes modules and parameters as attributes.
 
-        `c` has the values of this trial (`c.width`). `data` has `x` and `y`, each with `shape` (of one row) and `dtype`;
-        `classes`, None where `y` is numbers; `rows`.
+        `c` has the values of this trial (`c.width`). `data` has the columns by name, each with `shape` (of one row), `dtype` and
+        `values`; and `rows`. Of rows with a label they are `x` and `y`, and there is `classes`, None where `y` is numbers.
         """
         raise NotImplementedError(f"{type(self).__name__} has no setup(self, c, data)")
 
@@ -61,7 +66,7 @@ class Task(nn.Module):
         return {"loss": sum(losses[1:], losses[0]) * batch.rows}
 
     def predict(self, batch):
-        """The outputs, `[rows, ...]`; `batch` has no `y`. By default those of the only module."""
+        """The outputs, `[rows, ...]`; `batch` has no label `y`. By default those of the only module for `x`."""
         (module,) = self.children()
         return module(batch.x)
 

@@ -47,6 +47,18 @@ def regression(c, data):
     return network
 
 
+def named(c, data):
+    """A network of several inputs: an image of bytes and a number of a city."""
+    image = keras.Input(data.image.shape, name="image")
+    city = keras.Input(data.city.shape, name="city", dtype="int64")
+    flow = layers.Flatten()(layers.Rescaling(1 / 255)(image))
+    flow = layers.Concatenate()([flow, layers.Embedding(data.city.values, c.width)(city)])
+    network = keras.Model([image, city], layers.Dense(data.y.values)(flow))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    network.compile(loss=loss, metrics=["accuracy"])
+    return network
+
+
 def seeded(c, data):
     """A dropout with a seed of its own, which graphs can't have."""
     network = keras.Sequential([keras.Input(data.x.shape), layers.Dropout(0.5, seed=3), layers.Dense(data.classes)])

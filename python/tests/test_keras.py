@@ -15,6 +15,15 @@ from test_fixtures import BATCH, HERE, HOP_SEED, ROWS
 
 NUMBERS = {"x": {"dtype": "F32", "shape": [5]}, "y": {"dtype": "F32", "shape": []}, "classes": None}
 
+COLUMNS = {
+    "columns": {
+        "image": {"dtype": "U8", "shape": [3, 4, 4]},
+        "city": {"dtype": "I16", "shape": [], "values": 20},
+        "y": {"dtype": "I64", "shape": [], "values": 3},
+    },
+    "rows": 100,
+}
+
 
 @unittest.skipUnless(importlib.util.find_spec("keras"), "Keras isn't installed")
 class Keras(unittest.TestCase):
@@ -43,12 +52,14 @@ class Keras(unittest.TestCase):
     def check_evaluation(self, graph, eager, columns):
         expected = eager.computed("evaluate")(columns)
         self.assertEqual(graph.evaluate(columns), expected)
-        net, rows = eager.task.net, len(columns["x"])
-        by_keras = net.evaluate(columns["x"].numpy(), columns["y"].numpy(), batch_size=rows, verbose=0, return_dict=True)
+        net, rows = eager.task.net, len(columns["y"])
+        inputs = {name: column.numpy() for name, column in columns.items() if name != "y"}
+        x = inputs["x"] if list(inputs) == ["x"] else inputs
+        by_keras = net.evaluate(x, columns["y"].numpy(), batch_size=rows, verbose=0, return_dict=True)
         for name, mean in by_keras.items():
             self.assertAlmostEqual(float(expected[name]) / rows, mean, places=5, msg=name)
-        outputs = eager.computed("predict")({"x": columns["x"]})
-        self.assertTrue(torch.equal(graph.predict({"x": columns["x"]}), outputs))
+        unlabelled = {name: column for name, column in columns.items() if name != "y"}
+        self.assertTrue(torch.equal(graph.predict(unlabelled), eager.computed("predict")(unlabelled)))
 
     def test_a_cnn_is_the_same_as_a_graph(self):
         json = self.check("cnn", {"width": 4, "dropout": 0.25}, models.image(3, 8))
@@ -63,6 +74,18 @@ class Keras(unittest.TestCase):
 
     def test_a_regression_is_the_same_as_a_graph(self):
         self.check("regression", {"width": 4}, NUMBERS)
+
+    def test_a_model_with_inputs_by_name_is_the_same_as_a_graph(self):
+        json = self.check("named", {"width": 4}, COLUMNS)
+        self.assertEqual(list(json["columns"]), ["city", "image", "y"])
+
+    def test_columns_that_no_input_can_have_are_refused(self):
+        import keras_models
+
+        without_label = {"columns": {"image": COLUMNS["columns"]["image"]}, "rows": 100}
+        for data, words in [(without_label, "no column y"), (COLUMNS, "of no name. Name each as a column")]:
+            with self.assertRaisesRegex(Refusal, words):
+                export(keras_models.regression, {"width": 4}, data, None, HERE)
 
     def test_names_do_not_count_on(self):
         import keras_models
