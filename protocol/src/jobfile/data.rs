@@ -45,8 +45,13 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
     let kind = train.as_deref().and_then(FileKind::named);
     let windows = optional(section, "window", window);
     let label = match (section.optional("label"), kind) {
+        (None, Some(FileKind::Image)) => section.refuse(
+            "train",
+            "is one image; a folder that has a folder of images for each class is wanted"
+                .to_owned(),
+        ),
         (Some(node), _) => label(&node).map(Some),
-        // What the file is decides: it may have columns by name.
+        // What the file is decides: images need no label, nor has text one, nor columns by name.
         (None, None | Some(FileKind::Text)) => Some(None),
         (None, Some(FileKind::Csv)) => {
             section.required("label", LABEL).and_then(|node| label(&node)).map(Some)
@@ -143,19 +148,15 @@ pub(super) fn fits(
     )
 }
 
-/// Columns by name, and windows of text, are for users' own models alone: others need a label, and rows of numbers.
+/// Windows of text are for users' own models alone, of which they are a key.
 pub(super) fn fits_models(
     root: &Section<'_>,
-    data: &DataSpec,
     models: &mut [ModelSpace],
     method: Option<Method>,
 ) -> Option<()> {
     let node = root.optional("data")?;
     let section = node.peek()?;
     let has_others = models.iter().any(|model| !matches!(model, ModelSpace::Graph(_)));
-    if data.label.is_none() && has_others {
-        return section.refuse("label", format!("is missing: {LABEL}"));
-    }
     let Some(node) = section.optional("window") else { return Some(()) };
     if has_others {
         return node
@@ -269,7 +270,8 @@ fn fitting(section: &Section<'_>, kind: Option<FileKind>) -> Option<()> {
         Some(FileKind::Idx | FileKind::Npy) => {
             &[("features", arrays), ("label", arrays), separator, columns, categories, missing]
         }
-        None => &[],
+        // It is refused as a whole.
+        Some(FileKind::Image) | None => &[],
     };
     let refused: Vec<Option<()>> = foreign
         .iter()

@@ -114,7 +114,7 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     }
     data.scale_label = scale_label?;
     let (mut models, init) = init::split(models?);
-    data::fits_models(&root, &data, &mut models, method)?;
+    data::fits_models(&root, &mut models, method)?;
     Some(JobSpec {
         name: name?,
         seed: seeds.as_ref()?.first(),

@@ -16,7 +16,8 @@ pub struct DataSpec {
     /// The array of rows in an NPZ or safetensors file; `None` is [`DEFAULT_FEATURES`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<String>,
-    /// Name of the label column, or of the array of labels; `None` is for data that has columns by name.
+    /// Name of the label column, or of the array of labels; `None` where the job says none, as for images and for data that
+    /// has columns by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The file of labels beside one of images (IDX) or rows (NPY); `None` is what the images'
@@ -306,6 +307,8 @@ pub enum FileKind {
     Safetensors,
     /// Text that is cut into windows.
     Text,
+    /// One JPEG or PNG image.
+    Image,
 }
 
 impl FileKind {
@@ -328,6 +331,9 @@ impl FileKind {
             (".idx", FileKind::Idx),
             (".txt", FileKind::Text),
             ("-ubyte", FileKind::Idx),
+            (".jpeg", FileKind::Image),
+            (".jpg", FileKind::Image),
+            (".png", FileKind::Image),
         ];
         endings.iter().find(|(end, _)| path.ends_with(end)).map(|(_, kind)| *kind)
     }
@@ -342,6 +348,7 @@ impl FileKind {
             FileKind::Idx => "IDX",
             FileKind::Safetensors => "safetensors",
             FileKind::Text => "text",
+            FileKind::Image => "an image",
         }
     }
 }
@@ -361,6 +368,7 @@ mod tests {
             ("https://host/model.safetensors?download=true#top", Some(FileKind::Safetensors)),
             ("t10k-images-idx3-ubyte.gz", Some(FileKind::Idx)),
             ("train-images.idx3-ubyte", Some(FileKind::Idx)),
+            ("cat.JPG", Some(FileKind::Image)),
             ("folder", None),
             ("https://host/data", None),
             ("what?.csv", Some(FileKind::Csv)),

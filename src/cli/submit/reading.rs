@@ -23,6 +23,10 @@ impl Reading {
             Progress::Separated { file, by } => {
                 self.meter.remark(&format!("{file}: columns are separated by {}", by.name()));
             }
+            Progress::Skipped { from, files } => {
+                let files = text::counted(files, "file");
+                self.meter.remark(&format!("{from}: {files} skipped, being no images"));
+            }
             Progress::Dropped { from, rows, of } => {
                 let of = text::counted(of, "row");
                 self.meter.remark(&format!("{from}: {rows} of {of} left out, with missing values"));

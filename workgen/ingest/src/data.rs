@@ -1,7 +1,7 @@
 //! A job's sources after the survey, for `ingest` and `check`.
 
 use crate::{
-    error::{IngestError, Place, Problem},
+    error::{IngestError, Problem},
     format,
     meter::Meter,
     number::shown,
@@ -203,6 +203,7 @@ pub(crate) fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables
     let reading = Reading {
         channels: data.channels,
         in_order: &[],
+        image: data.shape.as_deref().unwrap_or_default(),
         wanted: Wanted::Labelled,
         has_shape: data.shape.is_some(),
         text: TextReading {
@@ -213,9 +214,6 @@ pub(crate) fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables
             fill: &[],
         },
     };
-    if data.label.is_none() {
-        return Err(Place::of(&data.train).refuse(Problem::NoLabelKey));
-    }
     let train = format::open(finder, "data.train", &data.train_source(), reading)?;
     let schema = train.schema().clone();
     let mut tables = vec![(Part::Train, train)];

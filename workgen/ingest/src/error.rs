@@ -13,7 +13,9 @@ pub enum IngestError {
     Data { at: Box<Place>, problem: Problem },
     #[error("`{key}`: there is no file or folder `{path}`")]
     NotFound { key: &'static str, path: PathBuf },
-    #[error("`{key}`: the folder `{path}` holds no `.csv`, `.npz` or `.safetensors` file")]
+    #[error(
+        "`{key}`: the folder `{path}` holds no `.csv`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no text that `data.window` would cut"
+    )]
     NoParts { key: &'static str, path: PathBuf },
     #[error("`{key}`: the folder `{path}` holds files of several kinds: `{}` and `{}`", files.0, files.1)]
     MixedParts { key: &'static str, path: PathBuf, files: Box<(String, String)> },
@@ -127,7 +129,7 @@ impl fmt::Display for Place {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant's message says it")]
 pub enum Problem {
-    #[error("`data.{0}` is for text, or for parts with a column of tokens")]
+    #[error("`data.{0}` is for text, or for columns by name")]
     NoText(&'static str),
     #[error("text is cut into windows: say how many tokens, `data.window = 128`")]
     NoWindow,
@@ -175,8 +177,6 @@ pub enum Problem {
         "there are no columns by name, which the model takes: write them by `sojourn.data.write`"
     )]
     NotColumns,
-    #[error("`data.label` is missing: the name of the label column")]
-    NoLabelKey,
     #[error("the file is empty")]
     Empty,
     #[error("there is a header and no row")]
@@ -203,6 +203,8 @@ pub enum Problem {
     TooManyColumns { limit: usize },
     #[error("no column `{label}` (`data.label`){hint}")]
     NoLabel { label: String, hint: String },
+    #[error("the column of the labels must be named by `data.label`")]
+    LabelUnsaid,
     #[error("no feature column beside the label")]
     NoFeatures,
     #[error("{actual} columns, {expected} as in `{of}` are wanted")]
@@ -330,6 +332,46 @@ pub enum Problem {
     CutOff { row: u64, rows: u64, reason: String },
     #[error("there is more data after the {rows} rows")]
     MoreData { rows: u64 },
+    #[error(
+        "`data.{0}` says nothing about images: a folder's name is their label, and `data.shape` is `[channels, height, width]`"
+    )]
+    NotForImages(&'static str),
+    #[error(
+        "images need a shape to be scaled to: `data.shape = [channels, height, width]`, e.g. `[3, 64, 64]`"
+    )]
+    NoImageShape,
+    #[error(
+        "images are scaled to [channels, height, width] with 1 channel (gray) or 3 (RGB) and at most {limit} numbers, not to {shape:?}"
+    )]
+    ImageShape { shape: Vec<u32>, limit: u32 },
+    #[error(
+        "the images lie in no folder of a class; put those of each class into a folder of its own"
+    )]
+    NoClassFolders,
+    #[error(
+        "it lies in no folder of a class, and other images do; move it into that of its class, or out of here"
+    )]
+    ImageWithoutClass,
+    #[error(
+        "one image isn't data to train on; name a folder that has a folder of images for each class"
+    )]
+    OneImage,
+    #[error("the folder's name is to be a label, and isn't UTF-8; rename it")]
+    ClassName,
+    #[error("over {limit} folders in each other; is one a link to a folder above?")]
+    DeepFolders { limit: usize },
+    #[error("of images JPEG and PNG are read; convert it, or move it out of here")]
+    OtherImage,
+    #[error("it is neither a JPEG nor a PNG, as its name says")]
+    NoImage,
+    #[error("the {kind} image is damaged, cut off, or of a kind that isn't read ({reason})")]
+    BadImage { kind: &'static str, reason: String },
+    #[error("the image has no pixels")]
+    NoPixels,
+    #[error("the image has {width} x {height} pixels; {limit} are the most, so make it smaller")]
+    LargeImage { width: usize, height: usize, limit: usize },
+    #[error("an image's file of over {limit} bytes")]
+    LargeImageFile { limit: u64 },
 }
 
 /// Data frames are often saved with their index, which has no name.

@@ -4,6 +4,7 @@ use crate::{
     array::{ArrayKind, Arrays},
     csv::Csv,
     error::{IngestError, Problem},
+    images::{Images, is_image},
     progress::Progress,
     source::{Finder, SourceFile},
     table::{Reading, Table, Wanted},
@@ -21,7 +22,6 @@ const OTHER_FORMATS: &[(&[u8], &str)] = &[
     (b"<!doctype html", "an HTML page"),
     (b"<html", "an HTML page"),
     (b"<?xml", "an XML document"),
-    (b"\x89PNG", "a picture"),
     (b"BZh", "compressed by bzip2"),
     (b"\xfd7zXZ", "compressed by xz"),
 ];
@@ -33,6 +33,9 @@ pub(crate) fn open(
     source: &SourceSpec,
     reading: Reading<'_>,
 ) -> Result<Box<dyn Table>, IngestError> {
+    if let Some(images) = Images::in_folder(finder, key, source, reading)? {
+        return Ok(Box::new(images));
+    }
     let parts = finder.find(key, &source.data)?;
     let mut kind = None;
     for part in &parts {
@@ -41,6 +44,9 @@ pub(crate) fn open(
             let wanted = kind.map_or("", |kind| kind.file_kind().name());
             return Err(part.refuse(Problem::NotAs { wanted }));
         }
+    }
+    if let (Some(Kind::Image), [file]) = (kind, parts.as_slice()) {
+        return Ok(Box::new(Images::one(file.clone(), source, reading)?));
     }
     let Some(Kind::Arrays(kind)) = kind else {
         let (csv, found) = Csv::open(&source.data, parts, source.label.as_deref(), reading)?;
@@ -66,6 +72,7 @@ pub(crate) fn open(
 enum Kind {
     Csv,
     Arrays(ArrayKind),
+    Image,
 }
 
 impl Kind {
@@ -73,6 +80,7 @@ impl Kind {
         match self {
             Kind::Csv => FileKind::Csv,
             Kind::Arrays(kind) => kind.file_kind(),
+            Kind::Image => FileKind::Image,
         }
     }
 }
@@ -83,7 +91,11 @@ fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
     if start.is_empty() {
         return Err(file.refuse(Problem::Empty));
     }
-    let found = ArrayKind::of(&start).map_or(Kind::Csv, Kind::Arrays);
+    let found = match ArrayKind::of(&start) {
+        Some(kind) => Kind::Arrays(kind),
+        None if is_image(&start) => Kind::Image,
+        None => Kind::Csv,
+    };
     let named = FileKind::named(file.shown()).unwrap_or(found.file_kind());
     if named == FileKind::Csv
         && let Some(what) = other(&start)

@@ -13,7 +13,7 @@
 //! The number of rows decides which of them are trained on, so the scaling can only be computed in the last pass. It is
 //! a blob of its own, or of labels two numbers of the manifest; shards hold the unscaled numbers.
 //!
-//! `source` finds the bytes, `csv` and `array` read the formats, and `table` is the interface of all formats. Equal rows in
+//! `source` finds the bytes, `csv`, `array` and `images` read the formats, and `table` is the interface of all formats. Equal rows in
 //! any format give the same blobs.
 //!
 //! Memory doesn't grow with the data: one row (bounded), the names of the classes (bounded), some
@@ -38,6 +38,7 @@ mod csv;
 mod data;
 mod error;
 mod format;
+mod images;
 mod meter;
 mod number;
 mod permutation;
@@ -123,7 +124,7 @@ pub struct Summary {
     pub shape: Vec<u32>,
     /// Features of a row: the product of the shape.
     pub width: usize,
-    /// Names of the feature columns in order; none for arrays.
+    /// Names of the feature columns in order; none for arrays and images.
     pub features: Vec<String>,
     /// The kind of labels.
     pub labels: Labels,

@@ -31,6 +31,13 @@ pub enum Progress<'a> {
         /// What separates them.
         by: Separator,
     },
+    /// A folder of images has files that are none, which were left aside.
+    Skipped {
+        /// Of which source, as the job writes it.
+        from: &'a str,
+        /// How many.
+        files: u64,
+    },
     /// Rows with missing values were left out.
     Dropped {
         /// Of which source, as the job writes it.

@@ -22,7 +22,7 @@ pub struct ReadOptions<'a> {
     /// Where the channels of an image are in a row of an array.
     pub channels: Channels,
     /// Shape of a row as a model takes it. Rows of arrays that have this shape, or are flat, are taken as they are, whatever
-    /// `channels` says. If it is empty, `channels` decides.
+    /// `channels` says. If it is empty, `channels` decides. Images are scaled to it, and refused if it is empty.
     pub in_order: &'a [u32],
     /// Columns of words among them, with their words.
     pub categories: &'a [Categories],
@@ -88,6 +88,7 @@ impl Reader {
         let reading = Reading {
             channels: options.channels,
             in_order: options.in_order,
+            image: options.in_order,
             wanted: Wanted::Features(&columns),
             has_shape: true,
             text: TextReading {

@@ -143,6 +143,8 @@ pub(crate) struct Reading<'a> {
     /// are flat ones; empty where that isn't known.
     pub(crate) in_order: &'a [u32],
     pub(crate) wanted: Wanted<'a>,
+    /// The shape that images are scaled to; empty where nobody said one.
+    pub(crate) image: &'a [u32],
     /// Does the job say a row's shape? Then nothing is guessed from it.
     pub(crate) has_shape: bool,
     pub(crate) text: TextReading<'a>,

@@ -80,8 +80,10 @@ fn words_about_data_that_do_not_fit_its_kind_are_refused() {
         with("s3:///x.npz", "label = \"y\""),
         "3: `data.train` is `\"s3:///x.npz\"`, which names no bucket"
     );
-    assert_eq!(with("folder", ""), "2: `data.label` is missing: the name of the label column");
-    assert_eq!(with("x.parquet", ""), "2: `data.label` is missing: the name of the label column");
+    assert_eq!(
+        with("cat.jpg", ""),
+        "3: `data.train` is one image; a folder that has a folder of images for each class is wanted"
+    );
     assert_eq!(
         with("x.npz", "valid = { date = \"v.npz\" }"),
         "4: `data.valid.date` is no known key; did you mean `data`?\n\

@@ -9,7 +9,7 @@ use crate::cli::{
 use clap::ValueEnum;
 use sojourn_ingest::{IngestError, Problem, Progress, ReadOptions, Reader};
 use sojourn_model::portable::Description;
-use sojourn_protocol::spec::{Channels, SourceSpec};
+use sojourn_protocol::spec::{Channels, SourceSpec, data::DEFAULT_LABEL};
 use sojourn_protocol::{error::error_chain, quantity::to_u64};
 use std::path::Path;
 
@@ -49,8 +49,9 @@ impl DataArgs {
     /// Finds the data and checks that it is rows of the model.
     pub(super) fn open(&self, model: &Model, spool: &Path) -> Result<Reader, Failure> {
         let description = &model.description;
+        // The labels of images had no name.
         let label = self.label.clone().or_else(|| description.label.clone());
-        let label = label.unwrap_or_default();
+        let label = label.unwrap_or_else(|| DEFAULT_LABEL.to_owned());
         let source = SourceSpec {
             data: self.data.clone(),
             features: self.features.clone().or_else(|| description.array.clone()),

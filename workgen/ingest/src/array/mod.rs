@@ -22,7 +22,10 @@ use dtype::{Dtype, Encoding};
 use rows::ArrayRows;
 use sojourn_protocol::{
     jobfile::nearest,
-    spec::{Channels, FileKind, SourceSpec, data::DEFAULT_FEATURES},
+    spec::{
+        Channels, FileKind, SourceSpec,
+        data::{DEFAULT_FEATURES, DEFAULT_LABEL},
+    },
     text::{MAX_NAME_CHARS, plain_line},
 };
 
@@ -135,8 +138,10 @@ impl Pair {
     ) -> Result<Self, IngestError> {
         let features = source.features.as_deref().unwrap_or(DEFAULT_FEATURES);
         let must = matches!(wanted, Wanted::Labelled);
-        let label = |names: &[String]| match &source.label {
-            Some(label) if must || names.contains(label) => Some(label.clone()),
+        let said = source.label.as_deref();
+        let label = |names: &[String]| match said {
+            Some(label) if must || names.iter().any(|name| name == label) => Some(label.to_owned()),
+            None if must => Some(DEFAULT_LABEL.to_owned()),
             _ => None,
         };
         let (x, y) = match kind {

@@ -39,31 +39,40 @@ pub(crate) fn open(
     shown: &str,
     spec: &DataSpec,
 ) -> Result<Option<Box<dyn ColumnTable>>, IngestError> {
+    let texts = finder.find_texts(key, shown)?;
+    if let (Some(first), true) = (texts.first(), is_text(shown, spec)) {
+        let window = spec.window.ok_or_else(|| first.refuse(Problem::NoWindow))?;
+        let text = Text::open(texts, tokenizer(finder, spec)?.as_ref())?;
+        return Ok(Some(Box::new(Windows::new(shown, Box::new(text), window))));
+    }
+    // A folder of images, say.
+    if finder.folder_without_data(key, shown)?.is_some() {
+        return Ok(None);
+    }
     let files = finder.find(key, shown)?;
     let Some(first) = files.first() else { return Ok(None) };
-    let is_text = FileKind::named(first.shown()) == Some(FileKind::Text);
-    if !is_text && !parts::is_part(first)? {
-        return match (spec.window, &spec.tokenizer, spec.length.is_empty()) {
-            (Some(_), ..) => Err(first.refuse(Problem::NoText("window"))),
-            (_, Some(_), _) => Err(first.refuse(Problem::NoText("tokenizer"))),
-            (.., false) => Err(first.refuse(Problem::NoText("length"))),
-            _ => Ok(None),
-        };
+    let is_part = parts::is_part(first)?;
+    let said = [
+        (!is_part && spec.window.is_some(), "window"),
+        (spec.tokenizer.is_some(), "tokenizer"),
+        (!is_part && !spec.length.is_empty(), "length"),
+    ];
+    if let Some((_, key)) = said.iter().find(|(is_said, _)| *is_said) {
+        return Err(first.refuse(Problem::NoText(key)));
     }
-    if spec.tokenizer.is_some() && !is_text {
-        return Err(first.refuse(Problem::NoText("tokenizer")));
-    }
-    if is_text {
-        let window = spec.window.ok_or_else(|| first.refuse(Problem::NoWindow))?;
-        let tokenizer = tokenizer(finder, spec)?;
-        let text = Text::open(files, tokenizer.as_ref())?;
-        return Ok(Some(Box::new(Windows::new(shown, Box::new(text), window))));
+    if !is_part {
+        return Ok(None);
     }
     let parts = Parts::open(shown, files)?;
     Ok(Some(match spec.window {
         Some(window) => Box::new(Windows::new(shown, Box::new(JoinedRows::new(parts)?), window)),
         None => Box::new(parts),
     }))
+}
+
+/// Is it a text file, or a folder of which the job says that its text is meant?
+fn is_text(shown: &str, spec: &DataSpec) -> bool {
+    spec.window.is_some() || FileKind::named(shown) == Some(FileKind::Text)
 }
 
 /// The source of that name, which must have columns by name.

@@ -72,10 +72,10 @@ impl Csv {
         }
         let first = parts.first().map_or(shown, SourceFile::shown);
         let label = match wanted {
-            Wanted::Labelled => {
-                let label = label.unwrap_or_default();
-                Some(header::find_label(first, &columns, label)?)
-            }
+            Wanted::Labelled => match label {
+                Some(label) => Some(header::find_label(first, &columns, label)?),
+                None => return Err(Place::of(first).refuse(Problem::LabelUnsaid)),
+            },
             Wanted::Features(_) => columns.iter().position(|name| Some(name.as_str()) == label),
         };
         let chosen = text.columns.map(|chosen| header::choose(first, &columns, label, chosen));

@@ -60,14 +60,46 @@ impl<'a> Finder<'a> {
             return self.fetch(key, name).map(|file| vec![file]);
         }
         let path = local_path(self.base_dir, name);
-        let metadata = fs::metadata(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => IngestError::NotFound { key, path: path.clone() },
-            _ => IngestError::io("look at", &path)(error),
-        })?;
-        if metadata.is_dir() {
+        if metadata(key, &path)?.is_dir() {
             parts(key, &path, name)
         } else {
             Ok(vec![SourceFile::at(path, name)?])
+        }
+    }
+
+    /// The folder that `key` of the job names, where it is one and no file of data lies in it.
+    pub(crate) fn folder_without_data(
+        &mut self,
+        key: &'static str,
+        name: &str,
+    ) -> Result<Option<PathBuf>, IngestError> {
+        if name.contains("://") {
+            return Ok(None);
+        }
+        let path = local_path(self.base_dir, name);
+        if !metadata(key, &path)?.is_dir() || !data_files(&path, name)?.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(path))
+    }
+
+    /// The text files that `key` of the job names: one, or those of a folder in name order; none where there are no such.
+    pub(crate) fn find_texts(
+        &mut self,
+        key: &'static str,
+        name: &str,
+    ) -> Result<Vec<SourceFile>, IngestError> {
+        let path = local_path(self.base_dir, name);
+        if !name.contains("://") && metadata(key, &path)?.is_dir() {
+            let found = files_of(&[FileKind::Text], &path, name)?;
+            return found
+                .into_iter()
+                .map(|(path, shown, _)| SourceFile::at(path, &shown))
+                .collect();
+        }
+        match FileKind::named(name) {
+            Some(FileKind::Text) => self.find(key, name),
+            _ => Ok(Vec::new()),
         }
     }
 
@@ -108,16 +140,32 @@ fn in_home(home: Option<PathBuf>, name: &str) -> Option<PathBuf> {
     Some(home?.join(rest.trim_start_matches('/')))
 }
 
-/// A folder's data files in name order, which must all be of one kind.
-fn parts(key: &'static str, folder: &Path, shown: &str) -> Result<Vec<SourceFile>, IngestError> {
-    let mut found: Vec<(PathBuf, String, FileKind)> = Vec::new();
+fn metadata(key: &'static str, path: &Path) -> Result<fs::Metadata, IngestError> {
+    fs::metadata(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => IngestError::NotFound { key, path: path.to_owned() },
+        _ => IngestError::io("look at", path)(error),
+    })
+}
+
+/// A file of data: where it lies, what the job calls it, and of which kind its name says it is.
+type DataFile = (PathBuf, String, FileKind);
+
+/// The files in a folder that may be parts of a source, in name order. Text is none: many folders have some that is about
+/// their data.
+fn data_files(folder: &Path, shown: &str) -> Result<Vec<DataFile>, IngestError> {
+    let parts = [FileKind::Csv, FileKind::Npz, FileKind::Safetensors];
+    files_of(&parts, folder, shown)
+}
+
+/// The files in a folder that are of these kinds by their names, in name order.
+fn files_of(kinds: &[FileKind], folder: &Path, shown: &str) -> Result<Vec<DataFile>, IngestError> {
+    let mut found: Vec<DataFile> = Vec::new();
     for entry in fs::read_dir(folder).map_err(IngestError::io("list", folder))? {
         let path = entry.map_err(IngestError::io("list", folder))?.path();
         let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else {
             continue;
         };
-        let kind = FileKind::named(&name)
-            .filter(|kind| matches!(kind, FileKind::Csv | FileKind::Npz | FileKind::Safetensors));
+        let kind = FileKind::named(&name).filter(|kind| kinds.contains(kind));
         let Some(kind) = kind.filter(|_| !name.starts_with('.')) else { continue };
         let metadata = fs::metadata(&path).map_err(IngestError::io("look at", &path))?;
         if metadata.is_file() {
@@ -125,6 +173,12 @@ fn parts(key: &'static str, folder: &Path, shown: &str) -> Result<Vec<SourceFile
         }
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
+
+/// A folder's data files in name order, which must all be of one kind.
+fn parts(key: &'static str, folder: &Path, shown: &str) -> Result<Vec<SourceFile>, IngestError> {
+    let found = data_files(folder, shown)?;
     let Some((_, first, kind)) = found.first() else {
         return Err(IngestError::NoParts { key, path: folder.to_owned() });
     };

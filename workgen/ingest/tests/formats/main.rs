@@ -10,6 +10,7 @@
 mod bounds;
 mod contract;
 mod faults;
+mod images;
 mod rows;
 mod tables;
 mod words;

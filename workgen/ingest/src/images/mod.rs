@@ -1,0 +1,218 @@
+//! Images: a folder with a folder of JPEG and PNG files for each class, or for predictions a folder of images, or one image.
+//!
+//! ```text
+//! walk: files in order -- one file --> decode: 8 bits, gray or RGB --> fit: to the shape of a row --> a row of bytes
+//! ```
+//!
+//! A row is the same bytes on any machine. So nothing in here may depend on the instructions that a processor has: JPEG is
+//! decoded without vector code, and images are scaled in whole numbers.
+//!
+//! One image is in memory at a time, and the names of the files of one folder. The pass over labels opens no image.
+
+mod decode;
+mod exif;
+mod fit;
+mod jpeg;
+mod png;
+mod rows;
+mod walk;
+
+pub(crate) use decode::is_image;
+
+use crate::{
+    error::{IngestError, Place, Problem},
+    progress::Progress,
+    source::{Finder, SourceFile},
+    table::{Element, Pass, Reading, Rows, Schema, Table, Wanted},
+};
+use fit::Size;
+use rows::ImageRows;
+use sojourn_protocol::{
+    quantity::to_usize,
+    spec::{Channels, SourceSpec},
+};
+use std::path::PathBuf;
+use walk::Walk;
+
+/// Most numbers in a row, as of arrays.
+const MAX_WIDTH: u32 = 64 << 20;
+
+/// Images as rows of bytes, `[channels, height, width]`.
+#[derive(Debug, Clone)]
+pub(crate) struct Images {
+    files: Files,
+    schema: Schema,
+    size: Size,
+    /// Of all files.
+    bytes: u64,
+}
+
+/// Where images lie.
+#[derive(Debug, Clone)]
+enum Files {
+    /// In this folder and those below.
+    Folder(PathBuf),
+    One(SourceFile),
+}
+
+impl Images {
+    /// The images of the folder that `key` of the job names; `None` where it is no folder, or one of other data.
+    pub(crate) fn in_folder(
+        finder: &mut Finder<'_>,
+        key: &'static str,
+        source: &SourceSpec,
+        reading: Reading<'_>,
+    ) -> Result<Option<Self>, IngestError> {
+        let Some(folder) = finder.folder_without_data(key, &source.data)? else { return Ok(None) };
+        let counted = Counted::of(Walk::new(&folder, &source.data)?)?;
+        let Some(first) = counted.classed.as_ref().or(counted.bare.as_ref()) else {
+            return Ok(None);
+        };
+        let size = said(source, reading, &Place::of(first))?;
+        let labelled = matches!(reading.wanted, Wanted::Labelled);
+        match &counted {
+            Counted { classed: Some(_), bare: Some(bare), .. } => {
+                return Err(Place::of(bare).refuse(Problem::ImageWithoutClass));
+            }
+            Counted { classed: None, .. } if labelled => {
+                return Err(Place::of(&source.data).refuse(Problem::NoClassFolders));
+            }
+            Counted { .. } => {}
+        }
+        if counted.skipped > 0 {
+            finder.tell(Progress::Skipped { from: &source.data, files: counted.skipped });
+        }
+        let schema = schema(source, first, size, counted.classed.is_some());
+        Ok(Some(Self { files: Files::Folder(folder), schema, size, bytes: counted.bytes }))
+    }
+
+    /// One image, to predict.
+    pub(crate) fn one(
+        file: SourceFile,
+        source: &SourceSpec,
+        reading: Reading<'_>,
+    ) -> Result<Self, IngestError> {
+        if matches!(reading.wanted, Wanted::Labelled) {
+            return Err(file.refuse(Problem::OneImage));
+        }
+        let size = said(source, reading, &Place::of(file.shown()))?;
+        let schema = schema(source, file.shown(), size, false);
+        Ok(Self { bytes: file.bytes(), files: Files::One(file), schema, size })
+    }
+}
+
+/// The images of a folder.
+#[derive(Default)]
+struct Counted {
+    /// The first that lies in a folder of a class.
+    classed: Option<String>,
+    /// The first that lies in none.
+    bare: Option<String>,
+    /// Files that are no images.
+    skipped: u64,
+    bytes: u64,
+}
+
+impl Counted {
+    fn of(mut walk: Walk) -> Result<Self, IngestError> {
+        let mut counted = Self::default();
+        while let Some(found) = walk.next()? {
+            let first = match found.class {
+                Some(_) => &mut counted.classed,
+                None => &mut counted.bare,
+            };
+            first.get_or_insert(found.shown);
+            let bytes = found.path.metadata().map_err(IngestError::io("look at", &found.path))?;
+            counted.bytes = counted.bytes.saturating_add(bytes.len());
+        }
+        counted.skipped = walk.skipped();
+        Ok(counted)
+    }
+}
+
+/// The size that images are scaled to. Refuses what a job says about other kinds of data; `at` is the first image.
+fn said(source: &SourceSpec, reading: Reading<'_>, at: &Place) -> Result<Size, IngestError> {
+    let refuse = |problem| Err(at.clone().refuse(problem));
+    if matches!(reading.wanted, Wanted::Labelled) {
+        if let Some(key) = reading.text.said() {
+            return refuse(Problem::ForTables(key));
+        }
+        // A model keeps the names that it was trained with, whatever it predicts.
+        let label = source.label.as_ref().filter(|label| !label.is_empty());
+        let foreign = [
+            (source.features.is_some(), "features"),
+            (label.is_some(), "label"),
+            (source.labels.is_some(), "labels"),
+            (reading.channels == Channels::Last, "channels"),
+        ];
+        if let Some((_, key)) = foreign.into_iter().find(|(is_said, _)| *is_said) {
+            return refuse(Problem::NotForImages(key));
+        }
+    }
+    match reading.image {
+        [] => refuse(Problem::NoImageShape),
+        [channels @ (1 | 3), height, width]
+            if channels
+                .checked_mul(*height)
+                .and_then(|part| part.checked_mul(*width))
+                .is_some_and(|numbers| (1..=MAX_WIDTH).contains(&numbers)) =>
+        {
+            let [channels, height, width] = [*channels, *height, *width].map(to_usize);
+            Ok(Size { channels, height, width })
+        }
+        other => refuse(Problem::ImageShape { shape: other.to_vec(), limit: MAX_WIDTH }),
+    }
+}
+
+fn schema(source: &SourceSpec, first: &str, size: Size, has_labels: bool) -> Schema {
+    Schema {
+        shown: source.data.clone(),
+        first: first.to_owned(),
+        shape: size.shape(),
+        width: size.numbers(),
+        has_labels,
+        ..Schema::default()
+    }
+}
+
+impl Table for Images {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn bytes(&self, pass: Pass) -> u64 {
+        match pass {
+            // Names are all that it reads.
+            Pass::Labels => 0,
+            Pass::All => self.bytes,
+        }
+    }
+
+    fn rows(&self, pass: Pass) -> Result<Box<dyn Rows + '_>, IngestError> {
+        Ok(Box::new(ImageRows::new(self, pass)?))
+    }
+
+    fn fits(&self, train: &Schema) -> Result<(), IngestError> {
+        let is_same = match train.columns.is_empty() {
+            true => self.schema.shape == train.shape,
+            // A table knows no shape.
+            false => self.schema.width == train.width,
+        };
+        if is_same {
+            return Ok(());
+        }
+        Err(self.refuse(Problem::RowShape {
+            actual: self.schema.shape.clone(),
+            expected: train.shape.clone(),
+            of: train.first.clone(),
+        }))
+    }
+
+    fn labels_place(&self) -> Place {
+        Place::of(&self.schema.shown)
+    }
+
+    fn element(&self) -> Element {
+        Element::Byte
+    }
+}

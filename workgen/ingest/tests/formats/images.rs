@@ -1,0 +1,399 @@
+//! Folders of images: their rows, labels and order, and what is refused.
+
+use super::{folder, job, made, refused, told};
+use png::{BitDepth, ColorType, Encoder};
+use proptest::prelude::*;
+use sojourn_codec::decode;
+use sojourn_ingest::{IngestError, Progress, ReadOptions, Reader, check, ingest};
+use sojourn_protocol::{
+    digest::Digest,
+    manifest::Labels,
+    spec::{Channels, Missing, SourceSpec},
+};
+use std::{os::unix::fs::symlink, path::Path};
+use tempfile::TempDir;
+
+const JOB: &str = "train = \"images/\"\nshape = [3, 2, 2]\nshards = 1\nvalid = 0.5";
+/// Files that Pillow wrote, of 24 x 16 pixels: red grows to the right, green down, and blue falls.
+const JPEG: [(&str, &[u8]); 4] = [
+    ("rgb", include_bytes!("jpeg/rgb.jpg")),
+    ("progressive", include_bytes!("jpeg/progressive.jpg")),
+    ("cmyk", include_bytes!("jpeg/cmyk.jpg")),
+    ("turned", include_bytes!("jpeg/turned.jpg")),
+];
+const GRAY_JPEG: &[u8] = include_bytes!("jpeg/gray.jpg");
+
+fn png_of(color: ColorType, depth: BitDepth, (width, height): (u32, u32), data: &[u8]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut encoder = Encoder::new(&mut file, width, height);
+    encoder.set_color(color);
+    encoder.set_depth(depth);
+    encoder.set_palette(&[9, 8, 7, 90, 80, 70][..]);
+    if color == ColorType::Indexed {
+        encoder.set_trns(&[255, 0][..]);
+    }
+    let mut writer = encoder.write_header().unwrap();
+    writer.write_image_data(data).unwrap();
+    writer.finish().unwrap();
+    file
+}
+
+/// A PNG of 2 x 2 pixels of one color.
+fn plain(color: [u8; 3]) -> Vec<u8> {
+    png_of(ColorType::Rgb, BitDepth::Eight, (2, 2), &color.repeat(4))
+}
+
+/// A row's numbers, and its label.
+type Labelled = (Vec<f32>, Option<String>);
+
+fn read(base: &Path, data: &str, shape: &[u32]) -> Result<Vec<Labelled>, IngestError> {
+    let source =
+        SourceSpec { data: data.into(), features: None, label: Some("y".into()), labels: None };
+    let options = ReadOptions {
+        features: &[],
+        channels: Channels::First,
+        in_order: shape,
+        categories: &[],
+        missing: Missing::Refuse,
+        fill: &[],
+        base_dir: base,
+        spool: base,
+    };
+    let reader = Reader::open(&source, &options, &mut |_| {})?;
+    assert_eq!(reader.shape(), shape);
+    let mut rows = reader.rows()?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next_row()? {
+        let label = row.label.map(|label| String::from_utf8(label.to_vec()).unwrap());
+        found.push((row.numbers.to_vec(), label));
+    }
+    assert_eq!(rows.bytes_read(), reader.bytes());
+    Ok(found)
+}
+
+/// One image as a row.
+fn one(image: &[u8], shape: &[u32]) -> Result<Vec<u8>, String> {
+    let dir = folder(&[("a.png", image.to_vec())]);
+    let rows = read(dir.path(), "a.png", shape).map_err(|error| told(&error))?;
+    let [(numbers, None)] = rows.as_slice() else { panic!("{rows:?}") };
+    #[expect(clippy::cast_sign_loss, reason = "bytes")]
+    Ok(numbers.iter().map(|number| *number as u8).collect())
+}
+
+#[test]
+fn each_folder_is_a_class_and_rows_are_in_the_order_of_paths() {
+    let dir = folder(&[
+        ("images/b/2.png", plain([2, 0, 0])),
+        ("images/b/10.png", plain([1, 0, 0])),
+        ("images/a/deeper/x.png", plain([4, 0, 0])),
+        ("images/a/Z.PNG", plain([3, 0, 0])),
+        ("images/a/z.jpeg", plain([5, 0, 0])),
+        ("images/empty/notes.txt", b"none".to_vec()),
+        ("images/README.md", b"Cats and dogs.".to_vec()),
+        ("images/.hidden/1.png", b"none".to_vec()),
+        ("images/a/.DS_Store", b"none".to_vec()),
+        ("images/a/Thumbs.db", b"none".to_vec()),
+    ]);
+    let rows = read(dir.path(), "images", &[3, 1, 1]).unwrap();
+    let found: Vec<(f32, &str)> =
+        rows.iter().map(|(numbers, label)| (numbers[0], label.as_deref().unwrap())).collect();
+    let expected = [(3.0, "a"), (4.0, "a"), (5.0, "a"), (1.0, "b"), (2.0, "b")];
+    assert_eq!(found, expected, "by bytes, folders among files");
+
+    let mut said = Vec::new();
+    let mut tell = |progress: Progress<'_>| {
+        if let Progress::Skipped { from, files } = progress {
+            said.push((from.to_owned(), files));
+        }
+    };
+    let out = TempDir::new().unwrap();
+    let made = ingest(&job(JOB), dir.path(), out.path(), &mut tell).unwrap();
+    assert_eq!(said, [("images/".to_owned(), 5)], "a hidden folder counts as one");
+    assert_eq!(made.manifest.labels, Labels::Classes(vec!["a".into(), "b".into()]));
+    assert_eq!((made.manifest.shape.as_slice(), made.manifest.features.len()), (&[3, 2, 2][..], 0));
+    let shard = made.manifest.train[0];
+    let bytes = std::fs::read(&made.files[&shard.blob.sha256]).unwrap();
+    let tensors = decode(&bytes).unwrap();
+    assert!(tensors[0].u8s().is_ok(), "bytes stay bytes");
+}
+
+#[test]
+fn images_give_the_blobs_of_an_array_of_their_pixels() {
+    let colors: Vec<[u8; 3]> = (0..20).map(|at| [at, 200 - at, 7 * at]).collect();
+    let mut files = Vec::new();
+    let mut pixels = Vec::new();
+    for (at, color) in colors.iter().enumerate() {
+        files.push((format!("images/{}/{:02}.png", at / 10, at), plain(*color)));
+        pixels.extend(color.iter().flat_map(|value| [*value; 4]));
+    }
+    let labels: Vec<u8> = (0..20).map(|at| at / 10).collect();
+    files.push(("x.npy".into(), super::write::npy("|u1", &[20, 3, 2, 2], &pixels)));
+    files.push(("y.npy".into(), super::write::npy("|u1", &[20], &labels)));
+    let files: Vec<(&str, Vec<u8>)> =
+        files.iter().map(|(name, bytes)| (name.as_str(), bytes.clone())).collect();
+    let dir = folder(&files);
+    let rest = "shards = 3\nscale = \"standard\"\ntest = 0.1";
+    let images = made(&format!("train = \"images\"\nshape = [3, 2, 2]\n{rest}"), dir.path());
+    let arrays = made(&format!("train = \"x.npy\"\nlabels = \"y.npy\"\n{rest}"), dir.path());
+    assert_eq!(images.unwrap().manifest, arrays.unwrap().manifest);
+}
+
+#[test]
+fn validation_images_have_the_same_classes() {
+    let files = |class: &str| {
+        vec![
+            ("images/cat/1.png", plain([1; 3])),
+            ("images/dog/1.png", plain([2; 3])),
+            (if class == "dog" { "v/dog/9.png" } else { "v/cow/9.png" }, plain([3; 3])),
+        ]
+    };
+    let data = "train = \"images\"\nshape = [1, 1, 1]\nshards = 1\nvalid = \"v/\"";
+    let dir = folder(&files("dog"));
+    let made = made(data, dir.path()).unwrap();
+    assert_eq!(made.manifest.valid[0].rows, 1);
+    assert_eq!(
+        refused(data, &files("cow")),
+        "v/cow/9.png: the label `cow` doesn't occur in the training data"
+    );
+}
+
+#[test]
+fn a_folder_without_classes_and_one_image_are_for_predictions() {
+    let dir = folder(&[("flat/b.png", plain([2; 3])), ("flat/a.png", plain([1; 3]))]);
+    let rows = read(dir.path(), "flat/", &[1, 1, 1]).unwrap();
+    assert_eq!(rows, [(vec![1.0], None), (vec![2.0], None)]);
+    let rows = read(dir.path(), "flat/b.png", &[1, 1, 1]).unwrap();
+    assert_eq!(rows, [(vec![2.0], None)]);
+    let error = read(dir.path(), "flat/", &[13]).unwrap_err();
+    assert!(told(&error).contains("images are scaled to [channels, height, width]"), "{error}");
+    let train =
+        |data: &str| told(&made(&format!("{data}\nshape = [1, 1, 1]"), dir.path()).unwrap_err());
+    assert_eq!(
+        train("train = \"flat\""),
+        "flat: the images lie in no folder of a class; put those of each class into a folder of its own"
+    );
+    assert_eq!(
+        train("train = \"flat/a.png\"\nlabel = \"y\""),
+        "flat/a.png: one image isn't data to train on; name a folder that has a folder of images for each class"
+    );
+}
+
+#[test]
+fn what_a_job_says_about_other_data_is_refused() {
+    let told = |data: &str| {
+        refused(data, &[("images/a/1.png", plain([1; 3])), ("images/b/1.png", plain([2; 3]))])
+    };
+    let with = |more: &str| told(&format!("train = \"images\"\nshape = [3, 2, 2]\n{more}"));
+    assert_eq!(
+        told("train = \"images\""),
+        "images/a/1.png: images need a shape to be scaled to: `data.shape = [channels, height, width]`, e.g. `[3, 64, 64]`"
+    );
+    for shape in ["[4, 2, 2]", "[2, 2]", "[12]", "[3, 9000, 9000]"] {
+        let said = told(&format!("train = \"images\"\nshape = {shape}"));
+        assert!(
+            said.contains("images are scaled to [channels, height, width] with 1 channel"),
+            "{said}"
+        );
+    }
+    for more in ["label = \"y\"", "features = \"x\"", "channels = \"last\"", "labels = \"l.npy\""] {
+        let key = more.split(' ').next().unwrap();
+        let said = with(more);
+        assert!(
+            said.starts_with(&format!("images/a/1.png: `data.{key}` says nothing about images")),
+            "{said}"
+        );
+    }
+    assert_eq!(
+        with("missing = \"zero\""),
+        "images/a/1.png: `data.missing` is for CSV files, and this is none"
+    );
+    assert_eq!(
+        refused("train = \"images\"", &[("images/notes.txt", Vec::new())]),
+        "`data.train`: the folder `images` holds no `.csv`, `.npz` or `.safetensors` file, and no JPEG or PNG image"
+    );
+    assert_eq!(
+        refused(JOB, &[("images/a/1.png", plain([1; 3]))]),
+        "images/: every row has the label `a`; at least two classes are needed"
+    );
+}
+
+#[test]
+fn files_of_a_folder_that_are_no_rows_are_named() {
+    let told = |name: &str, bytes: Vec<u8>| {
+        let name = format!("images/{name}");
+        refused(
+            JOB,
+            &[("images/a/1.png", plain([1; 3])), ("images/b/1.png", plain([2; 3])), (&name, bytes)],
+        )
+    };
+    assert_eq!(
+        told("0.png", plain([1; 3])),
+        "images/0.png: it lies in no folder of a class, and other images do; move it into that of its class, or out of here"
+    );
+    assert_eq!(
+        told("a/x.webp", Vec::new()),
+        "images/a/x.webp: of images JPEG and PNG are read; convert it, or move it out of here"
+    );
+    assert_eq!(told("a/x.png", Vec::new()), "images/a/x.png: the file is empty");
+    assert_eq!(
+        told("a/x.jpg", b"GIF89a".to_vec()),
+        "images/a/x.jpg: it is neither a JPEG nor a PNG, as its name says"
+    );
+    let dir = folder(&[("images/a/1.png", plain([1; 3]))]);
+    symlink(dir.path().join("images"), dir.path().join("images/b")).unwrap();
+    let said = told_loop(dir.path());
+    assert!(
+        said.ends_with("over 32 folders in each other; is one a link to a folder above?"),
+        "{said}"
+    );
+}
+
+fn told_loop(base: &Path) -> String {
+    told(&made(JOB, base).unwrap_err())
+}
+
+#[test]
+fn every_kind_of_png_becomes_eight_bits() {
+    let of = |color, depth, size, data: &[u8], shape: &[u32]| {
+        one(&png_of(color, depth, size, data), shape).unwrap()
+    };
+    use BitDepth::{Eight, One, Sixteen};
+    use ColorType::{Grayscale, GrayscaleAlpha, Indexed, Rgb, Rgba};
+    assert_eq!(of(Grayscale, Eight, (2, 1), &[7, 200], &[1, 1, 2]), [7, 200]);
+    assert_eq!(of(Grayscale, Eight, (2, 1), &[7, 200], &[3, 1, 2]), [7, 200, 7, 200, 7, 200]);
+    assert_eq!(of(Grayscale, One, (2, 1), &[0b0100_0000], &[1, 1, 2]), [0, 255]);
+    assert_eq!(of(Grayscale, Sixteen, (1, 1), &[0x12, 0xff], &[1, 1, 1]), [0x12]);
+    assert_eq!(of(GrayscaleAlpha, Eight, (1, 1), &[9, 0], &[3, 1, 1]), [9, 9, 9]);
+    assert_eq!(of(Rgb, Sixteen, (1, 1), &[1, 9, 2, 9, 3, 9], &[3, 1, 1]), [1, 2, 3]);
+    assert_eq!(of(Rgba, Eight, (1, 1), &[1, 2, 3, 0], &[3, 1, 1]), [1, 2, 3], "alpha is dropped");
+    assert_eq!(of(Indexed, Eight, (2, 1), &[0, 1], &[3, 1, 2]), [9, 90, 8, 80, 7, 70]);
+    // Pillow: `Image.new("RGB", (1, 1), (200, 100, 50)).convert("L")`.
+    assert_eq!(of(Rgb, Eight, (1, 1), &[200, 100, 50], &[1, 1, 1]), [124]);
+}
+
+/// Pixels as Pillow reads them may differ a little: the format leaves rounding to the decoder. Ours are the same everywhere.
+#[test]
+fn every_kind_of_jpeg_is_read_and_turned_upright() {
+    let expected = [
+        ("rgb", [[0, 3, 242], [224, 4, 136], [11, 219, 185], [230, 222, 79]]),
+        ("progressive", [[0, 0, 254], [229, 0, 142], [2, 225, 180], [230, 224, 64]]),
+        ("cmyk", [[0, 0, 255], [230, 0, 140], [0, 226, 180], [230, 226, 65]]),
+        // Its stored lower left is the upper left, once it is turned to the right.
+        ("turned", [[7, 223, 176], [5, 0, 251], [226, 226, 70], [225, 2, 145]]),
+    ];
+    let digests = [
+        "6f11e89f0e29510c174334c7e0537dd4c95625eba2ec9f9680dfc1d5b5b47788",
+        "e93491bdefcf4af68984201149620214cc6bc40518c533f2b3d11e9bb7ce782c",
+        "13777cf83ea68e183960596df03bb74f98d10049f2a5d2c81bb47ed7e1b20585",
+        "80b8412844d76425131a9d96e24f08085d773ec4001695dbb62cba914cdea901",
+        "4ab6013892eb8e8eb8b1ca9e3769871354194987774adfbe72efbc22af7dc822",
+    ];
+    let mut found = Vec::new();
+    for ((name, file), (_, corners)) in JPEG.iter().zip(expected) {
+        let (width, height) = if *name == "turned" { (16, 24) } else { (24, 16) };
+        let row = one(file, &[3, height, width]).unwrap();
+        let plane = (width * height) as usize;
+        let places = [0, width - 1, (height - 1) * width, height * width - 1];
+        for (place, pixel) in places.into_iter().zip(corners) {
+            for (channel, value) in pixel.into_iter().enumerate() {
+                let is = i32::from(row[channel * plane + place as usize]);
+                assert!((is - value).abs() <= 3, "{name}: {is}, Pillow has {value}");
+            }
+        }
+        found.push(Digest::of(&row).to_string());
+    }
+    let gray = one(GRAY_JPEG, &[1, 16, 24]).unwrap();
+    assert!(gray[0].abs_diff(29) <= 2 && gray[24 * 16 - 1].abs_diff(208) <= 2, "{gray:?}");
+    found.push(Digest::of(&gray).to_string());
+    assert_eq!(found, digests, "the bytes that every machine gets");
+}
+
+#[test]
+fn images_that_are_cut_off_or_altered_are_refused_with_their_path() {
+    let shape = &[3, 4, 4];
+    let png = plain([7; 3]);
+    for (whole, kind) in [(png.as_slice(), "PNG"), (JPEG[0].1, "JPEG"), (JPEG[1].1, "JPEG")] {
+        for cut in 8..whole.len() {
+            let said = one(&whole[..cut], shape).unwrap_err();
+            assert!(
+                said.starts_with(&format!("a.png: the {kind} image is damaged")),
+                "{cut}: {said}"
+            );
+        }
+    }
+    // Only the checksum tells.
+    let mut altered = png.clone();
+    let at = altered.windows(4).position(|name| name == b"IDAT").unwrap();
+    altered[at + 6] ^= 1;
+    assert!(one(&altered, shape).unwrap_err().contains("PNG image is damaged"));
+}
+
+#[test]
+fn images_that_declare_too_many_pixels_are_refused_before_they_take_memory() {
+    let mut file = png_of(ColorType::Grayscale, BitDepth::One, (1, 1), &[0]);
+    file[16..24].copy_from_slice(&[0, 0, 0x7f, 0xff, 0, 0, 0x7f, 0xff]);
+    let checksum = crc(&file[12..29]).to_be_bytes();
+    file[29..33].copy_from_slice(&checksum);
+    assert_eq!(
+        one(&file, &[1, 1, 1]).unwrap_err(),
+        "a.png: the image has 32767 x 32767 pixels; 67108864 are the most, so make it smaller"
+    );
+    let mut file = JPEG[0].1.to_vec();
+    let at = file.windows(2).position(|marker| marker == b"\xff\xc0").unwrap();
+    file[at + 5..at + 9].fill(0xff);
+    assert!(one(&file, &[1, 1, 1]).unwrap_err().contains("the image has 65535 x 65535 pixels"));
+}
+
+/// The checksum of a PNG's chunk.
+fn crc(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
+        })
+    })
+}
+
+#[test]
+fn labels_are_counted_without_a_look_at_the_images() {
+    let dir = folder(&[
+        ("images/a/1.png", b"no image".to_vec()),
+        ("images/b/1.png", plain([1; 3])),
+        ("images/b/2.png", plain([2; 3])),
+    ]);
+    let spec = job(JOB);
+    let surveyed = sojourn_ingest::survey(&spec, dir.path(), dir.path(), &mut |_| {}).unwrap();
+    assert_eq!(surveyed.shape(), [3, 2, 2]);
+    let error = check(&spec, dir.path(), dir.path(), &mut |_| {}).unwrap_err();
+    assert!(told(&error).starts_with("images/a/1.png: it is neither"), "{error}");
+}
+
+#[test]
+fn folders_whose_names_are_numbers_may_be_numbers_to_predict() {
+    let dir = folder(&[("images/20/1.png", plain([1; 3])), ("images/3.5/1.png", plain([2; 3]))]);
+    let mut spec = job(&JOB.replace("[3, 2, 2]", "[1, 1, 1]"));
+    spec.training.loss = sojourn_protocol::spec::Loss::Mse;
+    let out = TempDir::new().unwrap();
+    let made = ingest(&spec, dir.path(), out.path(), &mut |_| {}).unwrap();
+    assert_eq!(made.manifest.labels, Labels::Number);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn altered_images_are_rows_or_refused(which in 0usize..6, at: prop::sample::Index, byte: u8, cut: prop::sample::Index, cuts: bool) {
+        let png = png_of(ColorType::Indexed, BitDepth::Eight, (4, 4), &[1; 16]);
+        let mut file = match which {
+            5 => png,
+            4 => GRAY_JPEG.to_vec(),
+            which => JPEG[which].1.to_vec(),
+        };
+        let at = at.index(file.len());
+        file[at] = byte;
+        if cuts {
+            file.truncate(cut.index(file.len()));
+        }
+        if let Ok(row) = one(&file, &[3, 5, 4]) {
+            prop_assert_eq!(row.len(), 60);
+        }
+    }
+}
