@@ -1,4 +1,4 @@
-//! Data files: CSV, NPZ, NPY, IDX and safetensors, plain or packed by gzip or zstd.
+//! Data files: CSV, NPZ, NPY, IDX and safetensors, plain or packed by gzip or zstd; and images.
 
 use crate::{expect::is_said, files::in_folder};
 use sojourn_ingest::{IngestError, ReadOptions, Reader};
@@ -38,6 +38,22 @@ pub(crate) fn tensor_data(input: &[u8]) -> bool {
     read("rows.safetensors", input)
 }
 
+/// An image as a row of another size, in color and in gray, as `predict` reads it.
+pub(crate) fn images(input: &[u8]) -> bool {
+    in_folder(|folder| {
+        let written = fs::write(folder.join("image.png"), input);
+        assert!(written.is_ok(), "{written:?}");
+        let source =
+            SourceSpec { data: "image.png".into(), features: None, label: None, labels: None };
+        let read =
+            [&[3, 5, 4], &[1, 4, 5]].map(|shape| predicts(&source, Channels::First, shape, folder));
+        for error in read.iter().filter_map(|read| read.as_ref().err()) {
+            is_said(&error_chain(error), input);
+        }
+        read.iter().all(Result::is_ok)
+    })
+}
+
 /// Reads a file as `predict` does, and as `submit` does.
 fn read(name: &str, input: &[u8]) -> bool {
     if unpacks_to_too_much(input) {
@@ -54,9 +70,9 @@ fn read(name: &str, input: &[u8]) -> bool {
             // The same file: an array of one dimension is rows and labels.
             labels: Some(name.to_owned()).filter(|_| !is_table),
         };
-        let mut read = vec![predicts(&source, Channels::First, folder)];
+        let mut read = vec![predicts(&source, Channels::First, &[], folder)];
         if !is_table {
-            read.push(predicts(&source, Channels::Last, folder));
+            read.push(predicts(&source, Channels::Last, &[], folder));
         }
         let submitted = [Loss::CrossEntropy, Loss::Mse].map(|loss| submits(&source, loss, folder));
         let taken = submitted.iter().any(Result::is_ok);
@@ -68,11 +84,16 @@ fn read(name: &str, input: &[u8]) -> bool {
     })
 }
 
-fn predicts(source: &SourceSpec, channels: Channels, folder: &Path) -> Result<(), IngestError> {
+fn predicts(
+    source: &SourceSpec,
+    channels: Channels,
+    in_order: &[u32],
+    folder: &Path,
+) -> Result<(), IngestError> {
     let options = ReadOptions {
         features: &[],
         channels,
-        in_order: &[],
+        in_order,
         categories: &[],
         missing: Missing::Refuse,
         fill: &[],

@@ -38,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "delta", run: tensors::delta },
     Target { name: "graph", run: graphs::graph },
     Target { name: "idx", run: data::idx },
+    Target { name: "images", run: data::images },
     Target { name: "job_file", run: jobs::job_file },
     Target { name: "journal", run: journal::journal },
     Target { name: "model_file", run: files::model_file },

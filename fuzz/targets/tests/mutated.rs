@@ -129,6 +129,7 @@ targets! {
     delta 15_000,
     graph 6_000,
     idx 9_000,
+    images 9_000,
     job_file 15_000,
     journal 6_000,
     model_file 15_000,
