@@ -1,4 +1,4 @@
-"""A small transformer that predicts each byte from those before it."""
+"""A small transformer that predicts each token from those before it."""
 
 import torch
 from torch import nn
@@ -6,27 +6,24 @@ from torch.nn import functional as F
 
 from sojourn.torch import Task
 
-BYTES = 256
-
 
 class LanguageModel(Task):
     def setup(self, c, data):
-        (length,) = data.x.shape
-        self.embedding = nn.Embedding(BYTES, c.width)
-        self.places = nn.Parameter(0.02 * torch.randn(1, length, c.width))
+        self.embedding = nn.Embedding(data.tokens.values, c.width)
+        self.places = nn.Parameter(0.02 * torch.randn(1, c.window, c.width))
         layer = nn.TransformerEncoderLayer(c.width, c.heads, 4 * c.width, c.dropout, batch_first=True, norm_first=True)
         self.body = nn.TransformerEncoder(layer, c.layers, enable_nested_tensor=False)
-        self.head = nn.Linear(c.width, BYTES)
-        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(length), persistent=False)
+        self.head = nn.Linear(c.width, data.tokens.values)
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(c.window), persistent=False)
 
-    def logits(self, batch):
-        """`[rows, length, 256]`: for each place, what comes next."""
-        flow = self.embedding(batch.x.long()) + self.places
+    def logits(self, tokens):
+        """`[rows, window, values]` for `tokens`, `[rows, window]`: for each place, what comes next."""
+        flow = self.embedding(tokens) + self.places
         return self.head(self.body(flow, mask=self.mask, is_causal=True))
 
     def loss(self, batch):
-        following = torch.cat([batch.x[:, 1:], batch.y[:, None]], 1).long()
-        return F.cross_entropy(self.logits(batch).transpose(1, 2), following)
+        tokens = batch.tokens.long()  # [rows, window + 1]
+        return F.cross_entropy(self.logits(tokens[:, :-1]).transpose(1, 2), tokens[:, 1:])
 
     def predict(self, batch):
-        return self.logits(batch)[:, -1]
+        return self.logits(batch.tokens[:, 1:].long())[:, -1]
