@@ -7,7 +7,8 @@ its own. `sums_before` and `sums_after` are those of `evaluate` over all rows as
 
 Those with columns by name are in the folder `columns`. There `NAME.rows.safetensors` is a shard, of which training takes the rows
 in the order `seeds::row_order(hop_seed, rows)`, and `evaluate` those of the shard in their order. `NAME.json` has `columns` as a
-request of the exporter does, and the `window` of the trial.
+request of the exporter does, and the `window` of the trial. A shorter one than the data's makes several rows of each row of the
+shard, one after another: `batch_size` counts rows of the shard, and the sums are those of all windows.
 """
 
 import json
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import torch
 
+import column_models
 import models
 from sojourn import run_graph, seeds
 from sojourn.export import export
@@ -35,7 +37,7 @@ def main():
     torch.set_num_threads(1)
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "columns").mkdir(exist_ok=True)
-    for name in sys.argv[1:] or [*models.FIXTURES, *models.COLUMN_FIXTURES]:
+    for name in sys.argv[1:] or [*models.FIXTURES, *column_models.FIXTURES]:
         if name in models.FIXTURES:
             write(name)
         else:
@@ -56,7 +58,7 @@ def write(name):
 
 def write_with_columns(name):
     """The fixture of a model over columns by name, with its shard."""
-    entry, config, data = models.COLUMN_FIXTURES[name]
+    entry, config, data = column_models.FIXTURES[name]
     tensors = shard(data, made_up(data, ROWS, SEED))
     data_of_trial = of_trial(data, config)
     rows = of_shard(data, tensors)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import torch
 
+import column_models
 import models
 from sojourn import run_graph
 from sojourn.canonical import encode
@@ -29,7 +30,7 @@ OPERATORS = {
 }
 
 
-class Small(models.NamedCaptioner):
+class Small(column_models.Captioner):
     """A captioner of which tests change a method."""
 
     def setup(self, c, data):
@@ -72,34 +73,34 @@ class Columns(unittest.TestCase):
         return graph.json
 
     def test_a_captioner(self):
-        json = self.check(*models.COLUMN_FIXTURES["columns_captioner"])
+        json = self.check(*column_models.FIXTURES["columns_captioner"])
         named = {"caption": ["I64", [6]], "caption_length": ["I64", []], "image": ["U8", [3, 8, 8]]}
         self.assertEqual(json["columns"], named)
         self.assertEqual(list(json["columns"]), sorted(named))
         self.assertNotIn("caption", str(json["predict"]))
 
     def test_a_language_model_over_windows(self):
-        json = self.check(*models.COLUMN_FIXTURES["columns_lm"])
+        json = self.check(*column_models.FIXTURES["columns_lm"])
         self.assertEqual(json["columns"], {"tokens": ["U8", [17]]})
         self.assertNotIn("predict", json)
 
     def test_a_trial_with_a_smaller_window(self):
-        json = self.check(*models.COLUMN_FIXTURES["columns_lm_halves"])
+        json = self.check(*column_models.FIXTURES["columns_lm_halves"])
         self.assertEqual(json["columns"], {"tokens": ["U8", [9]]})
 
     def test_a_table_with_columns_of_many_types(self):
-        json = self.check(models.Tabular, {"width": 8}, models.TABLE)
+        json = self.check(column_models.Tabular, {"width": 8}, column_models.TABLE)
         self.assertEqual({name: dtype for name, (dtype, _) in json["columns"].items()}, {
             "city": "I16", "garden": "BOOL", "numbers": "F64", "price": "F64", "rating": "F16",
         })
 
     def test_conditions_that_are_joined(self):
-        class Joined(models.Tabular):
+        class Joined(column_models.Tabular):
             def loss(self, batch):
                 there = (batch.price > 0.1) & (batch.garden | (batch.rating > 0.5))
                 return super().loss(batch) * there.float().mean()
 
-        self.check(Joined, {"width": 8}, models.TABLE)
+        self.check(Joined, {"width": 8}, column_models.TABLE)
 
     def test_setup_sees_shape_type_and_values(self):
         seen = {}
@@ -109,13 +110,13 @@ class Columns(unittest.TestCase):
                 super().setup(c, data)
                 seen.update(rows=data.rows, image=data.image, length=data.caption_length, caption=data.caption)
 
-        export(Sees, {}, models.captions(), None, HERE)
+        export(Sees, {}, column_models.captions(), None, HERE)
         self.assertEqual((seen["rows"], seen["image"].shape, seen["image"].dtype), (1000, (3, 8, 8), torch.uint8))
         self.assertEqual((seen["caption"].shape, seen["caption"].values), ((6,), 30))
         self.assertEqual((seen["length"].shape, seen["length"].values), ((), None))
 
     def test_the_order_of_the_description_does_not_count(self):
-        data = models.captions()
+        data = column_models.captions()
         turned = {**data, "columns": dict(reversed(data["columns"].items()))}
         self.assertEqual(export(Small, {}, data).data, export(Small, {}, turned).data)
 
@@ -124,7 +125,7 @@ class Columns(unittest.TestCase):
             def loss(self, batch):
                 return super().loss(batch) + batch.items.mean() + batch.keys.mean()
 
-        data = models.captions()
+        data = column_models.captions()
         data["columns"] |= {name: {"dtype": "F32", "shape": []} for name in ("items", "keys", "values", "get")}
         self.assertEqual(len(json_of(Named, data)["columns"]), 5)
 
@@ -135,7 +136,7 @@ class Columns(unittest.TestCase):
 
             evaluate = Task.evaluate
 
-        json = json_of(Rows, models.captions())
+        json = json_of(Rows, column_models.captions())
         self.assertEqual(json["columns"], {"image": ["U8", [3, 8, 8]]})
 
         class RowsAlone(Small):
@@ -145,7 +146,7 @@ class Columns(unittest.TestCase):
             def evaluate(self, batch):
                 return {"loss": self.loss(batch) * batch.rows}
 
-        json = json_of(RowsAlone, models.captions())
+        json = json_of(RowsAlone, column_models.captions())
         self.assertEqual(json["columns"], {"image": ["U8", [3, 8, 8]]})
 
     def test_a_graph_without_columns_has_one_all_the_same(self):
@@ -159,7 +160,7 @@ class Columns(unittest.TestCase):
             def predict(self, batch):
                 return self.head.weight.mean() + torch.zeros(batch.rows)
 
-        self.assertEqual(len(json_of(Nothing, models.captions())["columns"]), 1)
+        self.assertEqual(len(json_of(Nothing, column_models.captions())["columns"]), 1)
 
 
 class Refused(unittest.TestCase):
@@ -173,7 +174,7 @@ class Refused(unittest.TestCase):
             def loss(self, batch):
                 return self.cnn(batch.imgae.float()).mean()
 
-        refusal = self.refusal(Mistyped, models.captions())
+        refusal = self.refusal(Mistyped, column_models.captions())
         self.assertIn("batch has no 'imgae'; it has caption, caption_length, image, label, rows", refusal.message)
         self.assertEqual(Path(refusal.file).name, "test_columns.py")
 
@@ -181,7 +182,7 @@ class Refused(unittest.TestCase):
             def setup(self, c, data):
                 self.net = torch.nn.Linear(3, data.classes)
 
-        refusal = self.refusal(Labelled, models.captions())
+        refusal = self.refusal(Labelled, column_models.captions())
         self.assertIn("data has no 'classes'; it has caption, caption_length, image, label, rows", refusal.message)
         refusal = self.refusal(Small, models.flat(4, 3))
         self.assertIn("data has no 'image'; it has classes, rows, x, y", refusal.message)
@@ -191,34 +192,34 @@ class Refused(unittest.TestCase):
             def loss(self, batch):
                 return self.cnn(batch.image.float()).sum() / len(batch.label)
 
-        self.assertIn("len() of a batch", self.refusal(Length, models.captions()).message)
+        self.assertIn("len() of a batch", self.refusal(Length, column_models.captions()).message)
 
         class Changes(Small):
             def loss(self, batch):
                 batch.caption.clamp_(0, 3)
                 return super().loss(batch)
 
-        self.assertIn("changes the batch itself", self.refusal(Changes, models.captions()).message)
+        self.assertIn("changes the batch itself", self.refusal(Changes, column_models.captions()).message)
 
 
 class Rows(unittest.TestCase):
     def test_made_up_rows_are_valid_and_the_same_again(self):
-        data = models.captions()
+        data = column_models.captions()
         columns = made_up(data, 200, SEED)
         self.assertEqual(list(columns), sorted(data["columns"]))
         lengths, there = columns["caption_length"], torch.arange(6) < columns["caption_length"][:, None]
         self.assertEqual((int(lengths.min()), int(lengths.max())), (1, 6))
         self.assertTrue(bool((columns["caption"][~there] == 0).all()))
         self.assertEqual((int(columns["caption"].max()), int(columns["image"].max()), int(columns["label"].max())), (29, 255, 4))
-        table = made_up(models.TABLE, 200, SEED)
+        table = made_up(column_models.TABLE, 200, SEED)
         self.assertEqual((table["garden"].dtype, table["rating"].dtype), (torch.bool, torch.float16))
         self.assertTrue(bool(((table["numbers"] >= 0) & (table["numbers"] < 1)).all()))
-        self.assertTrue(torch.equal(made_up(models.TABLE, 200, SEED)["numbers"], table["numbers"]))
+        self.assertTrue(torch.equal(made_up(column_models.TABLE, 200, SEED)["numbers"], table["numbers"]))
         # The first column by name is drawn first.
         self.assertEqual(table["city"][:4].tolist(), [19, 17, 18, 8])
 
     def test_shards_have_ends_and_become_the_same_rows(self):
-        data = models.captions()
+        data = column_models.captions()
         columns = made_up(data, 20, SEED)
         tensors = shard(data, columns)
         self.assertEqual(sorted(tensors), ["caption", "caption.ends", "image", "label"])
@@ -229,7 +230,7 @@ class Rows(unittest.TestCase):
 
     def test_smaller_windows_cut_each_row_into_several_that_overlap(self):
         tokens = torch.arange(18).reshape(2, 9).to(torch.uint8)
-        cut = of_shard(of_trial(models.windows(8), {"window": 4}), {"tokens": tokens})["tokens"]
+        cut = of_shard(of_trial(column_models.windows(8), {"window": 4}), {"tokens": tokens})["tokens"]
         self.assertEqual(cut.tolist(), [[0, 1, 2, 3, 4], [4, 5, 6, 7, 8], [9, 10, 11, 12, 13], [13, 14, 15, 16, 17]])
 
 
@@ -237,8 +238,9 @@ class Programs(unittest.TestCase):
     """The exporter and the check as the command line runs them."""
 
     def request(self, name, configs=None, **more):
-        entry, config, data = models.COLUMN_FIXTURES[name]
-        return {"folder": str(HERE), "entry": f"models.py:{entry.__name__}", "data": data, "configs": configs or [config], **more}
+        entry, config, data = column_models.FIXTURES[name]
+        named = f"column_models.py:{entry.__name__}"
+        return {"folder": str(HERE), "entry": named, "data": data, "configs": configs or [config], **more}
 
     def test_each_window_is_a_graph_of_its_own(self):
         with tempfile.TemporaryDirectory() as output:
@@ -250,7 +252,7 @@ class Programs(unittest.TestCase):
             self.assertNotEqual(digests[0], digests[2])
 
     def test_tasks_train_alike_in_two_processes(self):
-        for name in models.COLUMN_FIXTURES:
+        for name in column_models.FIXTURES:
             with self.subTest(name):
                 _, lines, errors = run(self.request(name), "sojourn.check")
                 self.assertTrue(lines and lines[0].get("repeatable"), (lines, errors))
@@ -258,7 +260,7 @@ class Programs(unittest.TestCase):
     def test_the_check_takes_a_shard(self):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.safetensors"
-            data = models.captions()
+            data = column_models.captions()
             file.write_bytes(encode(shard(data, made_up(data, ROWS, SEED))))
             _, lines, errors = run(self.request("columns_captioner", rows=str(file)), "sojourn.check")
         self.assertTrue(lines and lines[0].get("repeatable"), (lines, errors))
