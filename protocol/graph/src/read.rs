@@ -324,8 +324,6 @@ impl<'a> Reader<'a> {
         r#use: Use,
     ) -> Result<(NodeList, Vec<Source>), GraphError> {
         let columns = self.columns.iter().map(|column| column.name.as_str()).zip(0..);
-        // Predictions know no labels.
-        let columns = columns.filter(|(column, _)| r#use != Use::Predict || *column != "y");
         let names = Names { tensors: &self.tensors, columns: columns.collect() };
         let mut checker = Checker::new(&names);
         for (node, written) in nodes.into_iter().enumerate() {

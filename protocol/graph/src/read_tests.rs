@@ -147,7 +147,7 @@ fn what_the_format_does_not_allow_is_refused_in_words() {
         ),
         ("/evaluate/sums", json!({"accuracy": {"n": 3}}), "`sums` has no `loss`"),
         ("/evaluate/sums/loss", json!({"n": 1}), "node 1 gives several tensors"),
-        ("/predict/nodes/0/args/0", json!({"c": "y"}), "no column `y`"),
+        ("/predict/nodes/0/args/0", json!({"c": "z"}), "no column `z`"),
         ("/predict/outputs", json!({"n": 0, "t": "w"}), "an argument of two kinds"),
         ("/predict/outputs", json!({"j": 1}), "unknown"),
     ] {

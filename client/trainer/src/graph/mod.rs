@@ -36,5 +36,9 @@ mod tests;
 mod exported_tests;
 
 #[cfg(test)]
+#[path = "columns_tests.rs"]
+mod columns_tests;
+
+#[cfg(test)]
 #[path = "chance_tests.rs"]
 mod chance_tests;
