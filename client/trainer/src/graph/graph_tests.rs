@@ -222,6 +222,8 @@ fn outputs(
     let (files, output) = (world.files.clone(), world.folder.path().join("outputs"));
     let context = TrialContext::clone(&hop.context);
     let request = Predict { context, checkpoint, files, rows, output };
+    // A prediction begins with a seed of its own.
+    let _alone = TORCH_RNG.lock();
     predict(&request, &mut LastModel::default(), Device::Cpu)?;
     let file = fs::read(&request.output).unwrap();
     let views = decode(&file).unwrap();
