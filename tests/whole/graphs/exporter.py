@@ -1,11 +1,11 @@
-"""Stands in for `python -m sojourn.export`: answers with the checked-in graph of each configuration, by its width."""
+"""Stands in for `python -m sojourn.export`: answers with the checked-in graph of each configuration, by its width and window."""
 
 import json
 import pathlib
 import sys
 
 FOLDER = pathlib.Path(__file__).parent
-NAMES = {"Cnn": "cnn", "Lm": "lm"}
+NAMES = {"Cnn": "cnn", "Lines": "lines", "Lm": "lm"}
 
 
 def main():
@@ -13,7 +13,7 @@ def main():
     costs = json.loads((FOLDER / "costs.json").read_text())
     model = NAMES[request["entry"].partition(":")[2]]
     for index, config in enumerate(request["configs"]):
-        name = f"{model}-{config['width']}"
+        name = "-".join([model, *(str(config[key]) for key in ("width", "window") if key in config)])
         if name in costs:
             made = {"index": index, "file": str(FOLDER / f"{name}.safetensors"), **costs[name]}
             print(json.dumps({"exported": made}), flush=True)

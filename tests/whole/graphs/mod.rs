@@ -6,12 +6,10 @@ use crate::{
     support::script,
 };
 use serde_json::Value;
-use std::{fmt::Write as _, fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/whole/graphs");
 const DIGITS: &str = include_str!("../../../examples/digits/digits.csv");
-/// Bytes of a window of text.
-const WINDOW: usize = 33;
 
 /// A search over the width of a CNN, with further lines of `[model]`, `[search]` and `[placement]`.
 fn cnn(model: &str, search: &str, placement: &str) -> String {
@@ -143,38 +141,132 @@ fn a_users_merged_model_replays_through_kills() {
     assert!(events.contains("\"staleness\""), "nothing was merged:\n{events}");
 }
 
-/// Windows of a text, one a line, as tokens; the label is of no use to a language model.
-fn windows(text: &str) -> String {
-    let mut csv: String = (0..WINDOW).map(|n| format!("t{n},")).collect();
-    csv.push_str("label\n");
-    for window in text.as_bytes().chunks_exact(WINDOW) {
-        window.iter().for_each(|byte| write!(csv, "{byte},").unwrap());
-        csv.push_str(if window[0].is_ascii_alphabetic() { "word\n" } else { "other\n" });
-    }
-    csv
+/// The job of a model over other data than the digits.
+fn over(data: &str, model: &str, more: &str) -> String {
+    let job = cnn("width = 8", "", "").replace("Cnn", model);
+    let (begin, end) = (job.find("train").unwrap(), job.find("valid").unwrap());
+    format!("{}{data}\n{}{more}", &job[..begin], &job[end..])
 }
 
 #[test]
-fn a_search_over_a_language_model_is_compared_by_perplexity() {
+fn a_search_over_windows_of_text_is_compared_by_perplexity() {
     let mut site = Site::start();
     let mut clients: Vec<Process> = (0..2).map(|n| site.client(&format!("client-{n}"))).collect();
-    let search = "metric = \"valid/perplexity\"\ngoal = \"min\"";
-    let job = cnn("width = { choice = [8, 16] }", search, "")
-        .replace("digits.csv", "text.csv")
-        .replace("shape = [1, 8, 8]\nscale = \"standard\"\n", "")
-        .replace("Cnn", "Lm");
-    let metrics = "[metrics]\nperplexity = { of = \"loss\", as = \"exp_mean\" }\n";
-    prepare(&site, &format!("{job}{metrics}"));
-    let text = fs::read_to_string(Path::new(FOLDER).join("../../../docs/scheduling.md")).unwrap();
-    fs::write(site.path().join("text.csv"), windows(&text)).unwrap();
+    let data = "train = \"corpus\"\nwindow = { choice = [16, 32] }";
+    let job = over(data, "Lm", "[metrics]\nperplexity = { of = \"loss\", as = \"exp_mean\" }\n")
+        .replace("[search]\n", "[search]\nmetric = \"valid/perplexity\"\ngoal = \"min\"\n");
+    prepare(&site, &job);
+    let pages = Path::new(FOLDER).join("../../../docs");
+    fs::create_dir(site.path().join("corpus")).unwrap();
+    for page in ["scheduling", "merging"] {
+        let copy = site.path().join(format!("corpus/{page}.txt"));
+        fs::copy(pages.join(format!("{page}.md")), copy).unwrap();
+    }
     let job = submit(&site);
     let view = kill_through(&mut site, &mut clients, &job);
     replays_are_identical(&site, &job);
+    assert_eq!(view["trials"], 4, "two windows, each with two learning rates");
     let perplexity = view["best"]["value"].as_f64().unwrap();
     assert!((1.0..100.0).contains(&perplexity), "256 bytes are guessed with {perplexity}");
     let trials = site.json(&["trials", &job]);
-    let mean = trials[0]["curve"][0]["loss_mean"]["valid"].as_f64().unwrap();
-    assert!(mean.exp() >= perplexity, "{mean}");
+    let trials = trials.as_array().unwrap();
+    let window = |trial: &Value| trial["choices"]["model[0].window"].as_u64();
+    let windows: Vec<Option<u64>> = trials.iter().map(window).collect();
+    assert_eq!(windows, [16, 16, 32, 32].map(Some), "{trials:?}");
+    // Both see every token once, and a mean over windows is one over tokens.
+    let loss = |trial: &Value| trial["curve"][0]["loss_mean"]["valid"].as_f64().unwrap();
+    assert!(loss(&trials[0]).exp() >= perplexity && loss(&trials[0]) < 6.0, "{trials:?}");
+    let rows = |trial: &Value| trial["curve"][0]["train"]["rows"].as_u64();
+    assert_eq!(rows(&trials[0]), rows(&trials[2]));
+}
+
+/// Lines of pages as rows of three columns, written by the Python package.
+const WRITE_LINES: &str = r#"
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from sojourn import data
+
+PAGES = ["job-file", "merging", "scheduling"]
+
+def rows():
+    for page in PAGES:
+        for line in (pathlib.Path(sys.argv[2]) / f"{page}.md").read_text(encoding="utf-8").splitlines():
+            if line:
+                yield {"text": line, "weight": min(len(line), 80) / 80, "label": page}
+
+print(data.write(rows(), "lines", classes={"label": PAGES}, values={"text": 256}, part_bytes=4096))
+"#;
+
+#[test]
+fn columns_that_python_wrote_are_trained_on_checked_and_predicted() {
+    let mut site = Site::start();
+    let mut clients: Vec<Process> = (0..2).map(|n| site.client(&format!("client-{n}"))).collect();
+    let data = "train = \"lines\"\nlength = { text = 40 }";
+    let accuracy = "[search]\nmetric = \"valid/accuracy\"\n";
+    let job = over(data, "Lines", "").replace("[search]\n", accuracy);
+    prepare(&site, &job.replace("[3e-3, 1e-2]", "[1e-2, 1e-1]"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let written = Command::new(root.join(".cache/python/bin/python"))
+        .current_dir(site.path())
+        .args(["-c", WRITE_LINES])
+        .args([root.join("python"), root.join("docs")])
+        .output()
+        .unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let validated = site.run(&["validate", "job.toml", "--python", "./python"]);
+    let told = String::from_utf8_lossy(&validated.stdout).into_owned();
+    let columns = "label I64 of 3 values, text U8 [40] at most of 256 values, weight F32";
+    assert!(told.contains(columns), "{told}{}", String::from_utf8_lossy(&validated.stderr));
+    let job = submit(&site);
+    let view = kill_through(&mut site, &mut clients, &job);
+    replays_are_identical(&site, &job);
+    let accuracy = view["best"]["value"].as_f64().unwrap();
+    assert!(accuracy > 0.6, "a guess of the longest page is right less often: {accuracy}");
+    let again = site.json(&["submit", "job.toml", "--python", "./python"]);
+    assert_eq!(again["submitted"], "existing", "{again}");
+
+    let check = ["check", "model.py:Lines", "--config", "width=8", "--python", "./python"];
+    let report = site.json(&check);
+    assert_eq!(report["repeatable"], true, "{report}");
+    site.json(&["export", &job, "-o", "lines.safetensors"]);
+    let predicted = site.run(&["predict", "lines.safetensors", "lines"]);
+    let table = String::from_utf8_lossy(&predicted.stdout).into_owned();
+    assert!(predicted.status.success(), "{}", String::from_utf8_lossy(&predicted.stderr));
+    let mut lines = table.lines();
+    assert_eq!(lines.next(), Some("row,output_0,output_1,output_2"));
+    assert!(lines.all(|line| line.split(',').count() == 4), "{table}");
+    let refused = site.run(&["predict", "lines.safetensors", "job.toml"]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(told.contains("there are no columns by name, which the model takes"), "{told}");
+}
+
+#[test]
+fn data_and_models_that_do_not_go_together_are_refused() {
+    let site = Site::start();
+    let refused = |job: &str| {
+        fs::write(site.path().join("job.toml"), job).unwrap();
+        let output = site.run(&["submit", "job.toml", "--python", "./python"]);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    prepare(&site, "");
+    fs::write(site.path().join("corpus.txt"), "to be or not to be\n".repeat(100)).unwrap();
+    let text = over("train = \"corpus.txt\"\nwindow = 16", "Lm", "");
+    let built_in = text.replace(
+        "arch = \"graph\"\nentry = \"model.py:Lm\"\nwidth = 8",
+        "arch = \"mlp\"\nhidden = []",
+    );
+    let told = refused(&built_in);
+    assert!(told.contains("only models with `arch = \"graph\"` are trained"), "{told}");
+    let told = refused(&text.replace("clip_norm", "loss = \"mse\"\nclip_norm"));
+    assert!(told.contains("`training.loss` says what labels are"), "{told}");
+    let told = refused(&text.replace("window = 16", "window = { choice = [16, 24] }"));
+    assert!(told.contains("has 16, which doesn't divide 24"), "{told}");
+    let told = refused(&text.replace("window = 16", ""));
+    assert!(told.contains("say how many tokens"), "{told}");
+    let told = refused(&text.replace("window = 16", "window = 16\nscale = \"standard\""));
+    assert!(told.contains("`data.scale` is for rows of numbers"), "{told}");
+    assert_eq!(site.get("jobs").as_array().map(Vec::len), Some(0));
 }
 
 #[test]
@@ -211,10 +303,10 @@ fn a_model_is_checked_whole_and_cut() {
     assert_eq!((&report["repeatable"], report["parameters"].as_u64()), (&true.into(), Some(1386)));
     assert_eq!((report["batches"].as_u64(), report["batch_size"].as_u64()), (Some(8), Some(32)));
     assert!(report["peak_memory"].as_u64() > Some(1 << 20), "{report}");
-    let made_up = ["--shape", "33", "--classes", "2", "--tokens", "256", "--batch-size", "4"];
-    let lm = ["check", "model.py:Lm", "--config", "width=16", "--python", "./python"];
-    let report = site.json(&[lm.as_slice(), &made_up].concat());
-    assert_eq!((&report["repeatable"], report["classes"].as_u64()), (&true.into(), Some(2)));
+    let made_up = ["--shape", "1,8,8", "--classes", "10", "--batch-size", "4"];
+    let narrow = ["check", "model.py:Cnn", "--config", "width=4", "--python", "./python"];
+    let report = site.json(&[narrow.as_slice(), &made_up].concat());
+    assert_eq!((&report["repeatable"], report["classes"].as_u64()), (&true.into(), Some(10)));
     let refused =
         site.run(&["check", "model.py:Cnn", "--config", "width=5", "--python", "./python"]);
     assert_eq!(refused.status.code(), Some(1));

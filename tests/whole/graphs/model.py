@@ -31,11 +31,11 @@ class Lm(Task):
     """A transformer that predicts the next byte of windows of text; its output layer shares the embedding's numbers."""
 
     def setup(self, c, data):
-        self.embedding = nn.Embedding(256, c.width)
-        self.place = nn.Parameter(torch.zeros(data.x.shape[0] - 1, c.width))
+        self.embedding = nn.Embedding(data.tokens.values, c.width)
+        self.place = nn.Parameter(torch.zeros(c.window, c.width))
         layer = nn.TransformerEncoderLayer(c.width, 2, 2 * c.width, dropout=0.1, batch_first=True, norm_first=True)
         self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
-        self.head = nn.Linear(c.width, 256, bias=False)
+        self.head = nn.Linear(c.width, data.tokens.values, bias=False)
         self.head.weight = self.embedding.weight
 
     def logits(self, tokens):
@@ -43,8 +43,30 @@ class Lm(Task):
         return self.head(self.encoder(self.embedding(tokens) + self.place, mask=mask, is_causal=True))
 
     def loss(self, batch):
-        tokens = batch.x.long()
+        tokens = batch.tokens.long()
         return F.cross_entropy(self.logits(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
 
     def evaluate(self, batch):
         return {"loss": self.loss(batch) * batch.rows}
+
+
+class Lines(Task):
+    """Which file a line of text is from: bytes of different lengths, their number beside them, and a number that says how much."""
+
+    def setup(self, c, data):
+        self.embedding = nn.Embedding(data.text.values, c.width)
+        self.head = nn.Linear(c.width, data.label.values)
+
+    def predict(self, batch):
+        places = torch.arange(batch.text.shape[1]) < batch.text_length[:, None]
+        words = self.embedding(batch.text.long()) * places[:, :, None]
+        return self.head(words.sum(1) / batch.text_length[:, None].clamp(min=1))
+
+    def loss(self, batch):
+        losses = F.cross_entropy(self.predict(batch), batch.label, reduction="none")
+        return (losses * batch.weight).sum() / batch.weight.sum()
+
+    def evaluate(self, batch):
+        logits = self.predict(batch)
+        loss = F.cross_entropy(logits, batch.label, reduction="sum")
+        return {"loss": loss, "accuracy": (logits.argmax(1) == batch.label).sum()}

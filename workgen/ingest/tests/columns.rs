@@ -1,0 +1,372 @@
+//! Columns by name, from parts and from text: shards, what is found of the columns, and what is refused.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    reason = "a test fails by panicking, and its numbers are small"
+)]
+
+use safetensors::{Dtype, tensor::TensorView};
+use sojourn_codec::decode;
+use sojourn_ingest::{ColumnReader, Ingested, ingest};
+use sojourn_protocol::{
+    column::Column,
+    jobfile,
+    manifest::{DataManifest, Labels},
+    spec::JobSpec,
+};
+use std::{collections::HashMap, fs, path::Path};
+
+/// A job of a user's own model over `train`; `more` are further keys of `[data]`.
+fn job(train: &str, more: &str) -> JobSpec {
+    let text = format!(
+        "name = \"t\"\n[data]\ntrain = \"{train}\"\nvalid = 0.25\nshards = 3\n{more}\n\
+         [[model]]\narch = \"graph\"\nentry = \"m.py:M\"\n[training]\nepochs = 1\n"
+    );
+    jobfile::parse(&text).unwrap()
+}
+
+/// A tensor of a part: its name, type, shape and bytes.
+type Tensor = (&'static str, Dtype, Vec<usize>, Vec<u8>);
+
+/// Writes a part with these tensors.
+fn write_part(path: &Path, tensors: &[Tensor], metadata: &[(&str, &str)]) {
+    let views = tensors.iter().map(|(name, dtype, shape, data)| {
+        (*name, TensorView::new(*dtype, shape.clone(), data).unwrap())
+    });
+    let metadata: HashMap<String, String> =
+        metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    fs::write(path, safetensors::serialize(views, Some(metadata)).unwrap()).unwrap();
+}
+
+fn i64s(numbers: impl IntoIterator<Item = i64>) -> Vec<u8> {
+    numbers.into_iter().flat_map(i64::to_le_bytes).collect()
+}
+
+fn f32s(numbers: impl IntoIterator<Item = f32>) -> Vec<u8> {
+    numbers.into_iter().flat_map(f32::to_le_bytes).collect()
+}
+
+const MARK: [(&str, &str); 1] = [("sojourn.columns", "1")];
+
+/// Rows `first..end` with an image of their number, as many tokens as three times it modulo 5, and a label.
+fn rows(first: usize, end: usize) -> Vec<Tensor> {
+    let rows = end - first;
+    let lengths = (first..end).map(|row| row * 3 % 5);
+    let tokens: Vec<i64> =
+        (first..end).flat_map(|row| (0..row * 3 % 5).map(move |at| (row + at) as i64)).collect();
+    let ends: Vec<i64> = lengths
+        .scan(0, |end, length| {
+            *end += length as i64;
+            Some(*end)
+        })
+        .collect();
+    let image = (first..end).flat_map(|row| [row as u8; 4]).collect();
+    let label = i64s((first..end).map(|row| (row % 3) as i64));
+    vec![
+        ("image", Dtype::U8, vec![rows, 1, 2, 2], image),
+        ("label", Dtype::I64, vec![rows], label),
+        ("tokens", Dtype::I64, vec![tokens.len()], i64s(tokens)),
+        ("tokens.ends", Dtype::I64, vec![rows], i64s(ends)),
+    ]
+}
+
+/// A column of a shard: its bytes, and where each row ends in elements.
+fn read(
+    ingested: &Ingested,
+    shard: &sojourn_protocol::manifest::Shard,
+) -> HashMap<String, Vec<u8>> {
+    let file = fs::read(&ingested.files[&shard.blob.sha256]).unwrap();
+    decode(&file).unwrap().iter().map(|view| (view.name.clone(), view.data.to_vec())).collect()
+}
+
+fn all_shards(manifest: &DataManifest) -> Vec<sojourn_protocol::manifest::Shard> {
+    manifest.train.iter().chain(&manifest.valid).copied().collect()
+}
+
+#[test]
+fn every_row_of_all_parts_is_in_one_shard_with_all_that_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let parts = folder.path().join("parts");
+    fs::create_dir(&parts).unwrap();
+    write_part(&parts.join("part-0.safetensors"), &rows(0, 13), &MARK);
+    let more = [MARK[0], ("values", r#"{"label": 7}"#)];
+    write_part(&parts.join("part-1.safetensors"), &rows(13, 40), &more);
+    let spec = job("parts", "");
+    let ingested = ingest(&spec, folder.path(), &folder.path().join("out"), &mut |_| ()).unwrap();
+    let manifest = &ingested.manifest;
+    assert_eq!((manifest.labels.clone(), manifest.train.len()), (Labels::None, 3));
+    let said: Vec<(&str, Vec<u32>, Option<u32>, Option<u64>)> = manifest
+        .columns
+        .iter()
+        .map(|column| (column.name.as_str(), column.shape.clone(), column.longest, column.values))
+        .collect();
+    let expected = [
+        ("image", vec![1, 2, 2], None, Some(40)),
+        ("label", vec![], None, Some(7)),
+        ("tokens", vec![], Some(4), Some(42)),
+    ];
+    assert_eq!(said, expected);
+    let mut seen = Vec::new();
+    for shard in all_shards(manifest) {
+        let columns = read(&ingested, &shard);
+        let ends: Vec<u64> = columns["tokens.ends"]
+            .chunks(8)
+            .map(|end| u64::from_le_bytes(end.try_into().unwrap()))
+            .collect();
+        assert_eq!(ends.len(), shard.rows as usize);
+        let mut begin = 0;
+        for (at, end) in ends.into_iter().enumerate() {
+            let row = usize::from(columns["image"][at * 4]);
+            let tokens = i64s((0..row * 3 % 5).map(|token| (row + token) as i64));
+            assert_eq!(columns["tokens"][begin as usize * 8..end as usize * 8], tokens);
+            assert_eq!(columns["label"][at * 8..at * 8 + 8], i64s([(row % 3) as i64]));
+            begin = end;
+            seen.push(row);
+        }
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (0..40).collect::<Vec<_>>());
+}
+
+#[test]
+fn equal_rows_give_equal_shards_however_they_lie_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = |cuts: &[usize]| {
+        let parts = folder.path().join("parts");
+        fs::create_dir(&parts).unwrap();
+        for (at, ends) in cuts.windows(2).enumerate() {
+            let path = parts.join(format!("part-{at}.safetensors"));
+            write_part(&path, &rows(ends[0], ends[1]), &MARK);
+        }
+        let out = folder.path().join(format!("out-{}", cuts.len()));
+        let manifest =
+            ingest(&job("parts", ""), folder.path(), &out, &mut |_| ()).unwrap().manifest;
+        fs::remove_dir_all(parts).unwrap();
+        manifest
+    };
+    let whole = made(&[0, 30]);
+    assert_eq!(made(&[0, 7, 30]), whole);
+    assert_eq!(made(&[0, 1, 2, 29, 30]), whole);
+}
+
+#[test]
+fn longer_rows_are_cut_where_the_job_says_how_long_they_may_be() {
+    let folder = tempfile::tempdir().unwrap();
+    write_part(&folder.path().join("p.safetensors"), &rows(0, 20), &MARK);
+    let spec = job("p.safetensors", "length = { tokens = 2 }");
+    let ingested = ingest(&spec, folder.path(), &folder.path().join("out"), &mut |_| ()).unwrap();
+    assert_eq!(ingested.manifest.columns[2].longest, Some(2));
+    for shard in all_shards(&ingested.manifest) {
+        let columns = read(&ingested, &shard);
+        let mut begin = 0;
+        for end in columns["tokens.ends"].chunks(8) {
+            let end = u64::from_le_bytes(end.try_into().unwrap());
+            assert!(end - begin <= 2);
+            begin = end;
+        }
+    }
+}
+
+/// Why data can't be made into shards.
+fn refused(folder: &Path, train: &str, more: &str) -> String {
+    let spec = job(train, more);
+    let error = ingest(&spec, folder, &folder.join("out"), &mut |_| ()).unwrap_err();
+    sojourn_protocol::error::error_chain(&error)
+}
+
+#[test]
+fn parts_that_are_not_sound_are_refused_with_their_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |change: &dyn Fn(&mut Vec<Tensor>)| {
+        let mut tensors = rows(0, 20);
+        change(&mut tensors);
+        write_part(&folder.path().join("p.safetensors"), &tensors, &MARK);
+        refused(folder.path(), "p.safetensors", "")
+    };
+    let text = with(&|tensors| tensors[3].3[..8].copy_from_slice(&99i64.to_le_bytes()));
+    assert!(text.starts_with("p.safetensors: column `tokens`: the ends of its rows"), "{text}");
+    let text = with(&|tensors| tensors[3].3[..8].copy_from_slice(&(-1i64).to_le_bytes()));
+    assert!(text.starts_with("p.safetensors: column `tokens`: the ends of its rows"), "{text}");
+    let text = with(&|tensors| {
+        let last = tensors[3].3.len() - 8;
+        let end = i64::from_le_bytes(tensors[3].3[last..].try_into().unwrap()) - 1;
+        tensors[3].3[last..].copy_from_slice(&end.to_le_bytes());
+    });
+    assert!(text.starts_with("p.safetensors: column `tokens`: the ends of its rows"), "{text}");
+    let text = with(&|tensors| {
+        tensors[1] = ("label", Dtype::F32, vec![20], f32s((0..20).map(|row| 1.0 / row as f32)));
+    });
+    assert_eq!(
+        text,
+        "p.safetensors: column `label`: a number is infinite or NaN, or a truth value is neither 0 nor 1"
+    );
+    let text = with(&|tensors| tensors[1] = ("label", Dtype::I64, vec![19], i64s(0..19)));
+    assert_eq!(
+        text,
+        "p.safetensors: column `label`: this has 19 rows, the columns before it have others"
+    );
+    let text = with(&|tensors| tensors[0].0 = "my image");
+    assert!(text.starts_with("p.safetensors: column `my image`: the name can't be"), "{text}");
+    let text = with(&|tensors| tensors[1].1 = Dtype::U64);
+    assert!(text.starts_with("p.safetensors: column `label`: "), "{text}");
+    let text = with(&|tensors| tensors.push(("tokens_length", Dtype::I64, vec![20], i64s(0..20))));
+    assert_eq!(text, "p.safetensors: column `tokens_length` is there twice");
+    write_part(&folder.path().join("p.safetensors"), &rows(0, 20), &[("sojourn.columns", "2")]);
+    let text = refused(folder.path(), "p.safetensors", "");
+    assert!(text.contains("parts of another version"), "{text}");
+}
+
+#[test]
+fn keys_that_say_nothing_about_columns_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    write_part(&folder.path().join("p.safetensors"), &rows(0, 20), &MARK);
+    let with = |more: &str| refused(folder.path(), "p.safetensors", more);
+    for (more, key) in [
+        ("scale = \"standard\"", "scale"),
+        ("shape = [2, 2]", "shape"),
+        ("features = \"image\"", "features"),
+    ] {
+        let text = with(more);
+        assert!(text.contains(&format!("`data.{key}` is for rows of numbers")), "{text}");
+    }
+    let text = with("length = { image = 3 }");
+    assert!(text.contains("`data.length` names `image`"), "{text}");
+    let text = with("window = 4");
+    assert!(text.contains("takes parts with one column alone"), "{text}");
+    fs::write(folder.path().join("t.csv"), "a,y\n1,2\n").unwrap();
+    let text = refused(folder.path(), "t.csv", "label = \"y\"\nwindow = 4");
+    assert!(text.contains("`data.window` is for text"), "{text}");
+}
+
+/// All rows of windows, in no order.
+fn windows(folder: &Path, train: &str, more: &str) -> (Column, Vec<Vec<u8>>) {
+    let out = folder.join("out");
+    let ingested = ingest(&job(train, more), folder, &out, &mut |_| ()).unwrap();
+    let column = ingested.manifest.columns[0].clone();
+    let bytes = column.shape[0] as usize * usize::try_from(column.dtype.bytes()).unwrap();
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    for shard in all_shards(&ingested.manifest) {
+        let columns = read(&ingested, &shard);
+        found.extend(columns["tokens"].chunks(bytes).map(<[u8]>::to_vec));
+    }
+    found.sort();
+    (column, found)
+}
+
+#[test]
+fn text_is_cut_into_windows_of_its_bytes_over_all_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let text: Vec<u8> = (b'a'..=b'z').collect();
+    let texts = folder.path().join("texts");
+    fs::create_dir(&texts).unwrap();
+    fs::write(texts.join("1.txt"), &text[..11]).unwrap();
+    fs::write(texts.join("2.txt"), &text[11..]).unwrap();
+    let (column, rows) = windows(folder.path(), "texts", "window = { choice = [2, 4] }");
+    assert_eq!((column.shape, column.values, column.windows), (vec![5], Some(256), true));
+    let expected: Vec<Vec<u8>> =
+        ["abcde", "efghi", "ijklm", "mnopq", "qrstu", "uvwxy"].map(|row| row.into()).into();
+    assert_eq!(rows, expected);
+    let text = refused(folder.path(), "texts", "window = 26");
+    assert!(text.contains("fewer tokens than one window of 26 takes"), "{text}");
+    let text = refused(folder.path(), "texts/1.txt", "");
+    assert!(text.contains("say how many tokens, `data.window = 128`"), "{text}");
+}
+
+#[test]
+fn text_is_cut_into_the_tokens_of_a_tokenizer_line_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = r#"{"version": "1.0", "added_tokens": [], "normalizer": null, "post_processor": null,
+        "decoder": null, "truncation": null, "padding": null, "pre_tokenizer": {"type": "Whitespace"},
+        "model": {"type": "WordLevel", "vocab": {"?": 0, "to": 1, "be": 2, "or": 3, "not": 300}, "unk_token": "?"}}"#;
+    fs::write(folder.path().join("tokenizer.json"), tokenizer).unwrap();
+    let line = "to be or not\nto be ever\n";
+    fs::write(folder.path().join("t.txt"), line.repeat(3)).unwrap();
+    let (column, rows) =
+        windows(folder.path(), "t.txt", "window = 3\ntokenizer = \"tokenizer.json\"");
+    assert_eq!((column.dtype.name(), column.values), ("I16", Some(301)));
+    let tokens: Vec<i16> = [1, 2, 3, 300, 1, 2, 0].repeat(3);
+    let mut expected: Vec<Vec<u8>> = (0..6)
+        .map(|row| {
+            tokens[row * 3..row * 3 + 4].iter().flat_map(|token| token.to_le_bytes()).collect()
+        })
+        .collect();
+    expected.sort();
+    assert_eq!(rows, expected);
+    fs::write(folder.path().join("t.txt"), b"to be\n\xff\xfe\n").unwrap();
+    let text = refused(folder.path(), "t.txt", "window = 1\ntokenizer = \"tokenizer.json\"");
+    assert_eq!(text, "t.txt:2: the text isn't UTF-8; save the file as UTF-8");
+    fs::write(folder.path().join("tokenizer.json"), "{}").unwrap();
+    let text = refused(folder.path(), "t.txt", "window = 1\ntokenizer = \"tokenizer.json\"");
+    assert!(text.starts_with("tokenizer.json: the tokenizer can't be used"), "{text}");
+}
+
+#[test]
+fn parts_of_tokens_are_joined_into_windows() {
+    let folder = tempfile::tempdir().unwrap();
+    let tensors = vec![
+        ("ids", Dtype::U8, vec![10], (0..10).collect()),
+        ("ids.ends", Dtype::I64, vec![4], i64s([3, 3, 4, 10])),
+    ];
+    write_part(&folder.path().join("p.safetensors"), &tensors, &MARK);
+    let (column, rows) = windows(folder.path(), "p.safetensors", "window = 2");
+    assert_eq!(column.shape, [3]);
+    assert_eq!(rows, [[0, 1, 2], [2, 3, 4], [4, 5, 6], [6, 7, 8]]);
+}
+
+#[test]
+fn a_reader_gives_the_wanted_columns_in_the_order_of_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    write_part(&folder.path().join("p.safetensors"), &rows(0, 5), &MARK);
+    let wanted = |shape: &[u32]| {
+        let plain = Column {
+            name: "image".into(),
+            dtype: sojourn_codec::Dtype::U8,
+            shape: shape.to_vec(),
+            longest: None,
+            values: None,
+            windows: false,
+        };
+        let tokens = Column {
+            name: "tokens".into(),
+            dtype: sojourn_codec::Dtype::I64,
+            longest: Some(2),
+            shape: Vec::new(),
+            ..plain.clone()
+        };
+        [plain, tokens, Column { name: "other".into(), ..column("other") }]
+    };
+    let open = |shape: &[u32]| {
+        let folders = (folder.path(), folder.path());
+        ColumnReader::open("p.safetensors", &wanted(shape), folders, &mut |_| ())
+    };
+    let reader = open(&[1, 2, 2]).unwrap();
+    assert_eq!(reader.columns().len(), 2);
+    let mut pass = reader.rows().unwrap();
+    let (file, count) = pass.next_shard(3).unwrap().unwrap();
+    assert_eq!(count, 3);
+    let views = decode(&file).unwrap();
+    let names: Vec<&str> = views.iter().map(|view| view.name.as_str()).collect();
+    assert_eq!(names, ["image", "tokens", "tokens.ends"]);
+    assert_eq!(views[0].data, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
+    // Rows of 0, 3 and 1 tokens, of which 2 are kept at most.
+    assert_eq!(views[2].i64s().unwrap().collect::<Vec<_>>(), [0, 2, 3]);
+    assert_eq!(pass.next_shard(3).unwrap().unwrap().1, 2);
+    assert!(pass.next_shard(3).unwrap().is_none());
+    let text = open(&[4]).err().unwrap().to_string();
+    assert!(text.contains("column `image`: it has another type or shape"), "{text}");
+}
+
+fn column(name: &str) -> Column {
+    Column {
+        name: name.into(),
+        dtype: sojourn_codec::Dtype::F32,
+        shape: Vec::new(),
+        longest: None,
+        values: None,
+        windows: false,
+    }
+}
