@@ -69,6 +69,7 @@ pub mod report;
 pub mod seeds;
 pub mod spec;
 pub mod storage;
+pub mod sum_array;
 mod sums;
 pub mod text;
 pub mod time;

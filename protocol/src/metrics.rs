@@ -9,10 +9,14 @@
 //! | top-k accuracy | share of rows whose label is among the k largest outputs, the first of equals first |
 //! | macro F1 | mean of `2 TP / (2 TP + FP + FN)` over classes ([`ByClass::macro_f1`]) |
 //! | RMSE | root of the mean squared error, for labels that are numbers |
+//!
+//! Those of users' own models follow from sums by [`MetricRule`], and from [arrays](crate::sum_array).
 
 use crate::{
     quantity::to_usize,
-    spec::{Loss, Metric, MetricRule, SearchSpec},
+    report::Evaluated,
+    spec::{Loss, Metric, MetricRule, OwnMetric, SearchSpec},
+    sum_array::SumArray,
     sums::Sums,
 };
 use serde::{Deserialize, Serialize};
@@ -169,17 +173,25 @@ impl ByClass {
             ByClass::Totals(totals) => totals.clone(),
             ByClass::Confusion(matrix) => matrix.totals(),
         };
-        let both = totals.labelled.iter().zip(&totals.predicted);
-        let (mut sum, mut classes) = (0.0, 0u32);
-        for ((labelled, predicted), correct) in both.zip(&totals.correct) {
-            let seen = labelled.saturating_add(*predicted);
-            if seen > 0 {
-                sum += 2.0 * *correct as f64 / seen as f64;
-                classes += 1;
-            }
-        }
-        sum / f64::from(classes)
+        let both = totals.labelled.iter().zip(&totals.predicted).zip(&totals.correct);
+        mean_f1(both.map(|((labelled, predicted), correct)| {
+            (*labelled as f64, *predicted as f64, *correct as f64)
+        }))
     }
+}
+
+/// The mean of `2 TP / (2 TP + FP + FN)` over classes, each with its TP + FN, its TP + FP and its TP, without those that are
+/// neither a label nor predicted.
+pub(crate) fn mean_f1(classes: impl Iterator<Item = (f64, f64, f64)>) -> f64 {
+    let (mut sum, mut counted) = (0.0, 0u32);
+    for (labelled, predicted, correct) in classes {
+        let seen = labelled + predicted;
+        if seen > 0.0 {
+            sum += 2.0 * correct / seen;
+            counted = counted.saturating_add(1);
+        }
+    }
+    sum / f64::from(counted)
 }
 
 /// The values of all metrics that an evaluation gives.
@@ -218,7 +230,8 @@ pub struct TopK {
 }
 
 impl Metrics {
-    /// All that follows from what was counted. `k`: what [`Sums::top_k`] was counted with.
+    /// All that follows from what was counted. `k`: what [`Sums::top_k`] was counted with. `arrays`: what a user's own model
+    /// gives beside sums, by name.
     #[must_use]
     pub fn of(
         loss: Loss,
@@ -226,6 +239,7 @@ impl Metrics {
         sums: &Sums,
         by_class: Option<&ByClass>,
         k: Option<u32>,
+        arrays: &BTreeMap<String, SumArray>,
     ) -> Self {
         let top_k = k.zip(sums.top_k_accuracy());
         Self {
@@ -235,7 +249,7 @@ impl Metrics {
             top_k: top_k.map(|(k, accuracy)| TopK { k, accuracy }),
             f1: by_class.map(ByClass::macro_f1),
             rmse: (loss == Loss::Mse).then(|| root_mean(sums)),
-            own: search.own_values(sums),
+            own: search.own_values(sums, arrays),
         }
     }
 }
@@ -246,34 +260,59 @@ fn root_mean(sums: &Sums) -> f64 {
 }
 
 impl SearchSpec {
-    /// The value of its metric; NaN where what that needs wasn't counted. `f1`: [`ByClass::macro_f1`].
+    /// The value of its metric; NaN where what that needs wasn't counted. `f1`: [`ByClass::macro_f1`]. `of_arrays`:
+    /// [`Self::of_arrays`].
     #[must_use]
-    pub fn value(&self, sums: &Sums, f1: Option<f64>) -> f64 {
+    pub fn value(&self, sums: &Sums, f1: Option<f64>, of_arrays: &BTreeMap<String, f64>) -> f64 {
+        if let Some(name) = self.own() {
+            return self.own_value(name, sums, of_arrays).unwrap_or(f64::NAN);
+        }
         match &self.metric {
             Metric::Accuracy => sums.accuracy().unwrap_or(f64::NAN),
             Metric::TopK => sums.top_k_accuracy().unwrap_or(f64::NAN),
             Metric::F1 => f1.unwrap_or(f64::NAN),
             Metric::Loss => sums.mean_loss(),
             Metric::Rmse => root_mean(sums),
-            Metric::Own(_) => self.own_value(sums).unwrap_or(f64::NAN),
+            Metric::Own(_) => f64::NAN,
         }
     }
 
-    /// The values of all metrics of users' own models that these sums give.
-    fn own_values(&self, sums: &Sums) -> BTreeMap<String, f64> {
+    /// The value of its metric for an evaluation.
+    #[must_use]
+    pub fn value_of(&self, evaluated: &Evaluated) -> f64 {
+        let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
+        self.value(&evaluated.sums(), f1, &self.of_arrays(&evaluated.arrays))
+    }
+
+    /// The values of the metrics of users' own models that are made of arrays, as far as these arrays give them.
+    #[must_use]
+    pub fn of_arrays(&self, arrays: &BTreeMap<String, SumArray>) -> BTreeMap<String, f64> {
+        let value = |(name, metric): (&String, &OwnMetric)| {
+            Some((name.clone(), metric.rule.of_array(arrays.get(&metric.of)?)?))
+        };
+        self.metrics.iter().filter_map(value).collect()
+    }
+
+    /// The values of all metrics of users' own models that these sums and arrays give.
+    fn own_values(
+        &self,
+        sums: &Sums,
+        arrays: &BTreeMap<String, SumArray>,
+    ) -> BTreeMap<String, f64> {
         let is_shown =
             |name: &&String| name.as_str() == "accuracy" || self.metrics.contains_key(*name);
         let means = sums.named.keys().filter(|name| !is_shown(name));
         let means = means.map(|name| (name, MetricRule::Mean.value(sums, name)));
         let ruled = self.metrics.iter();
         let ruled = ruled.map(|(name, metric)| (name, metric.rule.value(sums, &metric.of)));
-        means.chain(ruled).filter_map(|(name, value)| Some((name.clone(), value?))).collect()
+        let known = means.chain(ruled).filter_map(|(name, value)| Some((name.clone(), value?)));
+        known.chain(self.of_arrays(arrays)).collect()
     }
 
-    /// The value of its metric, where that is a user's own.
-    fn own_value(&self, sums: &Sums) -> Option<f64> {
-        let name = self.metric.own()?;
+    /// The value of a user's own metric.
+    fn own_value(&self, name: &str, sums: &Sums, of_arrays: &BTreeMap<String, f64>) -> Option<f64> {
         match self.metrics.get(name) {
+            Some(metric) if metric.rule.takes_array() => of_arrays.get(name).copied(),
             Some(metric) => metric.rule.value(sums, &metric.of),
             None => MetricRule::Mean.value(sums, name),
         }
@@ -283,7 +322,7 @@ impl SearchSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Metric, OwnMetric, SearchMethod};
+    use crate::spec::SearchMethod;
 
     fn confusion(lines: &[&[u64]]) -> ByClass {
         ByClass::Confusion(Confusion(lines.iter().map(|line| line.to_vec()).collect()))
@@ -341,10 +380,13 @@ mod tests {
     fn all_values_follow_from_the_counts() {
         let search = |metric| SearchSpec::new(SearchMethod::Grid, metric);
         let any = search(Metric::Loss);
+        let of = |loss, search, sums, by_class, k| {
+            Metrics::of(loss, search, sums, by_class, k, &BTreeMap::new())
+        };
         let counted =
             Sums { rows: 8, loss: 2.0, correct: Some(4), top_k: Some(6), ..Sums::default() };
         let matrix = confusion(&[&[2, 2], &[2, 2]]);
-        let metrics = Metrics::of(Loss::CrossEntropy, &any, &counted, Some(&matrix), Some(5));
+        let metrics = of(Loss::CrossEntropy, &any, &counted, Some(&matrix), Some(5));
         let top_k = Some(TopK { k: 5, accuracy: 0.75 });
         let (accuracy, f1) = (Some(0.5), Some(0.5));
         assert_eq!(
@@ -352,15 +394,16 @@ mod tests {
             Metrics { rows: 8, loss: 0.25, accuracy, top_k, f1, rmse: None, own: BTreeMap::new() }
         );
         let squares = Sums { rows: 8, loss: 2.0, ..Sums::default() };
-        let metrics = Metrics::of(Loss::Mse, &any, &squares, None, None);
+        let metrics = of(Loss::Mse, &any, &squares, None, None);
         assert_eq!((metrics.accuracy, metrics.top_k, metrics.f1), (None, None, None));
         assert_eq!(metrics.rmse, Some(0.5));
-        let value = |metric: Metric, sums: &Sums| search(metric).value(sums, Some(0.5));
+        let value =
+            |metric: Metric, sums: &Sums| search(metric).value(sums, Some(0.5), &BTreeMap::new());
         assert_eq!(value(Metric::Rmse, &squares), 0.5);
         assert_eq!(value(Metric::TopK, &counted), 0.75);
         assert_eq!(value(Metric::F1, &counted), 0.5);
         assert!(value(Metric::TopK, &squares).is_nan());
-        assert!(search(Metric::F1).value(&counted, None).is_nan());
+        assert!(search(Metric::F1).value(&counted, None, &BTreeMap::new()).is_nan());
     }
 
     #[test]
@@ -370,13 +413,44 @@ mod tests {
         search.metrics.insert("ppl".into(), OwnMetric { of: "loss".into(), rule });
         let named = [("bits".to_owned(), 6.0)].into();
         let sums = Sums { rows: 2, loss: 4.0, named, ..Sums::default() };
-        assert_eq!(search.value(&sums, None), 2f64.exp());
-        let own = Metrics::of(Loss::CrossEntropy, &search, &sums, None, None).own;
+        let none = BTreeMap::new();
+        let value = |search: &SearchSpec| search.value(&sums, None, &none);
+        assert_eq!(value(&search), 2f64.exp());
+        let own = Metrics::of(Loss::CrossEntropy, &search, &sums, None, None, &BTreeMap::new()).own;
         assert_eq!(own, [("bits".to_owned(), 3.0), ("ppl".to_owned(), 2f64.exp())].into());
         search.metric = Metric::Own("valid/bits".into());
-        assert_eq!(search.value(&sums, None), 3.0);
+        assert_eq!(value(&search), 3.0);
         search.metric = Metric::Own("valid/other".into());
-        assert!(search.value(&sums, None).is_nan());
+        assert!(value(&search).is_nan());
+    }
+
+    #[test]
+    fn own_metrics_of_arrays_follow_from_these_also_under_the_names_of_built_in_ones() {
+        let mut search = SearchSpec::new(SearchMethod::Grid, Metric::F1);
+        for (name, of, rule) in [
+            ("f1", "confusion", MetricRule::MacroF1),
+            ("confusion", "confusion", MetricRule::Confusion),
+            ("auc", "scores", MetricRule::Auc),
+            ("other", "none", MetricRule::Auc),
+        ] {
+            search.metrics.insert(name.into(), OwnMetric { of: of.into(), rule });
+        }
+        let array = |numbers: [f64; 4]| SumArray { shape: vec![2, 2], numbers: numbers.to_vec() };
+        let arrays = [
+            ("confusion".to_owned(), array([3.0, 0.0, 1.0, 0.0])),
+            ("scores".to_owned(), array([1.0, 1.0, 0.0, 2.0])),
+        ];
+        let arrays = arrays.into();
+        let of_arrays = search.of_arrays(&arrays);
+        let f1 = 3.0 / 7.0;
+        assert_eq!(of_arrays, [("auc".to_owned(), 0.75), ("f1".to_owned(), f1)].into());
+        let sums = Sums { rows: 4, loss: 4.0, ..Sums::default() };
+        assert_eq!(search.value(&sums, None, &of_arrays), f1);
+        search.metric = Metric::Own("valid/auc".into());
+        assert_eq!(search.value(&sums, None, &of_arrays), 0.75);
+        assert!(search.value(&sums, None, &BTreeMap::new()).is_nan());
+        let metrics = Metrics::of(Loss::CrossEntropy, &search, &sums, None, None, &arrays);
+        assert_eq!((metrics.f1, metrics.own), (None, of_arrays));
     }
 
     #[test]

@@ -5,8 +5,10 @@ use crate::{
     ids::{LeaseId, Version},
     metrics::ByClass,
     position::Position,
+    sum_array::SumArray,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 pub use crate::sums::{MAX_NAMED_SUMS, Sums};
 
@@ -64,6 +66,9 @@ pub struct Evaluated {
     /// Over all shards, by class; as much as the unit asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_class: Option<ByClass>,
+    /// The arrays that a user's own model adds up, over all shards, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arrays: BTreeMap<String, SumArray>,
     /// Microseconds of evaluating alone.
     pub train_micros: u64,
 }

@@ -222,6 +222,7 @@ mod tests {
             flops_per_row: 0,
             widest: 0,
             sums: Vec::new(),
+            arrays: [].into(),
         };
         let graph = |exported| Graph { entry: "model.py".into(), values: [].into(), exported };
         let unit = |exported| {

@@ -23,7 +23,7 @@ use crate::{
     unit::{Base, Flush, FormerLength, Hop, NextHop, TrialContext, shard_index},
 };
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Whether a job goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -219,6 +219,9 @@ pub struct CurvePoint {
     /// Macro F1 there, where the job's metric needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub f1: Option<f64>,
+    /// Those of `[metrics]` that are made of arrays, by name. The others follow from `valid`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own: BTreeMap<String, f64>,
     /// How the evaluation's verification ended, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verification>,

@@ -308,6 +308,7 @@ fn accept(made: &MadeLine) -> Result<Made, ExportError> {
         flops_per_row: made.flops_per_row,
         widest: made.widest,
         sums: graph.evaluate.sums.keys().cloned().collect(),
+        arrays: graph.evaluate.shapes,
     };
     Ok(Made { graph: exported, file: made.file.clone() })
 }

@@ -30,9 +30,16 @@ fn done() -> EvaluationState {
     let sums = Sums { rows: 10, loss: 5.0, correct: Some(8), ..Sums::default() };
     let by_class = ByClass::Confusion(Confusion(vec![vec![4, 0, 0], vec![0, 4, 0], vec![1, 1, 0]]));
     let search = SearchSpec::new(SearchMethod::Grid, Metric::Accuracy);
-    let metrics = Metrics::of(Loss::CrossEntropy, &search, &sums, Some(&by_class), None);
+    let metrics =
+        Metrics::of(Loss::CrossEntropy, &search, &sums, Some(&by_class), None, &[].into());
     let (at, by_class) = (UnixMillis(0), Some(by_class));
-    EvaluationState::Done(EvaluationResult { at, metrics, by_class, verified: None })
+    EvaluationState::Done(EvaluationResult {
+        at,
+        metrics,
+        by_class,
+        arrays: [].into(),
+        verified: None,
+    })
 }
 
 /// A server whose evaluation is in these states, one look after the other.

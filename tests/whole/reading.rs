@@ -123,6 +123,7 @@ impl World {
                     train: sums.clone(),
                     valid: sums,
                     f1: None,
+                    own: [].into(),
                     verified: None,
                 })],
                 stopped: None,

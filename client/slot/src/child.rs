@@ -32,8 +32,10 @@ use tokio::{
 
 /// How long a trainer may take to say hello: libtorch starts, and trains for a moment to measure itself.
 const HELLO_WITHIN: Duration = Duration::from_secs(60);
-/// The longest line that a trainer may send; a longer one is invalid.
-const MAX_LINE_BYTES: u64 = 1 << 20;
+/// The longest line that a trainer may send; a longer one is invalid. The sums of an evaluation fit, as they do into a report.
+const MAX_LINE_BYTES: u64 = 16 << 20;
+/// As much of a line of the trainer's log is read at once.
+const MAX_LOG_BYTES: u64 = 1 << 20;
 /// Lines of the log that a message shows.
 const TAIL_LINES: usize = 12;
 /// How long a process that has closed its output may take to end.
@@ -316,7 +318,7 @@ impl Log {
             let mut stderr = BufReader::new(stderr);
             loop {
                 let mut line = Vec::new();
-                let read = (&mut stderr).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await;
+                let read = (&mut stderr).take(MAX_LOG_BYTES).read_until(b'\n', &mut line).await;
                 if !matches!(read, Ok(bytes) if bytes > 0) {
                     return;
                 }

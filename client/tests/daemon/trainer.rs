@@ -272,6 +272,7 @@ pub fn trained_to(run: &RunUnit, batches: u32) -> Outcome {
             version: evaluation.version,
             shards: vec![Sums::default(); evaluation.shards.len()],
             by_class: None,
+            arrays: [].into(),
             train_micros: 1,
         }),
     }

@@ -5,7 +5,7 @@ use crate::{
     error::TrainError,
     model::Model,
     objective::{Measure, add_rows, no_sums, seed_chance},
-    tally::ClassTally,
+    tally::Tally,
 };
 use sojourn_model::TrialModel;
 use sojourn_protocol::report::Sums;
@@ -15,13 +15,13 @@ const NUMBERS: u64 = 1 << 22;
 /// Rows that are enough to keep the machine busy.
 const MAX_ROWS: u64 = 1024;
 
-/// Evaluates the model over all rows of a shard; `by_class` gets what is counted by class, and
-/// `progress` hears how many rows are done, after each chunk.
+/// Evaluates the model over all rows of a shard; `tally` gets what is counted over all shards, and `progress` hears how many
+/// rows are done, after each chunk.
 pub(crate) fn evaluate(
     model: &Model,
     measure: Measure,
     data: &Dataset,
-    by_class: &mut ClassTally,
+    tally: &mut Tally,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Sums, TrainError> {
     let rows = data.rows();
@@ -33,14 +33,21 @@ pub(crate) fn evaluate(
         while start < rows {
             let count = at_once.min(rows - start);
             let batch = data.range(start, count)?;
-            add_rows(model, measure, &batch, &mut sums, by_class)?;
+            add_rows(model, measure, &batch, &mut sums, tally)?;
             start += count;
             progress(sums.rows);
         }
-        if sums.loss.is_finite() {
-            return Ok(sums);
+        if !sums.loss.is_finite() {
+            let text = format!("the loss of the evaluation is {}", sums.loss);
+            return Err(TrainError::NonFinite(text));
         }
-        Err(TrainError::NonFinite(format!("the loss of the evaluation is {}", sums.loss)))
+        match sums.named.iter().find(|(_, sum)| !sum.is_finite()) {
+            None => Ok(sums),
+            Some((name, sum)) => {
+                let text = format!("the sum `{name}` of the evaluation is {sum}");
+                Err(TrainError::NonFinite(text))
+            }
+        }
     })
 }
 

@@ -12,6 +12,7 @@
 //! Nothing here decides what is trained or whether it counts; a unit says all, and the same unit on
 //! the same arithmetic gives the same bytes. A bad unit is answered, never a reason to end.
 
+mod arrays;
 mod augment;
 mod batch;
 mod buffers;

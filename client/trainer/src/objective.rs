@@ -6,7 +6,7 @@ use crate::{
     error::TrainError,
     forward::{CrossEntropyOptions, Mode, forward, loss},
     model::Model,
-    tally::{ClassTally, count_hits, count_top_k, predict, predicts_classes},
+    tally::{Tally, count_hits, count_top_k, predict, predicts_classes},
     targets::{class_weights, label_smoothing, unscaled},
 };
 use sojourn_protocol::{
@@ -99,17 +99,19 @@ pub(crate) fn no_sums(model: &Model, measure: Measure) -> Sums {
     Sums { correct, top_k, ..Sums::default() }
 }
 
-/// Adds rows to the sums of an evaluation, and to what is counted by class. To be called without gradients.
+/// Adds rows to the sums of an evaluation, and to what is counted over all shards. To be called without gradients.
 pub(crate) fn add_rows(
     model: &Model,
     measure: Measure,
     batch: &Batch,
     sums: &mut Sums,
-    by_class: &mut ClassTally,
+    tally: &mut Tally,
 ) -> Result<(), TrainError> {
     sums.rows += u64::try_from(batch.rows())?;
     if let Some(program) = model.program() {
-        add_named(sums, program.sums(model.tensors(), batch)?);
+        let (numbers, arrays) = program.sums(model.tensors(), batch)?;
+        add_named(sums, numbers);
+        tally.arrays.add(&arrays);
         return Ok(());
     }
     let (x, y) = (batch.x()?, batch.y()?);
@@ -119,7 +121,7 @@ pub(crate) fn add_rows(
     if let Some(correct) = &mut sums.correct {
         let predicted = predict(&outputs)?;
         *correct += count_hits(&predicted, y)?;
-        by_class.take(&predicted, y)?;
+        tally.by_class.take(&predicted, y)?;
     }
     if let (Some(hits), Some(k)) = (&mut sums.top_k, measure.counting.top_k) {
         *hits += count_top_k(&outputs, y, k)?;

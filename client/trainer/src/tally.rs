@@ -1,6 +1,6 @@
 //! Counts of an evaluation beside the loss: hits among the largest outputs, and rows by class.
 
-use crate::error::TrainError;
+use crate::{arrays::ArrayTally, error::TrainError};
 use sojourn_protocol::{
     metrics::{ByClass, ClassDetail, ClassTotals, Confusion},
     spec::Loss,
@@ -38,6 +38,13 @@ pub(crate) fn count_top_k(outputs: &Tensor, y: &Tensor, k: u32) -> Result<u64, T
     let before = outputs.f_gt_tensor(&own)?.f_logical_or(&tied)?;
     let rank = before.f_sum_dim_intlist([1i64].as_slice(), false, Kind::Int64)?;
     Ok(u64::try_from(rank.f_lt(i64::from(k))?.f_count_nonzero(None)?.f_int64_value(&[])?)?)
+}
+
+/// What is counted over all shards of an evaluation, beside the sums of each.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) by_class: ClassTally,
+    pub(crate) arrays: ArrayTally,
 }
 
 /// Rows by class, added up chunk by chunk.

@@ -1,6 +1,7 @@
 //! One unit from its files to its answer.
 
 use crate::{
+    arrays::ArrayTally,
     data::{Shards, read},
     error::TrainError,
     evaluate::evaluate,
@@ -8,7 +9,7 @@ use crate::{
     listener::{Listener, micros},
     model::Model,
     objective::Measure,
-    tally::ClassTally,
+    tally::{ClassTally, Tally},
 };
 use sojourn_protocol::{
     manifest::Shard,
@@ -60,12 +61,13 @@ fn run_evaluation(
     let mut started = Instant::now();
     let scaling = evaluation.context.targets.scaling();
     let measure = Measure { loss: training.loss, scaling, counting: evaluation.counting };
-    let mut by_class = ClassTally::new(evaluation.counting.by_class, evaluation.context.outputs)?;
+    let by_class = ClassTally::new(evaluation.counting.by_class, evaluation.context.outputs)?;
+    let mut tally = Tally { by_class, arrays: ArrayTally::of(&model) };
     let mut sums = Vec::with_capacity(evaluation.shards.len());
     for shard in &evaluation.shards {
         let data = shards.get(shard, &evaluation.context, &request.files)?;
         let all = batches_of(shard);
-        sums.push(evaluate(&model, measure, &data, &mut by_class, &mut |rows| {
+        sums.push(evaluate(&model, measure, &data, &mut tally, &mut |rows| {
             let whole = rows / u64::from(training.batch_size.max(1));
             let done = if rows < u64::from(shard.rows) { whole } else { u64::from(all) };
             let done = u32::saturating_from(done);
@@ -77,7 +79,7 @@ fn run_evaluation(
         })?);
         before = before.saturating_add(all);
     }
-    let by_class = by_class.finish()?;
+    let (by_class, arrays) = (tally.by_class.finish()?, tally.arrays.finish()?);
     let train_micros = micros(started);
-    Ok(Evaluated { version: evaluation.version, shards: sums, by_class, train_micros })
+    Ok(Evaluated { version: evaluation.version, shards: sums, by_class, arrays, train_micros })
 }

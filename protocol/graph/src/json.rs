@@ -37,6 +37,8 @@ pub(crate) struct Stage {
 pub(crate) struct Evaluate {
     pub(crate) nodes: Vec<Node>,
     pub(crate) sums: Unique<Argument>,
+    #[serde(default)]
+    pub(crate) shapes: Unique<Vec<u64>>,
 }
 
 /// What a prediction gives.

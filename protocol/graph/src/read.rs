@@ -14,6 +14,7 @@ use sojourn_protocol::{
     quantity::to_u64,
     report::MAX_NAMED_SUMS,
     spec::{ExportedGraph, GraphRole, GraphTensor, Start, is_sum_name},
+    sum_array::check_array_shapes,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,8 +84,10 @@ pub struct Stage {
 pub struct Evaluate {
     /// What it computes.
     pub list: NodeList,
-    /// Numbers by name, which are added up over batches; `loss` is among them.
+    /// Numbers and arrays by name, which are added up over batches; `loss` is among them.
     pub sums: BTreeMap<String, Source>,
+    /// The shapes of those that are arrays.
+    pub shapes: BTreeMap<String, Vec<u64>>,
 }
 
 /// What a prediction gives.
@@ -301,9 +304,12 @@ impl<'a> Reader<'a> {
             let part = format!("sum `{}`", said(name));
             return Err(GraphError::part(part, "has a name that no metric can have"));
         }
+        let shapes = evaluate.shapes.0;
+        check_array_shapes(&shapes, |name| sums.contains_key(name))
+            .map_err(|(name, fault)| GraphError::part(format!("sum `{}`", said(&name)), fault))?;
         let (names, sources): (Vec<String>, Vec<json::Argument>) = sums.into_iter().unzip();
         let (list, sources) = self.list("evaluate", evaluate.nodes, &sources, Use::Evaluate)?;
-        Ok(Evaluate { list, sums: names.into_iter().zip(sources).collect() })
+        Ok(Evaluate { list, sums: names.into_iter().zip(sources).collect(), shapes })
     }
 
     fn predict(&self, predict: json::Predict) -> Result<Predict, GraphError> {

@@ -82,6 +82,7 @@ fn a_graph_is_read_with_its_defaults() {
     let linear = &first.list.nodes[2];
     assert_eq!(linear.arguments[2], Argument::Nothing);
     assert_eq!(graph.evaluate.sums.keys().collect::<Vec<_>>(), ["accuracy", "loss"]);
+    assert!(graph.evaluate.shapes.is_empty());
     assert_eq!(graph.predict.unwrap().list.nodes[1].arguments[0], Argument::AllOf(0));
 }
 
@@ -170,6 +171,31 @@ fn more_than_a_graph_may_have_is_refused() {
 }
 
 #[test]
+fn sums_may_be_arrays_whose_shapes_are_said_and_bounded() {
+    let with = |shapes: Value| {
+        let mut json = example();
+        json["evaluate"]["sums"]["pairs"] = json!({"n": 3});
+        json["evaluate"]["shapes"] = shapes;
+        Graph::read(&file(&json))
+    };
+    let graph = with(json!({"pairs": [256, 256]})).unwrap();
+    assert_eq!(graph.evaluate.shapes, [("pairs".to_owned(), vec![256, 256])].into());
+    for (shapes, expected) in [
+        (json!({"pairs": [256, 257]}), "sum `pairs` is too large"),
+        (json!({"pairs": [u64::MAX, u64::MAX]}), "sum `pairs` is too large"),
+        (json!({"pairs": []}), "sum `pairs` has a shape that no array"),
+        (json!({"pairs": [0]}), "sum `pairs` has a shape that no array"),
+        (json!({"loss": [1]}), "sum `loss` must be one number"),
+        (json!({"other": [1]}), "sum `other` has a shape, and is no sum"),
+        (json!({"pairs": [-1]}), "invalid value"),
+        (json!({"pairs": 3}), "invalid type"),
+    ] {
+        let error = sojourn_protocol::error::error_chain(&with(shapes.clone()).unwrap_err());
+        assert!(error.contains(expected), "{shapes}: {error}");
+    }
+}
+
+#[test]
 fn the_summary_of_a_unit_must_be_the_files() {
     let graph = Graph::read(&file(&example())).unwrap();
     let kept = graph.tensors.iter().filter(|tensor| tensor.role != GraphRole::Constant);
@@ -180,6 +206,7 @@ fn the_summary_of_a_unit_must_be_the_files() {
         flops_per_row: 0,
         widest: 0,
         sums: Vec::new(),
+        arrays: BTreeMap::new(),
     };
     assert_eq!(graph.agrees_with(&exported(&tensors)), Ok(()));
     assert!(graph.agrees_with(&exported(&tensors[1..])).is_err());

@@ -29,6 +29,7 @@ fn graph(tensors: Vec<GraphTensor>) -> Architecture {
         flops_per_row: 6,
         widest: 3,
         sums: vec!["loss".into()],
+        arrays: [].into(),
     });
     Architecture::Graph(Graph { entry: "model.py:Net".into(), values: [].into(), exported })
 }

@@ -10,6 +10,7 @@ use crate::{
     metrics::{ByClass, Confusion},
     report::{Failure, FailureKind},
     spec::Dimension,
+    sum_array::SumArray,
     text::{MAX_NAME_CHARS, is_plain_line},
     time::Millis,
 };
@@ -103,6 +104,9 @@ fn each_list_of_a_list_has_a_bound_of_its_own() {
     assert!(Bounded::new(matrix(256, 256)).is_ok());
     assert!(refused(matrix(257, 1)).starts_with("`confusion` has 257 entries"));
     assert!(refused(matrix(2, 257)).starts_with("`confusion[0]` has 257 entries"));
+    let array = |numbers: usize| SumArray { shape: vec![1], numbers: vec![0.5; numbers] };
+    assert!(Bounded::new(array(65_536)).is_ok());
+    assert!(refused(array(65_537)).starts_with("`numbers` has 65537 entries"));
     let layers =
         |choices: usize, layers: usize| Dimension::Choice(vec![vec![8_u32; layers]; choices]);
     assert!(Bounded::new(layers(2_000, 2)).is_ok());

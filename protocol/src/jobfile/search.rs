@@ -37,10 +37,10 @@ pub(super) fn method(search: Option<&Node<'_>>) -> Option<Method> {
 }
 
 /// Reads `goal`, which is the metric's: the other would choose the worst trial.
-fn goal(node: &Node<'_>, metric: Option<&Metric>) -> Option<Goal> {
+fn goal(node: &Node<'_>, metric: Option<&Metric>, own: &Own) -> Option<Goal> {
     let goal = node.word(&[("min", Goal::Min), ("max", Goal::Max)])?;
     match metric {
-        Some(metric) if metric.goal().is_some_and(|its| its != goal) => {
+        Some(metric) if own.goal(metric).is_some_and(|its| its != goal) => {
             let better = if goal == Goal::Max { "less" } else { "more" };
             let name = metric.name();
             node.refuse(format!("would choose the worst trial: of `{name}` {better} is better"))
@@ -58,10 +58,25 @@ pub(super) struct Own {
     pub(super) metrics: Option<BTreeMap<String, OwnMetric>>,
 }
 
+impl Own {
+    /// The rule for a metric.
+    fn rule(&self, metric: &Metric) -> Option<MetricRule> {
+        metric.rule_of(self.metrics.as_ref()?)
+    }
+
+    /// The direction in which a metric gets better, where that is known.
+    fn goal(&self, metric: &Metric) -> Option<Goal> {
+        self.metrics.as_ref().map_or_else(|| metric.goal(), |metrics| metric.goal_of(metrics))
+    }
+}
+
 const RULES: &[(&str, MetricRule)] = &[
     ("mean", MetricRule::Mean),
     ("root_mean", MetricRule::RootMean),
     ("exp_mean", MetricRule::ExpMean),
+    ("macro_f1", MetricRule::MacroF1),
+    ("confusion", MetricRule::Confusion),
+    ("auc", MetricRule::Auc),
 ];
 
 /// Reads `[metrics]`; all of it may be left out.
@@ -112,8 +127,8 @@ pub(super) fn read(
         Some(node) => metric(&node, loss, own),
     };
     let goal = match section.optional("goal") {
-        None => metric.as_ref().and_then(|metric| known_goal(&section, metric)),
-        Some(node) => goal(&node, metric.as_ref()),
+        None => metric.as_ref().and_then(|metric| known_goal(&section, metric, own)),
+        Some(node) => goal(&node, metric.as_ref(), own),
     };
     let top_k = match section.optional("top_k") {
         None => Some(None),
@@ -124,7 +139,7 @@ pub(super) fn read(
     };
     let target = section
         .optional("target")
-        .map_or(Some(None), |node| target(&node, metric.as_ref()).map(Some));
+        .map_or(Some(None), |node| target(&node, metric.as_ref(), own).map(Some));
     let wall_time =
         section.optional("wall_time").map_or(Some(None), |node| wall_time(&node).map(Some));
     let spread =
@@ -142,9 +157,9 @@ pub(super) fn read(
 }
 
 /// Reads `target`: a value that the metric can have.
-fn target(node: &Node<'_>, metric: Option<&Metric>) -> Option<f64> {
-    let target = node.number()?;
-    match metric.map_or(Ok(()), |metric| metric.check_target(target)) {
+fn target(node: &Node<'_>, metric: Option<&Metric>, own: &Own) -> Option<f64> {
+    let (target, metrics) = (node.number()?, own.metrics.as_ref()?);
+    match metric.map_or(Ok(()), |metric| metric.check_target(target, metrics)) {
         Ok(()) => Some(target),
         Err(why) => node.refuse(why),
     }
@@ -183,9 +198,9 @@ fn procedure(section: &Section<'_>, method: Option<Method>) -> Option<SearchMeth
 }
 
 /// The direction of a metric for which the file says none.
-fn known_goal(section: &Section<'_>, metric: &Metric) -> Option<Goal> {
-    if metric.goal().is_some() {
-        return metric.goal();
+fn known_goal(section: &Section<'_>, metric: &Metric, own: &Own) -> Option<Goal> {
+    if let Some(goal) = own.goal(metric) {
+        return Some(goal);
     }
     let text =
         format!("is missing: `\"min\"` or `\"max\"`, whichever is better of `{}`", metric.name());
@@ -194,9 +209,15 @@ fn known_goal(section: &Section<'_>, metric: &Metric) -> Option<Goal> {
 
 fn metric(node: &Node<'_>, loss: Option<Loss>, own: &Own) -> Option<Metric> {
     if own.models
-        && let Some(metric @ Metric::Own(_)) = node.as_string().and_then(Metric::parse)
+        && let Some(metric) = node.as_string().and_then(Metric::parse)
     {
-        return Some(metric);
+        let rule = own.rule(&metric);
+        if rule == Some(MetricRule::Confusion) {
+            return node.refuse("is a matrix, and no number to compare by");
+        }
+        if rule.is_some() || matches!(metric, Metric::Own(_)) {
+            return Some(metric);
+        }
     }
     let words = Metric::ALL.each_ref().map(|metric| (metric.name(), metric));
     let metric = node.word(&words)?.clone();

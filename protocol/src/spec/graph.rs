@@ -1,7 +1,7 @@
 //! Users' own models as graphs: plain data that `submit` makes of their code (docs/internals/graphs.md).
 
-use super::dimension::Value;
-use crate::{digest::BlobRef, dtype::Dtype};
+use super::{MAX_SUM_NAME, dimension::Value};
+use crate::{digest::BlobRef, dtype::Dtype, sum_array::check_array_shapes};
 use serde::{Deserialize, Serialize};
 use std::{cmp::Ordering, collections::BTreeMap, fmt, sync::Arc};
 
@@ -42,6 +42,9 @@ pub struct ExportedGraph {
     /// The names of the sums that its evaluation gives, `loss` among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sums: Vec<String>,
+    /// The shapes of those sums that are arrays, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arrays: BTreeMap<String, Vec<u64>>,
 }
 
 impl ExportedGraph {
@@ -49,7 +52,20 @@ impl ExportedGraph {
     #[must_use]
     pub fn name_only(&self) -> Self {
         let Self { file, flops_per_row, widest, .. } = *self;
-        Self { file, tensors: Arc::default(), flops_per_row, widest, sums: Vec::new() }
+        let (tensors, sums, arrays) = (Arc::default(), Vec::new(), BTreeMap::new());
+        Self { file, tensors, flops_per_row, widest, sums, arrays }
+    }
+
+    /// Can its sums be arrays of these shapes?
+    ///
+    /// # Errors
+    /// What can't be.
+    pub fn check_arrays(&self) -> Result<(), String> {
+        let is_sum = |name: &str| self.sums.iter().any(|sum| sum == name);
+        check_array_shapes(&self.arrays, is_sum).map_err(|(name, fault)| {
+            let name: String = name.chars().take(MAX_SUM_NAME).collect();
+            format!("the sum `{name}` {fault}")
+        })
     }
 
     /// Are there tensors whose first numbers are in the file?

@@ -92,12 +92,13 @@ impl JobSpec {
         if !self.has_graphs() {
             return Ok(());
         }
+        self.check_rules()?;
         let (metric, search) = (self.search.metric.name(), &self.search);
-        let sum = match &search.metric {
-            Metric::Loss => return Ok(()),
-            Metric::Accuracy => "accuracy",
-            Metric::Own(_) => search.own_sum().unwrap_or_default(),
-            Metric::TopK | Metric::F1 | Metric::Rmse => {
+        let sum = match (&search.metric, search.own_sum()) {
+            (_, Some(sum)) => sum,
+            (Metric::Loss, _) => return Ok(()),
+            (Metric::Accuracy, _) => "accuracy",
+            (Metric::TopK | Metric::F1 | Metric::Rmse | Metric::Own(_), _) => {
                 return Err(format!("metric `{metric}` is none of a graph's"));
             }
         };
@@ -114,6 +115,38 @@ impl JobSpec {
                 return Err(format!(
                     "metric `{metric}` needs the sum `{sum}`, which the model's `evaluate` doesn't give: it gives `{given}`"
                 ));
+            }
+            let is_array = |graph: &&ExportedGraph| graph.arrays.contains_key(sum);
+            if search.own().is_some_and(|own| !search.metrics.contains_key(own))
+                && space.exported().any(|graph| is_array(&graph))
+            {
+                return Err(format!(
+                    "metric `{metric}` is an array, and no number to compare by: `[metrics]` makes numbers of arrays"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Do the graphs' sums have the shapes that the rules of `[metrics]` take?
+    fn check_rules(&self) -> Result<(), String> {
+        let graphs = || self.models.iter().flat_map(ModelSpace::exported);
+        for graph in graphs() {
+            graph.check_arrays()?;
+        }
+        for (name, OwnMetric { of, rule }) in &self.search.metrics {
+            let mut giving = graphs().filter(|graph| graph.sums.contains(of)).peekable();
+            if giving.peek().is_none() && graphs().next().is_some() {
+                return Err(format!(
+                    "`metrics.{name}` needs the sum `{of}`, which no model's `evaluate` gives"
+                ));
+            }
+            let shapes = giving.map(|graph| graph.arrays.get(of));
+            let faults =
+                shapes.filter_map(|shape| Some((rule.fault_of(shape.map(Vec::as_slice))?, shape)));
+            if let Some((fault, shape)) = faults.into_iter().next() {
+                let is = shape.map_or_else(|| "a number".into(), |shape| format!("{shape:?}"));
+                return Err(format!("`metrics.{name}` {fault}; `{of}` is {is}"));
             }
         }
         Ok(())

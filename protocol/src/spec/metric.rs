@@ -1,8 +1,9 @@
 //! The metrics by which trials are compared.
 
 use super::{Goal, Loss};
-use crate::{sums::Sums, text::MAX_NAME_CHARS};
+use crate::{sum_array::SumArray, sums::Sums, text::MAX_NAME_CHARS};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A validation metric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,13 +89,30 @@ impl Metric {
         }
     }
 
-    /// The name of a user's own metric, as `[metrics]` and the model's `evaluate` have it.
+    /// The name of a user's own metric, as `metrics`, which is `[metrics]`, and the model's `evaluate` have it. Those that
+    /// only built-in models have give way to one of `[metrics]`.
     #[must_use]
-    pub fn own(&self) -> Option<&str> {
+    pub fn own_of(&self, metrics: &BTreeMap<String, OwnMetric>) -> Option<&str> {
+        let name = self.name().strip_prefix(VALID);
         match self {
-            Metric::Own(name) => name.strip_prefix(VALID),
-            Metric::Accuracy | Metric::TopK | Metric::F1 | Metric::Loss | Metric::Rmse => None,
+            Metric::Own(_) => name,
+            Metric::TopK | Metric::F1 | Metric::Rmse => {
+                name.filter(|name| metrics.contains_key(*name))
+            }
+            Metric::Accuracy | Metric::Loss => None,
         }
+    }
+
+    /// The direction in which it gets better, where its name or its rule in `metrics` says so.
+    #[must_use]
+    pub fn goal_of(&self, metrics: &BTreeMap<String, OwnMetric>) -> Option<Goal> {
+        self.rule_of(metrics).and_then(MetricRule::goal).or_else(|| self.goal())
+    }
+
+    /// The rule that `metrics` has for it.
+    #[must_use]
+    pub fn rule_of(&self, metrics: &BTreeMap<String, OwnMetric>) -> Option<MetricRule> {
+        Some(metrics.get(self.own_of(metrics)?)?.rule)
     }
 }
 
@@ -127,7 +145,7 @@ pub struct OwnMetric {
     pub rule: MetricRule,
 }
 
-/// How a value follows from a sum over rows.
+/// How a value follows from a sum over rows, or from an array of such sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -139,10 +157,67 @@ pub enum MetricRule {
     RootMean,
     /// The exponential of the mean: of a cross-entropy the perplexity.
     ExpMean,
+    /// Macro F1 of a confusion matrix `[classes, classes]`.
+    MacroF1,
+    /// That matrix itself, which is shown and is no value.
+    Confusion,
+    /// The area under the ROC curve of `[2, bins]` scores: [`SumArray::auc`].
+    Auc,
 }
 
 impl MetricRule {
-    /// The value for the sum `name`; `None` where the model doesn't give that.
+    /// Is it one of arrays, and not of numbers?
+    #[must_use]
+    pub const fn takes_array(self) -> bool {
+        match self {
+            MetricRule::MacroF1 | MetricRule::Confusion | MetricRule::Auc => true,
+            MetricRule::Mean | MetricRule::RootMean | MetricRule::ExpMean => false,
+        }
+    }
+
+    /// The direction in which its values get better, where that is the same for all sums.
+    #[must_use]
+    pub const fn goal(self) -> Option<Goal> {
+        match self {
+            MetricRule::MacroF1 | MetricRule::Auc => Some(Goal::Max),
+            MetricRule::Mean
+            | MetricRule::RootMean
+            | MetricRule::ExpMean
+            | MetricRule::Confusion => None,
+        }
+    }
+
+    /// Why it says nothing of a sum of this shape; `None`, if the sum is a number.
+    #[must_use]
+    pub fn fault_of(self, shape: Option<&[u64]>) -> Option<&'static str> {
+        match (self, shape) {
+            (MetricRule::Mean | MetricRule::RootMean | MetricRule::ExpMean, Some(_)) => {
+                Some("takes a number, and no array")
+            }
+            (MetricRule::MacroF1 | MetricRule::Confusion, Some([a, b])) if a == b => None,
+            (MetricRule::MacroF1 | MetricRule::Confusion, _) => {
+                Some("takes an array of shape [classes, classes]")
+            }
+            (MetricRule::Auc, Some([2, _])) => None,
+            (MetricRule::Auc, _) => Some("takes an array of shape [2, bins]"),
+            (MetricRule::Mean | MetricRule::RootMean | MetricRule::ExpMean, None) => None,
+        }
+    }
+
+    /// The value for an array; `None` where the array has none, or the rule is none of arrays.
+    #[must_use]
+    pub fn of_array(self, array: &SumArray) -> Option<f64> {
+        match self {
+            MetricRule::MacroF1 => array.macro_f1(),
+            MetricRule::Auc => array.auc(),
+            MetricRule::Mean
+            | MetricRule::RootMean
+            | MetricRule::ExpMean
+            | MetricRule::Confusion => None,
+        }
+    }
+
+    /// The value for the sum `name`; `None` where the model doesn't give that, or the rule is one of arrays.
     #[must_use]
     pub fn value(self, sums: &Sums, name: &str) -> Option<f64> {
         let mean = match name {
@@ -150,11 +225,12 @@ impl MetricRule {
             "accuracy" => sums.accuracy(),
             _ => sums.mean_of(name),
         };
-        mean.map(|mean| match self {
+        match self {
             MetricRule::Mean => mean,
-            MetricRule::RootMean => mean.sqrt(),
-            MetricRule::ExpMean => mean.exp(),
-        })
+            MetricRule::RootMean => mean.map(f64::sqrt),
+            MetricRule::ExpMean => mean.map(f64::exp),
+            MetricRule::MacroF1 | MetricRule::Confusion | MetricRule::Auc => None,
+        }
     }
 }
 
@@ -167,7 +243,11 @@ mod tests {
         let parse = Metric::parse;
         assert_eq!(parse("valid/loss"), Some(Metric::Loss));
         let own = parse("valid/bits_per.byte-2").unwrap();
-        assert_eq!((own.own(), own.name()), (Some("bits_per.byte-2"), "valid/bits_per.byte-2"));
+        let none = BTreeMap::new();
+        assert_eq!(
+            (own.own_of(&none), own.name()),
+            (Some("bits_per.byte-2"), "valid/bits_per.byte-2")
+        );
         let long = format!("valid/{}", "n".repeat(65));
         for wrong in ["perplexity", "valid/", "valid/a b", "test/a", "valid/a/b", long.as_str()] {
             assert_eq!(parse(wrong), None, "{wrong}");
@@ -190,5 +270,31 @@ mod tests {
         assert_eq!(value(MetricRule::ExpMean, "loss"), Some(2f64.exp()));
         assert_eq!(value(MetricRule::Mean, "accuracy"), Some(0.25));
         assert_eq!(value(MetricRule::Mean, "other"), None);
+        assert_eq!(value(MetricRule::Auc, "loss"), None);
+    }
+
+    #[test]
+    fn own_metrics_may_have_the_names_of_built_in_ones_that_graphs_lack() {
+        let metric = |rule| OwnMetric { of: "a".into(), rule };
+        let metrics = ["f1", "loss", "rmse"].map(|name| (name.to_owned(), metric(MetricRule::Auc)));
+        let metrics = metrics.into();
+        assert_eq!(Metric::F1.own_of(&metrics), Some("f1"));
+        assert_eq!(Metric::TopK.own_of(&metrics), None);
+        assert_eq!(Metric::Loss.own_of(&metrics), None);
+        assert_eq!(Metric::Rmse.goal_of(&metrics), Some(Goal::Max), "the rule's, not the name's");
+        let own = Metric::Own("valid/a".into());
+        assert_eq!((own.own_of(&metrics), own.goal_of(&metrics)), (Some("a"), None));
+    }
+
+    #[test]
+    fn rules_of_arrays_go_by_the_shape() {
+        let fault = |rule: MetricRule, shape: Option<&[u64]>| rule.fault_of(shape).is_some();
+        for rule in [MetricRule::MacroF1, MetricRule::Confusion] {
+            assert!(!fault(rule, Some(&[3, 3])));
+            assert!(fault(rule, Some(&[2, 3])) && fault(rule, Some(&[3])) && fault(rule, None));
+        }
+        assert!(!fault(MetricRule::Auc, Some(&[2, 100])));
+        assert!(fault(MetricRule::Auc, Some(&[3, 100])) && fault(MetricRule::Auc, None));
+        assert!(!fault(MetricRule::Mean, None) && fault(MetricRule::ExpMean, Some(&[1])));
     }
 }

@@ -1,7 +1,8 @@
 //! The metric that a search compares trials by, and the counts that its evaluations need for it.
 
 use super::{
-    DEFAULT_TOP_K, Goal, Loss, MAX_SUM_NAME, Metric, SearchMethod, SearchSpec, Spread, is_sum_name,
+    DEFAULT_TOP_K, Goal, Loss, MAX_SUM_NAME, Metric, MetricRule, OwnMetric, SearchMethod,
+    SearchSpec, Spread, is_sum_name,
 };
 use crate::{
     manifest::Labels,
@@ -41,7 +42,10 @@ impl SearchSpec {
         };
         self.check_metrics()?;
         let name = self.metric.name();
-        if !self.metric.suits(loss) {
+        if self.metric.rule_of(&self.metrics) == Some(MetricRule::Confusion) {
+            return Err(format!("metric `{name}` is a matrix, and no number to compare by"));
+        }
+        if self.own().is_none() && !self.metric.suits(loss) {
             return Err(format!("metric `{name}` needs labels that are {wanted}"));
         }
         let classes = labels.outputs();
@@ -58,12 +62,14 @@ impl SearchSpec {
             _ => {}
         }
         if let Some(target) = self.target {
-            self.metric.check_target(target).map_err(|why| format!("`search.target` {why}"))?;
+            let check = self.metric.check_target(target, &self.metrics);
+            check.map_err(|why| format!("`search.target` {why}"))?;
         }
         if self.wall_time == Some(Millis(0)) {
             return Err("`search.wall_time` is 0: nothing would be trained".into());
         }
         match &self.metric {
+            _ if self.own().is_some() => Ok(()),
             Metric::TopK if self.k(labels).is_none() => Err(format!(
                 "metric `{name}` with k = {DEFAULT_TOP_K} says nothing about {classes} classes: give a smaller `search.top_k`"
             )),
@@ -88,10 +94,16 @@ impl SearchSpec {
         Ok(())
     }
 
+    /// The name of its metric, where that is a user's own.
+    #[must_use]
+    pub fn own(&self) -> Option<&str> {
+        self.metric.own_of(&self.metrics)
+    }
+
     /// The sum of a user's own model that its metric is computed from.
     #[must_use]
     pub fn own_sum(&self) -> Option<&str> {
-        let name = self.metric.own()?;
+        let name = self.own()?;
         Some(self.metrics.get(name).map_or(name, |metric| metric.of.as_str()))
     }
 
@@ -128,14 +140,19 @@ impl SearchSpec {
 }
 
 impl Metric {
-    /// Could it ever have this value?
-    pub(crate) fn check_target(&self, target: f64) -> Result<(), String> {
-        let (can, wanted) = match self {
-            Metric::Own(_) => (target.is_finite(), "a finite number"),
-            Metric::Accuracy | Metric::TopK | Metric::F1 => {
-                ((0.0..=1.0).contains(&target), "a number from 0 to 1")
-            }
-            Metric::Loss | Metric::Rmse => {
+    /// Could it ever have this value? `metrics`: `[metrics]`.
+    pub(crate) fn check_target(
+        &self,
+        target: f64,
+        metrics: &BTreeMap<String, OwnMetric>,
+    ) -> Result<(), String> {
+        let finite = (target.is_finite(), "a finite number");
+        let share = ((0.0..=1.0).contains(&target), "a number from 0 to 1");
+        let (can, wanted) = match (self, self.rule_of(metrics)) {
+            (_, Some(MetricRule::MacroF1 | MetricRule::Auc)) => share,
+            (_, Some(_)) | (Metric::Own(_), None) => finite,
+            (Metric::Accuracy | Metric::TopK | Metric::F1, None) => share,
+            (Metric::Loss | Metric::Rmse, None) => {
                 (target.is_finite() && target >= 0.0, "a number from 0 up")
             }
         };

@@ -5,10 +5,12 @@ use crate::{
     ids::{Epoch, TrialId},
     manifest::DataSplit,
     metrics::{ByClass, Metrics},
+    sum_array::SumArray,
     time::UnixMillis,
     view::Verification,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// An evaluation of a checkpoint that was its trial's best.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,6 +60,9 @@ pub struct EvaluationResult {
     /// Rows by class, in the order of the job's classes. Lists of jobs and of trials leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_class: Option<ByClass>,
+    /// The arrays that a user's own model adds up, by the sum's name. Lists of jobs and of trials leave them out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arrays: BTreeMap<String, SumArray>,
     /// How its verification ended, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verification>,
@@ -80,6 +85,7 @@ impl EvaluationView {
     pub fn brief(mut self) -> Self {
         if let EvaluationState::Done(result) = &mut self.state {
             result.by_class = None;
+            result.arrays = BTreeMap::new();
         }
         self
     }

@@ -215,6 +215,7 @@ fn outcome(lease: &Lease) -> (Outcome, Option<BlobRef>) {
                 version: evaluation.version,
                 shards: evaluation.shards.iter().map(|shard| sums(shard.rows.into())).collect(),
                 by_class: None,
+                arrays: [].into(),
                 train_micros: 1000,
             };
             (Outcome::Evaluated(evaluated), None)

@@ -14,7 +14,7 @@ use sojourn_protocol::{
     tokens::TokenGrant,
     view::MergeRecord,
 };
-use std::ops::RangeInclusive;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 /// The version of [`Record`]'s encoding that is written. Version 2 has jobs that are paused and extended,
 /// and evaluations outside the search; version 3 has hosts with several devices, and more kinds of failure;
@@ -313,6 +313,9 @@ pub enum Event {
         /// Macro F1, where classes were counted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         f1: Option<f64>,
+        /// Those of `[metrics]` that are made of arrays, by name.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        own: BTreeMap<String, f64>,
     },
     /// An acknowledged report was refused.
     Rejected {

@@ -15,7 +15,7 @@ use actix_web::{
 use sojourn_protocol::{error::ErrorKind, text::plain_line};
 
 /// Most bytes of a body that grows with a job's shards or a host's cache: a job's manifest, the blobs that a submission
-/// asks for, the list of a host's cache.
+/// asks for, the list of a host's cache, the sums of an evaluation.
 const MAX_JOB_BODY: usize = 16 << 20;
 /// Most bytes of any other JSON body.
 const MAX_BODY: usize = 1 << 20;
@@ -73,7 +73,11 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         )
         .service(resource("/v1/heartbeat").route(web::post().to(work::heartbeat)))
         .service(resource("/v1/release").route(web::post().to(work::release)))
-        .service(resource("/v1/results").route(web::post().to(work::report)))
+        .service(
+            resource("/v1/results")
+                .app_data(json(MAX_JOB_BODY))
+                .route(web::post().to(work::report)),
+        )
         .service(
             resource("/v1/leases/{lease}/checkpoint")
                 .route(web::put().to(checkpoints::put_checkpoint))

@@ -67,7 +67,8 @@ pub(crate) fn contract(open: impl Fn() -> Box<dyn Journal>) {
     journal.append(&[]).unwrap();
     // What could not be read back is no event: JSON has no such number.
     let valid = Sums { rows: 1, loss: f64::NAN, ..Sums::default() };
-    let event = Event::Evaluated { lease: LeaseId(1), epoch: Epoch(0), valid, f1: None };
+    let event =
+        Event::Evaluated { lease: LeaseId(1), epoch: Epoch(0), valid, f1: None, own: [].into() };
     let refused = journal.append(&[record(7, event)]).unwrap_err();
     assert!(
         matches!(refused, JournalError::Unwritable { position: JournalPosition(7), .. }),

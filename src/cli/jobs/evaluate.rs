@@ -17,8 +17,10 @@ use sojourn_protocol::{
     api::EvaluateRequest,
     ids::{JobId, TrialId},
     manifest::{DataSplit, Labels},
+    spec::OwnMetric,
     view::{EvaluationState, EvaluationView},
 };
+use std::collections::BTreeMap;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -105,7 +107,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         output::json(&report)?;
     } else {
-        output::line(&text(&report))?;
+        output::line(&text(&report, &detail.spec.search.metrics))?;
     }
     match &report.evaluation.state {
         EvaluationState::Failed { error } => Err(Failure::work(format!(
@@ -152,7 +154,7 @@ async fn wait_for(
     .await
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &Report, metrics: &BTreeMap<String, OwnMetric>) -> String {
     let Report { job, evaluation, classes } = report;
     let EvaluationView { trial, split, epoch, .. } = evaluation;
     let what = format!(
@@ -164,6 +166,7 @@ fn text(report: &Report) -> String {
         EvaluationState::Done(result) => {
             let mut lines = vec![what, scores::table(&result.metrics)];
             lines.extend(scores::confusion(result, classes.as_deref()));
+            lines.extend(scores::matrices(result, metrics, classes.as_deref()));
             lines.join("\n")
         }
         EvaluationState::Waiting { reason } => {

@@ -5,7 +5,7 @@ use csv::Writer;
 use serde_json::Value;
 use sojourn_protocol::{
     report::Sums,
-    view::{TrialState, TrialView},
+    view::{CurvePoint, TrialState, TrialView},
 };
 use std::collections::BTreeSet;
 
@@ -40,9 +40,9 @@ pub(super) fn curves(trials: &[TrialView]) -> Result<(), Failure> {
     let mut table = Writer::from_writer(Vec::new());
     let points = || trials.iter().flat_map(|trial| trial.curve.iter().map(|view| &view.point));
     let own: BTreeSet<&String> = points()
-        .flat_map(|point| point.valid.named.keys())
-        // It has a column already.
-        .filter(|name| name.as_str() != "accuracy")
+        .flat_map(|point| point.valid.named.keys().chain(point.own.keys()))
+        // They have columns already.
+        .filter(|name| !matches!(name.as_str(), "accuracy" | "f1"))
         .collect();
     let fixed = [
         "trial",
@@ -72,13 +72,18 @@ pub(super) fn curves(trials: &[TrialView]) -> Result<(), Failure> {
                 point.valid.rows.to_string(),
                 loss(&point.valid),
                 accuracy(&point.valid),
-                or_empty(point.f1),
+                or_empty(point.f1.or_else(|| own_value(point, "f1"))),
             ];
-            let named = own.iter().map(|name| or_empty(point.valid.mean_of(name)));
+            let named = own.iter().map(|name| or_empty(own_value(point, name)));
             write(&mut table, fixed.into_iter().chain(named))?;
         }
     }
     print(table)
+}
+
+/// A metric of a user's own model after an epoch: one that is made of an array, or the mean of a sum.
+fn own_value(point: &CurvePoint, name: &str) -> Option<f64> {
+    point.own.get(name).copied().or_else(|| point.valid.mean_of(name))
 }
 
 const fn state(state: &TrialState) -> &'static str {

@@ -6,8 +6,10 @@ use crate::cli::render::{
 };
 use sojourn_protocol::{
     metrics::{ByClass, Metrics},
+    spec::{MetricRule, OwnMetric},
     view::{EvaluationResult, EvaluationState, EvaluationView},
 };
+use std::collections::BTreeMap;
 
 /// Classes of a matrix that fits a screen.
 const WIDEST: usize = 20;
@@ -66,15 +68,47 @@ pub(crate) fn confusion(result: &EvaluationResult, classes: Option<&[String]>) -
     if classes.len() > WIDEST {
         return Some(format!("\n`--json` has the confusion matrix of {} classes", classes.len()));
     }
+    let lines = matrix.0.iter().map(|line| line.iter().map(u64::to_string).collect());
+    Some(format!("\nrows by label (down) and prediction (across)\n{}", grid(classes, lines)))
+}
+
+/// The matrices that `[metrics]` shows of a user's own model, each under its name. `classes` are those of the labels, whose
+/// names a matrix has if there are as many.
+pub(crate) fn matrices(
+    result: &EvaluationResult,
+    metrics: &BTreeMap<String, OwnMetric>,
+    classes: Option<&[String]>,
+) -> Vec<String> {
+    let shown = metrics.iter().filter(|(_, metric)| metric.rule == MetricRule::Confusion);
+    let matrix = |(name, metric): (&String, &OwnMetric)| {
+        let lines = result.arrays.get(&metric.of)?.lines()?;
+        if lines.len() > WIDEST {
+            let classes = lines.len();
+            return Some(format!("\n`--json` has the matrix `{name}` of {classes} classes"));
+        }
+        let names: Vec<String> = match classes {
+            Some(classes) if classes.len() == lines.len() => classes.to_vec(),
+            _ => (0..lines.len()).map(|class| class.to_string()).collect(),
+        };
+        let lines = lines.iter().map(|line| line.iter().map(f64::to_string).collect());
+        Some(format!(
+            "\n{name}: rows by label (down) and prediction (across)\n{}",
+            grid(&names, lines)
+        ))
+    };
+    shown.filter_map(matrix).collect()
+}
+
+/// A matrix with the names of its classes.
+fn grid(classes: &[String], lines: impl Iterator<Item = Vec<String>>) -> String {
     let header: Vec<(&str, Column)> = std::iter::once(("LABEL", Column::Text))
         .chain(classes.iter().map(|name| (name.as_str(), Column::Number)))
         .collect();
     let mut grid = Grid::new(&header);
-    for (name, line) in classes.iter().zip(&matrix.0) {
-        let counts = line.iter().map(u64::to_string);
-        grid.row(std::iter::once(name.clone()).chain(counts));
+    for (name, line) in classes.iter().zip(lines) {
+        grid.row(std::iter::once(name.clone()).chain(line));
     }
-    Some(format!("\nrows by label (down) and prediction (across)\n{}", grid.text()))
+    grid.text()
 }
 
 #[cfg(test)]
@@ -82,6 +116,7 @@ mod tests {
     use super::*;
     use sojourn_protocol::{
         metrics::{ClassTotals, Confusion, TopK},
+        sum_array::SumArray,
         time::UnixMillis,
     };
 
@@ -102,6 +137,7 @@ mod tests {
             at: UnixMillis(0),
             metrics: metrics(),
             by_class: Some(by_class),
+            arrays: [].into(),
             verified: None,
         }
     }
@@ -136,9 +172,40 @@ mod tests {
             lines,
             [vec!["LABEL", "c0", "c1"], vec!["c0", "10", "2"], vec!["c1", "0", "345"]]
         );
+        assert_eq!(matrices(&result(totals()), &[].into(), None), [""; 0]);
         let wide = ByClass::Confusion(Confusion(vec![vec![0; 21]; 21]));
         assert!(confusion(&result(wide), Some(&names(21))).unwrap().contains("21 classes"));
-        let totals = ByClass::Totals(ClassTotals::default());
-        assert!(confusion(&result(totals), Some(&names(300))).unwrap().contains("300 classes"));
+        assert!(confusion(&result(totals()), Some(&names(300))).unwrap().contains("300 classes"));
+    }
+
+    fn totals() -> ByClass {
+        ByClass::Totals(ClassTotals::default())
+    }
+
+    #[test]
+    fn own_matrices_are_shown_where_a_metric_says_so() {
+        let array = |side: u64, number: f64| SumArray {
+            shape: vec![side, side],
+            numbers: vec![number; usize::try_from(side * side).unwrap()],
+        };
+        let arrays = [("a", array(2, 3.0)), ("b", array(2, 0.5)), ("c", array(21, 1.0))];
+        let arrays = arrays.map(|(name, array)| (name.to_owned(), array)).into();
+        let result = EvaluationResult { by_class: None, arrays, ..result(totals()) };
+        let shown = |of: &str, rule| OwnMetric { of: of.into(), rule };
+        let metrics = [
+            ("f1".to_owned(), shown("b", MetricRule::MacroF1)),
+            ("pairs".to_owned(), shown("a", MetricRule::Confusion)),
+            ("wide".to_owned(), shown("c", MetricRule::Confusion)),
+        ];
+        let names = ["cat".to_owned(), "dog".to_owned()];
+        let texts = matrices(&result, &metrics.clone().into(), Some(&names));
+        let [pairs, wide] = texts.as_slice() else { panic!("{texts:?}") };
+        let lines: Vec<Vec<&str>> =
+            pairs.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines, [["LABEL", "cat", "dog"], ["cat", "3", "3"], ["dog", "3", "3"]]);
+        assert!(pairs.starts_with("\npairs: rows by label"), "{pairs}");
+        assert!(wide.contains("the matrix `wide` of 21 classes"), "{wide}");
+        let numbered = matrices(&result, &metrics.into(), None);
+        assert!(numbered[0].lines().nth(2).unwrap().contains("0  1"), "{numbered:?}");
     }
 }

@@ -197,6 +197,7 @@ fn runs(file: &[u8]) -> bool {
         tensors: Arc::new(graph.tensors),
         flops_per_row: 0,
         widest: 0,
+        arrays: [].into(),
         sums: Vec::new(),
     };
     let program = Program::prepare(file, &exported, Device::Cpu).unwrap();

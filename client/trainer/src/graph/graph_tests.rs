@@ -13,9 +13,9 @@ use sojourn_model::TrialModel;
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{Epoch, JobId, TrialId, Version},
-    manifest::DataSplit,
+    manifest::{DataSplit, Shard},
     metrics::Counting,
-    report::Sums,
+    report::{Evaluated, Sums},
     spec::{
         Architecture, DecayScope, ExportedGraph, Graph, GraphRole, GraphTensor, Optimizer,
         OptimizerName, Precision,
@@ -36,11 +36,11 @@ fn every_operator_of_the_table_can_be_called() {
 
 /// Nodes in the making.
 #[derive(Default)]
-struct Nodes(Vec<Value>);
+pub(super) struct Nodes(Vec<Value>);
 
 impl Nodes {
     /// Adds a node, and gives the argument that stands for it.
-    fn add(&mut self, op: &str, args: Value) -> Value {
+    pub(super) fn add(&mut self, op: &str, args: Value) -> Value {
         self.0.push(json!({"op": op, "args": args}));
         json!({"n": self.0.len() - 1})
     }
@@ -48,6 +48,16 @@ impl Nodes {
 
 /// The graph file of a built-in model, put together by hand: its tensors, and nodes for the outputs.
 fn graph_of(model: &Architecture, outputs: &dyn Fn(&mut Nodes) -> Value) -> Vec<u8> {
+    graph_with(model, outputs, &|_, _, _| (), json!({}))
+}
+
+/// The same with further sums, of the outputs and the largest of each row, and the shapes of those that are arrays.
+pub(super) fn graph_with(
+    model: &Architecture,
+    outputs: &dyn Fn(&mut Nodes) -> Value,
+    more: &dyn Fn(&mut Nodes, &Value, &mut Value),
+    shapes: Value,
+) -> Vec<u8> {
     let list = |more: &dyn Fn(&mut Nodes, Value) -> Value| {
         let mut nodes = Nodes::default();
         let outputs = outputs(&mut nodes);
@@ -62,7 +72,9 @@ fn graph_of(model: &Architecture, outputs: &dyn Fn(&mut Nodes) -> Value) -> Vec<
         let best = nodes.add("aten.argmax.default", json!([of, 1]));
         let right = nodes.add("aten.eq.Tensor", json!([best, y()]));
         let accuracy = nodes.add("aten.sum.default", json!([right]));
-        json!({"loss": loss, "accuracy": accuracy})
+        let mut sums = json!({"loss": loss, "accuracy": accuracy});
+        more(nodes, &best, &mut sums);
+        sums
     });
     let (predict, outputs) = list(&|_, of| of);
     file(&json!({
@@ -70,7 +82,7 @@ fn graph_of(model: &Architecture, outputs: &dyn Fn(&mut Nodes) -> Value) -> Vec<
         "columns": {"x": ["F32", [1, 4, 4]], "y": ["I64", []]},
         "tensors": tensors_of(model),
         "train": [{"nodes": train, "loss": loss}],
-        "evaluate": {"nodes": evaluate, "sums": sums},
+        "evaluate": {"nodes": evaluate, "sums": sums, "shapes": shapes},
         "predict": {"nodes": predict, "outputs": outputs}
     }))
 }
@@ -92,7 +104,7 @@ fn file(json: &Value) -> Vec<u8> {
     encode(&[Stored::u8("graph", [json.len() as u64], &json)]).unwrap()
 }
 
-fn mlp_outputs(nodes: &mut Nodes) -> Value {
+pub(super) fn mlp_outputs(nodes: &mut Nodes) -> Value {
     let mut flow = nodes.add("aten.flatten.using_ints", json!([{"c": "x"}, 1]));
     for layer in 0..3 {
         let [weight, bias] =
@@ -129,6 +141,7 @@ pub(super) fn architecture(world: &mut World, file: &[u8], widest: u64) -> Archi
         flops_per_row: 1,
         widest,
         sums: graph.evaluate.sums.into_keys().collect(),
+        arrays: graph.evaluate.shapes,
     };
     let entry = "model.py:Model".into();
     Architecture::Graph(Graph { entry, values: BTreeMap::new(), exported: Some(exported) })
@@ -140,13 +153,23 @@ fn pairs() -> [(Architecture, Vec<u8>); 2] {
 }
 
 pub(super) fn evaluate(world: &World, context: &Arc<TrialContext>, checkpoint: BlobRef) -> Sums {
+    evaluate_over(world, context, checkpoint, vec![world.shard]).unwrap().shards[0].clone()
+}
+
+/// An evaluation over these shards.
+pub(super) fn evaluate_over(
+    world: &World,
+    context: &Arc<TrialContext>,
+    checkpoint: BlobRef,
+    shards: Vec<Shard>,
+) -> Result<Evaluated, TrainError> {
     let evaluation = Evaluation {
         job: JobId(1),
         trial: TrialId(2),
         epoch: Epoch(0),
         version: Version(1),
         checkpoint,
-        shards: vec![world.shard],
+        shards,
         split: DataSplit::Valid,
         counting: Counting::default(),
         context: Arc::clone(context),
@@ -154,9 +177,9 @@ pub(super) fn evaluate(world: &World, context: &Arc<TrialContext>, checkpoint: B
     let request = world.request(Unit::Evaluate(evaluation));
     let mut shards = Shards::on(Device::Cpu);
     let _alone = TORCH_RNG.lock();
-    let line = unit::run(&request, &mut shards, &mut |_| ControlFlow::Continue(Duration::ZERO));
-    let TrainerLine::Evaluated(evaluated) = line.unwrap() else { panic!("not evaluated") };
-    evaluated.shards[0].clone()
+    let line = unit::run(&request, &mut shards, &mut |_| ControlFlow::Continue(Duration::ZERO))?;
+    let TrainerLine::Evaluated(evaluated) = line else { panic!("not evaluated") };
+    Ok(evaluated)
 }
 
 #[test]

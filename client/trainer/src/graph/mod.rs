@@ -36,6 +36,10 @@ mod tests;
 mod exported_tests;
 
 #[cfg(test)]
+#[path = "array_tests.rs"]
+mod array_tests;
+
+#[cfg(test)]
 #[path = "columns_tests.rs"]
 mod columns_tests;
 

@@ -69,6 +69,8 @@ pub(crate) struct Program {
     evaluate: List,
     /// The names of its results.
     sums: Vec<String>,
+    /// The shapes of those that are arrays.
+    arrays: BTreeMap<String, Vec<u64>>,
     predict: Option<List>,
 }
 
@@ -137,6 +139,7 @@ impl Program {
             stages,
             evaluate,
             sums,
+            arrays: graph.evaluate.shapes,
             predict: predict.transpose()?,
         })
     }
@@ -183,25 +186,39 @@ impl Program {
         Ok(loss)
     }
 
-    /// The sums of an evaluation's rows, by name.
+    /// The shapes of those sums of an evaluation that are arrays.
+    pub(crate) const fn array_shapes(&self) -> &BTreeMap<String, Vec<u64>> {
+        &self.arrays
+    }
+
+    /// The sums of an evaluation's rows, by name: numbers, and the numbers of arrays.
     pub(crate) fn sums(
         &self,
         tensors: Tensors<'_>,
         batch: &Batch,
-    ) -> Result<BTreeMap<String, f64>, TrainError> {
+    ) -> Result<(BTreeMap<String, f64>, BTreeMap<String, Vec<f64>>), TrainError> {
         let results = self.run(&self.evaluate, tensors, batch)?;
         let windows = self.windows(batch);
-        let mut sums = BTreeMap::new();
+        let (mut numbers, mut arrays) = (BTreeMap::new(), BTreeMap::new());
         for (name, sum) in self.sums.iter().zip(results) {
-            if sum.numel() != 1 {
-                let size = sum.size();
+            let size = sum.size();
+            if let Some(shape) = self.arrays.get(name) {
+                let is = size.iter().map(|side| u64::try_from(*side));
+                if is.collect::<Result<Vec<_>, _>>()? != *shape {
+                    let text = format!("the graph's sum `{name}` is {size:?} instead of {shape:?}");
+                    return Err(TrainError::Unit(text));
+                }
+                let flat = sum.f_to_kind(Kind::Double)?.f_to_device(Device::Cpu)?;
+                arrays.insert(name.clone(), Vec::<f64>::try_from(flat.f_reshape([-1])?)?);
+            } else if sum.numel() == 1 {
+                // A mean over rows is one over windows: each row has as many.
+                numbers.insert(name.clone(), sum.f_double_value(&[])? / windows);
+            } else {
                 let text = format!("the graph's sum `{name}` is {size:?}, and no number");
                 return Err(TrainError::Unit(text));
             }
-            // A mean over rows is one over windows: each row has as many.
-            sums.insert(name.clone(), sum.f_double_value(&[])? / windows);
         }
-        Ok(sums)
+        Ok((numbers, arrays))
     }
 
     /// The predictions for a batch: one tensor of rows.

@@ -12,6 +12,7 @@ use sojourn_protocol::{
     position::Position,
     report::{Evaluated, Failure, FailureKind, Sums, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, Sampling},
+    sum_array::SumArray,
     time::Millis,
     trainer::{
         Hello, Pace, Predict, Predicted, Progress, RunUnit, ShardArrived, TRAINER_PROTOCOL,
@@ -152,7 +153,15 @@ fn answers() -> Vec<TrainerLine> {
         version: Version(7),
         shards: vec![Sums { top_k: Some(29), ..sums }],
         by_class: Some(ByClass::Totals(totals)),
+        arrays: BTreeMap::new(),
         train_micros: 678,
+    };
+    let pairs = SumArray { shape: vec![2, 2], numbers: vec![12.0, 3.0, 5.0, 9.0] };
+    let of_graph = Evaluated {
+        shards: vec![Sums { rows: 29, loss: 12.5, ..Sums::default() }],
+        by_class: None,
+        arrays: [("pairs".to_owned(), pairs)].into(),
+        ..evaluated.clone()
     };
     let hello = Hello {
         protocol: TRAINER_PROTOCOL,
@@ -180,6 +189,7 @@ fn answers() -> Vec<TrainerLine> {
     lines.extend([
         TrainerLine::Trained(trained),
         TrainerLine::Evaluated(evaluated),
+        TrainerLine::Evaluated(of_graph),
         TrainerLine::Predicted(Predicted { rows: 3 }),
         failed(FailureKind::NonFinite, "the loss of step 25 is NaN"),
         failed(FailureKind::Trainer, "the shard has other rows than the unit says"),

@@ -76,6 +76,7 @@ fn graph() -> Graph {
         flops_per_row: 16,
         widest: 4,
         sums: vec!["loss".into()],
+        arrays: [].into(),
     };
     Graph { entry: "model.py:Net".into(), values: BTreeMap::new(), exported: Some(exported) }
 }

@@ -1,9 +1,14 @@
 //! `arch = "graph"`: users' own models, their keys and their metrics.
 
 use super::*;
-use crate::spec::{
-    Architecture, GraphSpace, MetricRule, OwnMetric, Real, Setting, dimension::Chooser,
+use crate::{
+    digest::{BlobRef, Digest},
+    spec::{
+        Architecture, ExportedGraph, Graph, GraphSpace, MetricRule, OwnMetric, Real, Setting,
+        dimension::Chooser,
+    },
 };
+use std::{collections::BTreeMap, sync::Arc};
 
 fn graph(lines: &str) -> String {
     let table = format!("arch = \"graph\"\nentry = \"model.py:Cnn\"\n{lines}");
@@ -77,8 +82,97 @@ fn own_metrics_are_named_and_have_rules() {
         errors_of(&format!("{}{wrong}", graph(""))),
         "12: `metrics.a b` has a name with other characters than letters, digits, `_`, `-`, `.`\n\
          13: `metrics.c.of` can't be a sum's name\n\
-         13: `metrics.c.as` is `\"sum\"`; one of `mean`, `root_mean`, `exp_mean` is wanted"
+         13: `metrics.c.as` is `\"sum\"`; one of `mean`, `root_mean`, `exp_mean`, `macro_f1`, `confusion`, `auc` is wanted"
     );
+}
+
+#[test]
+fn metrics_of_arrays_need_no_goal_and_may_have_the_names_of_built_in_ones() {
+    let metrics = "[metrics]
+f1 = { of = \"pairs\", as = \"macro_f1\" }\nauc = { of = \"scores\", as = \"auc\" }\n\
+                   pairs = { of = \"pairs\", as = \"confusion\" }\n";
+    let text = |search: &str| format!("{}[search]\nmetric = {search}\n{metrics}", graph(""));
+    for (search, metric, own) in [
+        ("\"valid/f1\"", Metric::F1, "f1"),
+        ("\"valid/auc\"\ngoal = \"max\"\ntarget = 0.9", Metric::Own("valid/auc".into()), "auc"),
+    ] {
+        let job = parse(&text(search)).unwrap();
+        assert_eq!((job.search.own(), job.search.goal), (Some(own), Goal::Max));
+        assert_eq!(job.search.metric, metric);
+    }
+    let numbers = text("\"valid/f1\"").replace("epochs = 2", "epochs = 2\nloss = \"mse\"");
+    assert_eq!(parse(&numbers).unwrap().search.own(), Some("f1"), "labels don't matter");
+    assert_eq!(
+        errors_of(&text("\"valid/pairs\"\ngoal = \"max\"")),
+        "12: `search.metric` is a matrix, and no number to compare by"
+    );
+    assert_eq!(
+        errors_of(&text("\"valid/auc\"\ngoal = \"min\"\ntarget = 2")),
+        "13: `search.goal` would choose the worst trial: of `valid/auc` more is better\n\
+         14: `search.target` is 2; of `valid/auc` a number from 0 to 1 is wanted"
+    );
+}
+
+#[test]
+fn rules_must_fit_the_sums_that_the_graphs_give() {
+    let job = |metrics: &str, metric: &str| {
+        let search = format!("[search]\nmetric = \"valid/{metric}\"\ngoal = \"max\"\n");
+        let mut job = parse(&format!("{}{search}[metrics]\n{metrics}\n", graph(""))).unwrap();
+        let exported = ExportedGraph {
+            file: BlobRef { sha256: Digest::of(b"graph"), bytes: 1 },
+            tensors: Arc::default(),
+            flops_per_row: 1,
+            widest: 1,
+            sums: ["hits", "loss", "pairs", "scores"].map(str::to_owned).to_vec(),
+            arrays: [("pairs".into(), vec![3, 3]), ("scores".into(), vec![2, 100])].into(),
+        };
+        let graph = Graph {
+            entry: "model.py:Cnn".into(),
+            values: BTreeMap::new(),
+            exported: Some(exported),
+        };
+        let [ModelSpace::Graph(space)] = job.models.as_mut_slice() else { panic!("no graph") };
+        space.exported = vec![graph];
+        job
+    };
+    let check = |metrics: &str, metric: &str| job(metrics, metric).check_metric_of_graphs();
+    assert_eq!(check("f1 = { of = \"pairs\", as = \"macro_f1\" }", "f1"), Ok(()));
+    assert_eq!(check("auc = { of = \"scores\", as = \"auc\" }", "hits"), Ok(()));
+    for (metrics, metric, told) in [
+        (
+            "",
+            "pairs",
+            "metric `valid/pairs` is an array, and no number to compare by: `[metrics]` makes numbers of arrays",
+        ),
+        (
+            "a = { of = \"pairs\" }",
+            "hits",
+            "`metrics.a` takes a number, and no array; `pairs` is [3, 3]",
+        ),
+        (
+            "a = { of = \"hits\", as = \"auc\" }",
+            "a",
+            "`metrics.a` takes an array of shape [2, bins]; `hits` is a number",
+        ),
+        (
+            "a = { of = \"scores\", as = \"macro_f1\" }",
+            "a",
+            "`metrics.a` takes an array of shape [classes, classes]; `scores` is [2, 100]",
+        ),
+        (
+            "a = { of = \"other\" }",
+            "hits",
+            "`metrics.a` needs the sum `other`, which no model's `evaluate` gives",
+        ),
+    ] {
+        assert_eq!(check(metrics, metric), Err(told.into()));
+    }
+    let mut vast = job("", "hits");
+    let [ModelSpace::Graph(space)] = vast.models.as_mut_slice() else { panic!("no graph") };
+    let exported = space.exported[0].exported.as_mut().unwrap();
+    exported.arrays.insert("hits".into(), vec![u64::MAX, 2]);
+    let told = vast.check_metric_of_graphs().unwrap_err();
+    assert!(told.contains("`hits` is too large"), "{told}");
 }
 
 #[test]

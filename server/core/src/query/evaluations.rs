@@ -72,14 +72,16 @@ impl Views<'_> {
 fn ended_view(job: &Job, result: &ExtraResult) -> EvaluationView {
     let state = match &result.end {
         ExtraEnd::Failed { error } => EvaluationState::Failed { error: error.clone() },
-        ExtraEnd::Evaluated { sums, by_class, verified } => {
+        ExtraEnd::Evaluated { sums, by_class, arrays, verified } => {
             let k = job.spec.search.k(&job.data.labels);
             let (spec, by_class_of) = (&job.spec, by_class.as_ref());
-            let metrics = Metrics::of(spec.training.loss, &spec.search, sums, by_class_of, k);
+            let (loss, search) = (spec.training.loss, &spec.search);
+            let metrics = Metrics::of(loss, search, sums, by_class_of, k, arrays);
             EvaluationState::Done(EvaluationResult {
                 at: result.at,
                 metrics,
                 by_class: by_class.clone(),
+                arrays: arrays.clone(),
                 verified: *verified,
             })
         }

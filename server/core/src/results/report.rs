@@ -208,7 +208,10 @@ impl ResultHandler<'_> {
         let in_flight = self.ledger.state.in_flight(job, trial);
         let valid = evaluated.sums();
         let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
-        self.ledger.record(Event::Evaluated { lease: lease.id, epoch, valid, f1 })?;
+        let of_job = self.ledger.state.jobs.get(&job);
+        let own = of_job.map(|job| job.spec.search.of_arrays(&evaluated.arrays));
+        let own = own.unwrap_or_default();
+        self.ledger.record(Event::Evaluated { lease: lease.id, epoch, valid, f1, own })?;
         self.leases().revoke(others)?;
         let trial = self.ledger.state.trial(job, trial);
         if trial.is_some_and(|trial| trial.merging.is_some() && trial.merge_fault().is_some()) {
@@ -281,6 +284,7 @@ fn trim(outcome: &mut Outcome, is_of_use: bool) {
         Outcome::Evaluated(evaluated) if !is_of_use => {
             evaluated.shards.clear();
             evaluated.by_class = None;
+            evaluated.arrays.clear();
         }
         Outcome::Evaluated(_) | Outcome::Trained(_) => {}
     }

@@ -10,6 +10,7 @@ use sojourn_protocol::{
     metrics::{ClassDetail, Counting},
     position::Position,
     report::{Evaluated, Outcome, Sums, Trained},
+    spec::ExportedGraph,
     unit::shard_index,
 };
 use std::collections::BTreeSet;
@@ -108,18 +109,48 @@ fn wrong_evaluation(
     } else if rows != counted {
         Some(format!("rows {counted:?} were evaluated instead of {rows:?}"))
     } else if let Some(graph) = trial.context.config.model.exported() {
-        evaluated.shards.iter().find_map(|sums| wrong_own_sums(sums, &graph.sums))
+        let numbers: Vec<&str> = numbers_of(graph).collect();
+        let wrong = evaluated.shards.iter().find_map(|sums| wrong_own_sums(sums, &numbers));
+        wrong.or_else(|| wrong_arrays(evaluated, graph))
+    } else if !evaluated.arrays.is_empty() {
+        Some("arrays are those of users' own models".into())
     } else {
         wrong_sums(job, &evaluated.shards, counting.top_k)
             .or_else(|| wrong_classes(job, evaluated, counting.by_class))
     }
 }
 
+/// The sums of a graph that are numbers.
+fn numbers_of(graph: &ExportedGraph) -> impl Iterator<Item = &str> {
+    graph.sums.iter().map(String::as_str).filter(|name| !graph.arrays.contains_key(*name))
+}
+
+/// The arrays are those that a user's own model gives, and nothing is counted by class.
+fn wrong_arrays(evaluated: &Evaluated, graph: &ExportedGraph) -> Option<String> {
+    if evaluated.by_class.is_some() {
+        return Some("rows are counted by class of built-in models, and of no others".into());
+    }
+    if !evaluated.arrays.keys().eq(graph.arrays.keys()) {
+        return Some("the arrays aren't those of the model's evaluation".into());
+    }
+    evaluated.arrays.iter().zip(graph.arrays.values()).find_map(|((name, array), shape)| {
+        if array.differs_from(shape) {
+            return Some(format!("the array `{name}` isn't one of shape {shape:?}"));
+        }
+        let wrong = array.numbers.iter().find(|number| !is_sound(**number))?;
+        Some(format!("the array `{name}` can't have {wrong}"))
+    })
+}
+
+/// Can it be added up over a whole job?
+fn is_sound(sum: f64) -> bool {
+    sum.abs() <= MAX_LOSS
+}
+
 /// The sums are those that a user's own model gives, beside the loss, and can be added up over a whole job.
-fn wrong_own_sums(sums: &Sums, given: &[String]) -> Option<String> {
-    let mut wanted: BTreeSet<&str> = given.iter().map(String::as_str).collect();
+fn wrong_own_sums(sums: &Sums, given: &[&str]) -> Option<String> {
+    let mut wanted: BTreeSet<&str> = given.iter().copied().collect();
     wanted.remove("loss");
-    let is_sound = |sum: f64| sum.abs() <= MAX_LOSS;
     if !is_sound(sums.loss) {
         Some(format!("a loss can't be {}", sums.loss))
     } else if sums.correct.is_some() || sums.top_k.is_some() {

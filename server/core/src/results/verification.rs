@@ -28,7 +28,6 @@ use crate::{
 };
 use sojourn_protocol::{
     ids::{JobId, LeaseId, TrialId},
-    metrics::ByClass,
     quantity::to_usize,
     report::Evaluated,
     seeds,
@@ -215,8 +214,7 @@ impl ResultHandler<'_> {
         if let UnitKey::Extra { .. } = lease.unit {
             return true;
         }
-        let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
-        let value = job.spec.search.value(&evaluated.sums(), f1);
+        let value = job.spec.search.value_of(evaluated);
         job.may_be_best(value) || job.spec.search.reaches_target(value)
     }
 

@@ -1,6 +1,9 @@
 //! How each event changes the state.
 
-use super::{Change, Changes, FoldError, FoldFault, Host, IssuedToken, Job, Lease, Open, State};
+use super::{
+    Change, Changes, FoldError, FoldFault, Host, IssuedToken, Job, Lease, Open, State,
+    results::Score,
+};
 use crate::event::{Event, Record, UnitKey};
 use sojourn_protocol::{
     ids::{Epoch, JobId, TrialId},
@@ -149,8 +152,9 @@ impl State {
                 let host = self.assimilated(*lease, *version, *checkpoint, *merged, at)?;
                 changes.push(Change::ResultSettled { lease: *lease, host });
             }
-            Event::Evaluated { lease, epoch, valid, f1 } => {
-                let host = self.evaluated(*lease, *epoch, valid.clone(), *f1, at)?;
+            Event::Evaluated { lease, epoch, valid, f1, own } => {
+                let score = Score { valid: valid.clone(), f1: *f1, own: own.clone() };
+                let host = self.evaluated(*lease, *epoch, score, at)?;
                 changes.push(Change::ResultSettled { lease: *lease, host });
                 let unit = self.known_lease(*lease)?.unit;
                 self.ended_of(unit.job(), &[unit.trial()], changes)?;

@@ -9,6 +9,7 @@ use sojourn_protocol::{
     ids::{HostId, LeaseId, Version},
     metrics::ByClass,
     report::Sums,
+    sum_array::SumArray,
     time::UnixMillis,
     view::Verification,
 };
@@ -70,6 +71,9 @@ pub enum ExtraEnd {
         sums: Sums,
         /// Rows by class, where there are classes and not too many.
         by_class: Option<ByClass>,
+        /// The arrays that a user's own model adds up, by name.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        arrays: BTreeMap<String, SumArray>,
         /// How its verification ended, where there was one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         verified: Option<Verification>,

@@ -12,11 +12,19 @@ use sojourn_protocol::{
     metrics::ByClass,
     position::Position,
     report::{Evaluated, Failure, FailureKind, Outcome, ReportEnd, Sums, Trained},
+    sum_array::SumArray,
     time::{Millis, UnixMillis},
     view::{CurvePoint, HopRecord, MergeRecord},
 };
 use sojourn_workgen::{Advance, Chain, ChainError, Through};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// What a trial's curve keeps of an evaluation.
+pub(super) struct Score {
+    pub(super) valid: Sums,
+    pub(super) f1: Option<f64>,
+    pub(super) own: BTreeMap<String, f64>,
+}
 
 /// The time for which an ended lease is remembered is divided by this once it has been reported.
 const REPORTED_DIVISOR: u64 = 24;
@@ -184,8 +192,7 @@ impl State {
         &mut self,
         id: LeaseId,
         epoch: Epoch,
-        valid: Sums,
-        f1: Option<f64>,
+        Score { valid, f1, own }: Score,
         at: UnixMillis,
     ) -> Result<HostId, FoldFault> {
         let (lease, _) = self.evaluation(id)?;
@@ -207,8 +214,8 @@ impl State {
             let done = trial.evaluations.remove(&epoch);
             let done = done.ok_or(FoldFault::UnknownEvaluation(unit))?;
             let place = trial.curve.partition_point(|point| point.epoch < epoch);
-            let value = search.value(&valid, f1);
-            let point = CurvePoint { epoch, train: done.train, valid, f1, verified };
+            let value = search.value(&valid, f1, &own);
+            let point = CurvePoint { epoch, train: done.train, valid, f1, own, verified };
             trial.curve.insert(place, point);
             let current = trial.best.map(|best| (best.value, best.epoch));
             let earlier = current.is_some_and(|(best, at)| best == value && epoch < at);
@@ -240,18 +247,19 @@ impl State {
         }
     }
 
-    /// Ends an acknowledged evaluation as one that was used; says what was counted by class.
+    /// Ends an acknowledged evaluation as one that was used; says what was counted by class, and the arrays.
     fn take_evaluation(
         &mut self,
         id: LeaseId,
         at: UnixMillis,
-    ) -> Result<Option<ByClass>, FoldFault> {
+    ) -> Result<(Option<ByClass>, BTreeMap<String, SumArray>), FoldFault> {
         let (lease, evaluated) = self.evaluation(id)?;
-        let (micros, by_class) = (evaluated.train_micros, evaluated.by_class.clone());
+        let micros = evaluated.train_micros;
+        let counts = (evaluated.by_class.clone(), evaluated.arrays.clone());
         let end = ReportEnd::Assimilated { version: lease.base };
         let lease = self.end_report(id, PastState::Ended(end), at)?;
         self.host_used(lease.host, lease.unit.job(), micros)?;
-        Ok(by_class)
+        Ok(counts)
     }
 
     pub(super) fn extra_evaluated(
@@ -269,8 +277,8 @@ impl State {
             return Err(FoldFault::UnknownEvaluation(lease.unit));
         }
         let verified = self.known_trial(job, name.trial)?.verdict_of(id);
-        let by_class = self.take_evaluation(id, at)?;
-        self.end_extra(job, name, ExtraEnd::Evaluated { sums, by_class, verified }, at)?;
+        let (by_class, arrays) = self.take_evaluation(id, at)?;
+        self.end_extra(job, name, ExtraEnd::Evaluated { sums, by_class, arrays, verified }, at)?;
         Ok(host)
     }
 

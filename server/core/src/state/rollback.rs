@@ -75,7 +75,7 @@ impl Trial {
     fn best_kept(&self, search: &SearchSpec) -> Option<Best> {
         let mut best: Option<Best> = None;
         for point in &self.curve {
-            let value = search.value(&point.valid, point.f1);
+            let value = search.value(&point.valid, point.f1, &point.own);
             if let Some(checkpoint) = self.kept.get(&point.epoch)
                 && is_better(search.goal, value, best.map(|best| best.value))
             {

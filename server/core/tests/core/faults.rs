@@ -157,7 +157,7 @@ fn of_lease(lease: LeaseId) -> Vec<Event> {
     let (valid, sums) = (Sums::default(), Sums::default());
     vec![
         assimilated(lease, blob),
-        Event::Evaluated { lease, epoch: Epoch(0), valid, f1: None },
+        Event::Evaluated { lease, epoch: Epoch(0), valid, f1: None, own: [].into() },
         Event::ExtraEvaluated { lease, sums },
         Event::Rejected { lease, reason: "r".into(), fault: sojourn_core::Fault::Host },
         Event::Superseded { lease },
@@ -287,7 +287,7 @@ fn a_hop_is_no_evaluation_and_an_evaluation_no_hop() {
     let (state, lease, checkpoint) = reported();
     let none = Sums::default;
     for event in [
-        Event::Evaluated { lease, epoch: Epoch(0), valid: none(), f1: None },
+        Event::Evaluated { lease, epoch: Epoch(0), valid: none(), f1: None, own: [].into() },
         Event::ExtraEvaluated { lease, sums: none() },
     ] {
         assert_eq!(fault(&state, event), FoldFault::WrongUnit(lease));
@@ -306,7 +306,7 @@ fn a_hop_is_no_evaluation_and_an_evaluation_no_hop() {
     for event in [
         assimilated(lease, checkpoint),
         Event::ExtraEvaluated { lease, sums: none() },
-        Event::Evaluated { lease, epoch: Epoch(1), valid: none(), f1: None },
+        Event::Evaluated { lease, epoch: Epoch(1), valid: none(), f1: None, own: [].into() },
     ] {
         assert_eq!(fault(&state, event), FoldFault::WrongUnit(lease));
     }

@@ -1,18 +1,24 @@
 //! Jobs with users' own models: what is refused, who gets their units, and what their evaluations may report.
 
-use crate::support::{Bench, HOST, JOB, data, demand, done, inventory, request};
-use sojourn_core::{Answer, Command, ReplyTo};
+use crate::support::{Bench, HOST, JOB, data, demand, done, evaluation, inventory, request};
+use sojourn_core::{Answer, Command, Query, ReplyTo};
 use sojourn_protocol::{
     api::{ReportAnswer, WorkRequest},
     digest::{BlobRef, Digest},
     dtype::Dtype,
     engine::Engine,
     error::{ApiError, ErrorKind},
+    ids::TrialId,
     inventory::{CPU, Device},
     jobfile,
-    manifest::{DataManifest, Targets},
-    report::{Outcome, Report, ReportEnd, ReportState},
-    spec::{ExportedGraph, Graph, GraphRole, GraphTensor, JobSpec, ModelSpace, Setting, Start},
+    manifest::{DataManifest, DataSplit, Targets},
+    metrics::{ByClass, ClassTotals},
+    report::{Evaluated, Outcome, Report, ReportEnd, ReportState},
+    spec::{
+        ExportedGraph, Graph, GraphRole, GraphTensor, JobSpec, MetricRule, ModelSpace, OwnMetric,
+        Setting, Start,
+    },
+    sum_array::SumArray,
     unit::{Lease, Unit},
 };
 
@@ -31,7 +37,14 @@ fn exported(width: i64) -> Graph {
     };
     let sums = ["loss", "accuracy", "hits"].map(str::to_owned).to_vec();
     let tensors = vec![tensor].into();
-    let exported = ExportedGraph { file: file(width), tensors, flops_per_row: 8, widest: 4, sums };
+    let exported = ExportedGraph {
+        file: file(width),
+        tensors,
+        flops_per_row: 8,
+        widest: 4,
+        sums,
+        arrays: [].into(),
+    };
     Graph {
         entry: "model.py:Net".into(),
         values: [("width".to_owned(), Setting::Whole(width))].into(),
@@ -127,17 +140,7 @@ fn only_machines_that_train_graphs_get_them_and_the_file_is_part_of_the_unit() {
 
 /// A job that has come to an evaluation.
 fn to_evaluation() -> (Bench, Lease) {
-    let mut bench = bench();
-    submit(&mut bench, spec(&[2, 3], "valid/hits"), data()).unwrap();
-    loop {
-        let answer = bench.ask(HOST, asking(&["graph"]));
-        let [lease] = answer.leases.as_slice() else { panic!("{answer:?}") };
-        if matches!(lease.unit, Unit::Evaluate(_)) {
-            return (bench, lease.clone());
-        }
-        bench.report(HOST, report(lease, &[])).unwrap();
-        bench.assimilate();
-    }
+    to_evaluation_of(spec(&[2, 3], "valid/hits"))
 }
 
 fn end(bench: &mut Bench, report: Report) -> ReportEnd {
@@ -145,6 +148,167 @@ fn end(bench: &mut Bench, report: Report) -> ReportEnd {
         Ok(Answer::Report(ReportAnswer { state: ReportState::Ended(end), .. })) => end,
         other => panic!("{other:?}"),
     }
+}
+
+/// A job that is compared by a metric of an array.
+fn spec_of_arrays() -> JobSpec {
+    let mut job = spec(&[2, 3], "valid/f1");
+    job.search.target = Some(0.9);
+    job.training.epochs = 2;
+    for (name, of, rule) in [
+        ("f1", "pairs", MetricRule::MacroF1),
+        ("pairs", "pairs", MetricRule::Confusion),
+        ("auc", "scores", MetricRule::Auc),
+    ] {
+        job.search.metrics.insert(name.into(), OwnMetric { of: of.into(), rule });
+    }
+    let Some(ModelSpace::Graph(space)) = job.models.first_mut() else { panic!("no graph") };
+    for exported in space.exported.iter_mut().filter_map(|graph| graph.exported.as_mut()) {
+        exported.sums.extend(["pairs".into(), "scores".into()]);
+        exported.arrays = [("pairs".into(), vec![2, 2]), ("scores".into(), vec![2, 3])].into();
+    }
+    job
+}
+
+/// The report of an evaluation whose arrays have these numbers.
+fn with_arrays(lease: &Lease, pairs: [f64; 4], scores: [f64; 6]) -> Report {
+    let array = |shape: [u64; 2], numbers: &[f64]| SumArray {
+        shape: shape.to_vec(),
+        numbers: numbers.to_vec(),
+    };
+    let mut report = report(lease, &[("accuracy", 3.0), ("hits", 2.0)]);
+    let Outcome::Evaluated(evaluated) = &mut report.outcome else { panic!("{report:?}") };
+    evaluated.arrays =
+        [("pairs".into(), array([2, 2], &pairs)), ("scores".into(), array([2, 3], &scores))].into();
+    report
+}
+
+const PAIRS: [f64; 4] = [3.0, 1.0, 0.0, 4.0];
+const SCORES: [f64; 6] = [1.0, 2.0, 0.0, 0.0, 1.0, 1.0];
+
+fn to_evaluation_of(spec: JobSpec) -> (Bench, Lease) {
+    let mut bench = bench();
+    submit(&mut bench, spec, data()).unwrap();
+    let lease = next_evaluation(&mut bench);
+    (bench, lease)
+}
+
+fn next_evaluation(bench: &mut Bench) -> Lease {
+    loop {
+        let answer = bench.ask(HOST, asking(&["graph"]));
+        let [lease] = answer.leases.as_slice() else { panic!("{answer:?}") };
+        if matches!(lease.unit, Unit::Evaluate(_)) {
+            return lease.clone();
+        }
+        bench.report(HOST, report(lease, &[])).unwrap();
+        bench.assimilate();
+    }
+}
+
+#[test]
+fn metrics_follow_from_arrays_and_end_a_trial_at_the_target() {
+    let (mut bench, lease) = to_evaluation_of(spec_of_arrays());
+    let trial = evaluation(&lease).trial;
+    assert!(matches!(
+        end(&mut bench, with_arrays(&lease, PAIRS, SCORES)),
+        ReportEnd::Assimilated { .. }
+    ));
+    // F1 of the classes: 6/7 and 8/9. Of six pairs of scores four are in order and two tied.
+    let f1 = (6.0 / 7.0 + 8.0 / 9.0) / 2.0;
+    let own = [("auc".to_owned(), 5.0 / 6.0), ("f1".to_owned(), f1)].into();
+    let of = |bench: &mut Bench, trial: TrialId| {
+        bench.trials().into_iter().find(|view| view.trial == trial).unwrap()
+    };
+    let view = of(&mut bench, trial);
+    assert_eq!((view.best.unwrap().value, &view.stopped), (f1, &None));
+    assert_eq!((&view.curve[0].point.own, view.curve[0].point.f1), (&own, None));
+    let lease = next_evaluation(&mut bench);
+    let trial = evaluation(&lease).trial;
+    end(&mut bench, with_arrays(&lease, [4.0, 0.0, 0.0, 4.0], SCORES));
+    let view = of(&mut bench, trial);
+    assert_eq!(view.best.unwrap().value, 1.0);
+    assert!(view.stopped.unwrap().starts_with("reached"), "after the first of two epochs");
+
+    let (to, split) = (ReplyTo(1), DataSplit::Valid);
+    bench.answer(Command::Evaluate { to, job: JOB, trial, split }).unwrap();
+    let lease = next_evaluation(&mut bench);
+    end(&mut bench, with_arrays(&lease, PAIRS, SCORES));
+    let query = Query::Evaluations { job: JOB, trial };
+    let answer = bench.answer(Command::Query { to, query });
+    let Ok(Answer::Evaluations(views)) = answer else { panic!("{answer:?}") };
+    let result = views[0].result().unwrap();
+    assert_eq!(result.metrics.own["f1"], f1);
+    assert_eq!(result.metrics.own["hits"], 4.0 / 15.0);
+    assert!(!result.metrics.own.contains_key("pairs"), "a matrix is no number");
+    assert_eq!(result.arrays["pairs"].numbers, PAIRS);
+    assert!(views[0].clone().brief().result().unwrap().arrays.is_empty(), "lists are short");
+}
+
+#[test]
+fn arrays_that_are_not_the_models_are_refused() {
+    type Change = fn(&mut Evaluated);
+    let changes: [(Change, &str); 7] = [
+        (|evaluated| evaluated.arrays.clear(), "the arrays aren't those"),
+        (|evaluated| drop(evaluated.arrays.remove("pairs")), "the arrays aren't those"),
+        (
+            |evaluated| {
+                let array = evaluated.arrays["pairs"].clone();
+                evaluated.arrays.insert("more".into(), array);
+            },
+            "the arrays aren't those",
+        ),
+        (
+            |evaluated| evaluated.arrays.get_mut("pairs").unwrap().shape = vec![4],
+            "isn't one of shape [2, 2]",
+        ),
+        (
+            |evaluated| evaluated.arrays.get_mut("pairs").unwrap().numbers.truncate(3),
+            "isn't one of shape [2, 2]",
+        ),
+        (
+            |evaluated| evaluated.arrays.get_mut("scores").unwrap().numbers[5] = f64::INFINITY,
+            "the array `scores` can't have inf",
+        ),
+        (
+            |evaluated| {
+                evaluated.by_class = Some(ByClass::Totals(ClassTotals::default()));
+            },
+            "counted by class of built-in models",
+        ),
+    ];
+    for (change, told) in changes {
+        let (mut bench, lease) = to_evaluation_of(spec_of_arrays());
+        let mut report = with_arrays(&lease, PAIRS, SCORES);
+        let Outcome::Evaluated(evaluated) = &mut report.outcome else { panic!("{report:?}") };
+        change(evaluated);
+        let rejected = end(&mut bench, report);
+        let ReportEnd::Rejected { reason } = &rejected else { panic!("{rejected:?}") };
+        assert!(reason.contains(told), "{reason}");
+    }
+    // Nor are there any where the model gives none.
+    let (mut bench, lease) = to_evaluation();
+    let rejected = end(&mut bench, with_arrays(&lease, PAIRS, SCORES));
+    let ReportEnd::Rejected { reason } = &rejected else { panic!("{rejected:?}") };
+    assert!(reason.contains("the arrays aren't those"), "{reason}");
+}
+
+#[test]
+fn a_job_whose_rules_do_not_fit_its_sums_is_refused() {
+    let mut bench = bench();
+    let mut number = spec_of_arrays();
+    number.search.metrics.get_mut("f1").unwrap().of = "hits".into();
+    let told = submit(&mut bench, number, data()).unwrap_err();
+    assert!(told.message.contains("takes an array of shape [classes, classes]"), "{told:?}");
+    let mut vast = spec_of_arrays();
+    let Some(ModelSpace::Graph(space)) = vast.models.first_mut() else { panic!("no graph") };
+    let exported = space.exported[0].exported.as_mut().unwrap();
+    exported.arrays.insert("hits".into(), vec![u64::MAX, 4]);
+    let told = submit(&mut bench, vast, data()).unwrap_err();
+    assert!(told.message.contains("`hits` is too large"), "{told:?}");
+    let mut matrix = spec_of_arrays();
+    matrix.search.metrics.get_mut("f1").unwrap().rule = MetricRule::Confusion;
+    let told = submit(&mut bench, matrix, data()).unwrap_err();
+    assert!(told.message.contains("is a matrix"), "{told:?}");
 }
 
 #[test]

@@ -430,6 +430,7 @@ pub(crate) fn evaluated(evaluation: &Evaluation, misses: u64) -> Evaluated {
         version: evaluation.version,
         shards: sums.collect(),
         by_class: None,
+        arrays: [].into(),
         train_micros: 10,
     };
     let sums = evaluated.sums();

@@ -176,7 +176,7 @@ fn check_extras(job: &Job, trial: &Trial, liars: &BTreeSet<HostId>) -> Result<()
         if of_epoch.next_back().map(|hop| hop.checkpoint) != Some(result.checkpoint) {
             return Err(format!("{result:?} isn't of the checkpoint of its epoch"));
         }
-        if let ExtraEnd::Evaluated { sums, by_class, verified } = &result.end {
+        if let ExtraEnd::Evaluated { sums, by_class, verified, .. } = &result.end {
             if may_be_a_lie(*verified, liars) {
                 continue;
             }

@@ -119,8 +119,13 @@ pub fn different(history: &TrialHistory) -> Vec<Version> {
 pub fn evaluated(evaluation: &Evaluation) -> Evaluated {
     let of = |rows| sums(&evaluation.checkpoint.sha256, rows);
     let shards = evaluation.shards.iter().map(|shard| of(shard.rows)).collect();
-    let mut evaluated =
-        Evaluated { version: evaluation.version, shards, by_class: None, train_micros: 1000 };
+    let mut evaluated = Evaluated {
+        version: evaluation.version,
+        shards,
+        by_class: None,
+        arrays: BTreeMap::new(),
+        train_micros: 1000,
+    };
     let sums = evaluated.sums();
     let correct = sums.correct.unwrap_or(0);
     let matrix = Confusion(vec![vec![correct, sums.rows - correct], vec![0, 0]]);

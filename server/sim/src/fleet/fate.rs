@@ -219,7 +219,8 @@ fn evaluated(evaluation: &Evaluation) -> Evaluated {
     };
     let shards = evaluation.shards.iter().map(|shard| of(shard.rows)).collect();
     let version = evaluation.version;
-    let mut evaluated = Evaluated { version, shards, by_class: None, train_micros: 0 };
+    let arrays = [].into();
+    let mut evaluated = Evaluated { version, shards, by_class: None, arrays, train_micros: 0 };
     let sums = evaluated.sums();
     let correct = sums.correct.unwrap_or(0);
     let outputs = to_usize(evaluation.context.outputs);

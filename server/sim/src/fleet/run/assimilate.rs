@@ -14,7 +14,6 @@ use sojourn_core::{Answer, AssimilationUnit, Command, Fault, MergeOffer, Offered
 use sojourn_protocol::{
     digest::BlobRef,
     manifest::DataSplit,
-    metrics::ByClass,
     report::Outcome,
     unit::{Evaluation, Merge, Unit},
 };
@@ -99,10 +98,7 @@ impl Run<'_> {
                 context: Arc::clone(&hop.context),
             });
             Ok::<_, String>(match trains.run(&evaluation, None)? {
-                Outcome::Evaluated(evaluated) => {
-                    let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
-                    Some(job.spec.search.value(&evaluated.sums(), f1))
-                }
+                Outcome::Evaluated(evaluated) => Some(job.spec.search.value_of(&evaluated)),
                 _ => None,
             })
         };

@@ -98,7 +98,7 @@ impl Run<'_> {
             Decided::TrialOrdered { order, .. } => {
                 self.tally.order_switches += u64::from(*order != MergeMode::Draining);
             }
-            Decided::Evaluated { lease, epoch, valid, f1 } => {
+            Decided::Evaluated { lease, epoch, valid, f1, own: _ } => {
                 self.tally.evaluated += 1;
                 self.tally.takes(*lease);
                 self.scored(*lease, epoch.0, valid, *f1);
@@ -142,7 +142,7 @@ impl Run<'_> {
         let Some(unit) = state.past.get(&lease).map(|past| past.lease.unit) else { return };
         let (id, trial) = (unit.job(), unit.trial());
         let Some(job) = self.plan.job(id).filter(|job| job.is_trained) else { return };
-        let value = job.spec.search.value(valid, f1);
+        let value = job.spec.search.value(valid, f1, &[].into());
         let at = float(self.now - self.first_at.min(self.now)) / 1e6;
         self.scores.push(Score { at, job: id, trial, epoch, value });
     }
