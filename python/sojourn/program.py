@@ -29,6 +29,11 @@ FORMAT = 1
 # `setup` runs with this seed, so that equal models have equal numbers where they are given.
 SETUP_SEED = 0
 MOST_SUMS = 64
+# Numbers in all arrays of an evaluation together.
+MOST_NUMBERS = 65_536
+MOST_DIMENSIONS = 16
+# Sums that are one number, whatever the model.
+NUMBERS = ("loss", "accuracy")
 # As `metric = "valid/NAME"` takes them.
 SUM_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 SEVERAL_STAGES = "Stages are names of attributes: `stages = [\"discriminator\", \"generator\"]`."
@@ -173,14 +178,34 @@ def evaluation(task, model, data, folder):
     place = place_of_method(task, "evaluate", folder)
     if not isinstance(sums, dict) or "loss" not in sums or len(sums) > MOST_SUMS:
         hint = 'Return sums over the rows: {"loss": ..., "accuracy": ...}.'
-        raise Refusal(f"evaluate must give a dict of at most {MOST_SUMS} numbers, `loss` among them.", *place, hint=hint)
+        raise Refusal(f"evaluate must give a dict of at most {MOST_SUMS} sums, `loss` among them.", *place, hint=hint)
+    shapes = {}
     for name, value in sums.items():
         if not isinstance(name, str) or not SUM_NAME.fullmatch(name):
             hint = "Names of sums have letters, digits, _, - and ., at most 64 of them."
             raise Refusal(f"evaluate gives a sum that is called {name!r}.", *place, hint=hint)
-        check_number(value, f"evaluate gives for {name!r}", "Give the sum over the rows.", place)
-    named = dict(zip(sums, arguments))
-    return SimpleNamespace(json={"nodes": nodes.nodes, "sums": named}, list=nodes)
+        if name not in NUMBERS and is_array(value):
+            shapes[name] = list(value.shape)
+        else:
+            check_number(value, f"evaluate gives for {name!r}", "Give the sum over the rows.", place)
+    numbers = sum(product(shape) for shape in shapes.values())
+    if numbers > MOST_NUMBERS:
+        hint = f"All arrays together have at most {MOST_NUMBERS}: a confusion matrix of 256 classes."
+        raise Refusal(f"evaluate gives arrays of {numbers} numbers.", *place, hint=hint)
+    json = {"nodes": nodes.nodes, "sums": dict(zip(sums, arguments))}
+    if shapes:
+        json["shapes"] = shapes
+    return SimpleNamespace(json=json, list=nodes)
+
+
+def is_array(value):
+    """Can a sum be this array: a tensor of numbers whose shape is the same for any number of rows?"""
+    return (
+        isinstance(value, torch.Tensor)
+        and 0 < value.dim() <= MOST_DIMENSIONS
+        and all(isinstance(size, int) and size > 0 for size in value.shape)
+        and not value.is_complex()
+    )
 
 
 def prediction(task, model, data, folder):

@@ -61,7 +61,10 @@ class Task(nn.Module):
         raise NotImplementedError(f"{type(self).__name__} has no loss(self, batch)")
 
     def evaluate(self, batch):
-        """Sums over the rows by name, `loss` among them; they are added up over batches and divided by all rows."""
+        """Sums over the rows by name, `loss` among them: numbers, and arrays as `sojourn.metrics` makes them.
+
+        They are added up over all batches. A metric is a number divided by all rows, or what `[metrics]` of the job says.
+        """
         losses = [getattr(self, f"loss_{stage}")(batch) for stage in self.stages] or [self.loss(batch)]
         return {"loss": sum(losses[1:], losses[0]) * batch.rows}
 

@@ -98,7 +98,7 @@ def write_files(path, graph_file, described, columns, parts):
 
 def sums_of(graph, columns):
     """The sums of `evaluate` over all rows as one batch, with the seed 0."""
-    return {name: float(value) for name, value in graph.evaluate(columns).items()}
+    return {name: value.tolist() for name, value in graph.evaluate(columns).items()}
 
 
 if __name__ == "__main__":

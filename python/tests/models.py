@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from sojourn import metrics
 from sojourn.torch import Task
 
 
@@ -264,6 +265,25 @@ class Gan(Task):
         return F.binary_cross_entropy_with_logits(fake, torch.ones_like(fake))
 
 
+class Counted(Task):
+    """A classifier that gives both arrays."""
+
+    def setup(self, c, data):
+        self.net = nn.Linear(4, 3)
+
+    def loss(self, batch):
+        return F.cross_entropy(self.net(batch.x), batch.y)
+
+    def evaluate(self, batch):
+        logits = self.net(batch.x)
+        first = logits.softmax(1)[:, 0]
+        return {
+            "loss": F.cross_entropy(logits, batch.y, reduction="sum"),
+            "pairs": metrics.confusion(logits.argmax(1), batch.y, 3),
+            "scores": metrics.score_histogram(first, batch.y == 0, bins=50),
+        }
+
+
 def image(channels, side, classes=10):
     """Images with a class each."""
     return {"x": {"dtype": "F32", "shape": [channels, side, side]}, "y": {"dtype": "I64", "shape": []}, "classes": classes}
@@ -287,4 +307,5 @@ FIXTURES = {
     "vae": (Vae, {"width": 4, "hidden": 8}, image(1, 12), None),
     "captioner": (Captioner, {"side": 8, "vocabulary": 30, "width": 16}, flat(3 * 64 + 6), (3 * 64, 30)),
     "gan": (Gan, {"noise": 8, "width": 16}, flat(10), None),
+    "counted": (Counted, {}, flat(4, 3), None),
 }

@@ -58,7 +58,7 @@ class Fixtures(unittest.TestCase):
         found = graph.evaluate(columns)
         self.assertEqual(list(found), list(expected))
         for name in expected:
-            self.assertEqual(float(found[name]), float(expected[name]), name)
+            self.assertEqual(found[name].tolist(), torch.as_tensor(expected[name]).tolist(), name)
         if "predict" in graph.json:
             outputs = eager.computed("predict")({"x": columns["x"]})
             self.assertTrue(torch.equal(graph.predict({"x": columns["x"]}), outputs))

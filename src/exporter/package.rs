@@ -13,6 +13,7 @@ const FILES: &[(&str, &str)] = &[
     ("description.py", include_str!("../../python/sojourn/description.py")),
     ("export.py", include_str!("../../python/sojourn/export.py")),
     ("keras.py", include_str!("../../python/sojourn/keras.py")),
+    ("metrics.py", include_str!("../../python/sojourn/metrics.py")),
     ("model.py", include_str!("../../python/sojourn/model.py")),
     ("nodes.py", include_str!("../../python/sojourn/nodes.py")),
     ("parts.py", include_str!("../../python/sojourn/parts.py")),

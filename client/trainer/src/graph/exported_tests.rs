@@ -1,6 +1,6 @@
 //! Graphs that PyTorch exported, against the losses and sums that it computed itself (python/tests/make_fixtures.py).
 
-use super::tests::{architecture, evaluate, initial};
+use super::tests::{architecture, evaluate_over, initial};
 use crate::fixture::{World, context};
 use serde_json::Value;
 use sojourn_codec::{Tensor as Stored, encode};
@@ -135,6 +135,7 @@ fn close(actual: f64, expected: f64, by: f64) -> bool {
 
 #[test]
 fn exported_models_train_as_in_pytorch_and_cut_to_the_same_bytes() {
+    let mut arrays = 0;
     for fixture in fixtures() {
         let name = &fixture.name;
         let mut world = World::new();
@@ -163,7 +164,8 @@ fn exported_models_train_as_in_pytorch_and_cut_to_the_same_bytes() {
         world.shard = fixture.in_order(&mut world, &hop);
         for (when, checkpoint) in [("before", initial(&hop, &fixture.file)), ("after", bytes)] {
             let blob = world.put(&checkpoint);
-            let sums = evaluate(&world, &hop.context, blob);
+            let evaluated = evaluate_over(&world, &hop.context, blob, vec![world.shard]).unwrap();
+            let sums = &evaluated.shards[0];
             let expected = &fixture.json[format!("sums_{when}")];
             assert_eq!(sums.rows, u64::from(world.shard.rows));
             if when == "before" || name != CHAOTIC.0 {
@@ -173,7 +175,15 @@ fn exported_models_train_as_in_pytorch_and_cut_to_the_same_bytes() {
             if when == "before" {
                 let correct = sums.named.get("accuracy").copied();
                 assert_eq!(correct, expected["accuracy"].as_f64(), "{name}");
+                for (sum, array) in &evaluated.arrays {
+                    let lines = expected[sum].as_array().unwrap().iter();
+                    let lines = lines.flat_map(|line| line.as_array().unwrap());
+                    let expected: Vec<f64> = lines.map(|number| number.as_f64().unwrap()).collect();
+                    assert_eq!(array.numbers, expected, "{name}: {sum}");
+                    arrays += 1;
+                }
             }
         }
     }
+    assert_eq!(arrays, 2, "a matrix and a histogram");
 }
