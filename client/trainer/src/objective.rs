@@ -109,9 +109,9 @@ pub(crate) fn add_rows(
 ) -> Result<(), TrainError> {
     sums.rows += u64::try_from(batch.rows())?;
     if let Some(program) = model.program() {
-        let (numbers, arrays) = program.sums(model.tensors(), batch)?;
-        add_named(sums, numbers);
-        tally.arrays.add(&arrays);
+        let of_rows = program.sums(model.tensors(), batch)?;
+        add_named(sums, of_rows.numbers);
+        tally.arrays.add(&of_rows.arrays);
         return Ok(());
     }
     let (x, y) = (batch.x()?, batch.y()?);

@@ -102,6 +102,14 @@ pub(crate) struct Tensors<'a> {
     pub(crate) precision: Precision,
 }
 
+/// The sums of some rows of an evaluation, by name.
+#[derive(Debug, Default)]
+pub(crate) struct RowSums {
+    pub(crate) numbers: BTreeMap<String, f64>,
+    /// The numbers of arrays, which have the shapes that the graph says.
+    pub(crate) arrays: BTreeMap<String, Vec<f64>>,
+}
+
 impl Program {
     /// Prepares the graph in a file's bytes.
     pub(crate) fn prepare(
@@ -191,15 +199,15 @@ impl Program {
         &self.arrays
     }
 
-    /// The sums of an evaluation's rows, by name: numbers, and the numbers of arrays.
+    /// The sums of an evaluation's rows.
     pub(crate) fn sums(
         &self,
         tensors: Tensors<'_>,
         batch: &Batch,
-    ) -> Result<(BTreeMap<String, f64>, BTreeMap<String, Vec<f64>>), TrainError> {
+    ) -> Result<RowSums, TrainError> {
         let results = self.run(&self.evaluate, tensors, batch)?;
         let windows = self.windows(batch);
-        let (mut numbers, mut arrays) = (BTreeMap::new(), BTreeMap::new());
+        let mut sums = RowSums::default();
         for (name, sum) in self.sums.iter().zip(results) {
             let size = sum.size();
             if let Some(shape) = self.arrays.get(name) {
@@ -209,16 +217,16 @@ impl Program {
                     return Err(TrainError::Unit(text));
                 }
                 let flat = sum.f_to_kind(Kind::Double)?.f_to_device(Device::Cpu)?;
-                arrays.insert(name.clone(), Vec::<f64>::try_from(flat.f_reshape([-1])?)?);
+                sums.arrays.insert(name.clone(), Vec::<f64>::try_from(flat.f_reshape([-1])?)?);
             } else if sum.numel() == 1 {
                 // A mean over rows is one over windows: each row has as many.
-                numbers.insert(name.clone(), sum.f_double_value(&[])? / windows);
+                sums.numbers.insert(name.clone(), sum.f_double_value(&[])? / windows);
             } else {
                 let text = format!("the graph's sum `{name}` is {size:?}, and no number");
                 return Err(TrainError::Unit(text));
             }
         }
-        Ok((numbers, arrays))
+        Ok(sums)
     }
 
     /// The predictions for a batch: one tensor of rows.
