@@ -1,7 +1,5 @@
 //! How an image is to be turned to be seen upright: Exif's tag `Orientation`.
 
-use super::decode::Picture;
-
 /// One of the eight ways.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Orientation {
@@ -59,7 +57,7 @@ impl Orientation {
     }
 
     /// Are width and height to be swapped?
-    const fn swaps(self) -> bool {
+    pub(super) const fn swaps(self) -> bool {
         match self {
             Self::Transposed | Self::Turned90 | Self::Transversed | Self::Turned270 => true,
             Self::Upright
@@ -70,7 +68,7 @@ impl Orientation {
     }
 
     /// Where the pixel at column `x` and line `y` of the upright image lies in the stored one, which has this width and height.
-    const fn stored(
+    pub(super) const fn stored(
         self,
         (x, y): (usize, usize),
         (width, height): (usize, usize),
@@ -90,31 +88,9 @@ impl Orientation {
     }
 }
 
-impl Picture {
-    /// The image as it is to be seen.
-    pub(super) fn upright(self) -> Self {
-        let turn = self.orientation;
-        if turn == Orientation::Upright {
-            return self;
-        }
-        let is = (self.width, self.height);
-        let (width, height) = if turn.swaps() { (self.height, self.width) } else { is };
-        let bytes = self.color.bytes();
-        let mut pixels = Vec::with_capacity(self.pixels.len());
-        for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
-            let (x, y) = turn.stored((x, y), is);
-            let start = y.saturating_mul(self.width).saturating_add(x).saturating_mul(bytes);
-            let pixel = self.pixels.get(start..start.saturating_add(bytes));
-            pixels.extend_from_slice(pixel.unwrap_or_default());
-        }
-        Self { width, height, pixels, orientation: Orientation::Upright, ..self }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::images::decode::Color;
     use proptest::prelude::*;
 
     fn exif(is_big: bool, kind: u16, value: u16) -> Vec<u8> {
@@ -137,40 +113,23 @@ mod tests {
     #[test]
     fn the_tag_is_found_in_either_order_of_bytes() {
         for is_big in [false, true] {
-            assert_eq!(Orientation::of_exif(&exif(is_big, SHORT, 6)), Orientation::Turned90);
-            assert_eq!(Orientation::of_exif(&exif(is_big, SHORT, 8)), Orientation::Turned270);
+            let found = [1, 2, 3, 4, 5, 6, 7, 8]
+                .map(|number| Orientation::of_exif(&exif(is_big, SHORT, number)));
+            let expected = [
+                Orientation::Upright,
+                Orientation::MirroredHorizontally,
+                Orientation::Turned180,
+                Orientation::MirroredVertically,
+                Orientation::Transposed,
+                Orientation::Turned90,
+                Orientation::Transversed,
+                Orientation::Turned270,
+            ];
+            assert_eq!(found, expected);
             for (kind, value) in [(SHORT, 0), (SHORT, 9), (4, 6)] {
                 let found = Orientation::of_exif(&exif(is_big, kind, value));
                 assert_eq!(found, Orientation::Upright);
             }
-        }
-    }
-
-    /// By Pillow's `ImageOps.exif_transpose`.
-    #[test]
-    fn each_way_is_that_of_the_tag() {
-        // 0 1 2
-        // 3 4 5
-        let upright: [(&[u8], usize); 8] = [
-            (&[0, 1, 2, 3, 4, 5], 3),
-            (&[2, 1, 0, 5, 4, 3], 3),
-            (&[5, 4, 3, 2, 1, 0], 3),
-            (&[3, 4, 5, 0, 1, 2], 3),
-            (&[0, 3, 1, 4, 2, 5], 2),
-            (&[3, 0, 4, 1, 5, 2], 2),
-            (&[5, 2, 4, 1, 3, 0], 2),
-            (&[2, 5, 1, 4, 0, 3], 2),
-        ];
-        for (number, (pixels, width)) in (1..).zip(upright) {
-            let picture = Picture {
-                width: 3,
-                height: 2,
-                color: Color::Gray,
-                pixels: (0..6).collect(),
-                orientation: Orientation::of_exif(&exif(true, SHORT, number)),
-            };
-            let turned = picture.upright();
-            assert_eq!((turned.pixels.as_slice(), turned.width), (pixels, width), "{number}");
         }
     }
 

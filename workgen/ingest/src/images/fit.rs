@@ -5,7 +5,7 @@
 //! with weights of 22 bits after the point and sums in whole numbers. Newer versions begin with the columns where that is less
 //! work, and differ by 1 at most. Weights are sums, products and quotients of double precision, which IEEE 754 defines to the bit.
 
-use super::decode::Picture;
+use super::picture::Picture;
 use sojourn_protocol::quantity::SaturatingFrom as _;
 
 /// Bits after the point of weights.
@@ -154,7 +154,7 @@ fn taps(side: usize, span: Span, outputs: usize) -> Vec<Taps> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::images::{decode::Color, exif::Orientation};
+    use crate::images::{exif::Orientation, picture::Color};
     use proptest::prelude::*;
     use sojourn_protocol::digest::Digest;
 

@@ -5,8 +5,8 @@
 //! is arithmetic in whole numbers.
 
 use super::{
-    decode::{Color, Picture, check},
     exif::Orientation,
+    picture::{Color, Picture, check},
 };
 use crate::error::Problem;
 use zune_jpeg::{

@@ -13,6 +13,7 @@ mod decode;
 mod exif;
 mod fit;
 mod jpeg;
+mod picture;
 mod png;
 mod rows;
 mod walk;

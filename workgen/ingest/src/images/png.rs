@@ -1,8 +1,8 @@
 //! PNG to pixels of 8 bits. It is lossless, so any decoder gives the same.
 
 use super::{
-    decode::{Color, Picture, check},
     exif::Orientation,
+    picture::{Color, Picture, check},
 };
 use crate::error::Problem;
 use ::png::{ColorType, Decoder, DecodingError, Transformations};
