@@ -13,7 +13,7 @@
 //! The number of rows decides which of them are trained on, so the scaling can only be computed in the last pass. It is
 //! a blob of its own, or of labels two numbers of the manifest; shards hold the unscaled numbers.
 //!
-//! `source` finds the bytes, `csv`, `array` and `images` read the formats, and `table` is the interface of all formats. Equal rows in
+//! `source` finds the bytes, `csv` (by `fields`), `array` and `images` read the formats, and `table` is the interface of all formats. Equal rows in
 //! any format give the same blobs.
 //!
 //! Memory doesn't grow with the data: one row (bounded), the names of the classes (bounded), some
@@ -37,6 +37,7 @@ mod columns;
 mod csv;
 mod data;
 mod error;
+mod fields;
 mod format;
 mod images;
 mod meter;

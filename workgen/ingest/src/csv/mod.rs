@@ -1,210 +1,116 @@
 //! CSV: a file, or a folder of parts with one header.
 
-mod coded;
-mod fields;
-mod header;
 mod lines;
-mod rows;
+mod records;
 mod separator;
+mod split;
 
 use crate::{
     error::{IngestError, Place, Problem},
-    number::shown,
+    fields::{FieldSource, FieldTable, Names, same},
     source::SourceFile,
-    table::{Pass, Reading, Rows, Schema, Table, Wanted},
-    words::Words,
+    table::{Reading, Wanted},
 };
-use coded::WordColumn;
-use header::Role;
-use rows::CsvRows;
-use sojourn_protocol::{
-    bounds::MAX_FEATURES,
-    quantity::SaturatingFrom as _,
-    spec::{Categories, Missing, Separator},
-};
-use std::collections::{BTreeMap, BTreeSet};
+use lines::Lines;
+use records::CsvRecords;
+use sojourn_protocol::spec::Separator;
+use split::visit;
 
-/// Rows as text.
+/// Fields as text between separators.
 #[derive(Debug, Clone)]
 pub(crate) struct Csv {
     parts: Vec<SourceFile>,
-    schema: Schema,
-    /// The role of each column.
-    roles: Vec<Role>,
-    /// Columns of words.
-    coded: Vec<WordColumn>,
-    label: Option<usize>,
+    first: String,
+    columns: Vec<String>,
     separator: Separator,
-    missing: Missing,
-    /// What missing features are, where they are to be the mean; none until it is known.
-    fill: Vec<f32>,
-    /// Is it read to train on?
-    is_labelled: bool,
 }
 
+/// The separator of a file, where it was found out and is no comma.
+type Found = Option<(String, Separator)>;
+
 impl Csv {
-    /// Reads the headers of `parts`; also returns the separator of the first, where it was found out and is no comma.
+    /// Reads the headers of `parts`; also returns the separator of the first.
     pub(crate) fn open(
         shown: &str,
         parts: Vec<SourceFile>,
         label: Option<&str>,
         reading: Reading<'_>,
-    ) -> Result<(Self, Option<(String, Separator)>), IngestError> {
-        let (wanted, text) = (reading.wanted, reading.text);
-        let looked_for = match wanted {
+    ) -> Result<(FieldTable<Self>, Found), IngestError> {
+        let said = reading.text.separator;
+        let looked_for = match reading.wanted {
             Wanted::Features([first, ..]) => Some(first.as_str()),
             Wanted::Labelled | Wanted::Features([]) => label,
         };
-        let separator = match (text.separator, parts.first()) {
+        let separator = match (said, parts.first()) {
             (Some(said), _) => said,
-            (None, Some(part)) => separator::find(&header::line(part)?, looked_for),
+            (None, Some(part)) => separator::find(&first_line(part)?, looked_for),
             (None, None) => Separator::Comma,
         };
+        let first = parts.first().map_or(shown, SourceFile::shown).to_owned();
         let mut columns: Vec<String> = Vec::new();
         for part in &parts {
-            let found = header::read(part, separator)?;
-            match parts.first() {
-                Some(first) if !columns.is_empty() => {
-                    header::same(part, &found, &columns, first.shown())?;
-                }
-                _ => columns = found,
+            let found = names(part, separator)?;
+            if columns.is_empty() {
+                columns = found;
+            } else {
+                same(&header(part.shown()), &found, &columns, &first)?;
             }
         }
-        let first = parts.first().map_or(shown, SourceFile::shown);
-        let label = match wanted {
-            Wanted::Labelled => match label {
-                Some(label) => Some(header::find_label(first, &columns, label)?),
-                None => return Err(Place::of(first).refuse(Problem::LabelUnsaid)),
-            },
-            Wanted::Features(_) => columns.iter().position(|name| Some(name.as_str()) == label),
-        };
-        let chosen = text.columns.map(|chosen| header::choose(first, &columns, label, chosen));
-        let chosen = chosen.transpose()?.unwrap_or_default();
-        let names = match wanted {
-            Wanted::Features(names) => names,
-            Wanted::Labelled => &chosen,
-        };
-        let mut roles = header::roles(first, &columns, label, names)?;
-        let coded = header::code(first, &columns, &mut roles, text.categories)?;
-        let named = |wanted: fn(&Role) -> bool| -> Vec<String> {
-            let columns = columns.iter().zip(&roles);
-            columns.filter(|(_, role)| wanted(role)).map(|(name, _)| name.clone()).collect()
-        };
-        let schema = Schema {
-            shown: shown.to_owned(),
-            first: first.to_owned(),
-            ignored: named(|role| matches!(role, Role::Ignored)),
-            shape: Vec::new(),
-            width: 0,
-            features: Vec::new(),
-            columns,
-            has_labels: label.is_some(),
-        };
-        let found = text.separator.is_none() && separator != Separator::Comma;
-        let found = found.then(|| (schema.first.clone(), separator));
-        let is_labelled = matches!(wanted, Wanted::Labelled);
-        let (missing, fill) = (text.missing, text.fill.to_vec());
-        let mut csv =
-            Self { parts, schema, roles, coded, label, separator, missing, fill, is_labelled };
-        csv.place()?;
-        Ok((csv, found))
-    }
-
-    /// Places the features in a row: a column of words may be several of them.
-    fn place(&mut self) -> Result<(), IngestError> {
-        let mut columns: Vec<(usize, usize)> = self
-            .roles
-            .iter()
-            .enumerate()
-            .filter_map(|(index, role)| Some((role.slot()?, index)))
-            .collect();
-        columns.sort_unstable();
-        let mut features: Vec<String> = Vec::with_capacity(columns.len());
-        for (_, index) in columns {
-            let next = features.len();
-            match self.roles.get_mut(index) {
-                Some(Role::Words { column, .. }) => {
-                    if let Some(coded) = self.coded.get_mut(*column) {
-                        features.extend(coded.place(next));
-                    }
-                }
-                Some(Role::Feature { place, .. }) => {
-                    *place = next;
-                    features.extend(self.schema.columns.get(index).cloned());
-                }
-                Some(Role::Label | Role::Ignored) | None => {}
-            }
-            if features.len() > MAX_FEATURES {
-                return Err(self.refuse(Problem::TooManyFeatures { limit: MAX_FEATURES }));
-            }
-        }
-        let mut names = BTreeSet::new();
-        if let Some(twice) = features.iter().find(|name| !names.insert(name.as_str())) {
-            return Err(self.refuse(Problem::SameFeature(shown(twice.as_bytes()))));
-        }
-        self.schema.shape = vec![u32::saturating_from(features.len())];
-        self.schema.width = features.len();
-        self.schema.features = features;
-        Ok(())
-    }
-
-    fn label_name(&self) -> Option<String> {
-        self.label.and_then(|index| self.schema.columns.get(index)).cloned()
+        let found = said.is_none() && separator != Separator::Comma;
+        let found = found.then(|| (first.clone(), separator));
+        let csv = Self { parts, first, columns, separator };
+        Ok((FieldTable::open(shown, csv, label, reading)?, found))
     }
 }
 
-impl Table for Csv {
-    fn schema(&self) -> &Schema {
-        &self.schema
+/// Where the names of columns are.
+fn header(file: &str) -> Place {
+    Place { line: Some(1), ..Place::of(file) }
+}
+
+/// The header line of one file.
+fn first_line(part: &SourceFile) -> Result<Vec<u8>, IngestError> {
+    let mut lines = Lines::open(part)?;
+    match lines.next()? {
+        Some((_, line)) => Ok(line.to_vec()),
+        None => Err(part.refuse(Problem::Empty)),
+    }
+}
+
+/// The column names of one file.
+fn names(part: &SourceFile, separator: Separator) -> Result<Vec<String>, IngestError> {
+    let line = first_line(part)?;
+    let refuse = |problem| header(part.shown()).refuse(problem);
+    if line.trim_ascii().is_empty() {
+        return Err(refuse(Problem::NoTable { what: "empty".to_owned() }));
+    }
+    let mut names = Names::default();
+    let push =
+        |_, field: &[u8]| names.push(std::str::from_utf8(field).map_err(|_| Problem::NotUtf8)?);
+    visit(&line, separator.byte(), push).map_err(|(_, problem)| refuse(problem))?;
+    Ok(names.finish())
+}
+
+impl FieldSource for Csv {
+    type Records<'a> = CsvRecords<'a>;
+
+    fn columns(&self) -> &[String] {
+        &self.columns
     }
 
-    fn bytes(&self, _: Pass) -> u64 {
+    fn first(&self) -> &str {
+        &self.first
+    }
+
+    fn header(&self, file: &str) -> Place {
+        header(file)
+    }
+
+    fn bytes(&self) -> u64 {
         self.parts.iter().map(SourceFile::bytes).sum()
     }
 
-    fn rows(&self, pass: Pass) -> Result<Box<dyn Rows + '_>, IngestError> {
-        Ok(Box::new(CsvRows::new(self, pass)))
-    }
-
-    fn fits(&self, train: &Schema) -> Result<(), IngestError> {
-        match self.parts.first() {
-            Some(part) if !train.columns.is_empty() => {
-                header::same(part, &self.schema.columns, &train.columns, &train.first)
-            }
-            _ if self.schema.width == train.width => Ok(()),
-            _ => Err(self.refuse(Problem::RowShape {
-                actual: self.schema.shape.clone(),
-                expected: train.shape.clone(),
-                of: train.first.clone(),
-            })),
-        }
-    }
-
-    fn set_words(&mut self, words: &BTreeMap<String, Words>) -> Result<(), IngestError> {
-        for coded in &mut self.coded {
-            if let Some(words) = words.get(coded.column()) {
-                coded.set_words(words.clone().in_order());
-            }
-            if !coded.is_known() {
-                let column = Some(coded.column().to_owned());
-                let place = Place { column, ..Place::of(&self.schema.first) };
-                return Err(place.refuse(Problem::NoWords));
-            }
-        }
-        self.place()
-    }
-
-    fn categories(&self) -> Vec<Categories> {
-        let mut all: Vec<Categories> = self.coded.iter().map(WordColumn::categories).collect();
-        all.sort_by_key(|coded| coded.first);
-        all
-    }
-
-    fn set_fill(&mut self, fill: &[f32]) {
-        self.fill = fill.to_vec();
-    }
-
-    fn labels_place(&self) -> Place {
-        Place { column: self.label_name(), ..Place::of(&self.schema.shown) }
+    fn records(&self, _: Vec<bool>) -> Result<CsvRecords<'_>, IngestError> {
+        Ok(CsvRecords::new(self))
     }
 }

@@ -1,6 +1,6 @@
 //! What separates the columns of a file: as the job says, or as the header shows.
 
-use super::fields::visit;
+use super::split::visit;
 use sojourn_protocol::spec::Separator;
 
 /// The separator of a header line: the first with which the column `wanted` is there; else the comma where there is one,

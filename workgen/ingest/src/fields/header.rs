@@ -1,14 +1,13 @@
-//! The header line: the columns and their roles.
+//! The columns and their roles.
 
-use super::{coded::WordColumn, fields::visit, lines::Lines};
+use super::coded::WordColumn;
 use crate::{
     error::{IngestError, Place, Problem},
     number::shown,
-    source::SourceFile,
 };
 use sojourn_protocol::{
     jobfile::nearest,
-    spec::{CategoriesSpec, Columns, Separator},
+    spec::{CategoriesSpec, Columns},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,67 +39,58 @@ impl Role {
     }
 }
 
-/// A problem of a header.
-fn refuse(file: &str, problem: Problem) -> IngestError {
-    Place { line: Some(1), ..Place::of(file) }.refuse(problem)
-}
-
 /// Most columns of a table: each is named by the job and by its models.
 const MAX_COLUMNS: usize = 1 << 20;
 
-/// The header line of one file.
-pub(super) fn line(part: &SourceFile) -> Result<Vec<u8>, IngestError> {
-    let mut lines = Lines::open(part)?;
-    match lines.next()? {
-        Some((_, line)) => Ok(line.to_vec()),
-        None => Err(part.refuse(Problem::Empty)),
-    }
+/// The names of columns, checked as they come.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    columns: Vec<String>,
+    first_at: BTreeMap<String, usize>,
 }
 
-/// The column names of one file.
-pub(super) fn read(part: &SourceFile, separator: Separator) -> Result<Vec<String>, IngestError> {
-    let line = line(part)?;
-    if line.trim_ascii().is_empty() {
-        return Err(refuse(part.shown(), Problem::NoTable { what: "empty".to_owned() }));
-    }
-    let mut columns: Vec<String> = Vec::new();
-    let mut first_at = BTreeMap::new();
-    visit(&line, separator.byte(), |index, field| {
-        let name = std::str::from_utf8(field).map_err(|_| Problem::NotUtf8)?.trim();
-        let second = index + 1;
+impl Names {
+    /// Takes the next name, without the blanks around it.
+    pub(crate) fn push(&mut self, name: &str) -> Result<(), Problem> {
+        let name = name.trim();
+        let second = self.columns.len() + 1;
         if second > MAX_COLUMNS {
             return Err(Problem::TooManyColumns { limit: MAX_COLUMNS });
         }
         if name.is_empty() {
             return Err(Problem::UnnamedColumn { number: second });
         }
-        if let Some(first) = first_at.insert(name.to_owned(), second) {
-            return Err(Problem::DuplicateColumn { name: shown(field), first, second });
+        if let Some(first) = self.first_at.insert(name.to_owned(), second) {
+            return Err(Problem::DuplicateColumn { name: shown(name.as_bytes()), first, second });
         }
-        columns.push(name.to_owned());
+        self.columns.push(name.to_owned());
         Ok(())
-    })
-    .map_err(|(_, problem)| refuse(part.shown(), problem))?;
-    Ok(columns)
+    }
+
+    /// All of them, in order.
+    pub(crate) fn finish(self) -> Vec<String> {
+        self.columns
+    }
 }
 
 /// The index of the label's column.
 pub(super) fn find_label(
-    file: &str,
+    header: &Place,
     columns: &[String],
     label: &str,
 ) -> Result<usize, IngestError> {
     let Some(index) = columns.iter().position(|column| column == label) else {
+        let is_text = header.line.is_some();
         if let [only] = columns
+            && is_text
             && only.contains(char::is_whitespace)
         {
-            return Err(refuse(
-                file,
-                Problem::NoTable { what: format!("`{}`", shown(only.as_bytes())) },
-            ));
+            return Err(header
+                .clone()
+                .refuse(Problem::NoTable { what: format!("`{}`", shown(only.as_bytes())) }));
         }
         let hint = match (nearest(label, columns.iter().map(String::as_str)), columns) {
-            (_, [only]) => {
+            (_, [only]) if is_text => {
                 let only = shown(only.as_bytes());
                 format!(
                     "; the only one is `{only}`: what separates columns is said by `data.separator`"
@@ -113,17 +103,17 @@ pub(super) fn find_label(
             }
             (None, []) => String::new(),
         };
-        return Err(refuse(file, Problem::NoLabel { label: label.to_owned(), hint }));
+        return Err(header.clone().refuse(Problem::NoLabel { label: label.to_owned(), hint }));
     };
     if columns.len() == 1 {
-        return Err(refuse(file, Problem::NoFeatures));
+        return Err(header.clone().refuse(Problem::NoFeatures));
     }
     Ok(index)
 }
 
 /// The features that a job chooses among the columns, in order.
 pub(super) fn choose(
-    file: &str,
+    header: &Place,
     columns: &[String],
     label: Option<usize>,
     chosen: &Columns,
@@ -132,7 +122,7 @@ pub(super) fn choose(
     if let Some(name) = names.iter().find(|name| !columns.contains(name)) {
         let near = nearest(name, columns.iter().map(String::as_str));
         let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        return Err(refuse(file, Problem::NoNamedColumn { name: name.clone(), hint }));
+        return Err(header.clone().refuse(Problem::NoNamedColumn { name: name.clone(), hint }));
     }
     let features: Vec<String> = match chosen {
         Columns::Use(names) => names.clone(),
@@ -143,13 +133,13 @@ pub(super) fn choose(
             left.map(|(_, name)| name.clone()).collect()
         }
     };
-    if features.is_empty() { Err(refuse(file, Problem::NoFeatures)) } else { Ok(features) }
+    if features.is_empty() { Err(header.clone().refuse(Problem::NoFeatures)) } else { Ok(features) }
 }
 
 /// The role of each column. The columns in `wanted` are the features, in that order; if it is empty, all columns but the
 /// label are.
 pub(super) fn roles(
-    file: &str,
+    header: &Place,
     columns: &[String],
     label: Option<usize>,
     wanted: &[String],
@@ -163,7 +153,7 @@ pub(super) fn roles(
             nearest(missing, columns.iter().map(String::as_str)).filter(|_| columns.len() > 1);
         let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         let more = wanted.iter().filter(|name| !there.contains(name.as_str())).count() - 1;
-        return Err(refuse(file, Problem::NoColumn { name: missing.clone(), more, hint }));
+        return Err(header.clone().refuse(Problem::NoColumn { name: missing.clone(), more, hint }));
     }
     let mut next = 0;
     let role = |(index, name): (usize, &String)| {
@@ -184,7 +174,7 @@ pub(super) fn roles(
 
 /// The columns of words among the features.
 pub(super) fn code(
-    file: &str,
+    header: &Place,
     columns: &[String],
     roles: &mut [Role],
     categories: &[CategoriesSpec],
@@ -206,7 +196,7 @@ pub(super) fn code(
                 let hint =
                     near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                 let name = spec.column.clone();
-                return Err(refuse(file, Problem::NoWordColumn { name, hint }));
+                return Err(header.clone().refuse(Problem::NoWordColumn { name, hint }));
             }
         }
     }
@@ -214,13 +204,13 @@ pub(super) fn code(
 }
 
 /// Refuses a part whose columns differ from `expected`, those of the file `of`.
-pub(super) fn same(
-    part: &SourceFile,
+pub(crate) fn same(
+    header: &Place,
     columns: &[String],
     expected: &[String],
     of: &str,
 ) -> Result<(), IngestError> {
-    let refuse = |problem| Err(refuse(part.shown(), problem));
+    let refuse = |problem| Err(header.clone().refuse(problem));
     let of = of.to_owned();
     if columns.len() != expected.len() {
         return refuse(Problem::HeaderWidth {
