@@ -52,7 +52,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
         ),
         (Some(node), _) => label(&node).map(Some),
         // What the file is decides: images need no label, nor has text one, nor columns by name.
-        (None, None | Some(FileKind::Text)) => Some(None),
+        (None, None | Some(FileKind::Text | FileKind::Parquet)) => Some(None),
         (None, Some(FileKind::Csv)) => {
             section.required("label", LABEL).and_then(|node| label(&node)).map(Some)
         }
@@ -217,7 +217,7 @@ fn known_label(label: &Option<Option<String>>) -> Option<&str> {
 
 /// The shape of a row as far as the job file says it: of arrays the file itself knows it.
 pub(super) fn known_shape(data: &DataSpec) -> Option<Option<&[u32]>> {
-    let is_table = FileKind::named(&data.train) == Some(FileKind::Csv);
+    let is_table = FileKind::named(&data.train).is_some_and(FileKind::is_table);
     (data.shape.is_some() || is_table).then_some(data.shape.as_deref())
 }
 
@@ -236,13 +236,10 @@ fn fitting(section: &Section<'_>, kind: Option<FileKind>) -> Option<()> {
     let files = "is the file of labels beside an IDX or NPY file; here the labels are in the same \
                  file, and `label` names them";
     let separator = ("separator", "is for CSV files; of arrays nothing separates the columns");
-    let columns =
-        ("columns", "names columns of a CSV file; the features of an array have no names");
-    let categories = (
-        "categories",
-        "names columns of a CSV file; arrays hold numbers, and words only as labels",
-    );
-    let missing = ("missing", "is for CSV files; arrays must hold finite numbers");
+    let columns = ("columns", "names columns of a table; the features of an array have no names");
+    let categories =
+        ("categories", "names columns of a table; arrays hold numbers, and words only as labels");
+    let missing = ("missing", "is for tables; arrays must hold finite numbers");
     let foreign: &[(&str, &str)] = match kind {
         Some(FileKind::Csv) => &[
             (
@@ -252,6 +249,16 @@ fn fitting(section: &Section<'_>, kind: Option<FileKind>) -> Option<()> {
             ),
             ("labels", files),
             ("channels", "is for arrays of images; of a CSV file `shape` says what a row is"),
+        ],
+        Some(FileKind::Parquet) => &[
+            (
+                "features",
+                "names an array; of a Parquet file every column beside the label is a feature, unless `columns` says \
+                 which are",
+            ),
+            ("labels", files),
+            ("separator", "is for CSV files; a Parquet file has its columns apart"),
+            ("channels", "is for arrays of images; of a Parquet file `shape` says what a row is"),
         ],
         Some(FileKind::Npz | FileKind::Safetensors) => {
             &[("labels", files), separator, columns, categories, missing]

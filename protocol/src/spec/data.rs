@@ -27,13 +27,13 @@ pub struct DataSpec {
     /// What separates the columns of a CSV file; `None` is found out by the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separator: Option<Separator>,
-    /// The columns of a CSV file that are features; `None` is all but the label.
+    /// The columns of a table that are features; `None` is all but the label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
-    /// Columns of a CSV file that hold words, by name.
+    /// Columns of a table that hold words, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<CategoriesSpec>,
-    /// What is done about missing values of a CSV file.
+    /// What is done about missing values of a table.
     #[serde(default, skip_serializing_if = "Missing::is_refuse")]
     pub missing: Missing,
     /// The longest window that text is cut into, in tokens. The windows of trials are keys of their models.
@@ -122,7 +122,7 @@ impl Separator {
     }
 }
 
-/// The columns of a CSV file that are features.
+/// The columns of a table that are features.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -297,6 +297,8 @@ pub struct SourceSpec {
 pub enum FileKind {
     /// Text, a row a line.
     Csv,
+    /// A table in columns.
+    Parquet,
     /// NumPy's archive of arrays.
     Npz,
     /// One NumPy array.
@@ -312,6 +314,20 @@ pub enum FileKind {
 }
 
 impl FileKind {
+    /// Is it a table: rows of fields under names?
+    #[must_use]
+    pub const fn is_table(self) -> bool {
+        match self {
+            FileKind::Csv | FileKind::Parquet => true,
+            FileKind::Npz
+            | FileKind::Npy
+            | FileKind::Idx
+            | FileKind::Safetensors
+            | FileKind::Image
+            | FileKind::Text => false,
+        }
+    }
+
     /// The kind that a path or URL says by its ending, `.gz` and `.zst` left aside.
     #[must_use]
     pub fn named(path: &str) -> Option<Self> {
@@ -325,6 +341,7 @@ impl FileKind {
         let endings = [
             (".csv", FileKind::Csv),
             (".tsv", FileKind::Csv),
+            (".parquet", FileKind::Parquet),
             (".npz", FileKind::Npz),
             (".npy", FileKind::Npy),
             (".safetensors", FileKind::Safetensors),
@@ -343,6 +360,7 @@ impl FileKind {
     pub const fn name(self) -> &'static str {
         match self {
             FileKind::Csv => "CSV",
+            FileKind::Parquet => "Parquet",
             FileKind::Npz => "NPZ",
             FileKind::Npy => "NPY",
             FileKind::Idx => "IDX",
@@ -363,6 +381,7 @@ mod tests {
             ("a/t.csv", Some(FileKind::Csv)),
             ("T.CSV.gz", Some(FileKind::Csv)),
             ("t.tsv", Some(FileKind::Csv)),
+            ("s3://bucket/t.parquet", Some(FileKind::Parquet)),
             ("t.npz", Some(FileKind::Npz)),
             ("s3://bucket/t.npy.zst", Some(FileKind::Npy)),
             ("https://host/model.safetensors?download=true#top", Some(FileKind::Safetensors)),

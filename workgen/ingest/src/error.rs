@@ -14,7 +14,7 @@ pub enum IngestError {
     #[error("`{key}`: there is no file or folder `{path}`")]
     NotFound { key: &'static str, path: PathBuf },
     #[error(
-        "`{key}`: the folder `{path}` holds no `.csv`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no text that `data.window` would cut"
+        "`{key}`: the folder `{path}` holds no `.csv`, `.parquet`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no text that `data.window` would cut"
     )]
     NoParts { key: &'static str, path: PathBuf },
     #[error("`{key}`: the folder `{path}` holds files of several kinds: `{}` and `{}`", files.0, files.1)]
@@ -83,13 +83,15 @@ pub enum FetchError {
     Store(String),
 }
 
-/// A place in a file, as people write it: `file:line: column: `, or `file: element: `.
+/// A place in a file, as people write it: `file:line: column: `, `file: row: column: `, or `file: element: `.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file, as the job names it.
     pub file: String,
     /// The line, counted from 1, where it is about one.
     pub line: Option<u64>,
+    /// The row of a file without lines, counted from 1, where it is about one.
+    pub row: Option<u64>,
     /// The column's name, where it is about one.
     pub column: Option<String>,
     /// An array, or an element of it counted from 0: `x[31, 0, 7]`.
@@ -99,7 +101,7 @@ pub struct Place {
 impl Place {
     /// A file as a whole.
     pub(crate) fn of(file: &str) -> Self {
-        Self { file: file.to_owned(), line: None, column: None, element: None }
+        Self { file: file.to_owned(), line: None, row: None, column: None, element: None }
     }
 
     /// A problem there.
@@ -115,6 +117,9 @@ impl fmt::Display for Place {
             write!(f, ":{line}")?;
         }
         f.write_str(": ")?;
+        if let Some(row) = self.row {
+            write!(f, "row {row}: ")?;
+        }
         // Names out of the file, which may be as long as the file.
         match (&self.column, &self.element) {
             (Some(column), _) => write!(f, "column `{}`: ", plain_line(column, MAX_NAME_CHARS)),
@@ -258,8 +263,18 @@ pub enum Problem {
          again with English number formats"
     )]
     DecimalComma { text: String, point: String },
-    #[error("`data.{0}` is for CSV files, and this is none")]
+    #[error("`data.{0}` is for {tables}, and this is none", tables = tables(&.0))]
     ForTables(&'static str),
+    #[error("it holds {0}, which can be no feature and no label; leave it out by `data.columns`")]
+    ColumnKind(&'static str),
+    #[error(
+        "it is the index of a data frame; leave it out by `data.columns`, or by `to_parquet(..., index=False)`"
+    )]
+    FrameIndex,
+    #[error("it is compressed by {0}; write the file again with snappy, zstd, gzip or lz4")]
+    ParquetCodec(&'static str),
+    #[error("the file is encrypted")]
+    Encrypted,
     #[error("no column `{name}` (`data.columns`){hint}")]
     NoNamedColumn { name: String, hint: String },
     #[error("`{0}` is no number")]
@@ -391,6 +406,11 @@ fn key(column: &str) -> String {
     } else {
         format!("\"{column}\"")
     }
+}
+
+/// The files that a key is for.
+fn tables(key: &str) -> &'static str {
+    if key == "separator" { "CSV files" } else { "tables (CSV and Parquet)" }
 }
 
 fn as_written(field: &str) -> String {

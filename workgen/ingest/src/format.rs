@@ -5,6 +5,7 @@ use crate::{
     csv::Csv,
     error::{IngestError, Problem},
     images::{Images, is_image},
+    parquet::{self, Parquet},
     progress::Progress,
     source::{Finder, SourceFile},
     table::{Reading, Table, Wanted},
@@ -22,6 +23,8 @@ const OTHER_FORMATS: &[(&[u8], &str)] = &[
     (b"<!doctype html", "an HTML page"),
     (b"<html", "an HTML page"),
     (b"<?xml", "an XML document"),
+    (b"\x89PNG", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
     (b"BZh", "compressed by bzip2"),
     (b"\xfd7zXZ", "compressed by xz"),
 ];
@@ -48,6 +51,15 @@ pub(crate) fn open(
     if let (Some(Kind::Image), [file]) = (kind, parts.as_slice()) {
         return Ok(Box::new(Images::one(file.clone(), source, reading)?));
     }
+    if kind == Some(Kind::Parquet) {
+        if let (Wanted::Labelled, Some(_), Some(part)) =
+            (reading.wanted, reading.text.separator, parts.first())
+        {
+            return Err(part.refuse(Problem::ForTables("separator")));
+        }
+        let label = source.label.as_deref();
+        return Ok(Box::new(Parquet::open(finder, &source.data, parts, label, reading)?));
+    }
     let Some(Kind::Arrays(kind)) = kind else {
         let (csv, found) = Csv::open(&source.data, parts, source.label.as_deref(), reading)?;
         if let Some((file, by)) = &found {
@@ -71,6 +83,7 @@ pub(crate) fn open(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Csv,
+    Parquet,
     Arrays(ArrayKind),
     Image,
 }
@@ -79,6 +92,7 @@ impl Kind {
     const fn file_kind(self) -> FileKind {
         match self {
             Kind::Csv => FileKind::Csv,
+            Kind::Parquet => FileKind::Parquet,
             Kind::Arrays(kind) => kind.file_kind(),
             Kind::Image => FileKind::Image,
         }
@@ -94,6 +108,7 @@ fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
     let found = match ArrayKind::of(&start) {
         Some(kind) => Kind::Arrays(kind),
         None if is_image(&start) => Kind::Image,
+        None if parquet::begins(&start) => Kind::Parquet,
         None => Kind::Csv,
     };
     let named = FileKind::named(file.shown()).unwrap_or(found.file_kind());

@@ -200,11 +200,7 @@ impl Program {
     }
 
     /// The sums of an evaluation's rows.
-    pub(crate) fn sums(
-        &self,
-        tensors: Tensors<'_>,
-        batch: &Batch,
-    ) -> Result<RowSums, TrainError> {
+    pub(crate) fn sums(&self, tensors: Tensors<'_>, batch: &Batch) -> Result<RowSums, TrainError> {
         let results = self.run(&self.evaluate, tensors, batch)?;
         let windows = self.windows(batch);
         let mut sums = RowSums::default();

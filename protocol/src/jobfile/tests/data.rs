@@ -85,6 +85,14 @@ fn words_about_data_that_do_not_fit_its_kind_are_refused() {
         "3: `data.train` is one image; a folder that has a folder of images for each class is wanted"
     );
     assert_eq!(
+        with("x.parquet", "separator = \";\""),
+        "4: `data.separator` is for CSV files; a Parquet file has its columns apart"
+    );
+    assert_eq!(
+        with("x.parquet", "labels = \"y.npz\""),
+        "4: `data.labels` is the file of labels beside an IDX or NPY file; here the labels are in the same file, and `label` names them"
+    );
+    assert_eq!(
         with("x.npz", "valid = { date = \"v.npz\" }"),
         "4: `data.valid.date` is no known key; did you mean `data`?\n\
          4: `data.valid.data` is missing: a data file, a folder of them, or a URL"
@@ -158,7 +166,8 @@ fn what_a_table_is_told_is_read_and_checked() {
         "categories = { a = \"ordinal\" }",
     ] {
         let arrays = SMALL.replace("x.csv", "x.npz").replace("label = \"y\"", key);
-        assert!(parse(&arrays).unwrap_err().to_string().contains("CSV file"), "{key}");
+        let told = parse(&arrays).unwrap_err().to_string();
+        assert!(told.contains("CSV file") || told.contains("table"), "{told}");
     }
 }
 

@@ -7,7 +7,7 @@ mod split;
 
 use crate::{
     error::{IngestError, Place, Problem},
-    fields::{FieldSource, FieldTable, Names, same},
+    fields::{FieldSource, FieldTable, Names, Need, same},
     source::SourceFile,
     table::{Reading, Wanted},
 };
@@ -110,7 +110,7 @@ impl FieldSource for Csv {
         self.parts.iter().map(SourceFile::bytes).sum()
     }
 
-    fn records(&self, _: Vec<bool>) -> Result<CsvRecords<'_>, IngestError> {
+    fn records(&self, _: Vec<Need>) -> Result<CsvRecords<'_>, IngestError> {
         Ok(CsvRecords::new(self))
     }
 }

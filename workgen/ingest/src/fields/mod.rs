@@ -41,8 +41,20 @@ pub(crate) trait FieldSource: Send + Sync {
     fn header(&self, file: &str) -> Place;
     /// Bytes of all files, for progress.
     fn bytes(&self) -> u64;
-    /// Begins a pass. For each column, `needed` says whether its fields are looked at; others needn't be read.
-    fn records(&self, needed: Vec<bool>) -> Result<Self::Records<'_>, IngestError>;
+    /// Refuses columns that can't be read, of those that are needed.
+    fn check(&self, _needed: &[Need]) -> Result<(), IngestError> {
+        Ok(())
+    }
+    /// Begins a pass over the columns that are needed; others needn't be read.
+    fn records(&self, needed: Vec<Need>) -> Result<Self::Records<'_>, IngestError>;
+}
+
+/// What the fields of a column are looked at for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    Nothing,
+    Value,
+    Label,
 }
 
 /// A pass over records, in the order of files and of records in them.
@@ -135,7 +147,22 @@ impl<S: FieldSource> FieldTable<S> {
         let (missing, fill) = (text.missing, text.fill.to_vec());
         let mut table = Self { source, schema, roles, coded, label, missing, fill, is_labelled };
         table.place()?;
+        table.source.check(&table.needed(Pass::All))?;
         Ok(table)
+    }
+
+    /// The columns that a pass looks at.
+    fn needed(&self, pass: Pass) -> Vec<Need> {
+        let need = |role: &Role| match role {
+            Role::Label => Need::Label,
+            Role::Words { .. } => Need::Value,
+            // Whether it is missing decides if there is a row.
+            Role::Feature { .. } if pass == Pass::All || self.missing == Missing::DropRow => {
+                Need::Value
+            }
+            Role::Feature { .. } | Role::Ignored => Need::Nothing,
+        };
+        self.roles.iter().map(need).collect()
     }
 
     /// Places the features in a row: a column of words may be several of them.

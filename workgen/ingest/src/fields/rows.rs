@@ -30,16 +30,10 @@ pub(super) struct FieldRows<'a, S: FieldSource + 'a> {
 impl<'a, S: FieldSource + 'a> FieldRows<'a, S> {
     pub(super) fn new(table: &'a FieldTable<S>, pass: Pass) -> Result<Self, IngestError> {
         let width = if pass == Pass::All { table.schema.width } else { 0 };
-        let needed = table.roles.iter().map(|role| match role {
-            Role::Label | Role::Words { .. } => true,
-            // Whether it is missing decides if there is a row.
-            Role::Feature { .. } => pass == Pass::All || table.missing == Missing::DropRow,
-            Role::Ignored => false,
-        });
         Ok(Self {
             table,
             pass,
-            records: table.source.records(needed.collect())?,
+            records: table.source.records(table.needed(pass))?,
             dropped: 0,
             numbers: vec![0.0; width],
             label: Vec::new(),

@@ -165,6 +165,13 @@ pub(crate) struct Raw {
     read: Arc<AtomicU64>,
 }
 
+impl Raw {
+    /// Another handle of the same file, at another position.
+    pub(crate) fn at(&self, start: u64) -> Self {
+        Self { file: Arc::clone(&self.file), at: start, read: Arc::clone(&self.read) }
+    }
+}
+
 impl Read for Raw {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read_at(buffer, self.at)?;

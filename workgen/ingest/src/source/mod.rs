@@ -18,7 +18,7 @@ mod remote_tests;
 mod s3;
 mod spool;
 
-pub(crate) use file::{SourceFile, Unpacked};
+pub(crate) use file::{Raw, SourceFile, Unpacked};
 
 use crate::{error::IngestError, progress::Progress};
 use remote::Remote;
@@ -147,14 +147,17 @@ fn metadata(key: &'static str, path: &Path) -> Result<fs::Metadata, IngestError>
     })
 }
 
+/// The kinds of files that may be parts of a source.
+const PARTS: [FileKind; 4] =
+    [FileKind::Csv, FileKind::Parquet, FileKind::Npz, FileKind::Safetensors];
+
 /// A file of data: where it lies, what the job calls it, and of which kind its name says it is.
 type DataFile = (PathBuf, String, FileKind);
 
 /// The files in a folder that may be parts of a source, in name order. Text is none: many folders have some that is about
 /// their data.
 fn data_files(folder: &Path, shown: &str) -> Result<Vec<DataFile>, IngestError> {
-    let parts = [FileKind::Csv, FileKind::Npz, FileKind::Safetensors];
-    files_of(&parts, folder, shown)
+    files_of(&PARTS, folder, shown)
 }
 
 /// The files in a folder that are of these kinds by their names, in name order.

@@ -205,11 +205,11 @@ fn what_a_job_says_about_other_data_is_refused() {
     }
     assert_eq!(
         with("missing = \"zero\""),
-        "images/a/1.png: `data.missing` is for CSV files, and this is none"
+        "images/a/1.png: `data.missing` is for tables (CSV and Parquet), and this is none"
     );
     assert_eq!(
         refused("train = \"images\"", &[("images/notes.txt", Vec::new())]),
-        "`data.train`: the folder `images` holds no `.csv`, `.npz` or `.safetensors` file, and no JPEG or PNG image"
+        "`data.train`: the folder `images` holds no `.csv`, `.parquet`, `.npz` or `.safetensors` file, and no JPEG or PNG image"
     );
     assert_eq!(
         refused(JOB, &[("images/a/1.png", plain([1; 3]))]),

@@ -11,6 +11,7 @@ mod bounds;
 mod contract;
 mod faults;
 mod images;
+mod parquet;
 mod rows;
 mod tables;
 mod words;

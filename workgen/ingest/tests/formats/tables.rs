@@ -203,7 +203,8 @@ fn keys_of_tables_are_refused_for_arrays_that_no_name_gives_away() {
     {
         let data = format!("train = \"t\"\nlabel = \"y\"\n{key} = {value}");
         let error = made(&data, dir.path()).unwrap_err();
-        assert_eq!(told(&error), format!("t: `data.{key}` is for CSV files, and this is none"));
+        let files = if key == "separator" { "CSV files" } else { "tables (CSV and Parquet)" };
+        assert_eq!(told(&error), format!("t: `data.{key}` is for {files}, and this is none"));
     }
 }
 

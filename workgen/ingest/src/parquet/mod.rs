@@ -1,0 +1,149 @@
+//! Parquet: a file, or a folder of parts with the same columns. Columns are fields under names, as in CSV.
+//!
+//! ```text
+//! footer (checked) -> row groups -> for each column that is needed: pages (checked) -> some rows at once -> fields as text
+//! ```
+//!
+//! Numbers are written as the shortest text that reads back as the same number, so that a row is that of an equal CSV file.
+//! Memory holds a page and a dictionary of each column that is needed, and the footer of one file.
+//!
+//! The crate that decodes was written for files that others of its kind wrote. A damaged one may make it panic, or ask for
+//! memory that a number in the file says. So footers and pages are looked at first, and panics become refusals.
+
+mod chunks;
+mod column;
+mod footer;
+mod guard;
+mod kind;
+mod pages;
+mod records;
+mod thrift;
+
+use crate::{
+    error::{IngestError, Place, Problem},
+    fields::{FieldSource, FieldTable, Names, Need, same},
+    source::{Finder, SourceFile},
+    table::{Reading, Wanted},
+};
+use footer::Footer;
+use records::ParquetRecords;
+use sojourn_protocol::spec::Columns;
+
+/// The first bytes of a file.
+const MAGIC: &[u8] = b"PAR1";
+/// The same where the footer is encrypted.
+const ENCRYPTED: &[u8] = b"PARE";
+
+/// Does a file begin as one of this kind?
+pub(crate) fn begins(start: &[u8]) -> bool {
+    start.starts_with(MAGIC) || start.starts_with(ENCRYPTED)
+}
+
+/// Columns of values.
+#[derive(Debug, Clone)]
+pub(crate) struct Parquet {
+    parts: Vec<SourceFile>,
+    first: String,
+    columns: Vec<String>,
+    /// For each column that can't be read, the file and what it holds.
+    unreadable: Vec<Option<(String, &'static str)>>,
+}
+
+impl Parquet {
+    /// Reads the footers of `parts`; packed ones are unpacked first.
+    pub(crate) fn open(
+        finder: &mut Finder<'_>,
+        shown: &str,
+        parts: Vec<SourceFile>,
+        label: Option<&str>,
+        reading: Reading<'_>,
+    ) -> Result<FieldTable<Self>, IngestError> {
+        let parts = parts
+            .into_iter()
+            .map(|part| if part.is_packed() { finder.unpack(&part) } else { Ok(part) })
+            .collect::<Result<Vec<_>, _>>()?;
+        let first = parts.first().map_or(shown, SourceFile::shown).to_owned();
+        let (mut columns, mut unreadable) = (Vec::new(), Vec::new());
+        for part in &parts {
+            let at = Place::of(part.shown());
+            let footer = Footer::read(part)?;
+            let mut names = Names::default();
+            for column in &footer.columns {
+                names.push(&column.name).map_err(|problem| at.clone().refuse(problem))?;
+            }
+            let names = names.finish();
+            if columns.is_empty() {
+                unreadable = vec![None; names.len()];
+                columns = names;
+            } else {
+                same(&at, &names, &columns, &first)?;
+            }
+            for (column, unreadable) in footer.columns.iter().zip(&mut unreadable) {
+                if let (Err(what), None) = (&column.kind, &unreadable) {
+                    *unreadable = Some((part.shown().to_owned(), *what));
+                }
+            }
+        }
+        if let Wanted::Labelled = reading.wanted {
+            refuse_index(&first, &columns, reading.text.columns)?;
+        }
+        let parquet = Self { parts, first, columns, unreadable };
+        FieldTable::open(shown, parquet, label, reading)
+    }
+}
+
+/// Refuses the index of a data frame as a feature that nobody asked for: it has a name here, unlike in CSV.
+fn refuse_index(
+    file: &str,
+    columns: &[String],
+    chosen: Option<&Columns>,
+) -> Result<(), IngestError> {
+    let is_index = |name: &&String| name.starts_with("__index_level_") && name.ends_with("__");
+    let is_chosen = |name: &String| match chosen {
+        Some(Columns::Use(_)) => true,
+        Some(Columns::Drop(dropped)) => dropped.contains(name),
+        None => false,
+    };
+    match columns.iter().find(is_index) {
+        Some(name) if !is_chosen(name) => {
+            let place = Place { column: Some(name.clone()), ..Place::of(file) };
+            Err(place.refuse(Problem::FrameIndex))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl FieldSource for Parquet {
+    type Records<'a> = ParquetRecords<'a>;
+
+    fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    fn first(&self) -> &str {
+        &self.first
+    }
+
+    fn header(&self, file: &str) -> Place {
+        Place::of(file)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.parts.iter().map(SourceFile::bytes).sum()
+    }
+
+    fn check(&self, needed: &[Need]) -> Result<(), IngestError> {
+        let columns = self.columns.iter().zip(&self.unreadable).zip(needed);
+        for ((name, unreadable), need) in columns {
+            if let (Some((file, what)), Need::Value | Need::Label) = (unreadable, need) {
+                let place = Place { column: Some(name.clone()), ..Place::of(file) };
+                return Err(place.refuse(Problem::ColumnKind(what)));
+            }
+        }
+        Ok(())
+    }
+
+    fn records(&self, needed: Vec<Need>) -> Result<ParquetRecords<'_>, IngestError> {
+        Ok(ParquetRecords::new(self, needed))
+    }
+}

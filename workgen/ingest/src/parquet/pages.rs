@@ -1,0 +1,160 @@
+//! The pages of a column, each looked at before it is decoded.
+
+use super::{chunks::Chunks, thrift::Thrift};
+use parquet::{
+    basic::{Encoding, Type},
+    column::page::{Page, PageMetadata, PageReader},
+    errors::{ParquetError, Result},
+    file::{metadata::ColumnChunkMetaData, reader::SerializedPageReader},
+};
+use sojourn_protocol::quantity::{to_u64, to_usize};
+use std::sync::Arc;
+
+/// Most values of a page, nulls among them: there may be any number in a few bytes, and some encodings make room for all.
+const MAX_VALUES: u32 = 1 << 26;
+
+/// The pages of one column in one row group.
+pub(super) struct CheckedPages {
+    pages: SerializedPageReader<Chunks>,
+    value: Type,
+    /// Bytes of a value of a fixed length.
+    length: u64,
+    is_nullable: bool,
+}
+
+impl CheckedPages {
+    pub(super) fn new(
+        chunks: &Arc<Chunks>,
+        column: &ColumnChunkMetaData,
+        rows: usize,
+    ) -> Result<Self> {
+        let description = column.column_descr();
+        Ok(Self {
+            pages: SerializedPageReader::new(Arc::clone(chunks), column, rows, None)?,
+            value: column.column_type(),
+            length: u64::try_from(description.type_length()).unwrap_or(0),
+            is_nullable: description.max_def_level() > 0,
+        })
+    }
+
+    /// Least bytes of a value of a dictionary.
+    fn least_bytes(&self) -> u64 {
+        match self.value {
+            Type::BOOLEAN => 1,
+            Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 4,
+            Type::INT64 | Type::DOUBLE => 8,
+            Type::INT96 => 12,
+            Type::FIXED_LEN_BYTE_ARRAY => self.length.max(1),
+        }
+    }
+
+    fn check(&self, page: &Page) -> Result<()> {
+        let (values, encoding, data) = match page {
+            Page::DictionaryPage { buf, num_values, .. } => {
+                let least = u64::from(*num_values).saturating_mul(self.least_bytes());
+                return refuse_if(
+                    least > to_u64(buf.len()),
+                    "a dictionary of more values than bytes",
+                );
+            }
+            Page::DataPage { buf, num_values, encoding, def_level_encoding, .. } => {
+                let levels = match (self.is_nullable, def_level_encoding) {
+                    (false, _) => 0,
+                    (true, Encoding::RLE) => match buf.first_chunk::<4>() {
+                        Some(length) => u64::from(u32::from_le_bytes(*length)).saturating_add(4),
+                        None => return refuse_if(true, "a page without its levels"),
+                    },
+                    // A bit each, in an encoding of before.
+                    (true, _) => u64::from(num_values.div_ceil(8)),
+                };
+                (*num_values, *encoding, buf.get(to_usize(levels)..))
+            }
+            Page::DataPageV2 {
+                buf,
+                num_values,
+                encoding,
+                def_levels_byte_len,
+                rep_levels_byte_len,
+                ..
+            } => {
+                let levels = u64::from(*def_levels_byte_len) + u64::from(*rep_levels_byte_len);
+                (*num_values, *encoding, buf.get(to_usize(levels)..))
+            }
+        };
+        refuse_if(values > MAX_VALUES, "a page of too many values")?;
+        let data = data.unwrap_or_default();
+        let counts = match encoding {
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => [deltas(data).map(|(count, _)| count), Some(0)],
+            Encoding::DELTA_BYTE_ARRAY => {
+                let prefixes = deltas(data);
+                let suffixes = prefixes.and_then(|(_, rest)| deltas(rest));
+                [prefixes.map(|(count, _)| count), suffixes.map(|(count, _)| count)]
+            }
+            Encoding::PLAIN
+            | Encoding::PLAIN_DICTIONARY
+            | Encoding::RLE_DICTIONARY
+            | Encoding::RLE
+            | Encoding::DELTA_BINARY_PACKED
+            | Encoding::BYTE_STREAM_SPLIT => [Some(0); 2],
+            _ => return Err(ParquetError::NYI(format!("values in the encoding {encoding}"))),
+        };
+        let are_in_page =
+            |count: &Option<u64>| count.is_some_and(|count| count <= u64::from(values));
+        refuse_if(!counts.iter().all(are_in_page), "a page of other lengths than values")
+    }
+}
+
+fn refuse_if(is_bad: bool, what: &str) -> Result<()> {
+    if is_bad { Err(ParquetError::General(what.to_owned())) } else { Ok(()) }
+}
+
+/// How many numbers a sequence of packed differences has, and what follows it.
+///
+/// ```text
+/// | values of a block | parts of a block | count | first value | blocks ... |
+/// block: | least difference | bits of each part's values, a byte each | values of each part ... |
+/// ```
+fn deltas(data: &[u8]) -> Option<(u64, &[u8])> {
+    let mut rest = Thrift(data);
+    let (block, parts) = (rest.varint()?, rest.varint()?);
+    let (count, _) = (rest.varint()?, rest.int()?);
+    let values = block.checked_div(parts).filter(|values| *values > 0)?;
+    let mut left = count.saturating_sub(1);
+    while left > 0 {
+        rest.int()?;
+        let (widths, mut packed) = rest.0.split_at_checked(usize::try_from(parts).ok()?)?;
+        for width in widths {
+            if left > 0 {
+                let bytes = u64::from(*width).checked_mul(values)? / 8;
+                packed = packed.get(usize::try_from(bytes).ok()?..)?;
+            }
+            left = left.saturating_sub(values);
+        }
+        rest = Thrift(packed);
+    }
+    Some((count, rest.0))
+}
+
+impl Iterator for CheckedPages {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for CheckedPages {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.pages.get_next_page()?;
+        page.as_ref().map_or(Ok(()), |page| self.check(page))?;
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.pages.skip_next_page()
+    }
+}
