@@ -1,4 +1,4 @@
-//! Data files: CSV, NPZ, NPY, IDX and safetensors, plain or packed by gzip or zstd; and images.
+//! Data files: CSV, Parquet, NPZ, NPY, IDX and safetensors, plain or packed by gzip or zstd; and images.
 
 use crate::{expect::is_said, files::in_folder};
 use sojourn_ingest::{IngestError, ReadOptions, Reader};
@@ -10,6 +10,8 @@ use sojourn_protocol::{
 };
 use std::{fs, io::Read as _, path::Path, sync::LazyLock};
 
+/// Rows that are read of one input.
+const MAX_ROWS: u64 = 20_000;
 /// Packed inputs that unpack to more are left out: they only take time.
 const MAX_UNPACKED: u64 = 8 << 20;
 /// The job whose data an input is.
@@ -36,6 +38,28 @@ pub(crate) fn idx(input: &[u8]) -> bool {
 
 pub(crate) fn tensor_data(input: &[u8]) -> bool {
     read("rows.safetensors", input)
+}
+
+/// A Parquet file. Any number of equal values may be in a few bytes, so rows are read up to a number.
+pub(crate) fn parquet(input: &[u8]) -> bool {
+    in_folder(|folder| {
+        let written = fs::write(folder.join("rows.parquet"), input);
+        assert!(written.is_ok(), "{written:?}");
+        let source = SourceSpec {
+            data: "rows.parquet".into(),
+            features: None,
+            label: Some("label".into()),
+            labels: None,
+        };
+        let mut read = vec![predicts(&source, Channels::First, &[], folder)];
+        if !matches!(read.as_slice(), [Ok(MAX_ROWS..)]) {
+            read.push(submits(&source, Loss::CrossEntropy, folder));
+        }
+        for error in read.iter().filter_map(|read| read.as_ref().err()) {
+            is_said(&error_chain(error), input);
+        }
+        read.iter().any(Result::is_ok)
+    })
 }
 
 /// An image as a row of another size, in color and in gray, as `predict` reads it.
@@ -89,13 +113,13 @@ fn predicts(
     channels: Channels,
     in_order: &[u32],
     folder: &Path,
-) -> Result<(), IngestError> {
+) -> Result<u64, IngestError> {
     let options = ReadOptions {
         features: &[],
         channels,
         in_order,
         categories: &[],
-        missing: Missing::Refuse,
+        missing: Missing::Zero,
         fill: &[],
         base_dir: folder,
         spool: folder,
@@ -103,17 +127,22 @@ fn predicts(
     let reader = Reader::open(source, &options, &mut |_| {})?;
     let width: u64 = reader.shape().iter().copied().map(u64::from).product();
     let (mut rows, _) = (reader.rows()?, reader.bytes());
-    while let Some(row) = rows.next_row()? {
+    let mut count = 0;
+    while let Some(row) = rows.next_row()?
+        && count < MAX_ROWS
+    {
+        count += 1;
         assert_eq!(to_u64(row.numbers.len()), width, "a row has another shape");
         assert!(row.numbers.iter().all(|number| number.is_finite()), "{:?}", row.numbers);
         assert_eq!(row.label.is_some(), reader.has_labels());
     }
-    Ok(())
+    Ok(count)
 }
 
-fn submits(source: &SourceSpec, loss: Loss, folder: &Path) -> Result<(), IngestError> {
+/// Returns the rows of training shards.
+fn submits(source: &SourceSpec, loss: Loss, folder: &Path) -> Result<u64, IngestError> {
     assert!(SPEC.is_some(), "the job can't be read");
-    let Some(mut spec) = SPEC.clone() else { return Ok(()) };
+    let Some(mut spec) = SPEC.clone() else { return Ok(0) };
     spec.training.loss = loss;
     spec.data.train.clone_from(&source.data);
     spec.data.label = source.label.clone();
@@ -122,7 +151,7 @@ fn submits(source: &SourceSpec, loss: Loss, folder: &Path) -> Result<(), IngestE
     let width: u64 = summary.shape.iter().copied().map(u64::from).product();
     assert_eq!(to_u64(summary.width), width, "a width that isn't the shape's");
     assert!(summary.train.iter().all(|rows| *rows > 0), "a shard without rows");
-    Ok(())
+    Ok(summary.train.iter().copied().map(u64::from).sum())
 }
 
 /// Does it unpack to more than [`MAX_UNPACKED`]?

@@ -44,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "model_file", run: files::model_file },
     Target { name: "npy", run: data::npy },
     Target { name: "npz", run: data::npz },
+    Target { name: "parquet", run: data::parquet },
     Target { name: "ranges", run: tensors::ranges },
     Target { name: "requests", run: requests::requests },
     Target { name: "safetensors", run: tensors::safetensors },

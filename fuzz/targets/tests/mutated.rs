@@ -135,6 +135,7 @@ targets! {
     model_file 15_000,
     npy 9_000,
     npz 9_000,
+    parquet 9_000,
     ranges 9_000,
     requests 15_000,
     safetensors 60_000,
