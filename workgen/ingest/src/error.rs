@@ -188,6 +188,11 @@ pub enum Problem {
     NoRows,
     #[error("the file is {0}, no CSV text")]
     NotText(&'static str),
+    #[error(
+        "the file is HDF5, which isn't read; convert its arrays: `python3 -c \"import h5py, numpy; f = h5py.File('data.h5'); \
+         numpy.savez('data.npz', x=f['x'], y=f['y'])\"`"
+    )]
+    Hdf5,
     #[error("a line of over {limit} bytes; is this a CSV file?")]
     LongLine { limit: u64 },
     #[error("a quote isn't closed in its line")]

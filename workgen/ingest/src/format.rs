@@ -12,6 +12,7 @@ use crate::{
 };
 use sojourn_protocol::spec::{FileKind, SourceSpec};
 
+const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// The first bytes of formats that are mistaken for CSV.
 const OTHER_FORMATS: &[(&[u8], &str)] = &[
     (b"\x1f\x8b", "compressed by gzip twice"),
@@ -104,6 +105,9 @@ fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
     let start = file.start()?;
     if start.is_empty() {
         return Err(file.refuse(Problem::Empty));
+    }
+    if start.starts_with(HDF5) {
+        return Err(file.refuse(Problem::Hdf5));
     }
     let found = match ArrayKind::of(&start) {
         Some(kind) => Kind::Arrays(kind),
