@@ -1,5 +1,6 @@
 //! Good job files and their meaning, bad ones and their messages.
 
+mod columns;
 mod data;
 mod faults;
 mod graphs;

@@ -4,6 +4,7 @@ use crate::support::{Bench, HOST, JOB, data, demand, done, evaluation, inventory
 use sojourn_core::{Answer, Command, Query, ReplyTo};
 use sojourn_protocol::{
     api::{ReportAnswer, WorkRequest},
+    column::Column,
     digest::{BlobRef, Digest},
     dtype::Dtype,
     engine::Engine,
@@ -11,12 +12,12 @@ use sojourn_protocol::{
     ids::TrialId,
     inventory::{CPU, Device},
     jobfile,
-    manifest::{DataManifest, DataSplit, Targets},
+    manifest::{DataManifest, DataSplit, Labels, Targets},
     metrics::{ByClass, ClassTotals},
     report::{Evaluated, Outcome, Report, ReportEnd, ReportState},
     spec::{
-        ExportedGraph, Graph, GraphRole, GraphTensor, JobSpec, MetricRule, ModelSpace, OwnMetric,
-        Setting, Start,
+        Dimension, ExportedGraph, Graph, GraphRole, GraphTensor, JobSpec, Loss, MetricRule,
+        ModelSpace, OwnMetric, Setting, Start,
     },
     sum_array::SumArray,
     unit::{Lease, Unit},
@@ -328,4 +329,78 @@ fn an_evaluation_gives_the_sums_of_the_model_and_no_others() {
     let rows: u32 = valid.iter().map(|shard| shard.rows).sum();
     let shards = u32::try_from(valid.len()).unwrap();
     assert_eq!(best.value, f64::from(2 * shards) / f64::from(rows));
+}
+
+/// Data with a column of windows of eight tokens.
+fn windows() -> DataManifest {
+    let tokens = Column {
+        name: "tokens".into(),
+        dtype: Dtype::U8,
+        shape: vec![9],
+        longest: None,
+        values: Some(256),
+        windows: true,
+    };
+    let (columns, labels) = (vec![tokens], Labels::None);
+    DataManifest { columns, shape: Vec::new(), features: Vec::new(), labels, ..data() }
+}
+
+/// A job of the graph with windows of this length.
+fn over_columns(window: Option<i64>) -> JobSpec {
+    let mut spec = spec(&[2, 3], "valid/hits");
+    spec.training.loss = Loss::Own;
+    spec.data.label = None;
+    let Some(ModelSpace::Graph(space)) = spec.models.first_mut() else { panic!("no graph") };
+    if let Some(window) = window {
+        space.values.insert("window".into(), Dimension::Fixed(Setting::Whole(window)));
+        for graph in &mut space.exported {
+            graph.values.insert("window".into(), Setting::Whole(window));
+        }
+    }
+    spec
+}
+
+#[test]
+fn units_over_columns_bring_their_description() {
+    for window in [8, 4, 2] {
+        let mut bench = bench();
+        submit(&mut bench, over_columns(Some(window)), windows()).unwrap();
+        let leases = bench.ask(HOST, asking(&["graph"])).leases;
+        let context = leases[0].unit.context();
+        assert_eq!(context.columns, windows().columns);
+        assert_eq!((context.shape.len(), context.config.training.loss), (0, Loss::Own));
+    }
+}
+
+#[test]
+fn columns_that_do_not_fit_the_job_are_refused_with_the_reason() {
+    let refused = |spec: JobSpec, data: DataManifest| {
+        let error = submit(&mut bench(), spec, data).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Invalid);
+        error.message
+    };
+    let good = || over_columns(Some(8));
+    let told = refused(over_columns(Some(3)), windows());
+    assert!(told.contains("windows of 3 can't be cut of windows of 8"), "{told}");
+    let told = refused(over_columns(None), windows());
+    assert!(told.contains("there is no `window`"), "{told}");
+    let told = refused(good(), DataManifest { labels: Labels::Number, ..windows() });
+    assert!(told.contains("columns by name go with the loss `own`"), "{told}");
+    let told = refused(good(), DataManifest { columns: Vec::new(), ..windows() });
+    assert!(told.contains("data without labels has columns by name"), "{told}");
+    let told = refused(good(), DataManifest { shape: vec![9], ..windows() });
+    assert!(told.contains("have no shape of a row"), "{told}");
+    let twice = [windows().columns, windows().columns].concat();
+    let told = refused(good(), DataManifest { columns: twice, ..windows() });
+    assert!(told.contains("column `tokens` is there twice"), "{told}");
+    let mut labelled = good();
+    labelled.training.loss = Loss::CrossEntropy;
+    let told = refused(labelled, windows());
+    assert!(told.contains("columns by name go with the loss `own`"), "{told}");
+    let built_in = "name = \"t\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = 1\n";
+    let mut built_in = jobfile::parse(built_in).unwrap();
+    built_in.training.loss = Loss::Own;
+    built_in.search.metric = sojourn_protocol::spec::Metric::Loss;
+    let told = refused(built_in, windows());
+    assert!(told.contains("trial 0: "), "{told}");
 }
