@@ -20,7 +20,7 @@ use sojourn_protocol::{
     dtype::Dtype,
     manifest::Labels,
     quantity::to_u64,
-    spec::{ExportedGraph, GraphRole, Setting},
+    spec::{ExportedGraph, GraphRole, Setting, WINDOW},
 };
 use std::{
     collections::BTreeMap,
@@ -94,6 +94,21 @@ impl DataDescription {
         let x = BatchColumn::plain(Dtype::F32, shape.to_vec());
         let y = BatchColumn::plain(dtype, Vec::new());
         Self { columns: Columns::Rows { x, y }, classes, rows }
+    }
+}
+
+impl DataDescription {
+    /// Rows that a model with these values sees in one that is stored: several where its window is shorter.
+    fn windows(&self, values: &Values) -> u64 {
+        let Columns::Named { columns } = &self.columns else { return 1 };
+        let stored = columns.values().find(|column| column.window);
+        let stored = stored.and_then(|column| column.shape.first()?.checked_sub(1));
+        match (stored, values.get(WINDOW)) {
+            (Some(stored), Some(Setting::Whole(window))) if *window > 0 => {
+                (u64::from(stored) / window.unsigned_abs()).max(1)
+            }
+            _ => 1,
+        }
     }
 }
 
@@ -216,7 +231,11 @@ pub(crate) fn export(
         BufReader::new(lines).lines().try_for_each(|line| {
             let (index, answer) = match understand(&line.map_err(cut_off)?)? {
                 Line::Starting(_) | Line::Done(_) => return Ok(()),
-                Line::Exported(made) => (made.index, Ok(accept(&made)?)),
+                Line::Exported(made) => {
+                    let values = wanted.configs.get(made.index);
+                    let windows = values.map_or(1, |values| wanted.data.windows(values));
+                    (made.index, Ok(accept(&made, windows)?))
+                }
                 Line::Refused(refused) => (refused.index, Err(refused.refusal)),
             };
             answers.insert(index, answer);
@@ -295,7 +314,8 @@ fn understand(line: &str) -> Result<Line, ExportError> {
 }
 
 /// Reads the file as every trainer will.
-fn accept(made: &MadeLine) -> Result<Made, ExportError> {
+/// The graph in a file, of which a stored row is so many rows.
+fn accept(made: &MadeLine, windows: u64) -> Result<Made, ExportError> {
     let bytes = fs::read(&made.file).map_err(|source| ExportError::Workspace {
         folder: made.file.display().to_string(),
         source,
@@ -305,8 +325,8 @@ fn accept(made: &MadeLine) -> Result<Made, ExportError> {
     let exported = ExportedGraph {
         file: BlobRef { sha256: Digest::of(&bytes), bytes: to_u64(bytes.len()) },
         tensors: kept.cloned().collect::<Vec<_>>().into(),
-        flops_per_row: made.flops_per_row,
-        widest: made.widest,
+        flops_per_row: made.flops_per_row.saturating_mul(windows),
+        widest: made.widest.saturating_mul(windows),
         sums: graph.evaluate.sums.keys().cloned().collect(),
         arrays: graph.evaluate.shapes,
     };

@@ -42,6 +42,29 @@ fn graph_file(name: &str) -> PathBuf {
     graphs.join(format!("{name}.safetensors"))
 }
 
+#[test]
+fn a_stored_row_costs_as_much_as_the_windows_that_are_cut_of_it() {
+    let tokens = Column {
+        name: "tokens".into(),
+        dtype: Dtype::U8,
+        shape: vec![129],
+        longest: None,
+        values: Some(256),
+        windows: true,
+    };
+    let data = DataDescription::new(&[tokens], &[], &Labels::None, 50);
+    for (window, windows) in [(128, 1), (64, 2), (1, 128), (0, 1), (-4, 1), (200, 1)] {
+        let values = [(WINDOW.to_owned(), Setting::Whole(window))].into();
+        assert_eq!(data.windows(&values), windows, "{window}");
+    }
+    let json = serde_json::to_value(&data).unwrap();
+    let expected = serde_json::json!({
+        "columns": {"tokens": {"dtype": "U8", "shape": [129], "values": 256, "window": true}},
+        "classes": null, "rows": 50,
+    });
+    assert_eq!(json, expected);
+}
+
 fn width(width: i64) -> Values {
     [("width".to_owned(), Setting::Whole(width))].into()
 }

@@ -33,7 +33,7 @@ pub struct ExportedGraph {
     /// The parameters and buffers, in the file's order. Left out where only the file's name is wanted.
     #[serde(default, skip_serializing_if = "no_tensors")]
     pub tensors: Arc<Vec<GraphTensor>>,
-    /// Floating-point operations of one row's forward pass.
+    /// Floating-point operations of one row's forward pass; of text, of one stored row's, which may be several windows.
     #[serde(default)]
     pub flops_per_row: u64,
     /// Numbers of the widest value that one row has in it.
