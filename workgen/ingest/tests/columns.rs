@@ -99,17 +99,16 @@ fn every_row_of_all_parts_is_in_one_shard_with_all_that_it_has() {
     let ingested = ingest(&spec, folder.path(), &folder.path().join("out"), &mut |_| ()).unwrap();
     let manifest = &ingested.manifest;
     assert_eq!((manifest.labels.clone(), manifest.train.len()), (Labels::None, 3));
-    let said: Vec<(&str, Vec<u32>, Option<u32>, Option<u64>)> = manifest
+    let said = manifest
         .columns
         .iter()
-        .map(|column| (column.name.as_str(), column.shape.clone(), column.longest, column.values))
-        .collect();
+        .map(|column| (column.name.as_str(), column.shape.clone(), column.longest, column.values));
     let expected = [
         ("image", vec![1, 2, 2], None, Some(40)),
         ("label", vec![], None, Some(7)),
         ("tokens", vec![], Some(4), Some(42)),
     ];
-    assert_eq!(said, expected);
+    assert_eq!(said.collect::<Vec<_>>(), expected);
     let mut seen = Vec::new();
     for shard in all_shards(manifest) {
         let columns = read(&ingested, &shard);

@@ -18,6 +18,9 @@ use sojourn_protocol::{
     spec::JobSpec,
 };
 
+/// The sources, each by the part that it is named for.
+type ColumnTables = Vec<(Part, Box<dyn ColumnTable>)>;
+
 /// A job's sources, each by the part that it is named for, with its rows.
 pub(crate) struct ColumnData {
     tables: Vec<(Part, Box<dyn ColumnTable>, u64)>,
@@ -40,7 +43,7 @@ impl ColumnData {
     pub(crate) fn open(
         spec: &JobSpec,
         finder: &mut Finder<'_>,
-    ) -> Result<Option<Vec<(Part, Box<dyn ColumnTable>)>>, IngestError> {
+    ) -> Result<Option<ColumnTables>, IngestError> {
         let data = &spec.data;
         let Some(train) = super::open(finder, "data.train", &data.train, data)? else {
             return Ok(None);
@@ -72,7 +75,7 @@ impl ColumnData {
     /// Goes over the rows once.
     pub(crate) fn survey(
         spec: &JobSpec,
-        tables: Vec<(Part, Box<dyn ColumnTable>)>,
+        tables: ColumnTables,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Self, IngestError> {
         let fields: Vec<Field> =
