@@ -51,6 +51,7 @@ pub mod direct;
 pub mod dtype;
 pub mod engine;
 pub mod error;
+mod f1;
 mod hop;
 pub mod ids;
 mod instructions;

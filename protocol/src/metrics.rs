@@ -13,8 +13,8 @@
 //! Those of users' own models follow from sums by [`MetricRule`], and from [arrays](crate::sum_array).
 
 use crate::{
+    f1::mean_f1,
     quantity::to_usize,
-    report::Evaluated,
     spec::{Loss, Metric, MetricRule, OwnMetric, SearchSpec},
     sum_array::SumArray,
     sums::Sums,
@@ -180,20 +180,6 @@ impl ByClass {
     }
 }
 
-/// The mean of `2 TP / (2 TP + FP + FN)` over classes, each with its TP + FN, its TP + FP and its TP, without those that are
-/// neither a label nor predicted.
-pub(crate) fn mean_f1(classes: impl Iterator<Item = (f64, f64, f64)>) -> f64 {
-    let (mut sum, mut counted) = (0.0, 0u32);
-    for (labelled, predicted, correct) in classes {
-        let seen = labelled + predicted;
-        if seen > 0.0 {
-            sum += 2.0 * correct / seen;
-            counted = counted.saturating_add(1);
-        }
-    }
-    sum / f64::from(counted)
-}
-
 /// The values of all metrics that an evaluation gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -275,13 +261,6 @@ impl SearchSpec {
             Metric::Rmse => root_mean(sums),
             Metric::Own(_) => f64::NAN,
         }
-    }
-
-    /// The value of its metric for an evaluation.
-    #[must_use]
-    pub fn value_of(&self, evaluated: &Evaluated) -> f64 {
-        let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
-        self.value(&evaluated.sums(), f1, &self.of_arrays(&evaluated.arrays))
     }
 
     /// The values of the metrics of users' own models that are made of arrays, as far as these arrays give them.

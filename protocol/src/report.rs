@@ -5,6 +5,7 @@ use crate::{
     ids::{LeaseId, Version},
     metrics::ByClass,
     position::Position,
+    spec::SearchSpec,
     sum_array::SumArray,
 };
 use serde::{Deserialize, Serialize};
@@ -78,6 +79,13 @@ impl Evaluated {
     #[must_use]
     pub fn sums(&self) -> Sums {
         self.shards.iter().fold(Sums::default(), |all, sums| all.plus(sums))
+    }
+
+    /// The value of a search's metric.
+    #[must_use]
+    pub fn value(&self, search: &SearchSpec) -> f64 {
+        let f1 = self.by_class.as_ref().map(ByClass::macro_f1);
+        search.value(&self.sums(), f1, &search.of_arrays(&self.arrays))
     }
 
     /// Names what was evaluated and counted, and nothing of how long that took: hosts of one numeric class come to the same.

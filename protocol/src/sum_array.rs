@@ -1,6 +1,6 @@
 //! Arrays that the evaluation of a user's own model adds up over rows, and the metrics that follow from them.
 
-use crate::{metrics::mean_f1, quantity::to_u64};
+use crate::{f1::mean_f1, quantity::to_u64};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

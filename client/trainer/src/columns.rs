@@ -1,8 +1,8 @@
 //! A shard's columns as tensors, and what a batch gets of them.
 
 use crate::{
-    data::{tensor, unit},
-    error::TrainError,
+    error::{TrainError, unit},
+    kind::tensor,
     scaler::Scaler,
 };
 use sojourn_codec::{Dtype, TensorView};

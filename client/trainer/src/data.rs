@@ -4,12 +4,13 @@
 use crate::{
     batch::{Batch, X, Y},
     columns::Column,
-    error::TrainError,
+    error::{TrainError, unit},
+    files::{Files, read},
     graph::{Graphs, Program},
-    kind::kind,
+    kind::tensor,
     scaler::Scaler,
 };
-use sojourn_codec::{Dtype, TensorView, decode};
+use sojourn_codec::{Dtype, decode};
 use sojourn_protocol::{
     column::{Column as Described, check_columns},
     digest::Digest,
@@ -17,7 +18,7 @@ use sojourn_protocol::{
     spec::Loss,
     unit::TrialContext,
 };
-use std::{collections::BTreeMap, fs, io, path::PathBuf, rc::Rc};
+use std::rc::Rc;
 use tch::{Device, Kind, Tensor};
 
 /// Bytes of tensors that are kept; the shard in use may be larger.
@@ -45,9 +46,6 @@ enum Labels {
     /// The data has columns by name.
     None,
 }
-
-/// The files of a unit, by blob.
-pub(crate) type Files = BTreeMap<Digest, PathBuf>;
 
 /// Shards in memory, the most recently used last, and the graphs that are trained on them.
 #[derive(Debug)]
@@ -289,27 +287,4 @@ impl Dataset {
             }
         }
     }
-}
-
-/// The bytes of a blob's file, if they are the blob's: a file in a cache may have been altered since it
-/// was checked, and nothing may be trained on that.
-pub(crate) fn read(files: &Files, blob: Digest) -> Result<Vec<u8>, TrainError> {
-    let path = files.get(&blob).ok_or(TrainError::NoFile(blob))?;
-    let bytes = fs::read(path).map_err(|source| match source.kind() {
-        // Somebody has deleted it, as a whole cache may be: the unit isn't to blame.
-        io::ErrorKind::NotFound => TrainError::Damaged(blob),
-        _ => TrainError::File { verb: "read", path: path.clone(), source },
-    })?;
-    if Digest::of(&bytes) == blob { Ok(bytes) } else { Err(TrainError::Damaged(blob)) }
-}
-
-pub(crate) fn unit(message: impl Into<String>) -> TrainError {
-    TrainError::Unit(message.into())
-}
-
-/// A copy of a decoded tensor.
-pub(crate) fn tensor(view: &TensorView<'_>) -> Result<Tensor, TrainError> {
-    let shape =
-        view.shape.iter().map(|side| i64::try_from(*side)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Tensor::f_from_data_size(view.data, &shape, kind(view.dtype)?)?)
 }

@@ -80,3 +80,8 @@ pub(crate) fn kind_of(message: &str) -> FailureKind {
 fn first_line(error: &TchError) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
+
+/// A unit that can't be done, for this reason.
+pub(crate) fn unit(message: impl Into<String>) -> TrainError {
+    TrainError::Unit(message.into())
+}

@@ -4,8 +4,9 @@
 //! bytes are those of each hop done alone on the checkpoint of the one before it.
 
 use crate::{
-    data::{Dataset, Files, Shards, read},
+    data::{Dataset, Shards},
     error::TrainError,
+    files::{Files, read},
     listener::{Listener, micros},
     model::Model,
     save_interval::SaveInterval,

@@ -1,8 +1,9 @@
-//! Types of elements: a file's word for them, and libtorch's.
+//! Types of elements: a file's word for them, and libtorch's; and tensors of a file as libtorch's.
 
 use crate::error::TrainError;
+use sojourn_codec::TensorView;
 use sojourn_protocol::dtype::Dtype;
-use tch::Kind;
+use tch::{Kind, Tensor};
 
 /// libtorch's type for one of a file.
 pub(crate) fn kind(dtype: Dtype) -> Result<Kind, TrainError> {
@@ -21,4 +22,11 @@ pub(crate) fn kind(dtype: Dtype) -> Result<Kind, TrainError> {
             return Err(TrainError::Unit(format!("{dtype} can't be computed with")));
         }
     })
+}
+
+/// A copy of a decoded tensor.
+pub(crate) fn tensor(view: &TensorView<'_>) -> Result<Tensor, TrainError> {
+    let shape =
+        view.shape.iter().map(|side| i64::try_from(*side)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Tensor::f_from_data_size(view.data, &shape, kind(view.dtype)?)?)
 }

@@ -23,6 +23,7 @@ mod device;
 mod engine;
 mod error;
 mod evaluate;
+mod files;
 mod flat_layout;
 mod forward;
 mod graph;

@@ -2,10 +2,12 @@
 
 use crate::{
     batch::X,
-    data::{Dataset, read, tensor},
+    data::Dataset,
     error::TrainError,
     evaluate::rows_at_once,
+    files::read,
     graph::Graphs,
+    kind::tensor,
     model::Model,
     objective::{predictions, seed_chance},
     scaler::Scaler,

@@ -1,8 +1,9 @@
 //! How features become the numbers that a model takes.
 
 use crate::{
-    data::{Files, read, tensor, unit},
-    error::TrainError,
+    error::{TrainError, unit},
+    files::{Files, read},
+    kind::tensor,
 };
 use sojourn_codec::{Dtype, decode};
 use sojourn_protocol::manifest::Scaling;

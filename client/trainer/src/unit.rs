@@ -2,9 +2,10 @@
 
 use crate::{
     arrays::ArrayTally,
-    data::{Shards, read},
+    data::Shards,
     error::TrainError,
     evaluate::evaluate,
+    files::read,
     hop::run_hop,
     listener::{Listener, micros},
     model::Model,

@@ -214,7 +214,7 @@ impl ResultHandler<'_> {
         if let UnitKey::Extra { .. } = lease.unit {
             return true;
         }
-        let value = job.spec.search.value_of(evaluated);
+        let value = evaluated.value(&job.spec.search);
         job.may_be_best(value) || job.spec.search.reaches_target(value)
     }
 

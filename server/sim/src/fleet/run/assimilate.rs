@@ -98,7 +98,7 @@ impl Run<'_> {
                 context: Arc::clone(&hop.context),
             });
             Ok::<_, String>(match trains.run(&evaluation, None)? {
-                Outcome::Evaluated(evaluated) => Some(job.spec.search.value_of(&evaluated)),
+                Outcome::Evaluated(evaluated) => Some(evaluated.value(&job.spec.search)),
                 _ => None,
             })
         };
