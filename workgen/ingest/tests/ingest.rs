@@ -407,7 +407,8 @@ fn files_that_are_not_there_and_parts_that_differ() {
     assert_eq!(
         error.to_string(),
         format!(
-            "`data.train`: the folder `{}` holds no `.csv`, `.parquet`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no text that `data.window` would cut",
+            "`data.train`: the folder `{}` holds no `.csv`, `.parquet`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no text \
+             that `data.window` would cut",
             path.display()
         )
     );
