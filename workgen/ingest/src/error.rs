@@ -1,5 +1,6 @@
 //! Errors of data, with their place.
 
+use crate::number::shown;
 use sojourn_protocol::text::{MAX_NAME_CHARS, plain_line};
 use std::{fmt, io, path::PathBuf};
 
@@ -140,8 +141,8 @@ pub enum Problem {
     NoWindow,
     #[error("there are fewer tokens than one window of {window} takes, and one more")]
     ShortText { window: u32 },
-    #[error("`data.window` takes parts with one column alone, of whole numbers: the tokens")]
-    NoTokens,
+    #[error("`data.window` takes data with one column alone, of whole numbers: the tokens{0}")]
+    NoTokens(&'static str),
     #[error("a line of over {limit} bytes, which no tokenizer gets as one; break it")]
     LongTextLine { limit: u64 },
     #[error("the file of a tokenizer has over {limit} bytes")]
@@ -166,7 +167,9 @@ pub enum Problem {
     BadEnds,
     #[error("a number is infinite or NaN, or a truth value is neither 0 nor 1")]
     NoNumber,
-    #[error("there are no columns by name, which `{0}` has: write it by `sojourn.data.write` too")]
+    #[error(
+        "there are no columns by name, which `{0}` has: write it by `sojourn.data.write`, or as Parquet"
+    )]
     NoColumns(String),
     #[error(
         "`data.{0}` is for rows of numbers with a label; here columns have names and are taken as they are"
@@ -179,9 +182,31 @@ pub enum Problem {
     #[error("there is none of the model's columns: {0}")]
     NoneOfColumns(String),
     #[error(
-        "there are no columns by name, which the model takes: write them by `sojourn.data.write`"
+        "there are no columns by name, which the model takes: write them by `sojourn.data.write`, or as Parquet"
     )]
     NotColumns,
+    #[error("no column is left (`data.columns`)")]
+    NoColumnLeft,
+    /// A name that is the file's, and not of a part that Sojourn wrote.
+    #[error("the name {why}; rename it, or leave it out: `data.columns = {{ drop = [\"{}\"] }}`", shown(.name.as_bytes()))]
+    NameInFile { name: String, why: String },
+    #[error(
+        "it holds {holds}, which can be no column; leave it out: `data.columns = {{ drop = [\"{}\"] }}`",
+        shown(.name.as_bytes())
+    )]
+    NoColumnByName { name: String, holds: &'static str },
+    #[error(
+        "null; fill in what is missing, or leave the column out: `data.columns = {{ drop = [\"{0}\"] }}`"
+    )]
+    NullRow(String),
+    #[error(
+        "a null in the list; fill in what is missing, or leave the column out: `data.columns = {{ drop = [\"{0}\"] }}`"
+    )]
+    NullElement(String),
+    #[error(
+        "a number that its type doesn't hold: those without a sign go up to 9223372036854775807"
+    )]
+    LargeWhole,
     #[error("the file is empty")]
     Empty,
     #[error("there is a header and no row")]

@@ -235,7 +235,7 @@ fn keys_that_say_nothing_about_columns_are_refused() {
     let text = with("length = { image = 3 }");
     assert!(text.contains("`data.length` names `image`"), "{text}");
     let text = with("window = 4");
-    assert!(text.contains("takes parts with one column alone"), "{text}");
+    assert!(text.contains("takes data with one column alone"), "{text}");
     fs::write(folder.path().join("t.csv"), "a,y\n1,2\n").unwrap();
     let text = refused(folder.path(), "t.csv", "label = \"y\"\nwindow = 4");
     assert!(text.contains("`data.window` is for text"), "{text}");

@@ -18,10 +18,10 @@ use sojourn_protocol::{
     spec::JobSpec,
 };
 
-/// The sources, each by the part that it is named for.
-type ColumnTables = Vec<(Part, Box<dyn ColumnTable>)>;
+/// A job's sources, each by the part that it is named for.
+pub(crate) type ColumnTables = Vec<(Part, Box<dyn ColumnTable>)>;
 
-/// A job's sources, each by the part that it is named for, with its rows.
+/// A job's sources, with their rows.
 pub(crate) struct ColumnData {
     tables: Vec<(Part, Box<dyn ColumnTable>, u64)>,
     /// The columns of all of them.
@@ -45,7 +45,7 @@ impl ColumnData {
         finder: &mut Finder<'_>,
     ) -> Result<Option<ColumnTables>, IngestError> {
         let data = &spec.data;
-        let Some(train) = super::open(finder, "data.train", &data.train, data)? else {
+        let Some(train) = super::open(finder, "data.train", &data.train, spec)? else {
             return Ok(None);
         };
         let fields = train.fields().to_vec();
@@ -56,7 +56,7 @@ impl ColumnData {
         ];
         for (part, key, source) in others {
             let Some(source) = source else { continue };
-            let table = super::open(finder, key, &source.data, data)?;
+            let table = super::open(finder, key, &source.data, spec)?;
             let table = table.ok_or_else(|| {
                 Place::of(&source.data).refuse(Problem::NoColumns(data.train.clone()))
             })?;
@@ -195,7 +195,6 @@ fn check_said(spec: &JobSpec, fields: &[Field], shown: &str) -> Result<(), Inges
         (data.features.is_some(), "features"),
         (data.labels.is_some(), "labels"),
         (data.separator.is_some(), "separator"),
-        (data.columns.is_some(), "columns"),
         (!data.categories.is_empty(), "categories"),
         (!data.missing.is_refuse(), "missing"),
         (data.shape.is_some(), "shape"),

@@ -1,8 +1,7 @@
-//! The rows of parts with one column of tokens, joined into one stream.
+//! The rows of data with one column of tokens, joined into one stream.
 
 use super::{
-    parts::Parts,
-    table::{ColumnRows, ColumnTable as _},
+    table::{ColumnRows, ColumnTable},
     windows::{TokenSource, Tokens},
 };
 use crate::error::{IngestError, Place, Problem};
@@ -10,24 +9,27 @@ use sojourn_protocol::dtype::Dtype;
 
 /// One column of tokens.
 pub(super) struct JoinedRows {
-    parts: Parts,
+    table: Box<dyn ColumnTable>,
     dtype: Dtype,
     values: Option<u64>,
 }
 
 impl JoinedRows {
-    /// The tokens of parts, which have no other column.
-    pub(super) fn new(parts: Parts) -> Result<Self, IngestError> {
+    /// The tokens of a table that has no other column; `hint` says how it could be so.
+    pub(super) fn new(
+        table: Box<dyn ColumnTable>,
+        hint: &'static str,
+    ) -> Result<Self, IngestError> {
         let whole = [Dtype::U8, Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64];
-        match parts.fields() {
+        match table.fields() {
             [field]
                 if whole.contains(&field.dtype)
                     && field.shape.len() <= usize::from(!field.is_sequence) =>
             {
                 let (dtype, values) = (field.dtype, field.values);
-                Ok(Self { parts, dtype, values })
+                Ok(Self { table, dtype, values })
             }
-            _ => Err(parts.refuse(Problem::NoTokens)),
+            _ => Err(table.refuse(Problem::NoTokens(hint))),
         }
     }
 }
@@ -42,11 +44,11 @@ impl TokenSource for JoinedRows {
     }
 
     fn bytes(&self) -> u64 {
-        self.parts.bytes()
+        self.table.bytes()
     }
 
     fn tokens(&self) -> Result<Box<dyn Tokens + '_>, IngestError> {
-        Ok(Box::new(JoinedTokens(self.parts.rows()?)))
+        Ok(Box::new(JoinedTokens(self.table.rows()?)))
     }
 }
 

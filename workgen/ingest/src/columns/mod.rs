@@ -1,9 +1,10 @@
 //! Data that has columns by name: read as it is, for users' own models.
 //!
 //! ```text
-//! parts of safetensors ------------------------> Parts ---.
-//! text --bytes or tokens--> TokenSource --> Windows -------+--> ColumnTable --survey, cut--> shards
-//! parts with one column --> JoinedRows --^                 |
+//! parts of safetensors ---------------------> Parts --------.
+//! Parquet of which the job says no label ---> NamedParquet --+--> ColumnTable --survey, cut--> shards
+//! text --bytes or tokens--> TokenSource --> Windows ---------'
+//! one column of either ---> JoinedRows --^
 //! ```
 //!
 //! The survey reads all rows once: it counts them and finds the longest row and the range of whole numbers. The cut reads
@@ -20,15 +21,16 @@ mod windows;
 
 pub(crate) use data::ColumnData;
 pub use reader::{ColumnReader, ColumnRowReader};
+pub(crate) use table::{ColumnRows, ColumnTable, Field};
 
 use crate::{
     error::{IngestError, Place, Problem},
+    parquet::{self, Choice, NamedParquet},
     source::{Finder, SourceFile},
 };
 use joined::JoinedRows;
 use parts::Parts;
-use sojourn_protocol::spec::{DataSpec, FileKind};
-use table::ColumnTable;
+use sojourn_protocol::spec::{DataSpec, FileKind, JobSpec, ModelSpace};
 use text::Text;
 use windows::Windows;
 
@@ -37,10 +39,12 @@ pub(crate) fn open(
     finder: &mut Finder<'_>,
     key: &'static str,
     shown: &str,
-    spec: &DataSpec,
+    job: &JobSpec,
 ) -> Result<Option<Box<dyn ColumnTable>>, IngestError> {
+    let spec = &job.data;
     let texts = finder.find_texts(key, shown)?;
     if let (Some(first), true) = (texts.first(), is_text(shown, spec)) {
+        refuse_choice(first, spec)?;
         let window = spec.window.ok_or_else(|| first.refuse(Problem::NoWindow))?;
         let text = Text::open(texts, tokenizer(finder, spec)?.as_ref())?;
         return Ok(Some(Box::new(Windows::new(shown, Box::new(text), window))));
@@ -52,22 +56,51 @@ pub(crate) fn open(
     let files = finder.find(key, shown)?;
     let Some(first) = files.first() else { return Ok(None) };
     let is_part = parts::is_part(first)?;
+    let is_parquet = !is_part && has_names(job) && is_parquet(first)?;
+    let by_name = is_part || is_parquet;
     let said = [
-        (!is_part && spec.window.is_some(), "window"),
+        (!by_name && spec.window.is_some(), "window"),
         (spec.tokenizer.is_some(), "tokenizer"),
-        (!is_part && !spec.length.is_empty(), "length"),
+        (!by_name && !spec.length.is_empty(), "length"),
     ];
     if let Some((_, key)) = said.iter().find(|(is_said, _)| *is_said) {
         return Err(first.refuse(Problem::NoText(key)));
     }
-    if !is_part {
+    let (table, hint): (Box<dyn ColumnTable>, _) = if is_part {
+        refuse_choice(first, spec)?;
+        (Box::new(Parts::open(shown, files)?), "")
+    } else if is_parquet {
+        let choice = Choice::Job(spec.columns.as_ref());
+        let hint = "; `data.columns = { use = [...] }` takes one of several";
+        (Box::new(NamedParquet::open(finder, shown, files, choice)?), hint)
+    } else {
         return Ok(None);
-    }
-    let parts = Parts::open(shown, files)?;
+    };
     Ok(Some(match spec.window {
-        Some(window) => Box::new(Windows::new(shown, Box::new(JoinedRows::new(parts)?), window)),
-        None => Box::new(parts),
+        Some(window) => {
+            Box::new(Windows::new(shown, Box::new(JoinedRows::new(table, hint)?), window))
+        }
+        None => table,
     }))
+}
+
+/// Are columns of tables taken by name? Where the job says no label, models of its own find them so.
+fn has_names(job: &JobSpec) -> bool {
+    let is_own = |model: &ModelSpace| matches!(model, ModelSpace::Graph(_));
+    job.data.label.is_none() && job.models.iter().all(is_own)
+}
+
+fn is_parquet(file: &SourceFile) -> Result<bool, IngestError> {
+    let is_named = matches!(FileKind::named(file.shown()), None | Some(FileKind::Parquet));
+    Ok(is_named && parquet::begins(&file.start()?))
+}
+
+/// Refuses a choice among columns that are written or made as they are wanted.
+fn refuse_choice(file: &SourceFile, spec: &DataSpec) -> Result<(), IngestError> {
+    match spec.columns {
+        Some(_) => Err(file.refuse(Problem::ForTables("columns"))),
+        None => Ok(()),
+    }
 }
 
 /// Is it a text file, or a folder of which the job says that its text is meant?
@@ -75,14 +108,18 @@ fn is_text(shown: &str, spec: &DataSpec) -> bool {
     spec.window.is_some() || FileKind::named(shown) == Some(FileKind::Text)
 }
 
-/// The source of that name, which must have columns by name.
+/// The source of that name, which must have columns by name. Others of its columns than the wanted ones needn't be read.
 fn open_for_reading(
     finder: &mut Finder<'_>,
     source: &str,
+    wanted: &[&str],
 ) -> Result<Box<dyn ColumnTable>, IngestError> {
     let files = finder.find("data", source)?;
     match files.first() {
         Some(first) if parts::is_part(first)? => Ok(Box::new(Parts::open(source, files)?)),
+        Some(first) if is_parquet(first)? => {
+            Ok(Box::new(NamedParquet::open(finder, source, files, Choice::Wanted(wanted))?))
+        }
         _ => Err(Place::of(source).refuse(Problem::NotColumns)),
     }
 }

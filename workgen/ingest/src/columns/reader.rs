@@ -36,7 +36,8 @@ impl ColumnReader {
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Self, IngestError> {
         let mut finder = Finder::new(base_dir, spool, progress);
-        let table = open_for_reading(&mut finder, source)?;
+        let names: Vec<&str> = wanted.iter().map(|column| column.name.as_str()).collect();
+        let table = open_for_reading(&mut finder, source, &names)?;
         let mut columns = Vec::new();
         for column in wanted {
             let fields = table.fields().iter().enumerate();
@@ -57,7 +58,6 @@ impl ColumnReader {
             columns.push((at, column.clone()));
         }
         if columns.is_empty() {
-            let names: Vec<&str> = wanted.iter().map(|column| column.name.as_str()).collect();
             return Err(table.refuse(Problem::NoneOfColumns(names.join(", "))));
         }
         Ok(Self { table, columns })

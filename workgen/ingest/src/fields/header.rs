@@ -111,8 +111,8 @@ pub(super) fn find_label(
     Ok(index)
 }
 
-/// The features that a job chooses among the columns, in order.
-pub(super) fn choose(
+/// The columns that a job chooses, in order; none where it drops all.
+pub(crate) fn choose(
     header: &Place,
     columns: &[String],
     label: Option<usize>,
@@ -124,7 +124,7 @@ pub(super) fn choose(
         let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(header.clone().refuse(Problem::NoNamedColumn { name: name.clone(), hint }));
     }
-    let features: Vec<String> = match chosen {
+    Ok(match chosen {
         Columns::Use(names) => names.clone(),
         Columns::Drop(names) => {
             let dropped: BTreeSet<&String> = names.iter().collect();
@@ -132,8 +132,7 @@ pub(super) fn choose(
             let left = columns.filter(|(at, name)| label != Some(*at) && !dropped.contains(name));
             left.map(|(_, name)| name.clone()).collect()
         }
-    };
-    if features.is_empty() { Err(header.clone().refuse(Problem::NoFeatures)) } else { Ok(features) }
+    })
 }
 
 /// The role of each column. The columns in `wanted` are the features, in that order; if it is empty, all columns but the

@@ -8,7 +8,7 @@ mod coded;
 mod header;
 mod rows;
 
-pub(crate) use header::{Names, same};
+pub(crate) use header::{Names, choose, same};
 
 use crate::{
     error::{IngestError, Place, Problem},
@@ -121,8 +121,16 @@ impl<S: FieldSource> FieldTable<S> {
             },
             Wanted::Features(_) => columns.iter().position(|name| Some(name.as_str()) == label),
         };
-        let chosen = text.columns.map(|chosen| header::choose(&header, &columns, label, chosen));
-        let chosen = chosen.transpose()?.unwrap_or_default();
+        let chosen = match text.columns {
+            Some(chosen) => {
+                let chosen = choose(&header, &columns, label, chosen)?;
+                if chosen.is_empty() {
+                    return Err(header.refuse(Problem::NoFeatures));
+                }
+                chosen
+            }
+            None => Vec::new(),
+        };
         let names = match wanted {
             Wanted::Features(names) => names,
             Wanted::Labelled => &chosen,

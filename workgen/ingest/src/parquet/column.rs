@@ -4,7 +4,7 @@ use super::{
     chunks::Chunks,
     guard::guarded,
     kind::{Kind, Value},
-    pages::CheckedPages,
+    pages::{CheckedPages, PageBudget},
 };
 use parquet::{
     column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader},
@@ -20,17 +20,19 @@ use std::sync::Arc;
 
 /// A column of values, from which rows are taken one after the other.
 pub(super) struct Values {
-    kind: Kind,
     /// Nulls have less.
-    full_level: i16,
-    /// For each row that was read, if it may be null.
-    levels: Vec<i16>,
-    /// The next of them.
-    next: usize,
-    typed: Typed,
+    pub(super) full_level: i16,
+    /// For each value that was read, if it may be null or one of a list.
+    pub(super) levels: Vec<i16>,
+    /// The next of them, where a row is one.
+    pub(super) next: usize,
+    pub(super) typed: Typed,
+    /// For each value that was read, if it may be one of a list: whether it begins a row.
+    begins: Vec<i16>,
+    budget: PageBudget,
 }
 
-enum Typed {
+pub(super) enum Typed {
     Truth(Buffer<BoolType>),
     Int(Buffer<Int32Type>),
     Long(Buffer<Int64Type>),
@@ -41,9 +43,9 @@ enum Typed {
 }
 
 /// The values that were read and aren't null.
-struct Buffer<T: DataType> {
+pub(super) struct Buffer<T: DataType> {
     reader: ColumnReaderImpl<T>,
-    values: Vec<T::T>,
+    pub(super) values: Vec<T::T>,
     next: usize,
 }
 
@@ -53,15 +55,17 @@ impl<T: DataType> Buffer<T> {
     }
 
     /// Reads so many rows; returns how many there were.
-    fn read(&mut self, rows: usize, levels: &mut Vec<i16>) -> Result<usize> {
+    fn read(&mut self, rows: usize, levels: &mut Vec<i16>, begins: &mut Vec<i16>) -> Result<usize> {
         levels.clear();
+        begins.clear();
         self.values.clear();
         self.next = 0;
-        let (read, ..) = self.reader.read_records(rows, Some(levels), None, &mut self.values)?;
+        let (read, ..) =
+            self.reader.read_records(rows, Some(levels), Some(begins), &mut self.values)?;
         Ok(read)
     }
 
-    fn next(&mut self) -> Option<&T::T> {
+    pub(super) fn next(&mut self) -> Option<&T::T> {
         let value = self.values.get(self.next);
         self.next = self.next.saturating_add(1);
         value
@@ -73,11 +77,11 @@ impl Values {
     pub(super) fn open(
         chunks: &Arc<Chunks>,
         column: &ColumnChunkMetaData,
-        kind: Kind,
         rows: u64,
     ) -> std::result::Result<Self, String> {
         guarded(|| {
-            let pages = CheckedPages::new(chunks, column, to_usize(rows))?;
+            let budget = PageBudget::default();
+            let pages = CheckedPages::new(chunks, column, to_usize(rows), budget.clone())?;
             let description = column.column_descr_ptr();
             let full_level = description.max_def_level();
             let typed = match get_column_reader(description, Box::new(pages)) {
@@ -94,22 +98,24 @@ impl Values {
                     return Err(ParquetError::NYI("values of 96 bits".to_owned()));
                 }
             };
-            Ok(Self { kind, full_level, levels: Vec::new(), next: 0, typed })
+            let (levels, begins) = (Vec::new(), Vec::new());
+            Ok(Self { full_level, levels, next: 0, typed, begins, budget })
         })
     }
 
     /// Reads the next rows, which must be there.
     pub(super) fn read(&mut self, rows: usize) -> std::result::Result<(), String> {
         self.next = 0;
-        let levels = &mut self.levels;
+        self.budget.renew();
+        let (levels, begins) = (&mut self.levels, &mut self.begins);
         let read = guarded(|| match &mut self.typed {
-            Typed::Truth(buffer) => buffer.read(rows, levels),
-            Typed::Int(buffer) => buffer.read(rows, levels),
-            Typed::Long(buffer) => buffer.read(rows, levels),
-            Typed::Single(buffer) => buffer.read(rows, levels),
-            Typed::Double(buffer) => buffer.read(rows, levels),
+            Typed::Truth(buffer) => buffer.read(rows, levels, begins),
+            Typed::Int(buffer) => buffer.read(rows, levels, begins),
+            Typed::Long(buffer) => buffer.read(rows, levels, begins),
+            Typed::Single(buffer) => buffer.read(rows, levels, begins),
+            Typed::Double(buffer) => buffer.read(rows, levels, begins),
             Typed::Bytes(buffer) => {
-                let read = buffer.read(rows, levels)?;
+                let read = buffer.read(rows, levels, begins)?;
                 // Where a dictionary was cut off, there are values without bytes, which panic if they are looked at.
                 buffer.values.iter().for_each(|value| {
                     let _ = value.data();
@@ -117,7 +123,7 @@ impl Values {
                 Ok(read)
             }
             Typed::Fixed(buffer) => {
-                let read = buffer.read(rows, levels)?;
+                let read = buffer.read(rows, levels, begins)?;
                 buffer.values.iter().for_each(|value| {
                     let _ = value.data();
                 });
@@ -128,14 +134,17 @@ impl Values {
     }
 
     /// The field of the next row as text; nothing where it is null.
-    pub(super) fn next(&mut self, text: &mut Vec<u8>) -> std::result::Result<(), &'static str> {
+    pub(super) fn next(
+        &mut self,
+        kind: Kind,
+        text: &mut Vec<u8>,
+    ) -> std::result::Result<(), &'static str> {
         text.clear();
         let level = self.levels.get(self.next).copied();
         self.next = self.next.saturating_add(1);
         if self.full_level > 0 && level != Some(self.full_level) {
             return Ok(());
         }
-        let kind = self.kind;
         let written = match &mut self.typed {
             Typed::Truth(buffer) => buffer.next().map(|value| value.write(kind, text)),
             Typed::Int(buffer) => buffer.next().map(|value| value.write(kind, text)),

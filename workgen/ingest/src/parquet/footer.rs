@@ -9,10 +9,12 @@ use super::{
     chunks::Chunks,
     guard::guarded,
     kind::Kind,
+    stored::Stored,
     thrift::{Thrift, Type},
 };
 use crate::{
-    error::{IngestError, Problem},
+    error::{IngestError, Place, Problem},
+    fields::Names,
     source::SourceFile,
 };
 use parquet::{
@@ -34,6 +36,8 @@ pub(super) struct Column {
     pub(super) name: String,
     /// How its values are written; or what it holds that can't be.
     pub(super) kind: Result<Kind, &'static str>,
+    /// What a row has in a column by name; or what it holds that none can be.
+    pub(super) stored: Result<Stored, &'static str>,
     /// Its place among the columns that hold values, of which a nested one has several.
     pub(super) leaf: usize,
 }
@@ -46,6 +50,15 @@ pub(super) struct Footer {
 }
 
 impl Footer {
+    /// The names of the columns in order, each once. `at` is the file.
+    pub(super) fn names(&self, at: &Place) -> Result<Vec<String>, IngestError> {
+        let mut names = Names::default();
+        for column in &self.columns {
+            names.push(&column.name).map_err(|problem| at.clone().refuse(problem))?;
+        }
+        Ok(names.finish())
+    }
+
     pub(super) fn read(file: &SourceFile) -> Result<Self, IngestError> {
         let damaged = |reason: &str| {
             file.refuse(Problem::Damaged { how: "Parquet", reason: reason.to_owned() })
@@ -90,10 +103,10 @@ fn columns(schema: &SchemaDescriptor) -> Vec<Column> {
             } else {
                 Err("lists or records")
             };
-            own.get_or_insert((leaf, kind));
+            own.get_or_insert_with(|| (leaf, kind, Stored::of(field, value)));
         }
-        let (leaf, kind) = own?;
-        Some(Column { name, kind, leaf })
+        let (leaf, kind, stored) = own?;
+        Some(Column { name, kind, stored, leaf })
     });
     columns.collect()
 }

@@ -1,10 +1,12 @@
-//! Parquet: a file, or a folder of parts with the same columns. Columns are fields under names, as in CSV.
+//! Parquet: a file, or a folder of parts with the same columns.
 //!
 //! ```text
-//! footer (checked) -> row groups -> for each column that is needed: pages (checked) -> some rows at once -> fields as text
+//! footer (checked) -> row groups -> for each column that is needed: pages (checked) -> Values --.
+//!   with a label (`Parquet`):      some rows at once, fields as text, as in CSV <---------------|
+//!   without one (`NamedParquet`):  columns by name, numbers and lists as they are <-------------'
 //! ```
 //!
-//! Numbers are written as the shortest text that reads back as the same number, so that a row is that of an equal CSV file.
+//! As text, numbers are written as the shortest text that reads back as the same number, so that a row is that of an equal CSV file.
 //! Memory holds a page and a dictionary of each column that is needed, and the footer of one file.
 //!
 //! The crate that decodes was written for files that others of its kind wrote. A damaged one may make it panic, or ask for
@@ -12,20 +14,26 @@
 
 mod chunks;
 mod column;
+mod elements;
 mod footer;
 mod guard;
 mod kind;
+mod named;
 mod pages;
+mod part;
 mod records;
+mod stored;
 mod thrift;
 
 use crate::{
     error::{IngestError, Place, Problem},
-    fields::{FieldSource, FieldTable, Names, Need, same},
+    fields::{FieldSource, FieldTable, Need, same},
     source::{Finder, SourceFile},
     table::{Reading, Wanted},
 };
 use footer::Footer;
+pub(crate) use named::{Choice, NamedParquet};
+use part::unpacked;
 use records::ParquetRecords;
 use sojourn_protocol::spec::Columns;
 
@@ -58,20 +66,13 @@ impl Parquet {
         label: Option<&str>,
         reading: Reading<'_>,
     ) -> Result<FieldTable<Self>, IngestError> {
-        let parts = parts
-            .into_iter()
-            .map(|part| if part.is_packed() { finder.unpack(&part) } else { Ok(part) })
-            .collect::<Result<Vec<_>, _>>()?;
+        let parts = unpacked(finder, parts)?;
         let first = parts.first().map_or(shown, SourceFile::shown).to_owned();
         let (mut columns, mut unreadable) = (Vec::new(), Vec::new());
         for part in &parts {
             let at = Place::of(part.shown());
             let footer = Footer::read(part)?;
-            let mut names = Names::default();
-            for column in &footer.columns {
-                names.push(&column.name).map_err(|problem| at.clone().refuse(problem))?;
-            }
-            let names = names.finish();
+            let names = footer.names(&at)?;
             if columns.is_empty() {
                 unreadable = vec![None; names.len()];
                 columns = names;
@@ -98,19 +99,23 @@ fn refuse_index(
     columns: &[String],
     chosen: Option<&Columns>,
 ) -> Result<(), IngestError> {
-    let is_index = |name: &&String| name.starts_with("__index_level_") && name.ends_with("__");
     let is_chosen = |name: &String| match chosen {
         Some(Columns::Use(_)) => true,
         Some(Columns::Drop(dropped)) => dropped.contains(name),
         None => false,
     };
-    match columns.iter().find(is_index) {
+    match columns.iter().find(|name| is_index(name)) {
         Some(name) if !is_chosen(name) => {
             let place = Place { column: Some(name.clone()), ..Place::of(file) };
             Err(place.refuse(Problem::FrameIndex))
         }
         _ => Ok(()),
     }
+}
+
+/// Is it the name that pandas gives to the index of a data frame?
+fn is_index(name: &str) -> bool {
+    name.starts_with("__index_level_") && name.ends_with("__")
 }
 
 impl FieldSource for Parquet {

@@ -8,10 +8,32 @@ use parquet::{
     file::{metadata::ColumnChunkMetaData, reader::SerializedPageReader},
 };
 use sojourn_protocol::quantity::{to_u64, to_usize};
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
 /// Most values of a page, nulls among them: there may be any number in a few bytes, and some encodings make room for all.
 const MAX_VALUES: u32 = 1 << 26;
+/// Most values of the pages that are read at once where rows are lists: a row may go over any number of pages.
+pub(super) const MAX_LIST_VALUES: u32 = 1 << 24;
+
+/// How many values of lists may still be read, until it is renewed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PageBudget(Arc<AtomicU32>);
+
+impl PageBudget {
+    pub(super) fn renew(&self) {
+        self.0.store(MAX_LIST_VALUES, Ordering::Relaxed);
+    }
+
+    /// Takes so many; `false` where there aren't as many.
+    fn take(&self, values: u32) -> bool {
+        let left = self.0.load(Ordering::Relaxed).checked_sub(values);
+        self.0.store(left.unwrap_or_default(), Ordering::Relaxed);
+        left.is_some()
+    }
+}
 
 /// The pages of one column in one row group.
 pub(super) struct CheckedPages {
@@ -19,7 +41,13 @@ pub(super) struct CheckedPages {
     value: Type,
     /// Bytes of a value of a fixed length.
     length: u64,
-    is_nullable: bool,
+    /// The highest level of lists, 0 where there are none, and of nulls.
+    levels: [i16; 2],
+    budget: PageBudget,
+    /// Values of the pages to come.
+    left: u64,
+    /// Does no row go over the end of the page that was read last?
+    ends_row: bool,
 }
 
 impl CheckedPages {
@@ -27,13 +55,17 @@ impl CheckedPages {
         chunks: &Arc<Chunks>,
         column: &ColumnChunkMetaData,
         rows: usize,
+        budget: PageBudget,
     ) -> Result<Self> {
         let description = column.column_descr();
         Ok(Self {
             pages: SerializedPageReader::new(Arc::clone(chunks), column, rows, None)?,
             value: column.column_type(),
             length: u64::try_from(description.type_length()).unwrap_or(0),
-            is_nullable: description.max_def_level() > 0,
+            levels: [description.max_rep_level(), description.max_def_level()],
+            budget,
+            left: u64::try_from(column.num_values()).unwrap_or_default(),
+            ends_row: false,
         })
     }
 
@@ -48,7 +80,7 @@ impl CheckedPages {
         }
     }
 
-    fn check(&self, page: &Page) -> Result<()> {
+    fn check(&mut self, page: &Page) -> Result<()> {
         let (values, encoding, data) = match page {
             Page::DictionaryPage { buf, num_values, .. } => {
                 let least = u64::from(*num_values).saturating_mul(self.least_bytes());
@@ -57,17 +89,20 @@ impl CheckedPages {
                     "a dictionary of more values than bytes",
                 );
             }
-            Page::DataPage { buf, num_values, encoding, def_level_encoding, .. } => {
-                let levels = match (self.is_nullable, def_level_encoding) {
-                    (false, _) => 0,
-                    (true, Encoding::RLE) => match buf.first_chunk::<4>() {
-                        Some(length) => u64::from(u32::from_le_bytes(*length)).saturating_add(4),
-                        None => return refuse_if(true, "a page without its levels"),
-                    },
-                    // A bit each, in an encoding of before.
-                    (true, _) => u64::from(num_values.div_ceil(8)),
-                };
-                (*num_values, *encoding, buf.get(to_usize(levels)..))
+            Page::DataPage {
+                buf,
+                num_values,
+                encoding,
+                def_level_encoding,
+                rep_level_encoding,
+                ..
+            } => {
+                let [lists, nulls] = self.levels;
+                let data = without_levels(buf, *rep_level_encoding, lists, *num_values);
+                let data = data
+                    .and_then(|data| without_levels(data, *def_level_encoding, nulls, *num_values));
+                refuse_if(data.is_none(), "a page without its levels")?;
+                (*num_values, *encoding, data)
             }
             Page::DataPageV2 {
                 buf,
@@ -82,6 +117,10 @@ impl CheckedPages {
             }
         };
         refuse_if(values > MAX_VALUES, "a page of too many values")?;
+        self.left = self.left.saturating_sub(values.into());
+        self.ends_row = self.left == 0;
+        let [lists, _] = self.levels;
+        refuse_if(lists > 0 && !self.budget.take(values), "a list or a page of too many values")?;
         let data = data.unwrap_or_default();
         let counts = match encoding {
             Encoding::DELTA_LENGTH_BYTE_ARRAY => [deltas(data).map(|(count, _)| count), Some(0)],
@@ -106,6 +145,24 @@ impl CheckedPages {
 
 fn refuse_if(is_bad: bool, what: &str) -> Result<()> {
     if is_bad { Err(ParquetError::General(what.to_owned())) } else { Ok(()) }
+}
+
+/// What follows the levels of a page, of which `most` is the highest.
+fn without_levels(data: &[u8], encoding: Encoding, most: i16, values: u32) -> Option<&[u8]> {
+    let bytes = match (most, encoding) {
+        (0, _) => 0,
+        (_, Encoding::RLE) => {
+            let length = data.first_chunk::<4>()?;
+            u64::from(u32::from_le_bytes(*length)).saturating_add(4)
+        }
+        // A few bits each, in an encoding of before.
+        _ => {
+            let bits = i16::BITS.saturating_sub(most.leading_zeros());
+            u64::from(values).saturating_mul(bits.into()).div_ceil(8)
+        }
+    };
+    // A page may have no values, and be cut off here.
+    Some(data.get(to_usize(bytes)..).unwrap_or_default())
 }
 
 /// How many numbers a sequence of packed differences has, and what follows it.
@@ -152,6 +209,11 @@ impl PageReader for CheckedPages {
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
         self.pages.peek_next_page()
+    }
+
+    /// The crate looks at the next page's header to know it, and then begins to read behind it, where no header is to be checked.
+    fn at_record_boundary(&mut self) -> Result<bool> {
+        Ok(self.ends_row)
     }
 
     fn skip_next_page(&mut self) -> Result<()> {

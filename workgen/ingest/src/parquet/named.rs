@@ -1,0 +1,265 @@
+//! Parquet as columns by name: numbers, bytes and lists of numbers, as they are.
+
+use super::{begins, column::Values, is_index, part::Part, stored::Stored, unpacked};
+use crate::{
+    columns::{ColumnRows, ColumnTable, Field},
+    error::{IngestError, Place, Problem},
+    fields::choose,
+    source::{Finder, SourceFile},
+};
+use sojourn_protocol::{
+    column::{MAX_COLUMNS, MAX_ROW_ELEMENTS, check_name},
+    quantity::to_usize,
+    spec::Columns,
+};
+
+/// Rows of numbers that are decoded at once. Lists and bytes are decoded row by row: one may be as large as a page.
+const BATCH: u64 = 1024;
+
+/// The columns of a file that are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Choice<'a> {
+    /// Those that the job chooses; all of them where it says nothing.
+    Job(Option<&'a Columns>),
+    /// Those of these that are there.
+    Wanted(&'a [&'a str]),
+}
+
+/// A file, or parts with the same columns.
+#[derive(Debug)]
+pub(crate) struct NamedParquet {
+    shown: String,
+    parts: Vec<SourceFile>,
+    /// In the order of their names.
+    fields: Vec<Field>,
+}
+
+impl NamedParquet {
+    /// Reads the footers of `files`; packed ones are unpacked first.
+    pub(crate) fn open(
+        finder: &mut Finder<'_>,
+        shown: &str,
+        files: Vec<SourceFile>,
+        choice: Choice<'_>,
+    ) -> Result<Self, IngestError> {
+        for file in &files {
+            if !begins(&file.start()?) {
+                return Err(file.refuse(Problem::NotAs { wanted: "Parquet" }));
+            }
+        }
+        let parts = unpacked(finder, files)?;
+        let mut fields: Option<Vec<Field>> = None;
+        for file in &parts {
+            let part = Part::open(file)?;
+            let found = part.fields(choice)?;
+            match &fields {
+                None => fields = Some(found),
+                Some(first) => part.check_same(&found, first)?,
+            }
+        }
+        Ok(Self { shown: shown.to_owned(), parts, fields: fields.unwrap_or_default() })
+    }
+}
+
+impl Part<'_> {
+    /// The chosen columns, in the order of their names.
+    fn fields(&self, choice: Choice<'_>) -> Result<Vec<Field>, IngestError> {
+        let file = Place::of(self.file.shown());
+        let names = self.footer.names(&file)?;
+        let mut chosen = match choice {
+            Choice::Job(None) => names.clone(),
+            Choice::Job(Some(chosen)) => choose(&file, &names, None, chosen)?,
+            Choice::Wanted(wanted) => {
+                names.iter().filter(|name| wanted.contains(&name.as_str())).cloned().collect()
+            }
+        };
+        if chosen.is_empty() && !matches!(choice, Choice::Wanted(_)) {
+            return Err(file.refuse(Problem::NoColumnLeft));
+        }
+        chosen.sort_unstable();
+        chosen.dedup();
+        let mut fields = Vec::new();
+        for name in chosen {
+            let refuse = |problem| self.column(&name).refuse(problem);
+            if matches!(choice, Choice::Job(None)) && is_index(&name) {
+                return Err(refuse(Problem::FrameIndex));
+            }
+            check_name(&name)
+                .map_err(|why| refuse(Problem::NameInFile { name: name.clone(), why }))?;
+            let (_, stored) = self.stored(&name)?;
+            if fields.len() == MAX_COLUMNS {
+                return Err(file.refuse(Problem::TooManyNames { limit: MAX_COLUMNS }));
+            }
+            let field = Field {
+                name: name.clone(),
+                dtype: stored.dtype(),
+                shape: stored.shape(),
+                is_sequence: stored.is_sequence(),
+                values: None,
+                windows: false,
+            };
+            if field.stride() > MAX_ROW_ELEMENTS.saturating_mul(field.dtype.bytes()) {
+                return Err(refuse(Problem::WideRow { limit: MAX_ROW_ELEMENTS }));
+            }
+            fields.push(field);
+        }
+        Ok(fields)
+    }
+
+    /// What a row has in the column of this name, with its place among the columns that hold values.
+    fn stored(&self, name: &str) -> Result<(usize, Stored), IngestError> {
+        let column = self.footer.columns.iter().find(|column| column.name.trim() == name);
+        let column = column.ok_or_else(|| self.file.refuse(Problem::Changed))?;
+        let stored = column.stored.map_err(|holds| {
+            self.column(name).refuse(Problem::NoColumnByName { name: name.to_owned(), holds })
+        })?;
+        Ok((column.leaf, stored))
+    }
+
+    /// Refuses other columns than those of the first file.
+    fn check_same(&self, found: &[Field], first: &[Field]) -> Result<(), IngestError> {
+        let names = |fields: &[Field]| -> Vec<String> {
+            fields.iter().map(|field| field.name.clone()).collect()
+        };
+        if names(found) != names(first) {
+            let first = names(first).join(", ");
+            return Err(self.file.refuse(Problem::OtherColumns(first)));
+        }
+        match found.iter().zip(first).find(|(found, first)| found != first) {
+            None => Ok(()),
+            Some((field, first)) => {
+                let (dtype, list) =
+                    (first.dtype, if first.is_sequence { "a list of " } else { "" });
+                let text =
+                    format!("in the first file it is {list}{} {:?}", dtype.name(), first.shape);
+                Err(self.column(&field.name).refuse(Problem::OtherKind(text)))
+            }
+        }
+    }
+}
+
+impl ColumnTable for NamedParquet {
+    fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    fn bytes(&self) -> u64 {
+        self.parts.iter().map(SourceFile::bytes).fold(0, u64::saturating_add)
+    }
+
+    fn rows(&self) -> Result<Box<dyn ColumnRows + '_>, IngestError> {
+        let values = vec![Vec::new(); self.fields.len()];
+        let parts = self.parts.iter();
+        Ok(Box::new(NamedRows { all: self, parts, open: None, values, before: 0 }))
+    }
+}
+
+/// A pass over the rows.
+struct NamedRows<'a> {
+    all: &'a NamedParquet,
+    /// Parts that haven't been opened.
+    parts: std::slice::Iter<'a, SourceFile>,
+    open: Option<OpenPart<'a>>,
+    /// What the row has in each column.
+    values: Vec<Vec<u8>>,
+    /// Bytes of the parts that are done.
+    before: u64,
+}
+
+/// A part whose columns are read side by side.
+struct OpenPart<'a> {
+    part: Part<'a>,
+    /// The columns of the row group.
+    columns: Vec<OpenColumn>,
+    /// Rows of the row group that weren't taken.
+    left: u64,
+}
+
+/// A column of a row group.
+struct OpenColumn {
+    stored: Stored,
+    values: Values,
+    /// Rows that are decoded and weren't taken.
+    decoded: u64,
+}
+
+impl OpenColumn {
+    /// Reads the next of `left` rows.
+    fn row(&mut self, left: u64, into: &mut Vec<u8>, name: &str) -> Result<(), Problem> {
+        if self.decoded == 0 {
+            let is_large = self.stored.is_sequence() || !self.stored.shape().is_empty();
+            self.decoded = if is_large { 1 } else { left.min(BATCH) };
+            self.values
+                .read(to_usize(self.decoded))
+                .map_err(|reason| Problem::Damaged { how: "Parquet", reason })?;
+        }
+        self.decoded = self.decoded.saturating_sub(1);
+        self.values.row(self.stored, into).map_err(|fault| fault.problem(name))
+    }
+}
+
+impl<'a> OpenPart<'a> {
+    fn open(file: &'a SourceFile) -> Result<Self, IngestError> {
+        Ok(Self { part: Part::open(file)?, columns: Vec::new(), left: 0 })
+    }
+
+    /// Reads a row; `false` after the last.
+    fn read(&mut self, fields: &[Field], values: &mut [Vec<u8>]) -> Result<bool, IngestError> {
+        while self.left == 0 {
+            let Some(group) = self.part.next_group()? else { return Ok(false) };
+            self.columns.clear();
+            for field in fields {
+                let (leaf, stored) = self.part.stored(&field.name)?;
+                if stored.dtype() != field.dtype || stored.is_sequence() != field.is_sequence {
+                    return Err(self.part.file.refuse(Problem::Changed));
+                }
+                let values = self.part.values(group, &field.name, leaf)?;
+                self.columns.push(OpenColumn { stored, values, decoded: 0 });
+            }
+            self.left = group.rows;
+        }
+        self.part.taken += 1;
+        for ((column, field), into) in self.columns.iter_mut().zip(fields).zip(values) {
+            let name = &field.name;
+            column.row(self.left, into, name).map_err(|problem| {
+                Place { column: Some(name.clone()), ..self.part.row() }.refuse(problem)
+            })?;
+        }
+        self.left -= 1;
+        Ok(true)
+    }
+}
+
+impl ColumnRows for NamedRows<'_> {
+    fn advance(&mut self) -> Result<bool, IngestError> {
+        loop {
+            let Some(open) = &mut self.open else {
+                let Some(file) = self.parts.next() else { return Ok(false) };
+                self.open = Some(OpenPart::open(file)?);
+                continue;
+            };
+            if open.read(&self.all.fields, &mut self.values)? {
+                return Ok(true);
+            }
+            self.before = self.before.saturating_add(open.part.file.bytes());
+            self.open = None;
+        }
+    }
+
+    fn column(&self, index: usize) -> &[u8] {
+        self.values.get(index).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn place(&self) -> Place {
+        self.open.as_ref().map_or_else(|| Place::of(&self.all.shown), |open| open.part.row())
+    }
+
+    fn bytes_read(&self) -> u64 {
+        let here = self.open.as_ref().map_or(0, |open| open.part.bytes_read());
+        self.before.saturating_add(here)
+    }
+}
