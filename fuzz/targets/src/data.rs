@@ -1,6 +1,6 @@
 //! Data files: CSV, Parquet, NPZ, NPY, IDX and safetensors, plain or packed by gzip or zstd; and images.
 
-use crate::{expect::is_said, files::in_folder};
+use crate::{columns::by_name, expect::is_said, files::in_folder};
 use sojourn_ingest::{IngestError, ReadOptions, Reader};
 use sojourn_protocol::{
     error::error_chain,
@@ -40,7 +40,7 @@ pub(crate) fn tensor_data(input: &[u8]) -> bool {
     read("rows.safetensors", input)
 }
 
-/// A Parquet file. Any number of equal values may be in a few bytes, so rows are read up to a number.
+/// A Parquet file, as a table and as columns by name. Any number of equal values may be in a few bytes, so rows are read up to a number.
 pub(crate) fn parquet(input: &[u8]) -> bool {
     in_folder(|folder| {
         let written = fs::write(folder.join("rows.parquet"), input);
@@ -58,7 +58,8 @@ pub(crate) fn parquet(input: &[u8]) -> bool {
         for error in read.iter().filter_map(|read| read.as_ref().err()) {
             is_said(&error_chain(error), input);
         }
-        read.iter().any(Result::is_ok)
+        let is_table = read.iter().any(Result::is_ok);
+        by_name("rows.parquet", input, folder) || is_table
     })
 }
 
@@ -155,7 +156,7 @@ fn submits(source: &SourceSpec, loss: Loss, folder: &Path) -> Result<u64, Ingest
 }
 
 /// Does it unpack to more than [`MAX_UNPACKED`]?
-fn unpacks_to_too_much(input: &[u8]) -> bool {
+pub(crate) fn unpacks_to_too_much(input: &[u8]) -> bool {
     let mut unpacked: Box<dyn std::io::Read + '_> = match input {
         [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => match zstd::stream::read::Decoder::with_buffer(input) {

@@ -8,6 +8,7 @@
 //! `fuzz/corpus` and know the words of `fuzz/dictionaries`.
 
 mod addresses;
+mod columns;
 pub mod corpus;
 mod data;
 mod expect;
@@ -45,6 +46,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "npy", run: data::npy },
     Target { name: "npz", run: data::npz },
     Target { name: "parquet", run: data::parquet },
+    Target { name: "parts", run: columns::parts },
     Target { name: "ranges", run: tensors::ranges },
     Target { name: "requests", run: requests::requests },
     Target { name: "safetensors", run: tensors::safetensors },
@@ -52,6 +54,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "scenario_tables", run: scenarios::tables },
     Target { name: "snapshot", run: journal::snapshot },
     Target { name: "tensor_data", run: data::tensor_data },
+    Target { name: "text", run: columns::text },
     Target { name: "trainer_lines", run: trainer::lines },
 ];
 

@@ -136,6 +136,7 @@ targets! {
     npy 9_000,
     npz 9_000,
     parquet 9_000,
+    parts 9_000,
     ranges 9_000,
     requests 15_000,
     safetensors 60_000,
@@ -143,6 +144,7 @@ targets! {
     scenario_tables 6_000,
     snapshot 6_000,
     tensor_data 9_000,
+    text 9_000,
     trainer_lines 15_000,
 }
 
