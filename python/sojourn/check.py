@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sojourn.export import check_torch, exit_status, export, load_entry
+from sojourn.export import check_torch, exit_status, export, initial_of, load_entry
 
 BATCHES = 8
 CUT = 4
@@ -52,7 +52,7 @@ def check(request):
     config = request["configs"][0]
     data = of_trial(request["data"], config)
     try:
-        exported = export(entry, config, data, request.get("operators"), request["folder"])
+        exported = export(entry, config, data, request.get("operators"), request["folder"], initial_of(request))
     except Refusal as refusal:
         return {"refused": refusal.to_json()}
     graph = run_graph.Graph(exported.data)
@@ -137,7 +137,7 @@ class Eager:
 
         self.data = of_trial(data, config)
         self.task, recorder = set_up(task_class(entry), config, self.data, folder)
-        self.model = Model(self.task, recorder)
+        self.model = Model(self.task, recorder.start)
         self.tensors = self.model.tensors
 
     def load(self, tensors):

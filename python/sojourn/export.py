@@ -14,6 +14,7 @@ from pathlib import Path
 
 TORCH = "2.11"
 BAD_REQUEST = 2
+INITIAL = ("recipes", "given")
 
 
 class BadRequest(Exception):
@@ -24,8 +25,8 @@ def main():
     """Exports each configuration of the request on standard input.
 
     The request: `folder` and `entry` (`model.py:Cnn`) name the user's code; `data` describes columns, `classes` and `rows`;
-    `configs` has the values of each trial; `operators` are those that graphs may have (null: any); files go into the folder
-    `output`.
+    `configs` has the values of each trial; `operators` are those that graphs may have (null: any); `initial` is `recipes` (also
+    where it is missing), or `given` for graphs that begin with the numbers that `setup` leaves; files go into the folder `output`.
 
     Lines that are written: `starting`, then for each configuration `exported` or `refused`, then `done`. What the user's code
     prints goes to standard error.
@@ -42,6 +43,14 @@ def export_all(answer):
     for index, config in enumerate(request["configs"]):
         answer(answer_for(entry, request, index, config, answered))
     answer({"done": True})
+
+
+def initial_of(request):
+    """The request's `initial`."""
+    initial = request.get("initial", INITIAL[0])
+    if initial not in INITIAL:
+        raise BadRequest(f"initial = {json.dumps(initial)} is none of {', '.join(INITIAL)}")
+    return initial
 
 
 def exit_status(work):
@@ -130,8 +139,9 @@ def export_one(entry, request, index, values):
     """The line for one configuration; its file is written where it isn't there yet."""
     from sojourn.refusal import Refusal
 
+    initial = initial_of(request)
     try:
-        exported = export(entry, values, request["data"], request.get("operators"), request["folder"])
+        exported = export(entry, values, request["data"], request.get("operators"), request["folder"], initial)
     except Refusal as refusal:
         return {"refused": {"index": index, **refusal.to_json()}}
     except Exception as error:
@@ -147,15 +157,15 @@ def export_one(entry, request, index, values):
     return {"exported": {**described, **exported.summary}}
 
 
-def export(entry, config, data, operators=None, folder=None):
+def export(entry, config, data, operators=None, folder=None, initial="recipes"):
     """The graph of a task's class, or of a function that returns a Keras model.
 
     `config` has the trial's values, `data` describes the data as in requests, `operators` are the allowed ones (None: any),
-    `folder` has the user's code, for places in refusals. Raises `Refusal`.
+    `folder` has the user's code, for places in refusals, `initial` is as in requests. Raises `Refusal`.
     """
     from sojourn import program
 
-    return program.export_task(entry, config, data, operators, folder)
+    return program.export_task(entry, config, data, operators, folder, initial)
 
 
 if __name__ == "__main__":

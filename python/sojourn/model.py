@@ -14,8 +14,9 @@ LONGEST_NAME = 200
 class Model:
     """The tensors of a task by name, in the order of registration; a tied one once, under its first name."""
 
-    def __init__(self, task, recorder):
-        self._recorder = recorder
+    def __init__(self, task, start):
+        """`start` gives the `start` of a tensor after `setup`."""
+        self._start = start
         self.tensors = {}
         self._first_names = {}
         self._places = {}
@@ -86,7 +87,7 @@ class Model:
     def _entry(self, name, tensor, role):
         entry = {"name": name, "dtype": WORDS[tensor.dtype], "shape": list(tensor.shape), "role": role}
         if role != "constant":
-            entry["start"] = self._recorder.start(tensor)
+            entry["start"] = self._start(tensor)
         return entry
 
     def shipped(self, described):

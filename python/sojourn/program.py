@@ -13,7 +13,7 @@ from sojourn.canonical import DTYPES, compact_json, encode
 from sojourn.description import Column, Named, Values
 from sojourn.model import Model
 from sojourn.refusal import Refusal, explain
-from sojourn.starts import StartRecorder
+from sojourn.starts import StartRecorder, given
 from sojourn.torch import Task
 from sojourn.tracing import (
     column_names,
@@ -59,14 +59,14 @@ def task_class(entry):
     return keras.task_of(entry)
 
 
-def export_task(entry, config, data, operators, folder):
+def export_task(entry, config, data, operators, folder, initial):
     """The `Exported` of a class derived from `Task`, or of a function that returns a Keras model.
 
-    `config` is a dict, or `Values` that are asked afterwards what was read of them.
+    `config` is a dict, or `Values` that are asked afterwards what was read of them. `initial` is as in requests.
     """
     data = of_trial(data, config)
     task, recorder = set_up(task_class(entry), config, data, folder)
-    model = Model(task, recorder)
+    model = Model(task, given if initial == "given" else recorder.start)
     train = [train_stage(task, model, stage, data, folder) for stage in (task.stages or [None])]
     evaluate = evaluation(task, model, data, folder)
     predict = prediction(task, model, data, folder)

@@ -94,6 +94,19 @@ class Program(unittest.TestCase):
         self.assertEqual([tensor["start"] for tensor in kept], ["given", {"fan_in": 16}])
         self.assertEqual((answer["parameters"], answer["flops_per_row"], answer["widest"]), (80, 128, 16))
 
+    def test_all_numbers_are_in_the_file_where_that_is_asked_for(self):
+        for initial, starts in [("given", ["given", "given"]), ("recipes", [{"fan_in": 4}, {"fan_in": 16}])]:
+            _, lines, errors = run({**self.request([{"width": 2}, {"width": 2, "lr": 1}]), "initial": initial})
+            first, second = (line["exported"] for line in lines[1:3])
+            self.assertEqual(first["sha256"], second["sha256"], errors)
+            self.assertEqual([tensor["start"] for tensor in first["tensors"]], starts)
+            begun = []
+            for seed in (1, 2):
+                graph = Graph(Path(first["file"]).read_bytes())
+                graph.begin(seed)
+                begun.append([tensor.tolist() for tensor in graph.tensors.values()])
+            self.assertEqual(begun[0] == begun[1], initial == "given")
+
     def test_another_process_gives_the_same_bytes(self):
         digests = []
         for output in ("a", "b"):
@@ -113,6 +126,8 @@ class Program(unittest.TestCase):
             status, lines, errors = run(self.request([{}], entry))
             self.assertEqual((status, len(lines)), (2, 1))
             self.assertIn(words, errors)
+        status, _, errors = run({**self.request([{}]), "initial": "gven"})
+        self.assertEqual((status, errors.strip()), (2, 'initial = "gven" is none of recipes, given'))
 
     def test_a_refusal_of_one_config_is_no_failure_of_the_program(self):
         status, lines, _ = run(self.request([{"width": 2}], "model.py:Broken"))

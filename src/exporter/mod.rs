@@ -20,7 +20,7 @@ use sojourn_protocol::{
     dtype::Dtype,
     manifest::Labels,
     quantity::to_u64,
-    spec::{ExportedGraph, GraphRole, Setting, WINDOW},
+    spec::{ExportedGraph, GraphRole, InitialWeights, Setting, WINDOW},
 };
 use std::{
     collections::BTreeMap,
@@ -137,6 +137,8 @@ pub(crate) struct Export<'a> {
     pub(crate) entry: &'a str,
     /// The data.
     pub(crate) data: &'a DataDescription,
+    /// How tensors begin.
+    pub(crate) initial: InitialWeights,
     /// The values of each configuration.
     pub(crate) configs: &'a [Values],
     /// Where the files go, and what else is needed for a while.
@@ -299,6 +301,7 @@ fn request(wanted: &Export<'_>) -> String {
         "entry": wanted.entry,
         "operators": operators,
         "data": wanted.data,
+        "initial": wanted.initial,
         "configs": wanted.configs,
         "output": wanted.workspace,
     })

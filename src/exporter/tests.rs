@@ -25,6 +25,7 @@ impl Stand {
             folder: self.folder.path(),
             entry: "model.py:Net",
             data: &DataDescription::new(&[], &[1, 8, 8], &classes, 50),
+            initial: InitialWeights::Given,
             configs,
             workspace: self.folder.path(),
             python: Some(&self.python),
@@ -89,6 +90,7 @@ echo '{{"done": true}}'"#,
     assert_eq!(refusal.to_string(), "model.py:7: It branches. Do not.");
     let request = stand.request();
     assert_eq!(request["configs"], serde_json::json!([{"width": 1}, {"width": 2}]));
+    assert_eq!(request["initial"], "given");
     assert_eq!(request["data"]["classes"], 2);
     assert_eq!(request["data"]["x"], serde_json::json!({"dtype": "F32", "shape": [1, 8, 8]}));
     assert!(request["operators"].as_array().unwrap().len() > 100);

@@ -67,6 +67,9 @@ fn read(
     let Some(init) = section.optional("init") else {
         return Some(Model { space: model::space(section, method, shape)?, init: None });
     };
+    if let Some(initial) = section.optional("initial") {
+        return initial.refuse("can't go with `init`, whose file has the weights to begin with");
+    }
     let file = init.string("the path of a model file, as `sojourn export` writes it,")?;
     let init_model = match open(file) {
         Ok(model) => model,

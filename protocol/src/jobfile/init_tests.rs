@@ -126,6 +126,6 @@ fn a_file_that_cannot_be_a_start_is_refused_with_its_line() {
         "{}",
         said("init = 3")
     );
-    assert!(said("initial = \"a\"").contains("did you mean `init`?"));
+    assert!(said("innit = \"a\"").contains("did you mean `init`?"));
     assert!(said("init = \"a\"\narch = \"mpl\"").contains("did you mean `mlp`?"));
 }

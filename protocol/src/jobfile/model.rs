@@ -6,8 +6,8 @@ use super::{
     search::Method,
 };
 use crate::spec::{
-    CnnSpace, Dimension, GraphSpace, MAX_SUM_NAME, MlpSpace, ModelSpace, Resnet, ResnetSpace,
-    Setting,
+    CnnSpace, Dimension, GraphSpace, InitialWeights, MAX_SUM_NAME, MlpSpace, ModelSpace, Resnet,
+    ResnetSpace, Setting,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,11 +25,15 @@ pub(super) const ARCHS: &[(&str, Arch)] =
 /// The most keys that a user's own model may have.
 const MAX_OWN_KEYS: usize = 64;
 /// The keys of such a model that aren't its own.
-const GRAPH_KEYS: &[&str] = &["arch", "entry", "init"];
+const GRAPH_KEYS: &[&str] = &["arch", "entry", "init", "initial"];
+
+const INITIAL_WEIGHTS: &[(&str, InitialWeights)] =
+    &[("recipes", InitialWeights::Recipes), ("given", InitialWeights::Given)];
 
 /// The keys that not every architecture has, and those that have them.
 const KEYS: &[(&str, &[&str])] = &[
     ("entry", &["graph"]),
+    ("initial", &["graph"]),
     ("hidden", &["mlp", "cnn"]),
     ("channels", &["cnn"]),
     ("pool", &["cnn"]),
@@ -147,6 +151,10 @@ impl Table<'_> {
     fn graph(&self) -> Option<GraphSpace> {
         let what = "where its code is, e.g. `\"model.py:Cnn\"`";
         let entry = self.section.required("entry", what).and_then(|node| entry(&node));
+        let initial = match self.section.optional("initial") {
+            None => Some(InitialWeights::default()),
+            Some(node) => node.word(INITIAL_WEIGHTS),
+        };
         let own = self.section.entries().filter(|(key, _)| !GRAPH_KEYS.contains(key));
         let values: Vec<Option<(String, Dimension<Setting>)>> =
             own.map(|(key, node)| self.own_key(key, &node)).collect();
@@ -155,7 +163,8 @@ impl Table<'_> {
             return self.section.refuse("entry", text);
         }
         let values = values.into_iter().collect::<Option<_>>();
-        Some(GraphSpace { entry: entry?, values: values?, exported: Vec::new() })
+        let (entry, initial, values) = (entry?, initial?, values?);
+        Some(GraphSpace { entry, values, initial, exported: Vec::new() })
     }
 
     /// One of the keys of a user's own model, which its code reads as `c.key`.

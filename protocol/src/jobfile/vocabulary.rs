@@ -36,6 +36,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "arch",
             "init",
             "entry",
+            "initial",
             "hidden",
             "channels",
             "pool",

@@ -142,6 +142,19 @@ pub enum Start {
     Given,
 }
 
+/// How the tensors of a user's model begin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum InitialWeights {
+    /// Each by the recipe that its code shows, with numbers that follow from the trial's seed; by those of the graph's file
+    /// where there is none.
+    #[default]
+    Recipes,
+    /// All by those of the graph's file, which are the same in every trial.
+    Given,
+}
+
 /// A finite number with a total order, so that what holds it can be a key.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

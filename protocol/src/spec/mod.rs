@@ -29,7 +29,9 @@ pub use data::{
     SourceSpec, Split,
 };
 pub use dimension::Dimension;
-pub use graph::{ExportedGraph, Graph, GraphRole, GraphTensor, Real, Setting, Start, WINDOW};
+pub use graph::{
+    ExportedGraph, Graph, GraphRole, GraphTensor, InitialWeights, Real, Setting, Start, WINDOW,
+};
 pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, SearchMethod, SearchSpec, Spread};
 pub use merge::{
     Alpha, MAX_ARRIVALS, MAX_LOSS_RATIO, MAX_MOMENTUM, MAX_RATE, MergeSpec, OptimizerMerge, Outer,

@@ -3,7 +3,7 @@
 use super::{
     architecture::{Architecture, Cnn, Mlp, Pool, Resnet},
     dimension::{Chooser, Dimension, is_default},
-    graph::{ExportedGraph, Graph, Setting},
+    graph::{ExportedGraph, Graph, InitialWeights, Setting},
     share::Share,
 };
 use serde::{Deserialize, Serialize};
@@ -76,6 +76,9 @@ pub struct GraphSpace {
     /// The model's own keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Dimension<Setting>>,
+    /// How its tensors begin; of exported graphs their files say it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub initial: InitialWeights,
     /// The exported graph of each combination of values that a trial has, in the order of the values; none before `submit`
     /// has made them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -125,6 +128,7 @@ impl From<Architecture> for ModelSpace {
                 ModelSpace::Graph(GraphSpace {
                     entry: graph.entry.clone(),
                     values: values.collect(),
+                    initial: InitialWeights::default(),
                     exported: vec![graph],
                 })
             }

@@ -53,6 +53,7 @@ pub(crate) fn export_all(
             folder: &job.folder,
             entry: &space.entry,
             data: &described,
+            initial: space.initial,
             configs: &values,
             workspace,
             python: python.python.as_deref(),

@@ -4,8 +4,8 @@ use super::*;
 use crate::{
     digest::{BlobRef, Digest},
     spec::{
-        Architecture, ExportedGraph, Graph, GraphSpace, MetricRule, OwnMetric, Real, Setting,
-        dimension::Chooser,
+        Architecture, ExportedGraph, Graph, GraphSpace, InitialWeights, MetricRule, OwnMetric,
+        Real, Setting, dimension::Chooser,
     },
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -42,8 +42,9 @@ rate = 1.0",
     );
     let job = parse(&text).unwrap();
     let [ModelSpace::Graph(space)] = job.models.as_slice() else { panic!("{:?}", job.models) };
-    let GraphSpace { entry, values, exported } = space;
+    let GraphSpace { entry, values, initial, exported } = space;
     assert_eq!((entry.as_str(), exported.len(), values.len()), ("model.py:Cnn", 0, 6));
+    assert_eq!(*initial, InitialWeights::Recipes);
     let numbers = Setting::List(vec![Setting::Whole(16), Setting::Whole(32)]);
     assert_eq!(values["hidden"], Dimension::Fixed(numbers));
     assert_eq!(values["rate"], Dimension::Fixed(Setting::Real(Real(1.0))));
@@ -58,6 +59,34 @@ rate = 1.0",
     assert_eq!(closed.values["width"], Setting::Whole(8));
     // Trials are compared by the loss: what else the model gives isn't known yet.
     assert_eq!((job.search.metric, job.search.goal), (Metric::Loss, Goal::Min));
+}
+
+#[test]
+fn initial_weights_are_recipes_or_given_and_no_key_of_the_model() {
+    let space = |line: &str| {
+        let mut models = parse(&graph(line)).unwrap().models;
+        let Some(ModelSpace::Graph(space)) = models.pop() else { panic!("no graph") };
+        space
+    };
+    let (given, plain) = (space("initial = \"given\""), space(""));
+    assert_eq!((given.initial, given.values.len()), (InitialWeights::Given, 0));
+    assert_eq!(plain, space("initial = \"recipes\""));
+    let json = serde_json::to_value(&given).unwrap();
+    assert_eq!(json, serde_json::json!({"entry": "model.py:Cnn", "initial": "given"}));
+    let json = serde_json::to_value(&plain).unwrap();
+    assert_eq!(json.get("initial"), None, "such jobs are written as ever");
+    assert_eq!(
+        errors_of(&graph("initial = \"gven\"")),
+        "8: `model[0].initial` is `\"gven\"`; did you mean `given`? one of `recipes`, `given` is wanted"
+    );
+    assert_eq!(
+        errors_with("hidden = [8]", "hidden = [8]\ninitial = \"given\""),
+        "8: `model[0].initial` is a key of `arch = \"graph\"`"
+    );
+    assert_eq!(
+        errors_of(&graph("initial = \"given\"\ninit = \"own.safetensors\"")),
+        "8: `model[0].initial` can't go with `init`, whose file has the weights to begin with"
+    );
 }
 
 #[test]

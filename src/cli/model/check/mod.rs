@@ -19,7 +19,7 @@ use data::DataArgs;
 use serde::Serialize;
 use sojourn_protocol::{
     digest::Digest,
-    spec::{GraphRole, Setting},
+    spec::{GraphRole, InitialWeights, Setting},
 };
 use std::path::Path;
 use toml::Value as TomlValue;
@@ -99,6 +99,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             folder,
             entry: &entry,
             data: &data.description(),
+            initial: InitialWeights::default(),
             configs: std::slice::from_ref(&values),
             workspace: workspace.path(),
             python: args.python.python.as_deref(),
