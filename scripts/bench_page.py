@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
 SECTIONS = {  # the package and the bench of each figure
     "search": [("sojourn", "search")],
-    "trainer": [("sojourn-trainer", "hop"), ("sojourn-trainer", "pace")],
+    "trainer": [("sojourn-trainer", "hop"), ("sojourn-trainer", "graphs"), ("sojourn-trainer", "pace")],
     "core": [("sojourn-core", "commands"), ("sojourn-core", "large_job"), ("sojourn-workgen", "plan"), ("sojourn-sim", "fleet")],
     "server": [("sojourn", "server")],
     "data": [("sojourn-ingest", "ingest"), ("sojourn-codec", "delta")],

@@ -12,6 +12,7 @@
 mod eager;
 #[path = "../../../benches/size.rs"]
 mod size;
+mod trainer;
 
 use eager::Eager;
 use sojourn_codec::{Tensor as Plain, encode};
@@ -24,20 +25,19 @@ use sojourn_protocol::{
     spec::{
         Architecture, Cnn, Loss, Mlp, Optimizer, OptimizerName, Resnet, TrainingConfig, TrialConfig,
     },
-    trainer::{InstructionSet, RunUnit, TrainerLine, TrainerRequest},
+    trainer::{InstructionSet, RunUnit, TrainerRequest},
     unit::{Base, Hop, TrialContext, Unit},
 };
 use sojourn_slot::supported_instructions;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::Instant,
 };
 use tch::{
     Device, Kind, Tensor,
     nn::{self, Module, ModuleT, OptimizerConfig},
 };
+use trainer::{Trainer, speed};
 
 const BATCH: i64 = 64;
 const CLASSES: u32 = 10;
@@ -74,8 +74,9 @@ fn main() {
     ];
     let cases = cases.map(|case| Case { rows: size::of(case.rows, 64), ..case });
     let fastest = supported_instructions().pop().unwrap();
-    let mut trainers = [Some(fastest), None, Some(InstructionSet::COMMON)].map(Trainer::start);
-    let mut eager = Eager::start();
+    let sets = [Some(fastest), None, Some(InstructionSet::COMMON)];
+    let mut trainers = sets.map(Trainer::start);
+    let mut eager = Eager::start("eager.py");
     for case in &cases {
         let features: u32 = case.shape.iter().product();
         let mut rng = seeds::stream("bench", &[u64::from(features)]);
@@ -89,13 +90,15 @@ fn main() {
         let free = request(case, &x, &y, folder.path(), None);
         let (mut best, mut by_hand, mut in_python) = ([0.0f64; 3], 0.0f64, None);
         for _ in 0..size::of(5, 1) {
-            for (trainer, best) in trainers.iter_mut().zip(&mut best) {
-                let request = if trainer.pinned.is_some() { &pinned } else { &free };
+            for ((trainer, set), best) in trainers.iter_mut().zip(sets).zip(&mut best) {
+                let request = if set.is_some() { &pinned } else { &free };
                 *best = best.max(trainer.turn(request));
             }
             by_hand = by_hand.max(hand_written(case, &x, &y));
             if let Some(eager) = &mut eager {
-                let speed = eager.turn(&case.model, &case.shape, case.rows, BATCH, CLASSES);
+                let speed = eager.turn(&serde_json::json!({
+                    "model": case.model, "shape": case.shape, "rows": case.rows, "batch": BATCH, "classes": CLASSES,
+                }));
                 in_python = Some(speed.max(in_python.unwrap_or(0.0)));
             }
         }
@@ -118,62 +121,6 @@ fn figure(case: &Case, beside: &str, value: f64, anchor: f64) {
             "ratio": (value / anchor * 1000.0).round() / 1000.0,
         })
     );
-}
-
-/// A trainer, on one thread as a slot starts it.
-struct Trainer {
-    /// The instruction set that it is pinned to, if any.
-    pinned: Option<InstructionSet>,
-    process: Child,
-    requests: Option<ChildStdin>,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Trainer {
-    fn start(pinned: Option<InstructionSet>) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_sojourn-trainer"))
-            .args(["--threads", "1"])
-            .envs([("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")])
-            .envs(pinned.into_iter().flat_map(|set| set.environment().iter().copied()))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let requests = process.stdin.take();
-        let mut lines = BufReader::new(process.stdout.take().unwrap());
-        lines.read_line(&mut String::new()).unwrap();
-        Self { pinned, process, requests, lines }
-    }
-
-    /// Rows a second of one hop.
-    fn turn(&mut self, request: &TrainerRequest) -> f64 {
-        let requests = self.requests.as_mut().unwrap();
-        writeln!(requests, "{}", serde_json::to_string(request).unwrap()).unwrap();
-        loop {
-            let mut line = String::new();
-            self.lines.read_line(&mut line).unwrap();
-            match serde_json::from_str(&line).unwrap() {
-                TrainerLine::Update(_) => {}
-                TrainerLine::Trained(trained) => {
-                    return speed(trained.sums.rows, trained.train_micros);
-                }
-                other => unreachable!("{other:?}"),
-            }
-        }
-    }
-}
-
-impl Drop for Trainer {
-    fn drop(&mut self) {
-        // At the end of its input it ends.
-        self.requests = None;
-        let _ = self.process.wait();
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
-fn speed(rows: u64, micros: u64) -> f64 {
-    rows as f64 * 1e6 / micros as f64
 }
 
 /// Rows a second of the loop that one would write.

@@ -1,8 +1,7 @@
 //! PyTorch's eager mode beside the trainer, where a Python with `torch` 2.11 is installed: `python3`, or the
 //! one that `SOJOURN_BENCH_PYTHON` names.
 
-use serde_json::{Value, json};
-use sojourn_protocol::spec::Architecture;
+use serde_json::Value;
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     path::Path,
@@ -12,7 +11,7 @@ use std::{
 /// What the trainer links is what it is compared with.
 const TORCH: &str = "2.11.";
 
-/// A Python process with `benches/anchors/eager.py`.
+/// A Python process with a script of `benches/anchors`.
 pub(crate) struct Eager {
     process: Child,
     requests: Option<ChildStdin>,
@@ -21,11 +20,11 @@ pub(crate) struct Eager {
 
 impl Eager {
     /// Starts it; `None`, and a word on stderr, where there is none.
-    pub(crate) fn start() -> Option<Self> {
+    pub(crate) fn start(script: &str) -> Option<Self> {
         let python = std::env::var("SOJOURN_BENCH_PYTHON").unwrap_or("python3".to_owned());
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/anchors/eager.py");
+        let anchors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/anchors");
         let mut process = Command::new(&python)
-            .arg(script)
+            .arg(anchors.join(script))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -45,18 +44,8 @@ impl Eager {
         None
     }
 
-    /// Rows a second of one pass.
-    pub(crate) fn turn(
-        &mut self,
-        model: &Architecture,
-        shape: &[u32],
-        rows: u32,
-        batch: i64,
-        classes: u32,
-    ) -> f64 {
-        let request: Value = json!({
-            "model": model, "shape": shape, "rows": rows, "batch": batch, "classes": classes,
-        });
+    /// Rows a second of one pass over what the request says.
+    pub(crate) fn turn(&mut self, request: &Value) -> f64 {
         writeln!(self.requests.as_ref().unwrap(), "{request}").unwrap();
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();
