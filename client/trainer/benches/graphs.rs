@@ -74,10 +74,11 @@ fn main() {
 }
 
 fn figure(name: &str, value: f64, anchor: Option<f64>) {
+    let beside = if anchor.is_some() { ", beside PyTorch eager" } else { "" };
     println!(
         "{}",
         json!({
-            "name": format!("trainer rows, graph of {name}, beside PyTorch eager"),
+            "name": format!("trainer rows, graph of {name}{beside}"),
             "value": value.round(), "unit": "1/s", "anchor": anchor.map(f64::round),
             "ratio": anchor.map(|anchor| (value / anchor * 1000.0).round() / 1000.0),
         })
