@@ -1,6 +1,6 @@
 //! Data with columns by name: parts, Parquet and text, as a job of a user's own model reads them, and as `predict` does.
 
-use crate::{data::unpacks_to_too_much, expect::is_said, files::in_folder};
+use crate::{expect::is_said, files::in_folder, unpacking::unpacks_to_too_much};
 use sojourn_codec::{Dtype, decode};
 use sojourn_ingest::{ColumnReader, IngestError, check};
 use sojourn_protocol::{

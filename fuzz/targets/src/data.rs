@@ -1,6 +1,6 @@
 //! Data files: CSV, Parquet, NPZ, NPY, IDX and safetensors, plain or packed by gzip or zstd; and images.
 
-use crate::{columns::by_name, expect::is_said, files::in_folder};
+use crate::{columns::by_name, expect::is_said, files::in_folder, unpacking::unpacks_to_too_much};
 use sojourn_ingest::{IngestError, ReadOptions, Reader};
 use sojourn_protocol::{
     error::error_chain,
@@ -8,12 +8,10 @@ use sojourn_protocol::{
     quantity::to_u64,
     spec::{Channels, JobSpec, Loss, Missing, SourceSpec},
 };
-use std::{fs, io::Read as _, path::Path, sync::LazyLock};
+use std::{fs, path::Path, sync::LazyLock};
 
 /// Rows that are read of one input.
 const MAX_ROWS: u64 = 20_000;
-/// Packed inputs that unpack to more are left out: they only take time.
-const MAX_UNPACKED: u64 = 8 << 20;
 /// The job whose data an input is.
 const JOB: &str = "name = 'a'\n[data]\ntrain = 't.csv'\nlabel = 'label'\nvalid = 0.5\nshards = 1\n\
     [[model]]\narch = 'mlp'\nhidden = [1]\n[training]\nepochs = 1\nbatch_size = 1\n\
@@ -153,20 +151,4 @@ fn submits(source: &SourceSpec, loss: Loss, folder: &Path) -> Result<u64, Ingest
     assert_eq!(to_u64(summary.width), width, "a width that isn't the shape's");
     assert!(summary.train.iter().all(|rows| *rows > 0), "a shard without rows");
     Ok(summary.train.iter().copied().map(u64::from).sum())
-}
-
-/// Does it unpack to more than [`MAX_UNPACKED`]?
-pub(crate) fn unpacks_to_too_much(input: &[u8]) -> bool {
-    let mut unpacked: Box<dyn std::io::Read + '_> = match input {
-        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => match zstd::stream::read::Decoder::with_buffer(input) {
-            Ok(decoder) => Box::new(decoder),
-            Err(_) => return false,
-        },
-        _ => return false,
-    };
-    let mut bytes = unpacked.by_ref().take(MAX_UNPACKED + 1);
-    // What can't be unpacked is the reader's to refuse.
-    let _ = std::io::copy(&mut bytes, &mut std::io::sink());
-    bytes.limit() == 0
 }

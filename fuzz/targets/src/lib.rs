@@ -21,6 +21,7 @@ mod requests;
 mod scenarios;
 mod tensors;
 mod trainer;
+mod unpacking;
 
 /// One parser of foreign bytes.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,5 @@
 //! Errors of data, with their place.
 
-use crate::number::shown;
 use sojourn_protocol::text::{MAX_NAME_CHARS, plain_line};
 use std::{fmt, io, path::PathBuf};
 
@@ -188,11 +187,11 @@ pub enum Problem {
     #[error("no column is left (`data.columns`)")]
     NoColumnLeft,
     /// A name that is the file's, and not of a part that Sojourn wrote.
-    #[error("the name {why}; rename it, or leave it out: `data.columns = {{ drop = [\"{}\"] }}`", shown(.name.as_bytes()))]
+    #[error("the name {why}; rename it, or leave it out: `data.columns = {{ drop = [\"{}\"] }}`", plain_line(.name, MAX_NAME_CHARS))]
     NameInFile { name: String, why: String },
     #[error(
         "it holds {holds}, which can be no column; leave it out: `data.columns = {{ drop = [\"{}\"] }}`",
-        shown(.name.as_bytes())
+        plain_line(.name, MAX_NAME_CHARS)
     )]
     NoColumnByName { name: String, holds: &'static str },
     #[error(
