@@ -117,7 +117,7 @@ pub enum FailureKind {
     NonFinite,
     /// The trainer refused the unit or its input.
     Trainer,
-    /// The trainer process died.
+    /// The trainer process died, or found no device, or can't read or write its files.
     Died,
     /// The memory that the host's owner lends, or all of it, wasn't enough.
     OutOfMemory,

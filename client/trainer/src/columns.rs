@@ -9,6 +9,9 @@ use sojourn_codec::{Dtype, TensorView};
 use sojourn_protocol::column::Column as Described;
 use tch::{Device, Kind, Tensor};
 
+/// The most numbers of sequences that are padded at once.
+const MAX_PADDED: i64 = 1 << 30;
+
 /// One column of a shard, on a device.
 #[derive(Debug)]
 pub(crate) enum Column {
@@ -154,6 +157,13 @@ impl Sequences {
             None => (0, &[][..]),
         };
         let shape: Vec<i64> = [rows, self.longest].iter().chain(of_element).copied().collect();
+        let elements = shape.iter().try_fold(1i64, |all, side| all.checked_mul(*side));
+        if elements.is_none_or(|elements| elements > MAX_PADDED) {
+            let text = format!("{rows} rows of {} elements are too many at once", self.longest);
+            return Err(unit(format!(
+                "{text}: `data.length` cuts longer ones, or take smaller batches"
+            )));
+        }
         let options = (self.elements.kind(), self.elements.device());
         if count == 0 {
             return Ok(Tensor::f_zeros(&shape, options)?);

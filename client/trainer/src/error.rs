@@ -58,6 +58,10 @@ impl TrainError {
         match self {
             TrainError::NonFinite(_) => FailureKind::NonFinite,
             TrainError::Damaged(_) => FailureKind::Damaged,
+            // Nothing is wrong with the unit.
+            TrainError::File { .. } | TrainError::NoFile(_) | TrainError::Device(_) => {
+                FailureKind::Died
+            }
             TrainError::Torch(error) => kind_of(&error.to_string()),
             TrainError::Node { fault, .. } => fault.kind(),
             _ => FailureKind::Trainer,

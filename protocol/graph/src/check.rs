@@ -43,8 +43,14 @@ impl<'a> Checker<'a> {
         let arguments = self.arguments(operator, node.args, node.kwargs.0)?;
         let mut root = None;
         for (parameter, argument) in operator.parameters.iter().zip(&arguments) {
+            let all;
             let source = match argument {
                 Argument::Tensor(source) => source,
+                // It may be one alone.
+                Argument::AllOf(node) => {
+                    all = Source::Node(*node);
+                    &all
+                }
                 // What is made of one tensor may be a view of it; of several it is new.
                 Argument::Tensors(sources) => match sources.as_slice() {
                     [Some(source)] => source,

@@ -98,6 +98,15 @@ fn a_column_that_is_changed_in_place_is_told() {
     let graph = Graph::read(&file(&json)).unwrap();
     assert_eq!(graph.predict.unwrap().list.changed_columns, BTreeSet::from([0]));
     assert!(graph.evaluate.list.changed_columns.is_empty());
+    // Through all tensors of a list, which may be one alone.
+    let nodes = json!([
+        {"op": "aten.chunk.default", "args": [{"c": "x"}, 1, 0]},
+        {"op": "aten.einsum.default", "args": [{"text": "ab->ab"}, {"n": 0}]},
+        {"op": "aten.zero_.default", "args": [{"n": 1}]}
+    ]);
+    *json.pointer_mut("/predict/nodes").unwrap() = nodes;
+    let graph = Graph::read(&file(&json)).unwrap();
+    assert_eq!(graph.predict.unwrap().list.changed_columns, BTreeSet::from([0]));
 }
 
 #[test]

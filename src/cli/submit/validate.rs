@@ -185,12 +185,12 @@ fn check_models(trials: &[Trial], data: &Surveyed<'_>) -> Result<Models, Failure
     let (shape, outputs) = (data.shape(), data.labels().outputs());
     let mut models = BTreeMap::new();
     for (index, trial) in trials.iter().enumerate() {
+        trial.config.check_columns(data.columns()).map_err(Failure::call)?;
         let model = sojourn_model::validate(&trial.config, shape, outputs).map_err(|error| {
             let choices = text::choices(&trial.choices);
             let arch = trial.config.model.name();
             Failure::call(format!("trial {index} ({arch} {choices}) can't be built: {error}"))
         })?;
-        trial.config.check_columns(data.columns()).map_err(Failure::call)?;
         let size = ModelSize {
             parameters: model.parameter_count(),
             trainable: model.trainable_count(),

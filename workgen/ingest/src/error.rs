@@ -208,6 +208,8 @@ pub enum Problem {
     LargeWhole,
     #[error("the file is empty")]
     Empty,
+    #[error("it is no file of data, but a pipe or a device")]
+    NoFile,
     #[error("there is a header and no row")]
     NoRows,
     #[error("the file is {0}, no CSV text")]

@@ -5,7 +5,7 @@ use super::{
     value::{Torch, Value, one},
 };
 use crate::error::TrainError;
-use tch::{Scalar, Tensor};
+use tch::{Kind, Scalar, Tensor};
 
 /// What computes the operator of this name, where it is one of these.
 pub(super) fn find(name: &str) -> Option<Run> {
@@ -207,6 +207,21 @@ fn div_mode(c: &Call<'_>) -> Result<Value, TrainError> {
         return binary(c, NO_ALPHA, Tensor::f_div, Tensor::f_div_scalar);
     }
     let (of, mode) = (c.tensor(0)?, c.text(2)?);
+    let whole = |tensor: &Tensor| {
+        Ok::<_, TrainError>(!matches!(
+            tensor.f_kind()?,
+            Kind::Float | Kind::Double | Kind::Half | Kind::BFloat16
+        ))
+    };
+    let by_whole = match c.optional_number(1)? {
+        Some(_) => c.kind_of_number(1)? != Kind::Float,
+        None => whole(c.tensor(1)?)?,
+    };
+    // The smallest whole number by -1 has no result, and ends the process.
+    if mode == "trunc" && whole(of)? && by_whole {
+        let text = "whole numbers are divided by `floor`, not by `trunc`";
+        return Err(TrainError::Unit(text.into()));
+    }
     match c.optional_number(1)? {
         Some(other) => one(of.f_div_scalar_mode(other, mode)),
         None => one(of.f_div_tensor_mode(c.tensor(1)?, mode)),

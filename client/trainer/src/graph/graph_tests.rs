@@ -342,6 +342,22 @@ fn what_would_be_too_much_or_break_libtorch_is_refused_by_its_node() {
         (json!({"op": "aten.arange.default", "args": [1e18]}), "can't count"),
         (json!({"op": "aten.arange.start_step", "args": [0, 1, 0]}), "can't count"),
         (
+            json!({"op": "aten.arange.start_step", "args": [0, 9, 0.5], "kwargs": {"dtype": {"dtype": "I64"}}}),
+            "can't count",
+        ),
+        (
+            json!({"op": "aten.div.Tensor_mode", "args": [{"t": "seen"}, -1], "kwargs": {"rounding_mode": {"text": "trunc"}}}),
+            "not by `trunc`",
+        ),
+        (
+            json!({"op": "aten.scaled_dot_product_attention.default", "args": [{"t": "w"}, {"t": "w"}, {"t": "mean"}]}),
+            "don't go together",
+        ),
+        (
+            json!({"op": "aten.lstm.input", "args": [{"t": "w"}, [{"t": "w"}, {"t": "w"}], [{"t": "w"}, {"t": "w"}], false, 1, 0.0, true, false, true]}),
+            "a sequence has three dimensions",
+        ),
+        (
             json!({"op": "aten.repeat.default", "args": [{"t": "w"}, [1i64 << 20, 1i64 << 20]]}),
             "elements",
         ),

@@ -29,7 +29,12 @@ pub(super) fn check_of(operator: &Operator) -> Option<Check> {
         "eye.default" => |c| within(elements(&[c.whole(0)?; 2])),
         "arange.default" => |c| range(0.0, c.real(0)?, 1.0),
         "arange.start" => |c| range(c.real(0)?, c.real(1)?, 1.0),
-        "arange.start_step" => |c| range(c.real(0)?, c.real(1)?, c.real(2)?),
+        "arange.start_step" => |c| {
+            let whole =
+                c.kind(3)?.is_some_and(|kind| kind == tch::Kind::Int64 || kind == tch::Kind::Int);
+            let step = c.real(2)?;
+            range(c.real(0)?, c.real(1)?, if whole { step.trunc() } else { step })
+        },
         "randperm.default" => |c| within(elements(&[c.whole(0)?])),
         "lstm_cell.default" => cell,
         "_weight_norm.default" => weight_norm,
@@ -211,6 +216,50 @@ fn linear(c: &Call<'_>) -> Result<(), TrainError> {
     within(product(rows, &[length_as_whole(weight, 0)?]))
 }
 
+/// Have all states and weights of a recurrent layer the sizes that the first state says? libtorch looks at few of them.
+fn fits_recurrence(
+    c: &Call<'_>,
+    states: &[&Tensor],
+    weights: &[&Tensor],
+    gates: u64,
+) -> Result<(), TrainError> {
+    let input = c.tensor(0)?;
+    let (layers, both, batch_first) = (c.whole(4)?, c.flag(7)?, c.flag(8)?);
+    let directions = if both { 2 } else { 1 };
+    let sizes = input.size();
+    let [first, second, features] = *sizes.as_slice() else {
+        return Err(TrainError::Unit(format!("a sequence has three dimensions, not {sizes:?}")));
+    };
+    let batch = if batch_first { first } else { second };
+    let hidden = states.first().and_then(|state| state.size().last().copied()).unwrap_or(0);
+    let gated = i64::try_from(gates)?.saturating_mul(hidden);
+    let state = [layers * directions, batch, hidden];
+    let per_layer = if c.flag(3)? { 4 } else { 2 };
+    let kind = input.f_kind()?;
+    let fits = |tensor: &Tensor, size: &[i64]| {
+        tensor.size() == size && tensor.f_kind().is_ok_and(|found| found == kind)
+    };
+    let weight = |(at, weight): (usize, &&Tensor)| {
+        let is_first = at / per_layer < usize::try_from(directions).unwrap_or(1);
+        let from = if is_first { features } else { hidden.saturating_mul(directions) };
+        match at % per_layer {
+            0 => fits(weight, &[gated, from]),
+            1 => fits(weight, &[gated, hidden]),
+            _ => fits(weight, &[gated]),
+        }
+    };
+    if hidden > 0
+        && states.iter().all(|found| fits(found, &state))
+        && weights.iter().enumerate().all(weight)
+    {
+        return Ok(());
+    }
+    let states: Vec<Vec<i64>> = states.iter().map(|state| state.size()).collect();
+    Err(TrainError::Unit(format!(
+        "its weights don't go with an input of {sizes:?} and states of {states:?}"
+    )))
+}
+
 /// A product of matrices, or of stacks of them that broadcast.
 fn matrices(a: &Tensor, b: &Tensor) -> Result<(), TrainError> {
     let (mut a, mut b) = (a.size(), b.size());
@@ -338,8 +387,33 @@ fn indexed(c: &Call<'_>) -> Result<(), TrainError> {
 }
 
 /// The scores of all pairs of places.
+/// Keys and values are of the same places and heads; libtorch's fused kernels read behind those that aren't.
 fn attention(c: &Call<'_>) -> Result<(), TrainError> {
-    let (query, key) = (c.tensor(0)?, c.tensor(1)?);
+    let (query, key, value) = (c.tensor(0)?, c.tensor(1)?, c.tensor(2)?);
+    let (q, k, v) = (query.size(), key.size(), value.size());
+    let (places, heads) = (k.len().saturating_sub(1), k.len().saturating_sub(2));
+    let mut of_keys = k.get(..heads).unwrap_or_default().to_vec();
+    if c.flag(7)? {
+        // Each head of keys serves several of queries.
+        let asked = q.get(heads.saturating_sub(1)).copied().unwrap_or(0);
+        let there = of_keys.last().copied().unwrap_or(0);
+        if q.len() > 2 && there > 0 && asked % there == 0 {
+            if let Some(heads) = of_keys.last_mut() {
+                *heads = asked;
+            }
+        }
+    }
+    let fits = k.len() >= 2
+        && k.get(..places) == v.get(..places)
+        && q.len() == k.len()
+        && v.len() == k.len()
+        && q.get(..heads) == Some(of_keys.as_slice())
+        && q.last() == k.last()
+        && k.iter().all(|side| *side > 0);
+    if !fits {
+        let text = format!("queries of {q:?}, keys of {k:?} and values of {v:?} don't go together");
+        return Err(TrainError::Unit(text));
+    }
     let queries = numel(query) / length(query, -1).max(1);
     within(queries.saturating_mul(length(key, -2)).max(numel(query)).max(numel(c.tensor(2)?)))
 }
@@ -383,6 +457,7 @@ fn recurrent(c: &Call<'_>, states: &[&Tensor], kinds: usize, gates: u64) -> Resu
         let text = format!("{layers} layers have no {} weights", weights.len());
         return Err(TrainError::Unit(text));
     }
+    fits_recurrence(c, states, &weights, gates)?;
     let width = states.first().map_or(1, |state| length(state, -1));
     let steps = numel(input) / length(input, -1).max(1);
     within(steps.saturating_mul(width).saturating_mul(gates).saturating_mul(2))

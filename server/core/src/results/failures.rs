@@ -132,7 +132,14 @@ impl ResultHandler<'_> {
                             || failed.len() >= MIN_PARTIES_OF_EVALUATION
                             || !self.could_be_tried_by_others(lease, &failed))
                 }
-                UnitKey::Train { .. } | UnitKey::Evaluate { .. } => on_many,
+                UnitKey::Train { .. } | UnitKey::Evaluate { .. } => {
+                    let count: u32 = failures
+                        .map_or(0, |failures| failures.values().map(|failed| failed.count).sum());
+                    // Where there are too few hosts for three, what nobody else could try ends too: else it would keep
+                    // those there are from all other work.
+                    let is_refused = kind == FailureKind::Trainer && count >= MAX_FAILURES;
+                    on_many || (is_refused && !self.could_be_tried_by_others(lease, &failed))
+                }
             },
         }
     }

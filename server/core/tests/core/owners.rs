@@ -90,6 +90,21 @@ fn a_host_that_could_not_get_the_unit_keeps_no_trial_alive() {
     }
 }
 
+/// Else a job that no trainer takes would keep the few hosts there are from all other work.
+#[test]
+fn what_trainers_refuse_ends_on_fewer_than_three_hosts_where_there_are_no_more() {
+    for (kind, ends) in [(FailureKind::Trainer, true), (FailureKind::Died, false)] {
+        let mut bench = Bench::with_job(1, 1);
+        for host in [HOST, OTHER] {
+            bench.ask(host, request(0, Vec::new()));
+        }
+        fail_on(&mut bench, &[HOST, OTHER], kind);
+        assert!(!has_failed(&mut bench), "{kind:?}");
+        fail_on(&mut bench, &[HOST], kind);
+        assert_eq!(has_failed(&mut bench), ends, "{kind:?}");
+    }
+}
+
 #[test]
 fn a_unit_that_has_failed_on_very_many_hosts_ends_whoever_owns_them() {
     for kind in [FailureKind::Trainer, FailureKind::NonFinite] {

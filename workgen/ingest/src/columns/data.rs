@@ -15,7 +15,7 @@ use crate::{
 use sojourn_protocol::{
     column::{Column, check_columns},
     quantity::{SaturatingFrom as _, to_usize},
-    spec::JobSpec,
+    spec::{FileKind, JobSpec},
 };
 
 /// A job's sources, each by the part that it is named for.
@@ -192,6 +192,7 @@ impl ColumnData {
 fn check_said(spec: &JobSpec, fields: &[Field], shown: &str) -> Result<(), IngestError> {
     let data = &spec.data;
     let said = [
+        (data.label.is_some() && FileKind::named(&data.train).is_none(), "label"),
         (data.features.is_some(), "features"),
         (data.labels.is_some(), "labels"),
         (data.separator.is_some(), "separator"),

@@ -8,7 +8,10 @@ use crate::{
     source::{SourceFile, Unpacked},
 };
 use sojourn_protocol::{dtype::Dtype, quantity::to_u64};
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 use tokenizers::Tokenizer;
 
 /// Bytes that are taken at once.
@@ -43,7 +46,12 @@ impl Text {
         if to_u64(json.len()) > MAX_TOKENIZER {
             return Err(file.refuse(Problem::LargeTokenizer { limit: MAX_TOKENIZER }));
         }
-        let tokenizer = Tokenizer::from_bytes(&json)
+        let mut tokenizer = Tokenizer::from_bytes(&json)
+            .map_err(|error| file.refuse(Problem::BadTokenizer(error.to_string())))?;
+        // The text is one stream: nothing of it is padded, and nothing cut off.
+        tokenizer.with_padding(None);
+        tokenizer
+            .with_truncation(None)
             .map_err(|error| file.refuse(Problem::BadTokenizer(error.to_string())))?;
         let vocabulary = tokenizer.get_vocab(true);
         let last = vocabulary.values().copied().max().unwrap_or_default();
@@ -118,9 +126,11 @@ impl TextTokens<'_> {
         let Ok(text) = std::str::from_utf8(&self.held) else {
             return Err(place.refuse(Problem::NotUtf8));
         };
-        let tokens = tokenizer
-            .encode_fast(text, false)
-            .map_err(|error| place.refuse(Problem::BadTokenizer(error.to_string())))?;
+        // Some files of tokenizers make the library panic.
+        let encoded = catch_unwind(AssertUnwindSafe(|| tokenizer.encode_fast(text, false)));
+        let encoded = encoded.unwrap_or_else(|_| Err("it panics over this line".into()));
+        let tokens = encoded
+            .map_err(|error| place.clone().refuse(Problem::BadTokenizer(error.to_string())))?;
         for token in tokens.get_ids() {
             match self.text.dtype {
                 // The vocabulary was found to fit.

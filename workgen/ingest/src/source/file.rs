@@ -3,7 +3,7 @@
 use crate::error::{IngestError, Place, Problem};
 use sojourn_protocol::quantity::{SaturatingFrom as _, to_u64};
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, BufReader, Read, Seek, SeekFrom},
     os::unix::fs::FileExt,
     path::PathBuf,
@@ -63,6 +63,11 @@ impl Packing {
 impl SourceFile {
     /// The file at `path`, which the job calls `shown`.
     pub(crate) fn at(path: PathBuf, shown: &str) -> Result<Self, IngestError> {
+        // A pipe would be waited for, and a device may never end.
+        let metadata = fs::metadata(&path).map_err(IngestError::io("look at", &path))?;
+        if !metadata.is_file() {
+            return Err(Place::of(shown).refuse(Problem::NoFile));
+        }
         Self::new(Location::Path(path), shown)
     }
 
