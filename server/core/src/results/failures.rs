@@ -96,7 +96,8 @@ impl ResultHandler<'_> {
         let job = self.ledger.state.jobs.get(&lease.unit.job());
         let failures = job.and_then(|job| job.failures_of(&lease.unit));
         let hosts = failures.map_or(0, |failures| failures.len());
-        let parties = self.ledger.state.parties();
+        let state = &*self.ledger.state;
+        let parties = state.parties();
         let by = |wanted: Option<FailureKind>| {
             let failed = failures.into_iter().flatten();
             let failed =
@@ -136,8 +137,9 @@ impl ResultHandler<'_> {
                     let count: u32 = failures
                         .map_or(0, |failures| failures.values().map(|failed| failed.count).sum());
                     // Where there are too few hosts for three, what nobody else could try ends too: else it would keep
-                    // those there are from all other work.
-                    let is_refused = kind == FailureKind::Trainer && count >= MAX_FAILURES;
+                    // those there are from all other work. A host that never did any may be broken.
+                    let works = state.hosts.get(&lease.host).is_some_and(|host| host.used > 0);
+                    let is_refused = works && kind == FailureKind::Trainer && count >= MAX_FAILURES;
                     on_many || (is_refused && !self.could_be_tried_by_others(lease, &failed))
                 }
             },

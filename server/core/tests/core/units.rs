@@ -467,18 +467,18 @@ fn errors_that_were_the_jobs_put_no_host_to_rest() {
 
 #[test]
 fn errors_at_an_evaluation_that_were_the_jobs_end_a_hosts_rest_too() {
-    use sojourn_protocol::report::FailureKind::Trainer;
+    use sojourn_protocol::report::FailureKind::{Died, Trainer};
     let mut bench = Bench::with_job(1, 1);
     for _ in 0..2 {
         let lease = bench.lease(HOST);
         bench.finish(HOST, &lease);
     }
-    // Alone, it fails the evaluation three times and is put to rest.
+    // Alone, its trainer dies three times over the evaluation, and it is put to rest.
     bench.now += 10_001;
     for _ in 0..3 {
         let lease = bench.lease(HOST);
         evaluation(&lease);
-        fail(&mut bench, HOST, lease.id, Trainer, "odd");
+        fail(&mut bench, HOST, lease.id, Died, "odd");
     }
     assert!(bench.ask(HOST, request(1, Vec::new())).leases.is_empty(), "it rests");
     // Two others fail it as well: it was the job's fault.
