@@ -397,10 +397,12 @@ fn attention(c: &Call<'_>) -> Result<(), TrainError> {
         // Each head of keys serves several of queries.
         let asked = q.get(heads.saturating_sub(1)).copied().unwrap_or(0);
         let there = of_keys.last().copied().unwrap_or(0);
-        if q.len() > 2 && there > 0 && asked % there == 0 {
-            if let Some(heads) = of_keys.last_mut() {
-                *heads = asked;
-            }
+        if q.len() > 2
+            && there > 0
+            && asked % there == 0
+            && let Some(heads) = of_keys.last_mut()
+        {
+            *heads = asked;
         }
     }
     let fits = k.len() >= 2
