@@ -125,6 +125,24 @@ pub(crate) struct Schema {
     pub(crate) has_labels: bool,
 }
 
+impl Schema {
+    /// Has a row without names the shape that rows of the training data have? Of a table, which knows no shape, as many numbers.
+    pub(crate) fn fits_rows_of(&self, train: &Schema) -> Result<(), Problem> {
+        let is_same = match train.columns.is_empty() {
+            true => self.shape == train.shape,
+            false => self.width == train.width,
+        };
+        if is_same {
+            return Ok(());
+        }
+        Err(Problem::RowShape {
+            actual: self.shape.clone(),
+            expected: train.shape.clone(),
+            of: train.first.clone(),
+        })
+    }
+}
+
 /// The parts of a source that a caller reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wanted<'a> {

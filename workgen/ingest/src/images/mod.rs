@@ -194,19 +194,7 @@ impl Table for Images {
     }
 
     fn fits(&self, train: &Schema) -> Result<(), IngestError> {
-        let is_same = match train.columns.is_empty() {
-            true => self.schema.shape == train.shape,
-            // A table knows no shape.
-            false => self.schema.width == train.width,
-        };
-        if is_same {
-            return Ok(());
-        }
-        Err(self.refuse(Problem::RowShape {
-            actual: self.schema.shape.clone(),
-            expected: train.shape.clone(),
-            of: train.first.clone(),
-        }))
+        self.schema.fits_rows_of(train).map_err(|problem| self.refuse(problem))
     }
 
     fn labels_place(&self) -> Place {
