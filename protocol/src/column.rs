@@ -57,6 +57,13 @@ impl Column {
         }
     }
 
+    /// Bytes of a stored row; of a sequence, of one of its elements. Not 0 where the column is one that data can have.
+    #[must_use]
+    pub fn element_bytes(&self) -> u64 {
+        let elements = self.shape.iter().fold(1u64, |all, side| all.saturating_mul((*side).into()));
+        elements.saturating_mul(self.dtype.bytes())
+    }
+
     /// The name of the column of its rows' lengths, where these differ.
     #[must_use]
     pub fn length_name(&self) -> Option<String> {

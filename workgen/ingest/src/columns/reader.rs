@@ -102,7 +102,7 @@ impl ColumnRowReader<'_> {
             rows += 1;
             for ((at, column), (bytes, ends)) in self.columns.iter().zip(&mut held) {
                 let row = self.rows.column(*at);
-                let element = element_bytes(column);
+                let element = to_usize(column.element_bytes()).max(1);
                 let most = column.longest.map(|longest| to_usize(longest).saturating_mul(element));
                 bytes.extend_from_slice(most.and_then(|most| row.get(..most)).unwrap_or(row));
                 ends.extend(to_u64(bytes.len() / element).to_le_bytes());
@@ -113,7 +113,7 @@ impl ColumnRowReader<'_> {
         }
         let mut tensors = Vec::new();
         for ((_, column), (data, ends)) in self.columns.iter().zip(held) {
-            let count = to_u64(data.len() / element_bytes(column));
+            let count = to_u64(data.len()) / column.element_bytes().max(1);
             let sides = column.shape.iter().map(|side| u64::from(*side));
             let shape = std::iter::once(count).chain(sides).collect();
             tensors.push(Tensor { name: column.name.clone(), dtype: column.dtype, shape, data });
@@ -130,10 +130,4 @@ impl ColumnRowReader<'_> {
     pub fn bytes_read(&self) -> u64 {
         self.rows.bytes_read()
     }
-}
-
-/// Bytes of a row, or of an element of a sequence; at least 1.
-fn element_bytes(column: &Column) -> usize {
-    let elements = column.shape.iter().fold(1u64, |all, side| all.saturating_mul((*side).into()));
-    to_usize(elements.saturating_mul(column.dtype.bytes())).max(1)
 }

@@ -132,7 +132,7 @@ impl ColumnShards {
         let Some(writer) = self.writers.get_mut(shard) else { return Ok(()) };
         for ((bytes, column), of) in row.zip(&mut writer.columns).zip(&self.columns) {
             column.elements.append(bytes)?;
-            column.count += to_u64(bytes.len()) / element_bytes(of).max(1);
+            column.count += to_u64(bytes.len()) / of.element_bytes().max(1);
             if let Some(ends) = &mut column.ends {
                 ends.append(&column.count.to_le_bytes())?;
             }
@@ -182,10 +182,4 @@ impl Writer {
         }
         Ok((BlobRef { sha256: hasher.finish(), bytes: layout.file_bytes() }, self.rows))
     }
-}
-
-/// Bytes of a row, or of an element of a sequence.
-fn element_bytes(column: &Column) -> u64 {
-    let elements = column.shape.iter().fold(1u64, |all, side| all.saturating_mul((*side).into()));
-    elements.saturating_mul(column.dtype.bytes())
 }
