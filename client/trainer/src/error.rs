@@ -59,9 +59,7 @@ impl TrainError {
             TrainError::NonFinite(_) => FailureKind::NonFinite,
             TrainError::Damaged(_) => FailureKind::Damaged,
             // Nothing is wrong with the unit.
-            TrainError::File { .. } | TrainError::NoFile(_) | TrainError::Device(_) => {
-                FailureKind::Died
-            }
+            TrainError::File { .. } | TrainError::Device(_) => FailureKind::Died,
             TrainError::Torch(error) => kind_of(&error.to_string()),
             TrainError::Node { fault, .. } => fault.kind(),
             _ => FailureKind::Trainer,

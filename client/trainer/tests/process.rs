@@ -426,6 +426,7 @@ fn bad_requests_are_answered_and_the_next_is_done() {
     trainer.send(&serde_json::to_string(&TrainerRequest::Run(nowhere)).unwrap());
     let TrainerLine::Failed(failure) = trainer.answer() else { panic!("written nowhere") };
     assert!(failure.message.starts_with("can't write"), "{}", failure.message);
+    assert_eq!(failure.kind, FailureKind::Died);
     assert_eq!(trainer.train(&good).end.batch, 3);
 }
 
