@@ -37,6 +37,9 @@ pub struct Column {
     /// are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<u64>,
+    /// What its numbers stand for, where the data says it: the names of classes, as many as there are values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
     /// Is a row a window of a longer text, with one token more? A trial with a shorter window sees several rows in it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub windows: bool,
@@ -62,6 +65,21 @@ impl Column {
     pub fn element_bytes(&self) -> u64 {
         let elements = self.shape.iter().fold(1u64, |all, side| all.saturating_mul((*side).into()));
         elements.saturating_mul(self.dtype.bytes())
+    }
+
+    /// The column as its numbers are computed with, which takes no names of classes.
+    #[must_use]
+    pub fn without_classes(&self) -> Self {
+        let Self { ref name, dtype, ref shape, longest, values, windows, classes: _ } = *self;
+        Self {
+            name: name.clone(),
+            dtype,
+            shape: shape.clone(),
+            longest,
+            values,
+            windows,
+            classes: Vec::new(),
+        }
     }
 
     /// The name of the column of its rows' lengths, where these differ.
@@ -97,6 +115,10 @@ impl Column {
             return Err(format!(
                 "has rows of shape {sides:?}; 1 to {MAX_ROW_ELEMENTS} numbers fit"
             ));
+        }
+        if !self.classes.is_empty() && self.values != Some(to_u64(self.classes.len())) {
+            let (classes, values) = (self.classes.len(), self.values.unwrap_or_default());
+            return Err(format!("has names for {classes} classes and {values} values"));
         }
         if self.windows && (self.longest.is_some() || self.shape.len() != 1) {
             return Err("has windows that are no rows of tokens".into());
@@ -172,6 +194,7 @@ mod tests {
             shape: shape.to_vec(),
             longest: None,
             values: None,
+            classes: Vec::new(),
             windows: false,
         }
     }
@@ -195,6 +218,18 @@ mod tests {
         let fault = check_columns(&columns).unwrap_err();
         assert_eq!(fault, "column `caption_length` is there twice");
         assert_eq!(row_bytes(&columns), 40 * 8 + 8 + 8);
+    }
+
+    #[test]
+    fn each_value_has_its_class() {
+        let names = ["ham", "spam"].map(str::to_owned).to_vec();
+        let label = Column { values: Some(2), classes: names, ..column("label", &[]) };
+        assert_eq!(check_columns(std::slice::from_ref(&label)), Ok(()));
+        assert!(label.without_classes().classes.is_empty());
+        for values in [None, Some(3)] {
+            let fault = check_columns(&[Column { values, ..label.clone() }]).unwrap_err();
+            assert!(fault.starts_with("column `label` has names for 2 classes"), "{fault}");
+        }
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl TrialContext {
         let training = config.training;
         Self {
             config,
-            columns: data.columns.clone(),
+            columns: data.columns.iter().map(Column::without_classes).collect(),
             shape: data.shape.clone(),
             outputs: data.labels.outputs(),
             scaling: data.scaling,

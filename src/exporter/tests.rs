@@ -51,6 +51,7 @@ fn a_stored_row_costs_as_much_as_the_windows_that_are_cut_of_it() {
         shape: vec![129],
         longest: None,
         values: Some(256),
+        classes: Vec::new(),
         windows: true,
     };
     let data = DataDescription::new(&[tokens], &[], &Labels::None, 50);

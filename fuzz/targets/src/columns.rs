@@ -104,6 +104,7 @@ fn column((name, dtype, shape, is_sequence): &(&str, Dtype, &'static [u32], bool
         shape: shape.to_vec(),
         longest: is_sequence.then_some(3),
         values: None,
+        classes: Vec::new(),
         windows: false,
     }
 }

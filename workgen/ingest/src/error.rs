@@ -148,8 +148,8 @@ pub enum Problem {
     LargeTokenizer { limit: u64 },
     #[error("the tokenizer can't be used: {0}; a `tokenizer.json` is wanted")]
     BadTokenizer(String),
-    #[error("this has other columns than the first file, which has {0}")]
-    OtherColumns(String),
+    #[error("other columns than in `{of}`: {difference}")]
+    OtherColumns { of: String, difference: String },
     #[error("this has {0} rows, the columns before it have others")]
     OtherRowsOfColumn(u64),
     #[error(

@@ -16,7 +16,7 @@ use sojourn_protocol::{
     column::Column,
     jobfile,
     manifest::{DataManifest, Labels},
-    spec::JobSpec,
+    spec::{JobSpec, Split},
 };
 use std::{collections::HashMap, fs, path::Path};
 
@@ -327,6 +327,7 @@ fn a_reader_gives_the_wanted_columns_in_the_order_of_rows() {
             shape: shape.to_vec(),
             longest: None,
             values: None,
+            classes: Vec::new(),
             windows: false,
         };
         let tokens = Column {
@@ -366,6 +367,44 @@ fn column(name: &str) -> Column {
         shape: Vec::new(),
         longest: None,
         values: None,
+        classes: Vec::new(),
         windows: false,
+    }
+}
+
+#[test]
+fn names_of_classes_are_kept_and_must_be_the_same_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, said: &[(&str, &str)]| {
+        let said = [&MARK, said].concat();
+        write_part(&folder.path().join(name), &rows(0, 20), &said);
+    };
+    let (values, classes) = (r#"{"label":3}"#, r#"{"label":["a","b","c"]}"#);
+    put("p.safetensors", &[("values", values), ("classes", classes)]);
+    let spec = job("p.safetensors", "");
+    let ingested = ingest(&spec, folder.path(), &folder.path().join("out"), &mut |_| ()).unwrap();
+    assert_eq!(ingested.manifest.columns[1].classes, ["a", "b", "c"]);
+
+    put("v.safetensors", &[("values", values), ("classes", r#"{"label":["a","c","b"]}"#)]);
+    let mut apart = spec;
+    apart.data.valid = Split::File("v.safetensors".into());
+    let error = ingest(&apart, folder.path(), &folder.path().join("out"), &mut |_| ()).unwrap_err();
+    assert_eq!(
+        sojourn_protocol::error::error_chain(&error),
+        "v.safetensors: other columns than in `p.safetensors`: the classes of `label` are a, c, b here and a, b, c there"
+    );
+    let absurd = "x\\ny".repeat(1000);
+    let absurd = format!(r#"{{"label":["a","b","{absurd}"]}}"#);
+    for (said, expected) in [
+        (&[("classes", classes)][..], "has 3 of them and 0 values"),
+        (&[("values", r#"{"label":2}"#), ("classes", classes)], "has 3 of them and 2 values"),
+        (&[("values", values), ("classes", absurd.as_str())], "no line of at most 256 characters"),
+        (&[("values", r#"{"lable":3}"#)], "there is no column `lable`"),
+        (&[("values", r#"{"label":0}"#)], "1 to 4294967295 are possible"),
+        (&[("values", r#"{"label":-1}"#)], "invalid value"),
+    ] {
+        put("p.safetensors", said);
+        let text = refused(folder.path(), "p.safetensors", "");
+        assert!(text.contains(expected) && text.len() < 1000, "{text}");
     }
 }

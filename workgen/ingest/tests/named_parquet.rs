@@ -472,13 +472,15 @@ fn parts_with_other_columns_and_jobs_without_own_models_are_refused() {
     assert_eq!(made(folder.path(), "parts", "").columns.len(), 2);
     put(&parts.join("b.parquet"), "required int32 a;", vec![ints()]);
     let text = refused(folder.path(), "parts", "");
-    assert_eq!(text, "parts/b.parquet: this has other columns than the first file, which has a, b");
+    let text_of =
+        |what| format!("parts/b.parquet: other columns than in `parts/a.parquet`: {what}");
+    assert_eq!(text, text_of("`b` isn't here"));
     let longs = plain(Values::Long((0..8).collect()));
     put(&parts.join("b.parquet"), "required int32 a; required int64 b;", vec![ints(), longs]);
     let text = refused(folder.path(), "parts", "");
     assert_eq!(
         text,
-        "parts/b.parquet: column `b`: it has another type or shape: in the first file it is I32 []"
+        text_of("`b` is I64 with rows of shape [] here and I32 with rows of shape [] there")
     );
     let mut job = job("parts/a.parquet", "");
     let built_in = jobfile::parse(
@@ -537,6 +539,7 @@ fn a_reader_takes_the_wanted_columns_and_leaves_the_others_aside() {
         shape: Vec::new(),
         longest,
         values: None,
+        classes: Vec::new(),
         windows: false,
     };
     let columns = [

@@ -51,6 +51,7 @@ impl Fixture {
                     longest: is_sequence.then(|| shape[0]),
                     shape: if is_sequence { shape[1..].to_vec() } else { shape },
                     values: None,
+                    classes: Vec::new(),
                     windows: column.get("window").is_some(),
                 }
             })
@@ -182,13 +183,13 @@ fn shards_and_columns_that_do_not_fit_are_refused_in_words() {
     let text = by(&|context| context.config.training.loss = Loss::CrossEntropy);
     assert_eq!(text, "columns by name go with a loss of the model's own");
     let text = by(&|context| context.columns[0].longest = Some(7));
-    assert!(text.contains("it is I64 of shape [7]"), "{text}");
+    assert!(text.contains("that of the data is I64 with rows of shape [7]"), "{text}");
     let mut all = tensors();
     all.retain(|tensor| tensor.name != "image");
     let text = refused(&fixture, &all, |context| {
         context.columns.retain(|column| column.name != "image");
     });
-    assert!(text.contains("the data has none of that name"), "{text}");
+    assert!(text.contains("the data has no such column; it has caption"), "{text}");
 }
 
 #[test]

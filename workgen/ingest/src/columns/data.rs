@@ -2,7 +2,7 @@
 
 use super::{
     numbers::Whole,
-    table::{ColumnTable, Field},
+    table::{ColumnTable, Field, check_same},
 };
 use crate::{
     error::{IngestError, Place, Problem},
@@ -60,13 +60,7 @@ impl ColumnData {
             let table = table.ok_or_else(|| {
                 Place::of(&source.data).refuse(Problem::NoColumns(data.train.clone()))
             })?;
-            let kinds = |fields: &[Field]| -> Vec<Field> {
-                fields.iter().map(|field| Field { values: None, ..field.clone() }).collect()
-            };
-            if kinds(table.fields()) != kinds(&fields) {
-                let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-                return Err(table.refuse(Problem::OtherColumns(names.join(", "))));
-            }
+            check_same(&Place::of(table.shown()), table.fields(), &data.train, &fields)?;
             tables.push((part, table));
         }
         Ok(Some(tables))
@@ -124,6 +118,7 @@ impl ColumnData {
                     shape: field.shape.clone(),
                     longest: field.is_sequence.then_some(longest),
                     values: field.values.max(found.whole.values()),
+                    classes: field.classes.clone(),
                     windows: field.windows,
                 }
             })

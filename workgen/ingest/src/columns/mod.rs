@@ -13,6 +13,7 @@
 mod data;
 mod joined;
 mod numbers;
+mod part;
 mod parts;
 mod reader;
 mod table;
@@ -21,7 +22,7 @@ mod windows;
 
 pub(crate) use data::ColumnData;
 pub use reader::{ColumnReader, ColumnRowReader};
-pub(crate) use table::{ColumnRows, ColumnTable, Field};
+pub(crate) use table::{ColumnRows, ColumnTable, Field, check_same};
 
 use crate::{
     error::{IngestError, Place, Problem},
@@ -55,7 +56,7 @@ pub(crate) fn open(
     }
     let files = finder.find(key, shown)?;
     let Some(first) = files.first() else { return Ok(None) };
-    let is_part = parts::is_part(first)?;
+    let is_part = part::is_part(first)?;
     let is_parquet = !is_part && has_names(job) && is_parquet(first)?;
     let by_name = is_part || is_parquet;
     let said = [
@@ -116,7 +117,7 @@ fn open_for_reading(
 ) -> Result<Box<dyn ColumnTable>, IngestError> {
     let files = finder.find("data", source)?;
     match files.first() {
-        Some(first) if parts::is_part(first)? => Ok(Box::new(Parts::open(source, files)?)),
+        Some(first) if part::is_part(first)? => Ok(Box::new(Parts::open(source, files)?)),
         Some(first) if is_parquet(first)? => {
             Ok(Box::new(NamedParquet::open(finder, source, files, Choice::Wanted(wanted))?))
         }

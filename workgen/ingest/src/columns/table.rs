@@ -1,7 +1,10 @@
 //! Sources of rows that are columns by name, whatever their format.
 
 use crate::error::{IngestError, Place, Problem};
-use sojourn_protocol::dtype::Dtype;
+use sojourn_protocol::{
+    dtype::Dtype,
+    text::{MAX_NAME_CHARS, plain_line},
+};
 
 /// A column as a source has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +18,8 @@ pub(crate) struct Field {
     pub(crate) is_sequence: bool,
     /// How many different whole numbers from 0 on there can be, where the source says it.
     pub(crate) values: Option<u64>,
+    /// What these numbers stand for, where the source says it.
+    pub(crate) classes: Vec<String>,
     /// Is a row a window of a longer text?
     pub(crate) windows: bool,
 }
@@ -25,6 +30,43 @@ impl Field {
         let elements = self.shape.iter().fold(1u64, |all, side| all.saturating_mul((*side).into()));
         elements.saturating_mul(self.dtype.bytes())
     }
+}
+
+/// Refuses columns at `place` that can't be read as those of `of`. What one of them doesn't say of its numbers is no difference.
+pub(crate) fn check_same(
+    place: &Place,
+    columns: &[Field],
+    of: &str,
+    wanted: &[Field],
+) -> Result<(), IngestError> {
+    let Some(difference) = difference(columns, wanted) else { return Ok(()) };
+    Err(place.clone().refuse(Problem::OtherColumns { of: of.to_owned(), difference }))
+}
+
+fn difference(columns: &[Field], wanted: &[Field]) -> Option<String> {
+    let find = |of: &[Field], name: &str| of.iter().position(|field| field.name == name);
+    let said = |field: &Field| {
+        let Field { dtype, shape, is_sequence, .. } = field;
+        let lengths = if *is_sequence { ", of different lengths" } else { "" };
+        format!("{} with rows of shape {shape:?}{lengths}", dtype.name())
+    };
+    for field in columns {
+        let name = &field.name;
+        let Some(other) = find(wanted, name).and_then(|at| wanted.get(at)) else {
+            return Some(format!("`{name}` is only here"));
+        };
+        let classes = [field, other].map(|field| field.classes.as_slice());
+        if said(field) != said(other) {
+            return Some(format!("`{name}` is {} here and {} there", said(field), said(other)));
+        }
+        if classes.iter().all(|classes| !classes.is_empty()) && classes[0] != classes[1] {
+            let [here, there] =
+                classes.map(|classes| plain_line(&classes.join(", "), MAX_NAME_CHARS));
+            return Some(format!("the classes of `{name}` are {here} here and {there} there"));
+        }
+    }
+    let missing = wanted.iter().find(|field| find(columns, &field.name).is_none());
+    missing.map(|field| format!("`{}` isn't here", field.name))
 }
 
 /// A source's rows, to be read as often as asked.

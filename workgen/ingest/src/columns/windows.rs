@@ -46,6 +46,7 @@ impl Windows {
             shape: vec![window.saturating_add(1)],
             is_sequence: false,
             values: source.values(),
+            classes: Vec::new(),
             windows: true,
         };
         Self { shown: shown.to_owned(), source, window, fields: [field] }

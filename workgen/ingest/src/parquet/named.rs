@@ -2,7 +2,7 @@
 
 use super::{begins, column::Values, is_index, part::Part, stored::Stored, unpacked};
 use crate::{
-    columns::{ColumnRows, ColumnTable, Field},
+    columns::{ColumnRows, ColumnTable, Field, check_same},
     error::{IngestError, Place, Problem},
     fields::choose,
     source::{Finder, SourceFile},
@@ -54,7 +54,10 @@ impl NamedParquet {
             let found = part.fields(choice)?;
             match &fields {
                 None => fields = Some(found),
-                Some(first) => part.check_same(&found, first)?,
+                Some(fields) => {
+                    let first = parts.first().map_or(shown, SourceFile::shown);
+                    check_same(&Place::of(file.shown()), &found, first, fields)?;
+                }
             }
         }
         Ok(Self { shown: shown.to_owned(), parts, fields: fields.unwrap_or_default() })
@@ -96,6 +99,7 @@ impl Part<'_> {
                 shape: stored.shape(),
                 is_sequence: stored.is_sequence(),
                 values: None,
+                classes: Vec::new(),
                 windows: false,
             };
             if field.stride() > MAX_ROW_ELEMENTS.saturating_mul(field.dtype.bytes()) {
@@ -114,27 +118,6 @@ impl Part<'_> {
             self.column(name).refuse(Problem::NoColumnByName { name: name.to_owned(), holds })
         })?;
         Ok((column.leaf, stored))
-    }
-
-    /// Refuses other columns than those of the first file.
-    fn check_same(&self, found: &[Field], first: &[Field]) -> Result<(), IngestError> {
-        let names = |fields: &[Field]| -> Vec<String> {
-            fields.iter().map(|field| field.name.clone()).collect()
-        };
-        if names(found) != names(first) {
-            let first = names(first).join(", ");
-            return Err(self.file.refuse(Problem::OtherColumns(first)));
-        }
-        match found.iter().zip(first).find(|(found, first)| found != first) {
-            None => Ok(()),
-            Some((field, first)) => {
-                let (dtype, list) =
-                    (first.dtype, if first.is_sequence { "a list of " } else { "" });
-                let text =
-                    format!("in the first file it is {list}{} {:?}", dtype.name(), first.shape);
-                Err(self.column(&field.name).refuse(Problem::OtherKind(text)))
-            }
-        }
     }
 }
 
