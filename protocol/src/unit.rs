@@ -216,14 +216,7 @@ mod tests {
     #[test]
     fn a_unit_of_a_graph_needs_the_graphs_file() {
         let blob = |name: &[u8]| BlobRef { sha256: Digest::of(name), bytes: 1 };
-        let exported = ExportedGraph {
-            file: blob(b"graph"),
-            tensors: Arc::default(),
-            flops_per_row: 0,
-            widest: 0,
-            sums: Vec::new(),
-            arrays: [].into(),
-        };
+        let exported = ExportedGraph::of_file(blob(b"graph"));
         let graph = |exported| Graph { entry: "model.py".into(), values: [].into(), exported };
         let unit = |exported| {
             let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);

@@ -20,7 +20,7 @@ use sojourn_protocol::{
     dtype::Dtype,
     manifest::Labels,
     quantity::to_u64,
-    spec::{ExportedGraph, GraphRole, InitialWeights, Setting, WINDOW},
+    spec::{ExportedGraph, InitialWeights, Setting, WINDOW},
 };
 use std::{
     collections::BTreeMap,
@@ -316,24 +316,17 @@ fn understand(line: &str) -> Result<Line, ExportError> {
     serde_json::from_str(line).map_err(|error| ExportError::Answer(error.to_string()))
 }
 
-/// Reads the file as every trainer will.
-/// The graph in a file, of which a stored row is so many rows.
+/// The graph in a file, read as every trainer will; a stored row is so many of its rows.
 fn accept(made: &MadeLine, windows: u64) -> Result<Made, ExportError> {
     let bytes = fs::read(&made.file).map_err(|source| ExportError::Workspace {
         folder: made.file.display().to_string(),
         source,
     })?;
     let graph = Graph::read(&bytes)?;
-    let kept = graph.tensors.iter().filter(|tensor| tensor.role != GraphRole::Constant);
-    let exported = ExportedGraph {
-        file: BlobRef { sha256: Digest::of(&bytes), bytes: to_u64(bytes.len()) },
-        tensors: kept.cloned().collect::<Vec<_>>().into(),
-        flops_per_row: made.flops_per_row.saturating_mul(windows),
-        widest: made.widest.saturating_mul(windows),
-        sums: graph.evaluate.sums.keys().cloned().collect(),
-        arrays: graph.evaluate.shapes,
-    };
-    Ok(Made { graph: exported, file: made.file.clone() })
+    let file = BlobRef { sha256: Digest::of(&bytes), bytes: to_u64(bytes.len()) };
+    let flops_per_row = made.flops_per_row.saturating_mul(windows);
+    let widest = made.widest.saturating_mul(windows);
+    Ok(Made { graph: graph.summary(file, flops_per_row, widest), file: made.file.clone() })
 }
 
 fn failed(wanted: &Export<'_>, status: ExitStatus, said: &str) -> ExportError {

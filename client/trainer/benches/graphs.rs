@@ -21,10 +21,7 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard, Targets},
     position::Position,
     seeds,
-    spec::{
-        Architecture, ExportedGraph, Graph, GraphRole, Loss, Optimizer, OptimizerName,
-        TrainingConfig, TrialConfig,
-    },
+    spec::{Architecture, Graph, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     trainer::{RunUnit, TrainerRequest},
     unit::{Base, Hop, TrialContext, Unit},
 };
@@ -118,15 +115,7 @@ impl<'a> Case<'a> {
         let (file, shard) = (blob(&file), blob(&made_up));
         let at = folder.join("shard");
         fs::write(&at, made_up).unwrap();
-        let kept = graph.tensors.into_iter().filter(|tensor| tensor.role != GraphRole::Constant);
-        let exported = ExportedGraph {
-            file,
-            tensors: kept.collect::<Vec<_>>().into(),
-            flops_per_row: 1,
-            widest: 1,
-            sums: graph.evaluate.sums.into_keys().collect(),
-            arrays: graph.evaluate.shapes,
-        };
+        let exported = graph.summary(file, 1, 1);
         let entry = format!("models.py:{name}");
         let values = BTreeMap::new();
         let model = Architecture::Graph(Graph { entry, values, exported: Some(exported) });

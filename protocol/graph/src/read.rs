@@ -11,12 +11,16 @@ use sojourn_codec::{Dtype, Tensor, TensorSpec, TensorView, decode};
 use sojourn_model::{MAX_PARAMETERS, MAX_TENSOR_NAME, MAX_TENSORS, check_tensors};
 use sojourn_protocol::{
     column::{MAX_COLUMNS, check_name},
+    digest::BlobRef,
     quantity::to_u64,
     report::MAX_NAMED_SUMS,
-    spec::{ExportedGraph, GraphRole, GraphTensor, Start, is_sum_name},
+    spec::{ExportedGraph, GraphColumn, GraphRole, GraphTensor, Start, is_sum_name},
     sum_array::check_array_shapes,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// The most bytes of a graph's file.
 pub const MAX_FILE_BYTES: u64 = 1 << 30;
@@ -138,11 +142,37 @@ impl Graph {
         self.tensors.iter().filter(|tensor| tensor.role == GraphRole::Buffer)
     }
 
-    /// Are these the tensors that a unit's summary of the file says?
+    /// A unit's summary of the graph, whose file this is.
+    #[must_use]
+    pub fn summary(&self, file: BlobRef, flops_per_row: u64, widest: u64) -> ExportedGraph {
+        let kept = self.tensors.iter().filter(|tensor| tensor.role != GraphRole::Constant);
+        ExportedGraph {
+            file,
+            tensors: Arc::new(kept.cloned().collect()),
+            columns: self.columns_by_name(),
+            flops_per_row,
+            widest,
+            sums: self.evaluate.sums.keys().cloned().collect(),
+            arrays: self.evaluate.shapes.clone(),
+        }
+    }
+
+    fn columns_by_name(&self) -> BTreeMap<String, GraphColumn> {
+        let column = |Column { name, dtype, shape }: &Column| {
+            (name.clone(), GraphColumn { dtype: *dtype, shape: shape.clone() })
+        };
+        self.columns.iter().map(column).collect()
+    }
+
+    /// Are these the tensors and columns that a unit's summary of the file says?
     ///
     /// # Errors
-    /// The first tensor that differs.
+    /// The first tensor that differs, or the columns.
     pub fn agrees_with(&self, exported: &ExportedGraph) -> Result<(), GraphError> {
+        if self.columns_by_name() != exported.columns {
+            let part = "`columns`";
+            return Err(GraphError::part(part, "aren't the same in the unit and in the file"));
+        }
         let mut own = self.tensors.iter().filter(|tensor| tensor.role != GraphRole::Constant);
         let mut theirs = exported.tensors.iter();
         loop {

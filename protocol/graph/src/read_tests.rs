@@ -207,21 +207,21 @@ fn sums_may_be_arrays_whose_shapes_are_said_and_bounded() {
 #[test]
 fn the_summary_of_a_unit_must_be_the_files() {
     let graph = Graph::read(&file(&example())).unwrap();
-    let kept = graph.tensors.iter().filter(|tensor| tensor.role != GraphRole::Constant);
-    let mut tensors: Vec<GraphTensor> = kept.cloned().collect();
-    let exported = |tensors: &[GraphTensor]| ExportedGraph {
-        file: BlobRef { sha256: Digest::of(b""), bytes: 0 },
+    let summary = graph.summary(BlobRef { sha256: Digest::of(b""), bytes: 0 }, 0, 0);
+    assert_eq!(graph.agrees_with(&summary), Ok(()));
+    let with = |tensors: &[GraphTensor]| ExportedGraph {
         tensors: Arc::new(tensors.to_vec()),
-        flops_per_row: 0,
-        widest: 0,
-        sums: Vec::new(),
-        arrays: BTreeMap::new(),
+        ..summary.clone()
     };
-    assert_eq!(graph.agrees_with(&exported(&tensors)), Ok(()));
-    assert!(graph.agrees_with(&exported(&tensors[1..])).is_err());
+    let mut tensors = summary.tensors.to_vec();
+    assert!(graph.agrees_with(&with(&tensors[1..])).is_err());
     tensors[0].shape = vec![4, 3];
-    let error = graph.agrees_with(&exported(&tensors)).unwrap_err();
+    let error = graph.agrees_with(&with(&tensors)).unwrap_err();
     assert_eq!(error.to_string(), "tensor `w` isn't the same in the unit and in the file");
+    let mut others = summary;
+    others.columns.clear();
+    let error = graph.agrees_with(&others).unwrap_err();
+    assert_eq!(error.to_string(), "`columns` aren't the same in the unit and in the file");
 }
 
 /// JSON of any form, with the words of the format in it.

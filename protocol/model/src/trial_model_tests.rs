@@ -24,12 +24,11 @@ fn graph(tensors: Vec<GraphTensor>) -> Architecture {
     let file = BlobRef { sha256: Digest::of(b"graph"), bytes: 5 };
     let tensors = tensors.into();
     let exported = Some(ExportedGraph {
-        file,
         tensors,
         flops_per_row: 6,
         widest: 3,
         sums: vec!["loss".into()],
-        arrays: [].into(),
+        ..ExportedGraph::of_file(file)
     });
     Architecture::Graph(Graph { entry: "model.py:Net".into(), values: [].into(), exported })
 }

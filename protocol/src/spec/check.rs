@@ -18,26 +18,31 @@ impl TrialConfig {
         self.training.check()
     }
 
-    /// Can it be trained on data with these columns by name? None are rows of numbers with a label.
+    /// Can it be trained on data with these columns by name? Where there are none, it is rows of `shape` with a label.
     ///
     /// # Errors
     /// What is wrong.
-    pub fn check_columns(&self, columns: &[Column]) -> Result<(), String> {
-        if columns.is_empty() {
-            return Ok(());
-        }
+    pub fn check_columns(&self, columns: &[Column], shape: &[u32]) -> Result<(), String> {
         let Architecture::Graph(graph) = &self.model else {
             let name = self.model.name();
-            return Err(format!("`{name}` takes rows of numbers; columns by name are for `graph`"));
+            return match columns {
+                [] => Ok(()),
+                _ => {
+                    Err(format!("`{name}` takes rows of numbers; columns by name are for `graph`"))
+                }
+            };
         };
-        if self.training.augment.is_some() {
+        if !columns.is_empty() && self.training.augment.is_some() {
             return Err(
                 "`training.augment` takes images, and columns by name are taken as they are".into(),
             );
         }
-        let Some(column) = columns.iter().find(|column| column.windows) else { return Ok(()) };
-        let window = graph.window().ok_or("there is no `window` for rows of text")?;
-        column.windows_of_row(window).map(|_| ())
+        if let Some(column) = columns.iter().find(|column| column.windows) {
+            let window = graph.window().ok_or("there is no `window` for rows of text")?;
+            column.windows_of_row(window)?;
+        }
+        let read = graph.exported.iter().flat_map(|exported| &exported.columns);
+        read.into_iter().try_for_each(|(name, column)| column.check(name, columns, shape))
     }
 }
 

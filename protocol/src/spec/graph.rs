@@ -1,12 +1,16 @@
 //! Users' own models as graphs: plain data that `submit` makes of their code (docs/internals/graphs.md).
 
 use super::{MAX_SUM_NAME, dimension::Value};
-use crate::{digest::BlobRef, dtype::Dtype, sum_array::check_array_shapes};
+use crate::{column::Column, digest::BlobRef, dtype::Dtype, sum_array::check_array_shapes};
 use serde::{Deserialize, Serialize};
 use std::{cmp::Ordering, collections::BTreeMap, fmt, sync::Arc};
 
 /// The key of a user's own model that is its trial's window, where text is cut into windows.
 pub const WINDOW: &str = "window";
+/// The column of a batch that has rows of numbers, where columns have no names.
+const X: &str = "x";
+/// The column that has their labels.
+const Y: &str = "y";
 
 /// A user's model under certain values of its own keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,6 +37,9 @@ pub struct ExportedGraph {
     /// The parameters and buffers, in the file's order. Left out where only the file's name is wanted.
     #[serde(default, skip_serializing_if = "no_tensors")]
     pub tensors: Arc<Vec<GraphTensor>>,
+    /// The columns of a batch that it reads, by name. Left out with the tensors.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub columns: BTreeMap<String, GraphColumn>,
     /// Floating-point operations of one row's forward pass; of text, of one stored row's, which may be several windows.
     #[serde(default)]
     pub flops_per_row: u64,
@@ -48,12 +55,25 @@ pub struct ExportedGraph {
 }
 
 impl ExportedGraph {
+    /// A graph of which only its file is known.
+    #[must_use]
+    pub fn of_file(file: BlobRef) -> Self {
+        Self {
+            file,
+            tensors: Arc::default(),
+            columns: BTreeMap::new(),
+            flops_per_row: 0,
+            widest: 0,
+            sums: Vec::new(),
+            arrays: BTreeMap::new(),
+        }
+    }
+
     /// Its file, which says all the rest, and its costs.
     #[must_use]
     pub fn name_only(&self) -> Self {
         let Self { file, flops_per_row, widest, .. } = *self;
-        let (tensors, sums, arrays) = (Arc::default(), Vec::new(), BTreeMap::new());
-        Self { file, tensors, flops_per_row, widest, sums, arrays }
+        Self { flops_per_row, widest, ..Self::of_file(file) }
     }
 
     /// Can its sums be arrays of these shapes?
@@ -106,6 +126,74 @@ pub struct GraphTensor {
     /// Its values before training; a constant has none but its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
+}
+
+/// A column of a batch that a graph reads.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct GraphColumn {
+    /// The type of its elements.
+    pub dtype: Dtype,
+    /// The shape of one row; empty for a single number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shape: Vec<u64>,
+}
+
+impl GraphColumn {
+    /// Has data with these columns by name one that is called `name` and can be read as this? Without columns by name, data is
+    /// rows of `shape` as `x`, and their labels as `y`.
+    ///
+    /// # Errors
+    /// What the data has instead.
+    pub fn check(&self, name: &str, columns: &[Column], shape: &[u32]) -> Result<(), String> {
+        let Self { dtype, shape: taken } = self;
+        self.find(name, columns, shape).map_err(|found| {
+            format!(
+                "the graph takes `{name}`, {} with rows of shape {taken:?}, {found}",
+                dtype.name()
+            )
+        })
+    }
+
+    fn find(&self, name: &str, columns: &[Column], shape: &[u32]) -> Result<(), String> {
+        let Self { dtype, shape: taken } = self;
+        if columns.is_empty() {
+            let numbers = |all: u64, side: u64| all.saturating_mul(side);
+            let is_same = shape.iter().map(|side| u64::from(*side)).fold(1, numbers)
+                == taken.iter().copied().fold(1, numbers);
+            return match (name, dtype) {
+                (X, Dtype::F32) if is_same => Ok(()),
+                (Y, Dtype::I64 | Dtype::F32) if taken.is_empty() => Ok(()),
+                (X, _) => Err(format!("and rows of the data are F32 of shape {shape:?}")),
+                _ => Err("and rows of the data are numbers with a label".into()),
+            };
+        }
+        let lacks = || {
+            let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+            format!("and the data has no such column; it has {}", names.join(", "))
+        };
+        if columns.iter().any(|column| column.length_name().as_deref() == Some(name)) {
+            return match (dtype, taken.as_slice()) {
+                (Dtype::I64, []) => Ok(()),
+                _ => Err("and lengths are I64 with rows of shape []".into()),
+            };
+        }
+        let column = columns.iter().find(|column| column.name == name).ok_or_else(lacks)?;
+        let window = taken.first().and_then(|tokens| u32::try_from(tokens.checked_sub(1)?).ok());
+        let window = window.filter(|_| column.windows);
+        window.map_or(Ok(1), |window| {
+            column.windows_of_row(window).map_err(|why| format!("and {why}"))
+        })?;
+        let there = column.batch_shape(window);
+        match there.iter().copied().map(u64::from).eq(taken.iter().copied()) {
+            true if column.dtype == *dtype => Ok(()),
+            _ => Err(format!(
+                "and that of the data is {} with rows of shape {there:?}",
+                column.dtype.name()
+            )),
+        }
+    }
 }
 
 /// The role of a graph's tensor.

@@ -30,7 +30,8 @@ pub use data::{
 };
 pub use dimension::Dimension;
 pub use graph::{
-    ExportedGraph, Graph, GraphRole, GraphTensor, InitialWeights, Real, Setting, Start, WINDOW,
+    ExportedGraph, Graph, GraphColumn, GraphRole, GraphTensor, InitialWeights, Real, Setting,
+    Start, WINDOW,
 };
 pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, SearchMethod, SearchSpec, Spread};
 pub use merge::{

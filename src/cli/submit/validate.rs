@@ -185,7 +185,7 @@ fn check_models(trials: &[Trial], data: &Surveyed<'_>) -> Result<Models, Failure
     let (shape, outputs) = (data.shape(), data.labels().outputs());
     let mut models = BTreeMap::new();
     for (index, trial) in trials.iter().enumerate() {
-        trial.config.check_columns(data.columns()).map_err(Failure::call)?;
+        trial.config.check_columns(data.columns(), shape).map_err(Failure::call)?;
         let model = sojourn_model::validate(&trial.config, shape, outputs).map_err(|error| {
             let choices = text::choices(&trial.choices);
             let arch = trial.config.model.name();

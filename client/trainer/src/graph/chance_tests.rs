@@ -15,9 +15,9 @@ use sojourn_graph::{Graph, Kind as Takes, Operator, Parameter, Returns};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     seeds,
-    spec::{ExportedGraph, Precision},
+    spec::Precision,
 };
-use std::{env, sync::Arc};
+use std::env;
 use tch::{Device, Kind, Tensor};
 
 /// Calls of each operator.
@@ -192,14 +192,7 @@ fn labelled(x: &Tensor, y: &Tensor) -> Batch {
 /// Runs a graph forward and back; true where it was taken.
 fn runs(file: &[u8]) -> bool {
     let Ok(graph) = Graph::read(file) else { return false };
-    let exported = ExportedGraph {
-        file: BlobRef { sha256: Digest::of(file), bytes: 0 },
-        tensors: Arc::new(graph.tensors),
-        flops_per_row: 0,
-        widest: 0,
-        arrays: [].into(),
-        sums: Vec::new(),
-    };
+    let exported = graph.summary(BlobRef { sha256: Digest::of(file), bytes: 0 }, 0, 0);
     let program = Program::prepare(file, &exported, Device::Cpu).unwrap();
     let w = Tensor::linspace(-1.0, 1.0, 24, (Kind::Float, Device::Cpu)).view([2, 3, 4]);
     let parameters = [w.set_requires_grad(true)];

@@ -17,8 +17,8 @@ use sojourn_protocol::{
     metrics::Counting,
     report::{Evaluated, Sums},
     spec::{
-        Architecture, DecayScope, ExportedGraph, Graph, GraphRole, GraphTensor, Optimizer,
-        OptimizerName, Precision,
+        Architecture, DecayScope, Graph, GraphRole, GraphTensor, Optimizer, OptimizerName,
+        Precision,
     },
     trainer::{Predict, TrainerLine},
     unit::{Base, Evaluation, Hop, TrialContext, Unit},
@@ -134,15 +134,7 @@ fn cnn_outputs(nodes: &mut Nodes) -> Value {
 /// The architecture of a graph file, which is put among the files.
 pub(super) fn architecture(world: &mut World, file: &[u8], widest: u64) -> Architecture {
     let graph = sojourn_graph::Graph::read(file).unwrap();
-    let kept = graph.tensors.into_iter().filter(|tensor| tensor.role != GraphRole::Constant);
-    let exported = ExportedGraph {
-        file: world.put(file),
-        tensors: Arc::new(kept.collect()),
-        flops_per_row: 1,
-        widest,
-        sums: graph.evaluate.sums.into_keys().collect(),
-        arrays: graph.evaluate.shapes,
-    };
+    let exported = graph.summary(world.put(file), 1, widest);
     let entry = "model.py:Model".into();
     Architecture::Graph(Graph { entry, values: BTreeMap::new(), exported: Some(exported) })
 }

@@ -4,11 +4,7 @@ use super::{
     call::{Place, Scope},
     list::List,
 };
-use crate::{
-    batch::{Batch, X, Y},
-    error::TrainError,
-    kind::kind,
-};
+use crate::{batch::Batch, error::TrainError, kind::kind};
 use sojourn_graph::{Graph, GraphError, GraphRole};
 use sojourn_protocol::{
     digest::Digest,
@@ -159,7 +155,10 @@ impl Program {
             let part = "the tensors that the unit says".into();
             return Err(GraphError::Part { part, fault }.into());
         }
-        self.columns.iter().try_for_each(|column| column.check(context))?;
+        for (name, column) in &self.exported.columns {
+            let fits = column.check(name, &context.columns, &context.shape);
+            fits.map_err(TrainError::Unit)?;
+        }
         if context.targets != Targets::Plain {
             let text = "a graph takes labels as they are, neither scaled nor weighted";
             return Err(TrainError::Unit(text.into()));
@@ -283,50 +282,6 @@ impl Column {
         let sides = column.shape.iter().map(|side| i64::try_from(*side));
         let row = sides.collect::<Result<_, _>>()?;
         Ok(Self { name: column.name.clone(), kind: kind(column.dtype)?, row })
-    }
-
-    /// Has the trial's data such a column?
-    fn check(&self, context: &TrialContext) -> Result<(), TrainError> {
-        let Self { name, kind: taken, row } = self;
-        let refuse = |found: String| {
-            let text = format!(
-                "the graph takes a column `{name}`, {taken:?}, with rows of shape {row:?}; {found}"
-            );
-            Err(TrainError::Unit(text))
-        };
-        if context.columns.is_empty() {
-            let features: i64 = context.shape.iter().map(|side| i64::from(*side)).product();
-            return match (name.as_str(), taken) {
-                (X, Kind::Float) if row.iter().product::<i64>() == features => Ok(()),
-                (Y, Kind::Int64 | Kind::Float) if row.is_empty() => Ok(()),
-                (X, _) => refuse(format!("those of the data have the shape {:?}", context.shape)),
-                _ => refuse("rows of the data are numbers with a label".into()),
-            };
-        }
-        for column in &context.columns {
-            if column.name == *name {
-                let window = row.first().and_then(|tokens| u32::try_from(tokens - 1).ok());
-                let shape = match window.filter(|_| column.windows) {
-                    Some(window) => match column.windows_of_row(window) {
-                        Ok(_) => column.batch_shape(Some(window)),
-                        Err(why) => return refuse(why),
-                    },
-                    None => column.batch_shape(None),
-                };
-                let is_same = shape.iter().map(|side| i64::from(*side)).eq(row.iter().copied());
-                return match is_same && kind(column.dtype)? == *taken {
-                    true => Ok(()),
-                    false => refuse(format!("it is {} of shape {shape:?}", column.dtype.name())),
-                };
-            }
-            if column.length_name().as_ref() == Some(name) {
-                return match (taken, row.as_slice()) {
-                    (Kind::Int64, []) => Ok(()),
-                    _ => refuse("it is I64 of shape []".into()),
-                };
-            }
-        }
-        refuse("the data has none of that name".into())
     }
 
     /// The column of a batch, `[rows, ...row]`.

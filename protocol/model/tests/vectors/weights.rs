@@ -71,12 +71,11 @@ fn graph() -> Graph {
         tensor("net.0.bias", Dtype::F32, &[2], parameter, Start::FanIn(4)),
     ];
     let exported = ExportedGraph {
-        file: BlobRef { sha256: Digest::of(b"a graph's file"), bytes: 14 },
         tensors: Arc::new(tensors),
         flops_per_row: 16,
         widest: 4,
         sums: vec!["loss".into()],
-        arrays: [].into(),
+        ..ExportedGraph::of_file(BlobRef { sha256: Digest::of(b"a graph's file"), bytes: 14 })
     };
     Graph { entry: "model.py:Net".into(), values: BTreeMap::new(), exported: Some(exported) }
 }

@@ -8,7 +8,7 @@ use crate::{
         Real, Setting, dimension::Chooser,
     },
 };
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 fn graph(lines: &str) -> String {
     let table = format!("arch = \"graph\"\nentry = \"model.py:Cnn\"\n{lines}");
@@ -148,12 +148,9 @@ fn rules_must_fit_the_sums_that_the_graphs_give() {
         let search = format!("[search]\nmetric = \"valid/{metric}\"\ngoal = \"max\"\n");
         let mut job = parse(&format!("{}{search}[metrics]\n{metrics}\n", graph(""))).unwrap();
         let exported = ExportedGraph {
-            file: BlobRef { sha256: Digest::of(b"graph"), bytes: 1 },
-            tensors: Arc::default(),
-            flops_per_row: 1,
-            widest: 1,
             sums: ["hits", "loss", "pairs", "scores"].map(str::to_owned).to_vec(),
             arrays: [("pairs".into(), vec![3, 3]), ("scores".into(), vec![2, 100])].into(),
+            ..ExportedGraph::of_file(BlobRef { sha256: Digest::of(b"graph"), bytes: 1 })
         };
         let graph = Graph {
             entry: "model.py:Cnn".into(),

@@ -125,7 +125,7 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
         trial.config.check().map_err(|error| invalid(format!("trial {n}: {error}")))?;
         trial
             .config
-            .check_columns(&data.columns)
+            .check_columns(&data.columns, &data.shape)
             .map_err(|error| invalid(format!("trial {n}: {error}")))?;
         check_initial_weights(spec, data, trial)
             .map_err(|error| invalid(format!("trial {n}: {error}")))?;

@@ -16,8 +16,8 @@ use sojourn_protocol::{
     metrics::{ByClass, ClassTotals},
     report::{Evaluated, Outcome, Report, ReportEnd, ReportState},
     spec::{
-        Dimension, ExportedGraph, Graph, GraphRole, GraphTensor, JobSpec, Loss, MetricRule,
-        ModelSpace, OwnMetric, Setting, Start,
+        Dimension, ExportedGraph, Graph, GraphColumn, GraphRole, GraphTensor, JobSpec, Loss,
+        MetricRule, ModelSpace, OwnMetric, Setting, Start,
     },
     sum_array::SumArray,
     unit::{Lease, Unit},
@@ -38,13 +38,17 @@ fn exported(width: i64) -> Graph {
     };
     let sums = ["loss", "accuracy", "hits"].map(str::to_owned).to_vec();
     let tensors = vec![tensor].into();
+    let file = file(width);
+    let columns = [("x", Dtype::F32, vec![4]), ("y", Dtype::I64, vec![])];
+    let columns =
+        columns.map(|(name, dtype, shape)| (name.to_owned(), GraphColumn { dtype, shape }));
     let exported = ExportedGraph {
-        file: file(width),
         tensors,
+        columns: columns.into(),
         flops_per_row: 8,
         widest: 4,
         sums,
-        arrays: [].into(),
+        ..ExportedGraph::of_file(file)
     };
     Graph {
         entry: "model.py:Net".into(),
@@ -339,6 +343,7 @@ fn windows() -> DataManifest {
         shape: vec![9],
         longest: None,
         values: Some(256),
+        classes: Vec::new(),
         windows: true,
     };
     let (columns, labels) = (vec![tokens], Labels::None);
@@ -351,10 +356,15 @@ fn over_columns(window: Option<i64>) -> JobSpec {
     spec.training.loss = Loss::Own;
     spec.data.label = None;
     let Some(ModelSpace::Graph(space)) = spec.models.first_mut() else { panic!("no graph") };
+    let tokens = |window: i64| {
+        let shape = vec![u64::try_from(window + 1).unwrap()];
+        [("tokens".to_owned(), GraphColumn { dtype: Dtype::U8, shape })].into()
+    };
     if let Some(window) = window {
         space.values.insert("window".into(), Dimension::Fixed(Setting::Whole(window)));
         for graph in &mut space.exported {
             graph.values.insert("window".into(), Setting::Whole(window));
+            graph.exported.as_mut().unwrap().columns = tokens(window);
         }
     }
     spec
@@ -370,6 +380,46 @@ fn units_over_columns_bring_their_description() {
         assert_eq!(context.columns, windows().columns);
         assert_eq!((context.shape.len(), context.config.training.loss), (0, Loss::Own));
     }
+}
+
+#[test]
+fn columns_that_graphs_do_not_find_are_refused_before_any_host_trains() {
+    let refused = |spec: JobSpec, data: DataManifest| {
+        let error = submit(&mut bench(), spec, data).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Invalid);
+        error.message
+    };
+    let mut columns = windows().columns;
+    columns[0].name = "text".into();
+    let told = refused(over_columns(Some(4)), DataManifest { columns, ..windows() });
+    assert_eq!(
+        told,
+        "trial 0: the graph takes `tokens`, U8 with rows of shape [5], and the data has no such column; it has text"
+    );
+    let mut columns = windows().columns;
+    columns[0].dtype = Dtype::I64;
+    let told = refused(over_columns(Some(8)), DataManifest { columns, ..windows() });
+    assert!(told.ends_with("and that of the data is I64 with rows of shape [9]"), "{told}");
+    let told =
+        refused(over_columns(None), DataManifest { columns: windows().columns, ..windows() });
+    assert!(told.contains("there is no `window`"), "{told}");
+    // Rows of numbers: four features are wanted, as a row or in any shape of that size.
+    let others = DataManifest { shape: vec![5], ..data() };
+    let told = refused(spec(&[2], "valid/hits"), others);
+    assert!(told.ends_with("and rows of the data are F32 of shape [5]"), "{told}");
+}
+
+#[test]
+fn names_of_classes_stay_with_the_data() {
+    let mut bench = bench();
+    let mut columns = windows().columns;
+    columns[0].values = Some(2);
+    columns[0].classes = ["a", "b"].map(str::to_owned).to_vec();
+    submit(&mut bench, over_columns(Some(8)), DataManifest { columns, ..windows() }).unwrap();
+    let leases = bench.ask(HOST, asking(&["graph"])).leases;
+    assert!(leases[0].unit.context().columns[0].classes.is_empty());
+    let job = &bench.core.state().jobs[&JOB];
+    assert_eq!(job.data.columns[0].classes, ["a", "b"]);
 }
 
 #[test]
