@@ -152,6 +152,10 @@ pub enum WaitReason {
     NoClass(Digest),
     /// Hosts came to different results, and none is in contact that could be asked as well.
     NoVerifier,
+    /// The search compares it with others before it goes on.
+    Search,
+    /// The search begins it when fewer trials train.
+    NotBegun,
     /// Its budget is used up, and only bought machines are in contact.
     Budget(MicroUsd),
 }
@@ -220,6 +224,8 @@ impl fmt::Display for WaitReason {
                 left.0.div_ceil(MINUTE)
             ),
             Self::JobPaused => f.write_str("its job is paused"),
+            Self::Search => f.write_str("the search compares it with others before it goes on"),
+            Self::NotBegun => f.write_str("the search begins it when fewer trials train"),
             Self::Testing => f.write_str("the best trial is being evaluated on the test data"),
             Self::LostBlob(blob) => write!(
                 f,

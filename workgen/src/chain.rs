@@ -148,6 +148,12 @@ impl Chain {
         self.epoch
     }
 
+    /// How many epochs it has, trained or not.
+    #[must_use]
+    pub fn epochs(&self) -> u32 {
+        self.epochs
+    }
+
     /// Optimiser steps taken.
     #[must_use]
     pub fn step(&self) -> u64 {

@@ -24,6 +24,7 @@ mod model;
 mod placement;
 mod reader;
 mod search;
+mod stopping;
 mod training;
 mod vocabulary;
 
@@ -105,7 +106,7 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     }
     let metrics = search::metrics(root.optional("metrics").as_ref(), has_graphs);
     let own = search::Own { models: has_graphs, metrics };
-    let search = search::read(search_node.as_ref(), method, loss, &own);
+    let search = search::read(search_node.as_ref(), method, training.as_ref(), &own);
     let placement = placement::read(&root);
     data::fits(&root, data.as_ref(), placement.as_ref())?;
     let mut data = data?;

@@ -1,9 +1,13 @@
 //! `[search]`.
 
-use super::reader::{Node, Section, list};
+use super::{
+    reader::{Node, Section, list},
+    stopping,
+};
 use crate::{
     spec::{
-        Goal, Loss, Metric, MetricRule, OwnMetric, SearchMethod, SearchSpec, Spread, is_sum_name,
+        Goal, Loss, Metric, MetricRule, OwnMetric, SearchMethod, SearchSpec, Spread, TrainingSpace,
+        is_sum_name,
     },
     time::Millis,
 };
@@ -19,7 +23,7 @@ pub(super) enum Method {
 const METHODS: &[(&str, Method)] = &[("grid", Method::Grid), ("random", Method::Random)];
 const SPREADS: &[(&str, Spread)] = &[("breadth", Spread::Breadth), ("depth", Spread::Depth)];
 /// Words of the design that this version refuses instead of passing over.
-const LATER_METHODS: &[&str] = &["tpe", "asha", "hyperband", "pbt"];
+const LATER_METHODS: &[&str] = &["tpe", "pbt"];
 const MAX_TRIALS: u32 = 1_000_000;
 /// Far beyond what anybody compares by; the number of classes is known later.
 const MAX_TOP_K: u32 = 1_000;
@@ -111,9 +115,10 @@ fn own_metric((name, node): (&str, Node<'_>)) -> Option<(String, OwnMetric)> {
 pub(super) fn read(
     node: Option<&Node<'_>>,
     method: Option<Method>,
-    loss: Option<Loss>,
+    training: Option<&TrainingSpace>,
     own: &Own,
 ) -> Option<SearchSpec> {
+    let (loss, epochs) = (training.map(|of| of.loss), training.map(|of| of.epochs));
     let by_loss =
         if loss == Some(Loss::Mse) || own.models { Metric::Loss } else { Metric::Accuracy };
     let Some(node) = node else {
@@ -121,7 +126,10 @@ pub(super) fn read(
         return Some(SearchSpec { metrics, ..SearchSpec::new(SearchMethod::Grid, by_loss) });
     };
     let section = node.section()?;
-    let method = procedure(&section, method);
+    let stopping = section
+        .optional("stopping")
+        .map_or(Some(None), |node| stopping::read(&node, epochs).map(Some));
+    let method = procedure(&section, method, stopping.flatten().and_then(|of| of.trials(epochs?)));
     let metric = match section.optional("metric") {
         None => Some(by_loss),
         Some(node) => metric(&node, loss, own),
@@ -153,6 +161,7 @@ pub(super) fn read(
         target: target?,
         wall_time: wall_time?,
         spread: spread?,
+        stopping: stopping?,
     })
 }
 
@@ -173,7 +182,12 @@ fn wall_time(node: &Node<'_>) -> Option<Millis> {
     }
 }
 
-fn procedure(section: &Section<'_>, method: Option<Method>) -> Option<SearchMethod> {
+/// The procedure. `trials`: how many there are where the file doesn't say.
+fn procedure(
+    section: &Section<'_>,
+    method: Option<Method>,
+    trials: Option<u32>,
+) -> Option<SearchMethod> {
     match method {
         Some(Method::Grid) => match section.optional("trials") {
             None => Some(SearchMethod::Grid),
@@ -182,12 +196,18 @@ fn procedure(section: &Section<'_>, method: Option<Method>) -> Option<SearchMeth
             }
         },
         Some(Method::Random) => {
+            if let (None, Some(trials)) = (section.optional("trials"), trials) {
+                return Some(SearchMethod::Random { trials });
+            }
             let trials = section.required("trials", "how many combinations to draw")?;
             Some(SearchMethod::Random { trials: trials.integer(1, MAX_TRIALS)? })
         }
         None => {
             let node = section.optional("method")?;
             match node.as_string() {
+                Some(word) if stopping::is_rule(word) => node.refuse(format!(
+                    "is `\"{word}\"`, a rule of early stopping: set `method = \"random\"` and `stopping = \"{word}\"`"
+                )),
                 Some(word) if LATER_METHODS.contains(&word) => node.refuse(format!(
                     "is `\"{word}\"`, which this version has not got; it has `grid` and `random`"
                 )),

@@ -69,7 +69,21 @@ pub const TABLES: &[(&str, &[&str])] = &[
         &["name", "lr", "momentum", "beta1", "beta2", "eps", "weight_decay", "decay"],
     ),
     ("training.schedule", &["name", "warmup", "every", "gamma", "floor"]),
-    ("search", &["method", "trials", "metric", "goal", "top_k", "target", "wall_time", "spread"]),
+    (
+        "search",
+        &[
+            "method",
+            "trials",
+            "metric",
+            "goal",
+            "top_k",
+            "target",
+            "wall_time",
+            "spread",
+            "stopping",
+        ],
+    ),
+    ("search.stopping", &["rule", "reduction", "min_epochs", "min_trials", "epochs", "min_delta"]),
     (
         "placement",
         &[

@@ -1,7 +1,7 @@
 //! A whole job, as its user means it.
 
 use super::{
-    DataSpec, ExportedGraph, Metric, ModelSpace, OwnMetric, PlacementSpec, TrainingSpace,
+    DataSpec, ExportedGraph, Metric, ModelSpace, OwnMetric, PlacementSpec, Stopping, TrainingSpace,
     data::DEFAULT_DATA_SEED,
 };
 use crate::{digest::BlobRef, time::Millis};
@@ -200,6 +200,9 @@ pub struct SearchSpec {
     /// Whose epochs come first where there are more trials than slots.
     #[serde(default, skip_serializing_if = "Spread::is_default")]
     pub spread: Spread,
+    /// Which trials end early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopping: Option<Stopping>,
 }
 
 /// `search.spread`: whose epochs come first where there are more trials than slots.

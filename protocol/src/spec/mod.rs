@@ -18,6 +18,7 @@ mod model;
 mod placement;
 mod search;
 mod share;
+mod stopping;
 mod training;
 
 pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
@@ -46,6 +47,7 @@ pub use placement::{
     MIN_DEADLINE, MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify, Visits,
 };
 pub use share::Share;
+pub use stopping::{Bracket, Halving, MAX_REDUCTION, Stopping, hyperband};
 pub use training::{
     DEFAULT_BATCH_SIZE, DecayScope, Loss, MAX_EPOCHS, Optimizer, OptimizerName, OptimizerSpace,
     Precision, Sampling, Schedule, ScheduleName, ScheduleSpace, TrainingConfig, TrainingSpace,

@@ -124,6 +124,10 @@ impl Core {
         if has_limits && self.state.jobs.values().any(Job::has_evaluated_all) {
             self.jobs().end_evaluated()?;
         }
+        let slots = self.hosts.fleet().slots();
+        if self.index.searches().are_due(slots) {
+            self.jobs().decide_searches(slots)?;
+        }
         self.merge_modes().switch()?;
         self.placement().prefer_classes();
         self.placement().reassign_replicas();
@@ -156,6 +160,9 @@ impl Core {
         }
         self.index.update_all(&self.state, self.planner.estimates_mut(), now);
         self.index.update_wall_time(&self.state);
+        for (id, job) in &self.state.jobs {
+            self.index.searches_mut().changed(*id, Some(job));
+        }
         let leases: Vec<LeaseId> = self.state.leases.keys().copied().collect();
         for lease in leases {
             let deadline = self.eligibility().new_deadline(lease);

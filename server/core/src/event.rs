@@ -22,7 +22,7 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 /// and jobs whose placement is changed; version 6 has trials whose results are merged, results that other hosts come
 /// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
 /// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, a time in which trained jobs are still evaluated, jobs that are thinned or
-/// deleted, machines that are bought, and units that are refused as unsupported.
+/// deleted, machines that are bought, units that are refused as unsupported, and trials that a search lets go on or stops.
 pub const EVENT_VERSION: u32 = 8;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
@@ -336,6 +336,10 @@ pub enum Event {
     Unverified { lease: LeaseId },
     /// A trial goes back to where it had trained so many epochs, as if nothing had been trained since.
     TrialRolledBack { job: JobId, trial: TrialId, epochs: u32 },
+    /// The search lets a trial train up to so many epochs in all.
+    TrialContinued { job: JobId, trial: TrialId, epochs: u32, why: String },
+    /// The search ends a trial with what it has.
+    TrialStopped { job: JobId, trial: TrialId, why: String },
     /// From now on a trial's results are taken in like this.
     TrialOrdered {
         job: JobId,
@@ -398,6 +402,8 @@ impl Event {
             Event::Verified { .. } => "verified",
             Event::Unverified { .. } => "unverified",
             Event::TrialRolledBack { .. } => "trial-rolled-back",
+            Event::TrialContinued { .. } => "trial-continued",
+            Event::TrialStopped { .. } => "trial-stopped",
             Event::TrialOrdered { .. } => "trial-ordered",
             Event::TrialFailed { .. } => "trial-failed",
             Event::ExtraAsked { .. } => "extra-asked",

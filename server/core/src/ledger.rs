@@ -108,11 +108,13 @@ impl Ledger<'_> {
                 }
             }
             Change::WallTime => self.index.update_wall_time(self.state),
+            Change::Job(job) => {
+                self.index.searches_mut().changed(job, self.state.jobs.get(&job));
+            }
             Change::LeaseGranted(_)
             | Change::LeaseClosed { .. }
             | Change::ResultSettled { .. }
             | Change::TrialEnded(..)
-            | Change::Job(_)
             | Change::Host(_)
             | Change::Blob(_) => {}
         }

@@ -49,6 +49,8 @@ impl EventJob {
             | Event::JobDeleted { job }
             | Event::TrialOrdered { job, .. }
             | Event::TrialRolledBack { job, .. }
+            | Event::TrialContinued { job, .. }
+            | Event::TrialStopped { job, .. }
             | Event::TrialFailed { job, .. }
             | Event::ExtraAsked { job, .. }
             | Event::ExtraFailed { job, .. } => Self::Job(*job),

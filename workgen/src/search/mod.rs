@@ -5,6 +5,7 @@
 
 mod grid;
 mod random;
+pub mod stopping;
 
 use sojourn_protocol::spec::{
     Choices, JobSpec, SearchMethod, TrialConfig,

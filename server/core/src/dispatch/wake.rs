@@ -140,6 +140,7 @@ impl Waiters {
             | Event::Challenged { .. }
             // The shard may be runnable again, and with a new epoch all of them.
             | Event::Assimilated { merged: Some(_), .. } => self.wake(Wake::All),
+            Event::TrialContinued { job, trial, .. } => self.wake(Wake::Trial(*job, *trial)),
             _ => {}
         }
     }

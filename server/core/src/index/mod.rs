@@ -3,10 +3,14 @@
 //! | file | holds |
 //! |---|---|
 //! | `remaining_work.rs` | the running trials of a job by the work that they have left |
+//! | `searches.rs` | the jobs whose rule of early stopping is to be asked |
 
 mod remaining_work;
+mod searches;
 
 pub(crate) use remaining_work::{RemainingWork, RemainingWorkIndex};
+
+use searches::Searches;
 
 use crate::{
     cost::Estimates,
@@ -28,6 +32,7 @@ pub(crate) struct DerivedIndex {
     version: u64,
     /// When the first wall-time limit of a job is reached. The job may have ended by then.
     wall_time: Option<UnixMillis>,
+    searches: Searches,
 }
 
 impl DerivedIndex {
@@ -70,6 +75,16 @@ impl DerivedIndex {
     /// Finds the first wall-time limit of all jobs.
     pub(crate) fn update_wall_time(&mut self, state: &State) {
         self.wall_time = state.jobs.values().filter_map(Job::time_up_at).min();
+    }
+
+    /// The searches to decide on.
+    pub(crate) fn searches(&self) -> &Searches {
+        &self.searches
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn searches_mut(&mut self) -> &mut Searches {
+        &mut self.searches
     }
 
     /// Updates all trials of all jobs: the estimates have changed.

@@ -4,7 +4,7 @@ use super::JobHandler;
 use crate::{
     event::Event,
     reply::{Refusal, Reply},
-    state::{ExtraEvaluation, InFlight, Job, JobEnd, Trial, TrialEnd, running_in_flight},
+    state::{ExtraEvaluation, InFlight, Job, JobEnd, Stopped, Trial, TrialEnd, running_in_flight},
 };
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
@@ -98,9 +98,14 @@ fn to_extend(job: &Job, epochs: u32, trial: Option<TrialId>) -> Result<Vec<Trial
             std::slice::from_ref(known)
         }
     };
-    // One that has reached its target would end again after its next epoch.
+    // One that has reached its target would end again after its next epoch. One that the search has stopped goes on where it
+    // is named.
+    let revives =
+        |of: &Trial| trial.is_some() && matches!(of.stopped, Some(Stopped::Search { .. }));
     let can = |trial: &Trial| match trial.end {
-        None | Some(TrialEnd::Finished) => trial.stopped.is_none() || trial.lacks_time(),
+        None | Some(TrialEnd::Finished) => {
+            trial.stopped.is_none() || trial.lacks_time() || revives(trial)
+        }
         Some(TrialEnd::Failed(_)) => trial.lacks_time(),
         Some(TrialEnd::Cancelled) => false,
     };
@@ -110,8 +115,8 @@ fn to_extend(job: &Job, epochs: u32, trial: Option<TrialId>) -> Result<Vec<Trial
         let trained = trial.epochs();
         most = most.max(Some(trained));
         least = least.min(trained);
-        // One that ended for want of time goes on to the epochs that it was to have.
-        if trained < epochs || (trained == epochs && trial.lacks_time()) {
+        // One that ended for want of time, or was stopped, goes on to the epochs that it was to have.
+        if trained < epochs || (trained == epochs && (trial.lacks_time() || revives(trial))) {
             shorter.push(trial.id);
         }
     }

@@ -10,6 +10,7 @@
 //! | `evaluations.rs` | evaluations that users ask for |
 //! | `retention.rs` | how much of ended jobs the operator keeps |
 //! | `rollback.rs` | taking trials back to an earlier version |
+//! | `search.rs` | early stopping: which trials go on |
 //! | `stopping.rs` | the end of a job's wall time |
 
 mod control;
@@ -19,6 +20,7 @@ mod note;
 mod placement;
 mod retention;
 mod rollback;
+mod search;
 mod stopping;
 mod submit;
 

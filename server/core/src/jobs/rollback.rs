@@ -135,5 +135,5 @@ impl JobHandler<'_> {
 
 /// Whole epochs that a trial has trained.
 fn trained(trial: &Trial) -> u32 {
-    if trial.chain.is_done() { trial.epochs() } else { trial.chain.epoch().0 }
+    trial.chain.epoch().0
 }

@@ -109,6 +109,8 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
     check_graphs(spec, data).map_err(invalid)?;
     check_columns_of(data).map_err(invalid)?;
     spec.search.check(&data.labels).map_err(invalid)?;
+    let stopping = spec.search.stopping.map_or(Ok(()), |rule| rule.check(spec.training.epochs));
+    stopping.map_err(invalid)?;
     for (n, init) in spec.init.iter().enumerate() {
         let model = usize::try_from(init.model).ok().and_then(|at| spec.models.get(at));
         if model.is_none() {

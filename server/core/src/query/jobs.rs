@@ -66,7 +66,8 @@ impl Views<'_> {
     pub(crate) fn summary(&self, job: &Job) -> JobView {
         let trials = u32::saturating_from(job.trials.len());
         let shards = to_u64(job.data.train.len());
-        let epochs: u64 = job.trials.iter().map(|trial| u64::from(trial.epochs())).sum();
+        let epochs: u64 =
+            job.trials.iter().map(|trial| u64::from(expected_epochs(job, trial))).sum();
         let ended = |wanted: fn(&TrialEnd) -> bool| {
             let ends = job.trials.iter().filter_map(|trial| trial.end.as_ref());
             u32::saturating_from(ends.filter(|end| wanted(end)).count())
@@ -147,5 +148,15 @@ impl Views<'_> {
             test: self.test_of(job, trial).map(EvaluationView::brief),
             waiting: self.trial_waits(job, trial).map(|reason| reason.to_string()),
         }
+    }
+}
+
+/// Epochs that a trial is expected to train, as far as is known: one that its search has stopped, or holds back, trains fewer than
+/// it might.
+fn expected_epochs(job: &Job, trial: &Trial) -> u32 {
+    match (job.spec.search.stopping, trial.is_running()) {
+        (None, _) => trial.epochs(),
+        (Some(_), true) => trial.chain.epochs(),
+        (Some(_), false) => trial.chain.epoch().0,
     }
 }

@@ -131,6 +131,12 @@ impl Views<'_> {
         if disagreed.any(|of| !self.has_next_verifier(of)) {
             return Some(WaitReason::NoVerifier);
         }
+        if trial.is_held() {
+            return Some(match trial.chain.epochs() {
+                0 => WaitReason::NotBegun,
+                _ => WaitReason::Search,
+            });
+        }
         if !trial.is_runnable() && trial.open_evaluations().next().is_none() {
             return None;
         }

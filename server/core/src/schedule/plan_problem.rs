@@ -239,7 +239,7 @@ impl Scheduler<'_> {
                 continue;
             }
             let epoch = chain.epoch();
-            let after = trial.epochs().saturating_sub(epoch.0 + 1);
+            let after = chain.epochs().saturating_sub(epoch.0 + 1);
             let is_negligible = Cost::transfer_time_over(trial, links).is_negligible();
             let last = trial.history.last().map(|hop| hop.host);
             let holder = self.state.in_hand(trial).map(|lease| lease.host).last().or(last);

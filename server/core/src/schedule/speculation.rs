@@ -347,7 +347,7 @@ fn is_near_end(job: &Job, trial: &Trial, lease: &Lease) -> bool {
     if trial.merging.is_some() {
         return true;
     }
-    let all = u64::from(trial.epochs()) * to_u64(job.data.train.len());
+    let all = u64::from(trial.chain.epochs()) * to_u64(job.data.train.len());
     all.saturating_sub(trial.chain.hops()).saturating_sub(lease.hops()) <= NEAR_END_HOPS
 }
 

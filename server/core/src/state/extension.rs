@@ -50,13 +50,17 @@ impl Trial {
     /// before, and are done as the trial was then.
     pub(super) fn extend(&mut self, epochs: u32, steps_per_epoch: u64, until: LeaseId) {
         let (was, total_steps) = (self.epochs(), self.context.total_steps);
+        // One that the search holds back goes on being held back; one that has ended is meant by name.
+        let is_limited = self.is_running() && self.chain.epochs() < was;
         if epochs != was {
             self.former.push(FormerLength { until, epochs: was, total_steps });
         }
         let context = Arc::make_mut(&mut self.context);
         context.config.training.epochs = epochs;
         context.total_steps = u64::from(epochs) * steps_per_epoch;
-        self.chain.extend(epochs);
+        if !is_limited {
+            self.chain.extend(epochs);
+        }
         (self.end, self.stopped) = (None, None);
         let unevaluated = std::mem::take(&mut self.unevaluated);
         self.evaluations.extend(unevaluated);

@@ -102,6 +102,16 @@ pub enum FoldFault {
     /// The trained part isn't what comes next in its trial's chain.
     #[error("the trained part isn't what comes next")]
     Chain(#[source] ChainError),
+    /// The trial has ended, or trains as long already, or has fewer epochs.
+    #[error("trial {trial} of job {job} can't go on up to {epochs} epochs")]
+    NotContinued {
+        /// The job.
+        job: JobId,
+        /// The trial.
+        trial: TrialId,
+        /// The epochs.
+        epochs: u32,
+    },
     /// A count would fall below zero.
     #[error("the count of {0} would fall below zero")]
     CountBelowZero(&'static str),

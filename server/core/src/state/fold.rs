@@ -245,6 +245,14 @@ impl State {
                 self.rolled_back(*job, *trial, *epochs, at)?;
                 changes.push(Change::Job(*job));
             }
+            Event::TrialContinued { job, trial, epochs, why: _ } => {
+                self.trial_continued(*job, *trial, *epochs, at)?;
+                changes.push(Change::Job(*job));
+            }
+            Event::TrialStopped { job, trial, why } => {
+                self.trial_stopped(*job, *trial, why, at)?;
+                changes.extend([Change::TrialEnded(*job, *trial), Change::Job(*job)]);
+            }
             Event::TrialOrdered { job, trial, order, .. } => {
                 self.ordered(*job, *trial, *order, at)?;
             }
@@ -296,9 +304,14 @@ impl State {
     /// The job, or the one trial and epoch of it, whose open units the event that was just folded may have changed.
     fn work_of_event(&self, event: &Event) -> Option<(JobId, Option<(TrialId, Epoch)>)> {
         let lease = match event {
+            Event::TrialContinued { job, trial, .. } => {
+                let epoch = self.trial(*job, *trial)?.chain.epoch();
+                return Some((*job, Some((*trial, epoch))));
+            }
             Event::TrialFailed { job, .. }
             | Event::TrialOrdered { job, .. }
             | Event::TrialRolledBack { job, .. }
+            | Event::TrialStopped { job, .. }
             | Event::JobSubmitted { job, .. }
             | Event::JobCancelled { job }
             | Event::JobTrainingOver { job, .. }

@@ -15,14 +15,13 @@ use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, LeaseId, TrialId},
     manifest::{DataManifest, DataSplit, Scaling},
     metrics::Counting,
-    quantity::to_u64,
     report::Sums,
     seeds,
-    spec::{JobSpec, OrderChoice, TrainingConfig},
+    spec::{JobSpec, OrderChoice},
     time::{Millis, UnixMillis},
     unit::TrialContext,
 };
-use sojourn_workgen::Chain;
+use sojourn_workgen::{Chain, search::stopping};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A job's durable state.
@@ -133,7 +132,7 @@ impl Job {
             new.map_err(|source| FoldFault::InvalidModel { job: id, trial: trial_id, source })
         });
         let trials: Vec<Trial> = trials.collect::<Result<_, _>>()?;
-        let visits = to_u64(trials.len()) * u64::from(spec.training.epochs);
+        let visits: u64 = trials.iter().map(|trial| u64::from(trial.chain.epochs())).sum();
         let load = vec![visits; data.train.len()];
         let counters = Counters::default();
         let mut job = Self {
@@ -336,14 +335,15 @@ const fn is_zero(length: &Millis) -> bool {
     length.0 == 0
 }
 
-/// The chain of a trial that has trained nothing.
+/// The chain of a trial that has trained nothing, and is to train so many epochs.
 pub(super) fn new_chain(
     spec: &JobSpec,
     data: &DataManifest,
     trial: TrialId,
-    training: &TrainingConfig,
+    epochs: u32,
+    batch_size: u32,
 ) -> Chain {
-    let chain = Chain::new(training.epochs, training.batch_size, &data.train);
+    let chain = Chain::new(epochs, batch_size, &data.train);
     if spec.placement.has_fixed_visits() {
         chain.with_fixed_visits(spec.seed, trial)
     } else {
@@ -362,7 +362,8 @@ fn new_trial(
     let checkpoint_bytes = CheckpointLayout::of(&context)?.file_bytes();
     let flops_per_row =
         sojourn_model::flops_per_row(&context.config.model, &context.shape, context.outputs)?;
-    let chain = new_chain(spec, data, id, &training);
+    let epochs = stopping::first_epochs(spec.search.stopping.as_ref(), id, training.epochs);
+    let chain = new_chain(spec, data, id, epochs, training.batch_size);
     Ok(Trial {
         id,
         choices: trial.choices,

@@ -24,8 +24,8 @@ impl Job {
         let running = self.trials.iter().filter(|trial| trial.is_running());
         let mut load = vec![0; self.load.len()];
         for trial in running {
-            let later =
-                u64::from(trial.epochs()).saturating_sub(u64::from(trial.chain.epoch().0) + 1);
+            let later = u64::from(trial.chain.epochs())
+                .saturating_sub(u64::from(trial.chain.epoch().0) + 1);
             for (load, shard) in load.iter_mut().zip((0u32..).map(ShardId)) {
                 *load += later + u64::from(trial.chain.is_open(shard));
             }

@@ -346,10 +346,11 @@ impl Trial {
         flush: Flush,
         epoch_ended: bool,
     ) {
+        let is_trained = self.is_trained();
         if let Some(merging) = &mut self.merging {
             merging.flushed = flush == Flush::Now;
             // Nothing follows the last one that could go on from it.
-            merging.state = Some(state).filter(|_| !self.chain.is_done());
+            merging.state = Some(state).filter(|_| !is_trained);
             if let Some(unit) = merging.units.get_mut(&shard) {
                 unit.failures.clear();
             }

@@ -222,7 +222,7 @@ impl State {
             if earlier || is_better(search.goal, value, current.map(|(best, _)| best)) {
                 trial.best = Some(Best { epoch, value, checkpoint: done.checkpoint });
             }
-            if trial.chain.is_done() && trial.evaluations.is_empty() && trial.end.is_none() {
+            if trial.is_trained() && trial.evaluations.is_empty() && trial.end.is_none() {
                 trial.end = Some(TrialEnd::Finished);
             }
             trial.stop_at_target(&search, epoch, value);

@@ -33,7 +33,8 @@ impl Trial {
 
     /// Its chain when it had trained so many epochs of its job.
     fn chain_after(&self, epochs: u32, job: &Job) -> Result<Chain, ChainError> {
-        let mut chain = new_chain(&job.spec, &job.data, self.id, &self.context.config.training);
+        let (allowed, batch_size) = (self.chain.epochs(), self.context.config.training.batch_size);
+        let mut chain = new_chain(&job.spec, &job.data, self.id, allowed, batch_size);
         for record in self.history.iter().filter(|record| record.epoch().0 < epochs) {
             chain.advance_through(record.start, &record.then, record.end)?;
         }

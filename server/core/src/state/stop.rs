@@ -10,7 +10,7 @@ use sojourn_protocol::{
 };
 
 /// Why a trial finished before its last epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Stopped {
     /// After this epoch it was as good as the search's target.
@@ -20,6 +20,58 @@ pub enum Stopped {
     },
     /// Its job's wall time was over.
     WallTime,
+    /// The search's rule of early stopping ended it.
+    Search {
+        /// Epochs that it had trained.
+        epochs: u32,
+        /// The reason.
+        why: String,
+    },
+}
+
+impl State {
+    /// The search lets a trial train up to so many epochs.
+    pub(super) fn trial_continued(
+        &mut self,
+        job: JobId,
+        id: TrialId,
+        epochs: u32,
+        at: UnixMillis,
+    ) -> Result<(), FoldFault> {
+        let trial = self.known_trial(job, id)?;
+        let allowed = trial.chain.epochs();
+        if !trial.is_running() || epochs <= allowed || epochs > trial.epochs() {
+            return Err(FoldFault::NotContinued { job, trial: id, epochs });
+        }
+        self.change_trial(job, id, at, |trial| {
+            trial.chain.extend(epochs);
+            trial.renew_merging();
+        })?;
+        let load = &mut self.known_job_mut(job)?.load;
+        load.iter_mut().for_each(|visits| *visits += u64::from(epochs - allowed));
+        Ok(())
+    }
+
+    /// The search ends a trial with what it has.
+    pub(super) fn trial_stopped(
+        &mut self,
+        job: JobId,
+        id: TrialId,
+        why: &str,
+        at: UnixMillis,
+    ) -> Result<(), FoldFault> {
+        let trial = self.known_trial(job, id)?;
+        let (epochs, owes_visits) = (trial.chain.epoch().0, !trial.chain.is_done());
+        if !trial.is_running() {
+            return Err(FoldFault::NotContinued { job, trial: id, epochs });
+        }
+        let stopped = Stopped::Search { epochs, why: why.to_owned() };
+        self.change_trial(job, id, at, |trial| trial.stop(stopped))?;
+        if owes_visits {
+            self.known_job_mut(job)?.recount_load();
+        }
+        self.settle(job, at)
+    }
 }
 
 impl Trial {
@@ -81,7 +133,10 @@ impl Trial {
     /// Why it finished early, as a text for views.
     #[must_use]
     pub fn stopped_because(&self, search: &SearchSpec) -> Option<String> {
-        Some(match self.stopped? {
+        Some(match self.stopped.as_ref()? {
+            Stopped::Search { epochs, why } => {
+                format!("stopped after {}: {why}", counted_epochs(*epochs))
+            }
             Stopped::Target { epoch } => {
                 let target = search.target.unwrap_or_default();
                 format!("reached {target} after epoch {}", epoch.0 + 1)
@@ -89,6 +144,10 @@ impl Trial {
             Stopped::WallTime => format!("stopped after {}", search.wall_time.unwrap_or_default()),
         })
     }
+}
+
+fn counted_epochs(epochs: u32) -> String {
+    format!("{epochs} epoch{}", if epochs == 1 { "" } else { "s" })
 }
 
 impl Job {
@@ -146,7 +205,7 @@ impl State {
     pub(super) fn stopped_by(&self, evaluation: LeaseId) -> Option<JobId> {
         let unit = self.past.get(&evaluation)?.lease.unit;
         let trial = self.trial(unit.job(), unit.trial())?;
-        trial.stopped.map(|_| unit.job())
+        trial.stopped.as_ref().map(|_| unit.job())
     }
 
     /// A job's wall time is over: nothing more of it is trained, and its trials wait for evaluations for so long at most.

@@ -186,6 +186,21 @@ impl Trial {
         self.end.is_none()
     }
 
+    /// All its epochs are trained. One that waits for the search to let it go on has more.
+    #[must_use]
+    pub fn is_trained(&self) -> bool {
+        self.chain.is_done() && self.chain.epochs() >= self.epochs()
+    }
+
+    /// It waits for the search to let it go on or to stop it: what it was allowed is trained and evaluated.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.is_running()
+            && self.chain.is_done()
+            && !self.is_trained()
+            && self.evaluations.is_empty()
+    }
+
     /// It runs, and has something left to train.
     #[must_use]
     pub fn trains(&self) -> bool {

@@ -115,6 +115,8 @@ fn an_unknown_job_is_named() {
         Event::TrialFailed { job, trial: TRIAL, error: "e".into() },
         Event::TrialOrdered { job, trial: TRIAL, order: MergeMode::Merging, reason: None },
         Event::TrialRolledBack { job, trial: TRIAL, epochs: 0 },
+        Event::TrialContinued { job, trial: TRIAL, epochs: 1, why: "w".into() },
+        Event::TrialStopped { job, trial: TRIAL, why: "w".into() },
         Event::ExtraAsked { job, name },
         Event::ExtraFailed { job, name, error: "e".into() },
         granted(HOST, unit),
@@ -133,6 +135,8 @@ fn an_unknown_trial_is_named() {
         Event::TrialFailed { job, trial, error: "e".into() },
         Event::TrialOrdered { job, trial, order: MergeMode::Merging, reason: None },
         Event::TrialRolledBack { job, trial, epochs: 0 },
+        Event::TrialContinued { job, trial, epochs: 1, why: "w".into() },
+        Event::TrialStopped { job, trial, why: "w".into() },
         granted(HOST, unit),
     ] {
         let unknown = FoldFault::UnknownTrial { job, trial };
@@ -423,6 +427,8 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
             FoldFault::UnknownJob(NO_JOB)
         }
         Event::TrialRolledBack { job, trial, .. }
+        | Event::TrialContinued { job, trial, .. }
+        | Event::TrialStopped { job, trial, .. }
         | Event::TrialOrdered { job, trial, .. }
         | Event::TrialFailed { job, trial, .. } => {
             *trial = NO_TRIAL;

@@ -13,6 +13,7 @@ mod classes;
 mod clocks;
 mod control;
 mod devices;
+mod early_stopping;
 mod ended_jobs;
 mod engines;
 mod evaluations;

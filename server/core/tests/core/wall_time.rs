@@ -225,7 +225,7 @@ fn a_journal_of_before_ends_a_job_as_it_did() {
     core.fold(&Record { position, at: UnixMillis(bench.now), event }).unwrap();
     let trial = &core.state().jobs[&JOB].trials[0];
     assert!(matches!(trial.end, Some(TrialEnd::Failed(_))), "{:?}", trial.end);
-    assert_eq!((trial.stopped, trial.unevaluated.len()), (None, 0));
+    assert_eq!((trial.stopped.clone(), trial.unevaluated.len()), (None, 0));
 }
 
 #[test]

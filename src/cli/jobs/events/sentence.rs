@@ -129,6 +129,14 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
             "the result of lease {} was taken in unchecked: no other host of its numeric class is there",
             of.number("lease")?
         ),
+        "trial-continued" => {
+            let epochs = text::counted(of.number("epochs")?, "epoch");
+            let (trial, why) = (of.number("trial")?, of.text("why")?);
+            format!("trial {trial} goes on up to {epochs}: {why}")
+        }
+        "trial-stopped" => {
+            format!("trial {} was stopped by the search: {}", of.number("trial")?, of.text("why")?)
+        }
         "trial-rolled-back" => {
             let epochs = text::counted(of.number("epochs")?, "epoch");
             format!("trial {} went back to where it had trained {epochs}", of.number("trial")?)

@@ -1,0 +1,52 @@
+//! Jobs whose rule of early stopping is to be asked again, because more is known of their trials or slots have come and gone.
+
+use crate::state::Job;
+use sojourn_protocol::{ids::JobId, spec::Stopping};
+use std::collections::BTreeSet;
+
+/// The searches to decide on. It begins with all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Searches {
+    /// More is known since they were decided on.
+    undecided: BTreeSet<JobId>,
+    /// Those whose number of trials at once follows the slots.
+    by_slots: BTreeSet<JobId>,
+    /// The slots by which they were decided on.
+    slots: u64,
+}
+
+impl Searches {
+    /// Something of the job has changed; or it isn't there any more.
+    pub(crate) fn changed(&mut self, id: JobId, job: Option<&Job>) {
+        let rule = job.filter(|job| job.is_running()).and_then(|job| job.spec.search.stopping);
+        let Some(rule) = rule else {
+            self.undecided.remove(&id);
+            self.by_slots.remove(&id);
+            return;
+        };
+        self.undecided.insert(id);
+        if matches!(rule, Stopping::Asha(_)) {
+            self.by_slots.insert(id);
+        }
+    }
+
+    /// Is a search to be decided on, with so many slots?
+    pub(crate) fn are_due(&self, slots: u64) -> bool {
+        !self.undecided.is_empty() || (slots != self.slots && !self.by_slots.is_empty())
+    }
+
+    /// The searches to decide on, which are decided on with so many slots now.
+    pub(crate) fn take_due(&mut self, slots: u64) -> BTreeSet<JobId> {
+        let mut due = std::mem::take(&mut self.undecided);
+        if slots != self.slots {
+            due.extend(&self.by_slots);
+            self.slots = slots;
+        }
+        due
+    }
+
+    /// What was decided on a job has changed it, and asks for no further decision.
+    pub(crate) fn decided(&mut self, job: JobId) {
+        self.undecided.remove(&job);
+    }
+}

@@ -1,0 +1,221 @@
+//! Rules of early stopping: trials wait after their rung, go on, or end with what they have.
+
+use crate::support::{Bench, HOST, JOB, OTHER, data, evaluated, evaluation, request};
+use sojourn_core::{Command, Core, Event, ReplyTo};
+use sojourn_protocol::{
+    ids::{HostId, TrialId},
+    report::{Outcome, Report},
+    time::Millis,
+    unit::{Lease, Unit},
+    view::{JobState, TrialState},
+};
+
+/// A job compared by its loss, with this rule.
+fn searching(trials: u32, epochs: u32, stopping: &str) -> Bench {
+    let search = format!("[search]\nmetric = \"valid/loss\"\nstopping = {stopping}\n");
+    Bench::with_job_on(data(), trials, epochs, &search)
+}
+
+/// A host asks once, and does what it gets; evaluations see the loss that `loss` says.
+fn work(bench: &mut Bench, host: HostId, loss: &dyn Fn(u32, u32) -> f64) -> Vec<Event> {
+    let mut events = Vec::new();
+    bench.now += 100;
+    for lease in bench.ask(host, request(1, Vec::new())).leases {
+        match &lease.unit {
+            Unit::Train(_) => events.extend(bench.finish(host, &lease)),
+            Unit::Evaluate(_) => events.extend(evaluate(bench, host, &lease, loss)),
+        }
+    }
+    events
+}
+
+fn evaluate(
+    bench: &mut Bench,
+    host: HostId,
+    lease: &Lease,
+    loss: &dyn Fn(u32, u32) -> f64,
+) -> Vec<Event> {
+    let unit = evaluation(lease);
+    let mut sums = evaluated(unit, 0);
+    for shard in &mut sums.shards {
+        shard.loss = loss(unit.trial.0, unit.epoch.0 + 1) * shard.rows as f64;
+    }
+    let report = Report { lease: lease.id, outcome: Outcome::Evaluated(sums) };
+    bench.events(Command::Report { to: ReplyTo(1), host, report, uploaded: None })
+}
+
+/// Works until the job has ended; says all events.
+fn to_the_end(bench: &mut Bench, loss: &dyn Fn(u32, u32) -> f64) -> Vec<Event> {
+    let mut events = Vec::new();
+    for _ in 0..2_000 {
+        if bench.core.state().jobs[&JOB].end.is_some() {
+            return events;
+        }
+        for host in [HOST, OTHER] {
+            events.extend(work(bench, host, loss));
+        }
+    }
+    panic!("the job doesn't end: {:?}", bench.core.state().jobs[&JOB]);
+}
+
+/// Epochs that each trial has trained.
+fn trained(bench: &Bench) -> Vec<u32> {
+    let trials = &bench.core.state().jobs[&JOB].trials;
+    trials.iter().map(|trial| trial.chain.epoch().0).collect()
+}
+
+/// Later trials are worse.
+fn by_trial(trial: u32, _: u32) -> f64 {
+    f64::from(trial)
+}
+
+#[test]
+fn the_best_of_each_rung_go_on_and_the_others_end_with_what_they_have() {
+    for rule in ["\"sha\"", "{ rule = \"sha\", reduction = 3, min_epochs = 1 }"] {
+        let mut bench = searching(9, 9, rule);
+        assert!(bench.core.state().jobs[&JOB].trials.iter().all(|of| of.chain.epochs() == 1));
+        let events = to_the_end(&mut bench, &by_trial);
+        assert_eq!(trained(&bench), [9, 3, 3, 1, 1, 1, 1, 1, 1]);
+        let job = bench.job();
+        assert_eq!((job.state, job.trials_finished), (JobState::Finished, 9));
+        assert_eq!((job.hops, job.hops_expected), (2 * 21, 2 * 21));
+        let trials = bench.trials();
+        assert!(trials.iter().all(|trial| trial.state == TrialState::Finished));
+        assert_eq!(
+            trials[3].stopped.as_deref(),
+            Some("stopped after 1 epoch: place 4 of 9 after 1 epoch: the best 3 go on")
+        );
+        assert_eq!(trials[0].stopped, None);
+        assert_eq!(bench.core.state().jobs[&JOB].load, [0, 0]);
+        let went_on = events.iter().filter(|event| matches!(event, Event::TrialContinued { .. }));
+        assert_eq!(went_on.count(), 3 + 1);
+        assert_eq!(bench.core.check_invariants(), Ok(()));
+    }
+}
+
+#[test]
+fn asha_begins_trials_as_there_are_slots_and_promotes_without_waiting_for_a_rung() {
+    let mut bench = searching(9, 9, "\"asha\"");
+    let begun = |bench: &Bench| {
+        let trials = &bench.core.state().jobs[&JOB].trials;
+        trials.iter().filter(|of| of.chain.epochs() > 0).count()
+    };
+    assert_eq!(begun(&bench), 4, "two for each of two slots");
+    let waiting = bench.trials()[5].waiting.clone();
+    assert_eq!(waiting.as_deref(), Some("the search begins it when fewer trials train"));
+    let events = to_the_end(&mut bench, &by_trial);
+    assert_eq!(trained(&bench)[0], 9);
+    assert!(trained(&bench).iter().all(|epochs| [1, 3, 9].contains(epochs)));
+    let first = events.iter().position(
+        |event| matches!(event, Event::TrialContinued { trial, epochs: 3, .. } if trial.0 == 0),
+    );
+    let last_begun = events.iter().position(
+        |event| matches!(event, Event::TrialContinued { trial, epochs: 1, .. } if trial.0 == 8),
+    );
+    assert!(first.unwrap() < last_begun.unwrap(), "promoted before the last trial began");
+}
+
+#[test]
+fn a_server_that_starts_again_goes_on_with_the_search() {
+    for rule in ["\"asha\"", "\"sha\"", "\"hyperband\""] {
+        let mut bench = searching(9, 9, rule);
+        for round in 0.. {
+            if bench.core.state().jobs[&JOB].end.is_some() {
+                break;
+            }
+            assert!(round < 2_000);
+            work(&mut bench, HOST, &by_trial);
+            let snapshot = bench.core.snapshot().unwrap();
+            bench.core = Core::from_snapshot(&snapshot, *bench.core.config()).unwrap();
+            bench.apply(Command::Started);
+            assert_eq!(bench.core.check_invariants(), Ok(()));
+        }
+        assert_eq!(trained(&bench)[0], 9, "{rule}");
+        assert_eq!(bench.job().state, JobState::Finished);
+    }
+}
+
+#[test]
+fn a_trial_that_gets_no_better_ends_while_it_trains() {
+    let mut bench = searching(1, 9, "{ rule = \"patience\", epochs = 1 }");
+    let mut next = None;
+    // The next epoch's hop is with a host when the second evaluation says that nothing got better.
+    let loss = |_, _| 1.0;
+    for _ in 0..5 {
+        work(&mut bench, HOST, &loss);
+    }
+    for lease in bench.ask(OTHER, request(1, Vec::new())).leases {
+        match &lease.unit {
+            Unit::Train(_) => next = Some(lease),
+            Unit::Evaluate(_) => drop(evaluate(&mut bench, OTHER, &lease, &loss)),
+        }
+    }
+    let mut events = Vec::new();
+    while bench.job().state == JobState::Running {
+        events.extend(work(&mut bench, HOST, &loss));
+        bench.now += 1;
+        assert!(bench.now < 1_000_000_000);
+    }
+    let stopped = events.iter().find_map(|event| match event {
+        Event::TrialStopped { why, .. } => Some(why.clone()),
+        _ => None,
+    });
+    assert_eq!(stopped.as_deref(), Some("no better than 1.000000 for 1 epoch"));
+    if let Some(next) = next {
+        assert!(
+            bench.core.state().past.contains_key(&next.id)
+                || !bench.core.state().leases.contains_key(&next.id)
+        );
+    }
+    assert_eq!(bench.trials()[0].state, TrialState::Finished);
+    assert_eq!(bench.core.state().jobs[&JOB].load, [0, 0]);
+}
+
+#[test]
+fn a_trial_that_the_search_stopped_goes_on_where_it_is_named() {
+    let mut bench = searching(3, 3, "\"sha\"");
+    to_the_end(&mut bench, &by_trial);
+    assert_eq!(trained(&bench), [3, 1, 1]);
+    let extend = |epochs, trial: Option<u32>| Command::Extend {
+        to: ReplyTo(1),
+        job: JOB,
+        epochs,
+        trial: trial.map(TrialId),
+    };
+    bench.answer(extend(3, Some(2))).unwrap();
+    assert_eq!(bench.job().state, JobState::Running);
+    to_the_end(&mut bench, &by_trial);
+    assert_eq!(trained(&bench), [3, 1, 3]);
+    // Without a name only those go on that weren't stopped.
+    bench.answer(extend(4, None)).unwrap();
+    to_the_end(&mut bench, &by_trial);
+    assert_eq!(trained(&bench), [4, 1, 4]);
+}
+
+#[test]
+fn a_job_whose_time_is_up_ends_although_trials_wait_for_the_search() {
+    let mut bench = searching(9, 9, "\"asha\"\nwall_time = \"60s\"");
+    for _ in 0..6 {
+        work(&mut bench, HOST, &by_trial);
+    }
+    bench.now += Millis::from_secs(60).0;
+    bench.apply(Command::Tick);
+    for _ in 0..10 {
+        work(&mut bench, HOST, &by_trial);
+    }
+    bench.now += Millis::from_secs(3600).0;
+    bench.apply(Command::Tick);
+    assert_ne!(bench.job().state, JobState::Running);
+}
+
+#[test]
+fn rules_that_stop_nothing_are_refused_at_the_server_too() {
+    let mut bench = Bench::new();
+    let known = searching(1, 3, "\"sha\"");
+    let mut spec = known.core.state().jobs[&JOB].spec.clone();
+    spec.training.epochs = 1;
+    let (spec, data) = (Box::new(spec), Box::new(data()));
+    let submit = Command::Submit { to: ReplyTo(1), spec, data, again: false, nonce: None };
+    let error = bench.answer(submit).unwrap_err();
+    assert!(error.message.contains("none would be stopped"), "{}", error.message);
+}

@@ -1,0 +1,90 @@
+//! Rules that end one trial at a time, and hold none back.
+
+use super::{Decision, Progress, TrialProgress, better_first, with_ids};
+use sojourn_protocol::{
+    ids::TrialId,
+    quantity::{SaturatingFrom as _, to_usize},
+    spec::Goal,
+};
+
+/// The median rule: a trial ends whose best value is worse than the median of the others' means, each over as many epochs as the
+/// trial has.
+pub(super) fn median(min_epochs: u32, min_trials: u32, progress: &Progress<'_>) -> Vec<Decision> {
+    let stop = |(trial, of): (TrialId, &TrialProgress)| {
+        let epochs = judged(of, min_epochs, progress.epochs)?;
+        let others = with_ids(progress).filter(|(other, _)| *other != trial);
+        let means = others.filter_map(|(other, of)| Some((other, mean(of.values.get(..epochs)?))));
+        let mut means: Vec<(TrialId, f64)> = means.collect();
+        if means.len() < to_usize(min_trials) {
+            return None;
+        }
+        means.sort_by(|a, b| better_first(progress.goal, *a, *b));
+        // Of two in the middle the worse, so that fewer trials end.
+        let median = means.get(means.len() / 2)?.1;
+        let best = best(progress.goal, of.values.get(..epochs)?);
+        let is_worse = is_better(progress.goal, median, best);
+        is_worse.then(|| Decision::Stop {
+            trial,
+            why: format!(
+                "its best of {epochs} epochs is {best:.6}, the median of {} others' means {median:.6}",
+                means.len()
+            ),
+        })
+    };
+    with_ids(progress).filter_map(stop).collect()
+}
+
+/// A trial ends that hasn't become better by more than `min_delta` for `patience` epochs.
+pub(super) fn patience(patience: u32, min_delta: f64, progress: &Progress<'_>) -> Vec<Decision> {
+    let stop = |(trial, of): (TrialId, &TrialProgress)| {
+        judged(of, 1, progress.epochs)?;
+        let (mut best, mut since) = (f64::NAN, 0u32);
+        for value in &of.values {
+            let improved = match progress.goal {
+                Goal::Min => *value < best - min_delta,
+                Goal::Max => *value > best + min_delta,
+            };
+            if improved || (best.is_nan() && value.is_finite()) {
+                (best, since) = (*value, 0);
+            } else {
+                since += 1;
+            }
+        }
+        let s = if since == 1 { "" } else { "s" };
+        (since >= patience).then(|| Decision::Stop {
+            trial,
+            why: format!("no better than {best:.6} for {since} epoch{s}"),
+        })
+    };
+    with_ids(progress).filter_map(stop).collect()
+}
+
+/// Its evaluated epochs, where there are enough, and not all.
+fn judged(of: &TrialProgress, least: u32, all: u32) -> Option<usize> {
+    let epochs = u32::saturating_from(of.values.len());
+    (!of.has_ended && epochs >= least && epochs < all).then_some(of.values.len())
+}
+
+fn mean(values: &[f64]) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^53")]
+    let count = values.len() as f64;
+    values.iter().sum::<f64>() / count
+}
+
+fn best(goal: Goal, values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NAN, |best, value| match goal {
+        Goal::Min => best.min(value),
+        Goal::Max => best.max(value),
+    })
+}
+
+/// Is `value` better than `other`? Anything finite is better than what isn't.
+fn is_better(goal: Goal, value: f64, other: f64) -> bool {
+    match (value.is_finite(), other.is_finite()) {
+        (true, true) => match goal {
+            Goal::Min => value < other,
+            Goal::Max => value > other,
+        },
+        (finite, other) => finite && !other,
+    }
+}

@@ -1,0 +1,297 @@
+//! Rules against the tables of their papers, in any order of arrival.
+
+use super::*;
+use proptest::prelude::*;
+use sojourn_protocol::{
+    quantity::{SaturatingFrom as _, to_usize},
+    spec::Halving,
+};
+use std::collections::BTreeMap;
+
+const ASHA: Stopping = Stopping::Asha(Halving { reduction: 3, min_epochs: 1 });
+const SHA: Stopping = Stopping::Sha(Halving { reduction: 3, min_epochs: 1 });
+const HYPERBAND: Stopping = Stopping::Hyperband { reduction: 3 };
+
+/// A search in which a trial's value after some epochs is known beforehand.
+struct Search<'a> {
+    rule: Stopping,
+    epochs: u32,
+    goal: Goal,
+    value: &'a dyn Fn(u32, u32) -> f64,
+    trials: Vec<TrialProgress>,
+    /// Who went on, and up to which epoch, in order.
+    continued: Vec<(u32, u32)>,
+    stopped: Vec<u32>,
+}
+
+impl<'a> Search<'a> {
+    fn new(rule: Stopping, trials: u32, epochs: u32, value: &'a dyn Fn(u32, u32) -> f64) -> Self {
+        let first = |trial| TrialProgress {
+            allowed: first_epochs(Some(&rule), TrialId(trial), epochs),
+            values: Vec::new(),
+            has_ended: false,
+        };
+        let trials = (0..trials).map(first).collect();
+        let (continued, stopped) = (Vec::new(), Vec::new());
+        Self { rule, epochs, goal: Goal::Max, value, trials, continued, stopped }
+    }
+
+    /// Decides with room for so many, and carries it out.
+    fn decide(&mut self, room: usize) {
+        let progress =
+            Progress { trials: &self.trials, epochs: self.epochs, goal: self.goal, room };
+        for decision in decide(&self.rule, &progress) {
+            match decision {
+                Decision::Continue { trial, epochs, .. } => {
+                    let of = &mut self.trials[to_usize(trial.0)];
+                    assert!(epochs > of.allowed && epochs <= self.epochs && !of.has_ended);
+                    of.allowed = epochs;
+                    self.continued.push((trial.0, epochs));
+                }
+                Decision::Stop { trial, .. } => {
+                    let of = &mut self.trials[to_usize(trial.0)];
+                    assert!(!of.has_ended);
+                    of.has_ended = true;
+                    self.stopped.push(trial.0);
+                }
+            }
+        }
+        let progress =
+            Progress { trials: &self.trials, epochs: self.epochs, goal: self.goal, room: 0 };
+        assert_eq!(decide(&self.rule, &progress), [], "all was decided");
+    }
+
+    fn running(&self) -> Vec<usize> {
+        (0..self.trials.len()).filter(|index| self.trials[*index].is_running()).collect()
+    }
+
+    /// One more epoch of a running trial.
+    fn train(&mut self, index: usize) {
+        let of = &mut self.trials[index];
+        let epoch = u32::saturating_from(of.values.len()) + 1;
+        of.values.push((self.value)(u32::saturating_from(index), epoch));
+        of.has_ended = epoch == self.epochs;
+    }
+
+    /// Runs to the end with so many at once; `pick` says whose epoch is next.
+    fn run(&mut self, at_once: usize, pick: &mut dyn FnMut(usize) -> usize) {
+        loop {
+            self.decide(at_once.saturating_sub(self.running().len()));
+            let running = self.running();
+            if running.is_empty() {
+                break;
+            }
+            self.train(running[pick(running.len()) % running.len()]);
+        }
+        assert!(self.trials.iter().all(|of| of.has_ended), "{:?}", self.trials);
+    }
+
+    /// How many trials have trained so many epochs and no more.
+    fn lengths(&self) -> BTreeMap<u32, usize> {
+        let mut lengths = BTreeMap::new();
+        for of in &self.trials {
+            *lengths.entry(u32::saturating_from(of.values.len())).or_default() += 1;
+        }
+        lengths
+    }
+}
+
+/// Algorithm 2 of ASHA's paper, word for word, with one worker: whose job is next, and up to which epoch.
+fn algorithm_2(trials: u32, epochs: u32, value: &dyn Fn(u32, u32) -> f64) -> Vec<(u32, u32)> {
+    let rungs = Halving { reduction: 3, min_epochs: 1 }.rungs(epochs);
+    let mut results: Vec<Vec<(u32, f64)>> = vec![Vec::new(); rungs.len()];
+    let mut promoted: Vec<Vec<u32>> = vec![Vec::new(); rungs.len()];
+    let (mut jobs, mut next) = (Vec::new(), 0);
+    loop {
+        let promotable = (0..rungs.len() - 1).rev().find_map(|k| {
+            let mut candidates = results[k].clone();
+            candidates.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            candidates.truncate(results[k].len() / 3);
+            let trial = candidates.iter().find(|(trial, _)| !promoted[k].contains(trial))?.0;
+            Some((trial, k))
+        });
+        let (trial, k) = match promotable {
+            Some((trial, k)) => {
+                promoted[k].push(trial);
+                (trial, k + 1)
+            }
+            None if next < trials => {
+                next += 1;
+                (next - 1, 0)
+            }
+            None => return jobs,
+        };
+        jobs.push((trial, rungs[k]));
+        results[k].push((trial, value(trial, rungs[k])));
+    }
+}
+
+#[test]
+fn asha_with_one_worker_is_the_algorithm_of_its_paper() {
+    for seed in 0..20u64 {
+        let value = |trial: u32, epoch: u32| {
+            let mixed = (seed ^ u64::from(trial * 101 + epoch)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            (mixed >> 40) as f64
+        };
+        let mut search = Search::new(ASHA, 30, 9, &value);
+        search.run(1, &mut |_| 0);
+        assert_eq!(search.continued, algorithm_2(30, 9, &value), "{seed}");
+    }
+    let better_and_better = |trial: u32, _| f64::from(trial);
+    assert_eq!(
+        algorithm_2(4, 9, &better_and_better)[..5],
+        [(0, 1), (1, 1), (2, 1), (2, 3), (3, 1)]
+    );
+}
+
+#[test]
+fn asha_equals_successive_halving_where_the_best_come_first() {
+    let value = |trial: u32, _| -f64::from(trial);
+    let mut asha = Search::new(ASHA, 9, 9, &value);
+    asha.run(1, &mut |_| 0);
+    // Table 1 of the paper: 9, 3 and 1 trials.
+    assert_eq!(asha.lengths(), [(1, 6), (3, 2), (9, 1)].into());
+    let mut sha = Search::new(SHA, 9, 9, &value);
+    sha.run(9, &mut |_| 0);
+    assert_eq!(sha.lengths(), asha.lengths());
+}
+
+#[test]
+fn paused_trials_of_asha_are_promoted_when_worse_ones_have_come() {
+    let value = |trial: u32, _| [5.0, 4.0, 3.0, 2.0, 1.0, 0.0][to_usize(trial)];
+    let mut search = Search::new(ASHA, 6, 9, &value);
+    search.run(1, &mut |_| 0);
+    let of_second: Vec<(u32, u32)> =
+        search.continued.iter().filter(|(trial, _)| *trial == 1).copied().collect();
+    assert_eq!(of_second, [(1, 1), (1, 3)], "one of three at first, one of six later");
+}
+
+#[test]
+fn brackets_of_hyperband_spend_what_its_table_says() {
+    let value = |trial: u32, epoch: u32| f64::from(trial * 37 % 128) + f64::from(epoch) / 100.0;
+    let trials = HYPERBAND.trials(81).unwrap();
+    assert_eq!(trials, 81 + 27 + 9 + 6 + 5);
+    let mut search = Search::new(HYPERBAND, trials, 81, &value);
+    search.run(1000, &mut |_| 0);
+    let lengths = |range: std::ops::Range<usize>| {
+        let mut lengths = BTreeMap::new();
+        for of in &search.trials[range] {
+            *lengths.entry(of.values.len()).or_insert(0) += 1;
+        }
+        lengths
+    };
+    assert_eq!(lengths(0..81), [(1, 54), (3, 18), (9, 6), (27, 2), (81, 1)].into());
+    assert_eq!(lengths(81..108), [(3, 18), (9, 6), (27, 2), (81, 1)].into());
+    assert_eq!(lengths(108..117), [(9, 6), (27, 2), (81, 1)].into());
+    assert_eq!(lengths(117..123), [(27, 4), (81, 2)].into());
+    assert_eq!(lengths(123..128), [(81, 5)].into());
+}
+
+#[test]
+fn a_rung_goes_on_without_trials_that_have_failed() {
+    let value = |trial: u32, _| f64::from(trial);
+    for rule in [ASHA, SHA] {
+        let mut search = Search::new(rule, 9, 9, &value);
+        search.decide(9);
+        search.trials[8].has_ended = true;
+        search.run(9, &mut |_| 0);
+        assert_eq!(search.trials[8].values.len(), 0);
+        assert_eq!(search.trials[7].values.len(), 9, "{rule:?}");
+    }
+}
+
+#[test]
+fn values_that_are_no_numbers_are_the_worst() {
+    let value = |trial: u32, _| if trial == 0 { f64::NAN } else { f64::from(trial) };
+    for goal in [Goal::Min, Goal::Max] {
+        let mut search = Search::new(SHA, 3, 3, &value);
+        search.goal = goal;
+        search.run(3, &mut |_| 0);
+        assert_eq!(search.trials[0].values.len(), 1, "{goal:?}");
+    }
+}
+
+#[test]
+fn a_trial_that_is_worse_than_the_median_ends() {
+    let median = Stopping::Median { min_epochs: 2, min_trials: 3 };
+    let value = |trial: u32, epoch: u32| f64::from(trial) + f64::from(epoch);
+    let mut search = Search::new(median, 5, 4, &value);
+    for trial in [4, 3, 2] {
+        (0..4).for_each(|_| search.train(trial));
+    }
+    search.decide(0);
+    search.train(0);
+    search.decide(0);
+    assert_eq!(search.stopped, [0u32; 0], "too few epochs");
+    search.train(0);
+    // The best is 2; the means over two epochs are 3.5, 4.5 and 5.5.
+    search.decide(0);
+    assert_eq!(search.stopped, [0]);
+    (0..2).for_each(|_| search.train(1));
+    search.decide(0);
+    assert_eq!(search.stopped, [0, 1], "3 is less than 3.5");
+}
+
+#[test]
+fn a_trial_that_gets_no_better_ends_after_its_patience() {
+    let patience = Stopping::Patience { epochs: 2, min_delta: 0.1 };
+    let values = [1.0, 1.5, 1.55, 1.65, 1.7, 1.74, 2.0];
+    let value = |_, epoch: u32| values[to_usize(epoch) - 1];
+    let mut search = Search::new(patience, 1, 7, &value);
+    search.run(1, &mut |_| 0);
+    // 1.65 is better than 1.5 by more than 0.1; 1.7 and 1.74 aren't.
+    assert_eq!((search.trials[0].values.len(), search.stopped), (6, vec![0]));
+    let mut search = Search::new(patience, 1, 7, &value);
+    search.goal = Goal::Min;
+    search.run(1, &mut |_| 0);
+    assert_eq!(search.trials[0].values.len(), 3);
+    let never = |_, _| f64::NAN;
+    let mut search = Search::new(patience, 1, 7, &never);
+    search.run(1, &mut |_| 0);
+    assert_eq!(search.trials[0].values.len(), 2);
+}
+
+proptest! {
+    /// Whole rungs decide the same whoever trains faster.
+    #[test]
+    fn whole_rungs_do_not_depend_on_the_order_of_arrival(
+        trials in 1u32..40,
+        epochs in 1u32..30,
+        seed: u64,
+        picks in prop::collection::vec(0usize..1000, 1..50),
+    ) {
+        let value = |trial: u32, epoch: u32| {
+            let mixed = (seed ^ u64::from(trial * 101 + epoch)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            (mixed >> 40) as f64
+        };
+        for rule in [SHA, HYPERBAND] {
+            let mut first = Search::new(rule, trials, epochs, &value);
+            first.run(1, &mut |_| 0);
+            let mut at = 0;
+            let mut other = Search::new(rule, trials, epochs, &value);
+            other.run(1, &mut |_| { at += 1; picks[at % picks.len()] });
+            prop_assert_eq!(&first.trials, &other.trials);
+        }
+    }
+
+    /// Whatever the fleet, the search comes to an end, every trial begins, and trials stop at rungs alone.
+    #[test]
+    fn asha_ends_on_any_fleet(
+        trials in 1u32..40,
+        epochs in 2u32..30,
+        at_once in 1usize..20,
+        seed: u64,
+        picks in prop::collection::vec(0usize..1000, 1..50),
+    ) {
+        let value = |trial: u32, epoch: u32| {
+            let mixed = (seed ^ u64::from(trial * 101 + epoch)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            (mixed >> 40) as f64
+        };
+        let mut at = 0;
+        let mut search = Search::new(ASHA, trials, epochs, &value);
+        search.run(at_once, &mut |_| { at += 1; picks[at % picks.len()] });
+        let rungs = Halving { reduction: 3, min_epochs: 1 }.rungs(epochs);
+        prop_assert!(search.lengths().keys().all(|length| rungs.contains(length)));
+        prop_assert!(search.trials.iter().all(|of| !of.values.is_empty()));
+    }
+}
