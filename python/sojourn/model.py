@@ -9,6 +9,8 @@ from sojourn.nodes import moved_tensors, tensor_names
 from sojourn.refusal import Refusal
 
 LONGEST_NAME = 200
+# The types of the buffers that checkpoints hold.
+BUFFER_TYPES = (torch.float32, torch.int32, torch.int64)
 
 
 class Model:
@@ -36,6 +38,9 @@ class Model:
             if tensor.dtype != torch.float32 and tensor.requires_grad:
                 hint = "Keep parameters in torch.float32: [training] precision says in which type to compute."
                 raise Refusal(f"The parameter {name} is {tensor.dtype}.", hint=hint)
+            if tensor.requires_grad and not is_finite(tensor):
+                hint = "Fill it in setup: torch.empty has whatever was in memory."
+                raise Refusal(f"The parameter {name} has numbers that aren't finite.", hint=hint)
             if tensor.dtype not in WORDS:
                 raise Refusal(f"The tensor {name} is {tensor.dtype}, for which graphs have no word.")
             if name == "lineage" or name.startswith("optimizer.") or len(name.encode()) > LONGEST_NAME:
@@ -73,16 +78,26 @@ class Model:
         moved = {name for nodes in lists for name in moved_tensors(nodes)}
         described = []
         for name, tensor in self.tensors.items():
-            role = "parameter" if tensor.requires_grad else "buffer"
-            if name in self._temporary and name not in moved:
-                role = "constant"
-                if name not in used:
-                    continue
-            described.append(self._entry(name, tensor, role))
+            role = self._role(name, name in moved)
+            if role != "constant" or name in used:
+                described.append(self._entry(name, tensor, role))
         for name, tensor in self._constants.values():
             if name in used:
                 described.append(self._entry(name, tensor, "constant"))
         return described
+
+    def _role(self, name, moves):
+        """The role of a tensor; `moves` says whether nodes change it, which buffers that no checkpoint can hold may not."""
+        tensor = self.tensors[name]
+        if tensor.requires_grad:
+            return "parameter"
+        fault = buffer_fault(tensor)
+        if moves and fault:
+            hint = "Checkpoints hold float32, int32 and int64, and finite numbers, such as torch.finfo(torch.float32).max."
+            raise Refusal(f"The buffer {name}, which the loss changes, {fault}.", hint=hint)
+        if not moves and (fault or name in self._temporary):
+            return "constant"
+        return "buffer"
 
     def _entry(self, name, tensor, role):
         entry = {"name": name, "dtype": WORDS[tensor.dtype], "shape": list(tensor.shape), "role": role}
@@ -101,6 +116,17 @@ class Model:
             elif entry["start"] == "given":
                 shipped[f"given.{name}"] = numbers[name]
         return shipped
+
+
+def is_finite(tensor):
+    return bool(torch.isfinite(tensor).all())
+
+
+def buffer_fault(tensor):
+    """Why a checkpoint can't hold a tensor as a buffer, or None."""
+    if tensor.dtype not in BUFFER_TYPES:
+        return f"is {tensor.dtype}"
+    return None if is_finite(tensor) else "has numbers that aren't finite"
 
 
 def place(tensor):
