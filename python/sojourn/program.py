@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from sojourn import costs
+from sojourn import costs, index_check
 from sojourn.canonical import DTYPES, compact_json, encode
 from sojourn.description import Column, Named, Values
 from sojourn.model import Model
@@ -88,7 +88,18 @@ def export_task(entry, config, data, operators, folder, initial):
         graph["predict"] = predict.json
     text = compact_json(graph)
     tensors = {"graph": torch.frombuffer(bytearray(text), dtype=torch.uint8), **model.shipped(graph["tensors"])}
-    return Exported(encode(tensors), summary(graph, train, lists))
+    exported = Exported(encode(tensors), summary(graph, train, lists))
+    if index_check.is_cheap(exported.summary):
+        methods = {**{method_of(stage): True for stage in task.stages or [None]}, "evaluate": False}
+        if predict:
+            methods["predict"] = False
+        index_check.check_indices(task, model, methods, data, folder)
+    return exported
+
+
+def method_of(stage):
+    """The name of the method that gives a stage's loss."""
+    return "loss" if stage is None else f"loss_{stage}"
 
 
 def written_columns(data, lists):
@@ -147,7 +158,7 @@ def seed_all(seed):
 
 def train_stage(task, model, stage, data, folder):
     """One stage of a training step: the JSON, and its list of nodes."""
-    method = "loss" if stage is None else f"loss_{stage}"
+    method = method_of(stage)
     if stage is not None and not (hasattr(task, stage) and hasattr(task, method)):
         raise Refusal(f"The stage {stage!r} needs an attribute {stage} and a method {method}.", hint=SEVERAL_STAGES)
     nodes, value, loss = traced(task, model, method, data, folder, training=True)

@@ -12,6 +12,7 @@ const FILES: &[(&str, &str)] = &[
     ("data.py", include_str!("../../python/sojourn/data.py")),
     ("description.py", include_str!("../../python/sojourn/description.py")),
     ("export.py", include_str!("../../python/sojourn/export.py")),
+    ("index_check.py", include_str!("../../python/sojourn/index_check.py")),
     ("keras.py", include_str!("../../python/sojourn/keras.py")),
     ("metrics.py", include_str!("../../python/sojourn/metrics.py")),
     ("model.py", include_str!("../../python/sojourn/model.py")),
