@@ -11,6 +11,7 @@ by the graph, and by the graph in two processes, cut after four batches. One JSO
 - or `refused`, why the task can't be a graph.
 """
 
+import argparse
 import json
 import resource
 import subprocess
@@ -19,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sojourn.export import check_torch, exit_status, export, initial_of, load_entry
+from sojourn.export import check_torch, exit_status, export, initial_of, load_entry, parser
 
 BATCHES = 8
 CUT = 4
@@ -28,13 +29,17 @@ CONTINUE = "--continue"
 
 
 def main():
-    return exit_status(check_or_go_on)
+    arguments = parser("sojourn.check", "Checks that a task and its graph train alike.")
+    arguments.add_argument(CONTINUE, dest="cut", type=Path, help=argparse.SUPPRESS)
+    cut = arguments.parse_args().cut
+    return exit_status(lambda answer: check_or_go_on(answer, cut))
 
 
-def check_or_go_on(answer):
+def check_or_go_on(answer, cut):
+    """Answers a request, or trains on from the file `cut`."""
     check_torch()
-    if sys.argv[1:2] == [CONTINUE]:
-        go_on(Path(sys.argv[2]))
+    if cut:
+        go_on(cut)
     else:
         answer(check(json.load(sys.stdin)))
 

@@ -3,6 +3,7 @@
 As a program, `python -m sojourn.export`, it reads one request from standard input and writes JSON lines: see `main`.
 """
 
+import argparse
 import hashlib
 import importlib.util
 import json
@@ -31,7 +32,15 @@ def main():
     Lines that are written: `starting`, then for each configuration `exported` or `refused`, then `done`. What the user's code
     prints goes to standard error.
     """
+    parser("sojourn.export", "Exports each configuration of a request as a graph.").parse_args()
     return exit_status(export_all)
+
+
+def parser(module, purpose):
+    """The command line of a module of ours that is run as a program."""
+    reads = "It reads the request, one JSON object, from standard input, and writes JSON lines to standard output."
+    people = "The command for people is `sojourn check`."
+    return argparse.ArgumentParser(f"python -m {module}", description=f"{purpose} {reads} {people}", allow_abbrev=False)
 
 
 def export_all(answer):

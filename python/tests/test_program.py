@@ -136,5 +136,25 @@ class Program(unittest.TestCase):
         self.assertEqual((refused["file"], refused["line"]), (str(self.folder / "model.py"), 23))
 
 
+class Usage(unittest.TestCase):
+    def call(self, module, *arguments):
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.run(command, stdin=subprocess.DEVNULL, text=True, capture_output=True, env=ENVIRONMENT, check=False)
+
+    def test_help_says_what_is_read_and_which_command_is_for_people(self):
+        for module in ("sojourn.export", "sojourn.check"):
+            done = self.call(module, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for words in (f"usage: python -m {module}", "standard input", "`sojourn check`"):
+                self.assertIn(words, " ".join(done.stdout.split()))
+
+    def test_unknown_arguments_are_refused(self):
+        for module in ("sojourn.export", "sojourn.check"):
+            done = self.call(module, "model.py:Cnn")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("unrecognized arguments: model.py:Cnn", done.stderr)
+            self.assertIn(f"usage: python -m {module}", done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
