@@ -1,6 +1,7 @@
 """One column of the data that `sojourn.data` writes: from values of Python, numpy or PyTorch to tensors of parts."""
 
 import re
+import unicodedata
 from array import array
 
 import numpy as np
@@ -10,6 +11,10 @@ from sojourn.parts import ends
 LONGEST_NAME = 64
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 TAKEN_NAMES = ("rows", "classes")
+# Characters of a class's word.
+LONGEST_WORD = 256
+# Unicode's categories of what a word can't have: control characters, halves of characters, ends of lines and paragraphs.
+NO_CHARACTERS = {"Cc", "Cs", "Zl", "Zp"}
 # Where a row of a sequence ends is written as a number of this size.
 BYTES_OF_AN_END = 8
 WORDS = {
@@ -59,6 +64,7 @@ class Column:
         self._lengths = array("q")
         if words is not None and (isinstance(words, str) or not words or len(self._words) != len(words)):
             raise ValueError(f"classes lists the words of `{name}`, each once")
+        self.classes = None if words is None else class_names(name, words)
         if values is not None and not 0 < values < 1 << 32:
             raise ValueError(f"`{name}` has {values} values: there are 1 to 4,294,967,295")
 
@@ -158,7 +164,28 @@ class Column:
             described["longest"] = self.longest
         if self._values is not None:
             described["values"] = self._values
+        if self.classes is not None:
+            described["classes"] = self.classes
         return described
+
+
+def class_names(column, words):
+    """The words of a column's classes as parts have them, `str(word)` in their order.
+
+    Raises `ValueError` for two that are the same then, for long ones, and for those that don't fit into a line.
+    """
+    called = {}
+    for word in words:
+        text = str(word)
+        if len(text) > LONGEST_WORD:
+            shown = text[:40] + "..."
+            raise ValueError(f"a class of `{column}` is {shown!r}, which has {len(text)} characters: at most {LONGEST_WORD}")
+        if any(unicodedata.category(character) in NO_CHARACTERS for character in text):
+            raise ValueError(f"a class of `{column}` is {text!r}, which has a control character")
+        if text in called:
+            raise ValueError(f"the classes {called[text]!r} and {word!r} of `{column}` are both called {text!r}")
+        called[text] = word
+    return list(called)
 
 
 def check_name(name):

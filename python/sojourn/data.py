@@ -25,10 +25,13 @@ PARTIAL = ".partial"
 PART = re.compile(r"part-\d{5}\.safetensors(\.partial)?")
 # Rows that are kept one by one before they become one array.
 ROWS_OF_A_CHUNK = 4096
+# Of the words of all classes in a part's header, of which 1 MiB is read.
+MOST_CLASSES_BYTES = 1_000_000
 
 
 class Written(NamedTuple):
-    """What was written: `columns` has `dtype` and `shape` of a row by name, `longest` where rows differ in length, and `values`.
+    """What was written: `columns` has `dtype` and `shape` of a row by name, `longest` where rows differ in length, `values`, and
+    the words of `classes`.
 
     Where rows differ in length, `shape` is that of one element.
     """
@@ -48,7 +51,7 @@ def write(rows, folder, *, ragged=(), classes=None, values=None, part_bytes=PART
     ones. Numbers of Python are `int64`, `float32` or `bool`. A `str` is the sequence of its bytes in UTF-8, a `bytes` too.
 
     - `ragged`: names of columns whose rows may differ in length, where they happen not to do so here. Others are found.
-    - `classes`: `{"label": ["ham", "spam"]}` writes 0 for ham and 1 for spam, as `int64`.
+    - `classes`: `{"label": ["ham", "spam"]}` writes 0 for ham and 1 for spam, as `int64`. Parts keep each word as `str(word)`.
     - `values`: `{"tokens": 5000}` says that whole numbers are below 5000, whichever occur.
     - `part_bytes`: the size from which a part is full.
     - `replace`: takes the place of parts that are there.
@@ -109,6 +112,8 @@ class Writer:
         self._values = {**values, **{name: len(words) for name, words in classes.items()}}
         self._part_bytes = part_bytes
         self._columns = None
+        # The words of classes, by column.
+        self._words = {}
         self._in_part = 0
         self._bytes = 0
         # For each part, the columns that have ends there.
@@ -142,9 +147,15 @@ class Writer:
             for name in named:
                 if name not in row:
                     raise ValueError(f"{what} names `{name}`, and row 0 has {', '.join(sorted(row))}")
-        return {
+        columns = {
             name: Column(name, name in self._ragged, self._classes.get(name), self._values.get(name)) for name in sorted(row)
         }
+        self._words = {name: column.classes for name, column in columns.items() if column.classes is not None}
+        size = len(json.dumps(compact(self._words)))
+        if size > MOST_CLASSES_BYTES:
+            hint = "write their numbers, and how many there are as `values`"
+            raise ValueError(f"the words of classes have {size:,} bytes, more than {MOST_CLASSES_BYTES:,}: {hint}")
+        return columns
 
     def _refuse_names(self, row):
         missing = ", ".join(f"`{name}`" for name in self._columns if name not in row)
@@ -198,5 +209,12 @@ class Writer:
     def _metadata(self):
         metadata = {"sojourn.columns": "1"}
         if self._values:
-            metadata["values"] = json.dumps(self._values, sort_keys=True, separators=(",", ":"))
+            metadata["values"] = compact(self._values)
+        if self._words:
+            metadata["classes"] = compact(self._words)
         return metadata
+
+
+def compact(value):
+    """JSON for a part's metadata: keys in order, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -131,7 +131,18 @@ class Written(Parts):
         self.assertEqual((part["label"].dtype.name, part["label"].tolist()), ("int64", [1, 0]))
         self.assertEqual((part["tags"].tolist(), part["tags.ends"].tolist()), ([2, 0], [2, 2]))
         self.assertEqual(json.loads(self.metadata()["values"]), {"label": 2, "tags": 3, "tokens": 50})
-        self.assertEqual(written.columns["label"], {"dtype": "I64", "shape": [], "values": 2})
+        self.assertEqual(self.metadata()["classes"], '{"label":["ham","spam"],"tags":["a","b","c"]}')
+        self.assertEqual(written.columns["label"], {"dtype": "I64", "shape": [], "values": 2, "classes": ["ham", "spam"]})
+        self.assertNotIn("classes", written.columns["tokens"])
+
+    def test_classes_are_kept_as_words_in_every_part(self):
+        classes = {"stars": [5, np.int64(1), "né"], "good": [False, True]}
+        rows = [{"stars": 5, "good": False, "text": "abc"}, {"stars": "né", "good": True, "text": "ab"}]
+        self.write(rows, classes=classes, part_bytes=1)
+        for index in range(2):
+            self.assertEqual(self.metadata(index)["classes"], '{"good":["False","True"],"stars":["5","1","n\\u00e9"]}')
+        self.write([{"a": 1}], replace=True, values={"a": 2})
+        self.assertNotIn("classes", self.metadata())
 
     def test_equal_rows_give_equal_bytes_in_any_order_of_names(self):
         digests = []
@@ -244,6 +255,11 @@ class Refused(Parts):
         self.refused("classes names `b`", [{"a": "x"}], classes={"b": ["x"]})
         self.refused("each once", [{"a": "x"}], classes={"a": ["x", "x"]})
         self.refused("each once", [{"a": "x"}], classes={"a": "x"})
+        self.refused("the classes 1 and '1' of `a` are both called '1'", [{"a": 1}], classes={"a": [1, "1"]})
+        self.refused(r"a class of `a` is 'x\\ny', which has a control character", [{"a": "x"}], classes={"a": ["x\ny"]})
+        self.refused("which has a control character", [{"a": "x"}], classes={"a": ["x\u2028"]})
+        self.refused("a class of `a` is 'yyyy.*', which has 257 characters", [{"a": "x"}], classes={"a": ["x", "y" * 257]})
+        self.refused("the words of classes have 1,0.* bytes", [{"a": 0}], classes={"a": ["x" * 200 + str(n) for n in range(5000)]})
         self.refused("row 0: `a` is 'y', which isn't one of its classes: x", [{"a": "y"}], classes={"a": ["x"]})
         self.refused("row 0: `a` is {}, which isn't", [{"a": {}}], classes={"a": ["x"]})
         self.refused("row 1: `a` has the number 3: with 3 values", [{"a": 2}, {"a": 3}], values={"a": 3})
