@@ -52,6 +52,7 @@ def write(rows, folder, *, ragged=(), classes=None, values=None, part_bytes=PART
 
     - `ragged`: names of columns whose rows may differ in length, where they happen not to do so here. Others are found.
     - `classes`: `{"label": ["ham", "spam"]}` writes 0 for ham and 1 for spam, as `int64`. Parts keep each word as `str(word)`.
+      A label that is a `str` needs it: otherwise it is text, a sequence of bytes.
     - `values`: `{"tokens": 5000}` says that whole numbers are below 5000, whichever occur.
     - `part_bytes`: the size from which a part is full.
     - `replace`: takes the place of parts that are there.

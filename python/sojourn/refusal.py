@@ -77,6 +77,11 @@ MEANINGS = [
         "The task draws random numbers from a generator of its own.",
         "Leave the generator out: chance comes from the batch's seed.",
     ),
+    (
+        r"0D or 1D target tensor expected|target with class probabilities, got",
+        "The target of the loss isn't one class a row.",
+        "Give a column of the shape [rows]. A word that sojourn.data.write numbers by classes= is one; without, it is its bytes.",
+    ),
 ]
 
 

@@ -187,6 +187,18 @@ class Refused(unittest.TestCase):
         refusal = self.refusal(Small, models.flat(4, 3))
         self.assertIn("data has no 'image'; it has classes, rows, x, y", refusal.message)
 
+    def test_a_word_that_was_written_without_classes(self):
+        class Words(Small):
+            def loss(self, batch):
+                return torch.nn.functional.cross_entropy(self.cnn(batch.image.float()), batch.label.long())
+
+        data = column_models.captions()
+        data["columns"] |= {"label": {"dtype": "U8", "shape": [4], "values": 116, "length": "label_length"}}
+        data["columns"] |= {"label_length": {"dtype": "I64", "shape": []}}
+        refusal = self.refusal(Words, data)
+        self.assertEqual(refusal.message, "The target of the loss isn't one class a row.")
+        self.assertIn("classes=", refusal.hint)
+
     def test_a_certain_number_of_rows_and_a_changed_batch(self):
         class Length(Small):
             def loss(self, batch):
