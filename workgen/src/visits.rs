@@ -116,6 +116,8 @@ pub enum FleetDependence {
     Visits,
     /// How far trials come in the time that the job has.
     WallTime,
+    /// Which trials end early.
+    Stopping,
     /// The sizes of shards.
     ShardSizes,
     /// Threads and instruction sets.
@@ -137,6 +139,10 @@ pub fn fleet_dependences(spec: &JobSpec, visits: Visits) -> Vec<FleetDependence>
         (FleetDependence::Arithmetic, !placement.reproducible && visits == Visits::Fixed),
         (FleetDependence::ShardSizes, by_speed),
         (FleetDependence::WallTime, spec.search.wall_time.is_some()),
+        (
+            FleetDependence::Stopping,
+            spec.search.stopping.is_some_and(|rule| rule.depends_on_arrival()),
+        ),
     ];
     all.into_iter().filter(|(_, is_so)| *is_so).map(|(what, _)| what).collect()
 }
@@ -150,6 +156,10 @@ impl fmt::Display for FleetDependence {
             }
             Self::WallTime => {
                 "another run may end with other models: how far trials come in `wall_time` follows the hosts"
+            }
+            Self::Stopping => {
+                "another run may stop other trials: this rule of early stopping decides as results arrive; `\"sha\"` and \
+                 `\"hyperband\"` wait for whole rungs"
             }
             Self::ShardSizes => {
                 "another run may end with other models: the sizes of shards follow the speeds of the hosts; \

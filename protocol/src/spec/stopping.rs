@@ -119,10 +119,11 @@ impl Stopping {
         Some(brackets.iter().fold(0, |all: u32, bracket| all.saturating_add(bracket.trials)))
     }
 
-    /// Does it depend on the order in which results arrive, so that another fleet may stop other trials?
+    /// Does it depend on when results arrive, so that another fleet may stop other trials, or the same after other epochs? Where a
+    /// trial trains on while an epoch is evaluated, it does.
     #[must_use]
     pub const fn depends_on_arrival(&self) -> bool {
-        matches!(self, Stopping::Asha(_) | Stopping::Median { .. })
+        !matches!(self, Stopping::Sha(_) | Stopping::Hyperband { .. })
     }
 
     /// Can it stop trials of so many epochs?

@@ -1,5 +1,6 @@
 //! Seeded worlds: invariants after each step, then faults off, and everything must finish.
 
+use sojourn_protocol::spec::{Halving, Stopping};
 use sojourn_sim::{
     Corruption,
     chaos::{Faults, Hostile, Outcome, Scenario, World},
@@ -96,6 +97,37 @@ fn two_hundred_worlds_with_fixed_visits_make_what_their_jobs_decide() {
         assert!(all.superseded > 10, "{all:?}");
         assert!(all.copies > 50, "{all:?}");
         assert!(all.went_on > 20, "{all:?}");
+    }
+}
+
+/// Rules that wait for whole rungs stop the same trials whatever hosts and servers do, and every rule comes to an end.
+#[test]
+fn searches_that_stop_trials_early_end_in_every_world_and_alike_where_rungs_are_whole() {
+    let halving = Halving { reduction: 3, min_epochs: 1 };
+    let rules = [
+        Stopping::Asha(halving),
+        Stopping::Sha(halving),
+        Stopping::Hyperband { reduction: 3 },
+        Stopping::Median { min_epochs: 1, min_trials: 2 },
+        Stopping::Patience { epochs: 2, min_delta: 0.0 },
+    ];
+    let run = |rule: Stopping, seed: u64, world: u64| {
+        let outcome = World::new(Scenario::with_stopping(seed, rule, world)).run();
+        outcome.unwrap_or_else(|broken| panic!("{rule:?}, {seed} in {world}: {broken}"))
+    };
+    for rule in rules {
+        let (mut stopped, mut alike) = (0, 0);
+        for seed in 0..4 {
+            let outcomes: Vec<Outcome> = (0..5).map(|world| run(rule, seed, world)).collect();
+            stopped += outcomes.iter().map(|outcome| outcome.stopped).sum::<u64>();
+            let whole: Vec<&Outcome> = outcomes.iter().filter(|of| of.failed == 0).collect();
+            for pair in whole.windows(2).filter(|_| !rule.depends_on_arrival()) {
+                assert_eq!(pair[0].lengths, pair[1].lengths, "{rule:?}, {seed}");
+                alike += 1;
+            }
+        }
+        assert!(stopped > 20, "{rule:?} has stopped {stopped}");
+        assert!(rule.depends_on_arrival() || alike > 5, "{rule:?}: {alike}");
     }
 }
 

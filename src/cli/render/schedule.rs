@@ -4,7 +4,7 @@ use serde::Serialize;
 use sojourn_protocol::{
     spec::{
         Alpha, DEFAULT_MERGE_IN_FLIGHT, JobSpec, LocalSteps, MergeSpec, OptimizerMerge,
-        OrderChoice, Outer, PlacementSpec, RuleSpec, Staleness,
+        OrderChoice, Outer, PlacementSpec, RuleSpec, Staleness, Stopping, hyperband,
     },
     time::Millis,
 };
@@ -27,8 +27,12 @@ pub(crate) struct ScheduleSettings {
     target: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     wall_time: Option<Millis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopping: Option<Stopping>,
     #[serde(skip)]
     metric: String,
+    #[serde(skip)]
+    epochs: u32,
 }
 
 impl ScheduleSettings {
@@ -54,6 +58,8 @@ impl ScheduleSettings {
                 .then_some(placement.local_steps),
             target: job.search.target,
             wall_time: job.search.wall_time,
+            stopping: job.search.stopping,
+            epochs: job.training.epochs,
             metric: job.search.metric.name().to_owned(),
         }
     }
@@ -84,7 +90,40 @@ impl ScheduleSettings {
         if let Some(length) = self.wall_time {
             lines.push(("until", format!("{length} have passed")));
         }
+        lines.extend(self.stopping.map(|stopping| ("stop", said(&stopping, self.epochs))));
         lines
+    }
+}
+
+/// A rule of early stopping, for trials of so many epochs.
+fn said(stopping: &Stopping, epochs: u32) -> String {
+    let name = stopping.name();
+    let list = |rungs: &[u32]| {
+        let below = rungs.iter().take(rungs.len().saturating_sub(1));
+        let said: Vec<String> = below.map(u32::to_string).collect();
+        said.join(", ")
+    };
+    match *stopping {
+        Stopping::Asha(halving) | Stopping::Sha(halving) => {
+            let (reduction, rungs) = (halving.reduction, list(&halving.rungs(epochs)));
+            format!("{name}: one of {reduction} goes on after {rungs} of {epochs} epochs")
+        }
+        Stopping::Hyperband { reduction } => {
+            let all = hyperband(epochs, reduction);
+            let said = all.iter().map(|bracket| match list(&bracket.rungs) {
+                rungs if rungs.is_empty() => format!("{} to the end", bracket.trials),
+                rungs => format!("{} thinned out after {rungs}", bracket.trials),
+            });
+            let said: Vec<String> = said.collect();
+            format!("{name}: one of {reduction} goes on; {} epochs", said.join("; "))
+        }
+        Stopping::Median { min_epochs, min_trials } => format!(
+            "{name}: what is worse than the median of at least {min_trials} others, from epoch {min_epochs} on"
+        ),
+        Stopping::Patience { epochs, min_delta } => match min_delta {
+            0.0 => format!("{name}: what hasn't got better for {epochs} epochs"),
+            _ => format!("{name}: what hasn't got better by {min_delta} for {epochs} epochs"),
+        },
     }
 }
 

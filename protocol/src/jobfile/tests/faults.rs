@@ -213,7 +213,11 @@ fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
         search("method = \"gird\""),
         "11: `search.method` is `\"gird\"`; did you mean `grid`? one of `grid`, `random` is wanted"
     );
-    for later in ["tpe", "asha", "hyperband", "pbt"] {
+    assert_eq!(
+        search("method = \"asha\""),
+        "11: `search.method` is `\"asha\"`, a rule of early stopping: set `method = \"random\"` and `stopping = \"asha\"`"
+    );
+    for later in ["tpe", "pbt"] {
         assert_eq!(
             search(&format!("method = \"{later}\"")),
             format!(

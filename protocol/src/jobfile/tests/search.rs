@@ -264,3 +264,42 @@ fn classes_may_have_weights_and_be_drawn_equally_often() {
     let said = with("class_weights = \"none\"\nsampling = \"shuffled\"");
     assert_eq!(serde_json::to_string(&said).unwrap(), plain);
 }
+
+#[test]
+fn rules_of_early_stopping_are_words_or_tables() {
+    use crate::spec::{Halving, SearchMethod, Stopping};
+    let with = |search: &str| {
+        let table = format!("epochs = 27\n[search]\n{search}");
+        parse(&SMALL.replace("epochs = 2", &table))
+    };
+    let rule = |stopping: &str| with(&format!("stopping = {stopping}")).unwrap().search.stopping;
+    let halving = |reduction, min_epochs| Halving { reduction, min_epochs };
+    assert_eq!(with("").unwrap().search.stopping, None);
+    assert_eq!(rule("\"asha\""), Some(Stopping::Asha(halving(3, 1))));
+    let table = "{ rule = \"sha\", reduction = 4, min_epochs = 2 }";
+    assert_eq!(rule(table), Some(Stopping::Sha(halving(4, 2))));
+    assert_eq!(rule("\"median\""), Some(Stopping::Median { min_epochs: 1, min_trials: 5 }));
+    let table = "{ rule = \"patience\", epochs = 3, min_delta = 0.01 }";
+    assert_eq!(rule(table), Some(Stopping::Patience { epochs: 3, min_delta: 0.01 }));
+    // Hyperband has as many trials as its brackets take, unless the file says otherwise.
+    let random = |search: &str| with(search).unwrap().search.method;
+    let hyperband = "method = \"random\"\nstopping = \"hyperband\"";
+    assert_eq!(random(hyperband), SearchMethod::Random { trials: 27 + 9 + 6 + 4 });
+    assert_eq!(random(&format!("{hyperband}\ntrials = 5")), SearchMethod::Random { trials: 5 });
+
+    let refused = |stopping: &str| with(&format!("stopping = {stopping}")).unwrap_err().to_string();
+    for (stopping, expected) in [
+        ("\"ahsa\"", "`search.stopping` is `\"ahsa\"`; did you mean `asha`?"),
+        ("{ reduction = 3 }", "`search.stopping.rule` is missing"),
+        (
+            "{ rule = \"median\", reduction = 3 }",
+            "`search.stopping.reduction` goes with another rule",
+        ),
+        ("{ rule = \"asha\", min_epochs = 27 }", "none would be stopped"),
+        ("{ rule = \"asha\", reduction = 1 }", "2 to 1000 is wanted"),
+        ("{ rule = \"asha\", eta = 3 }", "search.stopping"),
+    ] {
+        let told = refused(stopping);
+        assert!(told.contains(expected), "{told}");
+    }
+}

@@ -58,6 +58,7 @@ fn decisions(job: &Job, slots: u64) -> Vec<Decision> {
             let known = points.take_while(|(epoch, point)| point.epoch.0 == *epoch);
             TrialProgress {
                 allowed: trial.chain.epochs(),
+                trained: trial.chain.epoch().0,
                 values: known
                     .map(|(_, point)| search.value(&point.valid, point.f1, &point.own))
                     .collect(),

@@ -192,6 +192,15 @@ impl Trial {
         self.chain.is_done() && self.chain.epochs() >= self.epochs()
     }
 
+    /// Epochs that it has trained where it has ended early by the search, else all that it is to train.
+    #[must_use]
+    pub fn length(&self) -> u32 {
+        match self.stopped {
+            Some(Stopped::Search { epochs, .. }) => epochs,
+            Some(Stopped::Target { .. } | Stopped::WallTime) | None => self.epochs(),
+        }
+    }
+
     /// It waits for the search to let it go on or to stop it: what it was allowed is trained and evaluated.
     #[must_use]
     pub fn is_held(&self) -> bool {

@@ -3,11 +3,12 @@
 use super::training;
 use sojourn_core::{
     Core, Record, State,
-    state::{ExtraEnd, Job, JobEnd, Trial},
+    state::{ExtraEnd, Job, JobEnd, Trial, TrialEnd},
 };
 use sojourn_protocol::{
     ids::{Epoch, HostId, LeaseId, ShardId, Version},
     position::batches,
+    quantity::to_u64,
     report::Sums,
     unit::shard_index,
     view::{HopRecord, TrialHistory, Verification},
@@ -15,7 +16,7 @@ use sojourn_protocol::{
 use std::collections::BTreeSet;
 
 /// A world that ended well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcome {
     /// Steps of the core.
     pub steps: u64,
@@ -27,6 +28,10 @@ pub struct Outcome {
     pub fixed: u64,
     /// Trials that failed.
     pub failed: u64,
+    /// Trials that their search has stopped.
+    pub stopped: u64,
+    /// Epochs that each trial of the job has trained.
+    pub lengths: Vec<u32>,
     /// Leases that ran out.
     pub expired: u64,
     /// Evaluations outside the search.
@@ -131,16 +136,23 @@ fn check_trials(state: &State, liars: &BTreeSet<HostId>) -> Result<(), String> {
                     trial.id
                 ));
             }
-            if trial.end == Some(sojourn_core::state::TrialEnd::Finished) {
+            if trial.end == Some(TrialEnd::Finished) && !is_cut_short(trial) {
                 if follows_from_job(job, trial) && trial.checkpoint != training::of_job(job, trial)
                 {
                     return Err(format!("trial {} isn't what its job decides", trial.id));
                 }
-                check_whole(&history, trial.epochs(), trial.curve.len())?;
+                check_whole(&history, trial.length(), trial.curve.len())?;
             }
         }
     }
     Ok(())
+}
+
+/// Has its search stopped it after an epoch that wasn't its last one begun, or before all of them were evaluated?
+fn is_cut_short(trial: &Trial) -> bool {
+    let length = trial.length();
+    let begun = trial.history.last().map_or(0, |hop| hop.epoch().0 + 1);
+    length < trial.epochs() && (begun > length || to_u64(trial.curve.len()) < length.into())
 }
 
 /// Does the job alone decide a trial's checkpoints: its visits are fixed, and nobody has changed its length?

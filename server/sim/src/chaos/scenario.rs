@@ -6,13 +6,13 @@ use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     manifest::{DataManifest, Labels, Scaling, Shard, Targets},
-    quantity::to_usize,
+    quantity::{SaturatingFrom as _, to_usize},
     seeds,
     spec::{
         AugmentSpace, Channels, ClassWeights, DataSpec, Dimension, JobSpec, LocalSteps, Loss,
         MergeSpec, Metric, Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice,
         PlacementSpec, Precision, Replicas, RuleSpec, Sampling, Scale, ScaleLabel, ScheduleSpace,
-        SearchMethod, SearchSpec, Split, TrainingSpace, Verify, Visits,
+        SearchMethod, SearchSpec, Split, Stopping, TrainingSpace, Verify, Visits,
     },
     time::Millis,
 };
@@ -203,6 +203,20 @@ impl Scenario {
         let spec = JobSpec { placement, ..scenario.spec };
         // Where nobody can verify a lie it is taken in.
         Self { liars: 0, extends: false, spec, ..scenario }
+    }
+
+    /// A job of fixed visits with this rule of early stopping, as `seed` decides, in the world of another seed.
+    #[must_use]
+    pub fn with_stopping(seed: u64, rule: Stopping, world: u64) -> Self {
+        let job = Self::with_fixed_visits(seed);
+        let (trials, epochs) = (9, 9);
+        let shards = u32::saturating_from(job.data.train.len());
+        let mut spec =
+            JobSpec { placement: job.spec.placement, ..spec(seed, trials, epochs, shards) };
+        spec.search.stopping = Some(rule);
+        let other = Self::with_fixed_visits(world);
+        let classes = 1;
+        Self { spec, data: job.data, classes, ..other }
     }
 
     /// The line that runs this world again.

@@ -30,14 +30,14 @@ pub fn train(hop: &Hop, end: Position, bytes: u64) -> BlobRef {
     made
 }
 
-/// The checkpoint of a trial with fixed visits after all its epochs, by its job alone.
+/// The checkpoint of a trial with fixed visits after all its epochs, or those after which the search has stopped it.
 #[must_use]
 pub fn of_job(job: &Job, trial: &Trial) -> Option<BlobRef> {
     let (seed, total) = (trial.seed_in(job), trial.context.total_steps);
     let batch_size = trial.context.config.training.batch_size;
     let shards = u32::saturating_from(job.data.train.len());
     let mut made = base(&Base::first(trial.initial_seed, trial.initial_weights));
-    for epoch in (0..trial.epochs()).map(Epoch) {
+    for epoch in (0..trial.length()).map(Epoch) {
         for shard in seeds::visit_order(job.spec.seed, trial.id, epoch, shards) {
             let rows = job.data.train.get(shard_index(shard))?.rows;
             let hop_seed = seeds::hop(seed, trial.id, epoch, shard);

@@ -29,6 +29,8 @@ use std::cmp::Ordering;
 pub struct TrialProgress {
     /// Epochs that it trains before it waits for a decision; 0 before it begins.
     pub allowed: u32,
+    /// Epochs that it has trained, evaluated or not.
+    pub trained: u32,
     /// The metric after its first epoch, its second and so on, as far as all of them are evaluated.
     pub values: Vec<f64>,
     /// It has finished, failed, or was stopped.

@@ -59,10 +59,10 @@ pub(super) fn patience(patience: u32, min_delta: f64, progress: &Progress<'_>) -
     with_ids(progress).filter_map(stop).collect()
 }
 
-/// Its evaluated epochs, where there are enough, and not all.
+/// Its evaluated epochs, where there are enough, and it has something left to train: to stop it then saves nothing.
 fn judged(of: &TrialProgress, least: u32, all: u32) -> Option<usize> {
     let epochs = u32::saturating_from(of.values.len());
-    (!of.has_ended && epochs >= least && epochs < all).then_some(of.values.len())
+    (!of.has_ended && epochs >= least && of.trained < all).then_some(of.values.len())
 }
 
 fn mean(values: &[f64]) -> f64 {

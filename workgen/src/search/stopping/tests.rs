@@ -28,6 +28,7 @@ impl<'a> Search<'a> {
     fn new(rule: Stopping, trials: u32, epochs: u32, value: &'a dyn Fn(u32, u32) -> f64) -> Self {
         let first = |trial| TrialProgress {
             allowed: first_epochs(Some(&rule), TrialId(trial), epochs),
+            trained: 0,
             values: Vec::new(),
             has_ended: false,
         };
@@ -70,6 +71,7 @@ impl<'a> Search<'a> {
         let of = &mut self.trials[index];
         let epoch = u32::saturating_from(of.values.len()) + 1;
         of.values.push((self.value)(u32::saturating_from(index), epoch));
+        of.trained = epoch;
         of.has_ended = epoch == self.epochs;
     }
 

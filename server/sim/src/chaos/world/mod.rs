@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use sojourn_client_core::Event as AgentEvent;
 use sojourn_core::{
     Answer, Command, CoreConfig, Record, ReplyTo,
-    state::{Trial, TrialEnd},
+    state::{Stopped, Trial, TrialEnd},
 };
 use sojourn_protocol::{
     digest::Digest,
@@ -165,6 +165,10 @@ impl World {
         let failed = |trial: &&Trial| matches!(trial.end, Some(TrialEnd::Failed(_)));
         let all = jobs.clone().flat_map(|job| &job.trials);
         self.outcome.failed = to_u64(all.filter(failed).count());
+        let all = jobs.clone().flat_map(|job| &job.trials);
+        let stopped = |of: &&Trial| matches!(of.stopped, Some(Stopped::Search { .. }));
+        self.outcome.stopped = to_u64(all.clone().filter(stopped).count());
+        self.outcome.lengths = all.map(|of| of.chain.epoch().0).collect();
         for job in jobs {
             self.outcome.expired += job.counters.leases_expired;
             self.outcome.superseded += job.counters.superseded;
@@ -191,7 +195,7 @@ impl World {
         }
         self.outcome.went_on = self.hosts.iter().map(|host| host.went_on).sum();
         self.outcome.events = state.position.0;
-        Ok(self.outcome)
+        Ok(std::mem::take(&mut self.outcome))
     }
 
     /// Done when every trial has ended, nothing that was asked for is open, and no host has anything left to say.
