@@ -56,6 +56,7 @@ mod cut_off;
 mod deep;
 mod deploy;
 mod descriptors;
+mod early_stopping;
 mod evaluations;
 mod failover;
 mod filled;

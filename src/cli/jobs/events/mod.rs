@@ -15,8 +15,8 @@ pub(crate) struct Args {
     /// The job's number or name.
     #[arg(value_name = "JOB")]
     job: JobRef,
-    /// Print what each machine was given and why: of which choices, how long it should take, whether
-    /// others stood idle.
+    /// Print what was decided and why: what each machine was given, of which choices, how long it should take, whether others
+    /// stood idle; and which trials a search lets go on or stops.
     #[arg(long)]
     why: bool,
     /// Print one JSON object a line.
@@ -35,14 +35,14 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         let Some(last) = events.last() else { return Ok(()) };
         after = last.position;
         for event in &events {
-            let grant = args.why.then(|| sentence::grant(event));
-            if let Some(None) = grant {
+            let decision = args.why.then(|| sentence::decision(event));
+            if let Some(None) = decision {
                 continue;
             }
             if args.json {
                 output::json_line(event)?;
-            } else if let Some(Some(grant)) = grant {
-                output::line(&format!("{} {grant}", place(event)))?;
+            } else if let Some(Some(decision)) = decision {
+                output::line(&format!("{} {decision}", place(event)))?;
             } else {
                 let sentence = sentence::sentence(event).unwrap_or_else(|| general(event));
                 output::line(&format!("{} {sentence}", place(event)))?;

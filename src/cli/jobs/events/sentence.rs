@@ -296,8 +296,11 @@ fn leases(leases: &[u64]) -> String {
     }
 }
 
-/// The text of an event that grants a lease: the unit, the host and the reason.
-pub(super) fn grant(event: &EventView) -> Option<String> {
+/// The text of an event that is a decision with its reason: a grant of a lease, or one of the search.
+pub(super) fn decision(event: &EventView) -> Option<String> {
+    if ["trial-continued", "trial-stopped"].contains(&event.kind.as_str()) {
+        return sentence(event);
+    }
     let lease = Fields(&event.event);
     let (id, host, unit) = (lease.number("lease")?, lease.number("host")?, unit(lease)?);
     let why = lease.0.get("why")?.as_str()?;
@@ -321,7 +324,7 @@ mod tests {
             "lease": 7, "host": 4, "device": "cpu", "unit": unit, "then": [5], "base": 0, "why": "it is the first"
         });
         let granted = event("lease-granted", granted);
-        let text = grant(&granted).unwrap();
+        let text = decision(&granted).unwrap();
         assert_eq!(text, "lease 7 to host 4: train trial 2, epoch 1, shards 3, 5: it is the first");
         assert_eq!(
             sentence(&granted).unwrap(),
@@ -331,10 +334,10 @@ mod tests {
         let extra = json!({
             "lease": 8, "host": 4, "unit": {"extra": {"job": 1, "name": name}}, "base": 0, "why": "asked"
         });
-        let text = grant(&event("lease-granted", extra)).unwrap();
+        let text = decision(&event("lease-granted", extra)).unwrap();
         assert_eq!(text, "lease 8 to host 4: evaluate trial 1, epoch 3, on the test data: asked");
         let ended = event("lease-ended", json!({"lease": 8, "end": "silent"}));
-        assert_eq!(grant(&ended), None);
+        assert_eq!(decision(&ended), None);
     }
 
     #[test]
@@ -367,6 +370,11 @@ mod tests {
                 "verified",
                 json!({"confirmed": [1, 2], "refuted": [3]}),
                 "hosts came to the same result under leases 1, 2; refuted: lease 3",
+            ),
+            (
+                "trial-continued",
+                json!({"job": 1, "trial": 3, "epochs": 1, "why": "there is room for another trial"}),
+                "trial 3 goes on up to 1 epoch: there is room for another trial",
             ),
             (
                 "job-extended",
