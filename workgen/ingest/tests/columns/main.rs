@@ -9,6 +9,8 @@
     reason = "a test fails by panicking, and its numbers are small"
 )]
 
+mod windows;
+
 use safetensors::{Dtype, tensor::TensorView};
 use sojourn_codec::decode;
 use sojourn_ingest::{ColumnReader, Ingested, ingest};
@@ -239,81 +241,6 @@ fn keys_that_say_nothing_about_columns_are_refused() {
     fs::write(folder.path().join("t.csv"), "a,y\n1,2\n").unwrap();
     let text = refused(folder.path(), "t.csv", "label = \"y\"\nwindow = 4");
     assert!(text.contains("`data.window` is for text"), "{text}");
-}
-
-/// All rows of windows, in no order.
-fn windows(folder: &Path, train: &str, more: &str) -> (Column, Vec<Vec<u8>>) {
-    let out = folder.join("out");
-    let ingested = ingest(&job(train, more), folder, &out, &mut |_| ()).unwrap();
-    let column = ingested.manifest.columns[0].clone();
-    let bytes = column.shape[0] as usize * usize::try_from(column.dtype.bytes()).unwrap();
-    let mut found: Vec<Vec<u8>> = Vec::new();
-    for shard in all_shards(&ingested.manifest) {
-        let columns = read(&ingested, &shard);
-        found.extend(columns["tokens"].chunks(bytes).map(<[u8]>::to_vec));
-    }
-    found.sort();
-    (column, found)
-}
-
-#[test]
-fn text_is_cut_into_windows_of_its_bytes_over_all_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let text: Vec<u8> = (b'a'..=b'z').collect();
-    let texts = folder.path().join("texts");
-    fs::create_dir(&texts).unwrap();
-    fs::write(texts.join("1.txt"), &text[..11]).unwrap();
-    fs::write(texts.join("2.txt"), &text[11..]).unwrap();
-    let (column, rows) = windows(folder.path(), "texts", "window = { choice = [2, 4] }");
-    assert_eq!((column.shape, column.values, column.windows), (vec![5], Some(256), true));
-    let expected: Vec<Vec<u8>> =
-        ["abcde", "efghi", "ijklm", "mnopq", "qrstu", "uvwxy"].map(|row| row.into()).into();
-    assert_eq!(rows, expected);
-    let text = refused(folder.path(), "texts", "window = 26");
-    assert!(text.contains("fewer tokens than one window of 26 takes"), "{text}");
-    let text = refused(folder.path(), "texts/1.txt", "");
-    assert!(text.contains("say how many tokens, `data.window = 128`"), "{text}");
-}
-
-#[test]
-fn text_is_cut_into_the_tokens_of_a_tokenizer_line_by_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let tokenizer = r#"{"version": "1.0", "added_tokens": [], "normalizer": null, "post_processor": null,
-        "decoder": null, "truncation": null, "padding": null, "pre_tokenizer": {"type": "Whitespace"},
-        "model": {"type": "WordLevel", "vocab": {"?": 0, "to": 1, "be": 2, "or": 3, "not": 300}, "unk_token": "?"}}"#;
-    fs::write(folder.path().join("tokenizer.json"), tokenizer).unwrap();
-    let line = "to be or not\nto be ever\n";
-    fs::write(folder.path().join("t.txt"), line.repeat(3)).unwrap();
-    let (column, rows) =
-        windows(folder.path(), "t.txt", "window = 3\ntokenizer = \"tokenizer.json\"");
-    assert_eq!((column.dtype.name(), column.values), ("I16", Some(301)));
-    let tokens: Vec<i16> = [1, 2, 3, 300, 1, 2, 0].repeat(3);
-    let mut expected: Vec<Vec<u8>> = (0..6)
-        .map(|row| {
-            tokens[row * 3..row * 3 + 4].iter().flat_map(|token| token.to_le_bytes()).collect()
-        })
-        .collect();
-    expected.sort();
-    assert_eq!(rows, expected);
-    fs::write(folder.path().join("t.txt"), b"to be\n\xff\xfe\n").unwrap();
-    let text = refused(folder.path(), "t.txt", "window = 1\ntokenizer = \"tokenizer.json\"");
-    assert_eq!(text, "t.txt:2: the text isn't UTF-8; save the file as UTF-8");
-    fs::write(folder.path().join("tokenizer.json"), "{}").unwrap();
-    let text = refused(folder.path(), "t.txt", "window = 1\ntokenizer = \"tokenizer.json\"");
-    assert!(text.starts_with("tokenizer.json: the tokenizer can't be used"), "{text}");
-}
-
-#[test]
-fn parts_of_tokens_are_joined_into_windows() {
-    let folder = tempfile::tempdir().unwrap();
-    let tensors = vec![
-        ("ids", Dtype::U8, vec![10], (0..10).collect()),
-        ("ids.ends", Dtype::I64, vec![4], i64s([3, 3, 4, 10])),
-    ];
-    write_part(&folder.path().join("p.safetensors"), &tensors, &MARK);
-    let (column, rows) = windows(folder.path(), "p.safetensors", "window = 2");
-    assert_eq!(column.shape, [3]);
-    assert_eq!(rows, [[0, 1, 2], [2, 3, 4], [4, 5, 6], [6, 7, 8]]);
 }
 
 #[test]
