@@ -50,12 +50,16 @@ impl Cut {
         }
     }
 
-    /// Refuses a cut that doesn't fit `left` training rows, or has a shard without rows.
-    fn check(&self, left: u64, total: u64) -> Result<(), IngestError> {
+    /// Refuses a cut that doesn't fit `left` training rows, or has a shard without rows. Rows are windows where text is cut into
+    /// such.
+    fn check(&self, left: u64, total: u64, window: Option<u32>) -> Result<(), IngestError> {
         let shards = u32::saturating_from(self.shards());
         let none = matches!(self, Cut::Rows(rows) if rows.contains(&0) || rows.is_empty());
         if left < self.shards() || none {
-            return Err(IngestError::TooManyShards { shards, rows: left, total });
+            return Err(match window {
+                Some(window) => IngestError::TooFewWindows { window, left, total, shards },
+                None => IngestError::TooManyShards { shards, rows: left, total },
+            });
         }
         if let Cut::Rows(rows) = self {
             let rows = rows.iter().fold(0, |all: u64, rows| all.saturating_add(*rows));
@@ -143,7 +147,7 @@ impl Plan {
         cut: &Cut,
     ) -> Result<Self, IngestError> {
         let (train, others) = left_to_train(data, files);
-        cut.check(train, rows_of(files, Part::Train))?;
+        cut.check(train, rows_of(files, Part::Train), data.window)?;
         let largest = cut.largest(train);
         let mut plan = Self { seed, pieces: Vec::new() };
         let sizes = match cut {

@@ -99,10 +99,7 @@ impl ColumnData {
             drop(rows);
             meter.end(table.bytes(), progress);
             if count == 0 {
-                return Err(table.refuse(match spec.data.window {
-                    Some(window) => Problem::ShortText { window },
-                    None => Problem::NoRows,
-                }));
+                return Err(table.refuse(Problem::NoRows));
             }
             surveyed.push((part, table, count));
         }

@@ -1,8 +1,11 @@
 //! Streams of tokens, cut into rows of equal length.
 
 use super::table::{ColumnRows, ColumnTable, Field};
-use crate::error::{IngestError, Place};
-use sojourn_protocol::{dtype::Dtype, quantity::to_usize};
+use crate::error::{IngestError, Place, Problem};
+use sojourn_protocol::{
+    dtype::Dtype,
+    quantity::{to_u64, to_usize},
+};
 
 /// The name of the column.
 const TOKENS: &str = "tokens";
@@ -69,17 +72,20 @@ impl ColumnTable for Windows {
     fn rows(&self) -> Result<Box<dyn ColumnRows + '_>, IngestError> {
         let token = to_usize(self.source.dtype().bytes());
         Ok(Box::new(WindowRows {
+            all: self,
             tokens: self.source.tokens()?,
             step: to_usize(self.window).saturating_mul(token),
             token,
             held: Vec::new(),
             at: None,
+            is_begun: false,
         }))
     }
 }
 
 /// A pass over windows.
 struct WindowRows<'a> {
+    all: &'a Windows,
     tokens: Box<dyn Tokens + 'a>,
     /// Bytes from one row to the next.
     step: usize,
@@ -89,6 +95,16 @@ struct WindowRows<'a> {
     held: Vec<u8>,
     /// Where the row begins in them; none before the first.
     at: Option<usize>,
+    /// Was there a row?
+    is_begun: bool,
+}
+
+impl WindowRows<'_> {
+    /// The error where all tokens are too few for a row.
+    fn too_short(&self) -> IngestError {
+        let tokens = to_u64(self.held.len() / self.token.max(1));
+        self.all.refuse(Problem::ShortText { tokens, window: self.all.window })
+    }
 }
 
 impl ColumnRows for WindowRows<'_> {
@@ -103,10 +119,11 @@ impl ColumnRows for WindowRows<'_> {
             }
             if !self.tokens.append(&mut self.held)? {
                 self.at = None;
-                return Ok(false);
+                return if self.is_begun { Ok(false) } else { Err(self.too_short()) };
             }
         }
         self.at = Some(at);
+        self.is_begun = true;
         Ok(true)
     }
 
@@ -193,7 +210,6 @@ mod tests {
             assert_eq!(rows, [[0, 1, 2, 3, 4], [4, 5, 6, 7, 8]], "chunks of {chunk}");
             assert_eq!(cut(9, chunk, 4).len(), 2);
             assert_eq!(cut(8, chunk, 4).len(), 1);
-            assert_eq!(cut(4, chunk, 4).len(), 0);
         }
     }
 

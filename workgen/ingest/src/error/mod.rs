@@ -38,6 +38,10 @@ pub enum IngestError {
     )]
     TooManyShards { shards: u32, rows: u64, total: u64 },
     #[error(
+        "only {left} of {total} windows of {window} tokens are left to train on, and at least {shards} are needed, one for each shard; add text, or make `data.window` smaller"
+    )]
+    TooFewWindows { window: u32, left: u64, total: u64, shards: u32 },
+    #[error(
         "a shard would have {rows} rows; raise `data.shards` until it has at most {}",
         u32::MAX
     )]

@@ -11,8 +11,11 @@ pub enum Problem {
     NoText(&'static str),
     #[error("text is cut into windows: say how many tokens, `data.window = 128`")]
     NoWindow,
-    #[error("there are fewer tokens than one window of {window} takes, and one more")]
-    ShortText { window: u32 },
+    #[error(
+        "there are {tokens} tokens, and a window of {window} takes {}; add text, or make `data.window` smaller",
+        window.saturating_add(1)
+    )]
+    ShortText { tokens: u64, window: u32 },
     #[error("`data.window` takes data with one column alone, of whole numbers: the tokens{0}")]
     NoTokens(&'static str),
     #[error("a line of over {limit} bytes, which no tokenizer gets as one; break it")]

@@ -3,7 +3,7 @@
 use super::{MARK, all_shards, i64s, job, read, refused, write_part};
 use safetensors::Dtype;
 use sojourn_ingest::ingest;
-use sojourn_protocol::column::Column;
+use sojourn_protocol::{column::Column, error::error_chain, spec::Split};
 use std::{fs, path::Path};
 
 /// All rows of windows, in no order.
@@ -34,8 +34,6 @@ fn text_is_cut_into_windows_of_its_bytes_over_all_files() {
     let expected: Vec<Vec<u8>> =
         ["abcde", "efghi", "ijklm", "mnopq", "qrstu", "uvwxy"].map(|row| row.into()).into();
     assert_eq!(rows, expected);
-    let text = refused(folder.path(), "texts", "window = 26");
-    assert!(text.contains("fewer tokens than one window of 26 takes"), "{text}");
     let text = refused(folder.path(), "texts/1.txt", "");
     assert!(text.contains("say how many tokens, `data.window = 128`"), "{text}");
 }
@@ -79,4 +77,35 @@ fn parts_of_tokens_are_joined_into_windows() {
     let (column, rows) = windows(folder.path(), "p.safetensors", "window = 2");
     assert_eq!(column.shape, [3]);
     assert_eq!(rows, [[0, 1, 2], [2, 3, 4], [4, 5, 6], [6, 7, 8]]);
+}
+
+#[test]
+fn text_of_too_few_tokens_is_refused_with_how_many_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.txt"), "x".repeat(26)).unwrap();
+    let text = refused(folder.path(), "t.txt", "window = 26");
+    assert_eq!(
+        text,
+        "t.txt: there are 26 tokens, and a window of 26 takes 27; add text, or make `data.window` smaller"
+    );
+    fs::write(folder.path().join("v.txt"), "").unwrap();
+    let mut apart = job("t.txt", "window = 5");
+    apart.data.valid = Split::File("v.txt".into());
+    let error = ingest(&apart, folder.path(), &folder.path().join("out"), &mut |_| ()).unwrap_err();
+    assert_eq!(
+        error_chain(&error),
+        "v.txt: there are 0 tokens, and a window of 5 takes 6; add text, or make `data.window` smaller"
+    );
+}
+
+#[test]
+fn too_few_windows_for_all_shards_are_counted_as_windows() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.txt"), "x".repeat(26)).unwrap();
+    let text = refused(folder.path(), "t.txt", "window = 8");
+    assert_eq!(
+        text,
+        "only 2 of 3 windows of 8 tokens are left to train on, and at least 3 are needed, one for each shard; \
+         add text, or make `data.window` smaller"
+    );
 }
