@@ -127,6 +127,15 @@ fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
     Ok(found)
 }
 
+/// Is it text in UTF-8, as far as the first bytes show? The last character may be cut off.
+pub(crate) fn is_text(start: &[u8]) -> bool {
+    let is_utf8 = match std::str::from_utf8(start) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    is_utf8 && !start.contains(&0)
+}
+
 fn other(start: &[u8]) -> Option<&'static str> {
     let begins = |magic: &[u8]| {
         start.get(..magic.len()).is_some_and(|start| start.eq_ignore_ascii_case(magic))

@@ -299,7 +299,7 @@ fn bad_files_are_told_with_file_line_and_column() {
         assert_eq!(
             one(text),
             format!(
-                "t.csv:1: the first line is {what}, no names of columns: is this text? Only a table can be trained on"
+                "t.csv:1: the first line is {what}, no names of columns; if this is text, models of your own are trained on it by `data.window`"
             )
         );
     }
@@ -407,8 +407,8 @@ fn files_that_are_not_there_and_parts_that_differ() {
     assert_eq!(
         error.to_string(),
         format!(
-            "`data.train`: the folder `{}` holds no `.csv`, `.parquet`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no text \
-             that `data.window` would cut",
+            "`data.train`: the folder `{}` holds no `.csv`, `.parquet`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no `.txt` file, \
+             which `data.window` would cut",
             path.display()
         )
     );

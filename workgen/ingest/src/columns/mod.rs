@@ -26,6 +26,7 @@ pub(crate) use table::{ColumnRows, ColumnTable, Field, check_same};
 
 use crate::{
     error::{IngestError, Place, Problem},
+    format,
     parquet::{self, Choice, NamedParquet},
     source::{Finder, SourceFile},
 };
@@ -45,10 +46,8 @@ pub(crate) fn open(
     let spec = &job.data;
     let texts = finder.find_texts(key, shown)?;
     if let (Some(first), true) = (texts.first(), is_text(shown, spec)) {
-        refuse_choice(first, spec)?;
         let window = spec.window.ok_or_else(|| first.refuse(Problem::NoWindow))?;
-        let text = Text::open(texts, tokenizer(finder, spec)?.as_ref())?;
-        return Ok(Some(Box::new(Windows::new(shown, Box::new(text), window))));
+        return windows_of_text(finder, shown, texts, spec, window).map(Some);
     }
     // A folder of images, say.
     if finder.folder_without_data(key, shown)?.is_some() {
@@ -59,6 +58,12 @@ pub(crate) fn open(
     let is_part = part::is_part(first)?;
     let is_parquet = !is_part && has_names(job) && is_parquet(first)?;
     let by_name = is_part || is_parquet;
+    if let (Some(window), [file], false) = (spec.window, files.as_slice(), by_name)
+        && FileKind::named(file.shown()).is_none()
+        && format::is_text(&file.start()?)
+    {
+        return windows_of_text(finder, shown, files, spec, window).map(Some);
+    }
     let said = [
         (!by_name && spec.window.is_some(), "window"),
         (spec.tokenizer.is_some(), "tokenizer"),
@@ -83,6 +88,21 @@ pub(crate) fn open(
         }
         None => table,
     }))
+}
+
+/// Windows over text files.
+fn windows_of_text(
+    finder: &mut Finder<'_>,
+    shown: &str,
+    files: Vec<SourceFile>,
+    spec: &DataSpec,
+    window: u32,
+) -> Result<Box<dyn ColumnTable>, IngestError> {
+    if let Some(first) = files.first() {
+        refuse_choice(first, spec)?;
+    }
+    let text = Text::open(files, tokenizer(finder, spec)?.as_ref())?;
+    Ok(Box::new(Windows::new(shown, Box::new(text), window)))
 }
 
 /// Are columns of tables taken by name? Where the job says no label, models of its own find them so.

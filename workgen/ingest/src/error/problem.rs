@@ -7,7 +7,10 @@ use sojourn_protocol::text::{MAX_NAME_CHARS, plain_line};
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant's message says it")]
 pub enum Problem {
-    #[error("`data.{0}` is for text, or for columns by name")]
+    #[error(
+        "`data.{0}` is for text in UTF-8, in a file whose name ends in `.txt` or in nothing that is known here, and for \
+         columns by name; this is neither"
+    )]
     NoText(&'static str),
     #[error("text is cut into windows: say how many tokens, `data.window = 128`")]
     NoWindow,
@@ -106,7 +109,7 @@ pub enum Problem {
     #[error("column {number} has no name{}", pandas_index(*.number))]
     UnnamedColumn { number: usize },
     #[error(
-        "the first line is {what}, no names of columns: is this text? Only a table can be trained on"
+        "the first line is {what}, no names of columns; if this is text, models of your own are trained on it by `data.window`"
     )]
     NoTable { what: String },
     #[error("column `{name}` is there twice, as number {first} and {second}")]

@@ -109,3 +109,38 @@ fn too_few_windows_for_all_shards_are_counted_as_windows() {
          add text, or make `data.window` smaller"
     );
 }
+
+#[test]
+fn one_file_of_text_may_have_any_name_that_says_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+    let text = "Zum Ge\u{e4}hnten.\n".repeat(60);
+    put("t.txt", text.as_bytes());
+    let expected = windows(folder.path(), "t.txt", "window = 7");
+    for name in ["corpus", "book.md"] {
+        put(name, text.as_bytes());
+        assert_eq!(windows(folder.path(), name, "window = 7"), expected);
+    }
+    // What else a name or its content says stands.
+    put("t.csv", text.as_bytes());
+    put("zeros", &[0; 100]);
+    put("latin-1", b"Ge\xe4hnt".repeat(100).as_slice());
+    for (name, more) in [("t.csv", "label = \"y\""), ("zeros", ""), ("latin-1", "")] {
+        assert_eq!(
+            refused(folder.path(), name, &format!("window = 7\n{more}")),
+            format!(
+                "{name}: `data.window` is for text in UTF-8, in a file whose name ends in `.txt` or in nothing that is known \
+                 here, and for columns by name; this is neither"
+            )
+        );
+    }
+    let text = refused(folder.path(), "corpus", "window = 7\nlabel = \"y\"");
+    assert_eq!(
+        text,
+        "corpus: `data.label` is for rows of numbers with a label; here columns have names and are taken as they are"
+    );
+    fs::create_dir(folder.path().join("texts")).unwrap();
+    put("texts/book.md", b"text");
+    let text = refused(folder.path(), "texts", "window = 7");
+    assert!(text.contains("and no `.txt` file, which `data.window` would cut"), "{text}");
+}

@@ -209,7 +209,7 @@ fn what_a_job_says_about_other_data_is_refused() {
     );
     assert_eq!(
         refused("train = \"images\"", &[("images/notes.txt", Vec::new())]),
-        "`data.train`: the folder `images` holds no `.csv`, `.parquet`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no text that `data.window` would cut"
+        "`data.train`: the folder `images` holds no `.csv`, `.parquet`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no `.txt` file, which `data.window` would cut"
     );
     assert_eq!(
         refused(JOB, &[("images/a/1.png", plain([1; 3]))]),
