@@ -41,6 +41,7 @@ mod fields;
 mod format;
 mod images;
 mod meter;
+mod names;
 mod number;
 mod parquet;
 mod permutation;

@@ -281,7 +281,7 @@ fn bad_files_are_told_with_file_line_and_column() {
     );
     assert_eq!(
         one(&format!("x0,x1,class\n{good}")),
-        "t.csv:1: no column `y` (`data.label`); there are 3 columns, the last is `class`"
+        "t.csv:1: no column `y` (`data.label`); there are 3 columns: `x0`, `x1`, `class`"
     );
     assert_eq!(
         one("x0:x1:y\n1:2:3\n"),

@@ -491,7 +491,7 @@ fn parts_with_other_columns_and_jobs_without_own_models_are_refused() {
     let error = check(&job, folder.path(), folder.path(), &mut |_| ()).unwrap_err();
     assert_eq!(
         error_chain(&error),
-        "parts/a.parquet: the column of the labels must be named by `data.label`"
+        "parts/a.parquet: the column of the labels must be named by `data.label`; the columns are `a`, `b`"
     );
 }
 

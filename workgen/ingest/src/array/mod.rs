@@ -14,19 +14,16 @@ mod tensors;
 
 use crate::{
     error::{IngestError, Place, Problem},
+    names::{listed, meant},
     source::{Finder, SourceFile},
     table::{Element, Pass, Reading, Rows, Schema, Table, Wanted},
 };
 use body::Body;
 use dtype::{Dtype, Encoding};
 use rows::ArrayRows;
-use sojourn_protocol::{
-    jobfile::nearest,
-    spec::{
-        Channels, FileKind, SourceSpec,
-        data::{DEFAULT_FEATURES, DEFAULT_LABEL},
-    },
-    text::{MAX_NAME_CHARS, plain_line},
+use sojourn_protocol::spec::{
+    Channels, FileKind, SourceSpec,
+    data::{DEFAULT_FEATURES, DEFAULT_LABEL},
 };
 
 /// Most bytes of a label in the file: those of the longest class name in UTF-32.
@@ -219,19 +216,10 @@ fn one(finder: &mut Finder<'_>, name: &str) -> Result<SourceFile, IngestError> {
 
 /// The error for a file without an array of that name, with the names that it has.
 fn no_array(file: &SourceFile, key: &'static str, name: &str, names: &[String]) -> IngestError {
-    let hint = match (nearest(name, names.iter().map(String::as_str)), names) {
-        (Some(near), _) => format!("did you mean `{near}`?"),
+    let hint = match (meant(name, names), names) {
+        (Some(meant), _) => meant,
         (None, []) => "it has none".to_owned(),
-        (None, names) => {
-            const SHOWN: usize = 8;
-            let list: Vec<String> = names
-                .iter()
-                .take(SHOWN)
-                .map(|name| format!("`{}`", plain_line(name, MAX_NAME_CHARS)))
-                .collect();
-            let more = if names.len() > SHOWN { ", ..." } else { "" };
-            format!("it has {}{more}", list.join(", "))
-        }
+        (None, names) => format!("it has {}", listed(names)),
     };
     file.refuse(Problem::NoArray { name: name.to_owned(), key, hint })
 }

@@ -118,8 +118,8 @@ pub enum Problem {
     TooManyColumns { limit: usize },
     #[error("no column `{label}` (`data.label`){hint}")]
     NoLabel { label: String, hint: String },
-    #[error("the column of the labels must be named by `data.label`")]
-    LabelUnsaid,
+    #[error("the column of the labels must be named by `data.label`; the columns are {0}")]
+    LabelUnsaid(String),
     #[error("no feature column beside the label")]
     NoFeatures,
     #[error("{actual} columns, {expected} as in `{of}` are wanted")]

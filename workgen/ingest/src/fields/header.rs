@@ -3,12 +3,10 @@
 use super::coded::WordColumn;
 use crate::{
     error::{IngestError, Place, Problem},
+    names,
     number::shown,
 };
-use sojourn_protocol::{
-    jobfile::nearest,
-    spec::{CategoriesSpec, Columns},
-};
+use sojourn_protocol::spec::{CategoriesSpec, Columns};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The role of a column.
@@ -89,20 +87,11 @@ pub(super) fn find_label(
                 .clone()
                 .refuse(Problem::NoTable { what: format!("`{}`", shown(only.as_bytes())) }));
         }
-        let hint = match (nearest(label, columns.iter().map(String::as_str)), columns) {
-            (_, [only]) if is_text => {
-                let only = shown(only.as_bytes());
-                format!(
-                    "; the only one is `{only}`: what separates columns is said by `data.separator`"
-                )
-            }
-            (Some(near), _) => format!("; did you mean `{near}`?"),
-            (None, [.., last]) => {
-                let (count, last) = (columns.len(), shown(last.as_bytes()));
-                format!("; there are {count} columns, the last is `{last}`")
-            }
-            (None, []) => String::new(),
+        let separated = match columns {
+            [_] if is_text => ": what separates columns is said by `data.separator`",
+            _ => "",
         };
+        let hint = names::columns(label, columns) + separated;
         return Err(header.clone().refuse(Problem::NoLabel { label: label.to_owned(), hint }));
     };
     if columns.len() == 1 {
@@ -120,8 +109,7 @@ pub(crate) fn choose(
 ) -> Result<Vec<String>, IngestError> {
     let (Columns::Use(names) | Columns::Drop(names)) = chosen;
     if let Some(name) = names.iter().find(|name| !columns.contains(name)) {
-        let near = nearest(name, columns.iter().map(String::as_str));
-        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let hint = names::columns(name, columns);
         return Err(header.clone().refuse(Problem::NoNamedColumn { name: name.clone(), hint }));
     }
     Ok(match chosen {
@@ -148,9 +136,8 @@ pub(super) fn roles(
     let there: BTreeSet<&str> = columns.iter().map(String::as_str).collect();
     if let Some(missing) = wanted.iter().find(|name| !there.contains(name.as_str())) {
         // A header that nothing separates is no name that anybody meant.
-        let near =
-            nearest(missing, columns.iter().map(String::as_str)).filter(|_| columns.len() > 1);
-        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let meant = names::meant(missing, columns).filter(|_| columns.len() > 1);
+        let hint = meant.map_or_else(String::new, |meant| format!("; {meant}"));
         let more = wanted.iter().filter(|name| !there.contains(name.as_str())).count() - 1;
         return Err(header.clone().refuse(Problem::NoColumn { name: missing.clone(), more, hint }));
     }
@@ -190,10 +177,9 @@ pub(super) fn code(
                 coded.push(WordColumn::new(spec));
             }
             _ => {
-                let near = nearest(&spec.column, columns.iter().map(String::as_str));
-                let near = near.filter(|near| *near != spec.column);
+                let is_other = columns.contains(&spec.column);
                 let hint =
-                    near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                    if is_other { String::new() } else { names::columns(&spec.column, columns) };
                 let name = spec.column.clone();
                 return Err(header.clone().refuse(Problem::NoWordColumn { name, hint }));
             }

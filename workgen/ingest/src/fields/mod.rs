@@ -12,6 +12,7 @@ pub(crate) use header::{Names, choose, same};
 
 use crate::{
     error::{IngestError, Place, Problem},
+    names::listed,
     number::shown,
     table::{Pass, Reading, Rows, Schema, Table, Wanted},
     words::Words,
@@ -117,7 +118,10 @@ impl<S: FieldSource> FieldTable<S> {
         let label = match wanted {
             Wanted::Labelled => match label {
                 Some(label) => Some(header::find_label(&header, &columns, label)?),
-                None => return Err(Place::of(&first).refuse(Problem::LabelUnsaid)),
+                None => {
+                    let columns = listed(&columns);
+                    return Err(Place::of(&first).refuse(Problem::LabelUnsaid(columns)));
+                }
             },
             Wanted::Features(_) => columns.iter().position(|name| Some(name.as_str()) == label),
         };

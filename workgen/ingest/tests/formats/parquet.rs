@@ -246,7 +246,10 @@ fn columns_that_can_be_no_row_are_refused_by_name_unless_they_are_left_out() {
     let dir = folder(&[("t.parquet", bytes.clone())]);
     let made = made(&with("columns = { use = [\"a\"] }"), dir.path()).unwrap().manifest;
     assert_eq!((made.features, made.shape), (vec!["a".to_owned()], vec![1]));
-    assert_eq!(said("columns = { drop = [\"b\"] }"), "t.parquet: no column `b` (`data.columns`)");
+    assert_eq!(
+        said("columns = { drop = [\"b\"] }"),
+        "t.parquet: no column `b` (`data.columns`); there are 6 columns: `a`, `day`, `id`, `raw`, `nested`, `y`"
+    );
 }
 
 #[test]
@@ -361,7 +364,7 @@ fn files_that_are_no_whole_parquet_files_are_refused() {
     );
     assert_eq!(
         refused("train = \"t.parquet\"", &[("t.parquet", good.clone())]),
-        "t.parquet: the column of the labels must be named by `data.label`"
+        "t.parquet: the column of the labels must be named by `data.label`; the columns are `a`, `b`, `c`, `d`, `e`, `f`, `y`"
     );
     assert_eq!(
         refused("train = \"t\"\nlabel = \"y\"\nseparator = \";\"", &[("t", good.clone())]),
@@ -369,7 +372,7 @@ fn files_that_are_no_whole_parquet_files_are_refused() {
     );
     assert_eq!(
         refused("train = \"t.parquet\"\nlabel = \"z\"", &[("t.parquet", good)]),
-        "t.parquet: no column `z` (`data.label`); there are 7 columns, the last is `y`"
+        "t.parquet: no column `z` (`data.label`); there are 7 columns: `a`, `b`, `c`, `d`, `e`, `f`, `y`"
     );
 }
 
