@@ -35,6 +35,15 @@ pub(crate) fn number(field: &[u8]) -> Result<f32, Problem> {
     }
 }
 
+/// Parses a truth value as pandas, R and JSON write it: 1 or 0.
+pub(crate) fn truth(field: &[u8]) -> Option<f32> {
+    match field.trim_ascii() {
+        b"true" | b"True" | b"TRUE" => Some(1.0),
+        b"false" | b"False" | b"FALSE" => Some(0.0),
+        _ => None,
+    }
+}
+
 /// Is this a way to write that a value is missing?
 pub(crate) fn is_missing(field: &[u8]) -> bool {
     const WORDS: [&str; 5] = ["na", "n/a", "nan", "null", "?"];

@@ -189,6 +189,10 @@ pub enum Problem {
     NoNamedColumn { name: String, hint: String },
     #[error("`{0}` is no number")]
     NotANumber(String),
+    #[error(
+        "`{0}` is no truth value, as those above it are (`true`, `false`); a column has either such words or numbers"
+    )]
+    NoTruth(String),
     #[error("`{0}` is not finite")]
     NotFinite(String),
     #[error("`{0}` is too large for single precision")]

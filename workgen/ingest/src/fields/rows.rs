@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     error::{IngestError, Place, Problem},
-    number::{is_missing, number, shown},
+    number::{is_missing, number, shown, truth},
     table::{Pass, Rows},
     words::Words,
 };
@@ -22,6 +22,8 @@ pub(super) struct FieldRows<'a, S: FieldSource + 'a> {
     /// Rows left out.
     dropped: u64,
     numbers: Vec<f32>,
+    /// How the values of each feature were written so far.
+    written: Vec<Option<Written>>,
     label: Vec<u8>,
     /// For each column of words, those that were found in this pass.
     found: Vec<Words>,
@@ -36,9 +38,34 @@ impl<'a, S: FieldSource + 'a> FieldRows<'a, S> {
             records: table.source.records(table.needed(pass))?,
             dropped: 0,
             numbers: vec![0.0; width],
+            written: vec![None; width],
             label: Vec::new(),
             found: vec![Words::default(); table.coded.len()],
         })
+    }
+}
+
+/// How the values of a feature are written: all of them as numbers, or all as truth values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Numbers,
+    Truths,
+}
+
+/// A feature's value, in a column whose values were written so until now.
+fn value(field: &[u8], written: &mut Option<Written>) -> Result<f32, Problem> {
+    match (number(field), *written) {
+        (Ok(number), None | Some(Written::Numbers)) => {
+            *written = Some(Written::Numbers);
+            Ok(number)
+        }
+        (Ok(_), Some(Written::Truths)) => Err(Problem::NoTruth(shown(field.trim_ascii()))),
+        (Err(problem), Some(Written::Numbers)) => Err(problem),
+        (Err(problem), None | Some(Written::Truths)) => {
+            let truth = truth(field).ok_or(problem)?;
+            *written = Some(Written::Truths);
+            Ok(truth)
+        }
     }
 }
 
@@ -47,6 +74,7 @@ struct Sink<'a, S> {
     table: &'a FieldTable<S>,
     /// The row's numbers; empty where they aren't wanted.
     numbers: &'a mut [f32],
+    written: &'a mut [Option<Written>],
     label: &'a mut Vec<u8>,
     /// The words of columns whose words aren't known.
     found: &'a mut [Words],
@@ -62,8 +90,9 @@ impl<S: FieldSource> Sink<'_, S> {
         match table.roles.get(index) {
             Some(Role::Feature { .. }) if drops && is_missing(field) => self.is_dropped = true,
             Some(Role::Feature { place, .. }) => {
-                if let Some(into) = self.numbers.get_mut(*place).filter(|_| !self.is_dropped) {
-                    *into = number(field)
+                let feature = self.numbers.get_mut(*place).zip(self.written.get_mut(*place));
+                if let Some((into, written)) = feature.filter(|_| !self.is_dropped) {
+                    *into = value(field, written)
                         .or_else(|problem| table.instead((index, *place), field, problem))?;
                 }
             }
@@ -134,6 +163,7 @@ impl<S: FieldSource> Rows for FieldRows<'_, S> {
             let mut sink = Sink {
                 table: self.table,
                 numbers: &mut self.numbers,
+                written: &mut self.written,
                 label: &mut self.label,
                 found: &mut self.found,
                 is_dropped: false,

@@ -245,3 +245,32 @@ fn rows_to_predict_are_separated_as_their_own_header_shows_and_filled_as_the_mod
         "a model's rows are no job's: its key isn't named"
     );
 }
+
+#[test]
+fn columns_of_truth_values_are_those_of_1_and_0() {
+    let data = "train = \"t.csv\"\nlabel = \"y\"\nmissing = \"zero\"";
+    let table = |words: [&str; 3]| {
+        let rows = (0..30).map(|row| format!("{},{},c{}\n", words[row * 7 % 3], row, row % 2));
+        ["a,b,y\n".to_owned()].into_iter().chain(rows).collect::<String>().into_bytes()
+    };
+    let of = |words| {
+        let dir = folder(&[("t.csv", table(words))]);
+        made(data, dir.path()).unwrap().manifest
+    };
+    let expected = of(["1", "0", ""]);
+    for words in [["true", "false", ""], ["True", "False", "NA"], [" TRUE ", "FALSE", "nan"]] {
+        assert_eq!(of(words), expected);
+    }
+    let said = |words| refused(data, &[("t.csv", table(words))]);
+    assert_eq!(
+        said(["true", "0", "0"]),
+        "t.csv:3: column `a`: `0` is no truth value, as those above it are (`true`, `false`); a column has either such words \
+         or numbers"
+    );
+    assert_eq!(
+        said(["1", "false", "0"]),
+        "t.csv:3: column `a`: `false` is no number; if `a` holds words, name it in `data.categories` (`{ a = \"one-hot\" \
+         }`), or leave it out by `data.columns`"
+    );
+    assert!(said(["true", "yes", "0"]).contains("`yes` is no number"));
+}
