@@ -39,6 +39,7 @@ mod data;
 mod error;
 mod fields;
 mod format;
+mod guard;
 mod images;
 mod meter;
 mod names;

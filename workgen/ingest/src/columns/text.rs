@@ -5,13 +5,11 @@
 use super::windows::{TokenSource, Tokens};
 use crate::{
     error::{IngestError, Place, Problem},
+    guard::guarded,
     source::{SourceFile, Unpacked},
 };
 use sojourn_protocol::{dtype::Dtype, quantity::to_u64};
-use std::{
-    io::{BufRead as _, BufReader, Read as _},
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::io::{BufRead as _, BufReader, Read as _};
 use tokenizers::Tokenizer;
 
 /// Bytes that are taken at once.
@@ -46,8 +44,10 @@ impl Text {
         if to_u64(json.len()) > MAX_TOKENIZER {
             return Err(file.refuse(Problem::LargeTokenizer { limit: MAX_TOKENIZER }));
         }
-        let mut tokenizer = Tokenizer::from_bytes(&json)
-            .map_err(|error| file.refuse(Problem::BadTokenizer(error.to_string())))?;
+        let read = guarded(|| Tokenizer::from_bytes(&json))
+            .unwrap_or_else(|why| Err(format!("it panics over this file ({why})").into()));
+        let mut tokenizer =
+            read.map_err(|error| file.refuse(Problem::BadTokenizer(error.to_string())))?;
         // The text is one stream: nothing of it is padded, and nothing cut off.
         tokenizer.with_padding(None);
         tokenizer
@@ -127,8 +127,8 @@ impl TextTokens<'_> {
             return Err(place.refuse(Problem::NotUtf8));
         };
         // Some files of tokenizers make the library panic.
-        let encoded = catch_unwind(AssertUnwindSafe(|| tokenizer.encode_fast(text, false)));
-        let encoded = encoded.unwrap_or_else(|_| Err("it panics over this line".into()));
+        let encoded = guarded(|| tokenizer.encode_fast(text, false))
+            .unwrap_or_else(|why| Err(format!("it panics over this line ({why})").into()));
         let tokens = encoded
             .map_err(|error| place.clone().refuse(Problem::BadTokenizer(error.to_string())))?;
         for token in tokens.get_ids() {
