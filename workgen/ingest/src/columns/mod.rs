@@ -18,6 +18,7 @@ mod parts;
 mod reader;
 mod table;
 mod text;
+mod tokenizer;
 mod windows;
 
 pub(crate) use data::ColumnData;

@@ -2,22 +2,21 @@
 //!
 //! Files follow one another without anything between them.
 
-use super::windows::{TokenSource, Tokens};
+use super::{
+    tokenizer::Tokenizer,
+    windows::{TokenSource, Tokens},
+};
 use crate::{
     error::{IngestError, Place, Problem},
-    guard::guarded,
     source::{SourceFile, Unpacked},
 };
 use sojourn_protocol::{dtype::Dtype, quantity::to_u64};
 use std::io::{BufRead as _, BufReader, Read as _};
-use tokenizers::Tokenizer;
 
 /// Bytes that are taken at once.
 const CHUNK: usize = 256 << 10;
 /// The longest line that a tokenizer gets.
 const MAX_LINE: u64 = 16 << 20;
-/// The largest file of a tokenizer.
-const MAX_TOKENIZER: u64 = 256 << 20;
 /// What byte tokens are numbered below.
 const BYTES: u64 = 256;
 
@@ -25,49 +24,25 @@ const BYTES: u64 = 256;
 pub(super) struct Text {
     files: Vec<SourceFile>,
     tokenizer: Option<Tokenizer>,
-    dtype: Dtype,
-    values: u64,
 }
 
 impl Text {
-    /// Text files, with the file of a tokenizer in the format of the `tokenizers` library (`tokenizer.json`); bytes without one.
+    /// Text files, with the file of a tokenizer; bytes without one.
     pub(super) fn open(
         files: Vec<SourceFile>,
         tokenizer: Option<&SourceFile>,
     ) -> Result<Self, IngestError> {
-        let Some(file) = tokenizer else {
-            return Ok(Self { files, tokenizer: None, dtype: Dtype::U8, values: BYTES });
-        };
-        let mut json = Vec::new();
-        let mut stream = file.read()?.take(MAX_TOKENIZER.saturating_add(1));
-        stream.read_to_end(&mut json).map_err(|error| file.failed(error))?;
-        if to_u64(json.len()) > MAX_TOKENIZER {
-            return Err(file.refuse(Problem::LargeTokenizer { limit: MAX_TOKENIZER }));
-        }
-        let read = guarded(|| Tokenizer::from_bytes(&json))
-            .unwrap_or_else(|why| Err(format!("it panics over this file ({why})").into()));
-        let mut tokenizer =
-            read.map_err(|error| file.refuse(Problem::BadTokenizer(error.to_string())))?;
-        // The text is one stream: nothing of it is padded, and nothing cut off.
-        tokenizer.with_padding(None);
-        tokenizer
-            .with_truncation(None)
-            .map_err(|error| file.refuse(Problem::BadTokenizer(error.to_string())))?;
-        let vocabulary = tokenizer.get_vocab(true);
-        let last = vocabulary.values().copied().max().unwrap_or_default();
-        let dtype = if i16::try_from(last).is_ok() { Dtype::I16 } else { Dtype::I32 };
-        let values = u64::from(last).saturating_add(1);
-        Ok(Self { files, tokenizer: Some(tokenizer), dtype, values })
+        Ok(Self { files, tokenizer: tokenizer.map(Tokenizer::open).transpose()? })
     }
 }
 
 impl TokenSource for Text {
     fn dtype(&self) -> Dtype {
-        self.dtype
+        self.tokenizer.as_ref().map_or(Dtype::U8, |tokenizer| tokenizer.dtype)
     }
 
     fn values(&self) -> Option<u64> {
-        Some(self.values)
+        Some(self.tokenizer.as_ref().map_or(BYTES, |tokenizer| tokenizer.values))
     }
 
     fn bytes(&self) -> u64 {
@@ -126,18 +101,7 @@ impl TextTokens<'_> {
         let Ok(text) = std::str::from_utf8(&self.held) else {
             return Err(place.refuse(Problem::NotUtf8));
         };
-        // Some files of tokenizers make the library panic.
-        let encoded = guarded(|| tokenizer.encode_fast(text, false))
-            .unwrap_or_else(|why| Err(format!("it panics over this line ({why})").into()));
-        let tokens = encoded
-            .map_err(|error| place.clone().refuse(Problem::BadTokenizer(error.to_string())))?;
-        for token in tokens.get_ids() {
-            match self.text.dtype {
-                // The vocabulary was found to fit.
-                Dtype::I16 => into.extend(i16::try_from(*token).unwrap_or_default().to_le_bytes()),
-                _ => into.extend(token.to_le_bytes()),
-            }
-        }
+        tokenizer.encode(text, into).map_err(|problem| place.refuse(problem))?;
         Ok(true)
     }
 }

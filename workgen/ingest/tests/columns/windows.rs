@@ -61,9 +61,21 @@ fn text_is_cut_into_the_tokens_of_a_tokenizer_line_by_line() {
     fs::write(folder.path().join("t.txt"), b"to be\n\xff\xfe\n").unwrap();
     let text = refused(folder.path(), "t.txt", "window = 1\ntokenizer = \"tokenizer.json\"");
     assert_eq!(text, "t.txt:2: the text isn't UTF-8; save the file as UTF-8");
-    fs::write(folder.path().join("tokenizer.json"), "{}").unwrap();
-    let text = refused(folder.path(), "t.txt", "window = 1\ntokenizer = \"tokenizer.json\"");
-    assert!(text.starts_with("tokenizer.json: the tokenizer can't be used"), "{text}");
+    let long = format!("\"{}\"", "long\\n".repeat(1000));
+    let files = [
+        (r#""WordLevel""#, r#""Unheard""#),
+        (r#""Whitespace""#, &long),
+        (r#""1.0""#, &long),
+        (r#""padding": null"#, r#""padding": {"strategy": "Unheard"}"#),
+        (r#""added_tokens": []"#, &format!(r#""added_tokens": {long}"#)),
+    ];
+    let files = files.map(|(there, other)| tokenizer.replace(there, other));
+    for file in ["{}".to_owned(), "no JSON".to_owned()].into_iter().chain(files) {
+        fs::write(folder.path().join("tokenizer.json"), file).unwrap();
+        let text = refused(folder.path(), "t.txt", "window = 1\ntokenizer = \"tokenizer.json\"");
+        assert!(text.starts_with("tokenizer.json: the tokenizer can't be used"), "{text}");
+        assert!(text.len() < 300 && !text.contains('\n'), "{text}");
+    }
 }
 
 #[test]
