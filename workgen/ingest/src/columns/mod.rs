@@ -11,6 +11,7 @@
 //! them again, and deals them out as rows of numbers are.
 
 mod data;
+mod growth;
 mod joined;
 mod numbers;
 mod part;

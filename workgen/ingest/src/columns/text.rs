@@ -15,8 +15,6 @@ use std::io::{BufRead as _, BufReader, Read as _};
 
 /// Bytes that are taken at once.
 const CHUNK: usize = 256 << 10;
-/// The longest line that a tokenizer gets.
-const MAX_LINE: u64 = 16 << 20;
 /// What byte tokens are numbered below.
 const BYTES: u64 = 256;
 
@@ -88,15 +86,16 @@ impl TextTokens<'_> {
             return Ok(count > 0);
         };
         self.held.clear();
-        let mut line = stream.take(MAX_LINE.saturating_add(1));
+        let longest = tokenizer.longest_line;
+        let mut line = stream.take(longest.saturating_add(1));
         let count = line.read_until(b'\n', &mut self.held).map_err(failed)?;
         if count == 0 {
             return Ok(false);
         }
         self.line += 1;
         let place = Place { line: Some(self.line), ..Place::of(file.shown()) };
-        if to_u64(count) > MAX_LINE {
-            return Err(place.refuse(Problem::LongTextLine { limit: MAX_LINE }));
+        if to_u64(count) > longest {
+            return Err(place.refuse(Problem::LongTextLine { limit: longest }));
         }
         let Ok(text) = std::str::from_utf8(&self.held) else {
             return Err(place.refuse(Problem::NotUtf8));

@@ -2,6 +2,7 @@
 //!
 //! It may come from anywhere. So what the library makes of it is bounded or refused.
 
+use super::growth::longest_text;
 use crate::{
     error::{IngestError, Problem},
     guard::{MAX_REASON, guarded},
@@ -9,9 +10,16 @@ use crate::{
 };
 use sojourn_protocol::{dtype::Dtype, quantity::to_u64, text::plain_line};
 use std::{fmt, io::Read as _};
+use tokenizers::{ModelWrapper, PostProcessorWrapper};
 
 /// The largest file of a tokenizer.
 const MAX_FILE: u64 = 256 << 20;
+/// The longest line that a tokenizer gets.
+const MAX_LINE: u64 = 16 << 20;
+/// The longest word that WordPiece looks up, in characters: it takes time by their square. BERT has 100.
+const MAX_WORD: usize = 1000;
+/// The longest token of a Unigram model, in bytes: each that begins as another one takes time at each place.
+const MAX_UNIGRAM: usize = 1000;
 
 /// What makes tokens of text.
 pub(super) struct Tokenizer {
@@ -20,6 +28,8 @@ pub(super) struct Tokenizer {
     pub(super) dtype: Dtype,
     /// What they are numbered below.
     pub(super) values: u64,
+    /// The most bytes of a line that becomes tokens.
+    pub(super) longest_line: u64,
 }
 
 impl Tokenizer {
@@ -30,17 +40,9 @@ impl Tokenizer {
         if to_u64(json.len()) > MAX_FILE {
             return Err(file.refuse(Problem::LargeTokenizer { limit: MAX_FILE }));
         }
-        let read = guarded(|| tokenizers::Tokenizer::from_bytes(&json))
+        let read = guarded(|| read(&json))
             .unwrap_or_else(|why| Err(format!("it panics over this file ({why})").into()));
-        let mut library = read.map_err(|error| file.refuse(bad(error)))?;
-        // The text is one stream: nothing of it is padded, and nothing cut off.
-        library.with_padding(None);
-        library.with_truncation(None).map_err(|error| file.refuse(bad(error)))?;
-        let vocabulary = library.get_vocab(true);
-        let last = vocabulary.values().copied().max().unwrap_or_default();
-        let dtype = if i16::try_from(last).is_ok() { Dtype::I16 } else { Dtype::I32 };
-        let values = u64::from(last).saturating_add(1);
-        Ok(Self { library, dtype, values })
+        read.map_err(|error| file.refuse(bad(error)))
     }
 
     /// Appends the tokens of a line, little-endian.
@@ -57,6 +59,37 @@ impl Tokenizer {
         }
         Ok(())
     }
+}
+
+/// Reads a file, as far as it can be used on any text.
+fn read(json: &[u8]) -> tokenizers::Result<Tokenizer> {
+    // Before the library reads it, since it normalizes the added tokens.
+    let longest_line = longest_text(json)?.min(MAX_LINE);
+    let mut library = tokenizers::Tokenizer::from_bytes(json)?;
+    // The text is one stream: nothing of it is padded, nothing cut off, and nothing put around a line.
+    library.with_padding(None);
+    library.with_truncation(None)?;
+    library.with_post_processor(None::<PostProcessorWrapper>);
+    let vocabulary = library.get_vocab(true);
+    match library.get_model() {
+        ModelWrapper::WordPiece(model) if model.max_input_chars_per_word > MAX_WORD => {
+            let most = model.max_input_chars_per_word;
+            let text = format!("its `max_input_chars_per_word` is {most}; {MAX_WORD} is the most");
+            return Err(text.into());
+        }
+        ModelWrapper::Unigram(_) if vocabulary.keys().any(|token| token.len() > MAX_UNIGRAM) => {
+            return Err(format!("its `vocab` has a token of over {MAX_UNIGRAM} bytes").into());
+        }
+        ModelWrapper::BPE(model) if model.dropout.is_some_and(|dropout| dropout != 0.0) => {
+            // The text is read several times.
+            return Err("its `dropout` makes other tokens each time; set it to null".into());
+        }
+        _ => {}
+    }
+    let last = vocabulary.values().copied().max().unwrap_or_default();
+    let dtype = if i16::try_from(last).is_ok() { Dtype::I16 } else { Dtype::I32 };
+    let values = u64::from(last).saturating_add(1);
+    Ok(Tokenizer { library, dtype, values, longest_line })
 }
 
 /// What the library says, as one short line.

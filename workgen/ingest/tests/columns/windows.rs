@@ -6,6 +6,10 @@ use sojourn_ingest::ingest;
 use sojourn_protocol::{column::Column, error::error_chain, spec::Split};
 use std::{fs, path::Path};
 
+const TOKENIZER: &str = r#"{"version": "1.0", "added_tokens": [], "normalizer": null, "post_processor": null,
+    "decoder": null, "truncation": null, "padding": null, "pre_tokenizer": {"type": "Whitespace"},
+    "model": {"type": "WordLevel", "vocab": {"?": 0, "to": 1, "be": 2, "or": 3, "not": 300}, "unk_token": "?"}}"#;
+
 /// All rows of windows, in no order.
 fn windows(folder: &Path, train: &str, more: &str) -> (Column, Vec<Vec<u8>>) {
     let out = folder.join("out");
@@ -41,9 +45,7 @@ fn text_is_cut_into_windows_of_its_bytes_over_all_files() {
 #[test]
 fn text_is_cut_into_the_tokens_of_a_tokenizer_line_by_line() {
     let folder = tempfile::tempdir().unwrap();
-    let tokenizer = r#"{"version": "1.0", "added_tokens": [], "normalizer": null, "post_processor": null,
-        "decoder": null, "truncation": null, "padding": null, "pre_tokenizer": {"type": "Whitespace"},
-        "model": {"type": "WordLevel", "vocab": {"?": 0, "to": 1, "be": 2, "or": 3, "not": 300}, "unk_token": "?"}}"#;
+    let tokenizer = TOKENIZER;
     fs::write(folder.path().join("tokenizer.json"), tokenizer).unwrap();
     let line = "to be or not\nto be ever\n";
     fs::write(folder.path().join("t.txt"), line.repeat(3)).unwrap();
@@ -155,4 +157,72 @@ fn one_file_of_text_may_have_any_name_that_says_nothing_else() {
     put("texts/book.md", b"text");
     let text = refused(folder.path(), "texts", "window = 7");
     assert!(text.contains("and no `.txt` file, which `data.window` would cut"), "{text}");
+}
+
+#[test]
+fn a_tokenizer_that_takes_too_long_or_makes_too_much_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = "to be or not\nto be ever\n";
+    fs::write(folder.path().join("t.txt"), line.repeat(3)).unwrap();
+    let put = |there: &str, other: &str| {
+        let file = TOKENIZER.replace(there, other);
+        assert_ne!(file, TOKENIZER);
+        fs::write(folder.path().join("tokenizer.json"), file).unwrap();
+    };
+    let data = "window = 3\ntokenizer = \"tokenizer.json\"";
+    let twice =
+        [r#"{"type": "Replace", "pattern": {"String": "o"}, "content": "oo"}"#; 60].join(", ");
+    let twice = format!(r#""normalizer": {{"type": "Sequence", "normalizers": [{twice}]}}"#);
+    let added = r#""single_word": false, "lstrip": false, "rstrip": false, "normalized": true, "special": false"#;
+    let (normalizer, model) = (r#""normalizer": null"#, r#""type": "WordLevel", "vocab""#);
+    let piece = r#""type": "WordPiece", "continuing_subword_prefix": "", "max_input_chars_per_word": 1001, "vocab""#;
+    let bpe = r#""type": "BPE", "merges": [], "dropout": 0.1, "vocab""#;
+    for (there, other, said) in [
+        (
+            normalizer,
+            twice.as_str(),
+            "its `normalizer` may make 1152921504606846976 bytes of one; 256 are the most",
+        ),
+        (model, piece, "its `max_input_chars_per_word` is 1001; 1000 is the most"),
+        (model, bpe, "its `dropout` makes other tokens each time; set it to null"),
+    ] {
+        put(there, other);
+        let text = refused(folder.path(), "t.txt", data);
+        let expected = format!(
+            "tokenizer.json: the tokenizer can't be used: {said}; a `tokenizer.json` is wanted"
+        );
+        assert_eq!(text, expected);
+    }
+    // Such a normalizer is run over the tokens that the file adds, too.
+    put(
+        r#""added_tokens": []"#,
+        &format!(r#""added_tokens": [{{"id": 0, "content": "o", {added}}}]"#),
+    );
+    assert_eq!(windows(folder.path(), "t.txt", data).0.dtype.name(), "I16");
+
+    put(
+        normalizer,
+        r#""normalizer": {"type": "Prepend", "prepend": "0123456789012345678901234567890"}"#,
+    );
+    let long = "to be ".repeat((8 << 20) / 6 + 1);
+    fs::write(folder.path().join("t.txt"), format!("{line}{long}\n")).unwrap();
+    assert_eq!(
+        refused(folder.path(), "t.txt", data),
+        "t.txt:3: a line of over 8388608 bytes, which no tokenizer gets as one; break it"
+    );
+}
+
+#[test]
+fn what_a_tokenizer_puts_around_a_line_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.txt"), "to be or not\nto be ever\n".repeat(3)).unwrap();
+    let data = "window = 3\ntokenizer = \"tokenizer.json\"";
+    let made = |tokenizer: &str| {
+        fs::write(folder.path().join("tokenizer.json"), tokenizer).unwrap();
+        windows(folder.path(), "t.txt", data)
+    };
+    let around =
+        r#""post_processor": {"type": "BertProcessing", "sep": ["be", 2], "cls": ["or", 3]}"#;
+    let plain = made(TOKENIZER);
+    assert_eq!(made(&TOKENIZER.replace(r#""post_processor": null"#, around)), plain);
 }
