@@ -203,18 +203,17 @@ impl Said {
         let values = serde_json::from_str(metadata(header, VALUES)).map_err(bad(VALUES))?;
         let classes = serde_json::from_str(metadata(header, CLASSES)).map_err(bad(CLASSES))?;
         let said = Self { values, classes };
+        let shown = |name: &str| plain_line(name, MAX_NAME_CHARS);
         let columns = header.tensors();
         let named = said.values.keys().map(|name| (VALUES, name));
         for (key, name) in named.chain(said.classes.keys().map(|name| (CLASSES, name))) {
             if !columns.contains_key(name) {
-                return Err((
-                    key,
-                    format!("there is no column `{}`", plain_line(name, MAX_NAME_CHARS)),
-                ));
+                return Err((key, format!("there is no column `{}`", shown(name))));
             }
         }
         for (name, values) in &said.values {
             if !(1..=MAX_VALUES).contains(values) {
+                let name = shown(name);
                 return Err((
                     VALUES,
                     format!("`{name}` has {values} of them; 1 to {MAX_VALUES} are possible"),
@@ -223,12 +222,13 @@ impl Said {
         }
         for (name, words) in &said.classes {
             let values = said.values.get(name).copied().unwrap_or_default();
+            let name = shown(name);
             if values != to_u64(words.len()) {
                 let words = words.len();
                 return Err((CLASSES, format!("`{name}` has {words} of them and {values} values")));
             }
             if let Some(word) = words.iter().find(|word| !is_plain_line(word, MAX_CLASS_CHARS)) {
-                let word = plain_line(word, MAX_NAME_CHARS);
+                let word = shown(word);
                 return Err((
                     CLASSES,
                     format!(

@@ -1,6 +1,8 @@
 //! Errors of data, with their place.
 
 mod problem;
+#[cfg(test)]
+mod tests;
 
 pub use problem::Problem;
 
@@ -21,17 +23,24 @@ pub enum IngestError {
         "`{key}`: the folder `{path}` holds no `.csv`, `.parquet`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no `.txt` file, which `data.window` would cut"
     )]
     NoParts { key: &'static str, path: PathBuf },
-    #[error("`{key}`: the folder `{path}` holds files of several kinds: `{}` and `{}`", files.0, files.1)]
+    #[error(
+        "`{key}`: the folder `{path}` holds files of several kinds: `{}` and `{}`",
+        sentence(&files.0), sentence(&files.1)
+    )]
     MixedParts { key: &'static str, path: PathBuf, files: Box<(String, String)> },
     #[error("the labels were looked for in `{labels}`; another file is named by `labels`")]
     NoSibling { labels: String, source: Box<IngestError> },
     #[error("can't fetch `{url}`")]
     Fetch { url: String, source: FetchError },
     #[error(
-        "`data.shape` {shape:?} has {values} values, but `{file}` has {features} feature columns"
+        "`data.shape` {shape} has {values} values, but `{file}` has {features} feature columns",
+        shape = sides(.shape), file = sentence(.file)
     )]
     Shape { shape: Vec<u32>, values: u32, features: u32, file: String },
-    #[error("`data.shape` is {shape:?}, but a row of `{file}` is {actual:?}")]
+    #[error(
+        "`data.shape` is {shape}, but a row of `{file}` is {actual}",
+        shape = sides(.shape), actual = sides(.actual), file = sentence(.file)
+    )]
     ArrayShape { shape: Vec<u32>, actual: Vec<u32>, file: String },
     #[error(
         "`data.shards` is {shards}, but only {rows} of {total} rows are left to train on; at least one row a shard is needed"
@@ -71,23 +80,24 @@ impl IngestError {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant's message says it")]
 pub enum FetchError {
-    #[error("it is no URL: {0}")]
+    #[error("it is no URL: {text}", text = sentence(.0))]
     BadUrl(String),
-    #[error("the server answers {status}{hint}")]
+    #[error("the server answers {status}{hint}", status = line(.status))]
     Status { status: String, hint: &'static str },
     /// There is no request that could be sent: a scheme that nobody knows, redirects without an end.
-    #[error("{0}")]
+    #[error("{text}", text = sentence(.0))]
     Request(String),
-    #[error("{attempts} attempts failed after {bytes} bytes: {reason}")]
+    #[error("{attempts} attempts failed after {bytes} bytes: {reason}", reason = line(.reason))]
     Cut { attempts: u32, bytes: u64, reason: String },
     #[error("the server sent another part, or another version, than it was asked for")]
     Mixed,
     #[error(
-        "no credentials: set `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or `AWS_SKIP_SIGNATURE=true` for a public bucket ({0})"
+        "no credentials: set `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or `AWS_SKIP_SIGNATURE=true` for a public bucket ({text})",
+        text = sentence(.0)
     )]
     NoCredentials(String),
     /// The object store said no.
-    #[error("{0}")]
+    #[error("{text}", text = sentence(.0))]
     Store(String),
 }
 
@@ -120,7 +130,7 @@ impl Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
+        f.write_str(&sentence(&self.file))?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }
@@ -130,9 +140,24 @@ impl fmt::Display for Place {
         }
         // Names out of the file, which may be as long as the file.
         match (&self.column, &self.element) {
-            (Some(column), _) => write!(f, "column `{}`: ", plain_line(column, MAX_NAME_CHARS)),
-            (None, Some(element)) => write!(f, "`{}`: ", plain_line(element, MAX_NAME_CHARS)),
+            (Some(column), _) => write!(f, "column `{}`: ", line(column)),
+            (None, Some(element)) => write!(f, "`{}`: ", line(element)),
             (None, None) => Ok(()),
         }
     }
+}
+
+/// A name as it is shown: those out of a file may be as long as the file, and a terminal might obey them.
+fn line(name: &str) -> String {
+    plain_line(name, MAX_NAME_CHARS)
+}
+
+/// A path, several names, or a reason with some.
+fn sentence(text: &str) -> String {
+    plain_line(text, 4 * MAX_NAME_CHARS)
+}
+
+/// A shape, of which a file may have thousands of dimensions.
+fn sides<T: fmt::Debug>(shape: &[T]) -> String {
+    line(&format!("{shape:?}"))
 }

@@ -1,6 +1,6 @@
 //! What may be wrong with data. A message says it, and what to do about it; the place is said before it.
 
-use sojourn_protocol::text::{MAX_NAME_CHARS, plain_line};
+use super::{line, sentence, sides};
 
 /// The problem at a [`Place`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,9 +25,12 @@ pub enum Problem {
     LongTextLine { limit: u64 },
     #[error("the file of a tokenizer has over {limit} bytes")]
     LargeTokenizer { limit: u64 },
-    #[error("the tokenizer can't be used: {0}; a `tokenizer.json` is wanted")]
+    #[error("the tokenizer can't be used: {text}; a `tokenizer.json` is wanted", text = line(.0))]
     BadTokenizer(String),
-    #[error("other columns than in `{of}`: {difference}")]
+    #[error(
+        "other columns than in `{of}`: {difference}",
+        of = sentence(.of), difference = sentence(.difference)
+    )]
     OtherColumns { of: String, difference: String },
     #[error("this has {0} rows, the columns before it have others")]
     OtherRowsOfColumn(u64),
@@ -37,27 +40,31 @@ pub enum Problem {
     OtherVersion,
     #[error("there are more than {limit} columns")]
     TooManyNames { limit: usize },
-    #[error("the name {0}")]
+    #[error("the name {text}", text = sentence(.0))]
     BadColumn(String),
-    #[error("{0}")]
+    #[error("{text}", text = sentence(.0))]
     BadColumns(String),
     #[error("the ends of its rows aren't whole numbers that grow up to its length")]
     BadEnds,
     #[error("a number is infinite or NaN, or a truth value is neither 0 nor 1")]
     NoNumber,
     #[error(
-        "there are no columns by name, which `{0}` has: write it by `sojourn.data.write`, or as Parquet"
+        "there are no columns by name, which `{text}` has: write it by `sojourn.data.write`, or as Parquet",
+        text = line(.0)
     )]
     NoColumns(String),
     #[error(
         "`data.{0}` is for rows of numbers with a label; here columns have names and are taken as they are"
     )]
     ForRowsOfNumbers(&'static str),
-    #[error("`data.length` names `{0}`, which is no column of sequences of different lengths")]
+    #[error(
+        "`data.length` names `{text}`, which is no column of sequences of different lengths",
+        text = line(.0)
+    )]
     NoSequences(String),
-    #[error("it has another type or shape: {0}")]
+    #[error("it has another type or shape: {text}", text = sentence(.0))]
     OtherKind(String),
-    #[error("there is none of the model's columns: {0}")]
+    #[error("there is none of the model's columns: {text}", text = sentence(.0))]
     NoneOfColumns(String),
     #[error(
         "there are no columns by name, which the model takes: write them by `sojourn.data.write`, or as Parquet"
@@ -66,19 +73,24 @@ pub enum Problem {
     #[error("no column is left (`data.columns`)")]
     NoColumnLeft,
     /// A name that is the file's, and not of a part that Sojourn wrote.
-    #[error("the name {why}; rename it, or leave it out: `data.columns = {{ drop = [\"{}\"] }}`", plain_line(.name, MAX_NAME_CHARS))]
+    #[error(
+        "the name {why}; rename it, or leave it out: `data.columns = {{ drop = [\"{}\"] }}`",
+        line(.name), why = sentence(.why)
+    )]
     NameInFile { name: String, why: String },
     #[error(
         "it holds {holds}, which can be no column; leave it out: `data.columns = {{ drop = [\"{}\"] }}`",
-        plain_line(.name, MAX_NAME_CHARS)
+        line(.name)
     )]
     NoColumnByName { name: String, holds: &'static str },
     #[error(
-        "null; fill in what is missing, or leave the column out: `data.columns = {{ drop = [\"{0}\"] }}`"
+        "null; fill in what is missing, or leave the column out: `data.columns = {{ drop = [\"{text}\"] }}`",
+        text = line(.0)
     )]
     NullRow(String),
     #[error(
-        "a null in the list; fill in what is missing, or leave the column out: `data.columns = {{ drop = [\"{0}\"] }}`"
+        "a null in the list; fill in what is missing, or leave the column out: `data.columns = {{ drop = [\"{text}\"] }}`",
+        text = line(.0)
     )]
     NullElement(String),
     #[error(
@@ -109,22 +121,32 @@ pub enum Problem {
     #[error("column {number} has no name{}", pandas_index(*.number))]
     UnnamedColumn { number: usize },
     #[error(
-        "the first line is {what}, no names of columns; if this is text, models of your own are trained on it by `data.window`"
+        "the first line is {what}, no names of columns; if this is text, models of your own are trained on it by `data.window`",
+        what = line(.what)
     )]
     NoTable { what: String },
-    #[error("column `{name}` is there twice, as number {first} and {second}")]
+    #[error("column `{name}` is there twice, as number {first} and {second}", name = line(.name))]
     DuplicateColumn { name: String, first: usize, second: usize },
     #[error("there are over {limit} columns")]
     TooManyColumns { limit: usize },
-    #[error("no column `{label}` (`data.label`){hint}")]
+    #[error(
+        "no column `{label}` (`data.label`){hint}",
+        label = line(.label), hint = sentence(.hint)
+    )]
     NoLabel { label: String, hint: String },
-    #[error("the column of the labels must be named by `data.label`; the columns are {0}")]
+    #[error(
+        "the column of the labels must be named by `data.label`; the columns are {text}",
+        text = sentence(.0)
+    )]
     LabelUnsaid(String),
     #[error("no feature column beside the label")]
     NoFeatures,
-    #[error("{actual} columns, {expected} as in `{of}` are wanted")]
+    #[error("{actual} columns, {expected} as in `{of}` are wanted", of = sentence(.of))]
     HeaderWidth { actual: usize, expected: usize, of: String },
-    #[error("column {number} is `{actual}`, but `{expected}` in `{of}`")]
+    #[error(
+        "column {number} is `{actual}`, but `{expected}` in `{of}`",
+        actual = line(.actual), expected = line(.expected), of = sentence(.of)
+    )]
     HeaderName { number: usize, actual: String, expected: String, of: String },
     #[error("{actual} values, the header has {expected} columns{hint}")]
     Ragged { actual: usize, expected: usize, hint: &'static str },
@@ -138,17 +160,18 @@ pub enum Problem {
     )]
     MissingFeature(String),
     #[error(
-        "column `{0}` has no value in any row that is trained on, so it has no mean; leave it out by `data.columns`"
+        "column `{text}` has no value in any row that is trained on, so it has no mean; leave it out by `data.columns`",
+        text = line(.0)
     )]
     NoMean(String),
     /// A feature of a row to train on.
     #[error(
         "`{word}` is no number; if `{column}` holds words, name it in `data.categories` (`{{ {} = \"one-hot\" }}`), or \
          leave it out by `data.columns`",
-        key(.column)
+        key(.column), word = line(.word), column = line(.column)
     )]
     WordFeature { word: String, column: String },
-    #[error("`{0}` is none of the column's words")]
+    #[error("`{text}` is none of the column's words", text = line(.0))]
     UnseenWord(String),
     #[error("every value is missing: there is no word")]
     NoWords,
@@ -158,9 +181,12 @@ pub enum Problem {
     TooManyWords { limit: usize },
     #[error("a word of over {limit} characters")]
     LongWord { limit: usize },
-    #[error("no column `{name}` among the features (`data.categories`){hint}")]
+    #[error(
+        "no column `{name}` among the features (`data.categories`){hint}",
+        name = line(.name), hint = sentence(.hint)
+    )]
     NoWordColumn { name: String, hint: String },
-    #[error("two features would be called `{0}`; rename a column")]
+    #[error("two features would be called `{text}`; rename a column", text = line(.0))]
     SameFeature(String),
     #[error(
         "with a feature for each word a row has over {limit} features; take `\"ordinal\"`, or leave columns out"
@@ -170,7 +196,8 @@ pub enum Problem {
     NoWholeRow,
     #[error(
         "`{text}` has a decimal comma; write it with a decimal point (`{point}`): replace the commas, or save the file \
-         again with English number formats"
+         again with English number formats",
+        text = line(.text), point = line(.point)
     )]
     DecimalComma { text: String, point: String },
     #[error("`data.{0}` is for {tables}, and this is none", tables = tables(&.0))]
@@ -185,47 +212,57 @@ pub enum Problem {
     ParquetCodec(&'static str),
     #[error("the file is encrypted")]
     Encrypted,
-    #[error("no column `{name}` (`data.columns`){hint}")]
+    #[error(
+        "no column `{name}` (`data.columns`){hint}",
+        name = line(.name), hint = sentence(.hint)
+    )]
     NoNamedColumn { name: String, hint: String },
-    #[error("`{0}` is no number")]
+    #[error("`{text}` is no number", text = line(.0))]
     NotANumber(String),
     #[error(
-        "`{0}` is no truth value, as those above it are (`true`, `false`); a column has either such words or numbers"
+        "`{text}` is no truth value, as those above it are (`true`, `false`); a column has either such words or numbers",
+        text = line(.0)
     )]
     NoTruth(String),
-    #[error("`{0}` is not finite")]
+    #[error("`{text}` is not finite", text = line(.0))]
     NotFinite(String),
-    #[error("`{0}` is too large for single precision")]
+    #[error("`{text}` is too large for single precision", text = line(.0))]
     TooLarge(String),
-    #[error("`{0}` is no number, as labels must be with `training.loss = \"mse\"`")]
+    #[error(
+        "`{text}` is no number, as labels must be with `training.loss = \"mse\"`",
+        text = line(.0)
+    )]
     LabelNotANumber(String),
     #[error("a label of over {limit} bytes")]
     LongLabel { limit: usize },
     #[error("a label has {bytes} bytes in the file; {limit} are the most")]
     WideLabel { bytes: u64, limit: u64 },
-    #[error("the label `{0}` doesn't occur in the training data")]
+    #[error("the label `{text}` doesn't occur in the training data", text = line(.0))]
     UnseenLabel(String),
     #[error("over {limit} different labels; for numbers to predict, set `training.loss = \"mse\"`")]
     TooManyClasses { limit: usize },
-    #[error("every row has the label `{0}`; at least two classes are needed")]
+    #[error("every row has the label `{text}`; at least two classes are needed", text = line(.0))]
     OneClass(String),
     #[error("the file changed while it was read")]
     Changed,
-    #[error("no column `{name}`{}{hint}", and_more(*.more))]
+    #[error(
+        "no column `{name}`{}{hint}",
+        and_more(*.more), name = line(.name), hint = sentence(.hint)
+    )]
     NoColumn { name: String, more: usize, hint: String },
-    #[error("the {how} data is damaged or cut off ({reason})")]
+    #[error("the {how} data is damaged or cut off ({reason})", reason = sentence(.reason))]
     Damaged { how: &'static str, reason: String },
     #[error("the file isn't {wanted}, as its name or the files beside it say")]
     NotAs { wanted: &'static str },
     #[error("{0}")]
     BadHeader(&'static str),
-    #[error("its elements are {0}, no numbers")]
+    #[error("its elements are {text}, no numbers", text = line(.0))]
     Dtype(String),
     #[error("its elements are in Fortran's order; save it with `numpy.ascontiguousarray(...)`")]
     FortranOrder,
     #[error("it is encrypted, or compressed by something else than deflate")]
     Compression,
-    #[error("no array `{name}` (`{key}`); {hint}")]
+    #[error("no array `{name}` (`{key}`); {hint}", name = line(.name), hint = sentence(.hint))]
     NoArray { name: String, key: &'static str, hint: String },
     #[error("it has no rows")]
     NoArrayRows,
@@ -237,27 +274,37 @@ pub enum Problem {
     TextFeatures,
     #[error("a row of over {limit} values")]
     WideRow { limit: u64 },
-    #[error("labels must be one a row, [rows] or [rows, 1], not {0:?}")]
+    #[error("labels must be one a row, [rows] or [rows, 1], not {shape}", shape = sides(.0))]
     LabelShape(Vec<u64>),
-    #[error("{labels} labels for the {rows} rows of {of}")]
+    #[error("{labels} labels for the {rows} rows of {of}", of = sentence(.of))]
     Counts { labels: u64, rows: u64, of: String },
     #[error("there is no file of labels; name it by `labels`")]
     NoLabelsFile,
     #[error("a folder; `labels` must name one file")]
     FolderOfLabels,
-    #[error("a row is {actual:?}, {expected:?} as in `{of}` is wanted")]
+    #[error(
+        "a row is {actual}, {expected} as in `{of}` is wanted",
+        actual = sides(.actual), expected = sides(.expected), of = sentence(.of)
+    )]
     RowShape { actual: Vec<u32>, expected: Vec<u32>, of: String },
-    #[error("a row is {0:?}; `channels = \"last\"` needs [height, width, channels]")]
+    #[error(
+        "a row is {shape}; `channels = \"last\"` needs [height, width, channels]",
+        shape = sides(.0)
+    )]
     NoChannels(Vec<u32>),
     #[error(
-        "a row is {0:?}, which looks like [height, width, channels]; set `data.channels = \"last\"`, or `data.shape` to that if it isn't"
+        "a row is {shape}, which looks like [height, width, channels]; set `data.channels = \"last\"`, or `data.shape` to that if it isn't",
+        shape = sides(.0)
     )]
     ChannelsLast(Vec<u64>),
     #[error("it has {dimensions} dimensions; {limit} are the most")]
     Dimensions { dimensions: usize, limit: usize },
-    #[error("the shape {shape:?} needs {wanted} bytes, there are {there}")]
+    #[error("the shape {shape} needs {wanted} bytes, there are {there}", shape = sides(.shape))]
     Size { shape: Vec<u64>, wanted: u64, there: u64 },
-    #[error("the data ends or is damaged at row {row} of {rows} ({reason})")]
+    #[error(
+        "the data ends or is damaged at row {row} of {rows} ({reason})",
+        reason = line(.reason)
+    )]
     CutOff { row: u64, rows: u64, reason: String },
     #[error("there is more data after the {rows} rows")]
     MoreData { rows: u64 },
@@ -270,7 +317,8 @@ pub enum Problem {
     )]
     NoImageShape,
     #[error(
-        "images are scaled to [channels, height, width] with 1 channel (gray) or 3 (RGB) and at most {limit} numbers, not to {shape:?}"
+        "images are scaled to [channels, height, width] with 1 channel (gray) or 3 (RGB) and at most {limit} numbers, not to {shape}",
+        shape = sides(.shape)
     )]
     ImageShape { shape: Vec<u32>, limit: u32 },
     #[error(
@@ -293,7 +341,10 @@ pub enum Problem {
     OtherImage,
     #[error("it is neither a JPEG nor a PNG, as its name says")]
     NoImage,
-    #[error("the {kind} image is damaged, cut off, or of a kind that isn't read ({reason})")]
+    #[error(
+        "the {kind} image is damaged, cut off, or of a kind that isn't read ({reason})",
+        reason = line(.reason)
+    )]
     BadImage { kind: &'static str, reason: String },
     #[error("the image has no pixels")]
     NoPixels,
@@ -316,9 +367,9 @@ fn pandas_index(number: usize) -> &'static str {
 fn key(column: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     if !column.is_empty() && column.chars().all(is_bare) {
-        column.to_owned()
+        line(column)
     } else {
-        format!("\"{column}\"")
+        format!("\"{}\"", line(column))
     }
 }
 
@@ -328,7 +379,7 @@ fn tables(key: &str) -> &'static str {
 }
 
 fn as_written(field: &str) -> String {
-    if field.is_empty() { String::new() } else { format!(" (`{field}`)") }
+    if field.is_empty() { String::new() } else { format!(" (`{}`)", line(field)) }
 }
 
 fn and_more(count: usize) -> String {

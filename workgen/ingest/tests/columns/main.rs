@@ -321,6 +321,7 @@ fn names_of_classes_are_kept_and_must_be_the_same_everywhere() {
         "v.safetensors: other columns than in `p.safetensors`: the classes of `label` are a, c, b here and a, b, c there"
     );
     let absurd = "x\\ny".repeat(1000);
+    let vast = format!(r#"{{"{}": 3}}"#, "label".repeat(2000));
     let absurd = format!(r#"{{"label":["a","b","{absurd}"]}}"#);
     for (said, expected) in [
         (&[("classes", classes)][..], "has 3 of them and 0 values"),
@@ -329,6 +330,7 @@ fn names_of_classes_are_kept_and_must_be_the_same_everywhere() {
         (&[("values", r#"{"lable":3}"#)], "there is no column `lable`"),
         (&[("values", r#"{"label":0}"#)], "1 to 4294967295 are possible"),
         (&[("values", r#"{"label":-1}"#)], "invalid value"),
+        (&[("values", vast.as_str())], "there is no column `label"),
     ] {
         put("p.safetensors", said);
         let text = refused(folder.path(), "p.safetensors", "");
