@@ -29,17 +29,32 @@ const MAX_CLASS_CHARS: usize = 256;
 const MAX_VALUES: u64 = u32::MAX as u64;
 /// The longest header that is read.
 const MAX_HEADER: u64 = 1 << 20;
+/// Bytes of a longer one that are searched for the mark: as many as the `safetensors` library reads.
+const MAX_SEARCHED: u64 = 100_000_000;
 /// The end of the name of a column's ends.
 const ENDS: &str = ".ends";
+
 /// Has the file columns by name?
 pub(super) fn is_part(file: &SourceFile) -> Result<bool, IngestError> {
     let start = file.start()?;
     let length = start.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes));
-    if start.get(8) != Some(&b'{') || length.is_none_or(|length| length > MAX_HEADER) {
+    if start.get(8) != Some(&b'{') {
         return Ok(false);
+    }
+    if let Some(length) = length.filter(|length| *length > MAX_HEADER) {
+        return has_mark(file, length);
     }
     // Other files of this format are read as arrays, and what is wrong with them is said there.
     Ok(header(file).is_ok_and(|(header, _)| mark(&header).is_some()))
+}
+
+/// Is the mark in a header that is too large to be read?
+fn has_mark(file: &SourceFile, length: u64) -> Result<bool, IngestError> {
+    let mut header = Vec::new();
+    let most = length.min(MAX_SEARCHED).saturating_add(8);
+    file.read()?.take(most).read_to_end(&mut header).map_err(|error| file.failed(error))?;
+    let key = format!("\"{MARK}\"");
+    Ok(header.windows(key.len()).any(|bytes| bytes == key.as_bytes()))
 }
 
 fn mark(header: &Metadata) -> Option<&str> {
@@ -53,8 +68,10 @@ fn header(file: &SourceFile) -> Result<(Metadata, u64), IngestError> {
     let mut start = Vec::new();
     stream.by_ref().take(8).read_to_end(&mut start).map_err(|error| file.failed(error))?;
     let length = start.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes));
-    let length = length.filter(|length| *length <= MAX_HEADER);
     let length = length.ok_or_else(|| bad("no header".to_owned()))?;
+    if length > MAX_HEADER {
+        return Err(file.refuse(Problem::LargeHeader { limit: MAX_HEADER }));
+    }
     let mut header = Vec::new();
     stream.take(length).read_to_end(&mut header).map_err(|error| file.failed(error))?;
     let header = serde_json::from_slice(&header).map_err(|error| bad(error.to_string()))?;

@@ -1,6 +1,7 @@
 //! What may be wrong with data. A message says it, and what to do about it; the place is said before it.
 
 use super::{line, sentence, sides};
+use sojourn_protocol::column::MAX_COLUMNS;
 
 /// The problem at a [`Place`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +41,11 @@ pub enum Problem {
     OtherVersion,
     #[error("there are more than {limit} columns")]
     TooManyNames { limit: usize },
+    #[error(
+        "the header has over {limit} bytes; a part has at most {MAX_COLUMNS} columns, and room for the names of some ten \
+         thousand classes"
+    )]
+    LargeHeader { limit: u64 },
     #[error("the name {text}", text = sentence(.0))]
     BadColumn(String),
     #[error("{text}", text = sentence(.0))]

@@ -222,6 +222,28 @@ fn parts_that_are_not_sound_are_refused_with_their_column() {
 }
 
 #[test]
+fn a_part_of_too_many_columns_or_classes_is_known_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.safetensors");
+    let many = |columns: usize| -> Vec<Tensor> {
+        let name = |at: usize| -> &'static str { format!("column_{at}").leak() };
+        (0..columns).map(|at| (name(at), Dtype::U8, vec![20], vec![0; 20])).collect()
+    };
+    write_part(&path, &many(100), &MARK);
+    let text = refused(folder.path(), "p.safetensors", "");
+    assert_eq!(text, "p.safetensors: there are more than 64 columns");
+    let large = "p.safetensors: the header has over 1048576 bytes; a part has at most 64 columns, and room for the names of \
+                 some ten thousand classes";
+    write_part(&path, &many(20_000), &MARK);
+    assert_eq!(refused(folder.path(), "p.safetensors", ""), large);
+    let words: Vec<String> = (0..50_000).map(|at| format!("\"word {at} of many\"")).collect();
+    let classes = format!(r#"{{"label": [{}]}}"#, words.join(", "));
+    let said = [MARK[0], ("values", r#"{"label": 50000}"#), ("classes", classes.as_str())];
+    write_part(&path, &rows(0, 20), &said);
+    assert_eq!(refused(folder.path(), "p.safetensors", ""), large);
+}
+
+#[test]
 fn keys_that_say_nothing_about_columns_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     write_part(&folder.path().join("p.safetensors"), &rows(0, 20), &MARK);
