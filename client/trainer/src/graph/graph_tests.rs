@@ -282,7 +282,7 @@ fn small(train: Value, loss: Value, evaluate: Value, sums: Value) -> Vec<u8> {
 }
 
 /// A loss that can be trained, as the first three nodes.
-fn trained() -> Vec<Value> {
+pub(super) fn trained() -> Vec<Value> {
     vec![
         json!({"op": "aten.linear.default", "args": [{"c": "x"}, {"t": "w"}]}),
         json!({"op": "aten.mul.Tensor", "args": [{"n": 0}, {"t": "mean"}]}),
@@ -291,7 +291,7 @@ fn trained() -> Vec<Value> {
 }
 
 /// Trains one hop by these nodes; gives the checkpoint's tensors, or the refusal.
-fn train_by(nodes: &[Value]) -> Result<BTreeMap<String, Vec<u8>>, String> {
+pub(super) fn train_by(nodes: &[Value]) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let mut nodes = nodes.to_vec();
     nodes.extend(trained().split_off(nodes.len().min(3)));
     let nodes = if nodes.len() > 3 { nodes } else { trained() };

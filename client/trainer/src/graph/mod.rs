@@ -14,6 +14,7 @@
 
 mod activations;
 mod arithmetic;
+mod bounds;
 mod call;
 mod layers;
 mod list;
@@ -24,6 +25,7 @@ mod reductions;
 mod shapes;
 mod sizes;
 mod value;
+mod windows;
 
 pub(crate) use program::{Graphs, Program, Tensors};
 
@@ -46,3 +48,7 @@ mod columns_tests;
 #[cfg(test)]
 #[path = "chance_tests.rs"]
 mod chance_tests;
+
+#[cfg(test)]
+#[path = "windows_tests.rs"]
+mod windows_tests;

@@ -2,7 +2,11 @@
 //!
 //! Most operators give no more than what their arguments broadcast to. Those that may give more say here how much.
 
-use super::call::Call;
+use super::{
+    bounds::{elements, few, length, length_as_whole, numel, positive, product, within},
+    call::Call,
+    windows,
+};
 use crate::error::TrainError;
 use sojourn_graph::{Kind, MAX_VALUE_ELEMENTS, Operator};
 use std::collections::BTreeMap;
@@ -11,8 +15,6 @@ use tch::Tensor;
 /// Refuses a call that would make too much.
 pub(super) type Check = fn(&Call<'_>) -> Result<(), TrainError>;
 
-/// The most tensors that one call may give.
-const MAX_TENSORS: i64 = 100_000;
 /// The most layers of a recurrent network.
 const MAX_LAYERS: i64 = 1024;
 
@@ -53,21 +55,13 @@ pub(super) fn check_of(operator: &Operator) -> Option<Check> {
         "addmm.default" | "baddbmm.default" => |c| matrices(c.tensor(1)?, c.tensor(2)?),
         "outer.default" => |c| within(numel(c.tensor(0)?).saturating_mul(numel(c.tensor(1)?))),
         "einsum.default" => einsum,
-        "conv1d.default" | "conv2d.default" => |c| {
-            positive(&[c.whole(6)?])?;
-            convolution(c, &c.wholes(4)?)
-        },
-        "conv1d.padding" | "conv2d.padding" => |c| {
-            positive(&[c.whole(6)?])?;
-            convolution(c, &[])
-        },
-        "conv_transpose1d.default" | "conv_transpose2d.input" => transposed_convolution,
-        "max_pool1d.default" | "max_pool2d.default" => {
-            |c| [1, 2, 4].into_iter().try_for_each(|at| positive(&c.wholes(at)?))
-        }
-        "avg_pool1d.default" | "avg_pool2d.default" => {
-            |c| [1, 2].into_iter().try_for_each(|at| positive(&c.wholes(at)?))
-        }
+        "conv1d.default" | "conv2d.default" => windows::convolution,
+        "conv1d.padding" | "conv2d.padding" => windows::convolution_by_word,
+        "conv_transpose1d.default" | "conv_transpose2d.input" => windows::transposed_convolution,
+        "max_pool1d.default" => |c| windows::max_pool(c, 1),
+        "max_pool2d.default" => |c| windows::max_pool(c, 2),
+        "avg_pool1d.default" => |c| windows::pool(c, 1),
+        "avg_pool2d.default" => |c| windows::pool(c, 2),
         "adaptive_avg_pool1d.default"
         | "adaptive_avg_pool2d.default"
         | "adaptive_max_pool2d.default" => |c| resized(c.tensor(0)?, &c.wholes(1)?),
@@ -131,54 +125,6 @@ pub(super) fn check_of(operator: &Operator) -> Option<Check> {
 /// Do several tensors go in, so that the result may be larger than each?
 fn several_tensors(operator: &Operator) -> bool {
     operator.parameters.iter().filter(|parameter| parameter.kind == Kind::Tensor).count() > 1
-}
-
-fn within(elements: u64) -> Result<(), TrainError> {
-    if elements <= MAX_VALUE_ELEMENTS {
-        return Ok(());
-    }
-    let text = format!("it would give {elements} elements, and {MAX_VALUE_ELEMENTS} are the most");
-    Err(TrainError::Unit(text))
-}
-
-fn positive(numbers: &[i64]) -> Result<(), TrainError> {
-    match numbers.iter().find(|number| **number < 1) {
-        Some(number) => Err(TrainError::Unit(format!("it can't go by {number}"))),
-        None => Ok(()),
-    }
-}
-
-fn few(tensors: i64) -> Result<(), TrainError> {
-    if tensors > MAX_TENSORS {
-        return Err(TrainError::Unit(format!("it would give {tensors} tensors")));
-    }
-    Ok(())
-}
-
-fn numel(tensor: &Tensor) -> u64 {
-    elements(&tensor.size())
-}
-
-fn elements(sizes: &[i64]) -> u64 {
-    product(1, sizes)
-}
-
-/// `count` times these numbers; those that are below 0 stand for sizes that are known already.
-fn product(count: u64, numbers: &[i64]) -> u64 {
-    let numbers = numbers.iter().filter_map(|number| u64::try_from(*number).ok());
-    numbers.fold(count, u64::saturating_mul)
-}
-
-/// The length of a dimension, counted from the end where it is below 0; 1 where there is none.
-fn length(of: &Tensor, dimension: i64) -> u64 {
-    length_as_whole(of, dimension).ok().and_then(|length| u64::try_from(length).ok()).unwrap_or(1)
-}
-
-fn length_as_whole(of: &Tensor, dimension: i64) -> Result<i64, TrainError> {
-    let sizes = of.size();
-    let length = i64::try_from(sizes.len())?;
-    let at = if dimension < 0 { dimension.saturating_add(length) } else { dimension };
-    Ok(usize::try_from(at).ok().and_then(|at| sizes.get(at).copied()).unwrap_or(1))
 }
 
 /// What all tensors that go in broadcast to.
@@ -302,47 +248,6 @@ fn einsum(c: &Call<'_>) -> Result<(), TrainError> {
         lengths.into_values().collect()
     };
     within(product(elements(&rest), &chosen))
-}
-
-/// Also what the columns of an image take that a convolution may make. Lengths without padding where it is by words.
-fn convolution(c: &Call<'_>, padding: &[i64]) -> Result<(), TrainError> {
-    let (input, weight) = (c.tensor(0)?.size(), c.tensor(1)?.size());
-    let (stride, dilation) = (c.wholes(3)?, c.wholes(5)?);
-    positive(&stride)?;
-    positive(&dilation)?;
-    let (kernel, depth) = (weight.get(2..).unwrap_or_default(), weight.get(1).copied());
-    let places = input.iter().rev().take(kernel.len()).rev();
-    let padding = padding.iter().copied().chain(std::iter::repeat(0));
-    let sizes = places.zip(padding).zip(stride.iter()).map(|((size, padding), stride)| {
-        size.saturating_add(padding.saturating_mul(2)) / stride + 1
-    });
-    let places = elements(&sizes.collect::<Vec<_>>());
-    let leading = input.len().saturating_sub(kernel.len() + 1);
-    let images = elements(input.get(..leading).unwrap_or_default());
-    let patch = elements(kernel).saturating_mul(product(1, &[depth.unwrap_or(1)]));
-    let channels = length(c.tensor(1)?, 0);
-    within(images.saturating_mul(places).saturating_mul(channels.max(patch)))
-}
-
-fn transposed_convolution(c: &Call<'_>) -> Result<(), TrainError> {
-    let (input, weight) = (c.tensor(0)?.size(), c.tensor(1)?.size());
-    let (stride, more, dilation) = (c.wholes(3)?, c.wholes(5)?, c.wholes(7)?);
-    positive(&stride)?;
-    positive(&dilation)?;
-    positive(&[c.whole(6)?])?;
-    let kernel = weight.get(2..).unwrap_or_default();
-    let places = input.iter().rev().take(kernel.len()).rev();
-    let sizes = places.zip(kernel).zip(stride.iter().zip(more.iter().zip(dilation.iter())));
-    let sizes = sizes.map(|((size, kernel), (stride, (more, dilation)))| {
-        let reach = dilation.saturating_mul(*kernel).saturating_add(*more);
-        size.saturating_mul(*stride).saturating_add(reach)
-    });
-    let places = elements(&sizes.collect::<Vec<_>>());
-    let leading = input.len().saturating_sub(kernel.len() + 1);
-    let images = elements(input.get(..leading).unwrap_or_default());
-    let channels = length(c.tensor(1)?, 1).saturating_mul(product(1, &[c.whole(6)?]));
-    let columns = elements(kernel).saturating_mul(numel(c.tensor(0)?)).saturating_mul(channels);
-    within(images.saturating_mul(places).saturating_mul(channels).max(columns))
 }
 
 /// Images, or lines, of another size.
