@@ -66,6 +66,10 @@ pub const MAX_LAYERS: usize = 1 << 10;
 pub const MAX_CHOICES: usize = 4 << 10;
 /// Tensors of a graph.
 pub const MAX_GRAPH_TENSORS: usize = 10_000;
+/// Floating-point operations of one row of a graph: a millisecond of the fastest device by [`MAX_FLOPS`], hours of a processor.
+pub const MAX_GRAPH_FLOPS: u64 = 1 << 50;
+/// Numbers of the widest value that one row of a graph has: more than a value may have for all rows.
+pub const MAX_GRAPH_WIDTH: u64 = 1 << 40;
 /// Exported graphs of one `[[model]]` table: as many as a job has trials.
 pub const MAX_GRAPHS: usize = 1 << 16;
 /// Ranges of a merge that is divided.
@@ -206,8 +210,10 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("Evaluated", "train_micros", TRAIN_MICROS),
     ("ExportedGraph", "arrays", Bound::list(&[MAX_NAMED_SUMS, MAX_ARRAY_DIMENSIONS])),
     ("ExportedGraph", "columns", BATCH_COLUMNS),
+    ("ExportedGraph", "flops_per_row", Bound::leaf(Leaf::Whole(MAX_GRAPH_FLOPS))),
     ("ExportedGraph", "sums", Bound::list(&[MAX_NAMED_SUMS])),
     ("ExportedGraph", "tensors", Bound::list(&[MAX_GRAPH_TENSORS])),
+    ("ExportedGraph", "widest", Bound::leaf(Leaf::Whole(MAX_GRAPH_WIDTH))),
     ("Failure", "message", MESSAGE),
     ("Graph", "entry", PLACE),
     ("GraphSpace", "entry", PLACE),

@@ -9,7 +9,7 @@ use crate::{
     manifest::Labels,
     metrics::{ByClass, Confusion},
     report::{Failure, FailureKind},
-    spec::Dimension,
+    spec::{Dimension, ExportedGraph},
     sum_array::SumArray,
     text::{MAX_NAME_CHARS, is_plain_line},
     time::Millis,
@@ -93,6 +93,25 @@ fn a_field_past_its_bound_is_refused_with_its_path_wherever_it_lies() {
     assert!(Bounded::new(MissingRequest { blobs: vec![whole] }).is_ok());
     assert!(
         refused(MissingRequest { blobs: vec![whole, past] }).starts_with("`blobs[1].bytes` is")
+    );
+}
+
+#[test]
+fn the_costs_of_a_graph_are_those_that_a_machine_can_have() {
+    let file = BlobRef { sha256: Digest::of(b""), bytes: 1 };
+    let costs = |flops_per_row: u64, widest: u64| ExportedGraph {
+        flops_per_row,
+        widest,
+        ..ExportedGraph::of_file(file)
+    };
+    assert!(Bounded::new(costs(MAX_GRAPH_FLOPS, MAX_GRAPH_WIDTH)).is_ok());
+    assert_eq!(
+        refused(costs(u64::MAX, 1)),
+        "`flops_per_row` is 18446744073709551615; at most 1125899906842624 is taken"
+    );
+    assert_eq!(
+        refused(costs(1, MAX_GRAPH_WIDTH + 1)),
+        "`widest` is 1099511627777; at most 1099511627776 is taken"
     );
 }
 
