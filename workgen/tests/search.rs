@@ -5,7 +5,10 @@
 use proptest::prelude::*;
 use sojourn_protocol::{
     jobfile,
-    spec::{Architecture, JobSpec},
+    spec::{
+        Architecture, Dimension, JobSpec,
+        dimension::{Normal, Range, Spread},
+    },
 };
 use sojourn_workgen::{SearchError, trials};
 
@@ -88,40 +91,186 @@ const PINNED: [&str; 3] = [
     r#"{"model[0].hidden":[64],"training.optimizer.lr":0.030409301689074898}"#,
 ];
 
+/// The learning rates of a search over `lr` alone.
+fn rates(lr: &str, search: &str) -> Vec<f64> {
+    let line = format!("optimizer = {{ name = \"sgd\", lr = {lr} }}");
+    let all = trials(&job(CNN, &line, search)).unwrap();
+    all.iter().map(|trial| trial.config.training.optimizer.lr).collect()
+}
+
+/// The batch sizes of one over `batch_size` alone.
+fn sizes(size: &str, search: &str) -> Vec<u32> {
+    let all = trials(&job(CNN, &format!("batch_size = {size}"), search)).unwrap();
+    all.iter().map(|trial| trial.config.training.batch_size).collect()
+}
+
+const GRID: &str = "method = \"grid\"";
+const MANY: &str = "method = \"random\"\ntrials = 8000";
+
+/// The share of numbers for which this holds.
+#[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+fn share<T: Copy>(all: &[T], holds: impl Fn(T) -> bool) -> f64 {
+    all.iter().filter(|value| holds(**value)).count() as f64 / all.len() as f64
+}
+
+#[test]
+fn a_grid_takes_every_step_as_a_job_file_would_write_it() {
+    let all = rates("{ uniform = [0.1, 0.7], step = 0.1 }", GRID);
+    assert_eq!(all, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7], "the nearest to each decimal number");
+    let all = rates("{ log_uniform = [1e-4, 3.5e-4], step = 1e-4 }", GRID);
+    assert_eq!(all, [1e-4, 2e-4, 3e-4], "an end that no step reaches is no value");
+    assert_eq!(rates("{ uniform = [1000000.1, 1000000.4], step = 0.1 }", GRID).len(), 4);
+    assert_eq!(sizes("{ int = [16, 64], step = 24 }", GRID), [16, 40, 64]);
+    assert_eq!(sizes("{ log_int = [3, 6] }", GRID), [3, 4, 5, 6]);
+    assert_eq!(sizes("{ log_int = [16, 1024], points = 4 }", GRID), [16, 64, 256, 1024]);
+    assert_eq!(sizes("{ log_int = [1, 4], points = 9 }", GRID), [1, 2, 3, 4], "none twice");
+}
+
+#[test]
+fn each_step_is_as_likely() {
+    let all = rates("{ uniform = [0.1, 0.5], step = 0.1 }", MANY);
+    for value in [0.1, 0.2, 0.3, 0.4, 0.5] {
+        let share = share(&all, |rate| rate == value);
+        assert!((share - 0.2).abs() < 0.02, "{value}: {share}");
+    }
+    let all = sizes("{ int = [2, 8], step = 3 }", MANY);
+    for value in [2, 5, 8] {
+        let share = share(&all, |size| size == value);
+        assert!((share - 1.0 / 3.0).abs() < 0.02, "{value}: {share}");
+    }
+}
+
+#[test]
+fn a_logarithm_is_the_natural_one_of_the_ends() {
+    let all = rates("{ log_uniform = [1e-4, 1.0] }", MANY);
+    for (below, expected) in [(1e-3, 0.25), (1e-2, 0.5), (1e-1, 0.75)] {
+        let share = share(&all, |rate| rate < below);
+        assert!((share - expected).abs() < 0.02, "{below}: {share}");
+    }
+    // A log-uniform number from 1 up to, but not including, 16, without its fraction.
+    let all = sizes("{ log_int = [1, 15] }", MANY);
+    for (low, high) in [(1, 2), (2, 4), (4, 8), (8, 16)] {
+        let share = share(&all, |size| low <= size && size < high);
+        assert!((share - 0.25).abs() < 0.02, "{low} to {high}: {share}");
+    }
+    let all = sizes("{ log_int = [8, 120], step = 8 }", MANY);
+    assert!(all.iter().all(|size| size % 8 == 0 && (8..=120).contains(size)));
+    let share = share(&all, |size| size < 32);
+    assert!((share - 0.5).abs() < 0.02, "{share}");
+}
+
+#[test]
+fn normal_numbers_have_their_mean_and_deviation() {
+    let all = rates("{ normal = [5, 0.5], truncate = [1, 9] }", MANY);
+    for (below, expected) in [(4.0, 0.0228), (4.5, 0.1587), (5.0, 0.5), (5.5, 0.8413)] {
+        let share = share(&all, |rate| rate < below);
+        assert!((share - expected).abs() < 0.02, "{below}: {share}");
+    }
+    // Cut off at one deviation below the mean and half a one above it.
+    let all = rates("{ normal = [5, 1], truncate = [4, 5.5] }", MANY);
+    assert!(all.iter().all(|rate| (4.0..=5.5).contains(rate)));
+    let share = share(&all, |rate| rate < 5.0);
+    assert!((share - 0.3413 / (0.3413 + 0.1915)).abs() < 0.02, "{share}");
+    let mut spec = job(CNN, "", MANY);
+    let any = Normal { mean: -2.0, deviation: 1.0, truncate: None };
+    spec.training.optimizer.weight_decay = Dimension::Normal(any);
+    let all: Vec<f64> = trials(&spec)
+        .unwrap()
+        .iter()
+        .map(|trial| trial.config.training.optimizer.weight_decay)
+        .collect();
+    let share = self::share(&all, |number| number < -3.0);
+    assert!((share - 0.1587).abs() < 0.02, "{share}");
+}
+
+#[test]
+fn normal_numbers_that_can_not_be_drawn_are_refused_whoever_sends_them() {
+    let lr = || "training.optimizer.lr".to_owned();
+    let with = |normal, search| {
+        let mut spec = job(CNN, "", search);
+        spec.training.optimizer.lr = Dimension::Normal(normal);
+        trials(&spec).unwrap_err()
+    };
+    let good = Normal { mean: 0.1, deviation: 0.1, truncate: None };
+    assert_eq!(with(good, GRID), SearchError::NormalInGrid { dimension: lr() });
+    for bad in [
+        Normal { mean: f64::NAN, ..good },
+        Normal { deviation: 0.0, ..good },
+        Normal { deviation: f64::MAX, ..good },
+        Normal { truncate: Some([0.2, 0.3]), ..good },
+        Normal { truncate: Some([0.1, 0.1]), ..good },
+        Normal { truncate: Some([0.1, f64::INFINITY]), ..good },
+        Normal { truncate: Some([0.1, 0.1 + 1e-9]), ..good },
+    ] {
+        assert_eq!(with(bad, MANY), SearchError::BadNormal { dimension: lr() }, "{bad:?}");
+    }
+}
+
+#[test]
+fn a_dimension_of_one_architecture_is_none_of_the_others() {
+    let resnet = "[[model]]\narch = \"resnet\"\ndepth = 11\nwidth = { log_int = [4, 16] }";
+    for search in [GRID, "method = \"random\"\ntrials = 40"] {
+        let mut seen = [0, 0];
+        for trial in trials(&job(&format!("{CNN}\n{resnet}"), "", search)).unwrap() {
+            let of_resnet = matches!(trial.config.model, Architecture::Resnet(_));
+            assert_eq!(trial.choices.contains_key("model[1].width"), of_resnet);
+            seen[usize::from(of_resnet)] += 1;
+        }
+        assert!(seen[0] > 0 && seen[1] > 10, "{search}: {seen:?}");
+    }
+}
+
+#[test]
+fn values_of_every_form_are_pinned() {
+    let training = "batch_size = { log_int = [8, 512], step = 8 }\noptimizer = { name = \"sgd\", lr = { log_uniform = [0.001, 0.1], step = 0.001 }, momentum = { normal = [0.9, 0.05], truncate = [0, 0.99] }, weight_decay = { uniform = [0, 0.1], step = 0.01 } }";
+    let spec = job(CNN, training, "method = \"random\"\ntrials = 2");
+    let all: Vec<String> =
+        trials(&spec).unwrap().iter().map(|t| serde_json::to_string(&t.choices).unwrap()).collect();
+    assert_eq!(all, PINNED_FORMS);
+}
+
+const PINNED_FORMS: [&str; 2] = [
+    r#"{"training.batch_size":24,"training.optimizer.lr":0.086,"training.optimizer.momentum":0.8236459719330429,"training.optimizer.weight_decay":0.08}"#,
+    r#"{"training.batch_size":8,"training.optimizer.lr":0.005,"training.optimizer.momentum":0.9059162100166682,"training.optimizer.weight_decay":0.0}"#,
+];
+
 #[test]
 fn a_space_without_values_or_with_too_many_is_refused() {
     let mut spec = job(MLP, "", "method = \"grid\"");
-    spec.training.optimizer.lr = sojourn_protocol::spec::Dimension::Choice(Vec::new());
+    spec.training.optimizer.lr = Dimension::Choice(Vec::new());
     assert_eq!(
         trials(&spec),
         Err(SearchError::Empty { dimension: "training.optimizer.lr".into() })
     );
     let all: Vec<f64> = (0..300).map(f64::from).collect();
-    spec.training.optimizer.lr = sojourn_protocol::spec::Dimension::Choice(all.clone());
-    spec.training.optimizer.weight_decay = sojourn_protocol::spec::Dimension::Choice(all);
+    spec.training.optimizer.lr = Dimension::Choice(all.clone());
+    spec.training.optimizer.weight_decay = Dimension::Choice(all);
     assert_eq!(trials(&spec), Err(SearchError::TooMany));
 }
 
 #[test]
 fn a_range_that_is_none_is_refused_whoever_sends_it() {
-    use sojourn_protocol::spec::dimension::{Range, Spread};
     for (spread, low, high) in [
         (Spread::Uniform, 2.0, 1.0),
         (Spread::Integer, 9.0, 3.0),
         (Spread::LogUniform, 0.0, 1.0),
         (Spread::LogUniform, -1.0, 1.0),
+        (Spread::LogInteger, 0.0, 4.0),
         (Spread::Uniform, f64::NAN, 1.0),
         (Spread::Uniform, 0.0, f64::INFINITY),
     ] {
         for method in ["method = \"grid\"", "method = \"random\"\ntrials = 3"] {
             let mut spec = job(MLP, "", method);
-            let range = Range { spread, low, high, points: Some(3) };
-            spec.training.optimizer.lr = sojourn_protocol::spec::Dimension::Range(range);
+            let range = Range { points: Some(3), ..Range::new(spread, low, high) };
+            spec.training.optimizer.lr = Dimension::Range(range);
             let refused = trials(&spec).unwrap_err();
-            assert_eq!(
-                refused,
-                SearchError::BadRange { dimension: "training.optimizer.lr".into() }
-            );
+            let bad = SearchError::BadRange { dimension: "training.optimizer.lr".into() };
+            assert_eq!(refused, bad);
+            for step in [0.0, -1.0, f64::NAN, 1e-300] {
+                let range = Range { step: Some(step), ..Range::new(Spread::Uniform, 0.0, 1.0) };
+                spec.training.optimizer.lr = Dimension::Range(range);
+                assert_eq!(trials(&spec).unwrap_err(), bad, "a step of {step}");
+            }
         }
     }
 }
@@ -151,13 +300,8 @@ proptest! {
     fn ranges_are_kept(low in 1e-6f64..1.0, width in 0.0f64..10.0, seed in any::<u64>()) {
         let mut spec = job(MLP, "optimizer = { name = \"sgd\", lr = { uniform = [0.1, 1.0] } }", "method = \"random\"\ntrials = 20");
         spec.seed = seed;
-        let range = sojourn_protocol::spec::dimension::Range {
-            spread: sojourn_protocol::spec::dimension::Spread::LogUniform,
-            low,
-            high: low + width,
-            points: None,
-        };
-        spec.training.optimizer.lr = sojourn_protocol::spec::Dimension::Range(range);
+        let range = Range::new(Spread::LogUniform, low, low + width);
+        spec.training.optimizer.lr = Dimension::Range(range);
         for trial in trials(&spec).unwrap() {
             let lr = trial.config.training.optimizer.lr;
             prop_assert!(lr >= low && lr <= low + width);

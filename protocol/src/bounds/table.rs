@@ -248,6 +248,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("Measured", "peak_memory", AMOUNT),
     ("MissingRequest", "blobs", Bound::list(&[MAX_JOB_BLOBS])),
     ("Mlp", "hidden", LAYERS),
+    ("Normal", "truncate", Bound::list(&[2])),
     ("NoteRequest", "note", NOTE),
     ("OfferedClass", "flops", FLOPS),
     ("OfferedClass", "instructions", NAME),

@@ -1,17 +1,32 @@
-//! A value that a search may vary: plain, a choice, or a range.
+//! A value that a search may vary: plain, a choice, a range, or normal numbers.
 
 use super::{
-    reader::{Node, list},
+    reader::{Node, Section, list},
     search::Method,
 };
 use crate::spec::{
     OptimizerName, Pool, Precision, Real, Sampling, Setting, Share,
-    dimension::{Dimension, Range, Spread},
+    dimension::{Dimension, MAX_STEPS, Normal, Range, Spread},
 };
 
-const WAYS: &[&str] = &["choice", "uniform", "log_uniform", "int", "points"];
-const RANGES: &[(&str, Spread)] =
-    &[("uniform", Spread::Uniform), ("log_uniform", Spread::LogUniform), ("int", Spread::Integer)];
+/// A form of a dimension.
+#[derive(Clone, Copy)]
+enum Form {
+    Choice,
+    Range(Spread),
+    Normal,
+}
+
+const FORMS: &[(&str, Form)] = &[
+    ("choice", Form::Choice),
+    ("uniform", Form::Range(Spread::Uniform)),
+    ("log_uniform", Form::Range(Spread::LogUniform)),
+    ("int", Form::Range(Spread::Integer)),
+    ("log_int", Form::Range(Spread::LogInteger)),
+    ("normal", Form::Normal),
+];
+/// What may stand beside a form.
+const OPTIONS: &[&str] = &["points", "step", "truncate"];
 
 /// The numbers that are allowed.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +85,8 @@ impl Bounds {
 pub(super) trait Element: Sized {
     /// Are ranges of it possible?
     const RANGES: bool;
+    /// Can it be any number, whole or not?
+    const FRACTIONS: bool = false;
     /// Reads one plain value.
     fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self>;
     /// Is a plain value of this type a list?
@@ -80,6 +97,7 @@ pub(super) trait Element: Sized {
 
 impl Element for f64 {
     const RANGES: bool = true;
+    const FRACTIONS: bool = true;
     fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self> {
         bounds.check(node, node.number()?)
     }
@@ -96,6 +114,7 @@ impl Element for u32 {
 
 impl Element for Share {
     const RANGES: bool = true;
+    const FRACTIONS: bool = true;
     fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self> {
         f64::read(node, bounds).map(Share)
     }
@@ -134,6 +153,7 @@ const MAX_TEXT: usize = 200;
 
 impl Element for Setting {
     const RANGES: bool = true;
+    const FRACTIONS: bool = true;
     const LIST: bool = true;
     fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self> {
         if node.is_list() {
@@ -197,34 +217,60 @@ pub(super) fn read<T: Element>(
         }
         return T::read(node, bounds).map(Dimension::Fixed);
     }
-    let section = node.section_of(WAYS)?;
-    let ways = ["choice", "uniform", "log_uniform", "int"];
-    let there: Vec<&str> = ways.into_iter().filter(|way| section.optional(way).is_some()).collect();
-    let [way] = there.as_slice() else {
-        let found = if there.is_empty() { "none".to_owned() } else { list(&there) };
-        return node.refuse(format!("has {found}; exactly one of {} is wanted", list(&ways)));
+    searched(node, bounds, method)
+}
+
+/// Reads a dimension that varies: a table with one of the forms.
+fn searched<T: Element>(
+    node: &Node<'_>,
+    bounds: Bounds,
+    method: Option<Method>,
+) -> Option<Dimension<T>> {
+    let forms: Vec<&str> = FORMS.iter().map(|(word, _)| *word).collect();
+    let section = node.section_of(&[&forms, OPTIONS].concat())?;
+    let there: Vec<_> = FORMS
+        .iter()
+        .filter_map(|(word, form)| Some((*word, *form, section.optional(word)?)))
+        .collect();
+    let [(word, form, values)] = there.as_slice() else {
+        let found: Vec<&str> = there.iter().map(|(word, ..)| *word).collect();
+        let found = if found.is_empty() { "none".to_owned() } else { list(&found) };
+        return node.refuse(format!("has {found}; exactly one of {} is wanted", list(&forms)));
     };
-    let values = section.optional(way)?;
-    let Some((_, spread)) = RANGES.iter().find(|(name, _)| name == way) else {
-        if section.optional("points").is_some() {
-            return section.refuse("points", "goes with a range, not with `choice`".to_owned());
-        }
-        return choice(&values, bounds);
+    let foreign: &[(&str, &str)] = match form {
+        Form::Choice => &[("points", "a range"), ("step", "a range"), ("truncate", "`normal`")],
+        Form::Range(_) => &[("truncate", "`normal`")],
+        Form::Normal => &[("points", "a range"), ("step", "a range")],
     };
-    if !T::RANGES {
+    if let Some((option, of)) =
+        foreign.iter().find(|(option, _)| section.optional(option).is_some())
+    {
+        return section.refuse(option, format!("goes with {of}, not with `{word}`"));
+    }
+    if !T::RANGES && !matches!(form, Form::Choice) {
         return values.refuse("has no meaning here; `choice` is the way to search over this key");
     }
-    let (low, high) = ends(&values, *spread, bounds, T::MAX)?;
-    let points = match section.optional("points") {
-        Some(points) => Some(points.integer(1, 1_000_000)?),
-        None => None,
-    };
-    if method == Some(Method::Grid) && points.is_none() && *spread != Spread::Integer {
-        return node.refuse(format!(
-            "needs `points` in a grid search: how many values to take, e.g. `{{ {way} = [{low}, {high}], points = 3 }}`"
-        ));
+    let numbers = Numbers { node, section: &section, word, values, bounds };
+    match form {
+        Form::Choice => choice(values, bounds),
+        Form::Normal if !T::FRACTIONS => values.refuse(
+            "has no meaning here: whole numbers are wanted; `int` and `log_int` give them",
+        ),
+        Form::Normal if method == Some(Method::Grid) => node.refuse(
+            "can't be in a grid search, which takes every value: `normal` goes with `method = \"random\"`",
+        ),
+        Form::Normal => numbers.normal().map(Dimension::Normal),
+        Form::Range(spread) => {
+            let range = numbers.range(*spread, T::MAX)?;
+            if method == Some(Method::Grid) && range.points.is_none() && range.steps().is_none() {
+                return node.refuse(format!(
+                    "needs `points` in a grid search: how many values to take, e.g. `{{ {word} = [{}, {}], points = 3 }}`",
+                    range.low, range.high
+                ));
+            }
+            Some(Dimension::Range(range))
+        }
     }
-    Some(Dimension::Range(Range { spread: *spread, low, high, points }))
 }
 
 fn choice<T: Element>(values: &Node<'_>, bounds: Bounds) -> Option<Dimension<T>> {
@@ -236,27 +282,131 @@ fn choice<T: Element>(values: &Node<'_>, bounds: Bounds) -> Option<Dimension<T>>
     read.into_iter().collect::<Option<Vec<T>>>().map(Dimension::Choice)
 }
 
-fn ends(values: &Node<'_>, spread: Spread, bounds: Bounds, max: f64) -> Option<(f64, f64)> {
-    let elements = values.list("a list of two numbers, `[low, high]`,")?;
-    let [low_node, high_node] = elements.as_slice() else {
-        return values.refuse(format!("has {} values; `[low, high]` is wanted", elements.len()));
-    };
-    let (low, high) = (low_node.number(), high_node.number());
-    let (low, high) = (low?, high?);
-    if low > high {
-        return values.refuse(format!("has its low end {low} above its high end {high}"));
+/// A dimension whose values are numbers of a range, or normal.
+struct Numbers<'t, 'a> {
+    node: &'t Node<'a>,
+    section: &'t Section<'a>,
+    /// Its form, and the two numbers of it.
+    word: &'t str,
+    values: &'t Node<'a>,
+    bounds: Bounds,
+}
+
+impl<'a> Numbers<'_, 'a> {
+    fn range(&self, spread: Spread, max: f64) -> Option<Range> {
+        let (low, high) = self.ends(spread, max)?;
+        let points = match self.section.optional("points") {
+            Some(points) => Some(points.integer(1, 1_000_000)?),
+            None => None,
+        };
+        let range = Range { points, ..Range::new(spread, low, high) };
+        let Some(node) = self.section.optional("step") else {
+            if spread.is_whole() && high - low >= f64::from(MAX_STEPS) {
+                let text = format!("has over {MAX_STEPS} values; `step` makes them fewer");
+                return self.values.refuse(text);
+            }
+            return Some(range);
+        };
+        if points.is_some() {
+            let text = "can't go with `step`: a grid takes every step".to_owned();
+            return self.section.refuse("points", text);
+        }
+        let step = Bounds::Positive.check(&node, node.number()?)?;
+        if spread.is_whole() && step.fract() != 0.0 {
+            return node.refuse(format!("is {step}; `{}` needs a whole number", self.word));
+        }
+        if step > high - low {
+            return node.refuse(format!("is {step}, more than the whole range"));
+        }
+        let range = Range { step: Some(step), ..range };
+        if !range.is_sound() {
+            let text = format!("is {step}, so that the range has over {MAX_STEPS} values");
+            return node.refuse(text);
+        }
+        Some(range)
     }
-    if spread == Spread::LogUniform && low <= 0.0 {
-        return low_node.refuse(format!("is {low}; the low end of `log_uniform` must be above 0"));
+
+    fn normal(&self) -> Option<Normal> {
+        let [mean_node, deviation_node] = pair(self.values, "[mean, deviation]")?;
+        let (mean, deviation) = (mean_node.number(), deviation_node.number());
+        let (mean, deviation) = (mean?, deviation?);
+        if deviation <= 0.0 {
+            return deviation_node.refuse(format!("is {deviation}; a deviation above 0 is wanted"));
+        }
+        let truncate = match self.section.optional("truncate") {
+            Some(node) => Some(self.truncate(&node, mean)?),
+            None if self.bounds.hold(f64::MIN) => None,
+            None => {
+                let wanted = self.bounds.wanted();
+                let text = format!(
+                    "is any number; {wanted} is wanted: `truncate = [low, high]` says from where to where"
+                );
+                return self.node.refuse(text);
+            }
+        };
+        let normal = Normal { mean, deviation, truncate };
+        match (normal.is_sound(), truncate) {
+            (true, _) => Some(normal),
+            (false, None) => self.values.refuse("goes beyond the largest number there is"),
+            (false, Some(_)) => {
+                let text = format!(
+                    "is so narrow for a deviation of {deviation} that any number is as likely; `uniform` says that"
+                );
+                self.section.refuse("truncate", text)
+            }
+        }
     }
-    if high > max {
-        return high_node.refuse(format!("is {high}; at most {max} is possible"));
+
+    /// Reads `truncate`.
+    fn truncate(&self, node: &Node<'a>, mean: f64) -> Option<[f64; 2]> {
+        let [low_node, high_node] = pair(node, "[low, high]")?;
+        let (low, high) = (low_node.number(), high_node.number());
+        let (low, high) = (low?, high?);
+        let any = Normal { mean, deviation: 1.0, truncate: None };
+        if !any.is_inside([low, high]) {
+            return node
+                .refuse(format!("is {low} to {high}; ends around the mean, {mean}, are wanted"));
+        }
+        self.bounds.check(&low_node, low)?;
+        self.bounds.check(&high_node, high)?;
+        Some([low, high])
     }
-    let whole = |number: f64| number.fract() == 0.0 && number.abs() <= 9e15;
-    if spread == Spread::Integer && !(whole(low) && whole(high)) {
-        return values.refuse("has ends that aren't whole numbers; `int` needs them");
+
+    /// The ends of a range.
+    fn ends(&self, spread: Spread, max: f64) -> Option<(f64, f64)> {
+        let Self { values, word, .. } = *self;
+        let [low_node, high_node] = pair(values, "[low, high]")?;
+        let (low, high) = (low_node.number(), high_node.number());
+        let (low, high) = (low?, high?);
+        if low > high {
+            return values.refuse(format!("has its low end {low} above its high end {high}"));
+        }
+        if spread.is_logarithmic() && low <= 0.0 {
+            return low_node.refuse(format!("is {low}; the low end of `{word}` must be above 0"));
+        }
+        if high > max {
+            return high_node.refuse(format!("is {high}; at most {max} is possible"));
+        }
+        let whole = |number: f64| number.fract() == 0.0 && number.abs() <= 9e15;
+        if spread.is_whole() && !(whole(low) && whole(high)) {
+            let text = format!("has ends that aren't whole numbers; `{word}` needs them");
+            return values.refuse(text);
+        }
+        self.bounds.check(&low_node, low)?;
+        self.bounds.check(&high_node, high)?;
+        Some((low, high))
     }
-    bounds.check(low_node, low)?;
-    bounds.check(high_node, high)?;
-    Some((low, high))
+}
+
+/// A list of two; `wanted` names them.
+fn pair<'a>(node: &Node<'a>, wanted: &str) -> Option<[Node<'a>; 2]> {
+    let elements = node.list(&format!("a list of two numbers, `{wanted}`,"))?;
+    <[Node<'a>; 2]>::try_from(elements).map_or_else(
+        |elements| {
+            let count = elements.len();
+            let values = if count == 1 { "value" } else { "values" };
+            node.refuse(format!("has {count} {values}; `{wanted}` is wanted"))
+        },
+        Some,
+    )
 }

@@ -8,7 +8,7 @@
 //! | file | reads |
 //! |---|---|
 //! | `reader` | any table and value: types, unknown keys, the collected problems |
-//! | `dimension` | a plain value, `{ choice = … }`, `{ uniform = … }`, `{ log_uniform = … }`, `{ int = … }` |
+//! | `dimension` | a plain value, `{ choice = … }`, ranges, `{ normal = … }` |
 //! | `data`, `model`, `training`, `search`, `placement` | the tables of those names |
 //! | `merge` | `merge` of `[placement]` |
 //! | `init` | `init` of a `[[model]]` |

@@ -175,7 +175,7 @@ fn optimizer(node: &Node<'_>, method: Option<Method>) -> Option<OptimizerSpace> 
     let others: &[&str] = match name {
         Dimension::Fixed(OptimizerName::Sgd) => &["beta1", "beta2", "eps"],
         Dimension::Fixed(OptimizerName::Adam | OptimizerName::Adamw) => &["momentum"],
-        Dimension::Choice(_) | Dimension::Range(_) => &[],
+        Dimension::Choice(_) | Dimension::Range(_) | Dimension::Normal(_) => &[],
     };
     let mut mine = Some(());
     for node in others.iter().filter_map(|key| section.optional(key)) {

@@ -1,5 +1,7 @@
 //! A value that a search may vary, and how one value is chosen from it.
 
+pub use super::distribution::{MAX_STEPS, Normal, Range, Spread, Steps};
+
 use serde::{Deserialize, Serialize};
 
 /// One value, or several to search over.
@@ -13,44 +15,8 @@ pub enum Dimension<T> {
     Choice(Vec<T>),
     /// A range of numbers.
     Range(Range),
-}
-
-/// A range of numbers, both ends included.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Range {
-    /// How numbers spread over the range.
-    pub spread: Spread,
-    /// The low end; above 0 for [`Spread::LogUniform`].
-    pub low: f64,
-    /// The high end, at least `low`.
-    pub high: f64,
-    /// How many values a grid takes from the range; a grid needs it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub points: Option<u32>,
-}
-
-impl Range {
-    /// Finite ends in order, above 0 for a logarithm.
-    #[must_use]
-    pub fn is_sound(&self) -> bool {
-        let ordered = self.low.is_finite() && self.high.is_finite() && self.low <= self.high;
-        ordered && (self.spread != Spread::LogUniform || self.low > 0.0)
-    }
-}
-
-/// How numbers spread over a [`Range`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Spread {
-    /// Evenly.
-    Uniform,
-    /// Evenly in the logarithm.
-    LogUniform,
-    /// Whole numbers, evenly; a grid without `points` takes all of them.
-    Integer,
+    /// Normal numbers; not in a grid.
+    Normal(Normal),
 }
 
 /// Closes open dimensions, one after another, by name.
@@ -59,6 +25,8 @@ pub trait Chooser {
     fn index(&mut self, name: &str, count: usize) -> usize;
     /// A number of `range` for the dimension `name`.
     fn number(&mut self, name: &str, range: &Range) -> f64;
+    /// One of these normal numbers for the dimension `name`.
+    fn normal(&mut self, name: &str, normal: &Normal) -> f64;
     /// Takes what was chosen, with the value as JSON; only for dimensions that vary.
     fn chosen(&mut self, name: &str, value: serde_json::Value);
 }
@@ -103,13 +71,13 @@ impl Value for Vec<u32> {
 }
 
 impl<T> Dimension<T> {
-    /// The values that are written out: one, or those of a choice; none of a range.
+    /// The values that are written out: one, or those of a choice; none of a range or of normal numbers.
     #[must_use]
     pub fn values(&self) -> &[T] {
         match self {
             Dimension::Fixed(value) => std::slice::from_ref(value),
             Dimension::Choice(values) => values,
-            Dimension::Range(_) => &[],
+            Dimension::Range(_) | Dimension::Normal(_) => &[],
         }
     }
 }
@@ -120,6 +88,7 @@ impl Dimension<f64> {
     pub fn is_zero(&self) -> bool {
         match self {
             Dimension::Range(range) => range.low == 0.0 && range.high == 0.0,
+            Dimension::Normal(_) => false,
             written => written.values().iter().all(|value| *value == 0.0),
         }
     }
@@ -134,11 +103,13 @@ impl<T: Value> Dimension<T> {
             Dimension::Choice(values) => values.get(chooser.index(name, values.len()))?.clone(),
             Dimension::Range(range) => {
                 let number = chooser.number(name, range);
-                match range.spread {
-                    Spread::Integer => T::from_whole(number)?,
-                    Spread::Uniform | Spread::LogUniform => T::from_number(number)?,
+                if range.spread.is_whole() {
+                    T::from_whole(number)?
+                } else {
+                    T::from_number(number)?
                 }
             }
+            Dimension::Normal(normal) => T::from_number(chooser.normal(name, normal))?,
         };
         chooser.chosen(name, serde_json::to_value(&value).ok()?);
         Some(value)

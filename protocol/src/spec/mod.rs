@@ -10,6 +10,7 @@ mod check;
 mod class_weights;
 pub mod data;
 pub mod dimension;
+mod distribution;
 mod graph;
 mod job;
 mod merge;

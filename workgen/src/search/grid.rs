@@ -1,9 +1,9 @@
 //! Every combination: an odometer over the dimensions, the last one fastest.
 
-use super::{MAX_TRIALS, SearchError, Trial, at_share, close};
+use super::{MAX_TRIALS, SearchError, Trial, close, draw};
 use sojourn_protocol::spec::{
     Choices, JobSpec,
-    dimension::{Chooser, Range, Spread},
+    dimension::{Chooser, Normal, Range},
 };
 
 pub(super) fn trials(spec: &JobSpec) -> Result<Vec<Trial>, SearchError> {
@@ -40,10 +40,11 @@ struct Odometer {
     error: Option<SearchError>,
 }
 
-#[derive(Clone, Copy)]
 struct Wheel {
     at: usize,
     count: usize,
+    /// Of a range, its values.
+    values: Vec<f64>,
 }
 
 impl Odometer {
@@ -64,42 +65,43 @@ impl Odometer {
         false
     }
 
-    fn turn(&mut self, name: &str, count: usize) -> usize {
-        if count == 0 {
-            self.error.get_or_insert(SearchError::Empty { dimension: name.into() });
-            return 0;
-        }
+    /// The wheel of the next dimension, which `make` makes at its first turn.
+    fn turn(&mut self, make: impl FnOnce() -> Result<Wheel, SearchError>) -> Option<&Wheel> {
         if self.next == self.wheels.len() {
-            self.wheels.push(Wheel { at: 0, count });
+            match make() {
+                Ok(wheel) => self.wheels.push(wheel),
+                Err(error) => {
+                    self.error.get_or_insert(error);
+                    return None;
+                }
+            }
         }
-        let at = self.wheels.get(self.next).map_or(0, |wheel| wheel.at);
+        let wheel = self.wheels.get(self.next);
         self.next += 1;
-        at
+        wheel
     }
 }
 
 impl Chooser for Odometer {
     fn index(&mut self, name: &str, count: usize) -> usize {
-        self.turn(name, count)
+        let wheel = self.turn(|| match count {
+            0 => Err(SearchError::Empty { dimension: name.into() }),
+            _ => Ok(Wheel { at: 0, count, values: Vec::new() }),
+        });
+        wheel.map_or(0, |wheel| wheel.at)
     }
 
     fn number(&mut self, name: &str, range: &Range) -> f64 {
-        if !range.is_sound() {
-            self.error.get_or_insert(SearchError::BadRange { dimension: name.into() });
-            return range.low;
-        }
-        let Some(points) = points(range) else {
-            self.error.get_or_insert(SearchError::NoPoints { dimension: name.into() });
-            return range.low;
-        };
-        let at = self.turn(name, points);
-        let steps = points.saturating_sub(1);
-        if steps == 0 {
-            return range.low;
-        }
-        #[expect(clippy::cast_precision_loss, reason = "grids have far fewer than 2^53 points")]
-        let share = at as f64 / steps as f64;
-        at_share(range, share)
+        let wheel = self.turn(|| {
+            let values = values(name, range)?;
+            Ok(Wheel { at: 0, count: values.len(), values })
+        });
+        wheel.and_then(|wheel| wheel.values.get(wheel.at)).copied().unwrap_or(range.low)
+    }
+
+    fn normal(&mut self, name: &str, normal: &Normal) -> f64 {
+        self.error.get_or_insert(SearchError::NormalInGrid { dimension: name.into() });
+        normal.mean
     }
 
     fn chosen(&mut self, name: &str, value: serde_json::Value) {
@@ -107,20 +109,16 @@ impl Chooser for Odometer {
     }
 }
 
-/// How many values a grid takes from a range. Whole numbers don't come twice.
-fn points(range: &Range) -> Option<usize> {
-    let whole = (range.spread == Spread::Integer).then(|| {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped to what a grid may have at all"
-        )]
-        let count = (range.high - range.low + 1.0).clamp(1.0, 1e9) as usize;
-        count
-    });
-    let points = range.points.and_then(|points| usize::try_from(points).ok());
-    match (points, whole) {
-        (Some(points), Some(whole)) => Some(points.min(whole)),
-        (points, whole) => points.or(whole),
+/// The values of a range, at least one.
+fn values(name: &str, range: &Range) -> Result<Vec<f64>, SearchError> {
+    let dimension = || name.to_owned();
+    if !range.is_sound() {
+        return Err(SearchError::BadRange { dimension: dimension() });
+    }
+    let grid = draw::grid(range).ok_or_else(|| SearchError::NoPoints { dimension: dimension() })?;
+    match usize::try_from(grid.count()) {
+        Ok(0) => Err(SearchError::Empty { dimension: dimension() }),
+        Ok(..=MAX_TRIALS) => Ok(grid.values(range)),
+        _ => Err(SearchError::TooMany),
     }
 }

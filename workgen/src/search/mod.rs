@@ -3,14 +3,13 @@
 //! The same spec gives the same trials in the same order on any machine. Trials are numbered in the
 //! order of the procedure: grids vary the last dimension fastest, model tables come one after another.
 
+mod draw;
 mod grid;
+mod normal;
 mod random;
 pub mod stopping;
 
-use sojourn_protocol::spec::{
-    Choices, JobSpec, SearchMethod, TrialConfig,
-    dimension::{Chooser, Range},
-};
+use sojourn_protocol::spec::{Choices, JobSpec, SearchMethod, TrialConfig, dimension::Chooser};
 
 /// The most trials that a job may have.
 pub const MAX_TRIALS: usize = 65_536;
@@ -35,9 +34,15 @@ pub enum SearchError {
     #[error("the search is empty: `{dimension}` has no value to choose")]
     Empty { dimension: String },
     #[error(
-        "the range of `{dimension}` isn't one: its ends must be finite and in order, above 0 for a logarithm"
+        "the range of `{dimension}` isn't one: its ends must be finite and in order, above 0 for a logarithm; a step must be above 0"
     )]
     BadRange { dimension: String },
+    #[error(
+        "the normal distribution of `{dimension}` isn't one: a finite mean, a deviation above 0, and ends around the mean are wanted"
+    )]
+    BadNormal { dimension: String },
+    #[error("a grid takes every value, and `{dimension}` is normal")]
+    NormalInGrid { dimension: String },
     #[error("a grid needs `points` for the range of `{dimension}`")]
     NoPoints { dimension: String },
     #[error("the search has more than {MAX_TRIALS} trials")]
@@ -47,7 +52,7 @@ pub enum SearchError {
 /// All trials of a job, in order; at least one.
 ///
 /// # Errors
-/// [`SearchError`] where the space is empty, a grid lacks `points`, or there are too many.
+/// [`SearchError`] where the space is empty, a dimension can't be searched, or there are too many.
 pub fn trials(spec: &JobSpec) -> Result<Vec<Trial>, SearchError> {
     let trials = match spec.search.method {
         SearchMethod::Grid => grid::trials(spec)?,
@@ -84,25 +89,4 @@ fn close(spec: &JobSpec, model: usize, chooser: &mut dyn Chooser) -> Option<Tria
         model: space.close(&format!("model[{model}]"), chooser)?,
         training: spec.training.close(chooser)?,
     })
-}
-
-/// The value at `share` (0 to 1) of a range, in its spread; both ends are exact.
-fn at_share(range: &Range, share: f64) -> f64 {
-    use sojourn_protocol::spec::dimension::Spread;
-    if share <= 0.0 {
-        return range.low;
-    }
-    if share >= 1.0 {
-        return range.high;
-    }
-    match range.spread {
-        Spread::Uniform => range.low + (range.high - range.low) * share,
-        Spread::LogUniform => {
-            let (low, high) = (libm::log(range.low), libm::log(range.high));
-            libm::exp(low + (high - low) * share).clamp(range.low, range.high)
-        }
-        Spread::Integer => {
-            libm::round(range.low + (range.high - range.low) * share).clamp(range.low, range.high)
-        }
-    }
 }

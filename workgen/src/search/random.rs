@@ -1,13 +1,13 @@
 //! Random combinations: each dimension has a stream of its own per trial, so that a dimension or a
 //! trial that is added later leaves the others' values as they were.
 
-use super::{MAX_TRIALS, SearchError, Trial, at_share, close};
+use super::{MAX_TRIALS, SearchError, Trial, close, draw, normal};
 use sojourn_protocol::{
     quantity::{SaturatingFrom as _, to_usize},
     seeds,
     spec::{
         Choices, JobSpec,
-        dimension::{Chooser, Range, Spread},
+        dimension::{Chooser, Normal, Range},
     },
 };
 
@@ -56,18 +56,21 @@ impl Chooser for Streams {
             return range.low;
         }
         let mut stream = self.stream(name);
-        if range.spread == Spread::Integer {
-            // Every whole number with the same chance, the ends too.
-            let width = (range.high - range.low).clamp(0.0, f64::from(u32::MAX - 1));
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "clamped to u32 just above"
-            )]
-            let bound = width as u32 + 1;
-            return range.low + f64::from(seeds::below(&mut stream, bound));
+        match range.steps() {
+            // Every value with the same chance, the ends too.
+            Some(steps) if !range.spread.is_logarithmic() => {
+                steps.at(seeds::below(&mut stream, steps.count()))
+            }
+            _ => draw::number(range, seeds::unit_f64(&mut stream)),
         }
-        at_share(range, seeds::unit_f64(&mut stream))
+    }
+
+    fn normal(&mut self, name: &str, normal: &Normal) -> f64 {
+        if !normal.is_sound() {
+            self.error.get_or_insert(SearchError::BadNormal { dimension: name.into() });
+            return normal.mean;
+        }
+        normal::number(normal, seeds::unit_f64(&mut self.stream(name)))
     }
 
     fn chosen(&mut self, name: &str, value: serde_json::Value) {

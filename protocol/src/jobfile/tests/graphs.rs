@@ -5,7 +5,8 @@ use crate::{
     digest::{BlobRef, Digest},
     spec::{
         Architecture, ExportedGraph, Graph, GraphSpace, InitialWeights, MetricRule, OwnMetric,
-        Real, Setting, dimension::Chooser,
+        Real, Setting,
+        dimension::{Chooser, Normal},
     },
 };
 use std::collections::BTreeMap;
@@ -24,6 +25,9 @@ impl Chooser for First {
     }
     fn number(&mut self, _: &str, range: &Range) -> f64 {
         range.low
+    }
+    fn normal(&mut self, _: &str, normal: &Normal) -> f64 {
+        normal.mean
     }
     fn chosen(&mut self, name: &str, _: serde_json::Value) {
         assert!(name.starts_with("model."), "{name}");

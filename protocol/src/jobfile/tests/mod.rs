@@ -2,6 +2,7 @@
 
 mod columns;
 mod data;
+mod dimensions;
 mod faults;
 mod graphs;
 mod merge;
@@ -116,7 +117,7 @@ fn every_key_is_read() {
         ]
     );
     assert_eq!(job.training.batch_size, Dimension::Choice(vec![32, 64]));
-    let range = |spread, low, high, points| Range { spread, low, high, points };
+    let range = |spread, low, high, points| Range { points, ..Range::new(spread, low, high) };
     assert_eq!(job.training.clip_norm, Dimension::Range(range(Spread::Uniform, 0.0, 1.5, Some(2))));
     let optimizer = job.training.optimizer;
     assert_eq!(optimizer.name, Dimension::Choice(vec![OptimizerName::Sgd, OptimizerName::Adamw]));

@@ -21,7 +21,7 @@ hidden = []
 batch_norm = true
 dropout = 0.25",
     );
-    let range = Range { spread: Spread::Uniform, low: 0.0, high: 0.5, points: None };
+    let range = Range::new(Spread::Uniform, 0.0, 0.5);
     let cnn = CnnSpace {
         channels: vec![16, 32].into(),
         pool: Dimension::Choice(vec![Pool::Average, Pool::None]),
@@ -99,7 +99,7 @@ augment = { crop = { int = [0, 2] }, flip = true }";
     let text = FULL.replace("clip_norm = { uniform = [0, 1.5], points = 2 }", lines);
     let training = parse(&text).unwrap().training;
     assert_eq!(training.precision, Dimension::Choice(vec![Precision::F32, Precision::Bf16]));
-    let range = Range { spread: Spread::Integer, low: 0.0, high: 2.0, points: None };
+    let range = Range::new(Spread::Integer, 0.0, 2.0);
     let augment = AugmentSpace { crop: Dimension::Range(range), flip: true.into() };
     assert_eq!(training.augment, augment);
     let training = parse(FULL).unwrap().training;
