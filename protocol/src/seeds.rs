@@ -120,8 +120,19 @@ pub fn below(rng: &mut impl Rng, bound: u32) -> u32 {
 
 /// A number in `[0, 1)` with 53 random bits.
 pub fn unit_f64(rng: &mut impl Rng) -> f64 {
+    unit_of(unit_bits(rng))
+}
+
+/// 53 random bits.
+pub fn unit_bits(rng: &mut impl Rng) -> u64 {
+    rng.next_u64() >> 11
+}
+
+/// The number in `[0, 1)` whose first 53 binary digits are the lowest bits of this.
+#[must_use]
+pub const fn unit_of(bits: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "53 bits are exact in an f64")]
-    let numerator = (rng.next_u64() >> 11) as f64;
+    let numerator = (bits & ((1 << 53) - 1)) as f64;
     numerator / 9_007_199_254_740_992.0
 }
 

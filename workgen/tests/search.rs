@@ -11,6 +11,7 @@ use sojourn_protocol::{
     },
 };
 use sojourn_workgen::{SearchError, trials};
+use std::collections::BTreeSet;
 
 fn job(models: &str, training: &str, search: &str) -> JobSpec {
     let text = format!(
@@ -202,14 +203,16 @@ fn normal_numbers_that_can_not_be_drawn_are_refused_whoever_sends_them() {
         Normal { truncate: Some([0.1, f64::INFINITY]), ..good },
         Normal { truncate: Some([0.1, 0.1 + 1e-9]), ..good },
     ] {
-        assert_eq!(with(bad, MANY), SearchError::BadNormal { dimension: lr() }, "{bad:?}");
+        for search in [MANY, "method = \"sobol\"\ntrials = 3"] {
+            assert_eq!(with(bad, search), SearchError::BadNormal { dimension: lr() }, "{bad:?}");
+        }
     }
 }
 
 #[test]
 fn a_dimension_of_one_architecture_is_none_of_the_others() {
     let resnet = "[[model]]\narch = \"resnet\"\ndepth = 11\nwidth = { log_int = [4, 16] }";
-    for search in [GRID, "method = \"random\"\ntrials = 40"] {
+    for search in [GRID, "method = \"random\"\ntrials = 40", "method = \"sobol\"\ntrials = 40"] {
         let mut seen = [0, 0];
         for trial in trials(&job(&format!("{CNN}\n{resnet}"), "", search)).unwrap() {
             let of_resnet = matches!(trial.config.model, Architecture::Resnet(_));
@@ -233,6 +236,104 @@ const PINNED_FORMS: [&str; 2] = [
     r#"{"training.batch_size":24,"training.optimizer.lr":0.086,"training.optimizer.momentum":0.8236459719330429,"training.optimizer.weight_decay":0.08}"#,
     r#"{"training.batch_size":8,"training.optimizer.lr":0.005,"training.optimizer.momentum":0.9059162100166682,"training.optimizer.weight_decay":0.0}"#,
 ];
+
+/// The numbers of dimensions in `[0, 1)` that a quasi-random search of so many trials takes.
+fn points(trials: u32, seed: u64) -> Vec<[f64; 2]> {
+    let training = "optimizer = { name = \"sgd\", lr = { uniform = [1, 2] }, weight_decay = { uniform = [0, 1] } }";
+    let mut spec = job(CNN, training, &format!("method = \"sobol\"\ntrials = {trials}"));
+    spec.seed = seed;
+    let all = sojourn_workgen::trials(&spec).unwrap();
+    let optimizers = all.iter().map(|trial| trial.config.training.optimizer);
+    optimizers.map(|optimizer| [optimizer.lr - 1.0, optimizer.weight_decay]).collect()
+}
+
+/// How many parts of `0..1` a number is in, of so many.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers from 0 on, below 1"
+)]
+fn part(number: f64, parts: u32) -> usize {
+    (number * f64::from(parts)) as usize
+}
+
+#[test]
+fn quasi_random_points_lie_evenly() {
+    for seed in 0..5 {
+        let all = points(64, seed);
+        for (across, down) in [(64, 1), (32, 2), (16, 4), (8, 8), (4, 16), (2, 32), (1, 64)] {
+            let mut hit = vec![0; 64];
+            for [x, y] in &all {
+                hit[part(*x, across) * usize::try_from(down).unwrap() + part(*y, down)] += 1;
+            }
+            assert_eq!(hit, vec![1; 64], "seed {seed}, {across} x {down} boxes");
+        }
+        assert_eq!(points(5, seed)[..], all[..5], "trials that are added leave the others");
+    }
+    assert_ne!(points(1, 0), points(1, 1));
+}
+
+#[test]
+fn quasi_random_values_follow_from_the_name_of_the_dimension() {
+    let search = "method = \"sobol\"\ntrials = 8";
+    let with = |model: &str| {
+        let training = "optimizer = { name = \"sgd\", lr = { log_uniform = [1e-4, 1.0] } }\nbatch_size = { choice = [16, 32] }";
+        trials(&job(model, training, search)).unwrap()
+    };
+    let taken = |all: &[sojourn_workgen::Trial]| {
+        let training = all.iter().map(|trial| trial.config.training);
+        training.map(|training| (training.optimizer.lr, training.batch_size)).collect::<Vec<_>>()
+    };
+    let plain = with(CNN);
+    assert_eq!(taken(&plain), taken(&with(MLP)), "a model's dimensions leave those of training");
+    // Of two tables each is taken by half of the trials, and the dimensions of training lie evenly over all of them.
+    let both = with(&format!("{MLP}\n{CNN}"));
+    assert_eq!(both.iter().filter(|trial| trial.model == 1).count(), 4);
+    let octiles = |all: &[sojourn_workgen::Trial]| {
+        let lrs = all.iter().map(|trial| trial.config.training.optimizer.lr);
+        lrs.map(|lr| part((lr * 1e4).ln() / 1e4_f64.ln(), 8)).collect::<BTreeSet<_>>().len()
+    };
+    assert_eq!((octiles(&plain), octiles(&both)), (8, 8));
+    for batch_size in [16, 32] {
+        let of = |trial: &&sojourn_workgen::Trial| trial.config.training.batch_size == batch_size;
+        assert_eq!(both.iter().filter(of).count(), 4);
+    }
+}
+
+#[test]
+fn quasi_random_searches_have_all_forms_and_are_pinned() {
+    let training = "batch_size = { log_int = [8, 512], step = 8 }\noptimizer = { name = { choice = [\"sgd\", \"adam\"] }, lr = { log_uniform = [1e-4, 1.0] }, momentum = { normal = [0.9, 0.05], truncate = [0, 0.99] }, weight_decay = { uniform = [0, 0.1], step = 0.01 } }\nschedule = { name = \"cosine\", warmup = { int = [0, 100] } }";
+    let spec = job(&format!("{MLP}\n{CNN}"), training, "method = \"sobol\"\ntrials = 3");
+    let all: Vec<String> =
+        trials(&spec).unwrap().iter().map(|t| serde_json::to_string(&t.choices).unwrap()).collect();
+    assert_eq!(all, PINNED_SOBOL);
+}
+
+const PINNED_SOBOL: [&str; 3] = [
+    r#"{"model[0].hidden":[],"training.batch_size":112,"training.optimizer.lr":0.13370039968934408,"training.optimizer.momentum":0.936573542282046,"training.optimizer.name":"sgd","training.optimizer.weight_decay":0.08,"training.schedule.warmup":65}"#,
+    r#"{"training.batch_size":8,"training.optimizer.lr":0.0013370039968934426,"training.optimizer.momentum":0.8717033048243871,"training.optimizer.name":"adam","training.optimizer.weight_decay":0.03,"training.schedule.warmup":15}"#,
+    r#"{"training.batch_size":320,"training.optimizer.lr":0.013370039968934416,"training.optimizer.momentum":0.8150724651462264,"training.optimizer.name":"sgd","training.optimizer.weight_decay":0.0,"training.schedule.warmup":90}"#,
+];
+
+#[test]
+fn a_quasi_random_search_has_at_most_as_many_dimensions_as_the_sequence() {
+    let own = |keys: usize, search: &str| {
+        let keys: Vec<String> =
+            (0..keys).map(|key| format!("k{key} = {{ uniform = [0, 1] }}")).collect();
+        let model = format!("[[model]]\narch = \"graph\"\nentry = \"m.py:M\"\n{}", keys.join("\n"));
+        let lr = "optimizer = { name = \"sgd\", lr = { uniform = [0.1, 1.0] } }";
+        trials(&job(&model, lr, search)).map(|all| all.len())
+    };
+    let sobol = "method = \"sobol\"\ntrials = 8";
+    assert_eq!(own(63, sobol), Ok(8));
+    let refused = own(64, sobol);
+    assert_eq!(refused, Err(SearchError::TooManyDimensions));
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "Sobol's sequence has 64 dimensions here, and the search has more; `random` takes any number"
+    );
+    assert_eq!(own(64, "method = \"random\"\ntrials = 8"), Ok(8));
+}
 
 #[test]
 fn a_space_without_values_or_with_too_many_is_refused() {
@@ -259,7 +360,7 @@ fn a_range_that_is_none_is_refused_whoever_sends_it() {
         (Spread::Uniform, f64::NAN, 1.0),
         (Spread::Uniform, 0.0, f64::INFINITY),
     ] {
-        for method in ["method = \"grid\"", "method = \"random\"\ntrials = 3"] {
+        for method in [GRID, "method = \"random\"\ntrials = 3", "method = \"sobol\"\ntrials = 3"] {
             let mut spec = job(MLP, "", method);
             let range = Range { points: Some(3), ..Range::new(spread, low, high) };
             spec.training.optimizer.lr = Dimension::Range(range);

@@ -257,7 +257,7 @@ fn searched<T: Element>(
             "has no meaning here: whole numbers are wanted; `int` and `log_int` give them",
         ),
         Form::Normal if method == Some(Method::Grid) => node.refuse(
-            "can't be in a grid search, which takes every value: `normal` goes with `method = \"random\"`",
+            "can't be in a grid search, which takes every value: `normal` goes with `method = \"random\"` or `\"sobol\"`",
         ),
         Form::Normal => numbers.normal().map(Dimension::Normal),
         Form::Range(spread) => {

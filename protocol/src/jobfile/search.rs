@@ -18,9 +18,11 @@ use std::collections::BTreeMap;
 pub(super) enum Method {
     Grid,
     Random,
+    Sobol,
 }
 
-const METHODS: &[(&str, Method)] = &[("grid", Method::Grid), ("random", Method::Random)];
+const METHODS: &[(&str, Method)] =
+    &[("grid", Method::Grid), ("random", Method::Random), ("sobol", Method::Sobol)];
 const SPREADS: &[(&str, Spread)] = &[("breadth", Spread::Breadth), ("depth", Spread::Depth)];
 /// Words of the design that this version refuses instead of passing over.
 const LATER_METHODS: &[&str] = &["tpe", "pbt"];
@@ -191,17 +193,14 @@ fn procedure(
     match method {
         Some(Method::Grid) => match section.optional("trials") {
             None => Some(SearchMethod::Grid),
-            Some(node) => {
-                node.refuse("goes with `method = \"random\"`; a grid tries every combination")
-            }
+            Some(node) => node.refuse(
+                "goes with `method = \"random\"` or `\"sobol\"`; a grid tries every combination",
+            ),
         },
         Some(Method::Random) => {
-            if let (None, Some(trials)) = (section.optional("trials"), trials) {
-                return Some(SearchMethod::Random { trials });
-            }
-            let trials = section.required("trials", "how many combinations to draw")?;
-            Some(SearchMethod::Random { trials: trials.integer(1, MAX_TRIALS)? })
+            Some(SearchMethod::Random { trials: count(section, trials)? })
         }
+        Some(Method::Sobol) => Some(SearchMethod::Sobol { trials: count(section, trials)? }),
         None => {
             let node = section.optional("method")?;
             match node.as_string() {
@@ -209,12 +208,20 @@ fn procedure(
                     "is `\"{word}\"`, a rule of early stopping: set `method = \"random\"` and `stopping = \"{word}\"`"
                 )),
                 Some(word) if LATER_METHODS.contains(&word) => node.refuse(format!(
-                    "is `\"{word}\"`, which this version has not got; it has `grid` and `random`"
+                    "is `\"{word}\"`, which this version has not got; it has `grid`, `random` and `sobol`"
                 )),
                 _ => node.word(METHODS).map(|_| SearchMethod::Grid),
             }
         }
     }
+}
+
+/// `trials` of a procedure that needs it; `known` are as many as the rule of early stopping takes of itself.
+fn count(section: &Section<'_>, known: Option<u32>) -> Option<u32> {
+    if let (None, Some(trials)) = (section.optional("trials"), known) {
+        return Some(trials);
+    }
+    section.required("trials", "how many combinations to draw")?.integer(1, MAX_TRIALS)
 }
 
 /// The direction of a metric for which the file says none.

@@ -31,6 +31,29 @@ pub trait Chooser {
     fn chosen(&mut self, name: &str, value: serde_json::Value);
 }
 
+/// Takes the first value of every dimension that varies, or its mean, and notes their names in the order in which a space asks
+/// for them.
+#[derive(Debug, Default)]
+pub struct FirstValues {
+    /// The names.
+    pub names: Vec<String>,
+}
+
+impl Chooser for FirstValues {
+    fn index(&mut self, _: &str, _: usize) -> usize {
+        0
+    }
+    fn number(&mut self, _: &str, range: &Range) -> f64 {
+        range.low
+    }
+    fn normal(&mut self, _: &str, normal: &Normal) -> f64 {
+        normal.mean
+    }
+    fn chosen(&mut self, name: &str, _: serde_json::Value) {
+        self.names.push(name.to_owned());
+    }
+}
+
 /// A type that a dimension can range over.
 pub trait Value: Clone + Serialize {
     /// The value for a number drawn from a range, where the type is a number.

@@ -240,6 +240,11 @@ pub enum SearchMethod {
         /// How many.
         trials: u32,
     },
+    /// This many combinations by Sobol's sequence, at least 1: a quasi-random search, which covers the space evenly.
+    Sobol {
+        /// How many.
+        trials: u32,
+    },
 }
 
 /// The direction of the search.

@@ -2,17 +2,18 @@
 
 use sojourn_protocol::spec::dimension::{Range, Spread, Steps};
 
-/// The number of `range` for `uniform`. Of a logarithmic range with steps: a number from its low end up to one step beyond its
-/// last value, evenly in the logarithm, and then the value at or below it. So of `log_int = [1, 15]` the numbers 1, 2 to 3, 4
-/// to 7 and 8 to 15 are as likely.
-pub(super) fn number(range: &Range, uniform: f64) -> f64 {
-    let Some(steps) = range.steps() else { return at_share(range, uniform) };
-    if !range.spread.is_logarithmic() {
-        return steps.at(floor(f64::from(steps.count()) * uniform));
-    }
+/// The value of a logarithmic range with steps for `uniform`: a number from its low end up to one step beyond its last value is
+/// drawn, evenly in the logarithm, and the value at or below it taken. So of `log_int = [1, 15]` the numbers 1, 2 to 3, 4 to 7 and 8
+/// to 15 are as likely.
+pub(super) fn step(range: &Range, steps: &Steps, uniform: f64) -> f64 {
     let end = steps.at(steps.count() - 1) + steps.step();
     let number = between_logarithms(range.low, end, uniform);
     steps.at(floor((number - range.low) / steps.step()))
+}
+
+/// The index below `count` for `uniform`; 0 if there is none.
+pub(super) fn index(count: u32, uniform: f64) -> u32 {
+    floor(f64::from(count) * uniform).min(count.saturating_sub(1))
 }
 
 fn floor(number: f64) -> u32 {

@@ -7,6 +7,8 @@ mod draw;
 mod grid;
 mod normal;
 mod random;
+mod sample;
+mod sobol;
 pub mod stopping;
 
 use sojourn_protocol::spec::{Choices, JobSpec, SearchMethod, TrialConfig, dimension::Chooser};
@@ -47,6 +49,11 @@ pub enum SearchError {
     NoPoints { dimension: String },
     #[error("the search has more than {MAX_TRIALS} trials")]
     TooMany,
+    #[error(
+        "Sobol's sequence has {} dimensions here, and the search has more; `random` takes any number",
+        sobol::MAX_DIMENSIONS
+    )]
+    TooManyDimensions,
 }
 
 /// All trials of a job, in order; at least one.
@@ -56,12 +63,21 @@ pub enum SearchError {
 pub fn trials(spec: &JobSpec) -> Result<Vec<Trial>, SearchError> {
     let trials = match spec.search.method {
         SearchMethod::Grid => grid::trials(spec)?,
-        SearchMethod::Random { trials } => random::trials(spec, trials)?,
+        SearchMethod::Random { trials } => random::trials(spec, checked(trials)?)?,
+        SearchMethod::Sobol { trials } => sobol::trials(spec, checked(trials)?)?,
     };
     if trials.is_empty() {
         return Err(SearchError::Empty { dimension: "model".into() });
     }
     with_seeds(trials, &spec.seeds)
+}
+
+/// This many trials, if a job may have so many.
+fn checked(trials: u32) -> Result<u32, SearchError> {
+    match usize::try_from(trials) {
+        Ok(..=MAX_TRIALS) => Ok(trials),
+        _ => Err(SearchError::TooMany),
+    }
 }
 
 /// Each trial with each of these seeds, one after the other; as they are where there are none.

@@ -211,7 +211,7 @@ fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
     );
     assert_eq!(
         search("method = \"gird\""),
-        "11: `search.method` is `\"gird\"`; did you mean `grid`? one of `grid`, `random` is wanted"
+        "11: `search.method` is `\"gird\"`; did you mean `grid`? one of `grid`, `random`, `sobol` is wanted"
     );
     assert_eq!(
         search("method = \"asha\""),
@@ -221,7 +221,7 @@ fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
         assert_eq!(
             search(&format!("method = \"{later}\"")),
             format!(
-                "11: `search.method` is `\"{later}\"`, which this version has not got; it has `grid` and `random`"
+                "11: `search.method` is `\"{later}\"`, which this version has not got; it has `grid`, `random` and `sobol`"
             )
         );
     }

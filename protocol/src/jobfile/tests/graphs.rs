@@ -5,8 +5,7 @@ use crate::{
     digest::{BlobRef, Digest},
     spec::{
         Architecture, ExportedGraph, Graph, GraphSpace, InitialWeights, MetricRule, OwnMetric,
-        Real, Setting,
-        dimension::{Chooser, Normal},
+        Real, Setting, dimension::FirstValues,
     },
 };
 use std::collections::BTreeMap;
@@ -14,24 +13,6 @@ use std::collections::BTreeMap;
 fn graph(lines: &str) -> String {
     let table = format!("arch = \"graph\"\nentry = \"model.py:Cnn\"\n{lines}");
     SMALL.replace("arch = \"mlp\"\nhidden = [8]", &table)
-}
-
-/// Takes the first of everything.
-struct First;
-
-impl Chooser for First {
-    fn index(&mut self, _: &str, _: usize) -> usize {
-        0
-    }
-    fn number(&mut self, _: &str, range: &Range) -> f64 {
-        range.low
-    }
-    fn normal(&mut self, _: &str, normal: &Normal) -> f64 {
-        normal.mean
-    }
-    fn chosen(&mut self, name: &str, _: serde_json::Value) {
-        assert!(name.starts_with("model."), "{name}");
-    }
 }
 
 #[test]
@@ -52,7 +33,9 @@ rate = 1.0",
     let numbers = Setting::List(vec![Setting::Whole(16), Setting::Whole(32)]);
     assert_eq!(values["hidden"], Dimension::Fixed(numbers));
     assert_eq!(values["rate"], Dimension::Fixed(Setting::Real(Real(1.0))));
-    let closed = job.models[0].close("model", &mut First).unwrap();
+    let mut first = FirstValues::default();
+    let closed = job.models[0].close("model", &mut first).unwrap();
+    assert_eq!(first.names, ["model.dropout", "model.kind", "model.width"]);
     let Architecture::Graph(closed) = closed else { panic!("{closed:?}") };
     assert_eq!(closed.exported, None);
     let chosen: Vec<(&str, String)> =

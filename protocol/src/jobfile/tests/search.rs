@@ -133,12 +133,31 @@ fn an_empty_or_impossible_search_is_refused() {
     );
     assert_eq!(
         errors_with("epochs = 2", "epochs = 2\n[search]\ntrials = 3"),
-        "11: `search.trials` goes with `method = \"random\"`; a grid tries every combination"
+        "11: `search.trials` goes with `method = \"random\"` or `\"sobol\"`; a grid tries every combination"
     );
     let without = SMALL.replace("[[model]]\narch = \"mlp\"\nhidden = [8]\n", "");
     assert_eq!(errors_of(&without), "1: `model` is missing: at least one `[[model]]` table");
     let empty = format!("model = []\n{without}");
     assert_eq!(errors_of(&empty), "1: `model` is empty; at least one `[[model]]` table is wanted");
+}
+
+#[test]
+fn quasi_random_searches_say_how_many_trials_they_have() {
+    let with = |lines: &str| SMALL.replace("epochs = 2", &format!("epochs = 2\n[search]\n{lines}"));
+    let search = parse(&with("method = \"sobol\"\ntrials = 16")).unwrap().search;
+    assert_eq!(search.method, SearchMethod::Sobol { trials: 16 });
+    let json = serde_json::to_string(&search.method).unwrap();
+    assert_eq!(json, r#"{"sobol":{"trials":16}}"#);
+    assert_eq!(serde_json::from_str::<SearchMethod>(&json).unwrap(), search.method);
+    assert_eq!(
+        errors_of(&with("method = \"sobol\"")),
+        "10: `search.trials` is missing: how many combinations to draw"
+    );
+    assert_eq!(
+        errors_of(&with("method = \"tpe\"")),
+        "11: `search.method` is `\"tpe\"`, which this version has not got; it has `grid`, `random` and `sobol`"
+    );
+    assert!(errors_of(&with("method = \"sobel\"")).contains("did you mean `sobol`?"));
 }
 
 #[test]

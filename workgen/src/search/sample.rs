@@ -1,0 +1,91 @@
+//! A trial from a source of uniform numbers: what random and quasi-random searches share.
+
+use super::{SearchError, Trial, close, draw, normal};
+use sojourn_protocol::{
+    quantity::{SaturatingFrom as _, to_usize},
+    spec::{
+        Choices, JobSpec,
+        dimension::{Chooser, Normal, Range},
+    },
+};
+
+/// The name of the choice of a `[[model]]` table, where there are several.
+pub(super) const MODEL: &str = "model";
+
+/// A source of uniform numbers, by the names of dimensions.
+pub(super) trait Source {
+    /// One of `0..count`, each as likely; 0 if there is none.
+    fn index(&mut self, name: &str, count: u32) -> Result<u32, SearchError>;
+    /// A number from 0 up to, but not including, 1.
+    fn uniform(&mut self, name: &str) -> Result<f64, SearchError>;
+}
+
+/// The trial that a source gives.
+pub(super) fn trial(spec: &JobSpec, source: &mut impl Source) -> Result<Trial, SearchError> {
+    let tables = u32::saturating_from(spec.models.len());
+    let model = if tables > 1 { source.index(MODEL, tables)? } else { 0 };
+    let mut sample = Sample { source, choices: Choices::new(), error: None };
+    let config = close(spec, to_usize(model), &mut sample);
+    if let Some(error) = sample.error {
+        return Err(error);
+    }
+    let empty = || SearchError::Empty { dimension: format!("model[{model}]") };
+    Ok(Trial { model, config: config.ok_or_else(empty)?, choices: sample.choices, seed: None })
+}
+
+struct Sample<'a, S> {
+    source: &'a mut S,
+    choices: Choices,
+    error: Option<SearchError>,
+}
+
+impl<S: Source> Sample<'_, S> {
+    /// What was drawn; of an error, which is kept, `instead`.
+    fn or<T>(&mut self, drawn: Result<T, SearchError>, instead: T) -> T {
+        drawn.unwrap_or_else(|error| {
+            self.error.get_or_insert(error);
+            instead
+        })
+    }
+
+    fn number_of(&mut self, name: &str, range: &Range) -> Result<f64, SearchError> {
+        if !range.is_sound() {
+            return Err(SearchError::BadRange { dimension: name.into() });
+        }
+        match range.steps() {
+            Some(steps) if !range.spread.is_logarithmic() => {
+                Ok(steps.at(self.source.index(name, steps.count())?))
+            }
+            Some(steps) => Ok(draw::step(range, &steps, self.source.uniform(name)?)),
+            None => Ok(draw::at_share(range, self.source.uniform(name)?)),
+        }
+    }
+
+    fn normal_of(&mut self, name: &str, normal: &Normal) -> Result<f64, SearchError> {
+        if !normal.is_sound() {
+            return Err(SearchError::BadNormal { dimension: name.into() });
+        }
+        Ok(normal::number(normal, self.source.uniform(name)?))
+    }
+}
+
+impl<S: Source> Chooser for Sample<'_, S> {
+    fn index(&mut self, name: &str, count: usize) -> usize {
+        let index = self.source.index(name, u32::saturating_from(count));
+        to_usize(self.or(index, 0))
+    }
+
+    fn number(&mut self, name: &str, range: &Range) -> f64 {
+        let number = self.number_of(name, range);
+        self.or(number, range.low)
+    }
+
+    fn normal(&mut self, name: &str, normal: &Normal) -> f64 {
+        let number = self.normal_of(name, normal);
+        self.or(number, normal.mean)
+    }
+
+    fn chosen(&mut self, name: &str, value: serde_json::Value) {
+        self.choices.insert(name.into(), value);
+    }
+}
