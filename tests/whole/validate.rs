@@ -48,6 +48,26 @@ fn a_good_job_is_described() {
     );
 }
 
+#[test]
+fn combinations_that_constraints_leave_out_are_counted() {
+    let job = format!(
+        "{JOB}batch_size = {{ choice = [4, 8] }}\noptimizer = {{ name = \"adam\", lr = {{ choice = [0.01, 0.1] }} }}\n\
+         [search]\nconstraints = [\"lr * batch_size < 0.5\"]\n"
+    );
+    let folder = Folder::with(&[("job.toml", &job), ("t.csv", &csv())]);
+    let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let lines = "search  2 combinations left out by `constraints`\n\
+                 work    6 trials, 2 epochs, 24 hops\n";
+    assert!(said.ends_with(lines), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let output =
+        sojourn(&["validate", "--json", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["trials"], &report["left_out"]), (&6.into(), &2.into()));
+    let none = refused(&job.replace("< 0.5", "< 0"), &csv());
+    assert!(none.contains("no combination satisfies the constraints"), "{none}");
+}
+
 /// What `validate` warns of; the job is good.
 fn warned(job: &str, data: &str) -> Vec<String> {
     let folder = Folder::with(&[("job.toml", job), ("t.csv", data)]);

@@ -43,4 +43,4 @@ pub use policy::{
     Candidate, Choice, DataLocality, Decision, EarlierFinish, Forecast, NEXT_BY_ORDER, Policy,
     PolicyName, PolicyReason, PolicyView, Shards, locality_text,
 };
-pub use search::{SearchError, Trial, trials};
+pub use search::{SearchError, Searched, Trial, trials};

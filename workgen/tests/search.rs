@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use sojourn_protocol::{
     jobfile,
     spec::{
-        Architecture, Dimension, JobSpec,
+        Architecture, Constraint, Dimension, JobSpec, OptimizerName,
         dimension::{Normal, Range, Spread},
     },
 };
-use sojourn_workgen::{SearchError, trials};
+use sojourn_workgen::{SearchError, search::search, trials};
 use std::collections::BTreeSet;
 
 fn job(models: &str, training: &str, search: &str) -> JobSpec {
@@ -333,6 +333,120 @@ fn a_quasi_random_search_has_at_most_as_many_dimensions_as_the_sequence() {
         "Sobol's sequence has 64 dimensions here, and the search has more; `random` takes any number"
     );
     assert_eq!(own(64, "method = \"random\"\ntrials = 8"), Ok(8));
+}
+
+const SOBOL: &str = "method = \"sobol\"\ntrials = 64";
+
+#[test]
+fn a_grid_leaves_out_what_breaks_a_constraint() {
+    let training = "batch_size = { choice = [16, 64] }\noptimizer = { name = { choice = [\"sgd\", \"adam\"] }, lr = { choice = [0.5, 0.125, 1] } }";
+    let with = |constraints: &str| {
+        search(&job(CNN, training, &format!("{GRID}\nconstraints = [{constraints}]"))).unwrap()
+    };
+    let all = with("");
+    assert_eq!((all.trials.len(), all.left_out), (12, 0));
+    let some = with("\"lr * batch_size <= 16\", \"optimizer == 'sgd' or lr < 1\"");
+    let expected = all.trials.iter().filter(|trial| {
+        let training = trial.config.training;
+        let optimizer = training.optimizer;
+        optimizer.lr * f64::from(training.batch_size) <= 16.0
+            && (optimizer.name != OptimizerName::Adam || optimizer.lr < 1.0)
+    });
+    let expected: Vec<_> = expected.cloned().collect();
+    assert_eq!((some.trials.len(), some.left_out), (7, 5));
+    assert_eq!(some.trials, expected, "the others stay as they were, in their order");
+}
+
+#[test]
+fn a_random_trial_is_drawn_again_until_it_satisfies_the_constraints() {
+    let training = "optimizer = { name = \"sgd\", lr = { log_uniform = [1e-4, 1.0] }, momentum = { uniform = [0.0, 0.9] } }";
+    let with = |constraint: &str| {
+        let lines = format!("method = \"random\"\ntrials = 200\nconstraints = [\"{constraint}\"]");
+        search(&job(MLP, training, &lines)).unwrap()
+    };
+    let (all, some) = (with("lr > 0"), with("lr < 0.1 * (1 - momentum)"));
+    let holds = |trial: &sojourn_workgen::Trial| {
+        let optimizer = trial.config.training.optimizer;
+        optimizer.lr < 0.1 * (1.0 - optimizer.momentum)
+    };
+    assert!(some.trials.iter().all(holds) && some.left_out > 50, "{}", some.left_out);
+    assert_eq!((all.trials.len(), all.left_out, some.trials.len()), (200, 0, 200));
+    let kept = all.trials.iter().zip(&some.trials).filter(|(before, _)| holds(before));
+    let mut count = 0;
+    for (before, after) in kept {
+        assert_eq!(before, after, "a trial that satisfies it stays");
+        count += 1;
+    }
+    assert!((50..200).contains(&count), "{count}");
+    let again: BTreeSet<String> =
+        some.trials.iter().map(|trial| serde_json::to_string(&trial.choices).unwrap()).collect();
+    assert_eq!(again.len(), 200, "no trial twice");
+    let choices = serde_json::to_string(&with("lr < 0.001").trials[0].choices).unwrap();
+    assert_eq!(choices, PINNED_AGAIN);
+}
+
+const PINNED_AGAIN: &str = r#"{"model[0].hidden":[128,64],"training.optimizer.lr":0.000341348829424716,"training.optimizer.momentum":0.7187718914775251}"#;
+
+#[test]
+fn a_quasi_random_search_skips_points_that_break_a_constraint() {
+    let training = "optimizer = { name = \"sgd\", lr = { uniform = [0.5, 1.5] } }";
+    let with = |lines: &str| search(&job(CNN, training, lines)).unwrap();
+    let all = with(SOBOL);
+    let some = with("method = \"sobol\"\ntrials = 32\nconstraints = [\"lr < 1\"]");
+    let lr = |trial: &sojourn_workgen::Trial| trial.config.training.optimizer.lr;
+    let expected: Vec<f64> = all.trials.iter().map(lr).filter(|lr| *lr < 1.0).collect();
+    assert_eq!(some.trials.iter().map(lr).collect::<Vec<_>>(), expected);
+    assert!((31..=32).contains(&some.left_out), "{}", some.left_out);
+}
+
+#[test]
+fn a_constraint_is_for_tables_that_have_its_keys() {
+    let resnet = "[[model]]\narch = \"resnet\"\ndepth = 11\nwidth = { int = [4, 7] }";
+    for lines in [GRID, "method = \"random\"\ntrials = 60", SOBOL] {
+        let lines = format!("{lines}\nconstraints = [\"width % 2 == 0\", \"width < 6\"]");
+        let all = trials(&job(&format!("{CNN}\n{resnet}"), "", &lines)).unwrap();
+        let tables: BTreeSet<u32> = all.iter().map(|trial| trial.model).collect();
+        assert_eq!(tables.len(), 2);
+        for trial in &all {
+            if let Architecture::Resnet(resnet) = trial.config.model {
+                assert_eq!(resnet.width, 4);
+            }
+        }
+    }
+}
+
+#[test]
+fn constraints_that_leave_nothing_are_named() {
+    let (many, never) = ("lr < 0.9".to_owned(), "lr < 0.1".to_owned());
+    let with = |lines: &str| {
+        let training = "optimizer = { name = \"sgd\", lr = { uniform = [0.5, 1.0], step = 0.1 } }";
+        let lines = format!("{lines}\nconstraints = [\"{many}\", \"{never}\"]");
+        trials(&job(CNN, training, &lines)).unwrap_err()
+    };
+    assert_eq!(with(GRID), SearchError::NothingLeft { constraint: never.clone() });
+    for lines in ["method = \"random\"\ntrials = 2", "method = \"sobol\"\ntrials = 2"] {
+        let refused = with(lines);
+        assert_eq!(refused, SearchError::TooRare { trial: 0, constraint: never.clone() });
+        assert_eq!(
+            refused.to_string(),
+            "none of 1000 combinations drawn for trial 0 satisfies the constraints; `lr < 0.1` leaves out most of them"
+        );
+    }
+    let mut spec = job(CNN, "", GRID);
+    for (text, told) in [
+        ("width < 3", "constraint `width < 3` names `width`, which is no key of this job's trials"),
+        ("lr / clip_norm < 3", "constraint `lr / clip_norm < 3` divides by 0"),
+    ] {
+        spec.search.constraints = vec![Constraint::parse(text).unwrap()];
+        assert_eq!(trials(&spec).unwrap_err().to_string(), told);
+    }
+    // A grid isn't tried without end.
+    let all: Vec<f64> = (1..2000).map(f64::from).collect();
+    spec.training.optimizer.lr = Dimension::Choice(all.clone());
+    spec.training.optimizer.weight_decay = Dimension::Choice(all);
+    spec.search.constraints = vec![Constraint::parse("lr < 0").unwrap()];
+    let refused = trials(&spec).unwrap_err();
+    assert_eq!(refused, SearchError::TooManyCombinations { constraint: "lr < 0".into() });
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::{
     manifest::MAX_EVALUATION_SHARDS,
     metrics::{MAX_CONFUSION_CLASSES, MAX_COUNTED_CLASSES},
     money::MAX_USD,
-    spec::{MAX_WORD_COLUMNS, MAX_WORDS},
+    spec::{MAX_CONSTRAINT_CHARS, MAX_CONSTRAINTS, MAX_WORD_COLUMNS, MAX_WORDS},
     sum_array::{MAX_ARRAY_DIMENSIONS, MAX_ARRAY_NUMBERS},
     sums::MAX_NAMED_SUMS,
     text::MAX_NAME_CHARS,
@@ -263,6 +263,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("RejectRequest", "reason", MESSAGE),
     ("ReleaseRequest", "leases", LEASES),
     ("ReleaseRequest", "reason", MESSAGE),
+    ("SearchSpec", "constraints", CONSTRAINTS),
     ("SearchSpec", "wall_time", TIME),
     ("SourceSpec", "data", PLACE),
     ("SourceSpec", "features", GIVEN_NAME),
@@ -289,6 +290,8 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("Workload", "shape", SHAPE),
 ];
 
+const CONSTRAINTS: Bound =
+    Bound { lists: &[MAX_CONSTRAINTS], leaf: Leaf::Text(MAX_CONSTRAINT_CHARS) };
 const CONFUSION: Bound =
     Bound::list(&[MAX_CONFUSION_CLASSES as usize, MAX_CONFUSION_CLASSES as usize]);
 const ENGINE_MODELS: Bound =

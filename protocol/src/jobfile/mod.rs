@@ -116,7 +116,7 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     data.scale_label = scale_label?;
     let (mut models, init) = init::split(models?);
     data::fits_models(&root, &mut models, method)?;
-    Some(JobSpec {
+    let spec = JobSpec {
         name: name?,
         seed: seeds.as_ref()?.first(),
         seeds: seeds?.dimension(),
@@ -126,7 +126,9 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
         training: training?,
         search: search?,
         placement: placement?,
-    })
+    };
+    search::check_constraints(search_node.as_ref(), &spec)?;
+    Some(spec)
 }
 
 /// `seed`: a number, or several to train each configuration with.

@@ -3,11 +3,12 @@
 use super::{
     reader::{Node, Section, list},
     stopping,
+    vocabulary::nearest,
 };
 use crate::{
     spec::{
-        Goal, Loss, Metric, MetricRule, OwnMetric, SearchMethod, SearchSpec, Spread, TrainingSpace,
-        is_sum_name,
+        Constraint, ConstraintFault, Constraints, Goal, JobSpec, Loss, MAX_CONSTRAINTS, Metric,
+        MetricRule, OwnMetric, SearchMethod, SearchSpec, Spread, TrainingSpace, is_sum_name,
     },
     time::Millis,
 };
@@ -132,6 +133,8 @@ pub(super) fn read(
         .optional("stopping")
         .map_or(Some(None), |node| stopping::read(&node, epochs).map(Some));
     let method = procedure(&section, method, stopping.flatten().and_then(|of| of.trials(epochs?)));
+    let constraints =
+        section.optional("constraints").map_or(Some(Vec::new()), |node| constraints(&node));
     let metric = match section.optional("metric") {
         None => Some(by_loss),
         Some(node) => metric(&node, loss, own),
@@ -156,6 +159,7 @@ pub(super) fn read(
         section.optional("spread").map_or(Some(Spread::default()), |node| node.word(SPREADS));
     Some(SearchSpec {
         method: method?,
+        constraints: constraints?,
         metric: metric?,
         goal: goal?,
         metrics: own.metrics.clone()?,
@@ -197,9 +201,7 @@ fn procedure(
                 "goes with `method = \"random\"` or `\"sobol\"`; a grid tries every combination",
             ),
         },
-        Some(Method::Random) => {
-            Some(SearchMethod::Random { trials: count(section, trials)? })
-        }
+        Some(Method::Random) => Some(SearchMethod::Random { trials: count(section, trials)? }),
         Some(Method::Sobol) => Some(SearchMethod::Sobol { trials: count(section, trials)? }),
         None => {
             let node = section.optional("method")?;
@@ -214,6 +216,39 @@ fn procedure(
             }
         }
     }
+}
+
+/// Reads `constraints`. Whether there are the keys that they name is known once all is read: see [`check_constraints`].
+fn constraints(node: &Node<'_>) -> Option<Vec<Constraint>> {
+    let texts = node.list("a list of comparisons, e.g. `[\"width <= 64\"]`,")?;
+    if texts.len() > MAX_CONSTRAINTS {
+        return node.refuse(format!("has more than {MAX_CONSTRAINTS} entries"));
+    }
+    let constraint = |node: &Node<'_>| {
+        let text = node.string("a comparison, e.g. `\"width <= 64\"`,")?;
+        Constraint::parse(text).map_or_else(|error| node.refuse(error.to_string()), Some)
+    };
+    // Every entry is looked at, so that every problem is reported.
+    let all: Vec<Option<Constraint>> = texts.iter().map(constraint).collect();
+    all.into_iter().collect()
+}
+
+/// Can the constraints of a job be decided?
+pub(super) fn check_constraints(search: Option<&Node<'_>>, spec: &JobSpec) -> Option<()> {
+    let Err(fault) = Constraints::new(spec) else { return Some(()) };
+    let (constraint, why) = match fault {
+        ConstraintFault::Undecided { constraint, why } => (constraint, why),
+        ConstraintFault::Unknown { constraint, name, known } => {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let hint = match nearest(&name, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are {}", list(&known)),
+            };
+            (constraint, format!("names `{name}`, which is no key of this job's trials; {hint}"))
+        }
+    };
+    let texts = search?.peek()?.optional("constraints")?.list("a list of comparisons")?;
+    texts.get(constraint)?.refuse(why)
 }
 
 /// `trials` of a procedure that needs it; `known` are as many as the rule of early stopping takes of itself.

@@ -74,6 +74,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
         &[
             "method",
             "trials",
+            "constraints",
             "metric",
             "goal",
             "top_k",

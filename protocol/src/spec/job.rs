@@ -1,8 +1,8 @@
 //! A whole job, as its user means it.
 
 use super::{
-    DataSpec, ExportedGraph, Metric, ModelSpace, OwnMetric, PlacementSpec, Stopping, TrainingSpace,
-    data::DEFAULT_DATA_SEED,
+    Constraint, DataSpec, ExportedGraph, Metric, ModelSpace, OwnMetric, PlacementSpec, Stopping,
+    TrainingSpace, TrialConfig, data::DEFAULT_DATA_SEED, dimension::Chooser,
 };
 use crate::{digest::BlobRef, time::Millis};
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,15 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// The configuration of a `[[model]]` table that `chooser` takes; `None` if there is none.
+    pub fn close(&self, model: usize, chooser: &mut dyn Chooser) -> Option<TrialConfig> {
+        let space = self.models.get(model)?;
+        Some(TrialConfig {
+            model: space.close(&format!("model[{model}]"), chooser)?,
+            training: self.training.close(chooser)?,
+        })
+    }
+
     /// The initial weights of a `[[model]]` table's trials, where it names a model file.
     #[must_use]
     pub fn initial_weights(&self, model: u32) -> Option<BlobRef> {
@@ -179,6 +188,10 @@ pub struct Init {
 pub struct SearchSpec {
     /// The procedure.
     pub method: SearchMethod,
+    /// What every trial satisfies: combinations that don't are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
+    pub constraints: Vec<Constraint>,
     /// The metric that trials are compared by.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub metric: Metric,

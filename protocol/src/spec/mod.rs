@@ -8,6 +8,7 @@ mod augment;
 mod categories;
 mod check;
 mod class_weights;
+mod constraint;
 pub mod data;
 pub mod dimension;
 mod distribution;
@@ -26,6 +27,10 @@ pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use augment::{Augment, AugmentSpace};
 pub use categories::{Categories, CategoriesSpec, Coding, MAX_WORD_COLUMNS, MAX_WORDS};
 pub use class_weights::{ClassWeights, MAX_WEIGHTED_CLASSES};
+pub use constraint::{
+    Constraint, ConstraintError, ConstraintFault, Constraints, MAX_CONSTRAINT_CHARS,
+    MAX_CONSTRAINTS,
+};
 pub use data::{
     Channels, Columns, DataSpec, FileKind, Missing, Scale, ScaleLabel, Separator, ShardSizes,
     SourceSpec, Split,

@@ -18,8 +18,20 @@ impl SearchSpec {
     pub fn new(method: SearchMethod, metric: Metric) -> Self {
         let goal = metric.goal().unwrap_or(Goal::Min);
         let (metrics, spread) = (BTreeMap::new(), Spread::Breadth);
+        let constraints = Vec::new();
         let (top_k, target, wall_time, stopping) = (None, None, None, None);
-        Self { method, metric, goal, metrics, top_k, target, wall_time, spread, stopping }
+        Self {
+            method,
+            constraints,
+            metric,
+            goal,
+            metrics,
+            top_k,
+            target,
+            wall_time,
+            spread,
+            stopping,
+        }
     }
 
     /// Is a value of the metric as good as the target?

@@ -10,7 +10,7 @@ use sojourn_protocol::{
     jobfile::{self, InitModel},
     spec::JobSpec,
 };
-use sojourn_workgen::Trial;
+use sojourn_workgen::{Searched, Trial, search::search};
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     fs, io,
@@ -21,6 +21,8 @@ use std::{
 pub(crate) struct Job {
     pub(crate) spec: JobSpec,
     pub(crate) trials: Vec<Trial>,
+    /// How many combinations its constraints left out.
+    pub(crate) left_out: usize,
     /// The models that it starts from, by their names in the job file.
     pub(crate) given: BTreeMap<String, Model>,
     /// The files of its graphs that were exported, by digest.
@@ -78,7 +80,7 @@ pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
         (Failure::calls(lines.collect()), problems.collect())
     })?;
     spec.name_data_seed();
-    let trials =
-        sojourn_workgen::trials(&spec).map_err(|error| plain(format!("{shown}: {error}")))?;
-    Ok(Job { spec, trials, given, graphs: BTreeMap::new(), folder })
+    let searched = search(&spec).map_err(|error| plain(format!("{shown}: {error}")))?;
+    let Searched { trials, left_out } = searched;
+    Ok(Job { spec, trials, left_out, given, graphs: BTreeMap::new(), folder })
 }

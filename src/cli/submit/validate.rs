@@ -51,6 +51,9 @@ struct Report {
     valid: bool,
     name: String,
     trials: usize,
+    /// Combinations that `search.constraints` left out.
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: usize,
     epochs: u32,
     /// Trials x epochs x shards.
     hops: u64,
@@ -92,6 +95,11 @@ struct Report {
     /// What is allowed, and hardly meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 #[derive(Debug, Serialize)]
@@ -212,6 +220,7 @@ fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report
         valid: true,
         name: job.spec.name.clone(),
         trials,
+        left_out: job.left_out,
         epochs,
         hops: to_u64(trials) * u64::from(epochs) * shards,
         features: summary.width,
@@ -274,6 +283,10 @@ fn text(args: &Args, report: &Report) -> String {
     };
     lines.push(format!("visits  {visits}"));
     lines.extend(report.may_differ.iter().map(|what| format!("note    {what}")));
+    if report.left_out > 0 {
+        let combinations = text::counted(u64::saturating_from(report.left_out), "combination");
+        lines.push(format!("search  {combinations} left out by `constraints`"));
+    }
     let trials = text::counted(u64::saturating_from(report.trials), "trial");
     let epochs = text::counted(u64::from(report.epochs), "epoch");
     lines.push(format!("work    {trials}, {epochs}, {} hops", text::count(report.hops)));

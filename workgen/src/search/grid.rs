@@ -1,28 +1,34 @@
-//! Every combination: an odometer over the dimensions, the last one fastest.
+//! Every combination that satisfies the constraints: an odometer over the dimensions, the last one fastest.
 
-use super::{MAX_TRIALS, SearchError, Trial, close, draw};
+use super::{Combinations, MAX_COMBINATIONS, MAX_TRIALS, SearchError, Trial, draw};
 use sojourn_protocol::spec::{
     Choices, JobSpec,
     dimension::{Chooser, Normal, Range},
 };
 
-pub(super) fn trials(spec: &JobSpec) -> Result<Vec<Trial>, SearchError> {
+pub(super) fn trials(
+    spec: &JobSpec,
+    combinations: &mut Combinations<'_>,
+) -> Result<Vec<Trial>, SearchError> {
     let mut trials = Vec::new();
     for (index, model) in (0u32..).zip(0..spec.models.len()) {
         let mut odometer = Odometer::default();
         loop {
             odometer.begin();
-            let config = close(spec, model, &mut odometer);
+            let config = spec.close(model, &mut odometer);
             if let Some(error) = odometer.error.take() {
                 return Err(error);
             }
             let config = config
                 .ok_or_else(|| SearchError::Empty { dimension: format!("model[{model}]") })?;
-            if trials.len() == MAX_TRIALS {
-                return Err(SearchError::TooMany);
-            }
             let choices = std::mem::take(&mut odometer.choices);
-            trials.push(Trial { model: index, config, choices, seed: None });
+            let trial = Trial { model: index, config, choices, seed: None };
+            if combinations.take(&trial)? {
+                if trials.len() == MAX_TRIALS {
+                    return Err(SearchError::TooMany);
+                }
+                trials.push(trial);
+            }
             if !odometer.advance() {
                 break;
             }
@@ -118,7 +124,7 @@ fn values(name: &str, range: &Range) -> Result<Vec<f64>, SearchError> {
     let grid = draw::grid(range).ok_or_else(|| SearchError::NoPoints { dimension: dimension() })?;
     match usize::try_from(grid.count()) {
         Ok(0) => Err(SearchError::Empty { dimension: dimension() }),
-        Ok(..=MAX_TRIALS) => Ok(grid.values(range)),
+        Ok(..=MAX_COMBINATIONS) => Ok(grid.values(range)),
         _ => Err(SearchError::TooMany),
     }
 }

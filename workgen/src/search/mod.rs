@@ -3,6 +3,7 @@
 //! The same spec gives the same trials in the same order on any machine. Trials are numbered in the
 //! order of the procedure: grids vary the last dimension fastest, model tables come one after another.
 
+mod combinations;
 mod draw;
 mod grid;
 mod normal;
@@ -11,10 +12,15 @@ mod sample;
 mod sobol;
 pub mod stopping;
 
-use sojourn_protocol::spec::{Choices, JobSpec, SearchMethod, TrialConfig, dimension::Chooser};
+use combinations::Combinations;
+use sojourn_protocol::spec::{Choices, JobSpec, SearchMethod, TrialConfig};
 
 /// The most trials that a job may have.
 pub const MAX_TRIALS: usize = 65_536;
+/// The most combinations that are tried for its trials, those that its constraints leave out among them.
+pub const MAX_COMBINATIONS: usize = 4 * MAX_TRIALS;
+/// How often a combination is drawn for a trial until it satisfies all constraints.
+pub const MAX_DRAWS: u32 = 1_000;
 
 /// A trial: its configuration, and what it took in the dimensions that vary.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +60,27 @@ pub enum SearchError {
         sobol::MAX_DIMENSIONS
     )]
     TooManyDimensions,
+    #[error("constraint `{constraint}` {why}")]
+    Constraint { constraint: String, why: String },
+    #[error("no combination satisfies the constraints; `{constraint}` leaves out most of them")]
+    NothingLeft { constraint: String },
+    #[error(
+        "none of {MAX_DRAWS} combinations drawn for trial {trial} satisfies the constraints; `{constraint}` leaves out most of them"
+    )]
+    TooRare { trial: u32, constraint: String },
+    #[error(
+        "over {MAX_COMBINATIONS} combinations would have to be tried, of which `{constraint}` leaves out most"
+    )]
+    TooManyCombinations { constraint: String },
+}
+
+/// The trials of a job, and what its constraints took away from them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Searched {
+    /// The trials, in order; at least one.
+    pub trials: Vec<Trial>,
+    /// How many combinations the constraints left out.
+    pub left_out: usize,
 }
 
 /// All trials of a job, in order; at least one.
@@ -61,15 +88,27 @@ pub enum SearchError {
 /// # Errors
 /// [`SearchError`] where the space is empty, a dimension can't be searched, or there are too many.
 pub fn trials(spec: &JobSpec) -> Result<Vec<Trial>, SearchError> {
+    search(spec).map(|searched| searched.trials)
+}
+
+/// All trials of a job, and how many combinations its constraints left out.
+///
+/// # Errors
+/// As of [`trials`].
+pub fn search(spec: &JobSpec) -> Result<Searched, SearchError> {
+    let mut combinations = Combinations::new(spec)?;
     let trials = match spec.search.method {
-        SearchMethod::Grid => grid::trials(spec)?,
-        SearchMethod::Random { trials } => random::trials(spec, checked(trials)?)?,
-        SearchMethod::Sobol { trials } => sobol::trials(spec, checked(trials)?)?,
+        SearchMethod::Grid => grid::trials(spec, &mut combinations)?,
+        SearchMethod::Random { trials } => {
+            random::trials(spec, checked(trials)?, &mut combinations)?
+        }
+        SearchMethod::Sobol { trials } => sobol::trials(spec, checked(trials)?, &mut combinations)?,
     };
     if trials.is_empty() {
-        return Err(SearchError::Empty { dimension: "model".into() });
+        return Err(combinations.nothing_left());
     }
-    with_seeds(trials, &spec.seeds)
+    let left_out = combinations.left_out();
+    Ok(Searched { trials: with_seeds(trials, &spec.seeds)?, left_out })
 }
 
 /// This many trials, if a job may have so many.
@@ -96,13 +135,4 @@ fn with_seeds(trials: Vec<Trial>, seeds: &[u64]) -> Result<Vec<Trial>, SearchErr
         })
     };
     Ok(trials.into_iter().flat_map(with).collect())
-}
-
-/// Closes all dimensions of one model table with `chooser`.
-fn close(spec: &JobSpec, model: usize, chooser: &mut dyn Chooser) -> Option<TrialConfig> {
-    let space = spec.models.get(model)?;
-    Some(TrialConfig {
-        model: space.close(&format!("model[{model}]"), chooser)?,
-        training: spec.training.close(chooser)?,
-    })
 }

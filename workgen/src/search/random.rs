@@ -1,21 +1,36 @@
 //! Random combinations: each dimension has a stream of its own per trial, so that a dimension or a
 //! trial that is added later leaves the others' values as they were.
 
-use super::{SearchError, Trial, sample};
+use super::{Combinations, SearchError, Trial, sample};
 use sojourn_protocol::{seeds, spec::JobSpec};
 
-pub(super) fn trials(spec: &JobSpec, count: u32) -> Result<Vec<Trial>, SearchError> {
-    (0..count).map(|trial| sample::trial(spec, &mut Streams { seed: spec.seed, trial })).collect()
+pub(super) fn trials(
+    spec: &JobSpec,
+    count: u32,
+    combinations: &mut Combinations<'_>,
+) -> Result<Vec<Trial>, SearchError> {
+    let one = |trial| {
+        combinations.first(trial, |attempt| {
+            sample::trial(spec, &mut Streams { seed: spec.seed, trial, attempt })
+        })
+    };
+    (0..count).map(one).collect()
 }
 
 struct Streams {
     seed: u64,
     trial: u32,
+    /// How many combinations of this trial were left out before.
+    attempt: u32,
 }
 
 impl Streams {
     fn stream(&self, name: &str) -> rand_chacha::ChaCha8Rng {
-        seeds::stream(&format!("search/{name}"), &[self.seed, u64::from(self.trial)])
+        let Self { seed, trial, attempt } = *self;
+        let parts = [seed, u64::from(trial), u64::from(attempt)];
+        // The first attempt has the stream of searches without constraints.
+        let parts = if attempt == 0 { &parts[..2] } else { &parts[..] };
+        seeds::stream(&format!("search/{name}"), parts)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A trial from a source of uniform numbers: what random and quasi-random searches share.
 
-use super::{SearchError, Trial, close, draw, normal};
+use super::{SearchError, Trial, draw, normal};
 use sojourn_protocol::{
     quantity::{SaturatingFrom as _, to_usize},
     spec::{
@@ -25,7 +25,7 @@ pub(super) fn trial(spec: &JobSpec, source: &mut impl Source) -> Result<Trial, S
     let tables = u32::saturating_from(spec.models.len());
     let model = if tables > 1 { source.index(MODEL, tables)? } else { 0 };
     let mut sample = Sample { source, choices: Choices::new(), error: None };
-    let config = close(spec, to_usize(model), &mut sample);
+    let config = spec.close(to_usize(model), &mut sample);
     if let Some(error) = sample.error {
         return Err(error);
     }

@@ -161,6 +161,48 @@ fn quasi_random_searches_say_how_many_trials_they_have() {
 }
 
 #[test]
+fn constraints_are_comparisons_of_keys_that_there_are() {
+    let with = |constraints: &str| {
+        let lines = format!("epochs = 2\n[search]\nconstraints = {constraints}");
+        SMALL.replace("epochs = 2", &lines)
+    };
+    let search = parse(&with("[\"lr * batch_size < 64\", \"dropout < 1\"]")).unwrap().search;
+    let texts: Vec<&str> = search.constraints.iter().map(|one| one.text()).collect();
+    assert_eq!(texts, ["lr * batch_size < 64", "dropout < 1"]);
+    let json = serde_json::to_value(&search).unwrap();
+    assert_eq!(json["constraints"], serde_json::json!(texts));
+    assert_eq!(serde_json::from_value::<crate::spec::SearchSpec>(json).unwrap(), search);
+    for (constraints, told) in [
+        (
+            "[\"lr < 1\",\n\"widht < 8\"]",
+            "12: `search.constraints[1]` names `widht`, which is no key of this job's trials; there are `arch`, `batch_norm`, `batch_size`, `beta1`, `beta2`, `clip_norm`, `crop`, `decay`, `dropout`, `epochs`, `eps`, `every`, `flip`, `floor`, `gamma`, `hidden`, `label_smoothing`, `loss`, `lr`, `momentum`, `optimizer`, `precision`, `sampling`, `schedule`, `warmup`, `weight_decay`",
+        ),
+        (
+            "[\"batchsize < 8\"]",
+            "11: `search.constraints[0]` names `batchsize`, which is no key of this job's trials; did you mean `batch_size`?",
+        ),
+        (
+            "[\"hidden < 8\"]",
+            "11: `search.constraints[0]` names `hidden`, a list, which can't be compared",
+        ),
+        (
+            "[\"lr <\", 3, \"lr = 2\"]",
+            "11: `search.constraints[0]` has its end at character 5; a number, a key or `(` is wanted\n\
+             11: `search.constraints[1]` is a whole number (`3`); a comparison, e.g. `\"width <= 64\"`, is wanted\n\
+             11: `search.constraints[2]` has `=` at character 4; `==` compares",
+        ),
+        (
+            "\"lr < 1\"",
+            "11: `search.constraints` is a string (`\"lr < 1\"`); a list of comparisons, e.g. `[\"width <= 64\"]`, is wanted",
+        ),
+    ] {
+        assert_eq!(errors_of(&with(constraints)), told);
+    }
+    let many = format!("[{}]", "\"lr < 1\", ".repeat(33));
+    assert_eq!(errors_of(&with(&many)), "11: `search.constraints` has more than 32 entries");
+}
+
+#[test]
 fn a_search_may_end_before_its_last_epoch() {
     let search =
         |lines: &str| SMALL.replace("epochs = 2", &format!("epochs = 2\n[search]\n{lines}"));

@@ -1,4 +1,4 @@
-//! Combinations by Sobol's sequence: trial `n` is its point `n`.
+//! Combinations by Sobol's sequence: trial `n` is its point `n`, not counting points that constraints leave out.
 //!
 //! All points are shifted by random numbers that follow from the job's seed, one for each dimension of the space, by exclusive or
 //! of their binary digits (a digital shift). That keeps how evenly they lie, and no trial is at the very edge. So a dimension's
@@ -11,7 +11,7 @@
 mod direction_numbers;
 mod sequence;
 
-use super::{SearchError, Trial, close, draw, sample};
+use super::{Combinations, SearchError, Trial, draw, sample};
 use sequence::{BITS, DIMENSIONS, Sequence};
 use sojourn_protocol::{
     seeds,
@@ -25,9 +25,20 @@ const DIGITS: u32 = 53;
 /// The most dimensions of one model table's space, the choice of a table among them.
 pub(super) const MAX_DIMENSIONS: usize = DIMENSIONS;
 
-pub(super) fn trials(spec: &JobSpec, count: u32) -> Result<Vec<Trial>, SearchError> {
+pub(super) fn trials(
+    spec: &JobSpec,
+    count: u32,
+    combinations: &mut Combinations<'_>,
+) -> Result<Vec<Trial>, SearchError> {
     let axes = Axes::new(spec)?;
-    (0..count).map(|point| sample::trial(spec, &mut Point { axes: &axes, point })).collect()
+    let mut points = 0..;
+    let one = |trial| {
+        combinations.first(trial, |_| {
+            let point = points.next().ok_or(SearchError::TooMany)?;
+            sample::trial(spec, &mut Point { axes: &axes, point })
+        })
+    };
+    (0..count).map(one).collect()
 }
 
 /// A dimension of the sequence with the shift of one of the space.
@@ -70,7 +81,7 @@ impl Axes {
         for table in 0..spec.models.len() {
             let mut names = FirstValues::default();
             // A space that has no value is reported when it is searched.
-            let _ = close(spec, table, &mut names);
+            let _ = spec.close(table, &mut names);
             let (own, common): (Vec<String>, Vec<String>) =
                 names.names.into_iter().partition(|name| name.starts_with("model["));
             let mut taken = first;

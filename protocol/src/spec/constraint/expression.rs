@@ -1,0 +1,255 @@
+//! An expression over the keys of a trial: its kind, and its value.
+
+use super::{super::TrialConfig, keys::Key};
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeSet, fmt};
+
+/// An expression whose keys are known by `N`.
+#[derive(Debug, Clone)]
+pub(super) enum Expression<N> {
+    Number(f64),
+    Text(String),
+    Truth(bool),
+    Key(N),
+    Negative(Box<Self>),
+    Not(Box<Self>),
+    /// `left sign right`.
+    Pair(Box<Self>, Sign, Box<Self>),
+}
+
+/// What stands between two expressions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    Or,
+    And,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+    Same,
+    Different,
+    Plus,
+    Minus,
+    Times,
+    Over,
+    Modulo,
+}
+
+impl Sign {
+    pub(super) const ALL: [(&str, Sign); 13] = [
+        ("or", Sign::Or),
+        ("and", Sign::And),
+        ("<=", Sign::AtMost),
+        ("<", Sign::Less),
+        (">=", Sign::AtLeast),
+        (">", Sign::More),
+        ("==", Sign::Same),
+        ("!=", Sign::Different),
+        ("+", Sign::Plus),
+        ("-", Sign::Minus),
+        ("*", Sign::Times),
+        ("/", Sign::Over),
+        ("%", Sign::Modulo),
+    ];
+
+    fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(_, sign)| *sign == self).map_or("", |(word, _)| word)
+    }
+
+    /// The kind of what it takes; of any kind, if both are of the same.
+    const fn takes(self) -> Option<Kind> {
+        match self {
+            Sign::Or | Sign::And => Some(Kind::Truth),
+            Sign::Same | Sign::Different => None,
+            _ => Some(Kind::Number),
+        }
+    }
+
+    const fn gives(self) -> Kind {
+        match self {
+            Sign::Plus | Sign::Minus | Sign::Times | Sign::Over | Sign::Modulo => Kind::Number,
+            _ => Kind::Truth,
+        }
+    }
+}
+
+/// The kind of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Number,
+    Text,
+    Truth,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Number => "a number",
+            Kind::Text => "a text",
+            Kind::Truth => "true or false",
+        })
+    }
+}
+
+/// The value of an expression.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value<'a> {
+    Number(f64),
+    Text(Cow<'a, str>),
+    Truth(bool),
+}
+
+impl<N> Expression<N> {
+    /// The same with other names of its keys; `None` if one of them has none. All are asked for.
+    pub(super) fn bind<M>(
+        &self,
+        find: &mut impl FnMut(&N) -> Result<Option<M>, String>,
+    ) -> Result<Option<Expression<M>>, String> {
+        Ok(Some(match self {
+            Expression::Number(number) => Expression::Number(*number),
+            Expression::Text(text) => Expression::Text(text.clone()),
+            Expression::Truth(truth) => Expression::Truth(*truth),
+            Expression::Key(name) => return Ok(find(name)?.map(Expression::Key)),
+            Expression::Negative(of) => {
+                return Ok(of.bind(find)?.map(|of| Expression::Negative(Box::new(of))));
+            }
+            Expression::Not(of) => {
+                return Ok(of.bind(find)?.map(|of| Expression::Not(Box::new(of))));
+            }
+            Expression::Pair(left, sign, right) => {
+                let (left, right) = (left.bind(find)?, right.bind(find)?);
+                return Ok(left.zip(right).map(|(left, right)| {
+                    Expression::Pair(Box::new(left), *sign, Box::new(right))
+                }));
+            }
+        }))
+    }
+}
+
+impl Expression<String> {
+    /// The names of its keys.
+    pub(super) fn names(&self) -> BTreeSet<&str> {
+        match self {
+            Expression::Number(_) | Expression::Text(_) | Expression::Truth(_) => BTreeSet::new(),
+            Expression::Key(name) => BTreeSet::from([name.as_str()]),
+            Expression::Negative(of) | Expression::Not(of) => of.names(),
+            Expression::Pair(left, _, right) => {
+                left.names().into_iter().chain(right.names()).collect()
+            }
+        }
+    }
+}
+
+impl Expression<Key> {
+    /// Its kind with the kinds that values have in `config`; why it has none.
+    pub(super) fn kind(&self, config: &TrialConfig) -> Result<Kind, String> {
+        let only = |of: &Self, sign: &str, wanted: Kind| match of.kind(config)? {
+            kind if kind == wanted => Ok(kind),
+            kind => Err(format!("gives `{sign}` {kind}; {wanted} is wanted")),
+        };
+        match self {
+            Expression::Number(_) => Ok(Kind::Number),
+            Expression::Text(_) => Ok(Kind::Text),
+            Expression::Truth(_) => Ok(Kind::Truth),
+            Expression::Key(key) => Ok(key.value(config)?.kind()),
+            Expression::Negative(of) => only(of, "-", Kind::Number),
+            Expression::Not(of) => only(of, "not", Kind::Truth),
+            Expression::Pair(left, sign, right) => {
+                if let Some(wanted) = sign.takes() {
+                    only(left, sign.word(), wanted)?;
+                    only(right, sign.word(), wanted)?;
+                    return Ok(sign.gives());
+                }
+                match (left.kind(config)?, right.kind(config)?) {
+                    (left, right) if left == right => Ok(sign.gives()),
+                    (left, right) => Err(format!("compares {left} with {right}")),
+                }
+            }
+        }
+    }
+
+    /// Does a constraint hold for a trial? Why that can't be said.
+    pub(super) fn holds(&self, config: &TrialConfig) -> Result<bool, String> {
+        match self {
+            Expression::Not(of) => Ok(!of.holds(config)?),
+            // The right side may only make sense where the left one holds.
+            Expression::Pair(left, Sign::And, right) => {
+                Ok(left.holds(config)? && right.holds(config)?)
+            }
+            Expression::Pair(left, Sign::Or, right) => {
+                Ok(left.holds(config)? || right.holds(config)?)
+            }
+            Expression::Pair(left, Sign::Same, right) => {
+                Ok(left.value(config)? == right.value(config)?)
+            }
+            Expression::Pair(left, Sign::Different, right) => {
+                Ok(left.value(config)? != right.value(config)?)
+            }
+            Expression::Pair(left, sign, right) if sign.gives() == Kind::Truth => {
+                let (left, right) = (left.number(config)?, right.number(config)?);
+                let order = left.partial_cmp(&right);
+                Ok(match sign {
+                    Sign::Less => order == Some(Ordering::Less),
+                    Sign::AtMost => order.is_some_and(Ordering::is_le),
+                    Sign::More => order == Some(Ordering::Greater),
+                    _ => order.is_some_and(Ordering::is_ge),
+                })
+            }
+            other => match other.value(config)? {
+                Value::Truth(truth) => Ok(truth),
+                value => Err(value.instead_of(Kind::Truth)),
+            },
+        }
+    }
+
+    fn number(&self, config: &TrialConfig) -> Result<f64, String> {
+        match self.value(config)? {
+            Value::Number(number) => Ok(number),
+            value => Err(value.instead_of(Kind::Number)),
+        }
+    }
+
+    fn value<'a>(&'a self, config: &'a TrialConfig) -> Result<Value<'a>, String> {
+        match self {
+            Expression::Number(number) => Ok(Value::Number(*number)),
+            Expression::Text(text) => Ok(Value::Text(Cow::Borrowed(text))),
+            Expression::Truth(truth) => Ok(Value::Truth(*truth)),
+            Expression::Key(key) => key.value(config),
+            Expression::Negative(of) => Ok(Value::Number(-of.number(config)?)),
+            Expression::Pair(left, sign, right) if sign.gives() == Kind::Number => {
+                let (left, right) = (left.number(config)?, right.number(config)?);
+                calculate(left, *sign, right).map(Value::Number)
+            }
+            Expression::Not(_) | Expression::Pair(..) => self.holds(config).map(Value::Truth),
+        }
+    }
+}
+
+/// Python's arithmetic.
+fn calculate(left: f64, sign: Sign, right: f64) -> Result<f64, String> {
+    let number = match sign {
+        Sign::Plus => left + right,
+        Sign::Minus => left - right,
+        Sign::Times => left * right,
+        _ if right == 0.0 => return Err("divides by 0".into()),
+        Sign::Over => left / right,
+        _ => {
+            let rest = left % right;
+            if rest != 0.0 && (rest < 0.0) != (right < 0.0) { rest + right } else { rest }
+        }
+    };
+    if number.is_finite() { Ok(number) } else { Err("goes beyond the largest number".into()) }
+}
+
+impl Value<'_> {
+    const fn kind(&self) -> Kind {
+        match self {
+            Value::Number(_) => Kind::Number,
+            Value::Text(_) => Kind::Text,
+            Value::Truth(_) => Kind::Truth,
+        }
+    }
+
+    fn instead_of(&self, wanted: Kind) -> String {
+        format!("comes to {} where {wanted} is wanted", self.kind())
+    }
+}

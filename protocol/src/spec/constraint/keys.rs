@@ -1,0 +1,201 @@
+//! The keys of a trial that constraints name.
+
+use super::{
+    super::{Architecture, Real, Setting, TrialConfig},
+    expression::Value,
+};
+use serde::Serialize;
+use std::borrow::Cow;
+
+/// The value of a key.
+enum KeyValue<'a> {
+    One(Value<'a>),
+    /// It can't be compared.
+    List,
+}
+
+/// Reads the value of a key; `None` where the architecture has no such key.
+type Read = for<'a> fn(&'a TrialConfig) -> Option<KeyValue<'a>>;
+
+const KEYS: &[(&str, Read)] = &[
+    ("model.arch", |config| text(config.model.name())),
+    ("model.hidden", |config| match &config.model {
+        Architecture::Mlp(_) | Architecture::Cnn(_) => Some(KeyValue::List),
+        Architecture::Resnet(_) | Architecture::Graph(_) => None,
+    }),
+    ("model.channels", |config| match &config.model {
+        Architecture::Cnn(_) => Some(KeyValue::List),
+        Architecture::Mlp(_) | Architecture::Resnet(_) | Architecture::Graph(_) => None,
+    }),
+    ("model.pool", |config| match &config.model {
+        Architecture::Cnn(cnn) => word(cnn.pool),
+        Architecture::Mlp(_) | Architecture::Resnet(_) | Architecture::Graph(_) => None,
+    }),
+    ("model.pool_every", |config| match &config.model {
+        Architecture::Cnn(cnn) => number(cnn.pool_every),
+        Architecture::Mlp(_) | Architecture::Resnet(_) | Architecture::Graph(_) => None,
+    }),
+    ("model.batch_norm", |config| match &config.model {
+        Architecture::Mlp(mlp) => truth(mlp.batch_norm),
+        Architecture::Cnn(cnn) => truth(cnn.batch_norm),
+        Architecture::Resnet(_) | Architecture::Graph(_) => None,
+    }),
+    ("model.dropout", |config| match &config.model {
+        Architecture::Mlp(mlp) => number(mlp.dropout.0),
+        Architecture::Cnn(cnn) => number(cnn.dropout.0),
+        Architecture::Resnet(_) | Architecture::Graph(_) => None,
+    }),
+    ("model.depth", |config| match &config.model {
+        Architecture::Resnet(resnet) => number(resnet.depth),
+        Architecture::Mlp(_) | Architecture::Cnn(_) | Architecture::Graph(_) => None,
+    }),
+    ("model.width", |config| match &config.model {
+        Architecture::Resnet(resnet) => number(resnet.width),
+        Architecture::Mlp(_) | Architecture::Cnn(_) | Architecture::Graph(_) => None,
+    }),
+    ("training.epochs", |config| number(config.training.epochs)),
+    ("training.batch_size", |config| number(config.training.batch_size)),
+    ("training.loss", |config| word(config.training.loss)),
+    ("training.clip_norm", |config| number(config.training.clip_norm.unwrap_or(0.0))),
+    ("training.precision", |config| word(config.training.precision)),
+    ("training.sampling", |config| word(config.training.sampling)),
+    ("training.label_smoothing", |config| number(config.training.label_smoothing)),
+    ("training.optimizer.name", |config| text(config.training.optimizer.name.word())),
+    ("training.optimizer.lr", |config| number(config.training.optimizer.lr)),
+    ("training.optimizer.momentum", |config| number(config.training.optimizer.momentum)),
+    ("training.optimizer.beta1", |config| number(config.training.optimizer.beta1)),
+    ("training.optimizer.beta2", |config| number(config.training.optimizer.beta2)),
+    ("training.optimizer.eps", |config| number(config.training.optimizer.eps)),
+    ("training.optimizer.weight_decay", |config| number(config.training.optimizer.weight_decay)),
+    ("training.optimizer.decay", |config| word(config.training.optimizer.decay)),
+    ("training.schedule.name", |config| word(config.training.schedule.name)),
+    ("training.schedule.warmup", |config| number(config.training.schedule.warmup)),
+    ("training.schedule.every", |config| number(config.training.schedule.every)),
+    ("training.schedule.gamma", |config| number(config.training.schedule.gamma)),
+    ("training.schedule.floor", |config| number(config.training.schedule.floor)),
+    ("training.augment.crop", |config| number(config.training.augment.unwrap_or_default().crop)),
+    ("training.augment.flip", |config| truth(config.training.augment.unwrap_or_default().flip)),
+];
+
+const fn one(value: Value<'_>) -> Option<KeyValue<'_>> {
+    Some(KeyValue::One(value))
+}
+
+fn number(number: impl Into<f64>) -> Option<KeyValue<'static>> {
+    one(Value::Number(number.into()))
+}
+
+const fn truth(truth: bool) -> Option<KeyValue<'static>> {
+    one(Value::Truth(truth))
+}
+
+const fn text(text: &str) -> Option<KeyValue<'_>> {
+    one(Value::Text(Cow::Borrowed(text)))
+}
+
+/// The word of an option, as a job file has it.
+fn word(option: impl Serialize) -> Option<KeyValue<'static>> {
+    let word = serde_json::to_value(option).ok()?;
+    one(Value::Text(Cow::Owned(word.as_str()?.to_owned())))
+}
+
+/// The keys of a user's own model.
+fn own(config: &TrialConfig) -> impl Iterator<Item = (&str, &Setting)> {
+    let graph = match &config.model {
+        Architecture::Graph(graph) => Some(graph),
+        Architecture::Mlp(_) | Architecture::Cnn(_) | Architecture::Resnet(_) => None,
+    };
+    graph.into_iter().flat_map(|graph| &graph.values).map(|(key, value)| (key.as_str(), value))
+}
+
+/// Where a key's value is.
+#[derive(Debug, Clone)]
+enum Place {
+    BuiltIn(Read),
+    /// Among the keys of a user's own model.
+    Own(String),
+}
+
+/// The paths of all keys of a trial.
+fn paths(config: &TrialConfig) -> impl Iterator<Item = (String, Place)> {
+    let built_in = KEYS.iter().filter(|(_, read)| read(config).is_some());
+    let built_in = built_in.map(|(path, read)| ((*path).to_owned(), Place::BuiltIn(*read)));
+    let own = own(config).map(|(key, _)| (format!("model.{key}"), Place::Own(key.to_owned())));
+    built_in.chain(own)
+}
+
+/// The names of all keys of a trial, in short.
+pub(super) fn names(config: &TrialConfig) -> impl Iterator<Item = String> {
+    paths(config).map(|(path, _)| match path.strip_suffix(".name") {
+        Some(table) => last(table).to_owned(),
+        None => last(&path).to_owned(),
+    })
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+/// Is this the path, its end, or the table of an option that is called `name`: `training.optimizer.name`, `optimizer.name` or
+/// `optimizer`?
+fn means(path: &str, name: &str) -> bool {
+    let ends = |path: &str| {
+        path.strip_suffix(name).is_some_and(|start| start.is_empty() || start.ends_with('.'))
+    };
+    ends(path) || path.strip_suffix(".name").is_some_and(ends)
+}
+
+/// A key of the trials of one model table.
+#[derive(Debug, Clone)]
+pub(super) struct Key {
+    /// As the constraint has it.
+    name: String,
+    place: Place,
+}
+
+impl Key {
+    /// The key that a constraint means; `None` where there is none of that name.
+    ///
+    /// # Errors
+    /// Two keys have it.
+    pub(super) fn find(config: &TrialConfig, name: &str) -> Result<Option<Self>, String> {
+        let mut found = paths(config).filter(|(path, _)| means(path, name));
+        match (found.next(), found.next()) {
+            (Some((_, place)), None) => Ok(Some(Self { name: name.to_owned(), place })),
+            (Some((path, _)), Some((other, _))) => Err(format!(
+                "names `{name}`, which two keys are called; write `{path}` or `{other}`"
+            )),
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// The key's value in a trial of the table.
+    ///
+    /// # Errors
+    /// It is a list.
+    pub(super) fn value<'a>(&self, config: &'a TrialConfig) -> Result<Value<'a>, String> {
+        let value = match &self.place {
+            Place::BuiltIn(read) => read(config),
+            Place::Own(key) => {
+                own(config).find(|(own, _)| own == key).and_then(|(_, setting)| of_setting(setting))
+            }
+        };
+        let name = &self.name;
+        match value {
+            Some(KeyValue::One(value)) => Ok(value),
+            Some(KeyValue::List) => Err(format!("names `{name}`, a list, which can't be compared")),
+            None => Err(format!("names `{name}`, which a trial of another table was asked for")),
+        }
+    }
+}
+
+fn of_setting(setting: &Setting) -> Option<KeyValue<'_>> {
+    match setting {
+        Setting::Switch(switch) => truth(*switch),
+        #[expect(clippy::cast_precision_loss, reason = "compared as the nearest number")]
+        Setting::Whole(whole) => number(*whole as f64),
+        Setting::Real(Real(real)) => number(*real),
+        Setting::Text(word) => text(word),
+        Setting::List(_) => Some(KeyValue::List),
+    }
+}

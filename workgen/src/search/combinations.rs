@@ -1,0 +1,89 @@
+//! The combinations of a search: which satisfy its constraints, and how many were tried.
+
+use super::{MAX_COMBINATIONS, MAX_DRAWS, SearchError, Trial};
+use sojourn_protocol::{
+    quantity::to_usize,
+    spec::{Constraint, ConstraintFault, Constraints, JobSpec},
+};
+use std::iter;
+
+pub(super) struct Combinations<'a> {
+    texts: &'a [Constraint],
+    constraints: Constraints,
+    tried: usize,
+    /// By constraint, what it was the first to leave out.
+    left_out: Vec<usize>,
+}
+
+impl<'a> Combinations<'a> {
+    pub(super) fn new(spec: &'a JobSpec) -> Result<Self, SearchError> {
+        let texts = spec.search.constraints.as_slice();
+        let constraints = Constraints::new(spec).map_err(|fault| failure(texts, fault))?;
+        Ok(Self { texts, constraints, tried: 0, left_out: vec![0; texts.len()] })
+    }
+
+    /// Does a combination satisfy all constraints? It counts as tried.
+    pub(super) fn take(&mut self, trial: &Trial) -> Result<bool, SearchError> {
+        self.tried += 1;
+        let broken = self.constraints.broken(to_usize(trial.model), &trial.config);
+        let Some(broken) = broken.map_err(|fault| failure(self.texts, fault))? else {
+            return Ok(true);
+        };
+        if let Some(count) = self.left_out.get_mut(broken) {
+            *count += 1;
+        }
+        if self.tried >= MAX_COMBINATIONS {
+            let constraint = self.strictest(&[]);
+            return Err(SearchError::TooManyCombinations { constraint });
+        }
+        Ok(false)
+    }
+
+    /// The first of a trial's combinations that satisfies all constraints; `draw` gives one after the other.
+    pub(super) fn first(
+        &mut self,
+        trial: u32,
+        mut draw: impl FnMut(u32) -> Result<Trial, SearchError>,
+    ) -> Result<Trial, SearchError> {
+        let before = self.left_out.clone();
+        for attempt in 0..MAX_DRAWS {
+            let drawn = draw(attempt)?;
+            if self.take(&drawn)? {
+                return Ok(drawn);
+            }
+        }
+        Err(SearchError::TooRare { trial, constraint: self.strictest(&before) })
+    }
+
+    /// How many combinations were left out.
+    pub(super) fn left_out(&self) -> usize {
+        self.left_out.iter().sum()
+    }
+
+    /// Why there is no trial.
+    pub(super) fn nothing_left(&self) -> SearchError {
+        match self.left_out() {
+            0 => SearchError::Empty { dimension: "model".into() },
+            _ => SearchError::NothingLeft { constraint: self.strictest(&[]) },
+        }
+    }
+
+    /// The constraint that left out most, not counting these; the last of equals.
+    fn strictest(&self, before: &[usize]) -> String {
+        let before = before.iter().chain(iter::repeat(&0));
+        let counts = self.left_out.iter().zip(before).map(|(now, before)| now - before);
+        let most = counts.zip(self.texts).max_by_key(|(count, _)| *count);
+        most.map_or_else(String::new, |(_, constraint)| constraint.text().to_owned())
+    }
+}
+
+fn failure(texts: &[Constraint], fault: ConstraintFault) -> SearchError {
+    let (constraint, why) = match fault {
+        ConstraintFault::Undecided { constraint, why } => (constraint, why),
+        ConstraintFault::Unknown { constraint, name, .. } => {
+            (constraint, format!("names `{name}`, which is no key of this job's trials"))
+        }
+    };
+    let text = texts.get(constraint).map_or_else(String::new, |text| text.text().to_owned());
+    SearchError::Constraint { constraint: text, why }
+}
