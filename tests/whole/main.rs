@@ -9,6 +9,7 @@
 //! | `people` | a job from its submission to a model, with real clients |
 //! | `control` | a job that is paused, resumed and extended |
 //! | `models` | uses of an exported model |
+//! | `predicting` | predictions over columns by name |
 //! | `labels` | numbers as labels, and classes with weights |
 //! | `tls` | certificates, valid and invalid |
 //! | `parts` | hops that end early |
@@ -76,6 +77,7 @@ mod old_jobs;
 mod open_shop;
 mod parts;
 mod people;
+mod predicting;
 mod reading;
 #[path = "../../server/tests/support/redis.rs"]
 mod redis_server;

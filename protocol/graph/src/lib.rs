@@ -32,11 +32,11 @@ mod schema;
 
 pub use argument::{Argument, Memory, Source, Whole};
 pub use error::GraphError;
-pub use node::Node;
+pub use node::{Node, NodeList};
 pub use operators::{operator, operators};
 pub use read::{
     Column, Evaluate, Graph, MAX_FILE_BYTES, MAX_JSON_BYTES, MAX_NODES, MAX_VALUE_ELEMENTS,
-    NodeList, Predict, Stage,
+    Predict, Stage,
 };
 pub use schema::{Kind, Operator, Parameter, Returns};
 pub use sojourn_protocol::spec::{GraphRole, GraphTensor};

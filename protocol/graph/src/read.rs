@@ -5,7 +5,7 @@ use crate::{
     check::{Checker, Names, has_arithmetic},
     error::{GraphError, said},
     json,
-    node::Node,
+    node::NodeList,
 };
 use sojourn_codec::{Dtype, Tensor, TensorSpec, TensorView, decode};
 use sojourn_model::{MAX_PARAMETERS, MAX_TENSOR_NAME, MAX_TENSORS, check_tensors};
@@ -63,15 +63,6 @@ pub struct Column {
     pub shape: Vec<u64>,
 }
 
-/// Nodes, each of which refers to those before it.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct NodeList {
-    /// The nodes.
-    pub nodes: Vec<Node>,
-    /// The columns that they change, by index: a batch that is used again needs a copy.
-    pub changed_columns: BTreeSet<usize>,
-}
-
 /// A stage of a training step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
@@ -97,7 +88,7 @@ pub struct Evaluate {
 /// What a prediction gives.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predict {
-    /// What it computes, from `x` alone.
+    /// What it computes, without labels `y`.
     pub list: NodeList,
     /// The outputs, `[rows, ...]`.
     pub outputs: Source,
@@ -140,6 +131,14 @@ impl Graph {
     /// The buffers, in the model's order.
     pub fn buffers(&self) -> impl Iterator<Item = &GraphTensor> {
         self.tensors.iter().filter(|tensor| tensor.role == GraphRole::Buffer)
+    }
+
+    /// The columns that a prediction reads, in the order of the names; none where the model can't predict.
+    #[must_use]
+    pub fn predicted_columns(&self) -> Option<Vec<&Column>> {
+        let predict = self.predict.as_ref()?;
+        let read = predict.list.columns_read(&[predict.outputs]);
+        Some(read.into_iter().filter_map(|column| self.columns.get(column)).collect())
     }
 
     /// A unit's summary of the graph, whose file this is.

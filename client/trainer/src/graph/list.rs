@@ -44,8 +44,7 @@ impl List {
     pub(super) fn new(list: &NodeList, results: Vec<Source>) -> Result<Self, TrainError> {
         let steps = list.nodes.iter().map(Step::new).collect::<Result<Vec<_>, _>>()?;
         let copied = list.changed_columns.iter().copied().collect();
-        let sources = list.nodes.iter().flat_map(sources_of).chain(results.iter().copied());
-        let read = sources.filter_map(column_of).collect();
+        let read = list.columns_read(&results);
         let mut prepared = Self { steps, copied, read, results };
         prepared.find_last_uses(&list.nodes);
         Ok(prepared)
@@ -158,33 +157,13 @@ const fn node_of(source: Source) -> Option<usize> {
     }
 }
 
-const fn column_of(source: Source) -> Option<usize> {
-    match source {
-        Source::Column(column) => Some(column),
-        Source::Node(_) | Source::Item { .. } | Source::Tensor(_) => None,
-    }
-}
-
-/// The tensors that a node takes, one by one.
-fn sources_of(node: &Node) -> Vec<Source> {
-    let mut sources = Vec::new();
-    for argument in &node.arguments {
-        match argument {
-            Argument::Tensor(source) => sources.push(*source),
-            Argument::Tensors(some) => sources.extend(some.iter().flatten()),
-            _ => {}
-        }
-    }
-    sources
-}
-
 /// The nodes whose values a node takes.
 fn used_by(node: &Node) -> Vec<usize> {
     let of_whole = |whole: &Whole| match whole {
         Whole::Node(node) => Some(*node),
         Whole::Number(_) => None,
     };
-    let mut used: Vec<usize> = sources_of(node).into_iter().filter_map(node_of).collect();
+    let mut used: Vec<usize> = node.sources().into_iter().filter_map(node_of).collect();
     for argument in &node.arguments {
         match argument {
             Argument::AllOf(node) => used.push(*node),

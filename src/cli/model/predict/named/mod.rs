@@ -1,5 +1,7 @@
 //! Predictions of models whose data has columns by name: all outputs of each row, as they are.
 
+mod wanted;
+
 use super::{Args, Report, Sink, predictor::Predictor, rows_at_once};
 use crate::cli::{
     model::{atomic_file::NewFile, model_file::Model},
@@ -17,12 +19,14 @@ use sojourn_protocol::{
     quantity::to_usize,
 };
 use std::path::Path;
+use wanted::{columns, wanted};
 
 /// The most outputs of a row that are written as columns of a table.
 const MAX_OUTPUTS: usize = 1 << 16;
 
 pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Result<(), Failure> {
-    let wanted: Vec<Column> = model.description.columns.iter().map(|of| taken(of, model)).collect();
+    let columns = columns(model);
+    let wanted = wanted(model, &columns)?;
     let open = || {
         let mut reading = Reading::new();
         let tell = &mut |progress: Progress<'_>| reading.tell(progress);
@@ -30,8 +34,9 @@ pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Re
         ColumnReader::open(args.data.source(), &wanted, folders, tell).map_err(ingest_failure)
     };
     let reader = tokio::task::block_in_place(open)?;
+    check_all_there(args.data.source(), &wanted, &reader.columns())?;
     let mut predictor = Predictor::new(model, workspace.path())?;
-    predictor.take_columns(wanted);
+    predictor.take_columns(columns);
     let mut sink = match &args.output {
         Some(path) => Sink::File(NewFile::create(path)?),
         None => Sink::Stdout(std::io::stdout()),
@@ -79,14 +84,15 @@ pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Re
     }
 }
 
-/// The column as rows to predict have it: of text, rows are as long as the trial's window, and one token more.
-fn taken(column: &Column, model: &Model) -> Column {
-    let window = model.description.architecture.window();
-    let shape = match window.filter(|_| column.windows) {
-        Some(_) => column.batch_shape(window),
-        None => column.shape.clone(),
-    };
-    Column { shape, windows: false, ..column.clone() }
+/// Refuses data that lacks one of the wanted columns.
+fn check_all_there(source: &str, wanted: &[Column], there: &[Column]) -> Result<(), Failure> {
+    let is_there = |wanted: &&Column| there.iter().any(|column| column.name == wanted.name);
+    match wanted.iter().find(|column| !is_there(column)) {
+        None => Ok(()),
+        Some(Column { name, .. }) => Err(Failure::call(format!(
+            "`{source}` has no column `{name}`, which the model's predictions need"
+        ))),
+    }
 }
 
 fn put(table: &mut Writer<&mut Sink>, fields: impl Iterator<Item = String>) -> Result<(), Failure> {

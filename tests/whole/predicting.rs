@@ -1,0 +1,206 @@
+//! Predictions over columns by name: of models that give back what they get, so that the table shows what went in.
+
+use crate::support::{Folder, sojourn};
+use serde_json::{Value, json};
+use sojourn_codec::{Tensor, encode, encode_described};
+use sojourn_graph::Graph as GraphFile;
+use sojourn_model::{Lineage, initial_checkpoint, portable};
+use sojourn_protocol::{
+    column::Column,
+    digest::{BlobRef, Digest},
+    dtype::Dtype,
+    ids::{JobId, TrialId},
+    manifest::{Labels, Scaling},
+    spec::{Architecture, Channels, Graph, Loss, Missing, Precision, Setting},
+};
+use std::{collections::BTreeMap, fs};
+
+/// A column of plain numbers.
+fn column(name: &str, dtype: Dtype) -> Column {
+    Column {
+        name: name.into(),
+        dtype,
+        shape: Vec::new(),
+        longest: None,
+        values: None,
+        classes: Vec::new(),
+        windows: false,
+    }
+}
+
+/// A tensor of one part.
+fn tensor(name: &str, dtype: Dtype, shape: &[u64], data: Vec<u8>) -> Tensor {
+    Tensor { name: name.into(), dtype, shape: shape.to_vec(), data }
+}
+
+fn i64s(name: &str, numbers: &[i64]) -> Tensor {
+    Tensor::i64(name, [numbers.len() as u64], numbers)
+}
+
+fn f32s(name: &str, numbers: &[f32]) -> Tensor {
+    Tensor::f32(name, [numbers.len() as u64], numbers)
+}
+
+/// Writes a part, as `sojourn.data.write` does.
+fn put_part(folder: &Folder, name: &str, mut tensors: Vec<Tensor>) {
+    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+    let part = encode_described(&tensors, "sojourn.columns", "1").unwrap();
+    fs::write(folder.path().join(name), part).unwrap();
+}
+
+/// A node that makes a column, `[rows]` or `[rows, n]`, single-precision numbers `[rows, n]`; it and the one before it.
+fn as_numbers(column: &str, is_flat: bool, nodes: &mut Vec<Value>) -> usize {
+    let mut node = json!({"c": column});
+    if is_flat {
+        nodes.push(json!({"op": "aten.unsqueeze.default", "args": [node, 1]}));
+        node = json!({"n": nodes.len() - 1});
+    }
+    nodes.push(json!({"op": "aten.to.dtype", "args": [node, {"dtype": "F32"}]}));
+    nodes.len() - 1
+}
+
+/// A graph that gives back the columns that `predict` names, side by side, and is trained on all of them.
+fn graph(columns: &Value, predict: &[&str]) -> Vec<u8> {
+    let mut nodes = Vec::new();
+    let mut parts = Vec::new();
+    for name in predict {
+        let is_flat = columns[name][1].as_array().unwrap().is_empty();
+        parts.push(json!({"n": as_numbers(name, is_flat, &mut nodes)}));
+    }
+    nodes.push(json!({"op": "aten.cat.default", "args": [parts, 1]}));
+    nodes.push(json!({"op": "aten.add.Tensor", "args": [{"n": nodes.len() - 1}, {"t": "bias"}]}));
+    let outputs = json!({"n": nodes.len() - 1});
+    let loss = || json!({"op": "aten.sum.default", "args": [{"t": "bias"}]});
+    let text = json!({
+        "graph": 1,
+        "torch": "2.11.0",
+        "columns": columns,
+        "tensors": [{"name": "bias", "dtype": "F32", "shape": [1], "role": "parameter", "start": "zeros"}],
+        "train": [{"nodes": [loss()], "loss": {"n": 0}}],
+        "evaluate": {"nodes": [loss()], "sums": {"loss": {"n": 0}}},
+        "predict": {"nodes": nodes, "outputs": outputs},
+    });
+    let text = text.to_string().into_bytes();
+    encode(&[tensor("graph", Dtype::U8, &[text.len() as u64], text.clone())]).unwrap()
+}
+
+/// An exported model over `columns`, whose outputs are those that `predict` names.
+fn model(columns: Vec<Column>, predict: &[&str], window: Option<u32>) -> Vec<u8> {
+    let mut read = serde_json::Map::new();
+    for column in &columns {
+        read.insert(column.name.clone(), json!([column.dtype.name(), column.batch_shape(window)]));
+        if let Some(length) = column.length_name() {
+            read.insert(length, json!(["I64", []]));
+        }
+    }
+    let file = graph(&Value::Object(read), predict);
+    let blob = BlobRef { sha256: Digest::of(&file), bytes: file.len() as u64 };
+    let values = window.map(|window| ("window".to_owned(), Setting::Whole(window.into())));
+    let description = portable::Description {
+        format: portable::FORMAT,
+        architecture: Architecture::Graph(Graph {
+            entry: "model.py:Echo".into(),
+            values: values.into_iter().collect::<BTreeMap<_, _>>(),
+            exported: Some(GraphFile::read(&file).unwrap().summary(blob, 1, 8)),
+        }),
+        columns,
+        shape: Vec::new(),
+        outputs: 1,
+        labels: Labels::None,
+        label: None,
+        array: None,
+        channels: Channels::First,
+        features: Vec::new(),
+        categories: Vec::new(),
+        missing: Missing::Refuse,
+        fill: Vec::new(),
+        scaling: portable::FileScaling::None,
+        label_scaling: None,
+        loss: Loss::Own,
+        precision: Precision::F32,
+        origin: portable::Origin {
+            job: JobId(1),
+            name: "echo".into(),
+            trial: TrialId(0),
+            epoch: None,
+            steps: 0,
+            metric: "valid/loss".into(),
+            value: None,
+            checkpoint: Digest::of(b""),
+        },
+    };
+    let context = description.context(Scaling::None);
+    let checkpoint = initial_checkpoint(&context, 1, Lineage::initial(1)).unwrap();
+    portable::write_model(&description, &checkpoint, None, Some(&file)).unwrap()
+}
+
+/// A folder with the model `m`.
+fn folder(model: Vec<u8>) -> Folder {
+    let folder = Folder::with(&[]);
+    fs::write(folder.path().join("m"), model).unwrap();
+    folder
+}
+
+/// Exit code, stdout and stderr of `predict m` with more arguments.
+fn predict(folder: &Folder, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let cache = Folder::with(&[]);
+    let output = sojourn(&["predict", "m"])
+        .args(arguments)
+        .current_dir(folder.path())
+        .env("XDG_CACHE_HOME", cache.path())
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// Texts of at most four bytes, how long they are, a number, and a label that predictions don't need.
+fn texts() -> Vec<u8> {
+    let text = Column { longest: Some(4), values: Some(256), ..column("text", Dtype::U8) };
+    let columns = vec![column("label", Dtype::I64), column("number", Dtype::F32), text];
+    model(columns, &["text", "text_length", "number"], None)
+}
+
+/// `text` as a ragged column.
+fn ragged(texts: &[&str]) -> Vec<Tensor> {
+    let mut end = 0;
+    let ends: Vec<i64> = texts
+        .iter()
+        .map(|text| {
+            end += i64::try_from(text.len()).unwrap();
+            end
+        })
+        .collect();
+    let bytes = texts.concat().into_bytes();
+    vec![tensor("text", Dtype::U8, &[bytes.len() as u64], bytes), i64s("text.ends", &ends)]
+}
+
+const HEADER: &str = "row,output_0,output_1,output_2,output_3,output_4,output_5\n";
+
+#[test]
+fn only_the_columns_that_predictions_read_are_wanted() {
+    let folder = folder(texts());
+    let expected = format!("{HEADER}1,97.0,98.0,0.0,0.0,2.0,0.5\n");
+    let number = || f32s("number", &[0.5]);
+    let words = tensor("label", Dtype::U8, &[1, 3], b"ham".to_vec());
+    for (name, more) in [
+        ("bare", vec![]),
+        ("labelled", vec![i64s("label", &[1])]),
+        ("otherwise", vec![words, f32s("more", &[1.0])]),
+    ] {
+        let name = format!("{name}.safetensors");
+        put_part(&folder, &name, [ragged(&["ab"]), vec![number()], more].concat());
+        assert_eq!(predict(&folder, &[&name]), (Some(0), expected.clone(), String::new()));
+    }
+    put_part(&folder, "lacking.safetensors", ragged(&["ab"]));
+    let (code, table, told) = predict(&folder, &["lacking.safetensors"]);
+    assert_eq!((code, table.as_str()), (Some(2), ""));
+    assert_eq!(
+        told,
+        "error: `lacking.safetensors` has no column `number`, which the model's predictions need\n"
+    );
+    put_part(&folder, "wrong.safetensors", [ragged(&["ab"]), vec![i64s("number", &[1])]].concat());
+    let (code, _, told) = predict(&folder, &["wrong.safetensors"]);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("column `number`: it has another type or shape"), "{told}");
+}
