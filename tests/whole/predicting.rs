@@ -204,3 +204,23 @@ fn only_the_columns_that_predictions_read_are_wanted() {
     assert_eq!(code, Some(2));
     assert!(told.contains("column `number`: it has another type or shape"), "{told}");
 }
+
+#[test]
+fn rows_that_are_equally_long_are_sequences_too() {
+    let folder = folder(texts());
+    let number = || f32s("number", &[0.5, 1.5]);
+    let plain = |length: u64, bytes: &[u8]| {
+        vec![tensor("text", Dtype::U8, &[2, length], bytes.to_vec()), number()]
+    };
+    put_part(&folder, "p.safetensors", plain(2, b"abcd"));
+    let expected = format!("{HEADER}1,97.0,98.0,0.0,0.0,2.0,0.5\n2,99.0,100.0,0.0,0.0,2.0,1.5\n");
+    assert_eq!(predict(&folder, &["p.safetensors"]), (Some(0), expected, String::new()));
+    put_part(&folder, "p.safetensors", plain(5, b"abcdefghij"));
+    let (_, table, _) = predict(&folder, &["p.safetensors"]);
+    assert!(table.ends_with("2,102.0,103.0,104.0,105.0,4.0,1.5\n"), "{table}");
+    let pairs = vec![tensor("text", Dtype::U8, &[2, 2, 2], b"abcdefgh".to_vec()), number()];
+    put_part(&folder, "p.safetensors", pairs);
+    let (code, _, told) = predict(&folder, &["p.safetensors"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("column `text`: it has another type or shape"), "{told}");
+}

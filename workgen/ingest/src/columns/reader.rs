@@ -2,7 +2,7 @@
 
 use super::{
     open_for_reading,
-    table::{ColumnRows, ColumnTable},
+    table::{ColumnRows, ColumnTable, Field},
 };
 use crate::{
     error::{IngestError, Place, Problem},
@@ -45,15 +45,9 @@ impl ColumnReader {
             else {
                 continue;
             };
-            let is_same = field.dtype == column.dtype
-                && field.shape == column.shape
-                && field.is_sequence == column.longest.is_some();
-            if !is_same {
-                let name = column.dtype.name();
-                let text =
-                    format!("the model takes {name} of shape {:?}", column.batch_shape(None));
+            if !fits(field, column) {
                 let place = Place { column: Some(column.name.clone()), ..Place::of(table.shown()) };
-                return Err(place.refuse(Problem::OtherKind(text)));
+                return Err(place.refuse(Problem::OtherKind(taken(column))));
             }
             columns.push((at, column.clone()));
         }
@@ -80,14 +74,32 @@ impl ColumnReader {
     /// # Errors
     /// Whatever the disk says.
     pub fn rows(&self) -> Result<ColumnRowReader<'_>, IngestError> {
-        Ok(ColumnRowReader { rows: self.table.rows()?, columns: &self.columns })
+        Ok(ColumnRowReader { rows: self.table.rows()?, columns: &self.columns, read: 0 })
     }
+}
+
+/// Can rows of the source be read as the column? Whether they may differ in length is no difference: those of the source may
+/// happen to be equally long, and where they must be, each is compared as it is read.
+fn fits(field: &Field, column: &Column) -> bool {
+    let is_element = match (column.longest, field.is_sequence) {
+        (Some(_), true) | (None, false) => field.shape == column.shape,
+        (Some(_), false) => field.shape.get(1..) == Some(&column.shape),
+        (None, true) => column.shape.get(1..) == Some(&field.shape),
+    };
+    field.dtype == column.dtype && is_element
+}
+
+/// What the model takes in the place of what the source has.
+fn taken(column: &Column) -> String {
+    format!("the model takes {} of shape {:?}", column.dtype.name(), column.batch_shape(None))
 }
 
 /// A pass over rows.
 pub struct ColumnRowReader<'a> {
     rows: Box<dyn ColumnRows + 'a>,
     columns: &'a [(usize, Column)],
+    /// Rows read so far.
+    read: u64,
 }
 
 impl ColumnRowReader<'_> {
@@ -100,10 +112,19 @@ impl ColumnRowReader<'_> {
         let mut rows = 0;
         while rows < count && self.rows.advance()? {
             rows += 1;
+            self.read += 1;
             for ((at, column), (bytes, ends)) in self.columns.iter().zip(&mut held) {
                 let row = self.rows.column(*at);
                 let element = to_usize(column.element_bytes()).max(1);
                 let most = column.longest.map(|longest| to_usize(longest).saturating_mul(element));
+                if most.is_none() && row.len() != element {
+                    let count = to_u64(row.len()) / column.dtype.bytes();
+                    let text =
+                        format!("{}, and row {} has {count} numbers", taken(column), self.read);
+                    let name = Some(column.name.clone());
+                    let place = Place { column: name, ..self.rows.place() };
+                    return Err(place.refuse(Problem::OtherKind(text)));
+                }
                 bytes.extend_from_slice(most.and_then(|most| row.get(..most)).unwrap_or(row));
                 ends.extend(to_u64(bytes.len() / element).to_le_bytes());
             }

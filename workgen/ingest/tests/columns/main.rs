@@ -309,6 +309,64 @@ fn a_reader_gives_the_wanted_columns_in_the_order_of_rows() {
     assert!(text.contains("column `image`: it has another type or shape"), "{text}");
 }
 
+#[test]
+fn a_reader_takes_rows_of_equal_length_as_sequences() {
+    let folder = tempfile::tempdir().unwrap();
+    let folders = (folder.path(), folder.path());
+    let tensors = [("pairs", Dtype::I64, vec![2, 3, 2], i64s(0..12))];
+    write_part(&folder.path().join("p.safetensors"), &tensors, &MARK);
+    let pairs = |shape: &[u32], longest| Column {
+        dtype: sojourn_codec::Dtype::I64,
+        shape: shape.to_vec(),
+        longest,
+        ..column("pairs")
+    };
+    for (longest, kept) in [(4, 3), (3, 3), (2, 2)] {
+        let wanted = [pairs(&[2], Some(longest))];
+        let reader = ColumnReader::open("p.safetensors", &wanted, folders, &mut |_| ()).unwrap();
+        let (file, count) = reader.rows().unwrap().next_shard(9).unwrap().unwrap();
+        let views = decode(&file).unwrap();
+        assert_eq!((count, views[0].shape.clone()), (2, vec![2 * kept, 2]));
+        let of_rows = i64s((0..2 * kept as i64).chain(6..6 + 2 * kept as i64));
+        assert_eq!(views[0].data, of_rows);
+        let ends: Vec<i64> = views[1].i64s().unwrap().collect();
+        assert_eq!(ends, [kept as i64, 2 * kept as i64]);
+    }
+    for other in [pairs(&[3], Some(4)), pairs(&[], Some(4)), pairs(&[3, 2], Some(4))] {
+        assert!(ColumnReader::open("p.safetensors", &[other], folders, &mut |_| ()).is_err());
+    }
+    assert!(
+        ColumnReader::open("p.safetensors", &[pairs(&[3, 2], None)], folders, &mut |_| ()).is_ok()
+    );
+}
+
+#[test]
+fn a_reader_takes_sequences_of_equal_length_as_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let folders = (folder.path(), folder.path());
+    let put = |ends: [i64; 3]| {
+        let tensors = [
+            ("tokens", Dtype::I64, vec![6], i64s(0..6)),
+            ("tokens.ends", Dtype::I64, vec![3], i64s(ends)),
+        ];
+        write_part(&folder.path().join("p.safetensors"), &tensors, &MARK);
+    };
+    let wanted = [Column { dtype: sojourn_codec::Dtype::I64, shape: vec![2], ..column("tokens") }];
+    let read = || {
+        let reader = ColumnReader::open("p.safetensors", &wanted, folders, &mut |_| ()).unwrap();
+        reader.rows().unwrap().next_shard(9)
+    };
+    put([2, 4, 6]);
+    let (file, count) = read().unwrap().unwrap();
+    let views = decode(&file).unwrap();
+    assert_eq!((count, views.len(), views[0].shape.clone()), (3, 1, vec![3, 2]));
+    put([2, 5, 6]);
+    assert_eq!(
+        read().unwrap_err().to_string(),
+        "p.safetensors: column `tokens`: it has another type or shape: the model takes I64 of shape [2], and row 2 has 3 numbers"
+    );
+}
+
 fn column(name: &str) -> Column {
     Column {
         name: name.into(),
