@@ -216,11 +216,29 @@ fn rows_that_are_equally_long_are_sequences_too() {
     let expected = format!("{HEADER}1,97.0,98.0,0.0,0.0,2.0,0.5\n2,99.0,100.0,0.0,0.0,2.0,1.5\n");
     assert_eq!(predict(&folder, &["p.safetensors"]), (Some(0), expected, String::new()));
     put_part(&folder, "p.safetensors", plain(5, b"abcdefghij"));
-    let (_, table, _) = predict(&folder, &["p.safetensors"]);
+    let (_, table, told) = predict(&folder, &["p.safetensors"]);
     assert!(table.ends_with("2,102.0,103.0,104.0,105.0,4.0,1.5\n"), "{table}");
+    assert!(told.contains("2 rows of `text` cut to 4 elements"), "{told}");
     let pairs = vec![tensor("text", Dtype::U8, &[2, 2, 2], b"abcdefgh".to_vec()), number()];
     put_part(&folder, "p.safetensors", pairs);
     let (code, _, told) = predict(&folder, &["p.safetensors"]);
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("column `text`: it has another type or shape"), "{told}");
+}
+
+#[test]
+fn rows_that_are_cut_are_counted() {
+    let folder = folder(texts());
+    let number = f32s("number", &[1.0; 3]);
+    let part = [ragged(&["abcde", "ab", "abcdefg"]), vec![number]].concat();
+    put_part(&folder, "p.safetensors", part);
+    let (code, table, told) = predict(&folder, &["p.safetensors", "--batch", "1"]);
+    assert_eq!((code, table.lines().nth(1)), (Some(0), Some("1,97.0,98.0,99.0,100.0,4.0,1.0")));
+    let expected = "2 rows of `text` cut to 4 elements, the most that the model was trained on\n";
+    assert_eq!(told, expected);
+    let (_, said, told) = predict(&folder, &["p.safetensors", "-o", "p.csv", "--json"]);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&said["rows"], &said["cut_rows"]), (&json!(3), &json!({"text": 2})));
+    assert_eq!(told, "");
+    assert_eq!(fs::read_to_string(folder.path().join("p.csv")).unwrap(), table);
 }

@@ -28,6 +28,7 @@ use serde::Serialize;
 use sojourn_ingest::RowReader;
 use sojourn_protocol::quantity::to_usize;
 use std::{
+    collections::BTreeMap,
     io::{self, Write},
     num::NonZeroUsize,
     path::PathBuf,
@@ -68,6 +69,9 @@ struct Report {
     file: PathBuf,
     #[serde(flatten)]
     scored: Option<Scored>,
+    /// Of columns by name: the rows that were cut, by their column.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_rows: Option<BTreeMap<String, u64>>,
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
@@ -111,7 +115,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let scored = score.finish();
     if args.json {
         let file = args.output.clone().unwrap_or_default();
-        return output::json(&Report { rows, file, scored });
+        return output::json(&Report { rows, file, scored, cut_rows: None });
     }
     if let Some(path) = &args.output {
         output::line(&format!("{}: {}", path.display(), text::counted(rows, "row")))?;

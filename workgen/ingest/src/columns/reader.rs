@@ -74,7 +74,8 @@ impl ColumnReader {
     /// # Errors
     /// Whatever the disk says.
     pub fn rows(&self) -> Result<ColumnRowReader<'_>, IngestError> {
-        Ok(ColumnRowReader { rows: self.table.rows()?, columns: &self.columns, read: 0 })
+        let cut = vec![0; self.columns.len()];
+        Ok(ColumnRowReader { rows: self.table.rows()?, columns: &self.columns, read: 0, cut })
     }
 }
 
@@ -100,6 +101,8 @@ pub struct ColumnRowReader<'a> {
     columns: &'a [(usize, Column)],
     /// Rows read so far.
     read: u64,
+    /// Of each column, the rows that were cut so far.
+    cut: Vec<u64>,
 }
 
 impl ColumnRowReader<'_> {
@@ -113,7 +116,8 @@ impl ColumnRowReader<'_> {
         while rows < count && self.rows.advance()? {
             rows += 1;
             self.read += 1;
-            for ((at, column), (bytes, ends)) in self.columns.iter().zip(&mut held) {
+            let held = held.iter_mut().zip(&mut self.cut);
+            for ((at, column), ((bytes, ends), cut)) in self.columns.iter().zip(held) {
                 let row = self.rows.column(*at);
                 let element = to_usize(column.element_bytes()).max(1);
                 let most = column.longest.map(|longest| to_usize(longest).saturating_mul(element));
@@ -125,7 +129,9 @@ impl ColumnRowReader<'_> {
                     let place = Place { column: name, ..self.rows.place() };
                     return Err(place.refuse(Problem::OtherKind(text)));
                 }
-                bytes.extend_from_slice(most.and_then(|most| row.get(..most)).unwrap_or(row));
+                let kept = most.and_then(|most| row.get(..most)).unwrap_or(row);
+                *cut += u64::from(kept.len() < row.len());
+                bytes.extend_from_slice(kept);
                 ends.extend(to_u64(bytes.len() / element).to_le_bytes());
             }
         }
@@ -144,6 +150,12 @@ impl ColumnRowReader<'_> {
             }
         }
         Ok(Some((encode(&tensors)?, rows)))
+    }
+
+    /// The columns of which rows were cut so far, being longer than any that the model was trained on, and how many rows.
+    pub fn cut_rows(&self) -> impl Iterator<Item = (&Column, u64)> {
+        let columns = self.columns.iter().map(|(_, column)| column);
+        columns.zip(self.cut.iter().copied()).filter(|(_, cut)| *cut > 0)
     }
 
     /// Bytes read so far.

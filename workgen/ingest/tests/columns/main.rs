@@ -303,8 +303,11 @@ fn a_reader_gives_the_wanted_columns_in_the_order_of_rows() {
     assert_eq!(views[0].data, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
     // Rows of 0, 3 and 1 tokens, of which 2 are kept at most.
     assert_eq!(views[2].i64s().unwrap().collect::<Vec<_>>(), [0, 2, 3]);
+    let cut = pass.cut_rows().map(|(column, rows)| (column.name.clone(), rows));
+    assert_eq!(cut.collect::<Vec<_>>(), [("tokens".to_owned(), 1)]);
     assert_eq!(pass.next_shard(3).unwrap().unwrap().1, 2);
     assert!(pass.next_shard(3).unwrap().is_none());
+    assert_eq!(pass.cut_rows().map(|(_, rows)| rows).collect::<Vec<_>>(), [2]);
     let text = open(&[4]).err().unwrap().to_string();
     assert!(text.contains("column `image`: it has another type or shape"), "{text}");
 }

@@ -76,12 +76,26 @@ pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Re
     }
     if args.json {
         let file = args.output.clone().unwrap_or_default();
-        return output::json(&Report { rows: row, file, scored: None });
+        let cut_rows = rows.cut_rows().map(|(column, rows)| (column.name.clone(), rows)).collect();
+        let report = Report { rows: row, file, scored: None, cut_rows: Some(cut_rows) };
+        return output::json(&report);
     }
-    match &args.output {
-        Some(path) => output::line(&format!("{}: {}", path.display(), text::counted(row, "row"))),
-        None => Ok(()),
+    if let Some(path) = &args.output {
+        output::line(&format!("{}: {}", path.display(), text::counted(row, "row")))?;
     }
+    rows.cut_rows().for_each(|(column, rows)| output::remark(&cut_remark(column, rows)));
+    Ok(())
+}
+
+/// What is said of rows that were cut.
+fn cut_remark(column: &Column, rows: u64) -> String {
+    let longest = column.longest.unwrap_or_default();
+    format!(
+        "{} of `{}` cut to {}, the most that the model was trained on",
+        text::counted(rows, "row"),
+        column.name,
+        text::counted(longest.into(), "element")
+    )
 }
 
 /// Refuses data that lacks one of the wanted columns.
