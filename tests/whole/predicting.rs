@@ -242,3 +242,86 @@ fn rows_that_are_cut_are_counted() {
     assert_eq!(told, "");
     assert_eq!(fs::read_to_string(folder.path().join("p.csv")).unwrap(), table);
 }
+
+/// A model of text with this column of tokens, trained on windows of 8 of them, and 4 its own.
+fn language_model(dtype: Dtype, values: u64) -> Vec<u8> {
+    let tokens =
+        Column { shape: vec![9], values: Some(values), windows: true, ..column("tokens", dtype) };
+    model(vec![tokens], &["tokens"], Some(4))
+}
+
+#[test]
+fn text_is_cut_into_the_windows_of_the_model() {
+    let folder = folder(language_model(Dtype::U8, 256));
+    let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let line = |row: u32, text: &str| {
+        let tokens: Vec<String> = text.bytes().map(|byte| format!("{byte}.0")).collect();
+        format!("{row},{}\n", tokens.join(","))
+    };
+    let header = "row,output_0,output_1,output_2,output_3,output_4\n";
+    let expected = format!("{header}{}{}", line(1, "abcde"), line(2, "efghi"));
+    put("t.txt", "abcdefghijk");
+    assert_eq!(predict(&folder, &["t.txt"]), (Some(0), expected.clone(), String::new()));
+    assert_eq!(predict(&folder, &["t.txt", "--batch", "1"]).1, expected);
+    fs::create_dir(folder.path().join("texts")).unwrap();
+    put("texts/1.txt", "abc");
+    put("texts/2.txt", "defghijk");
+    assert_eq!(predict(&folder, &["texts"]), (Some(0), expected.clone(), String::new()));
+
+    // Parts with rows of a window and one token more, also beside a text about them.
+    fs::create_dir(folder.path().join("parts")).unwrap();
+    put("parts/readme.txt", "Tokens of a corpus.");
+    let windows = tensor("tokens", Dtype::U8, &[2, 5], b"abcdeefghi".to_vec());
+    put_part(&folder, "parts/p.safetensors", vec![windows]);
+    assert_eq!(predict(&folder, &["parts"]), (Some(0), expected, String::new()));
+
+    put("short.txt", "abcd");
+    put("tokenizer.json", TOKENIZER);
+    for (arguments, problem) in [
+        (&["short.txt"][..], "short.txt: there are fewer tokens than one window of 4 takes"),
+        (
+            &["t.txt", "--tokenizer", "tokenizer.json"],
+            "the tokenizer makes tokens of I16 with 301 values, those of the model are U8 with 256",
+        ),
+        (&["parts", "--tokenizer", "tokenizer.json"], "a tokenizer is for text"),
+        (&["t.txt", "--tokenizer", "none.json"], "there is no file or folder `none.json`"),
+    ] {
+        let (code, table, told) = predict(&folder, arguments);
+        assert_eq!((code, table.as_str()), (Some(2), ""), "{told}");
+        assert!(told.contains(problem), "{told}");
+    }
+}
+
+const TOKENIZER: &str = r#"{"version": "1.0", "added_tokens": [], "normalizer": null, "post_processor": null,
+    "decoder": null, "truncation": null, "padding": null, "pre_tokenizer": {"type": "Whitespace"},
+    "model": {"type": "WordLevel", "vocab": {"?": 0, "to": 1, "be": 2, "or": 3, "not": 300}, "unk_token": "?"}}"#;
+
+#[test]
+fn tokens_of_text_are_those_of_the_models_tokenizer() {
+    let folder = folder(language_model(Dtype::I16, 301));
+    let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    put("t.txt", "to be or not\nto be\n");
+    put("tokenizer.json", TOKENIZER);
+    let (code, table, told) = predict(&folder, &["t.txt", "--tokenizer", "tokenizer.json"]);
+    assert_eq!((code, told.as_str()), (Some(0), ""));
+    assert_eq!(table.lines().nth(1), Some("1,1.0,2.0,3.0,300.0,1.0"));
+    assert_eq!(table.lines().count(), 2, "six tokens are one window of four");
+    let (code, _, told) = predict(&folder, &["t.txt"]);
+    assert_eq!(code, Some(2));
+    assert_eq!(
+        told,
+        "error: t.txt: text without a tokenizer is bytes, U8 with 256 values, and the model takes tokens of I16 with 301 values; \
+         `--tokenizer` names the file of the tokenizer that it was trained with\n"
+    );
+    put("tokenizer.json", &TOKENIZER.replace("300", "299"));
+    let (code, _, told) = predict(&folder, &["t.txt", "--tokenizer", "tokenizer.json"]);
+    assert_eq!(code, Some(2));
+    let problem =
+        "the tokenizer makes tokens of I16 with 300 values, those of the model are I16 with 301";
+    assert!(told.contains(problem), "{told}");
+
+    fs::write(folder.path().join("m"), texts()).unwrap();
+    let (code, _, told) = predict(&folder, &["t.txt", "--tokenizer", "tokenizer.json"]);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("`--tokenizer` is for models of text"), "{told}");
+}

@@ -56,7 +56,7 @@ mod survey;
 mod table;
 mod words;
 
-pub use columns::{ColumnReader, ColumnRowReader};
+pub use columns::{ColumnReader, ColumnRowReader, ColumnSource};
 pub use error::{FetchError, IngestError, Place, Problem};
 pub use plan::Cut;
 pub use progress::Progress;

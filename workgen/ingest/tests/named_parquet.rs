@@ -25,7 +25,7 @@ use parquet::{
 use proptest::prelude::*;
 use safetensors::{Dtype, tensor::TensorView};
 use sojourn_codec::decode;
-use sojourn_ingest::{ColumnReader, check, ingest};
+use sojourn_ingest::{ColumnReader, ColumnSource, check, ingest};
 use sojourn_protocol::{
     column::Column, error::error_chain, jobfile, manifest::DataManifest, spec::JobSpec,
 };
@@ -522,6 +522,11 @@ fn one_column_of_tokens_or_text_is_joined_into_windows() {
     assert_eq!(one.columns[0].shape, [3]);
 }
 
+/// Data to be read in a folder.
+fn source<'a>(folder: &'a Path, data: &'a str) -> ColumnSource<'a> {
+    ColumnSource { data, tokenizer: None, base_dir: folder, spool: folder }
+}
+
 #[test]
 fn a_reader_takes_the_wanted_columns_and_leaves_the_others_aside() {
     let folder = tempfile::tempdir().unwrap();
@@ -547,8 +552,8 @@ fn a_reader_takes_the_wanted_columns_and_leaves_the_others_aside() {
         wanted("tokens", sojourn_codec::Dtype::I64, Some(2)),
         wanted("other", sojourn_codec::Dtype::I64, None),
     ];
-    let folders = (folder.path(), folder.path());
-    let reader = ColumnReader::open("t.parquet", &columns, folders, &mut |_| ()).unwrap();
+    let source = source(folder.path(), "t.parquet");
+    let reader = ColumnReader::open(source, &columns, &mut |_| ()).unwrap();
     assert_eq!(reader.columns().len(), 2);
     let mut pass = reader.rows().unwrap();
     let (file, count) = pass.next_shard(3).unwrap().unwrap();
@@ -562,7 +567,7 @@ fn a_reader_takes_the_wanted_columns_and_leaves_the_others_aside() {
     assert!(pass.next_shard(3).unwrap().is_none());
     assert_eq!(pass.bytes_read(), reader.bytes());
     let none = [wanted("other", sojourn_codec::Dtype::I64, None)];
-    let error = ColumnReader::open("t.parquet", &none, folders, &mut |_| ()).err().unwrap();
+    let error = ColumnReader::open(source, &none, &mut |_| ()).err().unwrap();
     assert!(error.to_string().contains("none of the model's columns: other"), "{error}");
 }
 

@@ -7,10 +7,16 @@ use crate::cli::{
     terminal::{causes::ingest_failure, exit::Failure, output},
 };
 use clap::ValueEnum;
-use sojourn_ingest::{IngestError, Problem, Progress, ReadOptions, Reader};
+use sojourn_ingest::{
+    ColumnReader, ColumnSource, IngestError, Problem, Progress, ReadOptions, Reader,
+};
 use sojourn_model::portable::Description;
-use sojourn_protocol::spec::{Channels, SourceSpec, data::DEFAULT_LABEL};
-use sojourn_protocol::{error::error_chain, quantity::to_u64};
+use sojourn_protocol::{
+    column::Column,
+    error::error_chain,
+    quantity::to_u64,
+    spec::{Channels, SourceSpec, data::DEFAULT_LABEL},
+};
 use std::path::Path;
 
 /// Which data, and what is to be known about it that it doesn't say itself.
@@ -30,6 +36,9 @@ pub(super) struct DataArgs {
     /// others as those were that it was trained on.
     #[arg(long, value_enum)]
     channels: Option<ChannelsArg>,
+    /// Of text: the tokenizer (`tokenizer.json`) by whose tokens the model was trained; text is bytes if left out.
+    #[arg(long, value_name = "FILE")]
+    tokenizer: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -46,8 +55,44 @@ impl DataArgs {
         &self.data
     }
 
+    /// Finds the data and those of the wanted columns by name that it has.
+    pub(super) fn open_columns(
+        &self,
+        wanted: &[Column],
+        spool: &Path,
+    ) -> Result<ColumnReader, Failure> {
+        let windows = wanted.iter().any(|column| column.windows);
+        let foreign = [
+            ("--features", self.features.is_some()),
+            ("--label", self.label.is_some()),
+            ("--channels", self.channels.is_some()),
+        ];
+        if let Some((flag, _)) = foreign.into_iter().find(|(_, is_said)| *is_said) {
+            return Err(Failure::call(format!(
+                "`{flag}` is for rows of numbers; the model takes columns by their names"
+            )));
+        }
+        self.refuse_tokenizer(windows)?;
+        let tokenizer = self.tokenizer.as_deref();
+        let source = ColumnSource { data: &self.data, tokenizer, base_dir: Path::new(""), spool };
+        let mut reading = Reading::new();
+        let tell = &mut |progress: Progress<'_>| reading.tell(progress);
+        ColumnReader::open(source, wanted, tell).map_err(unread)
+    }
+
+    /// Refuses a tokenizer where nothing is cut into windows.
+    fn refuse_tokenizer(&self, windows: bool) -> Result<(), Failure> {
+        match &self.tokenizer {
+            Some(_) if !windows => {
+                Err(Failure::call("`--tokenizer` is for models of text, and this is none"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Finds the data and checks that it is rows of the model.
     pub(super) fn open(&self, model: &Model, spool: &Path) -> Result<Reader, Failure> {
+        self.refuse_tokenizer(false)?;
         let description = &model.description;
         // The labels of images had no name.
         let label = self.label.clone().or_else(|| description.label.clone());
@@ -126,12 +171,16 @@ fn fits(is: &[u32], wanted: &[u32]) -> bool {
     values(is) == values(wanted) && (is_flat || sides(is) == sides(wanted))
 }
 
-/// Why the data can't be read, and by which flag another array is named.
+/// Why the data can't be read, and by which flag another array or a tokenizer is named.
 fn unread(error: IngestError) -> Failure {
     match &error {
         IngestError::Data { problem: Problem::NoArray { key: "features", .. }, .. } => {
             Failure::call(format!("{}; `--features` names another", error_chain(&error)))
         }
+        IngestError::Data { problem: Problem::TokensForBytes(_), .. } => Failure::call(format!(
+            "{}; `--tokenizer` names the file of the tokenizer that it was trained with",
+            error_chain(&error)
+        )),
         _ => ingest_failure(error),
     }
 }

@@ -23,11 +23,11 @@ mod tokenizer;
 mod windows;
 
 pub(crate) use data::ColumnData;
-pub use reader::{ColumnReader, ColumnRowReader};
+pub use reader::{ColumnReader, ColumnRowReader, ColumnSource};
 pub(crate) use table::{ColumnRows, ColumnTable, Field, check_same};
 
 use crate::{
-    error::{IngestError, Place, Problem},
+    error::{IngestError, Problem},
     format,
     parquet::{self, Choice, NamedParquet},
     source::{Finder, SourceFile},
@@ -129,22 +129,6 @@ fn refuse_choice(file: &SourceFile, spec: &DataSpec) -> Result<(), IngestError> 
 /// Is it a text file, or a folder of which the job says that its text is meant?
 fn is_text(shown: &str, spec: &DataSpec) -> bool {
     spec.window.is_some() || FileKind::named(shown) == Some(FileKind::Text)
-}
-
-/// The source of that name, which must have columns by name. Others of its columns than the wanted ones needn't be read.
-fn open_for_reading(
-    finder: &mut Finder<'_>,
-    source: &str,
-    wanted: &[&str],
-) -> Result<Box<dyn ColumnTable>, IngestError> {
-    let files = finder.find("data", source)?;
-    match files.first() {
-        Some(first) if part::is_part(first)? => Ok(Box::new(Parts::open(source, files)?)),
-        Some(first) if is_parquet(first)? => {
-            Ok(Box::new(NamedParquet::open(finder, source, files, Choice::Wanted(wanted))?))
-        }
-        _ => Err(Place::of(source).refuse(Problem::NotColumns)),
-    }
 }
 
 fn tokenizer(finder: &mut Finder<'_>, spec: &DataSpec) -> Result<Option<SourceFile>, IngestError> {

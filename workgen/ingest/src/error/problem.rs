@@ -76,6 +76,14 @@ pub enum Problem {
         "there are no columns by name, which the model takes: write them by `sojourn.data.write`, or as Parquet"
     )]
     NotColumns,
+    #[error(
+        "text without a tokenizer is bytes, U8 with 256 values, and the model takes tokens of {0}"
+    )]
+    TokensForBytes(String),
+    #[error("the tokenizer makes tokens of {makes}, those of the model are {takes}")]
+    OtherTokenizer { makes: String, takes: String },
+    #[error("a tokenizer is for text, files that end in `.txt`")]
+    TokenizerForText,
     #[error("no column is left (`data.columns`)")]
     NoColumnLeft,
     /// A name that is the file's, and not of a part that Sojourn wrote.

@@ -13,7 +13,7 @@ mod windows;
 
 use safetensors::{Dtype, tensor::TensorView};
 use sojourn_codec::decode;
-use sojourn_ingest::{ColumnReader, Ingested, ingest};
+use sojourn_ingest::{ColumnReader, ColumnSource, Ingested, ingest};
 use sojourn_protocol::{
     column::Column,
     jobfile,
@@ -51,6 +51,11 @@ fn i64s(numbers: impl IntoIterator<Item = i64>) -> Vec<u8> {
 fn f32s(numbers: impl IntoIterator<Item = f32>) -> Vec<u8> {
     numbers.into_iter().flat_map(f32::to_le_bytes).collect()
 }
+
+/// A tokenizer of five words, of which the last is number 300.
+const TOKENIZER: &str = r#"{"version": "1.0", "added_tokens": [], "normalizer": null, "post_processor": null,
+    "decoder": null, "truncation": null, "padding": null, "pre_tokenizer": {"type": "Whitespace"},
+    "model": {"type": "WordLevel", "vocab": {"?": 0, "to": 1, "be": 2, "or": 3, "not": 300}, "unk_token": "?"}}"#;
 
 const MARK: [(&str, &str); 1] = [("sojourn.columns", "1")];
 
@@ -265,6 +270,11 @@ fn keys_that_say_nothing_about_columns_are_refused() {
     assert!(text.contains("`data.window` is for text"), "{text}");
 }
 
+/// Data to be read in a folder.
+fn source<'a>(folder: &'a Path, data: &'a str) -> ColumnSource<'a> {
+    ColumnSource { data, tokenizer: None, base_dir: folder, spool: folder }
+}
+
 #[test]
 fn a_reader_gives_the_wanted_columns_in_the_order_of_rows() {
     let folder = tempfile::tempdir().unwrap();
@@ -289,8 +299,7 @@ fn a_reader_gives_the_wanted_columns_in_the_order_of_rows() {
         [plain, tokens, Column { name: "other".into(), ..column("other") }]
     };
     let open = |shape: &[u32]| {
-        let folders = (folder.path(), folder.path());
-        ColumnReader::open("p.safetensors", &wanted(shape), folders, &mut |_| ())
+        ColumnReader::open(source(folder.path(), "p.safetensors"), &wanted(shape), &mut |_| ())
     };
     let reader = open(&[1, 2, 2]).unwrap();
     assert_eq!(reader.columns().len(), 2);
@@ -315,7 +324,7 @@ fn a_reader_gives_the_wanted_columns_in_the_order_of_rows() {
 #[test]
 fn a_reader_takes_rows_of_equal_length_as_sequences() {
     let folder = tempfile::tempdir().unwrap();
-    let folders = (folder.path(), folder.path());
+    let source = source(folder.path(), "p.safetensors");
     let tensors = [("pairs", Dtype::I64, vec![2, 3, 2], i64s(0..12))];
     write_part(&folder.path().join("p.safetensors"), &tensors, &MARK);
     let pairs = |shape: &[u32], longest| Column {
@@ -326,7 +335,7 @@ fn a_reader_takes_rows_of_equal_length_as_sequences() {
     };
     for (longest, kept) in [(4, 3), (3, 3), (2, 2)] {
         let wanted = [pairs(&[2], Some(longest))];
-        let reader = ColumnReader::open("p.safetensors", &wanted, folders, &mut |_| ()).unwrap();
+        let reader = ColumnReader::open(source, &wanted, &mut |_| ()).unwrap();
         let (file, count) = reader.rows().unwrap().next_shard(9).unwrap().unwrap();
         let views = decode(&file).unwrap();
         assert_eq!((count, views[0].shape.clone()), (2, vec![2 * kept, 2]));
@@ -336,17 +345,15 @@ fn a_reader_takes_rows_of_equal_length_as_sequences() {
         assert_eq!(ends, [kept as i64, 2 * kept as i64]);
     }
     for other in [pairs(&[3], Some(4)), pairs(&[], Some(4)), pairs(&[3, 2], Some(4))] {
-        assert!(ColumnReader::open("p.safetensors", &[other], folders, &mut |_| ()).is_err());
+        assert!(ColumnReader::open(source, &[other], &mut |_| ()).is_err());
     }
-    assert!(
-        ColumnReader::open("p.safetensors", &[pairs(&[3, 2], None)], folders, &mut |_| ()).is_ok()
-    );
+    assert!(ColumnReader::open(source, &[pairs(&[3, 2], None)], &mut |_| ()).is_ok());
 }
 
 #[test]
 fn a_reader_takes_sequences_of_equal_length_as_rows() {
     let folder = tempfile::tempdir().unwrap();
-    let folders = (folder.path(), folder.path());
+    let source = source(folder.path(), "p.safetensors");
     let put = |ends: [i64; 3]| {
         let tensors = [
             ("tokens", Dtype::I64, vec![6], i64s(0..6)),
@@ -356,7 +363,7 @@ fn a_reader_takes_sequences_of_equal_length_as_rows() {
     };
     let wanted = [Column { dtype: sojourn_codec::Dtype::I64, shape: vec![2], ..column("tokens") }];
     let read = || {
-        let reader = ColumnReader::open("p.safetensors", &wanted, folders, &mut |_| ()).unwrap();
+        let reader = ColumnReader::open(source, &wanted, &mut |_| ()).unwrap();
         reader.rows().unwrap().next_shard(9)
     };
     put([2, 4, 6]);
@@ -368,6 +375,58 @@ fn a_reader_takes_sequences_of_equal_length_as_rows() {
         read().unwrap_err().to_string(),
         "p.safetensors: column `tokens`: it has another type or shape: the model takes I64 of shape [2], and row 2 has 3 numbers"
     );
+}
+
+#[test]
+fn a_reader_cuts_text_where_windows_are_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    put("t.txt", "abcdefghij");
+    put("tokenizer.json", TOKENIZER);
+    let tokens = |dtype, values| {
+        [Column { dtype, shape: vec![4], values, windows: true, ..column("tokens") }]
+    };
+    let bytes = tokens(sojourn_codec::Dtype::U8, Some(256));
+    let text = source(folder.path(), "t.txt");
+    let reader = ColumnReader::open(text, &bytes, &mut |_| ()).unwrap();
+    assert_eq!(reader.columns(), bytes);
+    let (file, count) = reader.rows().unwrap().next_shard(9).unwrap().unwrap();
+    let views = decode(&file).unwrap();
+    assert_eq!(
+        (count, views[0].shape.as_slice(), views[0].data),
+        (3, &[3, 4][..], &b"abcddefgghij"[..])
+    );
+
+    put("t.txt", "abc");
+    let reader = ColumnReader::open(text, &bytes, &mut |_| ()).unwrap();
+    let error = reader.rows().unwrap().next_shard(9).unwrap_err().to_string();
+    assert_eq!(error, "t.txt: there are fewer tokens than one window of 3 takes, and one more");
+
+    put("t.txt", "to be or not");
+    let with = ColumnSource { tokenizer: Some("tokenizer.json"), ..text };
+    let words = tokens(sojourn_codec::Dtype::I16, Some(301));
+    let reader = ColumnReader::open(with, &words, &mut |_| ()).unwrap();
+    let (file, _) = reader.rows().unwrap().next_shard(9).unwrap().unwrap();
+    let expected: Vec<u8> = [1i16, 2, 3, 300].into_iter().flat_map(i16::to_le_bytes).collect();
+    assert_eq!(decode(&file).unwrap()[0].data, expected);
+    let refused = |source, wanted: &[Column]| {
+        ColumnReader::open(source, wanted, &mut |_| ()).err().unwrap().to_string()
+    };
+    assert_eq!(
+        refused(text, &words),
+        "t.txt: text without a tokenizer is bytes, U8 with 256 values, and the model takes tokens of I16 with 301 values"
+    );
+    assert_eq!(
+        refused(with, &bytes),
+        "tokenizer.json: the tokenizer makes tokens of I16 with 301 values, those of the model are U8 with 256 values"
+    );
+    let longer = tokens(sojourn_codec::Dtype::I32, None);
+    assert!(refused(with, &longer).ends_with("those of the model are I32 with numbers below 0"));
+    write_part(&folder.path().join("p.safetensors"), &rows(0, 3), &MARK);
+    let parts = ColumnSource { data: "p.safetensors", ..with };
+    let told = "p.safetensors: a tokenizer is for text, files that end in `.txt`";
+    assert_eq!(refused(parts, &words), told);
+    assert!(refused(text, &[column("x")]).contains("there are no columns by name"));
 }
 
 fn column(name: &str) -> Column {

@@ -9,16 +9,14 @@ use crate::cli::{
         progress::{Meter, Unit},
         text,
     },
-    submit::{reading::Reading, workspace::Workspace},
+    submit::workspace::Workspace,
     terminal::{causes::ingest_failure, exit::Failure, output},
 };
 use csv::Writer;
-use sojourn_ingest::{ColumnReader, Progress};
 use sojourn_protocol::{
     column::{Column, row_bytes},
     quantity::to_usize,
 };
-use std::path::Path;
 use wanted::{columns, wanted};
 
 /// The most outputs of a row that are written as columns of a table.
@@ -27,12 +25,7 @@ const MAX_OUTPUTS: usize = 1 << 16;
 pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Result<(), Failure> {
     let columns = columns(model);
     let wanted = wanted(model, &columns)?;
-    let open = || {
-        let mut reading = Reading::new();
-        let tell = &mut |progress: Progress<'_>| reading.tell(progress);
-        let folders = (Path::new(""), workspace.path());
-        ColumnReader::open(args.data.source(), &wanted, folders, tell).map_err(ingest_failure)
-    };
+    let open = || args.data.open_columns(&wanted, workspace.path());
     let reader = tokio::task::block_in_place(open)?;
     check_all_there(args.data.source(), &wanted, &reader.columns())?;
     let mut predictor = Predictor::new(model, workspace.path())?;
@@ -42,7 +35,9 @@ pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Re
         None => Sink::Stdout(std::io::stdout()),
     };
     let numbers = to_usize(row_bytes(&reader.columns()));
-    let at_once = args.batch.map_or(rows_at_once(numbers, 1), usize::from);
+    // How many outputs a row has is known once some have gone through.
+    let first = rows_at_once(numbers, MAX_OUTPUTS);
+    let mut at_once = args.batch.map_or(first, usize::from);
     let mut rows = reader.rows().map_err(ingest_failure)?;
     let mut meter = Meter::new("predicting", Unit::Bytes, reader.bytes());
     let mut table = Writer::from_writer(&mut sink);
@@ -58,6 +53,7 @@ pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Re
             )));
         }
         if row == 0 {
+            at_once = args.batch.map_or(rows_at_once(numbers, width), usize::from);
             let names = (0..width).map(|at| format!("output_{at}"));
             put(&mut table, std::iter::once("row".to_owned()).chain(names))?;
         }

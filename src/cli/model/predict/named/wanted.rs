@@ -38,13 +38,12 @@ fn of_names<'a>(
     })
 }
 
-/// The column as rows to predict have it: of text, rows are as long as the trial's window, and one token more.
+/// The column as rows to predict have it: of text, windows are those of the trial.
 fn taken(column: &Column, window: Option<u32>) -> Column {
-    let shape = match window.filter(|_| column.windows) {
-        Some(_) => column.batch_shape(window),
-        None => column.shape.clone(),
-    };
-    Column { shape, windows: false, ..column.clone() }
+    match window.filter(|_| column.windows) {
+        Some(_) => Column { shape: column.batch_shape(window), ..column.clone() },
+        None => column.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -77,9 +76,10 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_text_are_as_long_as_the_trials_window() {
+    fn windows_of_text_are_those_of_the_trial() {
         let tokens = Column { shape: vec![129], windows: true, ..column("tokens", None) };
-        assert_eq!(taken(&tokens, Some(64)).shape, [65]);
+        let taken_tokens = taken(&tokens, Some(64));
+        assert_eq!((taken_tokens.shape.as_slice(), taken_tokens.windows), (&[65][..], true));
         assert_eq!(taken(&column("x", Some(7)), Some(64)), column("x", Some(7)));
     }
 }
