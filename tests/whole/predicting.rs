@@ -325,3 +325,30 @@ fn tokens_of_text_are_those_of_the_models_tokenizer() {
     assert_eq!(code, Some(2));
     assert!(told.contains("`--tokenizer` is for models of text"), "{told}");
 }
+
+#[test]
+fn predictions_are_named_by_the_classes_of_the_data() {
+    let label = |name: &str, classes: &[&str]| Column {
+        values: Some(classes.len() as u64),
+        classes: classes.iter().map(|class| (*class).to_owned()).collect(),
+        ..column(name, Dtype::I64)
+    };
+    let numbers = || vec![column("a", Dtype::F32), column("b", Dtype::F32)];
+    let with = |labels: Vec<Column>| model([numbers(), labels].concat(), &["a", "b"], None);
+    let folder = folder(with(vec![label("label", &["ham", "spam, or so"])]));
+    let part = vec![f32s("a", &[1.0, 2.0, 3.0]), f32s("b", &[2.0, 1.0, 3.0])];
+    put_part(&folder, "p.safetensors", part);
+    let (code, table, told) = predict(&folder, &["p.safetensors"]);
+    assert_eq!((code, told.as_str()), (Some(0), ""));
+    assert_eq!(
+        table,
+        "row,prediction,output_ham,\"output_spam, or so\"\n1,\"spam, or so\",1.0,2.0\n2,ham,2.0,1.0\n3,ham,3.0,3.0\n"
+    );
+    let three = label("label", &["x", "y", "z"]);
+    let both = vec![label("label", &["x", "y"]), label("other", &["x", "y"])];
+    for labels in [vec![], vec![three], both] {
+        fs::write(folder.path().join("m"), with(labels)).unwrap();
+        let (_, table, _) = predict(&folder, &["p.safetensors"]);
+        assert!(table.starts_with("row,output_0,output_1\n1,1.0,2.0\n"), "{table}");
+    }
+}

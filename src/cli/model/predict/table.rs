@@ -23,7 +23,7 @@ impl<'a, W: Write> Table<'a, W> {
         if let Labels::Classes(names) = labels {
             header.extend(names.iter().map(|name| format!("p_{name}")));
         }
-        table.put(header.iter().map(String::as_str))?;
+        put(&mut table.writer, header.into_iter())?;
         Ok(table)
     }
 
@@ -42,8 +42,7 @@ impl<'a, W: Write> Table<'a, W> {
                 (name, shares.collect())
             }
         };
-        let fields = [row, prediction].into_iter().chain(shares).collect::<Vec<_>>();
-        self.put(fields.iter().map(String::as_str))
+        put(&mut self.writer, [row, prediction].into_iter().chain(shares))
     }
 
     /// Writes what is left; how many rows there were.
@@ -51,17 +50,21 @@ impl<'a, W: Write> Table<'a, W> {
         self.writer.flush().map_err(|error| Failure::output(&error))?;
         Ok(self.rows)
     }
+}
 
-    fn put<'f>(&mut self, fields: impl Iterator<Item = &'f str>) -> Result<(), Failure> {
-        self.writer.write_record(fields).map_err(|error| match error.into_kind() {
-            ErrorKind::Io(error) => Failure::output(&error),
-            other => Failure::output(&io::Error::other(format!("{other:?}"))),
-        })
-    }
+/// Writes a line.
+pub(super) fn put<W: Write>(
+    writer: &mut Writer<W>,
+    fields: impl Iterator<Item = String>,
+) -> Result<(), Failure> {
+    writer.write_record(fields.collect::<Vec<_>>()).map_err(|error| match error.into_kind() {
+        ErrorKind::Io(error) => Failure::output(&error),
+        other => Failure::output(&io::Error::other(format!("{other:?}"))),
+    })
 }
 
 /// The shortest text that reads as this number again.
-fn number(value: f32) -> String {
+pub(super) fn number(value: f32) -> String {
     format!("{value:?}")
 }
 

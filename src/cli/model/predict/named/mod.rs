@@ -1,5 +1,6 @@
 //! Predictions of models whose data has columns by name: all outputs of each row, as they are.
 
+mod table;
 mod wanted;
 
 use super::{Args, Report, Sink, predictor::Predictor, rows_at_once};
@@ -12,11 +13,11 @@ use crate::cli::{
     submit::workspace::Workspace,
     terminal::{causes::ingest_failure, exit::Failure, output},
 };
-use csv::Writer;
 use sojourn_protocol::{
     column::{Column, row_bytes},
     quantity::to_usize,
 };
+use table::OutputTable;
 use wanted::{columns, wanted};
 
 /// The most outputs of a row that are written as columns of a table.
@@ -40,8 +41,7 @@ pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Re
     let mut at_once = args.batch.map_or(first, usize::from);
     let mut rows = reader.rows().map_err(ingest_failure)?;
     let mut meter = Meter::new("predicting", Unit::Bytes, reader.bytes());
-    let mut table = Writer::from_writer(&mut sink);
-    let mut row = 0u64;
+    let mut table = OutputTable::new(&mut sink, &model.description.columns);
     while let Some((file, count)) =
         tokio::task::block_in_place(|| rows.next_shard(at_once)).map_err(ingest_failure)?
     {
@@ -52,32 +52,23 @@ pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Re
                 "each row gives {width} outputs; 1 to {MAX_OUTPUTS} are written as a table"
             )));
         }
-        if row == 0 {
-            at_once = args.batch.map_or(rows_at_once(numbers, width), usize::from);
-            let names = (0..width).map(|at| format!("output_{at}"));
-            put(&mut table, std::iter::once("row".to_owned()).chain(names))?;
-        }
-        for outputs in outputs.chunks_exact(width) {
-            row += 1;
-            let outputs = outputs.iter().map(|output| format!("{output:?}"));
-            put(&mut table, std::iter::once(row.to_string()).chain(outputs))?;
-        }
+        at_once = args.batch.map_or(rows_at_once(numbers, width), usize::from);
+        outputs.chunks_exact(width).try_for_each(|outputs| table.write(outputs))?;
         meter.set(rows.bytes_read(), reader.bytes(), "");
     }
     drop(meter);
-    table.flush().map_err(|error| Failure::output(&error))?;
-    drop(table);
+    let count = table.finish()?;
     if let Sink::File(file) = sink {
         file.finish()?;
     }
     if args.json {
         let file = args.output.clone().unwrap_or_default();
         let cut_rows = rows.cut_rows().map(|(column, rows)| (column.name.clone(), rows)).collect();
-        let report = Report { rows: row, file, scored: None, cut_rows: Some(cut_rows) };
+        let report = Report { rows: count, file, scored: None, cut_rows: Some(cut_rows) };
         return output::json(&report);
     }
     if let Some(path) = &args.output {
-        output::line(&format!("{}: {}", path.display(), text::counted(row, "row")))?;
+        output::line(&format!("{}: {}", path.display(), text::counted(count, "row")))?;
     }
     rows.cut_rows().for_each(|(column, rows)| output::remark(&cut_remark(column, rows)));
     Ok(())
@@ -103,13 +94,4 @@ fn check_all_there(source: &str, wanted: &[Column], there: &[Column]) -> Result<
             "`{source}` has no column `{name}`, which the model's predictions need"
         ))),
     }
-}
-
-fn put(table: &mut Writer<&mut Sink>, fields: impl Iterator<Item = String>) -> Result<(), Failure> {
-    table.write_record(fields.collect::<Vec<_>>()).map_err(|error| {
-        Failure::output(&match error.into_kind() {
-            csv::ErrorKind::Io(error) => error,
-            other => std::io::Error::other(format!("{other:?}")),
-        })
-    })
 }
