@@ -1,4 +1,5 @@
-//! Predictions over columns by name: of models that give back what they get, so that the table shows what went in.
+//! Predictions over columns by name: of models that give back what they get, so that the table shows what went in. And those over
+//! images, whose files are named.
 
 use crate::support::{Folder, sojourn};
 use serde_json::{Value, json};
@@ -97,13 +98,23 @@ fn model(columns: Vec<Column>, predict: &[&str], window: Option<u32>) -> Vec<u8>
     let blob = BlobRef { sha256: Digest::of(&file), bytes: file.len() as u64 };
     let values = window.map(|window| ("window".to_owned(), Setting::Whole(window.into())));
     let description = portable::Description {
-        format: portable::FORMAT,
         architecture: Architecture::Graph(Graph {
             entry: "model.py:Echo".into(),
             values: values.into_iter().collect::<BTreeMap<_, _>>(),
             exported: Some(GraphFile::read(&file).unwrap().summary(blob, 1, 8)),
         }),
         columns,
+        ..nothing()
+    };
+    written(&description, Some(&file))
+}
+
+/// The description of a model over no columns.
+fn nothing() -> portable::Description {
+    portable::Description {
+        format: portable::FORMAT,
+        architecture: Architecture::mlp([]),
+        columns: Vec::new(),
         shape: Vec::new(),
         outputs: 1,
         labels: Labels::None,
@@ -128,10 +139,14 @@ fn model(columns: Vec<Column>, predict: &[&str], window: Option<u32>) -> Vec<u8>
             value: None,
             checkpoint: Digest::of(b""),
         },
-    };
+    }
+}
+
+/// The file of a model that hasn't been trained.
+fn written(description: &portable::Description, graph: Option<&[u8]>) -> Vec<u8> {
     let context = description.context(Scaling::None);
     let checkpoint = initial_checkpoint(&context, 1, Lineage::initial(1)).unwrap();
-    portable::write_model(&description, &checkpoint, None, Some(&file)).unwrap()
+    portable::write_model(description, &checkpoint, None, graph).unwrap()
 }
 
 /// A folder with the model `m`.
@@ -351,4 +366,39 @@ fn predictions_are_named_by_the_classes_of_the_data() {
         let (_, table, _) = predict(&folder, &["p.safetensors"]);
         assert!(table.starts_with("row,output_0,output_1\n1,1.0,2.0\n"), "{table}");
     }
+}
+
+/// Two rows of two black pixels.
+const IMAGE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x02\x08\0\0\0\0W\xddR\xf8\
+    \0\0\0\x0bIDATx\x9cc`\0\x01\0\0\x06\0\x01\xfe\x8cg\xc8\0\0\0\0IEND\xaeB`\x82";
+
+#[test]
+fn predictions_of_images_name_their_files() {
+    let description = portable::Description {
+        shape: vec![1, 2, 2],
+        outputs: 2,
+        labels: Labels::Classes(vec!["cat".into(), "dog".into()]),
+        loss: Loss::CrossEntropy,
+        ..nothing()
+    };
+    let folder = folder(written(&description, None));
+    for name in ["images/dog/1.png", "images/cat/b.png", "images/cat/a.PNG", "flat/c, d.png"] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, IMAGE).unwrap();
+    }
+    let (code, table, told) = predict(&folder, &["images/"]);
+    assert_eq!(code, Some(0), "{told}");
+    let begin = |line: &str| line.split(',').take(2).collect::<Vec<_>>().join(",");
+    let begins: Vec<String> = table.lines().map(begin).collect();
+    assert_eq!(
+        begins,
+        ["row,file", "1,images/cat/a.PNG", "2,images/cat/b.png", "3,images/dog/1.png"]
+    );
+    assert!(table.starts_with("row,file,prediction,p_cat,p_dog\n"), "{table}");
+    assert!(told.contains("over 3 labelled rows"), "{told}");
+    let (_, table, _) = predict(&folder, &["flat"]);
+    assert!(table.contains("\n1,\"flat/c, d.png\","), "{table}");
+    let (_, table, _) = predict(&folder, &["flat/c, d.png"]);
+    assert!(table.starts_with("row,prediction,p_cat,p_dog\n1,"), "{table}");
 }

@@ -69,6 +69,8 @@ pub struct Row<'a> {
     pub numbers: &'a [f32],
     /// Its label as text, where the file has labels: classes are compared by it.
     pub label: Option<&'a [u8]>,
+    /// The file that it is, of a folder of images: the folder as it was named, and what comes below.
+    pub file: Option<&'a str>,
 }
 
 impl Reader {
@@ -176,7 +178,7 @@ impl RowReader<'_> {
             return Ok(None);
         }
         let label = self.has_labels.then(|| self.rows.label());
-        Ok(Some(Row { numbers: self.rows.numbers(), label }))
+        Ok(Some(Row { numbers: self.rows.numbers(), label, file: self.rows.file() }))
     }
 
     /// Where the label of the last row is.

@@ -74,6 +74,10 @@ pub(crate) trait Rows: Send {
     fn numbers(&self) -> &[f32];
     /// The row's label as text; empty where there is none.
     fn label(&self) -> &[u8];
+    /// The file that is the row, of a folder with a file for each.
+    fn file(&self) -> Option<&str> {
+        None
+    }
     /// Where the row's label is.
     fn label_place(&self) -> Place;
     /// Bytes read so far in this pass.

@@ -42,7 +42,8 @@ const MAX_ROWS: usize = 1 << 16;
 
 /// Writes a line for each row of the data: its number, the prediction, and for classes the
 /// probability of each. Columns of a table are found by the names that the model was trained on; what
-/// else there is, is ignored. Where the data has labels, they are compared with the predictions.
+/// else there is, is ignored. Where the data has labels, they are compared with the predictions. Rows of a folder of images are
+/// named by their files.
 ///
 /// Of a model over columns by name the line has all outputs as they are. Where the data named the classes of one column, and
 /// there are as many outputs, the prediction is the class of the largest.
@@ -90,7 +91,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         Some(path) => Sink::File(NewFile::create(path)?),
         None => Sink::Stdout(io::stdout()),
     };
-    let mut table = Table::new(&mut sink, &model.description.labels)?;
+    let mut table = Table::new(&mut sink, &model.description.labels);
     let mut score = Score::new(&model.description.labels);
     let width = reader.shape().iter().map(|side| to_usize(*side)).product();
     let at_once = args.batch.map_or(rows_at_once(width, predictor.columns()), usize::from);
@@ -103,7 +104,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         }
         let outputs = predictor.outputs(&chunk.numbers, chunk.rows).await?;
         for (row, outputs) in outputs.chunks_exact(predictor.columns()).enumerate() {
-            table.write(outputs)?;
+            table.write(outputs, chunk.files.get(row).map(String::as_str))?;
             if let Some(label) = chunk.labels.get(row) {
                 score.add(outputs, label);
             }
@@ -163,6 +164,8 @@ struct Chunk {
     numbers: Vec<f32>,
     /// One a row, or none.
     labels: Vec<String>,
+    /// One a row, or none.
+    files: Vec<String>,
 }
 
 impl Chunk {
@@ -174,6 +177,7 @@ impl Chunk {
         {
             chunk.rows += 1;
             chunk.numbers.extend_from_slice(row.numbers);
+            chunk.files.extend(row.file.map(str::to_owned));
             chunk.labels.extend(row.label.map(|label| String::from_utf8_lossy(label).into_owned()));
         }
         Ok(chunk)

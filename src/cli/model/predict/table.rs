@@ -6,9 +6,12 @@ use crate::cli::{
 };
 use csv::{ErrorKind, Writer};
 use sojourn_protocol::manifest::Labels;
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    iter::once,
+};
 
-/// The table: `row`, counted from 1, `prediction`, and for classes `p_<class>` for each.
+/// The table: `row`, counted from 1, `file` where each row is one, `prediction`, and for classes `p_<class>` for each.
 pub(super) struct Table<'a, W: Write> {
     writer: Writer<W>,
     labels: &'a Labels,
@@ -16,19 +19,26 @@ pub(super) struct Table<'a, W: Write> {
 }
 
 impl<'a, W: Write> Table<'a, W> {
-    /// Writes the header.
-    pub(super) fn new(sink: W, labels: &'a Labels) -> Result<Self, Failure> {
-        let mut table = Self { writer: Writer::from_writer(sink), labels, rows: 0 };
-        let mut header = vec!["row".to_owned(), "prediction".to_owned()];
-        if let Labels::Classes(names) = labels {
-            header.extend(names.iter().map(|name| format!("p_{name}")));
-        }
-        put(&mut table.writer, header.into_iter())?;
-        Ok(table)
+    /// A table without rows. The header is written with the first, or at the end.
+    pub(super) fn new(sink: W, labels: &'a Labels) -> Self {
+        Self { writer: Writer::from_writer(sink), labels, rows: 0 }
     }
 
-    /// Writes a row's line from its outputs.
-    pub(super) fn write(&mut self, outputs: &[f32]) -> Result<(), Failure> {
+    fn header(&mut self, file: Option<&str>) -> Result<(), Failure> {
+        let classes: &[String] = match self.labels {
+            Labels::Classes(names) => names,
+            Labels::Number | Labels::None => &[],
+        };
+        let file = file.map(|_| "file");
+        let names = once("row").chain(file).chain(once("prediction")).map(str::to_owned);
+        put(&mut self.writer, names.chain(classes.iter().map(|name| format!("p_{name}"))))
+    }
+
+    /// Writes a row's line from its outputs. The file that it is, is given for all rows or for none.
+    pub(super) fn write(&mut self, outputs: &[f32], file: Option<&str>) -> Result<(), Failure> {
+        if self.rows == 0 {
+            self.header(file)?;
+        }
         self.rows += 1;
         let row = self.rows.to_string();
         let (prediction, shares) = match self.labels {
@@ -42,11 +52,15 @@ impl<'a, W: Write> Table<'a, W> {
                 (name, shares.collect())
             }
         };
-        put(&mut self.writer, [row, prediction].into_iter().chain(shares))
+        let begin = once(row).chain(file.map(str::to_owned)).chain(once(prediction));
+        put(&mut self.writer, begin.chain(shares))
     }
 
     /// Writes what is left; how many rows there were.
     pub(super) fn finish(mut self) -> Result<u64, Failure> {
+        if self.rows == 0 {
+            self.header(None)?;
+        }
         self.writer.flush().map_err(|error| Failure::output(&error))?;
         Ok(self.rows)
     }
@@ -74,8 +88,8 @@ mod tests {
 
     fn written(labels: &Labels, rows: &[&[f32]]) -> String {
         let mut sink = Vec::new();
-        let mut table = Table::new(&mut sink, labels).unwrap();
-        rows.iter().for_each(|row| table.write(row).unwrap());
+        let mut table = Table::new(&mut sink, labels);
+        rows.iter().for_each(|row| table.write(row, None).unwrap());
         assert_eq!(table.finish().unwrap(), rows.len() as u64);
         String::from_utf8(sink).unwrap()
     }

@@ -84,6 +84,10 @@ impl Rows for ImageRows<'_> {
         &self.label
     }
 
+    fn file(&self) -> Option<&str> {
+        self.walk.as_ref().map(|_| self.shown.as_str())
+    }
+
     fn label_place(&self) -> Place {
         Place::of(&self.shown)
     }
