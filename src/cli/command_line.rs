@@ -72,12 +72,27 @@ enum Command {
     /// Print a job's history.
     Events(events::Args),
     /// Check a model of your own before it is submitted: what it is as a graph, and whether it is repeatable.
+    ///
+    /// The model is exported as a graph: its parameters, its checkpoint, its memory and the time of a batch are printed. Eight
+    /// batches are trained whole, and cut after four with the rest in another process. Both must give the same bytes; else the
+    /// first tensor that differs is named, and the exit code is 1.
+    ///
+    /// The data is that of `--job`, of the `job.toml` beside the model where there is one, or made up by `--shape`. No server is
+    /// needed.
     Check(check::Args),
     /// Write a trial's model into a file.
     Export(export::Args),
     /// Evaluate a trial on the test data, which the search never sees.
     Evaluate(evaluate::Args),
     /// Run an exported model over a data file, on this machine.
+    ///
+    /// A line of CSV is written for each row of the data: its number, the prediction, and for classes the probability of
+    /// each. Columns of a table are found by the names that the model was trained on; what else there is, is ignored. Where the
+    /// data has labels, they are compared with the predictions. Rows of a folder of images are named by their files.
+    ///
+    /// Of a model over columns by name a line has all outputs as they are. Where one column of its data has classes, and there
+    /// are as many outputs, the prediction is the class of the largest. Text is cut into the windows of the model, a line for
+    /// each.
     Predict(predict::Args),
     /// Train a trial again on this machine and compare every checkpoint.
     Replay(replay::Args),

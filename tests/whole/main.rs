@@ -9,7 +9,7 @@
 //! | `people` | a job from its submission to a model, with real clients |
 //! | `control` | a job that is paused, resumed and extended |
 //! | `models` | uses of an exported model |
-//! | `predicting` | predictions over columns by name |
+//! | `predicting`, `checking` | predictions and `check`, over columns by name |
 //! | `labels` | numbers as labels, and classes with weights |
 //! | `tls` | certificates, valid and invalid |
 //! | `parts` | hops that end early |
@@ -49,6 +49,7 @@
 mod assimilators;
 mod calls;
 mod chaos;
+mod checking;
 mod clocks;
 mod cloud;
 mod control;

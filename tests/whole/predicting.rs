@@ -34,16 +34,18 @@ fn tensor(name: &str, dtype: Dtype, shape: &[u64], data: Vec<u8>) -> Tensor {
     Tensor { name: name.into(), dtype, shape: shape.to_vec(), data }
 }
 
-fn i64s(name: &str, numbers: &[i64]) -> Tensor {
+/// A column of whole numbers.
+pub(crate) fn i64s(name: &str, numbers: &[i64]) -> Tensor {
     Tensor::i64(name, [numbers.len() as u64], numbers)
 }
 
-fn f32s(name: &str, numbers: &[f32]) -> Tensor {
+/// A column of numbers.
+pub(crate) fn f32s(name: &str, numbers: &[f32]) -> Tensor {
     Tensor::f32(name, [numbers.len() as u64], numbers)
 }
 
 /// Writes a part, as `sojourn.data.write` does.
-fn put_part(folder: &Folder, name: &str, mut tensors: Vec<Tensor>) {
+pub(crate) fn put_part(folder: &Folder, name: &str, mut tensors: Vec<Tensor>) {
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
     let part = encode_described(&tensors, "sojourn.columns", "1").unwrap();
     fs::write(folder.path().join(name), part).unwrap();
@@ -177,7 +179,7 @@ fn texts() -> Vec<u8> {
 }
 
 /// `text` as a ragged column.
-fn ragged(texts: &[&str]) -> Vec<Tensor> {
+pub(crate) fn ragged(texts: &[&str]) -> Vec<Tensor> {
     let mut end = 0;
     let ends: Vec<i64> = texts
         .iter()

@@ -8,7 +8,8 @@ use crate::{
 use serde_json::Value;
 use std::{fs, path::Path, process::Command};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/whole/graphs");
+/// Where the graphs and the stand-in for Python are.
+pub(crate) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/whole/graphs");
 const DIGITS: &str = include_str!("../../../examples/digits/digits.csv");
 
 /// A search over the width of a CNN, with further lines of `[model]`, `[search]` and `[placement]`.

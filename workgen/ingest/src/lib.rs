@@ -179,6 +179,20 @@ pub fn survey<'a>(
     Ok(Surveyed { spec, data })
 }
 
+/// Has the training data of `spec` columns by name? No rows are read. A URL isn't fetched, and counts as having none.
+///
+/// # Errors
+/// A file that isn't there or can't be read.
+pub fn has_columns(spec: &JobSpec, base_dir: &Path, spool: &Path) -> Result<bool, IngestError> {
+    let train = &spec.data.train;
+    if train.contains("://") {
+        return Ok(false);
+    }
+    let mut silent = |_: Progress<'_>| ();
+    let mut finder = Finder::new(base_dir, spool, &mut silent);
+    Ok(columns::open(&mut finder, "data.train", train, spec)?.is_some())
+}
+
 impl Surveyed<'_> {
     /// Rows that are trained on.
     #[must_use]

@@ -5,7 +5,7 @@ use crate::{
         submit::{jobfile, workspace::Workspace},
         terminal::{causes::ingest_failure, exit::Failure},
     },
-    exporter::DataDescription,
+    exporter::{DataDescription, Values},
 };
 use rand_core::Rng as _;
 use sojourn_codec::{Tensor, encode};
@@ -17,7 +17,7 @@ use sojourn_protocol::{
     manifest::{Labels, Scaling, Shard},
     quantity::{SaturatingFrom as _, to_u64},
     seeds,
-    spec::Dimension,
+    spec::{Dimension, Setting, WINDOW},
 };
 use std::{
     collections::BTreeMap,
@@ -35,10 +35,11 @@ const JOB_FILE: &str = "job.toml";
 /// The data that a model is checked with.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct DataArgs {
-    /// Take the data of this job file.
+    /// Take the data of this job file [default: the `job.toml` beside the model].
     #[arg(long, value_name = "JOB.TOML", conflicts_with = "shape")]
     job: Option<PathBuf>,
-    /// Make rows up: the shape of one, e.g. `3,32,32`.
+    /// Make rows of numbers with a label up: the shape of one, e.g. `3,32,32`. For a model over columns by name there must be
+    /// data.
     #[arg(long, value_name = "SIDES", value_delimiter = ',')]
     shape: Vec<u32>,
     /// Of rows that are made up: the number of classes; 0 for labels that are numbers.
@@ -71,6 +72,42 @@ impl CheckData {
         DataDescription::new(&self.columns, &self.shape, &self.labels, self.rows)
     }
 
+    /// Takes the window of the data, where it has windows and the model's keys say none.
+    pub(super) fn fit_window(&self, values: &mut Values) -> Result<(), Failure> {
+        let column = self.columns.iter().find(|column| column.windows);
+        let Some((column, tokens)) = column.and_then(|of| Some((of, *of.shape.first()?))) else {
+            return Ok(());
+        };
+        let longest = Setting::Whole(tokens.saturating_sub(1).into());
+        let window = match values.entry(WINDOW.to_owned()).or_insert(longest) {
+            Setting::Whole(window) => *window,
+            other => {
+                return Err(Failure::call(format!(
+                    "`--config {WINDOW}` is `{other}`; a number of tokens is wanted"
+                )));
+            }
+        };
+        let window = u32::try_from(window)
+            .map_err(|_| Failure::call(format!("`--config {WINDOW}` can't be {window}")))?;
+        column
+            .windows_of_row(window)
+            .map(|_| ())
+            .map_err(|why| Failure::call(format!("`--config {WINDOW}`: {why}")))
+    }
+
+    /// The columns as a model with these values sees them.
+    pub(super) fn columns_seen(&self, values: &Values) -> Vec<Column> {
+        let window = match values.get(WINDOW) {
+            Some(Setting::Whole(window)) => u32::try_from(*window).ok(),
+            _ => None,
+        };
+        let seen = |column: &Column| match column.windows {
+            true => Column { shape: column.batch_shape(window), ..column.clone() },
+            false => column.clone(),
+        };
+        self.columns.iter().map(seen).collect()
+    }
+
     /// How many; none where labels are numbers.
     pub(super) fn classes(&self) -> Option<u32> {
         match &self.labels {
@@ -83,11 +120,16 @@ impl CheckData {
 impl DataArgs {
     /// Reads the data, or makes it up, into the workspace. `folder` is the model's.
     pub(super) fn read(&self, folder: &Path, workspace: &Workspace) -> Result<CheckData, Failure> {
+        let beside = Some(folder.join(JOB_FILE)).filter(|file| file.is_file());
         if !self.shape.is_empty() {
+            if beside.is_some_and(|file| has_columns(&file, workspace.path())) {
+                return Err(Failure::call(format!(
+                    "`--shape` makes rows of numbers up, and the data of `{JOB_FILE}` has columns by name: leave it out"
+                )));
+            }
             return self.made_up(workspace.path());
         }
-        let beside = || Some(folder.join(JOB_FILE)).filter(|file| file.is_file());
-        match self.job.clone().or_else(beside) {
+        match self.job.clone().or(beside) {
             Some(file) => self.of_job(&file, workspace.path()),
             None => Err(Failure::call(format!(
                 "there is no `{JOB_FILE}` beside the model: `--job` names a job file whose data is taken, `--shape` makes rows up"
@@ -172,6 +214,12 @@ impl DataArgs {
             rows: u64::from(rows),
         })
     }
+}
+
+/// Has the data of a job file columns by name? What can't be read has none: rows are made up where there is no data yet.
+fn has_columns(file: &Path, spool: &Path) -> bool {
+    let Ok(job) = jobfile::read(file) else { return false };
+    sojourn_ingest::has_columns(&job.spec, &job.folder, spool).unwrap_or_default()
 }
 
 /// Rounded to single precision.

@@ -2,11 +2,11 @@
 //! processes, and compares the bytes.
 
 mod data;
+mod report;
 mod trial;
 
 use crate::{
     cli::{
-        render::text,
         submit::{
             graphs::{PythonArgs, export_failure, with_values},
             workspace::Workspace,
@@ -16,25 +16,18 @@ use crate::{
     exporter::{Export, Made, Values, export},
 };
 use data::DataArgs;
-use serde::Serialize;
-use sojourn_protocol::{
-    digest::Digest,
-    spec::{GraphRole, InitialWeights, Setting},
-};
+use report::Report;
+use sojourn_protocol::spec::{InitialWeights, Setting};
 use std::path::Path;
 use toml::Value as TomlValue;
 
-/// Says what a model is when it is exported as a graph (parameters, checkpoint, memory, time of a batch), and whether it is
-/// repeatable: eight batches are trained whole, and cut after four with the rest in another process, and both must give the
-/// same bytes.
-///
-/// The data is that of `--job`, of the `job.toml` beside the model where there is one, or made up by `--shape`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The model's file and what is defined in it: `model.py:Cnn`.
     #[arg(value_name = "FILE.PY:NAME")]
     entry: String,
-    /// A value of one of the model's own keys, as a job file would have it; repeat it for others.
+    /// A value of one of the model's own keys, as a job file would have it; repeat it for others. Of text `window` is the job's
+    /// longest if left out.
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     config: Vec<(String, Setting)>,
     #[command(flatten)]
@@ -46,53 +39,14 @@ pub(crate) struct Args {
     python: PythonArgs,
 }
 
-/// The JSON of a check.
-#[derive(Debug, Serialize)]
-struct Report {
-    entry: String,
-    values: Values,
-    /// Shape of one row.
-    shape: Vec<u32>,
-    /// None where labels are numbers.
-    classes: Option<u32>,
-    parameters: u64,
-    buffers: u64,
-    tensors: Vec<TensorReport>,
-    graph_bytes: u64,
-    graph_sha256: Digest,
-    checkpoint_bytes: u64,
-    /// Floating-point operations of one row's forward pass.
-    flops_per_row: u64,
-    /// What the evaluation adds up.
-    sums: Vec<String>,
-    batch_size: u32,
-    batches: u32,
-    seconds_per_batch: f64,
-    /// Mean loss of the rows that were trained on.
-    loss: f64,
-    /// The most bytes of memory that training took, with libtorch.
-    peak_memory: Option<u64>,
-    repeatable: bool,
-    /// The first tensor, in name order, that differs where the training is cut.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    differs: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct TensorReport {
-    name: String,
-    dtype: String,
-    shape: Vec<u64>,
-    role: GraphRole,
-}
-
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let (file, name) = split(&args.entry)?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let values: Values = args.config.iter().cloned().collect();
+    let mut values: Values = args.config.iter().cloned().collect();
     let workspace = Workspace::new()?;
     let data = tokio::task::block_in_place(|| args.data.read(folder, &workspace))?;
+    data.fit_window(&mut values)?;
     let entry = format!("{}:{name}", file.file_name().unwrap_or_default().to_string_lossy());
     let made = tokio::task::block_in_place(|| {
         let wanted = Export {
@@ -108,11 +62,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     })?;
     let trial = trial::Trial::new(&entry, &values, &made, &data);
     let trained = trial.train(workspace.path()).await?;
-    let report = report(entry, values, &made, &data, trained);
+    let report = Report::new(entry, values, &made, &data, trained);
     if args.json {
         output::json(&report)?
     } else {
-        output::line(&describe(&report))?
+        output::line(&report.text())?
     }
     match &report.differs {
         None => Ok(()),
@@ -177,90 +131,6 @@ fn exported(wanted: &Export<'_>) -> Result<Made, Failure> {
         }
         None => Err(Failure::work("nothing was exported")),
     }
-}
-
-fn report(
-    entry: String,
-    values: Values,
-    made: &Made,
-    data: &data::CheckData,
-    trained: trial::Trained,
-) -> Report {
-    let graph = &made.graph;
-    let numbers = |role: GraphRole| -> u64 {
-        let of_role = graph.tensors.iter().filter(|tensor| tensor.role == role);
-        of_role.map(|tensor| tensor.shape.iter().product::<u64>()).sum()
-    };
-    let tensors = graph.tensors.iter().map(|tensor| TensorReport {
-        name: tensor.name.clone(),
-        dtype: tensor.dtype.to_string(),
-        shape: tensor.shape.clone(),
-        role: tensor.role,
-    });
-    Report {
-        entry,
-        values,
-        shape: data.shape.clone(),
-        classes: data.classes(),
-        parameters: numbers(GraphRole::Parameter),
-        buffers: numbers(GraphRole::Buffer),
-        tensors: tensors.collect(),
-        graph_bytes: graph.file.bytes,
-        graph_sha256: graph.file.sha256,
-        checkpoint_bytes: trained.checkpoint_bytes,
-        flops_per_row: graph.flops_per_row,
-        sums: graph.sums.clone(),
-        batch_size: data.batch_size,
-        batches: trained.batches,
-        seconds_per_batch: trained.seconds_per_batch,
-        loss: trained.loss,
-        peak_memory: trained.peak_memory,
-        repeatable: trained.differs.is_none(),
-        differs: trained.differs,
-    }
-}
-
-fn describe(report: &Report) -> String {
-    let values = with_values(&report.values);
-    let labels = match report.classes {
-        Some(classes) => format!("{classes} classes"),
-        None => "numbers as labels".to_owned(),
-    };
-    let memory = report.peak_memory.map_or_else(|| "not known".to_owned(), text::bytes);
-    let tensors = text::counted(u64::try_from(report.tensors.len()).unwrap_or(u64::MAX), "tensor");
-    let mut lines = vec![
-        format!(
-            "model    {}{values}, {} parameters, {} numbers in buffers",
-            report.entry,
-            text::count(report.parameters),
-            text::count(report.buffers)
-        ),
-        format!("data     rows of shape {:?}, {labels}", report.shape),
-        format!(
-            "graph    {} (SHA-256 {})",
-            text::bytes(report.graph_bytes),
-            report.graph_sha256.short()
-        ),
-        format!(
-            "layout   {tensors}; a checkpoint has {} with Adam's state",
-            text::bytes(report.checkpoint_bytes)
-        ),
-        format!("work     {} operations a row forward", text::count(report.flops_per_row)),
-        format!("sums     {}", report.sums.join(", ")),
-        format!("memory   {memory} at most, with libtorch"),
-        format!(
-            "speed    {:.4} s a batch of {} rows, one thread; mean loss {} over {} batches",
-            report.seconds_per_batch,
-            report.batch_size,
-            text::metric(report.loss),
-            report.batches
-        ),
-    ];
-    lines.push(match report.repeatable {
-        true => "cut      repeatable: the same bytes, whole and cut in two processes".to_owned(),
-        false => "cut      not repeatable".to_owned(),
-    });
-    lines.join("\n")
 }
 
 #[cfg(test)]

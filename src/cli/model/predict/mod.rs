@@ -40,13 +40,6 @@ const NUMBERS: usize = 1 << 22;
 /// Rows of a chunk are at most so many, however narrow they are.
 const MAX_ROWS: usize = 1 << 16;
 
-/// Writes a line for each row of the data: its number, the prediction, and for classes the
-/// probability of each. Columns of a table are found by the names that the model was trained on; what
-/// else there is, is ignored. Where the data has labels, they are compared with the predictions. Rows of a folder of images are
-/// named by their files.
-///
-/// Of a model over columns by name the line has all outputs as they are. Where the data named the classes of one column, and
-/// there are as many outputs, the prediction is the class of the largest.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The model, as `sojourn export` writes it.
