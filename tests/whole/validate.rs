@@ -68,6 +68,18 @@ fn combinations_that_constraints_leave_out_are_counted() {
     assert!(none.contains("no combination satisfies the constraints"), "{none}");
 }
 
+#[test]
+fn one_of_something_is_said_so() {
+    let job = JOB.replace("shards = 2", "shards = 1").replace("{ choice = [[4], [8]] }", "[4]");
+    let job = format!("{}loss = \"mse\"\n", job.replace("epochs = 2", "epochs = 1"));
+    let rows: String = (0..20).map(|row| format!("{row},{}\n", row * 2)).collect();
+    let folder = Folder::with(&[("job.toml", &job), ("t.csv", &format!("a,y\n{rows}"))]);
+    let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("\ndata    1 feature, numbers as labels\n"), "{said}");
+    assert!(said.ends_with("\nwork    1 trial, 1 epoch, 1 hop\n"), "{said}");
+}
+
 /// What `validate` warns of; the job is good.
 fn warned(job: &str, data: &str) -> Vec<String> {
     let folder = Folder::with(&[("job.toml", job), ("t.csv", data)]);
@@ -247,6 +259,9 @@ fn models_that_do_not_fit_are_shown_by_trial() {
         told.starts_with("error: trial 1 (mlp hidden=[1048576,1048576,1048576]) can't be built: "),
         "{told}"
     );
+    let job = JOB.replace("{ choice = [[4], [8]] }", "[1048576, 1048576, 1048576]");
+    let told = refused(&job, &csv());
+    assert!(told.starts_with("error: trial 0 (mlp) can't be built: "), "{told}");
 }
 
 #[test]

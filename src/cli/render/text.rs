@@ -16,6 +16,11 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+/// `1 class`, `10 classes`.
+pub(crate) fn classes(number: u64) -> String {
+    format!("{} class{}", count(number), if number == 1 { "" } else { "es" })
+}
+
 /// How long ago, by this machine's clock.
 pub(crate) fn ago(at: UnixMillis) -> String {
     format!("{} ago", duration(now().0.saturating_sub(at.0)))
@@ -147,6 +152,11 @@ pub(crate) fn leader_board(goal: Goal, a: &TrialView, b: &TrialView) -> Ordering
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_class_is_no_classes() {
+        assert_eq!([classes(1), classes(1000)], ["1 class", "1,000 classes"]);
+    }
 
     #[test]
     fn timestamps_are_civil_dates() {

@@ -1,6 +1,6 @@
 //! Jobs over data that has columns by name.
 
-use crate::cli::{submit::jobfile::Job, terminal::exit::Failure};
+use crate::cli::{render::text, submit::jobfile::Job, terminal::exit::Failure};
 use sojourn_ingest::Surveyed;
 use sojourn_protocol::{column::Column, spec::Loss};
 
@@ -22,7 +22,7 @@ pub(crate) fn take(job: &mut Job, data: &Surveyed<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `image U8 [3, 32, 32]`, `caption I64 [40], of different lengths, 5000 values`.
+/// `image U8 [3, 32, 32]`, `caption I64 [40] at most of 5,000 values`.
 pub(crate) fn said(column: &Column) -> String {
     let Column { name, dtype, longest, values, .. } = column;
     let mut said = format!("{name} {}", dtype.name());
@@ -34,7 +34,7 @@ pub(crate) fn said(column: &Column) -> String {
         said += " at most";
     }
     match values {
-        Some(values) => format!("{said} of {values} values"),
+        Some(values) => format!("{said} of {}", text::counted(*values, "value")),
         None => said,
     }
 }

@@ -2,7 +2,10 @@
 
 use crate::{
     cli::{
-        render::progress::{Meter, Unit},
+        render::{
+            progress::{Meter, Unit},
+            text,
+        },
         submit::jobfile::Job,
         terminal::exit::Failure,
     },
@@ -123,7 +126,8 @@ fn accepted(
     let more = said.len().saturating_sub(SHOWN_REFUSALS);
     said.truncate(SHOWN_REFUSALS);
     if more > 0 {
-        said.push(format!("{more} other reasons for other values"));
+        let reasons = text::counted(to_u64(more), "other reason");
+        said.push(format!("{reasons} for other values"));
     }
     Err(Failure::calls(said))
 }

@@ -3,7 +3,7 @@
 
 use crate::{
     api_client::ApiClient,
-    cli::{submit::jobfile::Job, terminal::exit::Failure},
+    cli::{render::text, submit::jobfile::Job, terminal::exit::Failure},
 };
 use sojourn_ingest::{Cut, Surveyed};
 use sojourn_model::ModelError;
@@ -113,13 +113,14 @@ pub(crate) fn choose(job: &Job, data: &Surveyed<'_>, known: &Known) -> Result<Ch
     {
         let cut = Cut::Rows(same.data.train.iter().map(|shard| shard.rows.into()).collect());
         let shards = u32::saturating_from(same.data.train.len());
+        let count = text::counted(shards.into(), "shard");
         let equal = !wants_speed(&job.spec);
         let visits = same.spec.placement.visits.unwrap_or(Visits::Free);
         return Ok(Chosen {
             visits: VisitsChoice { visits, reason: VisitsReason::Given },
             cut: if equal { Cut::Equal(shards) } else { cut },
             shards,
-            why: Some(format!("{shards} shards, as job {} has", same.summary.job)),
+            why: Some(format!("{count}, as job {} has", same.summary.job)),
         });
     }
     let outputs = data.labels().outputs();
@@ -158,7 +159,7 @@ pub(crate) fn choose_for(
             let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
             let sized =
                 format!("of {least} to {most} rows, in proportion to the speeds of the hosts");
-            let why = why.unwrap_or_else(|| format!("{shards} shards"));
+            let why = why.unwrap_or_else(|| text::counted(shards.into(), "shard"));
             let why = format!("{why}; {sized}");
             Chosen { cut: Cut::Rows(sizes), shards, why: Some(why), visits }
         }

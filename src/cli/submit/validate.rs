@@ -23,6 +23,7 @@ use sojourn_protocol::{
     manifest::Labels,
     quantity::{SaturatingFrom as _, to_u64},
     spec::Visits,
+    trial_name::trial_name,
 };
 use sojourn_workgen::Trial;
 use std::{collections::BTreeMap, path::PathBuf};
@@ -195,9 +196,8 @@ fn check_models(trials: &[Trial], data: &Surveyed<'_>) -> Result<Models, Failure
     for (index, trial) in trials.iter().enumerate() {
         trial.config.check_columns(data.columns(), shape).map_err(Failure::call)?;
         let model = sojourn_model::validate(&trial.config, shape, outputs).map_err(|error| {
-            let choices = text::choices(&trial.choices);
-            let arch = trial.config.model.name();
-            Failure::call(format!("trial {index} ({arch} {choices}) can't be built: {error}"))
+            let name = trial_name(trial.config.model.name(), &trial.choices);
+            Failure::call(format!("trial {index} ({name}) can't be built: {error}"))
         })?;
         let size = ModelSize {
             parameters: model.parameter_count(),
@@ -268,8 +268,8 @@ fn text(args: &Args, report: &Report) -> String {
             true => String::new(),
             false => format!(" ({} trained)", text::count(*trainable)),
         };
-        let parameters = text::count(*parameters);
-        lines.push(format!("model   {arch}, {parameters} parameters{trained}, {trials}"));
+        let parameters = text::counted(*parameters, "parameter");
+        lines.push(format!("model   {arch}, {parameters}{trained}, {trials}"));
     }
     if report.verified {
         lines.push(format!("verify  {QUORUM_COUNTS}"));
@@ -289,7 +289,8 @@ fn text(args: &Args, report: &Report) -> String {
     }
     let trials = text::counted(u64::saturating_from(report.trials), "trial");
     let epochs = text::counted(u64::from(report.epochs), "epoch");
-    lines.push(format!("work    {trials}, {epochs}, {} hops", text::count(report.hops)));
+    let hops = text::counted(report.hops, "hop");
+    lines.push(format!("work    {trials}, {epochs}, {hops}"));
     lines.extend(report.price_lines.iter().map(|line| format!("cost    {line}")));
     lines.extend(report.warnings.iter().map(|warning| format!("warning {warning}")));
     lines.join("\n")
@@ -302,12 +303,13 @@ fn content(report: &Report) -> String {
         return columns.join(", ");
     }
     let labels = match report.classes {
-        Some(classes) => format!("{classes} classes"),
+        Some(classes) => text::classes(to_u64(classes)),
         None => "numbers as labels".to_owned(),
     };
+    let features = text::counted(to_u64(report.features), "feature");
     match report.shape.as_slice() {
-        [_] => format!("{} features, {labels}", report.features),
-        shape => format!("{} features, {shape:?}, {labels}", report.features),
+        [_] => format!("{features}, {labels}"),
+        shape => format!("{features}, {shape:?}, {labels}"),
     }
 }
 

@@ -106,10 +106,10 @@ impl Report {
             text::counted(u64::try_from(self.tensors.len()).unwrap_or(u64::MAX), "tensor");
         let mut lines = vec![
             format!(
-                "model    {}{values}, {} parameters, {} numbers in buffers",
+                "model    {}{values}, {}, {} in buffers",
                 self.entry,
-                text::count(self.parameters),
-                text::count(self.buffers)
+                text::counted(self.parameters, "parameter"),
+                text::counted(self.buffers, "number")
             ),
             format!("data     {}", data_text(self)),
             format!(
@@ -121,15 +121,18 @@ impl Report {
                 "layout   {tensors}; a checkpoint has {} with Adam's state",
                 text::bytes(self.checkpoint_bytes)
             ),
-            format!("work     {} operations a row forward", text::count(self.flops_per_row)),
+            format!("work     {} a row forward", text::counted(self.flops_per_row, "operation")),
             format!("sums     {}", self.sums.join(", ")),
             format!("memory   {memory} at most, with libtorch"),
             format!(
-                "speed    {:.4} s a batch of {} rows, one thread; mean loss {} over {} batches",
+                "speed    {:.4} s a batch of {}, one thread; mean loss {} over {}",
                 self.seconds_per_batch,
-                self.batch_size,
+                text::counted(self.batch_size.into(), "row"),
                 text::metric(self.loss),
-                self.batches
+                match self.batches {
+                    1 => "1 batch".to_owned(),
+                    batches => format!("{batches} batches"),
+                }
             ),
         ];
         lines.push(match self.repeatable {
@@ -148,7 +151,7 @@ fn data_text(report: &Report) -> String {
         return report.columns.iter().map(columns::said).collect::<Vec<_>>().join(", ");
     }
     let labels = match report.classes {
-        Some(classes) => format!("{classes} classes"),
+        Some(classes) => text::classes(classes.into()),
         None => "numbers as labels".to_owned(),
     };
     format!("rows of shape {:?}, {labels}", report.shape)
