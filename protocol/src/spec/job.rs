@@ -8,6 +8,9 @@ use crate::{digest::BlobRef, time::Millis};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Sums of a graph that a message names.
+const SHOWN_SUMS: usize = 10;
+
 /// A job: data, models, training, search, placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -108,7 +111,11 @@ impl JobSpec {
             (Metric::Loss, _) => return Ok(()),
             (Metric::Accuracy, _) => "accuracy",
             (Metric::TopK | Metric::F1 | Metric::Rmse | Metric::Own(_), _) => {
-                return Err(format!("metric `{metric}` is none of a graph's"));
+                let given = self.models.iter().flat_map(ModelSpace::exported).next();
+                let given = given.map_or_else(String::new, |graph| {
+                    format!(": the model's `evaluate` gives {}", listed(&graph.sums))
+                });
+                return Err(format!("metric `{metric}` is none of a graph's{given}"));
             }
         };
         for space in &self.models {
@@ -120,9 +127,9 @@ impl JobSpec {
             }
             let lacks = |graph: &&ExportedGraph| graph.sums.iter().all(|given| given != sum);
             if let Some(graph) = space.exported().find(lacks) {
-                let given = graph.sums.join("`, `");
+                let given = listed(&graph.sums);
                 return Err(format!(
-                    "metric `{metric}` needs the sum `{sum}`, which the model's `evaluate` doesn't give: it gives `{given}`"
+                    "metric `{metric}` needs the sum `{sum}`, which the model's `evaluate` doesn't give: it gives {given}"
                 ));
             }
             let is_array = |graph: &&ExportedGraph| graph.arrays.contains_key(sum);
@@ -166,6 +173,16 @@ impl JobSpec {
         let exported = self.models.iter().flat_map(ModelSpace::exported);
         exported.map(|graph| graph.file).collect::<BTreeSet<_>>().into_iter()
     }
+}
+
+/// The names of sums for a message, the first ones of many.
+fn listed(sums: &[String]) -> String {
+    let shown: Vec<String> = sums.iter().take(SHOWN_SUMS).map(|sum| format!("`{sum}`")).collect();
+    let more = match sums.len().saturating_sub(SHOWN_SUMS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", shown.join(", "))
 }
 
 /// `init` of a `[[model]]` table: its trials start from an exported model.

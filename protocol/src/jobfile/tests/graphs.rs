@@ -180,6 +180,22 @@ fn rules_must_fit_the_sums_that_the_graphs_give() {
     ] {
         assert_eq!(check(metrics, metric), Err(told.into()));
     }
+    assert_eq!(
+        check("", "f1"),
+        Err("metric `valid/f1` is none of a graph's: the model's `evaluate` gives `hits`, `loss`, `pairs`, `scores`".into())
+    );
+    let mut many = job("", "other");
+    let [ModelSpace::Graph(space)] = many.models.as_mut_slice() else { panic!("no graph") };
+    let exported = space.exported[0].exported.as_mut().unwrap();
+    exported.sums = (0..12).map(|sum| format!("s{sum}")).collect();
+    exported.arrays.clear();
+    let told = many.check_metric_of_graphs().unwrap_err();
+    assert!(
+        told.ends_with(
+            "it gives `s0`, `s1`, `s2`, `s3`, `s4`, `s5`, `s6`, `s7`, `s8`, `s9` and 2 more"
+        ),
+        "{told}"
+    );
     let mut vast = job("", "hits");
     let [ModelSpace::Graph(space)] = vast.models.as_mut_slice() else { panic!("no graph") };
     let exported = space.exported[0].exported.as_mut().unwrap();
