@@ -1,4 +1,5 @@
-//! `sojourn check` over columns by name and over text, with a stand-in for Python that has the graphs of `graphs`.
+//! `sojourn check`, and what `validate` refuses, over columns by name and over text, with a stand-in for Python that has the graphs
+//! of `graphs`.
 
 use crate::{
     graphs::FOLDER,
@@ -92,4 +93,19 @@ fn text_is_checked_with_the_window_of_the_job() {
         let (code, _, told) = check(&folder, &["model.py:Lm", "--config", &window]);
         assert_eq!((code, told.as_str()), (Some(2), problem));
     }
+}
+
+#[test]
+fn what_columns_can_not_be_trained_with_is_refused_before_models_are_exported() {
+    let job = job("train = \"t.txt\"\nwindow = 16", "Lm");
+    let folder = folder(&format!("{job}augment = {{ flip = true }}\n"));
+    let output = sojourn(&["validate", "job.toml", "--python", "./nowhere"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: `training.augment` takes images, and columns by name are taken as they are\n"
+    );
 }

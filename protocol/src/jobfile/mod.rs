@@ -78,23 +78,24 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     let says = |key: &str| root.optional("data").and_then(|data| data.peek()?.optional(key));
     let says_scale = says("scale").is_some();
     let init_scale = models.as_deref().filter(|_| !says_scale).map(|all| init::scale(&root, all));
+    let has_graphs = models.as_deref().is_some_and(init::has_graphs);
+    // A table of which no label is said may have columns by name, and then no shape of rows: that is seen as it is read.
+    let has_label = data.as_ref().is_some_and(|data| data.label.is_some());
+    let image = shape.filter(|shape| shape.is_some() || has_label || !has_graphs);
     let training = root
         .required_section("training")
-        .and_then(|section| training::read(&section, method, shape));
+        .and_then(|section| training::read(&section, method, image));
     let loss = training.as_ref().map(|training| training.loss);
     let scale_label = match (says("scale_label"), loss) {
         (Some(node), loss) => data::scale_label(&node, loss),
         // A graph's loss is its own, in the units of what it gets.
-        (None, Some(Loss::Mse)) if models.as_deref().is_some_and(init::has_graphs) => {
-            Some(ScaleLabel::None)
-        }
+        (None, Some(Loss::Mse)) if has_graphs => Some(ScaleLabel::None),
         (None, Some(Loss::Mse)) => models
             .as_deref()
             .and_then(|models| init::scale_label(&root, models))
             .map(|given| given.unwrap_or(ScaleLabel::Standard)),
         (None, _) => Some(ScaleLabel::None),
     };
-    let has_graphs = models.as_deref().is_some_and(init::has_graphs);
     let scaled = says("scale_label").filter(|node| node.as_string() == Some("standard"));
     let trains =
         |key: &str| root.optional("training").and_then(|training| training.peek()?.optional(key));

@@ -4,7 +4,8 @@ use crate::cli::{render::text, submit::jobfile::Job, terminal::exit::Failure};
 use sojourn_ingest::Surveyed;
 use sojourn_protocol::{column::Column, spec::Loss};
 
-/// What such data decides of a job: there is no label, and the loss is the models' own. Of other data nothing.
+/// What such data decides of a job: there is no label, and the loss is the models' own. Refuses trials that can't be trained on
+/// it. Of other data nothing.
 pub(crate) fn take(job: &mut Job, data: &Surveyed<'_>) -> Result<(), Failure> {
     if data.columns().is_empty() {
         return Ok(());
@@ -19,7 +20,11 @@ pub(crate) fn take(job: &mut Job, data: &Surveyed<'_>) -> Result<(), Failure> {
     spec.training.loss = Loss::Own;
     job.trials =
         sojourn_workgen::trials(&job.spec).map_err(|error| Failure::call(error.to_string()))?;
-    Ok(())
+    // Before models are exported, which takes a while.
+    let mut configs = job.trials.iter().map(|trial| &trial.config);
+    configs
+        .try_for_each(|config| config.check_columns(data.columns(), data.shape()))
+        .map_err(Failure::call)
 }
 
 /// `image U8 [3, 32, 32]`, `caption I64 [40] at most of 5,000 values`.

@@ -59,3 +59,14 @@ fn windows_that_can_not_be_cut_are_refused() {
     let told = problem("window = 8\nlabel = \"y\"", "");
     assert!(told.contains("text has none"), "{told}");
 }
+
+#[test]
+fn whether_parquet_is_images_is_not_known_where_columns_may_have_names() {
+    let job = |more: &str| {
+        let job = text(more, "").replace("corpus.txt", "t.parquet");
+        job.replace("epochs = 1", "epochs = 1\naugment = { flip = true }")
+    };
+    assert!(parse(&job("")).is_ok(), "what the file has is seen as it is read");
+    let told = errors_of(&job("label = \"y\""));
+    assert!(told.contains("`training.augment` takes images: `data.shape"), "{told}");
+}
