@@ -2,7 +2,7 @@
 
 use crate::{expect::is_said, files::in_folder, unpacking::unpacks_to_too_much};
 use sojourn_codec::{Dtype, decode};
-use sojourn_ingest::{ColumnReader, IngestError, check};
+use sojourn_ingest::{ColumnReader, ColumnSource, IngestError, check};
 use sojourn_protocol::{
     column::{Column, check_columns},
     error::error_chain,
@@ -115,7 +115,8 @@ fn predicts(
     wanted: &[Column],
     folder: &Path,
 ) -> Result<Option<Vec<String>>, IngestError> {
-    let reader = ColumnReader::open(name, wanted, (folder, folder), &mut |_| {})?;
+    let source = ColumnSource { data: name, tokenizer: None, base_dir: folder, spool: folder };
+    let reader = ColumnReader::open(source, wanted, &mut |_| {})?;
     let mut rows = reader.rows()?;
     let (mut count, mut bytes) = (0, 0);
     while let Some((shard, read)) = rows.next_shard(3)? {

@@ -40,8 +40,6 @@ pub struct ColumnReader {
     table: Box<dyn ColumnTable>,
     /// The wanted columns that are there, each with its place in the source.
     columns: Vec<(usize, Column)>,
-    /// The window by which text is cut.
-    window: Option<u32>,
 }
 
 impl ColumnReader {
@@ -57,9 +55,9 @@ impl ColumnReader {
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Self, IngestError> {
         let mut finder = Finder::new(source.base_dir, source.spool, progress);
-        if let Some((table, column, window)) = windows_of_text(&mut finder, source, wanted)? {
+        if let Some((table, column)) = windows_of_text(&mut finder, source, wanted)? {
             let columns = vec![(0, column.clone())];
-            return Ok(Self { table: Box::new(table), columns, window: Some(window) });
+            return Ok(Self { table: Box::new(table), columns });
         }
         let names: Vec<&str> = wanted.iter().map(|column| column.name.as_str()).collect();
         let table = columns_by_name(&mut finder, source, &names)?;
@@ -79,7 +77,7 @@ impl ColumnReader {
         if columns.is_empty() {
             return Err(table.refuse(Problem::NoneOfColumns(names.join(", "))));
         }
-        Ok(Self { table, columns, window: None })
+        Ok(Self { table, columns })
     }
 
     /// The wanted columns that are there.
@@ -130,7 +128,7 @@ fn windows_of_text<'a>(
     finder: &mut Finder<'_>,
     source: ColumnSource<'_>,
     wanted: &'a [Column],
-) -> Result<Option<(Windows, &'a Column, u32)>, IngestError> {
+) -> Result<Option<(Windows, &'a Column)>, IngestError> {
     let data = source.data;
     let column = wanted.iter().find(|column| column.windows);
     let Some((column, tokens)) = column.and_then(|of| Some((of, *of.shape.first()?))) else {
@@ -157,7 +155,7 @@ fn windows_of_text<'a>(
         });
     }
     let window = tokens.saturating_sub(1);
-    Ok(Some((Windows::new(data, Box::new(text), window), column, window)))
+    Ok(Some((Windows::new(data, Box::new(text), window), column)))
 }
 
 /// `I16 with 301 values`
@@ -225,12 +223,7 @@ impl ColumnRowReader<'_> {
             }
         }
         if rows == 0 {
-            return match self.reader.window {
-                Some(window) if self.read == 0 => {
-                    Err(self.reader.table.refuse(Problem::ShortText { window }))
-                }
-                _ => Ok(None),
-            };
+            return Ok(None);
         }
         let mut tensors = Vec::new();
         for ((_, column), (data, ends)) in columns.iter().zip(held) {
