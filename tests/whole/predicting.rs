@@ -295,7 +295,7 @@ fn text_is_cut_into_the_windows_of_the_model() {
     put("short.txt", "abcd");
     put("tokenizer.json", TOKENIZER);
     for (arguments, problem) in [
-        (&["short.txt"][..], "short.txt: there are fewer tokens than one window of 4 takes"),
+        (&["short.txt"][..], "short.txt: there are 4 tokens, and a window of 4 takes 5"),
         (
             &["t.txt", "--tokenizer", "tokenizer.json"],
             "the tokenizer makes tokens of I16 with 301 values, those of the model are U8 with 256",

@@ -1,7 +1,11 @@
 //! An expression over the keys of a trial: its kind, and its value.
 
-use super::{super::TrialConfig, keys::Key};
-use std::{borrow::Cow, cmp::Ordering, collections::BTreeSet, fmt};
+use super::{
+    super::TrialConfig,
+    keys::Key,
+    value::{Kind, Value},
+};
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeSet};
 
 /// An expression whose keys are known by `N`.
 #[derive(Debug, Clone)]
@@ -70,32 +74,6 @@ impl Sign {
             _ => Kind::Truth,
         }
     }
-}
-
-/// The kind of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Number,
-    Text,
-    Truth,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Number => "a number",
-            Kind::Text => "a text",
-            Kind::Truth => "true or false",
-        })
-    }
-}
-
-/// The value of an expression.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value<'a> {
-    Number(f64),
-    Text(Cow<'a, str>),
-    Truth(bool),
 }
 
 impl<N> Expression<N> {
@@ -238,18 +216,4 @@ fn calculate(left: f64, sign: Sign, right: f64) -> Result<f64, String> {
         }
     };
     if number.is_finite() { Ok(number) } else { Err("goes beyond the largest number".into()) }
-}
-
-impl Value<'_> {
-    const fn kind(&self) -> Kind {
-        match self {
-            Value::Number(_) => Kind::Number,
-            Value::Text(_) => Kind::Text,
-            Value::Truth(_) => Kind::Truth,
-        }
-    }
-
-    fn instead_of(&self, wanted: Kind) -> String {
-        format!("comes to {} where {wanted} is wanted", self.kind())
-    }
 }

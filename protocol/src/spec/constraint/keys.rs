@@ -2,7 +2,7 @@
 
 use super::{
     super::{Architecture, Real, Setting, TrialConfig},
-    expression::Value,
+    value::Value,
 };
 use serde::Serialize;
 use std::borrow::Cow;

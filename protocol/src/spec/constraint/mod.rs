@@ -9,12 +9,14 @@
 mod expression;
 mod keys;
 mod parse;
+mod value;
 
 use super::{JobSpec, TrialConfig, dimension::FirstValues};
-use expression::{Expression, Kind};
+use expression::Expression;
 use keys::Key;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use value::Kind;
 
 pub use parse::ConstraintError;
 

@@ -10,9 +10,10 @@ use super::{
 };
 use crate::{
     error::{IngestError, Place, Problem},
+    format,
     parquet::{Choice, NamedParquet},
     progress::Progress,
-    source::Finder,
+    source::{Finder, SourceFile},
 };
 use sojourn_codec::{Dtype, Tensor, encode};
 use sojourn_protocol::{
@@ -134,13 +135,8 @@ fn windows_of_text<'a>(
     let Some((column, tokens)) = column.and_then(|of| Some((of, *of.shape.first()?))) else {
         return Ok(None);
     };
-    let texts = finder.find_texts("data", data)?;
+    let texts = texts(finder, data)?;
     let Some(first) = texts.first().cloned() else { return Ok(None) };
-    // Text beside parts is about them.
-    let is_file = FileKind::named(data) == Some(FileKind::Text);
-    if !is_file && finder.folder_without_data("data", data)?.is_none() {
-        return Ok(None);
-    }
     let tokenizer = source.tokenizer.map(|name| finder.find("tokenizer", name)).transpose()?;
     let tokenizer = tokenizer.and_then(|found| found.into_iter().next());
     let text = Text::open(texts, tokenizer.as_ref())?;
@@ -156,6 +152,25 @@ fn windows_of_text<'a>(
     }
     let window = tokens.saturating_sub(1);
     Ok(Some((Windows::new(data, Box::new(text), window), column)))
+}
+
+/// The files of text that `data` is: one file, whatever it is called, or all of a folder; none where it is other data.
+fn texts(finder: &mut Finder<'_>, data: &str) -> Result<Vec<SourceFile>, IngestError> {
+    let texts = finder.find_texts("data", data)?;
+    if !texts.is_empty() {
+        // Text beside parts is about them.
+        let is_file = FileKind::named(data) == Some(FileKind::Text);
+        let is_text = is_file || finder.folder_without_data("data", data)?.is_some();
+        return Ok(if is_text { texts } else { Vec::new() });
+    }
+    let files = finder.find("data", data)?;
+    let is_text = match files.as_slice() {
+        [file] if FileKind::named(file.shown()).is_none() && !is_part(file)? => {
+            format::is_text(&file.start()?)
+        }
+        _ => false,
+    };
+    Ok(if is_text { files } else { Vec::new() })
 }
 
 /// `I16 with 301 values`

@@ -397,10 +397,19 @@ fn a_reader_cuts_text_where_windows_are_wanted() {
         (3, &[3, 4][..], &b"abcddefgghij"[..])
     );
 
+    // Text may have any name.
+    put("corpus", "abcdefg");
+    let named = ColumnSource { data: "corpus", ..text };
+    let reader = ColumnReader::open(named, &bytes, &mut |_| ()).unwrap();
+    assert_eq!(reader.rows().unwrap().next_shard(9).unwrap().unwrap().1, 2);
+
     put("t.txt", "abc");
     let reader = ColumnReader::open(text, &bytes, &mut |_| ()).unwrap();
     let error = reader.rows().unwrap().next_shard(9).unwrap_err().to_string();
-    assert_eq!(error, "t.txt: there are fewer tokens than one window of 3 takes, and one more");
+    assert_eq!(
+        error,
+        "t.txt: there are 3 tokens, and a window of 3 takes 4; add text, or make `data.window` smaller"
+    );
 
     put("t.txt", "to be or not");
     let with = ColumnSource { tokenizer: Some("tokenizer.json"), ..text };
