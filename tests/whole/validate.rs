@@ -364,3 +364,19 @@ fn a_path_of_the_job_file_may_begin_at_the_home_folder() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn a_rule_of_early_stopping_is_described() {
+    let search = "[search]\nmetric = \"valid/loss\"\nstopping = \"asha\"\n";
+    let job = format!("{}{search}", JOB.replace("epochs = 2", "epochs = 10"));
+    let folder = Folder::with(&[("job.toml", &job), ("t.csv", &csv())]);
+    let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "\nstop    asha: one of 3 goes on after 1, 3, 9 of 10 epochs\n",
+        "another run may stop other trials",
+        ", at most 10 epochs, at most ",
+    ] {
+        assert!(said.contains(expected), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -64,6 +64,11 @@ impl ScheduleSettings {
         }
     }
 
+    /// Do trials end before their last epoch?
+    pub(crate) const fn stops_early(&self) -> bool {
+        self.stopping.is_some()
+    }
+
     /// The same for people: what it is, and the text.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();

@@ -290,7 +290,8 @@ fn text(args: &Args, report: &Report) -> String {
     let trials = text::counted(u64::saturating_from(report.trials), "trial");
     let epochs = text::counted(u64::from(report.epochs), "epoch");
     let hops = text::counted(report.hops, "hop");
-    lines.push(format!("work    {trials}, {epochs}, {hops}"));
+    let most = if report.schedule.stops_early() { "at most " } else { "" };
+    lines.push(format!("work    {trials}, {most}{epochs}, {most}{hops}"));
     lines.extend(report.price_lines.iter().map(|line| format!("cost    {line}")));
     lines.extend(report.warnings.iter().map(|warning| format!("warning {warning}")));
     lines.join("\n")
