@@ -32,31 +32,32 @@ def job_file(rule, seed):
 
 
 def searched(rule, seed):
-    """The best value of a search, the epochs that its trials have trained, and the epochs of its best trial."""
+    """The best value of a search, the epochs that its trials have trained, its best trial, and its time in ms."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "job.toml"
         file.write_text(job_file(rule, seed))
         job = str(sojourn("submit", str(file), "--again", "--wait")["job"])
-    best = sojourn("status", job)["best"]
-    trials = sojourn("trials", job)
-    return best["value"], sum(trial["epoch"] for trial in trials), best["trial"]
+    view = sojourn("status", job)["summary"]
+    epochs = sum(trial["epoch"] for trial in sojourn("trials", job))
+    return view["best"]["value"], epochs, view["best"]["trial"], view["ended_at"] - view["submitted_at"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5, help="how many seeds, from 1 on")
     seeds = range(1, parser.parse_args().seeds + 1)
-    print("| `stopping` | epochs | of all | best loss | the best trial of all found |")
-    print("|---|---:|---:|---:|---:|")
+    print("| `stopping` | epochs | of all | time of all | best loss | the best trial of all found |")
+    print("|---|---:|---:|---:|---:|---:|")
     whole = None
     for rule in RULES:
         runs = [searched(rule, seed) for seed in seeds]
         whole = whole or runs
-        losses, epochs, _ = zip(*runs)
+        losses, epochs, _, times = zip(*runs)
         share = mean(epochs) / mean(run[1] for run in whole)
+        time = mean(times) / mean(run[3] for run in whole)
         found = sum(run[2] == other[2] for run, other in zip(runs, whole))
         name = f"`\"{rule}\"`" if rule else "none"
-        print(f"| {name} | {mean(epochs):.0f} | {share:.0%} | {mean(losses):.4f} | {found} of {len(runs)} |", flush=True)
+        print(f"| {name} | {mean(epochs):.0f} | {share:.0%} | {time:.0%} | {mean(losses):.4f} | {found} of {len(runs)} |", flush=True)
 
 
 if __name__ == "__main__":
