@@ -28,6 +28,9 @@ def job_file(rule, seed):
     text = (FOLDER / "job.toml").read_text().replace("seed = 1\n", f"seed = {seed}\n")
     data = FOLDER.parent / "digits" / "digits.csv"
     text = text.replace("../digits/digits.csv", str(data))
+    if rule == "hyperband":
+        # As many trials as its brackets take.
+        text = text.replace("trials = 27\n", "")
     return text.replace('stopping = "asha"\n', f'stopping = "{rule}"\n' if rule else "")
 
 
@@ -45,11 +48,13 @@ def searched(rule, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5, help="how many seeds, from 1 on")
-    seeds = range(1, parser.parse_args().seeds + 1)
+    parser.add_argument("--rules", nargs="*", default=RULES[1:], help="which rules, beside none")
+    arguments = parser.parse_args()
+    seeds = range(1, arguments.seeds + 1)
     print("| `stopping` | epochs | of all | time of all | best loss | the best trial of all found |")
     print("|---|---:|---:|---:|---:|---:|")
     whole = None
-    for rule in RULES:
+    for rule in [None, *arguments.rules]:
         runs = [searched(rule, seed) for seed in seeds]
         whole = whole or runs
         losses, epochs, _, times = zip(*runs)

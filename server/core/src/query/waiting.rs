@@ -28,13 +28,15 @@ impl Views<'_> {
             let waits = extras.find_map(|extra| self.requested_evaluation_waits(job, extra));
             waits.unwrap_or(WaitReason::Testing)
         });
+        // Trials that the search holds back say nothing of the others.
+        let mut others = job.trials.iter().filter(|trial| !trial.is_held());
         self.data_waits(job).or_else(|| {
             if job.counters.leases_live > 0 {
                 return testing;
             }
             self.hosts_wait()
                 .or(testing)
-                .or_else(|| job.trials.iter().find_map(|trial| self.trial_waits(job, trial)))
+                .or_else(|| others.find_map(|trial| self.trial_waits(job, trial)))
                 .or_else(|| self.budget_waits(job))
         })
     }

@@ -103,6 +103,7 @@ fn asha_begins_trials_as_there_are_slots_and_promotes_without_waiting_for_a_rung
     assert_eq!(begun(&bench), 4, "two for each of two slots");
     let waiting = bench.trials()[5].waiting.clone();
     assert_eq!(waiting.as_deref(), Some("the search begins it when fewer trials train"));
+    assert_eq!(bench.job().waiting, None, "the job doesn't wait, although trials do");
     let events = to_the_end(&mut bench, &by_trial);
     assert_eq!(trained(&bench)[0], 9);
     assert!(trained(&bench).iter().all(|epochs| [1, 3, 9].contains(epochs)));
