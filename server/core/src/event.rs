@@ -252,7 +252,14 @@ pub enum Event {
     /// The search of a job whose time is up ends with what is evaluated.
     JobTimeUp { job: JobId },
     /// Trials, running or finished, train to so many epochs in all.
-    JobExtended { job: JobId, trials: Vec<TrialId>, epochs: u32 },
+    /// `named`: the user named them, so that the search holds them back no more.
+    JobExtended {
+        job: JobId,
+        trials: Vec<TrialId>,
+        epochs: u32,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        named: bool,
+    },
     /// A job's user changed whose turn it is, and on how many hosts it may be.
     JobPlaced {
         job: JobId,

@@ -116,11 +116,11 @@ fn said(stopping: &Stopping, epochs: u32) -> String {
         Stopping::Hyperband { reduction } => {
             let all = hyperband(epochs, reduction);
             let said = all.iter().map(|bracket| match list(&bracket.rungs) {
-                rungs if rungs.is_empty() => format!("{} to the end", bracket.trials),
-                rungs => format!("{} thinned out after {rungs}", bracket.trials),
+                rungs if rungs.is_empty() => format!("{} train to the end", bracket.trials),
+                rungs => format!("{} are thinned out after epochs {rungs}", bracket.trials),
             });
             let said: Vec<String> = said.collect();
-            format!("{name}: one of {reduction} goes on; {} epochs", said.join("; "))
+            format!("{name}: one of {reduction} goes on; of a whole round {}", said.join("; "))
         }
         Stopping::Median { min_epochs, min_trials } => format!(
             "{name}: what is worse than the median of at least {min_trials} others, from epoch {min_epochs} on"

@@ -50,7 +50,8 @@ impl JobHandler<'_> {
             let has_results =
                 |id: &&TrialId| known.trial(**id).is_some_and(|of| of.waiting().next().is_some());
             let with_results: Vec<TrialId> = trials.iter().filter(has_results).copied().collect();
-            self.record(Event::JobExtended { job, trials, epochs })?;
+            let named = trial.is_some() && known.spec.search.stopping.is_some();
+            self.record(Event::JobExtended { job, trials, epochs, named })?;
             for trial in with_results {
                 self.results.drop_verifications(job, trial)?;
             }
@@ -123,6 +124,12 @@ fn to_extend(job: &Job, epochs: u32, trial: Option<TrialId>) -> Result<Vec<Trial
     let Some(most) = most else {
         let search = &job.spec.search;
         let reached = meant.iter().find_map(|trial| trial.stopped_because(search));
+        let is_stopped = |of: &Trial| matches!(of.stopped, Some(Stopped::Search { .. }));
+        if trial.is_none() && meant.iter().any(is_stopped) {
+            return conflict(format!(
+                "the search of job {id} has stopped its trials: `--trial N` lets one of them go on"
+            ));
+        }
         return conflict(match (trial, reached) {
             (Some(trial), Some(why)) => format!("trial {trial} of job {id} {why}: that is its end"),
             (Some(trial), None) => format!("trial {trial} of job {id} has failed: it can't go on"),

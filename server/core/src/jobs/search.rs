@@ -2,7 +2,10 @@
 
 use super::JobHandler;
 use crate::{event::Event, fault::CoreFault, state::Job};
-use sojourn_protocol::{ids::JobId, quantity::to_usize};
+use sojourn_protocol::{
+    ids::{JobId, TrialId},
+    quantity::to_usize,
+};
 use sojourn_workgen::search::stopping::{Decision, Progress, TrialProgress, decide};
 
 /// Trials that train at once for each slot: while one hops or is evaluated, another trains.
@@ -23,6 +26,7 @@ impl JobHandler<'_> {
         for decision in decisions {
             match decision {
                 Decision::Continue { trial, epochs, why } => {
+                    let epochs = self.epochs_of(job, trial, epochs);
                     self.record(Event::TrialContinued { job, trial, epochs, why })?;
                 }
                 Decision::Stop { trial, why } => {
@@ -37,6 +41,15 @@ impl JobHandler<'_> {
         self.results.ledger.index.searches_mut().decided(job);
         Ok(())
     }
+
+    /// The epochs that a trial trains up to, where its rule says so many: all of its own, if these are all of the job's.
+    fn epochs_of(&self, job: JobId, trial: TrialId, epochs: u32) -> u32 {
+        let of_job = self.state().jobs.get(&job).map(|job| job.spec.training.epochs);
+        match self.state().trial(job, trial) {
+            Some(trial) if of_job.is_some_and(|all| epochs >= all) => trial.epochs(),
+            _ => epochs,
+        }
+    }
 }
 
 /// What the job's rule decides now.
@@ -48,7 +61,8 @@ fn decisions(job: &Job, slots: u64) -> Vec<Decision> {
     if job.grace.is_some() {
         return Vec::new();
     }
-    let search = &job.spec.search;
+    // Rungs stay where they were when the job was submitted. Who passes the last one trains all of its epochs.
+    let (search, epochs) = (&job.spec.search, job.spec.training.epochs);
     let trials: Vec<TrialProgress> = job
         .trials
         .iter()
@@ -57,7 +71,8 @@ fn decisions(job: &Job, slots: u64) -> Vec<Decision> {
             // Epochs may be evaluated in another order than they were trained in.
             let known = points.take_while(|(epoch, point)| point.epoch.0 == *epoch);
             TrialProgress {
-                allowed: trial.chain.epochs(),
+                // One that the user extended has passed all rungs.
+                allowed: trial.chain.epochs().min(epochs),
                 trained: trial.chain.epoch().0,
                 values: known
                     .map(|(_, point)| search.value(&point.valid, point.f1, &point.own))
@@ -72,6 +87,5 @@ fn decisions(job: &Job, slots: u64) -> Vec<Decision> {
         .iter()
         .filter(|trial| trial.is_running() && !trial.is_held() && trial.chain.epochs() > 0);
     let room = to_usize(at_once).saturating_sub(running.count());
-    let epochs = job.trials.iter().map(|trial| trial.epochs()).max().unwrap_or_default();
     decide(&rule, &Progress { trials: &trials, epochs, goal: search.goal, room })
 }

@@ -90,7 +90,7 @@ impl Views<'_> {
             trials_finished: ended(|end| matches!(end, TrialEnd::Finished)),
             trials_failed: ended(|end| matches!(end, TrialEnd::Failed(_))),
             hops: job.trials.iter().map(|trial| trial.chain.hops()).sum(),
-            hops_expected: epochs * shards,
+            hops_expected: job.trials.iter().map(|trial| expected_hops(job, trial, shards)).sum(),
             evaluations: counters.evaluations,
             evaluations_expected: epochs,
             leases_live: counters.leases_live,
@@ -157,6 +157,13 @@ fn expected_epochs(job: &Job, trial: &Trial) -> u32 {
     match (job.spec.search.stopping, trial.is_running()) {
         (None, _) => trial.epochs(),
         (Some(_), true) => trial.chain.epochs(),
-        (Some(_), false) => trial.chain.epoch().0,
+        (Some(_), false) => u32::saturating_from(trial.curve.len()),
+    }
+}
+
+fn expected_hops(job: &Job, trial: &Trial, shards: u64) -> u64 {
+    match (job.spec.search.stopping, trial.is_running()) {
+        (Some(_), false) => trial.chain.hops(),
+        _ => u64::from(expected_epochs(job, trial)) * shards,
     }
 }

@@ -16,6 +16,7 @@ impl Job {
         &mut self,
         trials: &[TrialId],
         epochs: u32,
+        named: bool,
         until: LeaseId,
         at: UnixMillis,
     ) {
@@ -25,7 +26,7 @@ impl Job {
         let (merges, limit) = (placement.order == OrderChoice::Merge, placement.merge_in_flight);
         for trial in self.trials.iter_mut().filter(|trial| meant.contains(&trial.id)) {
             let batch_size = trial.context.config.training.batch_size;
-            trial.extend(epochs, self.data.steps_per_epoch(batch_size), until);
+            trial.extend(epochs, named, self.data.steps_per_epoch(batch_size), until);
             if merges && trial.merging.is_none() {
                 trial.merging = Some(Merging::new(&trial.chain, limit));
             }
@@ -48,10 +49,17 @@ impl Trial {
 
     /// Goes on to `epochs` epochs, from the checkpoint that it has. Leases up to `until` were granted
     /// before, and are done as the trial was then.
-    pub(super) fn extend(&mut self, epochs: u32, steps_per_epoch: u64, until: LeaseId) {
+    pub(super) fn extend(
+        &mut self,
+        epochs: u32,
+        named: bool,
+        steps_per_epoch: u64,
+        until: LeaseId,
+    ) {
         let (was, total_steps) = (self.epochs(), self.context.total_steps);
-        // One that the search holds back goes on being held back; one that has ended is meant by name.
-        let is_limited = self.is_running() && self.chain.epochs() < was;
+        // One that the search holds back goes on being held back, unless it is meant by name.
+        let is_held_back = self.is_running() || self.lacks_time();
+        let is_limited = !named && is_held_back && self.chain.epochs() < was;
         if epochs != was {
             self.former.push(FormerLength { until, epochs: was, total_steps });
         }

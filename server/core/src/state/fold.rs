@@ -217,12 +217,12 @@ impl State {
                 self.known_job_mut(*job)?.resume(at);
                 changes.extend([Change::Job(*job), Change::WallTime]);
             }
-            Event::JobExtended { job, trials, epochs } => {
+            Event::JobExtended { job, trials, epochs, named } => {
                 for trial in trials {
                     self.known_trial(*job, *trial)?;
                 }
                 let until = self.last_lease;
-                self.known_job_mut(*job)?.extend(trials, *epochs, until, at);
+                self.known_job_mut(*job)?.extend(trials, *epochs, *named, until, at);
                 changes.extend([Change::Job(*job), Change::WallTime]);
             }
             Event::JobPlaced { job, priority, share, max_hosts, budget, deadline } => {

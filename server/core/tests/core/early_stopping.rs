@@ -220,3 +220,60 @@ fn rules_that_stop_nothing_are_refused_at_the_server_too() {
     let error = bench.answer(submit).unwrap_err();
     assert!(error.message.contains("none would be stopped"), "{}", error.message);
 }
+
+fn extend(epochs: u32, trial: Option<u32>) -> Command {
+    Command::Extend { to: ReplyTo(1), job: JOB, epochs, trial: trial.map(TrialId) }
+}
+
+#[test]
+fn a_search_that_is_extended_while_it_runs_keeps_its_rungs_and_ends() {
+    for rule in ["\"asha\"", "\"sha\"", "\"hyperband\""] {
+        for trial in [None, Some(0), Some(8), Some(14)] {
+            let mut bench = searching(15, 9, rule);
+            for _ in 0..8 {
+                work(&mut bench, HOST, &by_trial);
+            }
+            bench.answer(extend(12, trial)).unwrap();
+            to_the_end(&mut bench, &by_trial);
+            let trained = trained(&bench);
+            let lengths: &[u32] = if trial.is_some() { &[1, 3, 9, 12] } else { &[1, 3, 12] };
+            assert!(trained.iter().all(|length| lengths.contains(length)), "{rule}: {trained:?}");
+            if let Some(trial) = trial {
+                assert_eq!(trained[trial as usize], 12, "{rule}, {trial}: {trained:?}");
+            }
+            assert_eq!(bench.job().state, JobState::Finished);
+            assert_eq!(bench.core.check_invariants(), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn a_search_whose_time_was_up_goes_on_with_its_rule() {
+    for rule in ["\"asha\"", "\"sha\""] {
+        let mut bench = searching(9, 9, &format!("{rule}\nwall_time = \"60s\""));
+        for _ in 0..12 {
+            work(&mut bench, HOST, &by_trial);
+        }
+        bench.now += Millis::from_secs(60).0;
+        bench.apply(Command::Tick);
+        bench.now += Millis::from_secs(3600).0;
+        bench.apply(Command::Tick);
+        assert_ne!(bench.job().state, JobState::Running);
+        bench.answer(extend(9, None)).unwrap();
+        to_the_end(&mut bench, &by_trial);
+        let trained = trained(&bench);
+        assert!(trained.iter().filter(|length| **length == 9).count() < 4, "{rule}: {trained:?}");
+        assert!(trained.iter().all(|length| [1, 3, 9].contains(length)), "{rule}: {trained:?}");
+    }
+}
+
+#[test]
+fn a_job_whose_trials_were_all_stopped_says_how_one_goes_on() {
+    let mut bench = searching(1, 9, "{ rule = \"patience\", epochs = 1 }");
+    to_the_end(&mut bench, &|_, _| 1.0);
+    let refused = bench.answer(extend(12, None)).unwrap_err();
+    assert!(refused.message.contains("`--trial N` lets one of them go on"), "{}", refused.message);
+    let job = bench.job();
+    assert_eq!(job.hops, job.hops_expected);
+    assert_eq!(job.evaluations, job.evaluations_expected);
+}

@@ -101,8 +101,8 @@ fn an_unknown_job_is_named() {
         Event::JobPaused { job },
         Event::JobResumed { job },
         Event::JobTimeUp { job },
-        Event::JobExtended { job, trials: vec![TRIAL], epochs: 3 },
-        Event::JobExtended { job, trials: Vec::new(), epochs: 3 },
+        Event::JobExtended { job, trials: vec![TRIAL], epochs: 3, named: false },
+        Event::JobExtended { job, trials: Vec::new(), epochs: 3, named: false },
         Event::JobPlaced {
             job,
             priority: 0,
@@ -131,7 +131,7 @@ fn an_unknown_trial_is_named() {
     let (job, trial) = (JOB, NO_TRIAL);
     let unit = UnitKey::Train { job, trial, epoch: Epoch(0), shard: ShardId(0), from: 0 };
     for event in [
-        Event::JobExtended { job, trials: vec![TRIAL, trial], epochs: 3 },
+        Event::JobExtended { job, trials: vec![TRIAL, trial], epochs: 3, named: false },
         Event::TrialFailed { job, trial, error: "e".into() },
         Event::TrialOrdered { job, trial, order: MergeMode::Merging, reason: None },
         Event::TrialRolledBack { job, trial, epochs: 0 },

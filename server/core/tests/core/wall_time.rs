@@ -125,7 +125,10 @@ fn a_trial_that_nobody_has_evaluated_in_the_grace_can_be_extended() {
     // Both go on to the three epochs that they were to have, for two hours more.
     bench.now += 1_000;
     let trials = vec![TrialId(0), TrialId(1)];
-    assert_eq!(bench.events(extend(3, None)), [Event::JobExtended { job: JOB, trials, epochs: 3 }]);
+    assert_eq!(
+        bench.events(extend(3, None)),
+        [Event::JobExtended { job: JOB, trials, epochs: 3, named: false }]
+    );
     let extended = bench.now;
     bench.ask(HOST, request(0, Vec::new()));
     bench.ask(OTHER, request(0, Vec::new()));

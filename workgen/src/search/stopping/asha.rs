@@ -42,7 +42,21 @@ pub(super) fn decide(halving: Halving, progress: &Progress<'_>) -> Vec<Decision>
     if all.peek().is_some() || progress.trials.iter().any(TrialProgress::is_running) {
         return all.take(progress.room).collect();
     }
-    // Nothing can change any more.
+    // Nothing can change any more. If nobody has come to the end, the best of those who came farthest does.
+    if !progress.trials.iter().any(|of| of.after(progress.epochs).is_some()) {
+        let farthest = rungs.iter().rev().find_map(|rung| {
+            let place = rung.reached.iter().position(|(trial, _)| waits_at(*trial, rung))?;
+            Some((rung, place))
+        });
+        if let Some((rung, place)) = farthest {
+            let (of, epochs) = (rung.reached.len(), rung.epochs);
+            return vec![Decision::Continue {
+                trial: rung.reached.get(place).map_or(TrialId(0), |(trial, _)| *trial),
+                epochs: rung.next,
+                why: said_place(place, of, epochs, 1),
+            }];
+        }
+    }
     let left = rungs.iter().flat_map(|rung| {
         let places = rung.reached.iter().enumerate();
         places.filter(|(_, (trial, _))| waits_at(*trial, rung)).map(|(place, (trial, _))| {

@@ -26,7 +26,8 @@ pub(super) fn median(min_epochs: u32, min_trials: u32, progress: &Progress<'_>) 
         is_worse.then(|| Decision::Stop {
             trial,
             why: format!(
-                "its best of {epochs} epochs is {best:.6}, the median of {} others' means {median:.6}",
+                "its best after {epochs} epoch{} is {best:.6}, the median of {} others' means {median:.6}",
+                if epochs == 1 { "" } else { "s" },
                 means.len()
             ),
         })
@@ -53,7 +54,12 @@ pub(super) fn patience(patience: u32, min_delta: f64, progress: &Progress<'_>) -
         let s = if since == 1 { "" } else { "s" };
         (since >= patience).then(|| Decision::Stop {
             trial,
-            why: format!("no better than {best:.6} for {since} epoch{s}"),
+            why: match min_delta {
+                0.0 => format!("no better than {best:.6} for {since} epoch{s}"),
+                _ => format!(
+                    "no better than {best:.6} by more than {min_delta} for {since} epoch{s}"
+                ),
+            },
         })
     };
     with_ids(progress).filter_map(stop).collect()

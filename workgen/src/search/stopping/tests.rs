@@ -169,6 +169,21 @@ fn paused_trials_of_asha_are_promoted_when_worse_ones_have_come() {
 }
 
 #[test]
+fn of_few_trials_asha_trains_the_best_to_the_end() {
+    let value = |trial: u32, _| f64::from(trial);
+    for trials in 1..6 {
+        let mut search = Search::new(ASHA, trials, 81, &value);
+        search.run(2, &mut |_| 0);
+        let trained: Vec<usize> = search.trials.iter().map(|of| of.values.len()).collect();
+        assert_eq!(trained.iter().max(), Some(&81), "{trained:?}");
+    }
+    let rule = Stopping::Asha(Halving { reduction: 1000, min_epochs: 1 });
+    let mut search = Search::new(rule, 5, 9, &value);
+    search.run(5, &mut |_| 0);
+    assert_eq!(search.lengths(), [(1, 4), (9, 1)].into());
+}
+
+#[test]
 fn brackets_of_hyperband_spend_what_its_table_says() {
     let value = |trial: u32, epoch: u32| f64::from(trial * 37 % 128) + f64::from(epoch) / 100.0;
     let trials = HYPERBAND.trials(81).unwrap();
