@@ -26,9 +26,17 @@ pub(super) fn decide_hyperband(reduction: u32, progress: &Progress<'_>) -> Vec<D
 
 /// Epochs of the first rung of the trial's bracket.
 pub(super) fn first_epochs_of_bracket(trial: TrialId, epochs: u32, reduction: u32) -> u32 {
-    let trials = to_usize(trial.0) + 1;
-    let last = brackets(trials, epochs, reduction).last();
-    last.and_then(|(_, bracket)| bracket.rungs.first().copied()).unwrap_or(epochs)
+    let all = hyperband(epochs, reduction);
+    let round = all.iter().fold(0, |sum: u32, bracket| sum.saturating_add(bracket.trials)).max(1);
+    // Its place in the round; in the bracket that it is in, less than the bracket's trials.
+    let mut place = trial.0 % round;
+    for bracket in &all {
+        match place.checked_sub(bracket.trials) {
+            Some(behind) => place = behind,
+            None => return bracket.rungs.first().copied().unwrap_or(epochs),
+        }
+    }
+    epochs
 }
 
 /// Hyperband's brackets over so many trials, again and again until all are in one; the last may lack some.

@@ -12,6 +12,12 @@ const ASHA: Stopping = Stopping::Asha(Halving { reduction: 3, min_epochs: 1 });
 const SHA: Stopping = Stopping::Sha(Halving { reduction: 3, min_epochs: 1 });
 const HYPERBAND: Stopping = Stopping::Hyperband { reduction: 3 };
 
+/// A value that says nothing of any other.
+fn by_chance(seed: u64, trial: u32, epoch: u32) -> f64 {
+    let mixed = (seed ^ u64::from(trial * 101 + epoch)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> 40) as f64
+}
+
 /// A search in which a trial's value after some epochs is known beforehand.
 struct Search<'a> {
     rule: Stopping,
@@ -131,10 +137,7 @@ fn algorithm_2(trials: u32, epochs: u32, value: &dyn Fn(u32, u32) -> f64) -> Vec
 #[test]
 fn asha_with_one_worker_is_the_algorithm_of_its_paper() {
     for seed in 0..20u64 {
-        let value = |trial: u32, epoch: u32| {
-            let mixed = (seed ^ u64::from(trial * 101 + epoch)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            (mixed >> 40) as f64
-        };
+        let value = |trial, epoch| by_chance(seed, trial, epoch);
         let mut search = Search::new(ASHA, 30, 9, &value);
         search.run(1, &mut |_| 0);
         assert_eq!(search.continued, algorithm_2(30, 9, &value), "{seed}");
@@ -202,6 +205,15 @@ fn brackets_of_hyperband_spend_what_its_table_says() {
     assert_eq!(lengths(108..117), [(9, 6), (27, 2), (81, 1)].into());
     assert_eq!(lengths(117..123), [(27, 4), (81, 2)].into());
     assert_eq!(lengths(123..128), [(81, 5)].into());
+}
+
+#[test]
+fn trials_begin_with_the_first_rung_of_their_bracket_round_after_round() {
+    let first = |trial| first_epochs(Some(&HYPERBAND), TrialId(trial), 9);
+    let round: Vec<u32> = (0..15).map(first).collect();
+    assert_eq!(round, [[1; 9].as_slice(), &[3; 3], &[9; 3]].concat());
+    let far = 15 * 100_000_000;
+    assert_eq!((far..far + 15).map(first).collect::<Vec<_>>(), round);
 }
 
 #[test]
@@ -277,10 +289,7 @@ proptest! {
         seed: u64,
         picks in prop::collection::vec(0usize..1000, 1..50),
     ) {
-        let value = |trial: u32, epoch: u32| {
-            let mixed = (seed ^ u64::from(trial * 101 + epoch)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            (mixed >> 40) as f64
-        };
+        let value = |trial, epoch| by_chance(seed, trial, epoch);
         for rule in [SHA, HYPERBAND] {
             let mut first = Search::new(rule, trials, epochs, &value);
             first.run(1, &mut |_| 0);
@@ -300,10 +309,7 @@ proptest! {
         seed: u64,
         picks in prop::collection::vec(0usize..1000, 1..50),
     ) {
-        let value = |trial: u32, epoch: u32| {
-            let mixed = (seed ^ u64::from(trial * 101 + epoch)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            (mixed >> 40) as f64
-        };
+        let value = |trial, epoch| by_chance(seed, trial, epoch);
         let mut at = 0;
         let mut search = Search::new(ASHA, trials, epochs, &value);
         search.run(at_once, &mut |_| { at += 1; picks[at % picks.len()] });
