@@ -99,10 +99,11 @@ fn to_extend(job: &Job, epochs: u32, trial: Option<TrialId>) -> Result<Vec<Trial
             std::slice::from_ref(known)
         }
     };
-    // One that has reached its target would end again after its next epoch. One that the search has stopped goes on where it
-    // is named.
-    let revives =
-        |of: &Trial| trial.is_some() && matches!(of.stopped, Some(Stopped::Search { .. }));
+    // One that has reached its target would end again after its next epoch. One that the search has stopped, or holds back,
+    // goes on where it is named.
+    let is_stopped = |of: &Trial| matches!(of.stopped, Some(Stopped::Search { .. }));
+    let is_back = |of: &Trial| of.is_running() && of.chain.epochs() < of.epochs();
+    let revives = |of: &Trial| trial.is_some() && (is_stopped(of) || is_back(of));
     let can = |trial: &Trial| match trial.end {
         None | Some(TrialEnd::Finished) => {
             trial.stopped.is_none() || trial.lacks_time() || revives(trial)
@@ -124,7 +125,6 @@ fn to_extend(job: &Job, epochs: u32, trial: Option<TrialId>) -> Result<Vec<Trial
     let Some(most) = most else {
         let search = &job.spec.search;
         let reached = meant.iter().find_map(|trial| trial.stopped_because(search));
-        let is_stopped = |of: &Trial| matches!(of.stopped, Some(Stopped::Search { .. }));
         if trial.is_none() && meant.iter().any(is_stopped) {
             return conflict(format!(
                 "the search of job {id} has stopped its trials: `--trial N` lets one of them go on"

@@ -248,6 +248,14 @@ fn a_search_that_is_extended_while_it_runs_keeps_its_rungs_and_ends() {
 }
 
 #[test]
+fn a_trial_that_waits_goes_on_to_its_own_epochs_where_it_is_named() {
+    let mut bench = searching(9, 9, "\"sha\"");
+    bench.answer(extend(9, Some(8))).unwrap();
+    to_the_end(&mut bench, &by_trial);
+    assert_eq!(trained(&bench), [9, 3, 3, 1, 1, 1, 1, 1, 9]);
+}
+
+#[test]
 fn a_search_whose_time_was_up_goes_on_with_its_rule() {
     for rule in ["\"asha\"", "\"sha\""] {
         let mut bench = searching(9, 9, &format!("{rule}\nwall_time = \"60s\""));
