@@ -3,7 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`search`] | job spec -> trials (grid, random, quasi-random); and which of them go on (early stopping) |
+//! | [`search`] | job spec -> trials (grid, random, quasi-random, by a Parzen estimator); and which of them go on (early stopping) |
 //! | [`chain`] | a trial's hop chain: its shards, epoch after epoch, with positions |
 //! | [`plan`] | whole schedules, made ahead from estimates |
 //! | [`policy`] | which trial and shard an idle slot gets, and why |

@@ -43,14 +43,27 @@ impl<'a> Combinations<'a> {
     pub(super) fn first(
         &mut self,
         trial: u32,
+        draw: impl FnMut(u32) -> Result<Trial, SearchError>,
+    ) -> Result<Trial, SearchError> {
+        self.first_accepted(trial, draw, &mut |_| true)
+    }
+
+    /// The first that satisfies all constraints and is accepted.
+    pub(super) fn first_accepted(
+        &mut self,
+        trial: u32,
         mut draw: impl FnMut(u32) -> Result<Trial, SearchError>,
+        accept: &mut dyn FnMut(&Trial) -> bool,
     ) -> Result<Trial, SearchError> {
         let before = self.left_out.clone();
         for attempt in 0..MAX_DRAWS {
             let drawn = draw(attempt)?;
-            if self.take(&drawn)? {
+            if self.take(&drawn)? && accept(&drawn) {
                 return Ok(drawn);
             }
+        }
+        if self.left_out == before {
+            return Err(SearchError::NoneAccepted { trial });
         }
         Err(SearchError::TooRare { trial, constraint: self.strictest(&before) })
     }

@@ -16,7 +16,8 @@ pub(super) fn index(count: u32, uniform: f64) -> u32 {
     floor(f64::from(count) * uniform).min(count.saturating_sub(1))
 }
 
-fn floor(number: f64) -> u32 {
+/// The whole number at or below one, kept to the range of the type.
+pub(super) fn floor(number: f64) -> u32 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to u32")]
     let whole = number.clamp(0.0, f64::from(u32::MAX)) as u32;
     whole

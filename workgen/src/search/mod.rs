@@ -11,6 +11,7 @@ mod random;
 mod sample;
 mod sobol;
 pub mod stopping;
+pub mod tpe;
 
 use combinations::Combinations;
 use sojourn_protocol::spec::{Choices, JobSpec, SearchMethod, TrialConfig};
@@ -68,6 +69,8 @@ pub enum SearchError {
         "none of {MAX_DRAWS} combinations drawn for trial {trial} satisfies the constraints; `{constraint}` leaves out most of them"
     )]
     TooRare { trial: u32, constraint: String },
+    #[error("none of {MAX_DRAWS} combinations drawn for trial {trial} can be trained")]
+    NoneAccepted { trial: u32 },
     #[error(
         "over {MAX_COMBINATIONS} combinations would have to be tried, of which `{constraint}` leaves out most"
     )]

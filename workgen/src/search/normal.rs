@@ -16,8 +16,16 @@ pub(super) fn number(normal: &Normal, uniform: f64) -> f64 {
     }
 }
 
+/// The share of all that are below a number.
+pub(super) fn share(normal: &Normal, number: f64) -> f64 {
+    let Normal { mean, deviation, truncate } = *normal;
+    let below = |number: f64| below((number - mean) / deviation);
+    let [first, last] = truncate.map_or([0.0, 1.0], |ends| ends.map(below));
+    ((below(number) - first) / (last - first)).clamp(0.0, 1.0)
+}
+
 /// The share of standard normal numbers that are below one.
-fn below(number: f64) -> f64 {
+pub(super) fn below(number: f64) -> f64 {
     libm::erfc(-number / SQRT_2) / 2.0
 }
 

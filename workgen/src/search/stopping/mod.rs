@@ -119,7 +119,7 @@ pub fn decide(rule: &Stopping, progress: &Progress<'_>) -> Vec<Decision> {
 }
 
 /// The better value first; nothing is worse than what isn't finite, and of equals the lower id comes first.
-fn better_first(goal: Goal, a: (TrialId, f64), b: (TrialId, f64)) -> Ordering {
+pub(super) fn better_first(goal: Goal, a: (TrialId, f64), b: (TrialId, f64)) -> Ordering {
     let by_value = match (a.1.is_finite(), b.1.is_finite()) {
         (true, true) => match goal {
             Goal::Min => a.1.total_cmp(&b.1),

@@ -1,0 +1,123 @@
+//! The Tree-structured Parzen Estimator: the next combination from what came of those before.
+//!
+//! ```text
+//!   observations --split--> good, others --Parzen estimators--> l, g --24 candidates from l--> the one with the highest l / g
+//! ```
+//!
+//! J. Bergstra et al., "Algorithms for Hyper-Parameter Optimization", NeurIPS 2011, with the joint density of all dimensions as in
+//! BOHB (S. Falkner et al., "BOHB: Robust and Efficient Hyperparameter Optimization at Scale", ICML 2018) and in Optuna's
+//! multivariate sampler. What is taken from where:
+//!
+//! | part | rule | source |
+//! |---|---|---|
+//! | good ones | the best tenth of those that have ended, rounded up, at most 25 | Optuna |
+//! | a density | one kernel for each observation and one for the prior, all of the same weight; a kernel is a product over the dimensions | BOHB, Optuna |
+//! | numbers | Gaussians on the dimension's own scale (its logarithm, its normal distribution's shares), cut off at its ends; values with steps have what falls into their cell | Bergstra, Optuna |
+//! | bandwidths | Scott's rule for each dimension, with the "magic clip" as its lower bound | BOHB; Hyperopt, Optuna |
+//! | categories | smoothed weights, also for the choice of a model table | Optuna |
+//! | the prior | how `random` draws | Bergstra |
+//! | running trials | count among the others (a constant liar), so that suggestions made at once differ | Optuna |
+//! | failed ones | count as the worst | |
+//! | a combination again | only where all candidates were tried before | |
+//!
+//! **Dimensions that an observation lacks**, such as those of another model table, count by the prior in its kernel. That is what
+//! BOHB does in the mean, which fills such gaps with random values; what all tables share is learnt from all of them.
+//!
+//! **Trials that were stopped early** rank behind all that trained longer, whatever their values, as pruned trials do in Optuna.
+//! Values after different epochs say little of each other, and who trained longer was better: under ASHA and its relatives a
+//! trial goes on because it was among the best where both were compared.
+//!
+//! All random numbers follow from the job's seed, the number of the combination and the name of the dimension. The same
+//! observations in the same order give the same combination on any machine.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `split.rs` | which observations are good |
+//! | `space.rs` | the dimensions of each table, and where observations lie in them |
+//! | `axis.rs` | a dimension's scale |
+//! | `kernel.rs` | kernels of one dimension |
+//! | `density.rs` | mixtures of them over all dimensions |
+//! | `candidate.rs` | candidates and their ranks |
+
+mod axis;
+mod candidate;
+mod density;
+mod kernel;
+mod space;
+mod split;
+
+use super::{Combinations, SearchError, Trial, sample};
+use candidate::{Candidate, Densities, Streams};
+use sojourn_protocol::spec::{Choices, JobSpec};
+use space::{Places, Space};
+
+/// Candidates of which the best is suggested, as many as in Optuna.
+pub const CANDIDATES: usize = 24;
+
+/// A combination that was tried, and what came of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Observation<'a> {
+    /// Its `[[model]]` table, counted from 0.
+    pub model: u32,
+    /// What it took in the dimensions that vary. Numbers beyond a dimension's ends are taken for its ends; what else isn't of the
+    /// space, and a `seed`, is passed over.
+    pub choices: &'a Choices,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a combination.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Outcome {
+    /// Nothing yet: it waits or trains.
+    Running,
+    /// It has no value.
+    Failed,
+    /// It was trained and evaluated.
+    Ended {
+        /// Epochs that it trained. Where to train longer doesn't mean to be better, as under `patience`, the same for all.
+        epochs: u32,
+        /// The metric that the search compares by. One that isn't finite counts as a failure.
+        value: f64,
+    },
+}
+
+/// The combination number `index` of a search, counted from 0, as far as can be told from those before.
+///
+/// `observations` are in the order of their numbers: of equally good ones the first counts as better. Those of a model table that
+/// there isn't are passed over. With none the combination is drawn from the prior; below about 10 that have ended, `random` is
+/// as good.
+///
+/// `accept` is asked last, of a combination that satisfies all constraints. One that breaks a constraint or isn't accepted is
+/// replaced by another candidate.
+///
+/// # Errors
+/// A space that is empty, a range that isn't one, or no combination among [`MAX_DRAWS`](super::MAX_DRAWS) that satisfies the
+/// constraints and is accepted.
+pub fn suggest(
+    spec: &JobSpec,
+    observations: &[Observation<'_>],
+    index: u32,
+    accept: &mut dyn FnMut(&Trial) -> bool,
+) -> Result<Trial, SearchError> {
+    let space = Space::new(spec);
+    let is_of_space = |o: &&Observation<'_>| o.model < space.tables();
+    let observations: Vec<&Observation<'_>> = observations.iter().filter(is_of_space).collect();
+    let good = split::good(&observations, spec.search.goal);
+    let mut densities = Densities::new(&space, Places::new(&space, &observations), &good);
+    let mut candidates = Vec::with_capacity(CANDIDATES);
+    let mut drawn = 0;
+    let mut best = |_| {
+        while candidates.len() < CANDIDATES {
+            candidates.push(densities.draw(Streams { seed: spec.seed, index, drawn }));
+            drawn += 1;
+        }
+        let ranked = candidates.iter().enumerate().max_by(|(_, a), (_, b)| a.rank(b));
+        let mut best: Candidate = candidates.swap_remove(ranked.map_or(0, |(at, _)| at));
+        sample::trial(spec, &mut best)
+    };
+    Combinations::new(spec)?.first_accepted(index, &mut best, accept)
+}
+
+#[cfg(test)]
+mod tests;
