@@ -17,7 +17,13 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 SECTIONS = {  # the package and the bench of each figure
     "search": [("sojourn", "search")],
     "trainer": [("sojourn-trainer", "hop"), ("sojourn-trainer", "graphs"), ("sojourn-trainer", "pace")],
-    "core": [("sojourn-core", "commands"), ("sojourn-core", "large_job"), ("sojourn-workgen", "plan"), ("sojourn-sim", "fleet")],
+    "core": [
+        ("sojourn-core", "commands"),
+        ("sojourn-core", "large_job"),
+        ("sojourn-workgen", "plan"),
+        ("sojourn-workgen", "search"),
+        ("sojourn-sim", "fleet"),
+    ],
     "server": [("sojourn", "server")],
     "data": [("sojourn-ingest", "ingest"), ("sojourn-codec", "delta")],
     "merging": [
