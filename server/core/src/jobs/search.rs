@@ -6,7 +6,7 @@ use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_usize,
 };
-use sojourn_workgen::search::stopping::{Decision, Progress, TrialProgress, decide};
+use sojourn_workgen::search::stopping::{Decision, Search, TrialProgress};
 
 /// Trials that train at once for each slot: while one hops or is evaluated, another trains.
 const TRIALS_PER_SLOT: u64 = 2;
@@ -63,29 +63,25 @@ fn decisions(job: &Job, slots: u64) -> Vec<Decision> {
     }
     // Rungs stay where they were when the job was submitted. Who passes the last one trains all of its epochs.
     let (search, epochs) = (&job.spec.search, job.spec.training.epochs);
-    let trials: Vec<TrialProgress> = job
-        .trials
-        .iter()
-        .map(|trial| {
-            let points = (0u32..).zip(&trial.curve);
-            // Epochs may be evaluated in another order than they were trained in.
-            let known = points.take_while(|(epoch, point)| point.epoch.0 == *epoch);
-            TrialProgress {
-                // One that the user extended has passed all rungs.
-                allowed: trial.chain.epochs().min(epochs),
-                trained: trial.chain.epoch().0,
-                values: known
-                    .map(|(_, point)| search.value(&point.valid, point.f1, &point.own))
-                    .collect(),
-                has_ended: !trial.is_running(),
-            }
-        })
-        .collect();
+    let trials = job.trials.iter().map(|trial| {
+        let points = (0u32..).zip(&trial.curve);
+        // Epochs may be evaluated in another order than they were trained in.
+        let known = points.take_while(|(epoch, point)| point.epoch.0 == *epoch);
+        TrialProgress {
+            // One that the user extended has passed all rungs.
+            allowed: trial.chain.epochs().min(epochs),
+            trained: trial.chain.epoch().0,
+            values: known
+                .map(|(_, point)| search.value(&point.valid, point.f1, &point.own))
+                .collect(),
+            has_ended: !trial.is_running(),
+        }
+    });
     let at_once = slots.saturating_mul(TRIALS_PER_SLOT).max(MIN_TRIALS_AT_ONCE);
     let running = job
         .trials
         .iter()
         .filter(|trial| trial.is_running() && !trial.is_held() && trial.chain.epochs() > 0);
     let room = to_usize(at_once).saturating_sub(running.count());
-    decide(&rule, &Progress { trials: &trials, epochs, goal: search.goal, room })
+    Search::from_trials(&rule, epochs, search.goal, trials).decide(room)
 }

@@ -1,83 +1,176 @@
 //! Asynchronous successive halving, as Algorithm 2 of its paper has it: a trial is promoted as soon as it is among the best
 //! `1/reduction` of those that have reached its rung, the highest rung first; else another trial begins. Those that wait may be
 //! promoted later, when others that are worse have come.
+//!
+//! A rung keeps those that have reached it in order, and those of them that wait. Of the latter the best are promoted as long as
+//! their places are good enough, so a decision looks at no others.
 
-use super::{Decision, Progress, TrialProgress, better_first, said_place, with_ids};
-use sojourn_protocol::{ids::TrialId, quantity::to_usize, spec::Halving};
+use super::{
+    Decision, TrialProgress,
+    ranked::{Ranked, Scored, ValueRank},
+    said_place,
+};
+use sojourn_protocol::{
+    ids::TrialId,
+    quantity::to_usize,
+    spec::{Goal, Halving},
+};
+use std::collections::BTreeSet;
 
-/// A rung: the trials that have reached it, best first.
+/// What the rule keeps of a search.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Asha {
+    goal: Goal,
+    /// Epochs of a trial that isn't stopped.
+    epochs: u32,
+    /// Epochs of the first rung.
+    first: u32,
+    /// All rungs but the last, after which trials have finished.
+    rungs: Vec<Rung>,
+    /// Trials that haven't begun.
+    new: BTreeSet<TrialId>,
+    /// How many have begun and have something left to train or to evaluate.
+    running: usize,
+    /// How many are evaluated after the last epoch.
+    whole: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
 struct Rung {
     epochs: u32,
     /// Epochs of the next one.
     next: u32,
-    reached: Vec<(TrialId, f64)>,
-    /// How many of them may go on.
-    go_on: usize,
+    reduction: usize,
+    /// The trials that are evaluated after its epochs.
+    reached: Ranked,
+    /// Those of them that wait here.
+    waiting: BTreeSet<Scored>,
 }
 
-pub(super) fn decide(halving: Halving, progress: &Progress<'_>) -> Vec<Decision> {
-    let rungs = rungs(halving, progress);
-    let of = |trial: TrialId| progress.trials.get(to_usize(trial.0));
-    let waits_at = |trial: TrialId, rung: &Rung| {
-        of(trial).is_some_and(|of| of.waits() && of.allowed == rung.epochs)
-    };
-    let promotions = rungs.iter().rev().flat_map(|rung| {
-        let best = rung.reached.iter().take(rung.go_on).enumerate();
-        best.filter(|(_, (trial, _))| waits_at(*trial, rung)).map(|(place, (trial, _))| {
-            Decision::Continue {
-                trial: *trial,
-                epochs: rung.next,
-                why: said_place(place, rung.reached.len(), rung.epochs, rung.go_on),
-            }
-        })
-    });
-    let first = halving.rungs(progress.epochs).first().copied().unwrap_or(progress.epochs);
-    let is_new = |(_, of): &(TrialId, &TrialProgress)| of.allowed == 0 && !of.has_ended;
-    let begins = with_ids(progress).filter(is_new).map(|(trial, _)| Decision::Continue {
-        trial,
-        epochs: first,
-        why: "there is room for another trial".to_owned(),
-    });
-    let mut all = promotions.chain(begins).peekable();
-    if all.peek().is_some() || progress.trials.iter().any(TrialProgress::is_running) {
-        return all.take(progress.room).collect();
-    }
-    // Nothing can change any more. If nobody has come to the end, the best of those who came farthest does.
-    if !progress.trials.iter().any(|of| of.after(progress.epochs).is_some()) {
-        let farthest = rungs.iter().rev().find_map(|rung| {
-            let place = rung.reached.iter().position(|(trial, _)| waits_at(*trial, rung))?;
-            Some((rung, place))
-        });
-        if let Some((rung, place)) = farthest {
-            let (of, epochs) = (rung.reached.len(), rung.epochs);
-            return vec![Decision::Continue {
-                trial: rung.reached.get(place).map_or(TrialId(0), |(trial, _)| *trial),
-                epochs: rung.next,
-                why: said_place(place, of, epochs, 1),
-            }];
+impl Asha {
+    pub(super) fn new(halving: Halving, epochs: u32, goal: Goal) -> Self {
+        let rungs = halving.rungs(epochs);
+        let pairs = rungs.iter().zip(rungs.iter().skip(1));
+        let rung = |(epochs, next): (&u32, &u32)| Rung {
+            epochs: *epochs,
+            next: *next,
+            reduction: to_usize(halving.reduction).max(2),
+            reached: Ranked::default(),
+            waiting: BTreeSet::new(),
+        };
+        Self {
+            goal,
+            epochs,
+            first: rungs.first().copied().unwrap_or(epochs),
+            rungs: pairs.map(rung).collect(),
+            new: BTreeSet::new(),
+            running: 0,
+            whole: 0,
         }
     }
-    let left = rungs.iter().flat_map(|rung| {
-        let places = rung.reached.iter().enumerate();
-        places.filter(|(_, (trial, _))| waits_at(*trial, rung)).map(|(place, (trial, _))| {
-            Decision::Stop {
-                trial: *trial,
-                why: said_place(place, rung.reached.len(), rung.epochs, rung.go_on),
-            }
-        })
-    });
-    left.collect()
+
+    /// A trial was as `before` says, if it was there, and is as `now` says.
+    pub(super) fn change(
+        &mut self,
+        trial: TrialId,
+        before: Option<&TrialProgress>,
+        now: &TrialProgress,
+    ) {
+        for rung in &mut self.rungs {
+            rung.change(trial, before, now, self.goal);
+        }
+        if now.is_new() {
+            self.new.insert(trial);
+        } else {
+            self.new.remove(&trial);
+        }
+        let is_whole = |of: &TrialProgress| of.after(self.epochs).is_some();
+        let before_was = |is: &dyn Fn(&TrialProgress) -> bool| usize::from(before.is_some_and(is));
+        self.running += usize::from(now.is_running());
+        self.running -= before_was(&TrialProgress::is_running);
+        self.whole += usize::from(is_whole(now));
+        self.whole -= before_was(&is_whole);
+    }
+
+    pub(super) fn decide(&self, room: usize) -> Vec<Decision> {
+        let promotions = self.rungs.iter().rev().flat_map(Rung::promotions);
+        let begins = self.new.iter().map(|trial| Decision::Continue {
+            trial: *trial,
+            epochs: self.first,
+            why: "there is room for another trial".to_owned(),
+        });
+        let mut all = promotions.chain(begins).peekable();
+        if all.peek().is_some() || self.running > 0 {
+            return all.take(room).collect();
+        }
+        // Nothing can change any more. If nobody has come to the end, the best of those who came farthest does.
+        if self.whole == 0
+            && let Some(farthest) = self.rungs.iter().rev().find_map(Rung::promotion_of_best)
+        {
+            return vec![farthest];
+        }
+        self.rungs.iter().flat_map(Rung::stops).collect()
+    }
 }
 
-/// All rungs but the last, after which trials have finished.
-fn rungs(halving: Halving, progress: &Progress<'_>) -> Vec<Rung> {
-    let epochs = halving.rungs(progress.epochs);
-    let rung = |(epochs, next): (&u32, &u32)| {
-        let reached = with_ids(progress).filter_map(|(id, of)| Some((id, of.after(*epochs)?)));
-        let mut reached: Vec<(TrialId, f64)> = reached.collect();
-        reached.sort_by(|a, b| better_first(progress.goal, *a, *b));
-        let go_on = reached.len() / to_usize(halving.reduction).max(2);
-        Rung { epochs: *epochs, next: *next, reached, go_on }
-    };
-    epochs.iter().zip(epochs.iter().skip(1)).map(rung).collect()
+impl Rung {
+    fn change(
+        &mut self,
+        trial: TrialId,
+        before: Option<&TrialProgress>,
+        now: &TrialProgress,
+        goal: Goal,
+    ) {
+        let scored = |of: &TrialProgress| {
+            let rank = ValueRank::of(goal, of.after(self.epochs)?);
+            Some(Scored { rank, trial })
+        };
+        let (was, is) = (before.and_then(scored), scored(now));
+        let waited = was.filter(|_| before.is_some_and(|of| of.waits_after(self.epochs)));
+        let waits = is.filter(|_| now.waits_after(self.epochs));
+        if was != is {
+            was.into_iter().for_each(|scored| self.reached.remove(scored));
+            is.into_iter().for_each(|scored| self.reached.insert(scored));
+        }
+        if waited != waits {
+            if let Some(scored) = waited {
+                self.waiting.remove(&scored);
+            }
+            self.waiting.extend(waits);
+        }
+    }
+
+    /// How many of those that have reached it may go on.
+    fn go_on(&self) -> usize {
+        self.reached.len() / self.reduction
+    }
+
+    /// Those that wait, the best first, with their places.
+    fn waiting(&self) -> impl Iterator<Item = (usize, TrialId)> {
+        self.waiting.iter().map(|scored| (self.reached.place(*scored), scored.trial))
+    }
+
+    fn promotion(&self, trial: TrialId, place: usize, go_on: usize) -> Decision {
+        let why = said_place(place, self.reached.len(), self.epochs, go_on);
+        Decision::Continue { trial, epochs: self.next, why }
+    }
+
+    fn promotions(&self) -> impl Iterator<Item = Decision> {
+        let go_on = self.go_on();
+        let best = self.waiting().take_while(move |(place, _)| *place < go_on);
+        best.map(move |(place, trial)| self.promotion(trial, place, go_on))
+    }
+
+    fn promotion_of_best(&self) -> Option<Decision> {
+        let (place, trial) = self.waiting().next()?;
+        Some(self.promotion(trial, place, 1))
+    }
+
+    fn stops(&self) -> impl Iterator<Item = Decision> {
+        let (of, go_on) = (self.reached.len(), self.go_on());
+        self.waiting().map(move |(place, trial)| Decision::Stop {
+            trial,
+            why: said_place(place, of, self.epochs, go_on),
+        })
+    }
 }

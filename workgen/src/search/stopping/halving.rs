@@ -1,27 +1,114 @@
 //! Successive halving whose rungs wait for all their trials: the same trials go on whatever the machines were. Hyperband is
 //! several brackets of it, which don't wait for each other.
 
-use super::{Decision, Progress, TrialProgress, better_first, said_place};
+use super::{Decision, TrialProgress, bracket::Bracket};
 use sojourn_protocol::{
     ids::TrialId,
-    quantity::{SaturatingFrom as _, to_usize},
-    spec::{Bracket, Halving, hyperband},
+    quantity::to_usize,
+    spec::{Goal, Halving, hyperband},
 };
-use std::ops::Range;
+use std::collections::BTreeSet;
 
-pub(super) fn decide_sha(halving: Halving, progress: &Progress<'_>) -> Vec<Decision> {
-    let mut decisions = Vec::new();
-    let rungs = halving.rungs(progress.epochs);
-    decide_bracket(0..progress.trials.len(), &rungs, halving.reduction, progress, &mut decisions);
-    decisions
+/// What the rule keeps of a search.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Brackets {
+    goal: Goal,
+    /// The brackets of a round, which come again and again until all trials are in one.
+    round: Vec<Shape>,
+    /// Those that have trials. The last may lack some.
+    brackets: Vec<Bracket>,
+    /// Those of which something is to be decided.
+    due: BTreeSet<usize>,
 }
 
-pub(super) fn decide_hyperband(reduction: u32, progress: &Progress<'_>) -> Vec<Decision> {
-    let mut decisions = Vec::new();
-    for (trials, bracket) in brackets(progress.trials.len(), progress.epochs, reduction) {
-        decide_bracket(trials, &bracket.rungs, reduction, progress, &mut decisions);
+/// A bracket before there are trials in it.
+#[derive(Debug, Clone, PartialEq)]
+struct Shape {
+    /// How many trials it takes.
+    trials: usize,
+    /// Epochs after which they are compared, rising; the last are all epochs.
+    rungs: Vec<u32>,
+    reduction: u32,
+}
+
+impl Brackets {
+    /// One bracket for all trials.
+    pub(super) fn of_halving(halving: Halving, epochs: u32, goal: Goal) -> Self {
+        let (rungs, reduction) = (halving.rungs(epochs), halving.reduction);
+        Self::of_round(vec![Shape { trials: usize::MAX, rungs, reduction }], goal)
     }
-    decisions
+
+    /// Hyperband's.
+    pub(super) fn of_hyperband(reduction: u32, epochs: u32, goal: Goal) -> Self {
+        let shape = |bracket: sojourn_protocol::spec::Bracket| Shape {
+            trials: to_usize(bracket.trials).max(1),
+            rungs: bracket.rungs,
+            reduction,
+        };
+        Self::of_round(hyperband(epochs, reduction).into_iter().map(shape).collect(), goal)
+    }
+
+    fn of_round(round: Vec<Shape>, goal: Goal) -> Self {
+        Self { goal, round, brackets: Vec::new(), due: BTreeSet::new() }
+    }
+
+    /// Takes in all trials of a search at once: each rung is ranked once then.
+    pub(super) fn fill(&mut self, trials: &[TrialProgress]) {
+        for (trial, of) in (0u32..).map(TrialId).zip(trials) {
+            if let Some((_, bracket)) = self.bracket_of(trial) {
+                bracket.add(trial, of);
+            }
+        }
+        for (at, bracket) in self.brackets.iter_mut().enumerate() {
+            bracket.rank_whole(trials);
+            if bracket.is_due() {
+                self.due.insert(at);
+            }
+        }
+    }
+
+    /// A trial was as `before` says, if it was there, and is as `now` says, and among `trials`.
+    pub(super) fn change(
+        &mut self,
+        trial: TrialId,
+        before: Option<&TrialProgress>,
+        now: &TrialProgress,
+        trials: &[TrialProgress],
+    ) {
+        let Some((at, bracket)) = self.bracket_of(trial) else { return };
+        bracket.change(trial, before, now, trials);
+        if bracket.is_due() {
+            self.due.insert(at);
+        } else {
+            self.due.remove(&at);
+        }
+    }
+
+    pub(super) fn decide(&self) -> Vec<Decision> {
+        let due = self.due.iter().filter_map(|at| self.brackets.get(*at));
+        due.flat_map(Bracket::decisions).collect()
+    }
+
+    /// The trial's bracket, and its number from 0. Trials come in the order of their ids, and so do brackets.
+    fn bracket_of(&mut self, trial: TrialId) -> Option<(usize, &mut Bracket)> {
+        let trials = self.round.iter().fold(0, |sum: usize, of| sum.saturating_add(of.trials));
+        let rounds = to_usize(trial.0).checked_div(trials)?;
+        let mut place = to_usize(trial.0) % trials;
+        let mut shapes = self.round.iter().enumerate();
+        let (of_round, shape) =
+            shapes.find(|(_, shape)| match place.checked_sub(shape.trials) {
+                Some(behind) => {
+                    place = behind;
+                    false
+                }
+                None => true,
+            })?;
+        let at = rounds * self.round.len() + of_round;
+        if at == self.brackets.len() {
+            self.brackets.push(Bracket::new(shape.rungs.clone(), shape.reduction, self.goal));
+        }
+        Some((at, self.brackets.get_mut(at)?))
+    }
 }
 
 /// Epochs of the first rung of the trial's bracket.
@@ -37,56 +124,4 @@ pub(super) fn first_epochs_of_bracket(trial: TrialId, epochs: u32, reduction: u3
         }
     }
     epochs
-}
-
-/// Hyperband's brackets over so many trials, again and again until all are in one; the last may lack some.
-fn brackets(
-    trials: usize,
-    epochs: u32,
-    reduction: u32,
-) -> impl Iterator<Item = (Range<usize>, Bracket)> {
-    let all = hyperband(epochs, reduction);
-    let mut begin = 0;
-    all.into_iter().cycle().map_while(move |bracket| {
-        let end = trials.min(begin + to_usize(bracket.trials).max(1));
-        let range = begin..end;
-        begin = end;
-        (!range.is_empty()).then_some((range, bracket))
-    })
-}
-
-/// Thins out the trials of one bracket, as far as whole rungs are evaluated.
-fn decide_bracket(
-    trials: Range<usize>,
-    rungs: &[u32],
-    reduction: u32,
-    progress: &Progress<'_>,
-    decisions: &mut Vec<Decision>,
-) {
-    let id = |index: usize| TrialId(u32::saturating_from(index));
-    let of = |trial: TrialId| progress.trials.get(to_usize(trial.0));
-    let mut members: Vec<TrialId> = trials.map(id).collect();
-    for (epochs, next) in rungs.iter().zip(rungs.iter().skip(1)) {
-        let is_settled = |of: &TrialProgress| of.has_ended || of.after(*epochs).is_some();
-        if !members.iter().all(|trial| of(*trial).is_some_and(is_settled)) {
-            return;
-        }
-        let value = |trial: &TrialId| of(*trial).and_then(|of| of.after(*epochs));
-        let mut ranked: Vec<(TrialId, f64)> =
-            members.iter().map(|trial| (*trial, value(trial).unwrap_or(f64::NAN))).collect();
-        ranked.sort_by(|a, b| better_first(progress.goal, *a, *b));
-        let go_on = (members.len() / to_usize(reduction).max(2)).max(1);
-        for (place, (trial, _)) in ranked.iter().enumerate() {
-            if !of(*trial).is_some_and(|of| of.waits() && of.allowed == *epochs) {
-                continue;
-            }
-            let why = said_place(place, members.len(), *epochs, go_on);
-            decisions.push(match place < go_on {
-                true => Decision::Continue { trial: *trial, epochs: *next, why },
-                false => Decision::Stop { trial: *trial, why },
-            });
-        }
-        members = ranked.iter().take(go_on).map(|(trial, _)| *trial).collect();
-        members.sort_unstable();
-    }
 }

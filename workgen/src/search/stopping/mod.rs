@@ -1,31 +1,42 @@
 //! Early stopping: which trials go on, wait or end, by what is known of all of them.
 //!
 //! ```text
-//!   trials so far: epochs allowed, values after epochs --decide--> Continue { epochs } | Stop
+//!   trial so far: epochs allowed, values after epochs --update--> Search --decide--> Continue { epochs } | Stop
 //! ```
 //!
 //! A trial trains as many epochs as it is allowed and waits then, with its checkpoint and all that its optimiser knows. So to
 //! let it go on costs nothing, and to wait for a decision needs no machine.
 //!
+//! A [`Search`] is told of each trial that has changed, and keeps what its rule decides by in order. So a decision doesn't look
+//! through all trials. It follows from the trials alone, whatever the order in which it was told of them: the tests hold it
+//! against the rules' definitions, which do look through all of them.
+//!
 //! | file | rules |
 //! |---|---|
 //! | `asha.rs` | asynchronous successive halving |
-//! | `halving.rs` | successive halving and Hyperband's brackets, rung by rung |
-//! | `single.rs` | median and patience, which end one trial at a time |
+//! | `halving.rs`, `bracket.rs` | successive halving and Hyperband's brackets, rung by rung |
+//! | `median.rs`, `patience.rs` | rules that end one trial at a time, and hold none back |
+//! | `ranked.rs` | trials in the order of their values, with places |
 
 mod asha;
+mod bracket;
 mod halving;
-mod single;
+mod median;
+mod patience;
+mod ranked;
+mod search;
+
+pub(super) use ranked::{Scored, ValueRank};
+pub use search::Search;
 
 use sojourn_protocol::{
     ids::TrialId,
-    quantity::to_u64,
-    spec::{Goal, Stopping},
+    quantity::{SaturatingFrom as _, to_u64},
+    spec::Stopping,
 };
-use std::cmp::Ordering;
 
 /// A trial as a rule sees it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct TrialProgress {
     /// Epochs that it trains before it waits for a decision; 0 before it begins.
     pub allowed: u32,
@@ -36,6 +47,18 @@ pub struct TrialProgress {
     /// It has finished, failed, or was stopped.
     pub has_ended: bool,
 }
+
+/// Values are equal where their bits are: also those that are no numbers.
+impl PartialEq for TrialProgress {
+    fn eq(&self, other: &Self) -> bool {
+        let bits =
+            |of: &Self| -> Vec<u64> { of.values.iter().map(|value| value.to_bits()).collect() };
+        let of = |of: &Self| (of.allowed, of.trained, of.has_ended);
+        of(self) == of(other) && bits(self) == bits(other)
+    }
+}
+
+impl Eq for TrialProgress {}
 
 impl TrialProgress {
     /// The metric after so many epochs.
@@ -49,23 +72,20 @@ impl TrialProgress {
         !self.has_ended && self.allowed > 0 && self.after(self.allowed).is_some()
     }
 
+    /// It waits, and was allowed just so many epochs.
+    fn waits_after(&self, epochs: u32) -> bool {
+        self.allowed == epochs && self.waits()
+    }
+
     /// It has begun, and there is something of it to train or to evaluate.
     fn is_running(&self) -> bool {
         !self.has_ended && self.allowed > 0 && !self.waits()
     }
-}
 
-/// What a rule decides by.
-#[derive(Debug, Clone, Copy)]
-pub struct Progress<'a> {
-    /// The trials; a [`TrialId`] is an index here.
-    pub trials: &'a [TrialProgress],
-    /// Epochs of a trial that isn't stopped.
-    pub epochs: u32,
-    /// Is more better?
-    pub goal: Goal,
-    /// How many more trials should train at once. Only asynchronous rules ask.
-    pub room: usize,
+    /// It hasn't begun.
+    fn is_new(&self) -> bool {
+        !self.has_ended && self.allowed == 0
+    }
 }
 
 /// What is decided of a trial, and why, for people.
@@ -103,38 +123,10 @@ pub fn first_epochs(rule: Option<&Stopping>, trial: TrialId, epochs: u32) -> u32
     }
 }
 
-/// What follows by a rule from what is known. Nothing where all is decided, and again nothing once this is carried out, until
-/// more is known.
-#[must_use]
-pub fn decide(rule: &Stopping, progress: &Progress<'_>) -> Vec<Decision> {
-    match *rule {
-        Stopping::Asha(halving) => asha::decide(halving, progress),
-        Stopping::Sha(halving) => halving::decide_sha(halving, progress),
-        Stopping::Hyperband { reduction } => halving::decide_hyperband(reduction, progress),
-        Stopping::Median { min_epochs, min_trials } => {
-            single::median(min_epochs, min_trials, progress)
-        }
-        Stopping::Patience { epochs, min_delta } => single::patience(epochs, min_delta, progress),
-    }
-}
-
-/// The better value first; nothing is worse than what isn't finite, and of equals the lower id comes first.
-pub(super) fn better_first(goal: Goal, a: (TrialId, f64), b: (TrialId, f64)) -> Ordering {
-    let by_value = match (a.1.is_finite(), b.1.is_finite()) {
-        (true, true) => match goal {
-            Goal::Min => a.1.total_cmp(&b.1),
-            Goal::Max => b.1.total_cmp(&a.1),
-        },
-        (finite, other) => other.cmp(&finite),
-    };
-    by_value.then(a.0.cmp(&b.0))
-}
-
-/// Trials with their ids.
-fn with_ids<'a>(
-    progress: &Progress<'a>,
-) -> impl Iterator<Item = (TrialId, &'a TrialProgress)> + use<'a> {
-    (0u32..).map(TrialId).zip(progress.trials)
+/// Its evaluated epochs, where there are enough, and it has something left to train: to stop it then saves nothing.
+fn judged(of: &TrialProgress, least: u32, all: u32) -> Option<usize> {
+    let epochs = u32::saturating_from(of.values.len());
+    (!of.has_ended && epochs >= least && of.trained < all).then_some(of.values.len())
 }
 
 /// `place 2 of 9 after 1 epoch: the best 3 go on`.

@@ -1,7 +1,7 @@
 //! Which observations count as good.
 
 use super::{Observation, Outcome};
-use crate::search::stopping::better_first;
+use crate::search::stopping::{Scored, ValueRank};
 use sojourn_protocol::{
     ids::TrialId,
     quantity::{SaturatingFrom as _, to_usize},
@@ -23,25 +23,24 @@ fn good_count(ended: usize) -> usize {
 pub(super) fn good(observations: &[&Observation<'_>], goal: Goal) -> Vec<bool> {
     let has_ended = |o: &&&Observation<'_>| !matches!(o.outcome, Outcome::Running);
     let ended = observations.iter().filter(has_ended).count();
-    let mut ranked: Vec<(Reverse<u32>, TrialId, f64)> = observations
+    let mut ranked: Vec<(Reverse<u32>, Scored)> = observations
         .iter()
         .enumerate()
         .filter_map(|(at, observation)| match observation.outcome {
             Outcome::Ended { epochs, value } if value.is_finite() => {
-                Some((Reverse(epochs), TrialId(u32::saturating_from(at)), value))
+                let (rank, trial) = (ValueRank::of(goal, value), TrialId(u32::saturating_from(at)));
+                Some((Reverse(epochs), Scored { rank, trial }))
             }
             Outcome::Ended { .. } | Outcome::Running | Outcome::Failed => None,
         })
         .collect();
     let count = good_count(ended).min(ranked.len());
     if count > 0 && count < ranked.len() {
-        ranked.select_nth_unstable_by(count, |a, b| {
-            a.0.cmp(&b.0).then_with(|| better_first(goal, (a.1, a.2), (b.1, b.2)))
-        });
+        ranked.select_nth_unstable(count);
     }
     let mut good = vec![false; observations.len()];
-    for (_, at, _) in ranked.iter().take(count) {
-        if let Some(good) = good.get_mut(to_usize(at.0)) {
+    for (_, scored) in ranked.iter().take(count) {
+        if let Some(good) = good.get_mut(to_usize(scored.trial.0)) {
             *good = true;
         }
     }

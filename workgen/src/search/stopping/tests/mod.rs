@@ -1,10 +1,14 @@
-//! Rules against the tables of their papers, in any order of arrival.
+//! Rules against the tables of their papers, in any order of arrival; and at each step against their definitions.
+
+mod definition;
+mod incremental;
 
 use super::*;
+use definition::{Progress, decide};
 use proptest::prelude::*;
 use sojourn_protocol::{
-    quantity::{SaturatingFrom as _, to_usize},
-    spec::Halving,
+    quantity::to_usize,
+    spec::{Goal, Halving},
 };
 use std::collections::BTreeMap;
 
@@ -19,19 +23,30 @@ fn by_chance(seed: u64, trial: u32, epoch: u32) -> f64 {
 }
 
 /// A search in which a trial's value after some epochs is known beforehand.
-struct Search<'a> {
+struct Run<'a> {
     rule: Stopping,
     epochs: u32,
     goal: Goal,
     value: &'a dyn Fn(u32, u32) -> f64,
     trials: Vec<TrialProgress>,
+    search: Search,
     /// Who went on, and up to which epoch, in order.
     continued: Vec<(u32, u32)>,
     stopped: Vec<u32>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> Run<'a> {
     fn new(rule: Stopping, trials: u32, epochs: u32, value: &'a dyn Fn(u32, u32) -> f64) -> Self {
+        Self::with_goal(Goal::Max, rule, trials, epochs, value)
+    }
+
+    fn with_goal(
+        goal: Goal,
+        rule: Stopping,
+        trials: u32,
+        epochs: u32,
+        value: &'a dyn Fn(u32, u32) -> f64,
+    ) -> Self {
         let first = |trial| TrialProgress {
             allowed: first_epochs(Some(&rule), TrialId(trial), epochs),
             trained: 0,
@@ -39,15 +54,23 @@ impl<'a> Search<'a> {
             has_ended: false,
         };
         let trials = (0..trials).map(first).collect();
+        let search = Search::new(&rule, epochs, goal);
         let (continued, stopped) = (Vec::new(), Vec::new());
-        Self { rule, epochs, goal: Goal::Max, value, trials, continued, stopped }
+        Self { rule, epochs, goal, value, trials, search, continued, stopped }
     }
 
     /// Decides with room for so many, and carries it out.
     fn decide(&mut self, room: usize) {
-        let progress =
-            Progress { trials: &self.trials, epochs: self.epochs, goal: self.goal, room };
-        for decision in decide(&self.rule, &progress) {
+        let (trials, epochs, goal) = (&self.trials, self.epochs, self.goal);
+        let progress = Progress { trials, epochs, goal, room };
+        let defined = decide(&self.rule, &progress);
+        for (trial, of) in (0u32..).map(TrialId).zip(trials) {
+            if self.search.trials().get(to_usize(trial.0)) != Some(of) {
+                self.search.update(trial, of.clone());
+            }
+        }
+        assert_eq!(self.search.decide(room), defined);
+        for decision in defined {
             match decision {
                 Decision::Continue { trial, epochs, .. } => {
                     let of = &mut self.trials[to_usize(trial.0)];
@@ -63,8 +86,8 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        let progress =
-            Progress { trials: &self.trials, epochs: self.epochs, goal: self.goal, room: 0 };
+        let (trials, epochs) = (&self.trials, self.epochs);
+        let progress = Progress { trials, epochs, goal, room: 0 };
         assert_eq!(decide(&self.rule, &progress), [], "all was decided");
     }
 
@@ -138,7 +161,7 @@ fn algorithm_2(trials: u32, epochs: u32, value: &dyn Fn(u32, u32) -> f64) -> Vec
 fn asha_with_one_worker_is_the_algorithm_of_its_paper() {
     for seed in 0..20u64 {
         let value = |trial, epoch| by_chance(seed, trial, epoch);
-        let mut search = Search::new(ASHA, 30, 9, &value);
+        let mut search = Run::new(ASHA, 30, 9, &value);
         search.run(1, &mut |_| 0);
         assert_eq!(search.continued, algorithm_2(30, 9, &value), "{seed}");
     }
@@ -152,11 +175,11 @@ fn asha_with_one_worker_is_the_algorithm_of_its_paper() {
 #[test]
 fn asha_equals_successive_halving_where_the_best_come_first() {
     let value = |trial: u32, _| -f64::from(trial);
-    let mut asha = Search::new(ASHA, 9, 9, &value);
+    let mut asha = Run::new(ASHA, 9, 9, &value);
     asha.run(1, &mut |_| 0);
     // Table 1 of the paper: 9, 3 and 1 trials.
     assert_eq!(asha.lengths(), [(1, 6), (3, 2), (9, 1)].into());
-    let mut sha = Search::new(SHA, 9, 9, &value);
+    let mut sha = Run::new(SHA, 9, 9, &value);
     sha.run(9, &mut |_| 0);
     assert_eq!(sha.lengths(), asha.lengths());
 }
@@ -164,7 +187,7 @@ fn asha_equals_successive_halving_where_the_best_come_first() {
 #[test]
 fn paused_trials_of_asha_are_promoted_when_worse_ones_have_come() {
     let value = |trial: u32, _| [5.0, 4.0, 3.0, 2.0, 1.0, 0.0][to_usize(trial)];
-    let mut search = Search::new(ASHA, 6, 9, &value);
+    let mut search = Run::new(ASHA, 6, 9, &value);
     search.run(1, &mut |_| 0);
     let of_second: Vec<(u32, u32)> =
         search.continued.iter().filter(|(trial, _)| *trial == 1).copied().collect();
@@ -175,13 +198,13 @@ fn paused_trials_of_asha_are_promoted_when_worse_ones_have_come() {
 fn of_few_trials_asha_trains_the_best_to_the_end() {
     let value = |trial: u32, _| f64::from(trial);
     for trials in 1..6 {
-        let mut search = Search::new(ASHA, trials, 81, &value);
+        let mut search = Run::new(ASHA, trials, 81, &value);
         search.run(2, &mut |_| 0);
         let trained: Vec<usize> = search.trials.iter().map(|of| of.values.len()).collect();
         assert_eq!(trained.iter().max(), Some(&81), "{trained:?}");
     }
     let rule = Stopping::Asha(Halving { reduction: 1000, min_epochs: 1 });
-    let mut search = Search::new(rule, 5, 9, &value);
+    let mut search = Run::new(rule, 5, 9, &value);
     search.run(5, &mut |_| 0);
     assert_eq!(search.lengths(), [(1, 4), (9, 1)].into());
 }
@@ -191,7 +214,7 @@ fn brackets_of_hyperband_spend_what_its_table_says() {
     let value = |trial: u32, epoch: u32| f64::from(trial * 37 % 128) + f64::from(epoch) / 100.0;
     let trials = HYPERBAND.trials(81).unwrap();
     assert_eq!(trials, 81 + 27 + 9 + 6 + 5);
-    let mut search = Search::new(HYPERBAND, trials, 81, &value);
+    let mut search = Run::new(HYPERBAND, trials, 81, &value);
     search.run(1000, &mut |_| 0);
     let lengths = |range: std::ops::Range<usize>| {
         let mut lengths = BTreeMap::new();
@@ -220,7 +243,7 @@ fn trials_begin_with_the_first_rung_of_their_bracket_round_after_round() {
 fn a_rung_goes_on_without_trials_that_have_failed() {
     let value = |trial: u32, _| f64::from(trial);
     for rule in [ASHA, SHA] {
-        let mut search = Search::new(rule, 9, 9, &value);
+        let mut search = Run::new(rule, 9, 9, &value);
         search.decide(9);
         search.trials[8].has_ended = true;
         search.run(9, &mut |_| 0);
@@ -233,8 +256,7 @@ fn a_rung_goes_on_without_trials_that_have_failed() {
 fn values_that_are_no_numbers_are_the_worst() {
     let value = |trial: u32, _| if trial == 0 { f64::NAN } else { f64::from(trial) };
     for goal in [Goal::Min, Goal::Max] {
-        let mut search = Search::new(SHA, 3, 3, &value);
-        search.goal = goal;
+        let mut search = Run::with_goal(goal, SHA, 3, 3, &value);
         search.run(3, &mut |_| 0);
         assert_eq!(search.trials[0].values.len(), 1, "{goal:?}");
     }
@@ -244,7 +266,7 @@ fn values_that_are_no_numbers_are_the_worst() {
 fn a_trial_that_is_worse_than_the_median_ends() {
     let median = Stopping::Median { min_epochs: 2, min_trials: 3 };
     let value = |trial: u32, epoch: u32| f64::from(trial) + f64::from(epoch);
-    let mut search = Search::new(median, 5, 4, &value);
+    let mut search = Run::new(median, 5, 4, &value);
     for trial in [4, 3, 2] {
         (0..4).for_each(|_| search.train(trial));
     }
@@ -266,16 +288,15 @@ fn a_trial_that_gets_no_better_ends_after_its_patience() {
     let patience = Stopping::Patience { epochs: 2, min_delta: 0.1 };
     let values = [1.0, 1.5, 1.55, 1.65, 1.7, 1.74, 2.0];
     let value = |_, epoch: u32| values[to_usize(epoch) - 1];
-    let mut search = Search::new(patience, 1, 7, &value);
+    let mut search = Run::new(patience, 1, 7, &value);
     search.run(1, &mut |_| 0);
     // 1.65 is better than 1.5 by more than 0.1; 1.7 and 1.74 aren't.
     assert_eq!((search.trials[0].values.len(), search.stopped), (6, vec![0]));
-    let mut search = Search::new(patience, 1, 7, &value);
-    search.goal = Goal::Min;
+    let mut search = Run::with_goal(Goal::Min, patience, 1, 7, &value);
     search.run(1, &mut |_| 0);
     assert_eq!(search.trials[0].values.len(), 3);
     let never = |_, _| f64::NAN;
-    let mut search = Search::new(patience, 1, 7, &never);
+    let mut search = Run::new(patience, 1, 7, &never);
     search.run(1, &mut |_| 0);
     assert_eq!(search.trials[0].values.len(), 2);
 }
@@ -291,10 +312,10 @@ proptest! {
     ) {
         let value = |trial, epoch| by_chance(seed, trial, epoch);
         for rule in [SHA, HYPERBAND] {
-            let mut first = Search::new(rule, trials, epochs, &value);
+            let mut first = Run::new(rule, trials, epochs, &value);
             first.run(1, &mut |_| 0);
             let mut at = 0;
-            let mut other = Search::new(rule, trials, epochs, &value);
+            let mut other = Run::new(rule, trials, epochs, &value);
             other.run(1, &mut |_| { at += 1; picks[at % picks.len()] });
             prop_assert_eq!(&first.trials, &other.trials);
         }
@@ -311,7 +332,7 @@ proptest! {
     ) {
         let value = |trial, epoch| by_chance(seed, trial, epoch);
         let mut at = 0;
-        let mut search = Search::new(ASHA, trials, epochs, &value);
+        let mut search = Run::new(ASHA, trials, epochs, &value);
         search.run(at_once, &mut |_| { at += 1; picks[at % picks.len()] });
         let rungs = Halving { reduction: 3, min_epochs: 1 }.rungs(epochs);
         prop_assert!(search.lengths().keys().all(|length| rungs.contains(length)));

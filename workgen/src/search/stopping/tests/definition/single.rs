@@ -1,11 +1,7 @@
 //! Rules that end one trial at a time, and hold none back.
 
-use super::{Decision, Progress, TrialProgress, better_first, with_ids};
-use sojourn_protocol::{
-    ids::TrialId,
-    quantity::{SaturatingFrom as _, to_usize},
-    spec::Goal,
-};
+use super::{Decision, Progress, TrialProgress, better_first, judged, with_ids};
+use sojourn_protocol::{ids::TrialId, quantity::to_usize, spec::Goal};
 
 /// The median rule: a trial ends whose best value is worse than the median of the others' means, each over as many epochs as the
 /// trial has.
@@ -63,12 +59,6 @@ pub(super) fn patience(patience: u32, min_delta: f64, progress: &Progress<'_>) -
         })
     };
     with_ids(progress).filter_map(stop).collect()
-}
-
-/// Its evaluated epochs, where there are enough, and it has something left to train: to stop it then saves nothing.
-fn judged(of: &TrialProgress, least: u32, all: u32) -> Option<usize> {
-    let epochs = u32::saturating_from(of.values.len());
-    (!of.has_ended && epochs >= least && of.trained < all).then_some(of.values.len())
 }
 
 fn mean(values: &[f64]) -> f64 {
