@@ -161,7 +161,7 @@ impl Core {
         self.index.update_all(&self.state, self.planner.estimates_mut(), now);
         self.index.update_wall_time(&self.state);
         for (id, job) in &self.state.jobs {
-            self.index.searches_mut().changed(*id, Some(job));
+            self.index.job_changed(*id, Some(job));
         }
         let leases: Vec<LeaseId> = self.state.leases.keys().copied().collect();
         for lease in leases {

@@ -96,6 +96,7 @@ impl Ledger<'_> {
         let now = self.clock.now();
         match change {
             Change::Work { job, trial: None, .. } => {
+                self.index.stopping_rules_mut().job_changed(job);
                 let estimates = self.planner.estimates_mut();
                 match self.state.jobs.get(&job) {
                     Some(job) => self.index.update_job(job, estimates, now),
@@ -103,13 +104,14 @@ impl Ledger<'_> {
                 }
             }
             Change::Work { job, trial: Some(trial), .. } => {
+                self.index.stopping_rules_mut().trial_changed(job, trial);
                 if let Some(trial) = self.state.trial(job, trial) {
                     self.index.update_trial(job, trial, self.planner.estimates(), now);
                 }
             }
             Change::WallTime => self.index.update_wall_time(self.state),
             Change::Job(job) => {
-                self.index.searches_mut().changed(job, self.state.jobs.get(&job));
+                self.index.job_changed(job, self.state.jobs.get(&job));
             }
             Change::LeaseGranted(_)
             | Change::LeaseClosed { .. }

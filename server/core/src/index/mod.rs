@@ -4,13 +4,16 @@
 //! |---|---|
 //! | `remaining_work.rs` | the running trials of a job by the work that they have left |
 //! | `searches.rs` | the jobs whose rule of early stopping is to be asked |
+//! | `stopping_rules.rs` | what these rules know of the jobs' trials |
 
 mod remaining_work;
 mod searches;
+mod stopping_rules;
 
 pub(crate) use remaining_work::{RemainingWork, RemainingWorkIndex};
 
 use searches::Searches;
+use stopping_rules::StoppingRules;
 
 use crate::{
     cost::Estimates,
@@ -33,6 +36,7 @@ pub(crate) struct DerivedIndex {
     /// When the first wall-time limit of a job is reached. The job may have ended by then.
     wall_time: Option<UnixMillis>,
     searches: Searches,
+    stopping_rules: StoppingRules,
 }
 
 impl DerivedIndex {
@@ -85,6 +89,24 @@ impl DerivedIndex {
     /// The same, to be changed.
     pub(crate) fn searches_mut(&mut self) -> &mut Searches {
         &mut self.searches
+    }
+
+    /// Something of the job has changed; or it isn't there any more.
+    pub(crate) fn job_changed(&mut self, id: JobId, job: Option<&Job>) {
+        self.searches.changed(id, job);
+        if !job.is_some_and(Job::is_running) {
+            self.stopping_rules.job_changed(id);
+        }
+    }
+
+    /// What the rules of early stopping know.
+    pub(crate) fn stopping_rules(&self) -> &StoppingRules {
+        &self.stopping_rules
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn stopping_rules_mut(&mut self) -> &mut StoppingRules {
+        &mut self.stopping_rules
     }
 
     /// Updates all trials of all jobs: the estimates have changed.

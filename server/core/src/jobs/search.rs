@@ -1,12 +1,12 @@
 //! Early stopping: has the rule of a search decide which of its trials go on, and carries that out.
 
 use super::JobHandler;
-use crate::{event::Event, fault::CoreFault, state::Job};
+use crate::{event::Event, fault::CoreFault, ledger::Ledger};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_usize,
 };
-use sojourn_workgen::search::stopping::{Decision, Search, TrialProgress};
+use sojourn_workgen::search::stopping::Decision;
 
 /// Trials that train at once for each slot: while one hops or is evaluated, another trains.
 const TRIALS_PER_SLOT: u64 = 2;
@@ -21,9 +21,7 @@ impl JobHandler<'_> {
     }
 
     fn decide_search(&mut self, job: JobId, slots: u64) -> Result<(), CoreFault> {
-        let known = self.state().jobs.get(&job);
-        let decisions = known.map(|job| decisions(job, slots)).unwrap_or_default();
-        for decision in decisions {
+        for decision in self.decisions(job, slots) {
             match decision {
                 Decision::Continue { trial, epochs, why } => {
                     let epochs = self.epochs_of(job, trial, epochs);
@@ -42,6 +40,19 @@ impl JobHandler<'_> {
         Ok(())
     }
 
+    /// What the job's rule decides now.
+    fn decisions(&mut self, job: JobId, slots: u64) -> Vec<Decision> {
+        let Ledger { state, index, .. } = &mut self.results.ledger;
+        // Once its time is up nothing more is trained, and its trials end together.
+        let running = state.jobs.get(&job).filter(|job| job.is_running() && job.grace.is_none());
+        let Some((job, rule)) = running.and_then(|job| Some((job, job.spec.search.stopping?)))
+        else {
+            return Vec::new();
+        };
+        let at_once = slots.saturating_mul(TRIALS_PER_SLOT).max(MIN_TRIALS_AT_ONCE);
+        index.stopping_rules_mut().decide(job, &rule, to_usize(at_once))
+    }
+
     /// The epochs that a trial trains up to, where its rule says so many: all of its own, if these are all of the job's.
     fn epochs_of(&self, job: JobId, trial: TrialId, epochs: u32) -> u32 {
         let of_job = self.state().jobs.get(&job).map(|job| job.spec.training.epochs);
@@ -50,38 +61,4 @@ impl JobHandler<'_> {
             _ => epochs,
         }
     }
-}
-
-/// What the job's rule decides now.
-fn decisions(job: &Job, slots: u64) -> Vec<Decision> {
-    let Some(rule) = job.spec.search.stopping.filter(|_| job.is_running()) else {
-        return Vec::new();
-    };
-    // Once its time is up nothing more is trained, and its trials end together.
-    if job.grace.is_some() {
-        return Vec::new();
-    }
-    // Rungs stay where they were when the job was submitted. Who passes the last one trains all of its epochs.
-    let (search, epochs) = (&job.spec.search, job.spec.training.epochs);
-    let trials = job.trials.iter().map(|trial| {
-        let points = (0u32..).zip(&trial.curve);
-        // Epochs may be evaluated in another order than they were trained in.
-        let known = points.take_while(|(epoch, point)| point.epoch.0 == *epoch);
-        TrialProgress {
-            // One that the user extended has passed all rungs.
-            allowed: trial.chain.epochs().min(epochs),
-            trained: trial.chain.epoch().0,
-            values: known
-                .map(|(_, point)| search.value(&point.valid, point.f1, &point.own))
-                .collect(),
-            has_ended: !trial.is_running(),
-        }
-    });
-    let at_once = slots.saturating_mul(TRIALS_PER_SLOT).max(MIN_TRIALS_AT_ONCE);
-    let running = job
-        .trials
-        .iter()
-        .filter(|trial| trial.is_running() && !trial.is_held() && trial.chain.epochs() > 0);
-    let room = to_usize(at_once).saturating_sub(running.count());
-    Search::from_trials(&rule, epochs, search.goal, trials).decide(room)
 }

@@ -10,13 +10,13 @@ use sojourn_protocol::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Units may have become runnable, or no longer be: all of a job, or the next hops of a trial and its
-    /// evaluation of an epoch.
+    /// evaluation of an epoch, or all of its evaluations.
     Work {
         /// The job.
         job: JobId,
         /// The trial; any of the job's where there is none.
         trial: Option<TrialId>,
-        /// The epoch of the trial's evaluation.
+        /// The epoch of the trial's evaluation; any of them where there is none.
         epoch: Option<Epoch>,
     },
     /// A lease was granted.

@@ -7,8 +7,12 @@ use super::{
 use crate::event::{Event, Record, UnitKey};
 use sojourn_protocol::{
     ids::{Epoch, JobId, TrialId},
+    quantity::to_usize,
     time::UnixMillis,
 };
+
+/// A trial with the epoch of an evaluation; with any of them where there is none.
+type UnitsOfTrial = (TrialId, Option<Epoch>);
 
 impl State {
     /// Folds one event in, which must be the one after [`State::position`], and says what has changed.
@@ -26,7 +30,7 @@ impl State {
         (self.position, self.at) = (record.position, at);
         if let Some((job, of)) = self.work_of_event(&record.event) {
             self.renew_open(job, of);
-            let (trial, epoch) = (of.map(|(trial, _)| trial), of.map(|(_, epoch)| epoch));
+            let (trial, epoch) = (of.map(|(trial, _)| trial), of.and_then(|(_, epoch)| epoch));
             changes.push(Change::Work { job, trial, epoch });
         }
         self.forget_old_leases();
@@ -291,27 +295,32 @@ impl State {
         Ok(())
     }
 
-    /// Keeps the index of open units: of a job's trials, or of one trial's hops and its evaluation of an epoch.
-    fn renew_open(&mut self, job: JobId, of: Option<(TrialId, Epoch)>) {
+    /// Keeps the index of open units: of a job's trials, or of one trial's hops and its evaluation of an epoch, or all of them.
+    fn renew_open(&mut self, job: JobId, of: Option<UnitsOfTrial>) {
         if let Some(job) = self.jobs.get_mut(&job) {
             match of {
                 None => job.open = Open::of(&job.trials),
-                Some((trial, epoch)) => job.renew_open(trial, epoch),
+                Some((trial, Some(epoch))) => job.renew_open(trial, epoch),
+                Some((trial, None)) => {
+                    let trial = job.trials.get(to_usize(trial.0));
+                    trial.into_iter().for_each(|trial| job.open.renew_all(trial));
+                }
             }
         }
     }
 
-    /// The job, or the one trial and epoch of it, whose open units the event that was just folded may have changed.
-    fn work_of_event(&self, event: &Event) -> Option<(JobId, Option<(TrialId, Epoch)>)> {
+    /// The job, or the one trial of it with one epoch or all, whose open units the event that was just folded may have changed.
+    fn work_of_event(&self, event: &Event) -> Option<(JobId, Option<UnitsOfTrial>)> {
         let lease = match event {
             Event::TrialContinued { job, trial, .. } => {
                 let epoch = self.trial(*job, *trial)?.chain.epoch();
-                return Some((*job, Some((*trial, epoch))));
+                return Some((*job, Some((*trial, Some(epoch)))));
             }
+            // Most trials of a job may be stopped: not all of them are looked at for each.
+            Event::TrialStopped { job, trial, .. } => return Some((*job, Some((*trial, None)))),
             Event::TrialFailed { job, .. }
             | Event::TrialOrdered { job, .. }
             | Event::TrialRolledBack { job, .. }
-            | Event::TrialStopped { job, .. }
             | Event::JobSubmitted { job, .. }
             | Event::JobCancelled { job }
             | Event::JobTrainingOver { job, .. }
@@ -358,7 +367,7 @@ impl State {
         };
         match self.lease(lease)?.unit {
             UnitKey::Train { job, trial, epoch, .. } | UnitKey::Evaluate { job, trial, epoch } => {
-                Some((job, Some((trial, epoch))))
+                Some((job, Some((trial, Some(epoch)))))
             }
             UnitKey::Extra { .. } => None,
         }

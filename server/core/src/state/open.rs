@@ -55,6 +55,17 @@ impl Open {
         }
     }
 
+    /// Something has happened to a trial: to its hops, and to any of its evaluations.
+    pub(super) fn renew_all(&mut self, trial: &Trial) {
+        self.renew_hop(trial);
+        // Only epochs that it has trained have evaluations.
+        for epoch in (0..=trial.chain.epoch().0).map(Epoch) {
+            self.evaluations.remove(&(epoch, trial.id));
+        }
+        let open = trial.open_evaluations().map(|(epoch, _)| (epoch, trial.id));
+        self.evaluations.extend(open);
+    }
+
     fn renew_hop(&mut self, trial: &Trial) {
         let open = trial.open_hops();
         let before = match open {

@@ -11,13 +11,13 @@ use sojourn_protocol::{
 };
 
 /// A job compared by its loss, with this rule.
-fn searching(trials: u32, epochs: u32, stopping: &str) -> Bench {
+pub(crate) fn searching(trials: u32, epochs: u32, stopping: &str) -> Bench {
     let search = format!("[search]\nmetric = \"valid/loss\"\nstopping = {stopping}\n");
     Bench::with_job_on(data(), trials, epochs, &search)
 }
 
 /// A host asks once, and does what it gets; evaluations see the loss that `loss` says.
-fn work(bench: &mut Bench, host: HostId, loss: &dyn Fn(u32, u32) -> f64) -> Vec<Event> {
+pub(crate) fn work(bench: &mut Bench, host: HostId, loss: &dyn Fn(u32, u32) -> f64) -> Vec<Event> {
     let mut events = Vec::new();
     bench.now += 100;
     for lease in bench.ask(host, request(1, Vec::new())).leases {

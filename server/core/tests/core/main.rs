@@ -39,6 +39,7 @@ mod sequences;
 mod shares;
 mod speculation;
 mod stopping;
+mod stopping_rules;
 mod storage;
 mod support;
 mod tokens;
