@@ -20,8 +20,10 @@ SECTIONS = {  # the package and the bench of each figure
     "core": [
         ("sojourn-core", "commands"),
         ("sojourn-core", "large_job"),
+        ("sojourn-core", "searches"),
         ("sojourn-workgen", "plan"),
         ("sojourn-workgen", "search"),
+        ("sojourn-workgen", "stopping"),
         ("sojourn-sim", "fleet"),
     ],
     "server": [("sojourn", "server")],

@@ -13,6 +13,7 @@
 
 #[path = "../../../benches/size.rs"]
 mod size;
+mod support;
 
 use sojourn_core::{
     Answer, Command, Core, CoreConfig, Effect, Envelope, Event, JournalPosition, LeaseEnd, Record,
@@ -20,14 +21,13 @@ use sojourn_core::{
 };
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
-    digest::{BlobRef, Digest},
+    digest::Digest,
     ids::{HostId, LeaseId},
     inventory::{CPU, Demand, Device, Inventory, Links},
     jobfile,
-    manifest::{DataManifest, Labels, Scaling, Shard, Targets},
-    report::{Evaluated, Outcome, Report, Sums, Trained},
+    report::Report,
     time::{Millis, UnixMillis},
-    unit::{Lease, Unit},
+    unit::Lease,
 };
 use sojourn_workgen::plan::{Iterations, Planner as _, Rollout};
 use std::{
@@ -143,7 +143,7 @@ impl Bench {
     fn ask(&mut self, host: HostId) {
         self.commands += 1;
         let cached = (0..CACHED).map(|n| (host.0 * 5 + n * 7) % u64::from(SHARDS));
-        let cached = cached.map(|shard| shard_blob(u32::try_from(shard).unwrap()).sha256);
+        let cached = cached.map(|shard| support::shard_blob(u32::try_from(shard).unwrap()).sha256);
         let inventory = Inventory {
             cached: cached.collect(),
             devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
@@ -174,7 +174,7 @@ impl Bench {
     /// Reports a host's unit; an assimilator takes the result in.
     fn finish(&mut self, host: HostId) {
         let lease = self.held.remove(&host).unwrap();
-        let (outcome, uploaded) = outcome(&lease);
+        let (outcome, uploaded) = support::outcome(&lease, 1.0);
         let report = Report { lease: lease.id, outcome };
         self.commands += 1;
         self.apply(|to| Command::Report { to, host, report, uploaded });
@@ -192,41 +192,6 @@ impl Bench {
     }
 }
 
-/// A plausible outcome of a lease's unit, with the checkpoint that was uploaded.
-fn outcome(lease: &Lease) -> (Outcome, Option<BlobRef>) {
-    let sums = |rows: u64| Sums { rows, loss: 1.0, correct: Some(1), ..Sums::default() };
-    match &lease.unit {
-        Unit::Train(hop) => {
-            let sha256 = Digest::of(&lease.id.0.to_le_bytes());
-            let checkpoint = BlobRef { sha256, bytes: lease.upload_bytes };
-            let end = hop.position_after(hop.to_train());
-            let rows = hop.rows_to(end).unwrap();
-            let trained = Trained {
-                base: hop.base.version(),
-                checkpoint,
-                end,
-                sums: sums(rows),
-                train_micros: 1_000_000,
-            };
-            (Outcome::Trained(trained), Some(checkpoint))
-        }
-        Unit::Evaluate(evaluation) => {
-            let evaluated = Evaluated {
-                version: evaluation.version,
-                shards: evaluation.shards.iter().map(|shard| sums(shard.rows.into())).collect(),
-                by_class: None,
-                arrays: [].into(),
-                train_micros: 1000,
-            };
-            (Outcome::Evaluated(evaluated), None)
-        }
-    }
-}
-
-fn shard_blob(shard: u32) -> BlobRef {
-    BlobRef { sha256: Digest::of(&shard.to_le_bytes()), bytes: 100 }
-}
-
 /// A job of which every trial is with a host, and whoever is left over waits.
 fn set_up(hosts: u64) -> Bench {
     let mut bench = Bench {
@@ -239,20 +204,7 @@ fn set_up(hosts: u64) -> Bench {
         next: 0,
         planning: Duration::ZERO,
     };
-    let shard = |n: u32| Shard { blob: shard_blob(n), rows: 64 };
-    let data = DataManifest {
-        columns: Vec::new(),
-        shape: vec![4],
-        features: ["a", "b", "c", "d"].map(String::from).to_vec(),
-        labels: Labels::Classes(vec!["0".into(), "1".into()]),
-        categories: Vec::new(),
-        fill: Vec::new(),
-        scaling: Scaling::None,
-        targets: Targets::Plain,
-        train: (0..SHARDS).map(shard).collect(),
-        valid: vec![shard(SHARDS)],
-        test: Vec::new(),
-    };
+    let data = support::data(SHARDS);
     let text = format!(
         "name = \"bench\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n\
          [training]\nepochs = 10\noptimizer = {{ name = \"sgd\", lr = {{ log_uniform = [1e-4, 1.0] }} }}\n\
