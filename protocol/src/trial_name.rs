@@ -30,8 +30,9 @@ pub fn choices_text(choices: &Choices) -> String {
     pairs.collect::<Vec<_>>().join(" ")
 }
 
-/// `lr` of `training.optimizer.lr`; `optimizer` of `training.optimizer.name`.
-fn last_word(key: &str) -> &str {
+/// The last word of a dimension's name: `lr` of `training.optimizer.lr`; `optimizer` of `training.optimizer.name`.
+#[must_use]
+pub fn last_word(key: &str) -> &str {
     let owner = key.strip_suffix(".name").unwrap_or(key);
     owner.rsplit('.').next().unwrap_or(owner)
 }

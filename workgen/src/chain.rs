@@ -122,6 +122,26 @@ impl Chain {
         self
     }
 
+    /// The same chain, which begins after so many epochs, with so many steps taken: those of another trial.
+    #[must_use]
+    pub fn after(mut self, epochs: u32, step: u64) -> Self {
+        let per_epoch: u64 = self.sizes.iter().map(|size| u64::from(*size)).sum();
+        self.epochs = self.epochs.max(epochs);
+        (self.epoch, self.step) = (Epoch(epochs), step);
+        self.remaining = per_epoch * u64::from(self.epochs - epochs);
+        let shards = self.sizes.len();
+        if let Some(visits) = &mut self.visits {
+            visits.of_epoch(self.epoch, shards);
+        }
+        self
+    }
+
+    /// Does it stand between two epochs, or at its end?
+    #[must_use]
+    pub fn is_between_epochs(&self) -> bool {
+        self.is_done() || self.done.iter().all(|done| *done == 0)
+    }
+
     /// Is the order of its visits fixed?
     #[must_use]
     pub fn has_fixed_visits(&self) -> bool {

@@ -3,8 +3,8 @@
 use super::{
     categories,
     dimension::{self, Bounds},
+    method::Method,
     reader::{Node, Section, list},
-    search::Method,
     vocabulary::nearest,
 };
 use crate::{

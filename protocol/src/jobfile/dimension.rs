@@ -1,8 +1,8 @@
 //! A value that a search may vary: plain, a choice, a range, or normal numbers.
 
 use super::{
+    method::Method,
     reader::{Node, Section, list},
-    search::Method,
 };
 use crate::spec::{
     OptimizerName, Pool, Precision, Real, Sampling, Setting, Share,
@@ -257,7 +257,7 @@ fn searched<T: Element>(
             "has no meaning here: whole numbers are wanted; `int` and `log_int` give them",
         ),
         Form::Normal if method == Some(Method::Grid) => node.refuse(
-            "can't be in a grid search, which takes every value: `normal` goes with `method = \"random\"` or `\"sobol\"`",
+            "can't be in a grid search, which takes every value: `normal` goes with every other `method`",
         ),
         Form::Normal => numbers.normal().map(Dimension::Normal),
         Form::Range(spread) => {

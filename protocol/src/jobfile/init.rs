@@ -1,9 +1,9 @@
 //! `init` of a `[[model]]`: its trials start from an exported model.
 
 use super::{
+    method::Method,
     model::{self, ARCHS},
     reader::{Node, Section},
-    search::Method,
 };
 use crate::{
     digest::BlobRef,

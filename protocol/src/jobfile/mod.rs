@@ -20,6 +20,7 @@ mod dimension;
 mod error;
 mod init;
 mod merge;
+mod method;
 mod model;
 mod placement;
 mod reader;
@@ -71,7 +72,7 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     let name = root.required("name", "a name for people").and_then(|node| data::name(&node));
     let seeds = root.optional("seed").map_or(Some(Seeds::One(0)), |node| Seeds::read(&node));
     let search_node = root.optional("search");
-    let method = search::method(search_node.as_ref());
+    let method = method::method(search_node.as_ref());
     let data = root.required_section("data").and_then(|section| data::read(&section));
     let shape = data.as_ref().and_then(data::known_shape);
     let models = init::read_all(&root, method, shape, open);

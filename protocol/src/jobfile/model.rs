@@ -2,8 +2,8 @@
 
 use super::{
     dimension::{self, Bounds, Element},
+    method::Method,
     reader::{Node, Section},
-    search::Method,
 };
 use crate::spec::{
     CnnSpace, Dimension, GraphSpace, InitialWeights, MAX_SUM_NAME, MlpSpace, ModelSpace, Resnet,

@@ -1,6 +1,7 @@
 //! `[search]`.
 
 use super::{
+    method::{self, Method},
     reader::{Node, Section, list},
     stopping,
     vocabulary::nearest,
@@ -14,34 +15,9 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// The search procedure's word; its own keys are read later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Method {
-    Grid,
-    Random,
-    Sobol,
-}
-
-const METHODS: &[(&str, Method)] =
-    &[("grid", Method::Grid), ("random", Method::Random), ("sobol", Method::Sobol)];
 const SPREADS: &[(&str, Spread)] = &[("breadth", Spread::Breadth), ("depth", Spread::Depth)];
-/// Words of the design that this version refuses instead of passing over.
-const LATER_METHODS: &[&str] = &["tpe", "pbt"];
-const MAX_TRIALS: u32 = 1_000_000;
 /// Far beyond what anybody compares by; the number of classes is known later.
 const MAX_TOP_K: u32 = 1_000;
-
-/// The word of `search.method`, reporting nothing: [`read`] does that.
-pub(super) fn method(search: Option<&Node<'_>>) -> Option<Method> {
-    let Some(node) = search else { return Some(Method::Grid) };
-    match node.peek()?.optional("method") {
-        None => Some(Method::Grid),
-        Some(word) => {
-            let word = word.as_string()?;
-            METHODS.iter().find(|(name, _)| *name == word).map(|(_, method)| *method)
-        }
-    }
-}
 
 /// Reads `goal`, which is the metric's: the other would choose the worst trial.
 fn goal(node: &Node<'_>, metric: Option<&Metric>, own: &Own) -> Option<Goal> {
@@ -132,7 +108,13 @@ pub(super) fn read(
     let stopping = section
         .optional("stopping")
         .map_or(Some(None), |node| stopping::read(&node, epochs).map(Some));
-    let method = procedure(&section, method, stopping.flatten().and_then(|of| of.trials(epochs?)));
+    let trials = stopping.flatten().and_then(|of| of.trials(epochs?));
+    let method = method::read(&section, method, trials, epochs);
+    if let (Some(method), Some(Some(rule))) = (method, stopping)
+        && let Err(why) = SearchSpec::check_combination(&method, &rule)
+    {
+        return section.refuse("stopping", why);
+    }
     let constraints =
         section.optional("constraints").map_or(Some(Vec::new()), |node| constraints(&node));
     let metric = match section.optional("metric") {
@@ -188,36 +170,6 @@ fn wall_time(node: &Node<'_>) -> Option<Millis> {
     }
 }
 
-/// The procedure. `trials`: how many there are where the file doesn't say.
-fn procedure(
-    section: &Section<'_>,
-    method: Option<Method>,
-    trials: Option<u32>,
-) -> Option<SearchMethod> {
-    match method {
-        Some(Method::Grid) => match section.optional("trials") {
-            None => Some(SearchMethod::Grid),
-            Some(node) => node.refuse(
-                "goes with `method = \"random\"` or `\"sobol\"`; a grid tries every combination",
-            ),
-        },
-        Some(Method::Random) => Some(SearchMethod::Random { trials: count(section, trials)? }),
-        Some(Method::Sobol) => Some(SearchMethod::Sobol { trials: count(section, trials)? }),
-        None => {
-            let node = section.optional("method")?;
-            match node.as_string() {
-                Some(word) if stopping::is_rule(word) => node.refuse(format!(
-                    "is `\"{word}\"`, a rule of early stopping: set `method = \"random\"` and `stopping = \"{word}\"`"
-                )),
-                Some(word) if LATER_METHODS.contains(&word) => node.refuse(format!(
-                    "is `\"{word}\"`, which this version has not got; it has `grid`, `random` and `sobol`"
-                )),
-                _ => node.word(METHODS).map(|_| SearchMethod::Grid),
-            }
-        }
-    }
-}
-
 /// Reads `constraints`. Whether there are the keys that they name is known once all is read: see [`check_constraints`].
 fn constraints(node: &Node<'_>) -> Option<Vec<Constraint>> {
     let texts = node.list("a list of comparisons, e.g. `[\"width <= 64\"]`,")?;
@@ -249,14 +201,6 @@ pub(super) fn check_constraints(search: Option<&Node<'_>>, spec: &JobSpec) -> Op
     };
     let texts = search?.peek()?.optional("constraints")?.list("a list of comparisons")?;
     texts.get(constraint)?.refuse(why)
-}
-
-/// `trials` of a procedure that needs it; `known` are as many as the rule of early stopping takes of itself.
-fn count(section: &Section<'_>, known: Option<u32>) -> Option<u32> {
-    if let (None, Some(trials)) = (section.optional("trials"), known) {
-        return Some(trials);
-    }
-    section.required("trials", "how many combinations to draw")?.integer(1, MAX_TRIALS)
 }
 
 /// The direction of a metric for which the file says none.

@@ -2,8 +2,8 @@
 
 use super::{
     dimension::{self, Bounds, Element, OPTIMIZERS},
+    method::Method,
     reader::{Node, Section},
-    search::Method,
 };
 use crate::spec::{
     AugmentSpace, ClassWeights, DEFAULT_BATCH_SIZE, DecayScope, Dimension, Loss, MAX_EPOCHS,

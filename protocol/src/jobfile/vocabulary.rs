@@ -84,6 +84,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "stopping",
         ],
     ),
+    ("search.method", &["name", "startup", "batch", "interval", "quantile", "resample"]),
     ("search.stopping", &["rule", "reduction", "min_epochs", "min_trials", "epochs", "min_delta"]),
     (
         "placement",

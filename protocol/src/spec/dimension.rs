@@ -23,6 +23,14 @@ pub enum Dimension<T> {
 pub trait Chooser {
     /// An index in `0..count` for the dimension `name`.
     fn index(&mut self, name: &str, count: usize) -> usize;
+    /// The index of one of so many values, each as JSON, for the dimension `name`.
+    fn one_of(
+        &mut self,
+        name: &str,
+        values: &mut dyn ExactSizeIterator<Item = serde_json::Value>,
+    ) -> usize {
+        self.index(name, values.len())
+    }
     /// A number of `range` for the dimension `name`.
     fn number(&mut self, name: &str, range: &Range) -> f64;
     /// One of these normal numbers for the dimension `name`.
@@ -123,7 +131,10 @@ impl<T: Value> Dimension<T> {
     pub fn close(&self, name: &str, chooser: &mut dyn Chooser) -> Option<T> {
         let value = match self {
             Dimension::Fixed(value) => return Some(value.clone()),
-            Dimension::Choice(values) => values.get(chooser.index(name, values.len()))?.clone(),
+            Dimension::Choice(values) => {
+                let json = |value: &T| serde_json::to_value(value).unwrap_or_default();
+                values.get(chooser.one_of(name, &mut values.iter().map(json)))?.clone()
+            }
             Dimension::Range(range) => {
                 let number = chooser.number(name, range);
                 if range.spread.is_whole() {

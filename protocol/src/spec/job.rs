@@ -1,8 +1,9 @@
 //! A whole job, as its user means it.
 
 use super::{
-    Constraint, DataSpec, ExportedGraph, Metric, ModelSpace, OwnMetric, PlacementSpec, Stopping,
-    TrainingSpace, TrialConfig, data::DEFAULT_DATA_SEED, dimension::Chooser,
+    Architecture, Constraint, DataSpec, ExportedGraph, Metric, ModelSpace, OwnMetric,
+    PlacementSpec, SearchMethod, Stopping, TrainingSpace, TrialConfig, data::DEFAULT_DATA_SEED,
+    dimension::Chooser,
 };
 use crate::{digest::BlobRef, time::Millis};
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,17 @@ impl JobSpec {
             model: space.close(&format!("model[{model}]"), chooser)?,
             training: self.training.close(chooser)?,
         })
+    }
+
+    /// Gives a configuration back what its exported graph is, of which only the file is named.
+    pub fn restore_graph(&self, model: u32, config: &mut TrialConfig) {
+        let Architecture::Graph(graph) = &mut config.model else { return };
+        let Some(named) = &graph.exported else { return };
+        let table = usize::try_from(model).ok().and_then(|at| self.models.get(at));
+        let mut exported = table.into_iter().flat_map(ModelSpace::exported);
+        if let Some(whole) = exported.find(|exported| exported.file == named.file) {
+            graph.exported = Some(whole.clone());
+        }
     }
 
     /// The initial weights of a `[[model]]` table's trials, where it names a model file.
@@ -257,25 +269,6 @@ impl Spread {
 
 /// k of top-k accuracy where a job doesn't say: ImageNet's.
 pub const DEFAULT_TOP_K: u32 = 5;
-
-/// A search procedure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum SearchMethod {
-    /// Every combination.
-    Grid,
-    /// This many random combinations, at least 1.
-    Random {
-        /// How many.
-        trials: u32,
-    },
-    /// This many combinations by Sobol's sequence, at least 1: a quasi-random search, which covers the space evenly.
-    Sobol {
-        /// How many.
-        trials: u32,
-    },
-}
 
 /// The direction of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

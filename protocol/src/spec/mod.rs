@@ -15,6 +15,7 @@ mod distribution;
 mod graph;
 mod job;
 mod merge;
+mod method;
 mod metric;
 mod model;
 mod placement;
@@ -40,11 +41,12 @@ pub use graph::{
     ExportedGraph, Graph, GraphColumn, GraphRole, GraphTensor, InitialWeights, Real, Setting,
     Start, WINDOW,
 };
-pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, SearchMethod, SearchSpec, Spread};
+pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, SearchSpec, Spread};
 pub use merge::{
     Alpha, MAX_ARRIVALS, MAX_LOSS_RATIO, MAX_MOMENTUM, MAX_RATE, MergeSpec, OptimizerMerge, Outer,
     RuleFault, RuleSpec, Staleness, StalenessBound,
 };
+pub use method::{MAX_BATCH, Pbt, SearchMethod, Tpe};
 pub use metric::{MAX_SUM_NAME, Metric, MetricRule, OwnMetric, is_sum_name};
 pub use model::{CnnSpace, GraphSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{

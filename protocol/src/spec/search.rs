@@ -2,7 +2,7 @@
 
 use super::{
     DEFAULT_TOP_K, Goal, Loss, MAX_SUM_NAME, Metric, MetricRule, OwnMetric, SearchMethod,
-    SearchSpec, Spread, is_sum_name,
+    SearchSpec, Spread, Stopping, is_sum_name,
 };
 use crate::{
     manifest::Labels,
@@ -31,6 +31,21 @@ impl SearchSpec {
             wall_time,
             spread,
             stopping,
+        }
+    }
+
+    /// Can a procedure go with a rule of early stopping?
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_combination(method: &SearchMethod, rule: &Stopping) -> Result<(), String> {
+        let (method, rule) = (method, rule.name());
+        match method {
+            SearchMethod::Pbt(_) | SearchMethod::Epochs { .. } => Err(format!(
+                "is `\"{rule}\"`, and `method = \"{}\"` says itself which trials go on",
+                method.name()
+            )),
+            _ => Ok(()),
         }
     }
 

@@ -25,10 +25,7 @@ impl<'a> Combinations<'a> {
     /// Does a combination satisfy all constraints? It counts as tried.
     pub(super) fn take(&mut self, trial: &Trial) -> Result<bool, SearchError> {
         self.tried += 1;
-        let broken = self.constraints.broken(to_usize(trial.model), &trial.config);
-        let Some(broken) = broken.map_err(|fault| failure(self.texts, fault))? else {
-            return Ok(true);
-        };
+        let Some(broken) = self.index_broken(trial)? else { return Ok(true) };
         if let Some(count) = self.left_out.get_mut(broken) {
             *count += 1;
         }
@@ -37,6 +34,17 @@ impl<'a> Combinations<'a> {
             return Err(SearchError::TooManyCombinations { constraint });
         }
         Ok(false)
+    }
+
+    /// The first constraint that a combination breaks.
+    pub(super) fn broken(&self, trial: &Trial) -> Result<Option<String>, SearchError> {
+        let index = self.index_broken(trial)?;
+        Ok(index.and_then(|index| self.texts.get(index)).map(|broken| broken.text().to_owned()))
+    }
+
+    fn index_broken(&self, trial: &Trial) -> Result<Option<usize>, SearchError> {
+        let broken = self.constraints.broken(to_usize(trial.model), &trial.config);
+        broken.map_err(|fault| failure(self.texts, fault))
     }
 
     /// The first of a trial's combinations that satisfies all constraints; `draw` gives one after the other.

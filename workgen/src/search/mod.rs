@@ -3,8 +3,10 @@
 //! The same spec gives the same trials in the same order on any machine. Trials are numbered in the
 //! order of the procedure: grids vary the last dimension fastest, model tables come one after another.
 
+mod changed;
 mod combinations;
 mod draw;
+mod given;
 mod grid;
 mod normal;
 mod random;
@@ -13,8 +15,15 @@ mod sobol;
 pub mod stopping;
 pub mod tpe;
 
+pub use changed::changed;
 use combinations::Combinations;
-use sojourn_protocol::spec::{Choices, JobSpec, SearchMethod, TrialConfig};
+pub use given::given;
+use sojourn_protocol::{
+    ids::TrialId,
+    quantity::SaturatingFrom as _,
+    spec::{Choices, JobSpec, Pbt, SearchMethod, SearchSpec, Tpe, TrialConfig},
+};
+use std::ops::Range;
 
 /// The most trials that a job may have.
 pub const MAX_TRIALS: usize = 65_536;
@@ -71,6 +80,16 @@ pub enum SearchError {
     TooRare { trial: u32, constraint: String },
     #[error("none of {MAX_DRAWS} combinations drawn for trial {trial} can be trained")]
     NoneAccepted { trial: u32 },
+    #[error("there is no value for `{dimension}`")]
+    NotGiven { dimension: String },
+    #[error("`{value}` is no value of `{dimension}` in this job's space")]
+    Outside { dimension: String, value: String },
+    #[error("`{name}` is no dimension of this job's search")]
+    NoDimension { name: String },
+    #[error("`{name}` stands for several dimensions: `{dimension}` must be written out")]
+    Ambiguous { name: String, dimension: String },
+    #[error("the values break the constraint `{constraint}`")]
+    Broken { constraint: String },
     #[error(
         "over {MAX_COMBINATIONS} combinations would have to be tried, of which `{constraint}` leaves out most"
     )]
@@ -86,7 +105,7 @@ pub struct Searched {
     pub left_out: usize,
 }
 
-/// All trials of a job, in order; at least one.
+/// All trials that a job begins with, in order; at least one, but where a program of the user's own suggests them.
 ///
 /// # Errors
 /// [`SearchError`] where the space is empty, a dimension can't be searched, or there are too many.
@@ -102,16 +121,58 @@ pub fn search(spec: &JobSpec) -> Result<Searched, SearchError> {
     let mut combinations = Combinations::new(spec)?;
     let trials = match spec.search.method {
         SearchMethod::Grid => grid::trials(spec, &mut combinations)?,
-        SearchMethod::Random { trials } => {
-            random::trials(spec, checked(trials)?, &mut combinations)?
+        SearchMethod::Random { trials } | SearchMethod::Pbt(Pbt { trials, .. }) => {
+            random::trials(spec, 0..checked(trials)?, &mut combinations)?
         }
-        SearchMethod::Sobol { trials } => sobol::trials(spec, checked(trials)?, &mut combinations)?,
+        SearchMethod::Tpe(Tpe { trials, startup, .. }) => {
+            random::trials(spec, 0..checked(trials)?.min(startup), &mut combinations)?
+        }
+        SearchMethod::Sobol { trials } => {
+            sobol::trials(spec, 0..checked(trials)?, &mut combinations)?
+        }
+        SearchMethod::AskTell { trials } | SearchMethod::Epochs { trials } => {
+            checked(trials)?;
+            return Ok(Searched { trials: Vec::new(), left_out: 0 });
+        }
     };
     if trials.is_empty() {
         return Err(combinations.nothing_left());
     }
     let left_out = combinations.left_out();
     Ok(Searched { trials: with_seeds(trials, &spec.seeds)?, left_out })
+}
+
+/// Epochs that a trial is allowed when it begins.
+#[must_use]
+pub fn first_epochs(search: &SearchSpec, trial: TrialId, epochs: u32) -> u32 {
+    match search.method {
+        SearchMethod::Epochs { .. } => epochs.min(1),
+        SearchMethod::Pbt(Pbt { interval, .. }) => epochs.min(interval),
+        _ => stopping::first_epochs(search.stopping.as_ref(), trial, epochs),
+    }
+}
+
+/// The combinations of these numbers of a search by random or quasi-random numbers, which was to have fewer, with each of the
+/// job's seeds. Those before them may be of another space.
+///
+/// # Errors
+/// As of [`trials`].
+pub fn further(spec: &JobSpec, numbers: Range<u32>) -> Result<Vec<Trial>, SearchError> {
+    let mut combinations = Combinations::new(spec)?;
+    checked(numbers.end)?;
+    let trials = match spec.search.method {
+        SearchMethod::Sobol { .. } => sobol::trials(spec, numbers, &mut combinations)?,
+        _ => random::trials(spec, numbers, &mut combinations)?,
+    };
+    with_seeds(trials, &spec.seeds)
+}
+
+/// Combinations in all that a search is to try: of a grid all, of others as many as the job says.
+#[must_use]
+pub fn wanted(spec: &JobSpec, trials: &[Trial]) -> u32 {
+    let seeds = spec.seeds.len().max(1);
+    let all = u32::saturating_from(trials.len() / seeds);
+    spec.search.method.trials().unwrap_or(all)
 }
 
 /// This many trials, if a job may have so many.
@@ -123,7 +184,10 @@ fn checked(trials: u32) -> Result<u32, SearchError> {
 }
 
 /// Each trial with each of these seeds, one after the other; as they are where there are none.
-fn with_seeds(trials: Vec<Trial>, seeds: &[u64]) -> Result<Vec<Trial>, SearchError> {
+///
+/// # Errors
+/// [`SearchError::TooMany`].
+pub fn with_seeds(trials: Vec<Trial>, seeds: &[u64]) -> Result<Vec<Trial>, SearchError> {
     if seeds.is_empty() {
         return Ok(trials);
     }

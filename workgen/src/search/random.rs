@@ -3,10 +3,11 @@
 
 use super::{Combinations, SearchError, Trial, sample};
 use sojourn_protocol::{seeds, spec::JobSpec};
+use std::ops::Range;
 
 pub(super) fn trials(
     spec: &JobSpec,
-    count: u32,
+    numbers: Range<u32>,
     combinations: &mut Combinations<'_>,
 ) -> Result<Vec<Trial>, SearchError> {
     let one = |trial| {
@@ -14,7 +15,7 @@ pub(super) fn trials(
             sample::trial(spec, &mut Streams { seed: spec.seed, trial, attempt })
         })
     };
-    (0..count).map(one).collect()
+    numbers.map(one).collect()
 }
 
 struct Streams {

@@ -92,7 +92,7 @@ fn normal_numbers_have_ends_where_the_key_has_bounds() {
     }
     assert_eq!(
         errors_of(&grid(&lr("{ normal = [0.1, 0.02], truncate = [0.05, 0.2] }"))),
-        "10: `training.optimizer.lr` can't be in a grid search, which takes every value: `normal` goes with `method = \"random\"` or `\"sobol\"`"
+        "10: `training.optimizer.lr` can't be in a grid search, which takes every value: `normal` goes with every other `method`"
     );
     assert_eq!(
         errors_with("epochs = 2", "epochs = 2\nbatch_size = { normal = [32, 4] }"),

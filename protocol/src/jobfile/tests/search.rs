@@ -121,7 +121,7 @@ fn an_empty_or_impossible_search_is_refused() {
     );
     assert_eq!(
         errors_with("epochs = 2", "epochs = 2\n[search]\nmethod = \"random\""),
-        "10: `search.trials` is missing: how many combinations to draw"
+        "10: `search.trials` is missing: how many combinations to try"
     );
     assert_eq!(
         errors_with("epochs = 2", "epochs = 2\n[search]\nmethod = \"random\"\ntrials = 0"),
@@ -133,7 +133,7 @@ fn an_empty_or_impossible_search_is_refused() {
     );
     assert_eq!(
         errors_with("epochs = 2", "epochs = 2\n[search]\ntrials = 3"),
-        "11: `search.trials` goes with `method = \"random\"` or `\"sobol\"`; a grid tries every combination"
+        "11: `search.trials` goes with another `method`; a grid tries every combination"
     );
     let without = SMALL.replace("[[model]]\narch = \"mlp\"\nhidden = [8]\n", "");
     assert_eq!(errors_of(&without), "1: `model` is missing: at least one `[[model]]` table");
@@ -151,13 +151,57 @@ fn quasi_random_searches_say_how_many_trials_they_have() {
     assert_eq!(serde_json::from_str::<SearchMethod>(&json).unwrap(), search.method);
     assert_eq!(
         errors_of(&with("method = \"sobol\"")),
-        "10: `search.trials` is missing: how many combinations to draw"
-    );
-    assert_eq!(
-        errors_of(&with("method = \"tpe\"")),
-        "11: `search.method` is `\"tpe\"`, which this version has not got; it has `grid`, `random` and `sobol`"
+        "10: `search.trials` is missing: how many combinations to try"
     );
     assert!(errors_of(&with("method = \"sobel\"")).contains("did you mean `sobol`?"));
+}
+
+#[test]
+fn procedures_are_words_or_tables_with_their_own_keys() {
+    use crate::spec::{Pbt, Tpe};
+    let with = |lines: &str| {
+        let lines = format!("epochs = 8\n[search]\n{lines}");
+        parse(&SMALL.replace("epochs = 2", &lines)).map(|job| job.search.method)
+    };
+    let tpe = |startup, batch| SearchMethod::Tpe(Tpe { trials: 30, startup, batch });
+    assert_eq!(with("method = \"tpe\"\ntrials = 30").unwrap(), tpe(10, None));
+    let table = "method = { name = \"tpe\", startup = 4, batch = 6 }\ntrials = 30";
+    assert_eq!(with(table).unwrap(), tpe(4, Some(6)));
+    let pbt = Pbt { trials: 12, interval: 2, ..Pbt::default() };
+    let table = "method = { name = \"pbt\", interval = 2 }\ntrials = 12";
+    assert_eq!(with(table).unwrap(), SearchMethod::Pbt(pbt));
+    assert_eq!(with("method = \"ask-tell\"").unwrap(), SearchMethod::AskTell { trials: 1_000 });
+    assert_eq!(
+        with("method = \"epochs\"\ntrials = 7").unwrap(),
+        SearchMethod::Epochs { trials: 7 }
+    );
+    for method in [tpe(4, Some(6)), tpe(1, None), SearchMethod::Pbt(pbt)] {
+        let json = serde_json::to_string(&method).unwrap();
+        assert_eq!(serde_json::from_str::<SearchMethod>(&json).unwrap(), method);
+    }
+    for (lines, told) in [
+        ("method = \"tpe\"", "`search.trials` is missing"),
+        ("method = { name = \"tp\" }", "did you mean `tpe`?"),
+        ("method = { startup = 3 }", "`search.method.name` is missing"),
+        (
+            "method = { name = \"tpe\", interval = 3 }\ntrials = 4",
+            "goes with another procedure; this one takes `startup`, `batch`",
+        ),
+        ("method = { name = \"random\", batch = 3 }\ntrials = 4", "this one takes none"),
+        ("method = { name = \"tpe\", startup = 0 }\ntrials = 4", "`search.method.startup` is 0"),
+        ("method = { name = \"tpe\", batch = 0 }\ntrials = 4", "`search.method.batch` is 0"),
+        ("method = \"pbt\"\ntrials = 1", "`search.trials` is 1; 2 to 4096 is wanted"),
+        ("method = { name = \"pbt\", interval = 8 }\ntrials = 4", "nothing would be replaced"),
+        ("method = { name = \"pbt\", quantile = 0.6 }\ntrials = 4", "at most 0.5 is wanted"),
+        ("method = { name = \"pbt\", resample = 2 }\ntrials = 4", "0 to 1 is wanted"),
+        (
+            "method = \"pbt\"\ntrials = 4\nstopping = \"asha\"",
+            "`search.stopping` is `\"asha\"`, and `method = \"pbt\"` says itself which trials go on",
+        ),
+    ] {
+        let error = with(lines).unwrap_err().to_string();
+        assert!(error.contains(told), "{lines}: {error}");
+    }
 }
 
 #[test]

@@ -14,10 +14,11 @@ mod sequence;
 use super::{Combinations, SearchError, Trial, draw, sample};
 use sequence::{BITS, DIMENSIONS, Sequence};
 use sojourn_protocol::{
+    quantity::to_usize,
     seeds,
     spec::{JobSpec, dimension::FirstValues},
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 /// Binary digits of a coordinate: as many as a number in `[0, 1)` has.
 const DIGITS: u32 = 53;
@@ -27,7 +28,7 @@ pub(super) const MAX_DIMENSIONS: usize = DIMENSIONS;
 
 pub(super) fn trials(
     spec: &JobSpec,
-    count: u32,
+    numbers: Range<u32>,
     combinations: &mut Combinations<'_>,
 ) -> Result<Vec<Trial>, SearchError> {
     let axes = Axes::new(spec)?;
@@ -38,7 +39,10 @@ pub(super) fn trials(
             sample::trial(spec, &mut Point { axes: &axes, point })
         })
     };
-    (0..count).map(one).collect()
+    // Those before are drawn too: constraints may leave some out.
+    let before = numbers.start;
+    let all: Result<Vec<Trial>, SearchError> = (0..numbers.end).map(one).collect();
+    all.map(|mut all| all.split_off(to_usize(before).min(all.len())))
 }
 
 /// A dimension of the sequence with the shift of one of the space.

@@ -92,7 +92,7 @@ impl Asha {
         self.whole -= before_was(&is_whole);
     }
 
-    pub(super) fn decide(&self, room: usize) -> Vec<Decision> {
+    pub(super) fn decide(&self, room: usize, more_to_come: bool) -> Vec<Decision> {
         let promotions = self.rungs.iter().rev().flat_map(Rung::promotions);
         let begins = self.new.iter().map(|trial| Decision::Continue {
             trial: *trial,
@@ -100,7 +100,7 @@ impl Asha {
             why: "there is room for another trial".to_owned(),
         });
         let mut all = promotions.chain(begins).peekable();
-        if all.peek().is_some() || self.running > 0 {
+        if all.peek().is_some() || self.running > 0 || more_to_come {
             return all.take(room).collect();
         }
         // Nothing can change any more. If nobody has come to the end, the best of those who came farthest does.

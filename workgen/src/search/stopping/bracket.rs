@@ -53,6 +53,11 @@ impl Bracket {
         }
     }
 
+    /// How many trials it has.
+    pub(super) fn len(&self) -> usize {
+        self.ranked.first().map_or(self.open.len(), Vec::len)
+    }
+
     /// Is something to be decided?
     pub(super) fn is_due(&self) -> bool {
         !self.waiting.is_empty()

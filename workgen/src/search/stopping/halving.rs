@@ -84,9 +84,18 @@ impl Brackets {
         }
     }
 
-    pub(super) fn decide(&self) -> Vec<Decision> {
-        let due = self.due.iter().filter_map(|at| self.brackets.get(*at));
+    /// A bracket that will get more trials waits for them.
+    pub(super) fn decide(&self, more_to_come: bool) -> Vec<Decision> {
+        let is_whole = |at: &&usize| !more_to_come || !self.lacks_trials(**at);
+        let due = self.due.iter().filter(is_whole).filter_map(|at| self.brackets.get(*at));
         due.flat_map(Bracket::decisions).collect()
+    }
+
+    /// Has a bracket fewer trials than it takes? Only the last can.
+    fn lacks_trials(&self, at: usize) -> bool {
+        let shape = at.checked_rem(self.round.len()).and_then(|at| self.round.get(at));
+        let bracket = self.brackets.get(at);
+        bracket.zip(shape).is_some_and(|(bracket, shape)| bracket.len() < shape.trials)
     }
 
     /// The trial's bracket, and its number from 0. Trials come in the order of their ids, and so do brackets.

@@ -15,6 +15,8 @@ pub struct Search {
     rule: Rule,
     /// A [`TrialId`] is an index here.
     trials: Vec<TrialProgress>,
+    /// Will trials be added?
+    more_to_come: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +63,7 @@ impl Search {
                 Rule::Patience(Patience::new(patience, min_delta, epochs, goal))
             }
         };
-        Self { rule, trials: Vec::new() }
+        Self { rule, trials: Vec::new(), more_to_come: false }
     }
 
     /// A search with these trials.
@@ -74,7 +76,7 @@ impl Search {
     ) -> Self {
         let mut search = Self::new(rule, epochs, goal);
         search.trials = trials.into_iter().collect();
-        let Self { rule, trials } = &mut search;
+        let Self { rule, trials, .. } = &mut search;
         match rule {
             Rule::Brackets(rule) => rule.fill(trials),
             Rule::Asha(_) | Rule::Median(_) | Rule::Patience(_) => {
@@ -89,6 +91,11 @@ impl Search {
     #[must_use]
     pub fn trials(&self) -> &[TrialProgress] {
         &self.trials
+    }
+
+    /// Says whether trials will be added: rungs that they will be compared in aren't whole before.
+    pub fn expect_more(&mut self, more_to_come: bool) {
+        self.more_to_come = more_to_come;
     }
 
     /// A trial is so now. It may have changed in any way, also its past. One with the next id is added; where it has a higher
@@ -121,8 +128,8 @@ impl Search {
     #[must_use]
     pub fn decide(&self, room: usize) -> Vec<Decision> {
         match &self.rule {
-            Rule::Asha(rule) => rule.decide(room),
-            Rule::Brackets(rule) => rule.decide(),
+            Rule::Asha(rule) => rule.decide(room, self.more_to_come),
+            Rule::Brackets(rule) => rule.decide(self.more_to_come),
             Rule::Median(rule) => rule.decide(&self.trials),
             Rule::Patience(rule) => rule.decide(),
         }

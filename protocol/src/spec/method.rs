@@ -1,0 +1,175 @@
+//! `search.method`: which combinations of a space are tried.
+
+use super::dimension::is_default;
+use serde::{Deserialize, Serialize};
+
+/// The most combinations that `tpe` suggests at once.
+pub const MAX_BATCH: u32 = 4_096;
+
+/// A search procedure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SearchMethod {
+    /// Every combination.
+    Grid,
+    /// This many random combinations, at least 1.
+    Random {
+        /// How many.
+        trials: u32,
+    },
+    /// This many combinations by Sobol's sequence, at least 1: a quasi-random search, which covers the space evenly.
+    Sobol {
+        /// How many.
+        trials: u32,
+    },
+    /// The tree-structured Parzen estimator: combinations are suggested by what came of those before.
+    Tpe(Tpe),
+    /// Population-based training: the worst of a population go on from the best, with other settings.
+    Pbt(Pbt),
+    /// A program of the user's own suggests combinations and is told what came of them.
+    AskTell {
+        /// The most that it may suggest.
+        trials: u32,
+    },
+    /// The same, epoch by epoch: after each one the program says which trials go on and which new ones begin.
+    Epochs {
+        /// The most that it may suggest.
+        trials: u32,
+    },
+}
+
+/// The tree-structured Parzen estimator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Tpe {
+    /// Combinations in all.
+    pub trials: u32,
+    /// So many of them are random, before anything is known.
+    pub startup: u32,
+    /// Combinations that are suggested at once, when those before have ended; without it one at a time, as machines have room.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub batch: Option<u32>,
+}
+
+impl Tpe {
+    /// Random combinations before the first suggestion where a job doesn't say.
+    pub const STARTUP: u32 = 10;
+}
+
+/// Population-based training (Jaderberg et al., "Population Based Training of Neural Networks", 2017).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Pbt {
+    /// Trials that train at a time: the population.
+    pub trials: u32,
+    /// Epochs of a generation, after which trials are compared.
+    pub interval: u32,
+    /// The part of the population that is replaced, and by which it is: at most a half.
+    pub quantile: f64,
+    /// How likely a setting is drawn anew instead of changed by a fifth.
+    pub resample: f64,
+}
+
+impl Default for Pbt {
+    /// The figures of the paper's section 4.
+    fn default() -> Self {
+        Self { trials: 0, interval: 1, quantile: 0.2, resample: 0.25 }
+    }
+}
+
+impl SearchMethod {
+    /// Its word in a job file.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            SearchMethod::Grid => "grid",
+            SearchMethod::Random { .. } => "random",
+            SearchMethod::Sobol { .. } => "sobol",
+            SearchMethod::Tpe(_) => "tpe",
+            SearchMethod::Pbt(_) => "pbt",
+            SearchMethod::AskTell { .. } => "ask-tell",
+            SearchMethod::Epochs { .. } => "epochs",
+        }
+    }
+
+    /// Combinations in all, the most where a program suggests them; none of a grid, which has all.
+    #[must_use]
+    pub const fn trials(&self) -> Option<u32> {
+        match *self {
+            SearchMethod::Grid => None,
+            SearchMethod::Random { trials }
+            | SearchMethod::Sobol { trials }
+            | SearchMethod::Tpe(Tpe { trials, .. })
+            | SearchMethod::Pbt(Pbt { trials, .. })
+            | SearchMethod::AskTell { trials }
+            | SearchMethod::Epochs { trials } => Some(trials),
+        }
+    }
+
+    /// Are combinations suggested while others train?
+    #[must_use]
+    pub const fn suggests(&self) -> bool {
+        matches!(self, Self::Tpe(_) | Self::AskTell { .. } | Self::Epochs { .. })
+    }
+
+    /// Does a program of the user's own suggest them?
+    #[must_use]
+    pub const fn is_outside(&self) -> bool {
+        matches!(self, Self::AskTell { .. } | Self::Epochs { .. })
+    }
+
+    /// Does what it suggests depend on when results arrive, so that another fleet may train other trials?
+    #[must_use]
+    pub const fn depends_on_arrival(&self) -> bool {
+        match self {
+            Self::Tpe(tpe) => tpe.batch.is_none(),
+            // What comes from outside depends on more than that.
+            Self::AskTell { .. } | Self::Epochs { .. } => true,
+            Self::Grid | Self::Random { .. } | Self::Sobol { .. } | Self::Pbt(_) => false,
+        }
+    }
+
+    /// Can it search trials of so many epochs?
+    ///
+    /// # Errors
+    /// What is wrong, by key.
+    pub fn check(&self, epochs: u32) -> Result<(), String> {
+        let least = |key: &str, number: u32, least: u32, most: u32| {
+            let wanted = format!("`search.{key}` is {number}; {least} to {most} is wanted");
+            if (least..=most).contains(&number) { Ok(()) } else { Err(wanted) }
+        };
+        match *self {
+            Self::Tpe(Tpe { startup, batch, .. }) => {
+                least("method.startup", startup, 1, MAX_BATCH)?;
+                least("method.batch", batch.unwrap_or(1), 1, MAX_BATCH)
+            }
+            Self::Pbt(Pbt { trials, interval, quantile, resample }) => {
+                least("trials", trials, 2, MAX_BATCH)?;
+                if interval == 0 || interval >= epochs {
+                    return Err(format!(
+                        "`search.method.interval` is {interval}, and trials have {epochs} epochs: nothing would be replaced"
+                    ));
+                }
+                if !(quantile > 0.0 && quantile <= 0.5) {
+                    return Err(format!(
+                        "`search.method.quantile` is {quantile}; more than 0 and at most 0.5 is wanted"
+                    ));
+                }
+                if !(0.0..=1.0).contains(&resample) {
+                    return Err(format!(
+                        "`search.method.resample` is {resample}; 0 to 1 is wanted"
+                    ));
+                }
+                Ok(())
+            }
+            Self::Grid
+            | Self::Random { .. }
+            | Self::Sobol { .. }
+            | Self::AskTell { .. }
+            | Self::Epochs { .. } => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A combination whose values are given from outside: by a program that suggests trials, or by a person.
+
+use super::{SearchError, Trial, combinations::Combinations};
+use serde_json::Value;
+use sojourn_protocol::{
+    quantity::SaturatingFrom as _,
+    spec::{
+        Choices, JobSpec,
+        dimension::{Chooser, Normal, Range},
+    },
+    trial_name::last_word,
+};
+use std::collections::BTreeSet;
+
+/// How far a number may be from a step of its range, as a part of the step: programs compute steps in other ways.
+const STEP_TOLERANCE: f64 = 1e-6;
+
+/// The combination with these values: one for each dimension that varies, by its name or by the last word of that where no other one
+/// of the trial ends with the same. Where there are several `[[model]]` tables, `model` is the number of one, from 0.
+///
+/// # Errors
+/// [`SearchError`] where a value is missing, is none of its dimension's, belongs to no dimension, or breaks a constraint.
+pub fn given(spec: &JobSpec, values: &Choices) -> Result<Trial, SearchError> {
+    let mut given = Given { values, used: BTreeSet::new(), choices: Choices::new(), error: None };
+    let tables = spec.models.len();
+    let model = if tables > 1 {
+        given.one_of(super::sample::MODEL, &mut (0..tables).map(Value::from))
+    } else {
+        0
+    };
+    let config = spec.close(model, &mut given);
+    if let Some(error) = given.error {
+        return Err(error);
+    }
+    if let Some(name) = values.keys().find(|key| !given.used.contains(key.as_str())) {
+        return Err(SearchError::NoDimension { name: name.clone() });
+    }
+    let model = u32::saturating_from(model);
+    let empty = || SearchError::Empty { dimension: format!("model[{model}]") };
+    let trial =
+        Trial { model, config: config.ok_or_else(empty)?, choices: given.choices, seed: None };
+    match Combinations::new(spec)?.broken(&trial)? {
+        None => Ok(trial),
+        Some(constraint) => Err(SearchError::Broken { constraint }),
+    }
+}
+
+struct Given<'a> {
+    values: &'a Choices,
+    /// The keys of values that a dimension has taken.
+    used: BTreeSet<&'a str>,
+    choices: Choices,
+    error: Option<SearchError>,
+}
+
+impl<'a> Given<'a> {
+    /// The value of a dimension.
+    fn take(&mut self, name: &str) -> Result<&'a Value, SearchError> {
+        let values = self.values;
+        let found = values.get_key_value(name).or_else(|| values.get_key_value(last_word(name)));
+        let Some((key, value)) = found else {
+            return Err(SearchError::NotGiven { dimension: name.into() });
+        };
+        if self.used.insert(key) {
+            return Ok(value);
+        }
+        Err(SearchError::Ambiguous { name: key.clone(), dimension: name.into() })
+    }
+
+    /// What was found; of an error, which is kept, `instead`.
+    fn or<T>(&mut self, found: Result<T, SearchError>, instead: T) -> T {
+        found.unwrap_or_else(|error| {
+            self.error.get_or_insert(error);
+            instead
+        })
+    }
+
+    fn number_of(&mut self, name: &str, range: &Range) -> Result<f64, SearchError> {
+        let value = self.take(name)?;
+        let outside = || SearchError::Outside { dimension: name.into(), value: value.to_string() };
+        let number = value.as_f64().ok_or_else(outside)?;
+        if !(range.low..=range.high).contains(&number) {
+            return Err(outside());
+        }
+        let Some(steps) = range.steps() else { return Ok(number) };
+        let at = libm::round((number - range.low) / steps.step());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+        let at = at.clamp(0.0, f64::from(steps.count().saturating_sub(1))) as u32;
+        let near = steps.at(at);
+        let is_step = (near - number).abs() <= steps.step() * STEP_TOLERANCE;
+        if is_step { Ok(near) } else { Err(outside()) }
+    }
+
+    fn normal_of(&mut self, name: &str, normal: &Normal) -> Result<f64, SearchError> {
+        let value = self.take(name)?;
+        let outside = || SearchError::Outside { dimension: name.into(), value: value.to_string() };
+        let number = value.as_f64().filter(|number| number.is_finite()).ok_or_else(outside)?;
+        match normal.truncate {
+            Some([low, high]) if !(low..=high).contains(&number) => Err(outside()),
+            _ => Ok(number),
+        }
+    }
+
+    fn one_of_values(
+        &mut self,
+        name: &str,
+        values: &mut dyn ExactSizeIterator<Item = Value>,
+    ) -> Result<usize, SearchError> {
+        let value = self.take(name)?;
+        let mut numbered = (0..).zip(values);
+        let at = numbered.find(|(_, one)| are_equal(one, value)).map(|(at, _)| at);
+        at.ok_or_else(|| SearchError::Outside { dimension: name.into(), value: value.to_string() })
+    }
+}
+
+impl Chooser for Given<'_> {
+    fn index(&mut self, name: &str, count: usize) -> usize {
+        self.one_of(name, &mut (0..count).map(Value::from))
+    }
+
+    fn one_of(&mut self, name: &str, values: &mut dyn ExactSizeIterator<Item = Value>) -> usize {
+        let index = self.one_of_values(name, values);
+        self.or(index, 0)
+    }
+
+    fn number(&mut self, name: &str, range: &Range) -> f64 {
+        let number = self.number_of(name, range);
+        self.or(number, range.low)
+    }
+
+    fn normal(&mut self, name: &str, normal: &Normal) -> f64 {
+        let number = self.normal_of(name, normal);
+        self.or(number, normal.mean)
+    }
+
+    fn chosen(&mut self, name: &str, value: Value) {
+        self.choices.insert(name.into(), value);
+    }
+}
+
+/// Are two JSON values equal, where 64 and 64.0 are?
+pub(super) fn are_equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| are_equal(a, b))
+        }
+        _ => a == b,
+    }
+}
