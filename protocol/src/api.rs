@@ -23,6 +23,8 @@
 //! | `POST /v1/jobs/{job}/pause` | admin | [`PauseRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/resume` | admin | -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/extend` | admin | [`ExtendRequest`] -> [`crate::view::JobView`] |
+//! | `POST /v1/jobs/{job}/search` | admin | [`SearchRequest`] -> [`SearchAnswer`] |
+//! | `GET /v1/jobs/{job}/search` | admin | -> [`SearchView`] |
 //! | `POST /v1/jobs/{job}/placement` | admin | [`PlacementRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/note` | admin | [`NoteRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/delete` | admin | [`DeleteRequest`] -> [`DeletedJobs`] |
@@ -54,11 +56,16 @@
 //! Here `admin` is a user whose token has the rights for it. Tokens travel as `Authorization: Bearer`. Answers that aren't 2xx carry [`crate::error::ApiError`].
 
 mod jobs;
+mod search;
 
 pub use jobs::{
     DeleteRequest, DeletedJob, DeletedJobs, EvaluateRequest, ExtendRequest, MAX_DELETED_JOBS,
     MAX_NOTE_CHARS, NoteRequest, PauseRequest, PlacementRequest, RollbackOptions, RollbackRequest,
     RolledBack, SubmitAnswer, SubmitRequest, Submitted,
+};
+pub use search::{
+    GoOn, MAX_ADDED_TRIALS, MAX_NONCE_CHARS, MAX_TRIAL_PRIORITY, MAX_WHY_CHARS, NewTrial,
+    SearchAnswer, SearchRequest, SearchTrial, SearchTrialState, SearchView, Space, TrialPriority,
 };
 
 use crate::{

@@ -3,7 +3,7 @@
 use crate::{
     column::Column,
     digest::BlobRef,
-    ids::{LeaseId, Version},
+    ids::{LeaseId, TrialId, Version},
     manifest::{DataManifest, Scaling, Targets},
     spec::{JobSpec, TrialConfig},
 };
@@ -66,6 +66,31 @@ impl Base {
             Base::InitialWeights { parameters, .. } => Some(*parameters),
             Base::Checkpoint { blob, .. } => Some(*blob),
         }
+    }
+}
+
+/// Where a trial goes on from that is a clone of another one of its job: the checkpoint with which that one ended an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// The other trial.
+    pub trial: TrialId,
+    /// Epochs that it had trained.
+    pub epochs: u32,
+    /// Its version then.
+    pub version: Version,
+    /// That version's checkpoint.
+    pub checkpoint: BlobRef,
+    /// Optimiser steps in so many epochs, by the clone's size of a batch.
+    pub step: u64,
+}
+
+impl Origin {
+    /// The clone's version 0.
+    #[must_use]
+    pub const fn base(&self) -> Base {
+        Base::Checkpoint { version: Version(0), blob: self.checkpoint }
     }
 }
 

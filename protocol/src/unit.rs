@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub use crate::{
-    context::{Base, FormerLength, TrialContext},
+    context::{Base, FormerLength, Origin, TrialContext},
     hop::{Hop, NextHop, ShardSegment},
 };
 

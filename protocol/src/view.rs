@@ -20,7 +20,7 @@ use crate::{
     seeds,
     spec::{Choices, JobSpec, MergeSpec},
     time::UnixMillis,
-    unit::{Base, Flush, FormerLength, Hop, NextHop, TrialContext, shard_index},
+    unit::{Base, Flush, FormerLength, Hop, NextHop, Origin, TrialContext, shard_index},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
@@ -294,6 +294,9 @@ pub struct TrialHistory {
     /// The parameters that the trial started from, where the job file names some.
     #[serde(rename = "given", default, skip_serializing_if = "Option::is_none")]
     pub initial_weights: Option<BlobRef>,
+    /// Where the trial goes on from, where it is a clone of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// How results were merged, where any was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<MergeSpec>,
@@ -305,7 +308,12 @@ impl TrialHistory {
     /// The base of version 1.
     #[must_use]
     pub fn first_base(&self) -> Base {
-        Base::first(seeds::initial_weights(self.job_seed, self.trial), self.initial_weights)
+        match &self.origin {
+            Some(origin) => origin.base(),
+            None => {
+                Base::first(seeds::initial_weights(self.job_seed, self.trial), self.initial_weights)
+            }
+        }
     }
 
     /// The context that a hop of the history was trained with.

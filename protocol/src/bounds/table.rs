@@ -1,7 +1,7 @@
 //! The table of bounds: one line for each field whose type alone doesn't bound it.
 
 use crate::{
-    api::{MAX_DELETED_JOBS, MAX_NOTE_CHARS},
+    api::{MAX_ADDED_TRIALS, MAX_DELETED_JOBS, MAX_NOTE_CHARS, MAX_WHY_CHARS},
     column::MAX_COLUMNS,
     machines::MAX_MACHINES,
     manifest::MAX_EVALUATION_SHARDS,
@@ -263,12 +263,16 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("RejectRequest", "reason", MESSAGE),
     ("ReleaseRequest", "leases", LEASES),
     ("ReleaseRequest", "reason", MESSAGE),
+    ("SearchRequest", "add", Bound::list(&[MAX_ADDED_TRIALS])),
+    ("SearchRequest", "nonce", GIVEN_NAME),
+    ("SearchRequest", "why", Bound::leaf(Leaf::Line(MAX_WHY_CHARS))),
     ("SearchSpec", "constraints", CONSTRAINTS),
     ("SearchSpec", "wall_time", TIME),
     ("SourceSpec", "data", PLACE),
     ("SourceSpec", "features", GIVEN_NAME),
     ("SourceSpec", "label", GIVEN_NAME),
     ("SourceSpec", "labels", PLACE),
+    ("Space", "models", Bound::list(&[MAX_MODELS])),
     ("Split", "file", PLACE),
     ("Start", "normal", Bound::list(&[2])),
     ("Start", "uniform", Bound::list(&[2])),
