@@ -323,8 +323,12 @@ impl Core {
                 self.answer_job(to, job, reply)
             }
             Command::Extend { to, job, epochs, trial } => {
-                let reply = self.jobs().extend(job, epochs, trial);
+                let reply = self.jobs().extend(job, epochs, trial, None);
                 self.answer_job(to, job, reply)
+            }
+            Command::ChangeSearch { to, job, request, by } => {
+                let reply = self.jobs().change_search(job, *request, by);
+                self.answer(to, reply.map(|answer| Answer::SearchChanged(Box::new(answer))))
             }
             Command::Place { to, job, placement } => {
                 let reply = self.jobs().place(job, placement);

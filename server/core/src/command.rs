@@ -1,9 +1,9 @@
 //! Commands to the core, with the time and the seed that they came with.
 
-use crate::event::Fault;
+use crate::event::{By, Fault};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
-    api::{Held, PlacementRequest, RollbackRequest, WorkRequest},
+    api::{Held, PlacementRequest, RollbackRequest, SearchRequest, WorkRequest},
     digest::{BlobRef, Digest},
     ids::{ClaimId, HostId, JobId, LeaseId, TokenId, TrialId, Version},
     machines::{DrainRequest, LeaderRequest, MachineReport},
@@ -139,6 +139,8 @@ pub enum Command {
     Resume { to: ReplyTo, job: JobId },
     /// A user has a trial, or every trial that can, train to `epochs` epochs in all.
     Extend { to: ReplyTo, job: JobId, epochs: u32, trial: Option<TrialId> },
+    /// A user, or a program of the user's, changes a job's search.
+    ChangeSearch { to: ReplyTo, job: JobId, request: Box<SearchRequest>, by: By },
     /// A user changes the priority, the share or the number of hosts of a job.
     Place { to: ReplyTo, job: JobId, placement: PlacementRequest },
     /// A user notes something about a job.
@@ -166,6 +168,8 @@ pub enum Query {
     Job { job: JobId },
     /// At most `limit` of a job's trials, in order from `from` on.
     Trials { job: JobId, from: TrialId, limit: u32 },
+    /// How far a job's search has got.
+    Search { job: JobId },
     /// The hops of a trial, in order.
     History { job: JobId, trial: TrialId },
     /// A trial's evaluations outside the search.

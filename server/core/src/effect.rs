@@ -9,8 +9,8 @@ use crate::{
 pub use sojourn_protocol::assimilation::AssimilationUnit;
 use sojourn_protocol::{
     api::{
-        DeletedJobs, HeartbeatAnswer, ReleaseAnswer, ReportAnswer, RolledBack, SubmitAnswer,
-        WorkAnswer,
+        DeletedJobs, HeartbeatAnswer, ReleaseAnswer, ReportAnswer, RolledBack, SearchAnswer,
+        SearchView, SubmitAnswer, WorkAnswer,
     },
     demand::{DemandView, SpeedsView},
     digest::{BlobRef, Digest},
@@ -84,6 +84,8 @@ pub enum Answer {
     Job(Box<JobDetail>),
     JobSummary(Box<JobView>),
     Trials(Vec<TrialView>),
+    Search(Box<SearchView>),
+    SearchChanged(Box<SearchAnswer>),
     History(Box<TrialHistory>),
     Evaluation(Box<EvaluationView>),
     Evaluations(Vec<EvaluationView>),

@@ -1,5 +1,6 @@
 //! Events: the durable, versioned facts that are folded into the state.
 
+use crate::added_trial::AddedTrial;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -9,7 +10,7 @@ use sojourn_protocol::{
     money::MicroUsd,
     names::{OwnerName, TokenLabel},
     report::{Failure, Report, Sums},
-    spec::JobSpec,
+    spec::{JobSpec, ModelSpace, TrainingSpace},
     time::{Millis, UnixMillis},
     tokens::TokenGrant,
     view::MergeRecord,
@@ -22,7 +23,8 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 /// and jobs whose placement is changed; version 6 has trials whose results are merged, results that other hosts come
 /// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
 /// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, a time in which trained jobs are still evaluated, jobs that are thinned or
-/// deleted, machines that are bought, units that are refused as unsupported, and trials that a search lets go on or stops.
+/// deleted, machines that are bought, units that are refused as unsupported, trials that a search lets go on or stops, and searches that
+/// go on: trials that are added, spaces that change.
 pub const EVENT_VERSION: u32 = 8;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
@@ -136,6 +138,16 @@ pub enum LeaseEnd {
     },
     /// Another result settled its unit, its trial ended, or its host was revoked.
     Revoked,
+}
+
+/// Who asked for something: a user by the id of a token, or with one of the server's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// The server's own token.
+    Server,
+    /// A token that was issued.
+    Token(TokenId),
 }
 
 /// How a trial's results become versions (see `docs/internals/merging.md`).
@@ -259,6 +271,8 @@ pub enum Event {
         epochs: u32,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         named: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
     },
     /// A job's user changed whose turn it is, and on how many hosts it may be.
     JobPlaced {
@@ -343,10 +357,48 @@ pub enum Event {
     Unverified { lease: LeaseId },
     /// A trial goes back to where it had trained so many epochs, as if nothing had been trained since.
     TrialRolledBack { job: JobId, trial: TrialId, epochs: u32 },
-    /// The search lets a trial train up to so many epochs in all.
-    TrialContinued { job: JobId, trial: TrialId, epochs: u32, why: String },
-    /// The search ends a trial with what it has.
-    TrialStopped { job: JobId, trial: TrialId, why: String },
+    /// The search lets a trial train up to so many epochs in all. `by`: the token of the user who did.
+    TrialContinued {
+        job: JobId,
+        trial: TrialId,
+        epochs: u32,
+        why: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
+    },
+    /// The search, or a user, ends a trial with what it has.
+    TrialStopped {
+        job: JobId,
+        trial: TrialId,
+        why: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
+    },
+    /// A job gets more trials, numbered on from those that it has. So many combinations of the job's procedure are tried with them
+    /// (`suggested`). `nonce` names the call that asked for them.
+    TrialsAdded {
+        job: JobId,
+        trials: Vec<AddedTrial>,
+        suggested: u32,
+        why: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        nonce: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
+    },
+    /// A search is to try so many combinations in all.
+    SearchExtended { job: JobId, trials: u32, by: By },
+    /// A search tries no more combinations.
+    SearchEnded {
+        job: JobId,
+        why: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
+    },
+    /// From now on a search takes combinations from this space.
+    SpaceChanged { job: JobId, models: Vec<ModelSpace>, training: Box<TrainingSpace>, by: By },
+    /// Whose turn a trial is among those of its job: those of a higher priority come first.
+    TrialPlaced { job: JobId, trial: TrialId, priority: i32, by: By },
     /// From now on a trial's results are taken in like this.
     TrialOrdered {
         job: JobId,
@@ -411,6 +463,11 @@ impl Event {
             Event::TrialRolledBack { .. } => "trial-rolled-back",
             Event::TrialContinued { .. } => "trial-continued",
             Event::TrialStopped { .. } => "trial-stopped",
+            Event::TrialsAdded { .. } => "trials-added",
+            Event::TrialPlaced { .. } => "trial-placed",
+            Event::SearchExtended { .. } => "search-extended",
+            Event::SearchEnded { .. } => "search-ended",
+            Event::SpaceChanged { .. } => "space-changed",
             Event::TrialOrdered { .. } => "trial-ordered",
             Event::TrialFailed { .. } => "trial-failed",
             Event::ExtraAsked { .. } => "extra-asked",

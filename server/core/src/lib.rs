@@ -33,6 +33,7 @@
 //! [`State`] is durable and is the fold of the events alone. All other parts are soft state: they come back by
 //! themselves after a restart. How the parts, views and handlers fit together says `docs/internals/state-machine.md`.
 
+mod added_trial;
 mod apply;
 mod assimilation;
 mod blobs;
@@ -63,12 +64,13 @@ mod snapshot;
 pub mod state;
 mod tokens;
 
+pub use added_trial::{AddedTrial, CloneOf};
 pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
 pub use config::{BeyondRetention, CoreConfig, DEFAULT_FORGET_HOSTS, Retention};
 pub use core::Core;
 pub use effect::{Answer, AssimilationCounts, AssimilationUnit, Effect, Offered};
 pub use event::{
-    AtEnd, EVENT_VERSION, Event, Fault, JournalPosition, LeaseEnd, MergeFault, MergeMode,
+    AtEnd, By, EVENT_VERSION, Event, Fault, JournalPosition, LeaseEnd, MergeFault, MergeMode,
     READ_VERSIONS, Record, RequestedEvaluation, UnitKey,
 };
 pub use fault::{CoreFault, SnapshotError};

@@ -5,14 +5,15 @@
 use crate::{
     command::{Command, MergeOffer, Query, ReplyTo},
     effect::{Answer, AssimilationCounts, AssimilationUnit, Offered},
-    event::{Fault, JournalPosition},
+    event::{By, Fault, JournalPosition},
     state::BlobStatus,
     tokens::Holder,
 };
 use sojourn_protocol::{
     api::{
         DeletedJobs, HeartbeatAnswer, Held, PlacementRequest, ReleaseAnswer, ReportAnswer,
-        RollbackRequest, RolledBack, SubmitAnswer, WorkAnswer, WorkRequest,
+        RollbackRequest, RolledBack, SearchAnswer, SearchRequest, SearchView, SubmitAnswer,
+        WorkAnswer, WorkRequest,
     },
     demand::{DemandView, SpeedsView},
     digest::{BlobRef, Digest},
@@ -142,6 +143,8 @@ requests! {
     Resume { job: JobId } => JobView, Answer::JobSummary(job) => *job;
     Extend { job: JobId, epochs: u32, trial: Option<TrialId> } => JobView,
         Answer::JobSummary(job) => *job;
+    ChangeSearch { job: JobId, request: Box<SearchRequest>, by: By } => SearchAnswer,
+        Answer::SearchChanged(answer) => *answer;
     Place { job: JobId, placement: PlacementRequest } => JobView, Answer::JobSummary(job) => *job;
     Note { job: JobId, note: String } => JobView, Answer::JobSummary(job) => *job;
     Rollback { job: JobId, request: RollbackRequest } => Vec<RolledBack>,
@@ -158,6 +161,7 @@ queries! {
     GetJob { job: JobId } from Job => JobDetail, Answer::Job(job) => *job;
     GetTrials { job: JobId, from: TrialId, limit: u32 } from Trials => Vec<TrialView>,
         Answer::Trials(trials) => trials;
+    GetSearch { job: JobId } from Search => SearchView, Answer::Search(search) => *search;
     GetHistory { job: JobId, trial: TrialId } from History => TrialHistory,
         Answer::History(history) => *history;
     GetEvaluations { job: JobId, trial: TrialId } from Evaluations => Vec<EvaluationView>,

@@ -136,6 +136,7 @@ impl Waiters {
             | Event::JobTimeUp { .. }
             | Event::TrialRolledBack { .. }
             | Event::TrialOrdered { .. }
+            | Event::TrialsAdded { .. }
             | Event::ExtraAsked { .. }
             | Event::Challenged { .. }
             // The shard may be runnable again, and with a new epoch all of them.

@@ -1,7 +1,10 @@
-//! Jobs whose rule of early stopping is to be asked again, because more is known of their trials or slots have come and gone.
+//! Jobs whose search is to be asked again, because more is known of their trials or slots have come and gone.
 
 use crate::state::Job;
-use sojourn_protocol::{ids::JobId, spec::Stopping};
+use sojourn_protocol::{
+    ids::JobId,
+    spec::{SearchMethod, Stopping},
+};
 use std::collections::BTreeSet;
 
 /// The searches to decide on. It begins with all of them.
@@ -18,14 +21,13 @@ pub(crate) struct Searches {
 impl Searches {
     /// Something of the job has changed; or it isn't there any more.
     pub(crate) fn changed(&mut self, id: JobId, job: Option<&Job>) {
-        let rule = job.filter(|job| job.is_running()).and_then(|job| job.spec.search.stopping);
-        let Some(rule) = rule else {
+        let Some(job) = job.filter(|job| job.is_running() && decides(job)) else {
             self.undecided.remove(&id);
             self.by_slots.remove(&id);
             return;
         };
         self.undecided.insert(id);
-        if matches!(rule, Stopping::Asha(_)) {
+        if matches!(job.spec.search.stopping, Some(Stopping::Asha(_))) || job.search.is_open() {
             self.by_slots.insert(id);
         }
     }
@@ -45,8 +47,21 @@ impl Searches {
         due
     }
 
-    /// What was decided on a job has changed it, and asks for no further decision.
-    pub(crate) fn decided(&mut self, job: JobId) {
-        self.undecided.remove(&job);
+    /// What was decided on a job has changed it, and asks for no further decision, unless there is more of it.
+    pub(crate) fn decided(&mut self, job: JobId, has_more: bool) {
+        if has_more {
+            self.undecided.insert(job);
+        } else {
+            self.undecided.remove(&job);
+        }
     }
+}
+
+/// Is there something to decide of its trials, or are there trials to come?
+fn decides(job: &Job) -> bool {
+    let search = &job.spec.search;
+    let is_outside = search.method.is_outside();
+    search.stopping.is_some()
+        || matches!(search.method, SearchMethod::Pbt(_))
+        || (job.search.is_open() && !is_outside)
 }

@@ -64,15 +64,18 @@ impl KnownSearch {
     fn of(job: &Job, rule: &Stopping) -> Self {
         let (search, epochs) = (&job.spec.search, job.spec.training.epochs);
         let trials = job.trials.iter().map(|trial| progress(trial, search, epochs));
+        let mut search = Search::from_trials(rule, epochs, search.goal, trials);
+        search.expect_more(job.search.is_open());
         Self {
-            search: Search::from_trials(rule, epochs, search.goal, trials),
-            busy: job.trials.iter().filter(|trial| is_busy(trial)).map(|trial| trial.id).collect(),
+            search,
+            busy: job.trials.iter().filter(|trial| trial.is_busy()).map(|trial| trial.id).collect(),
             changed: BTreeSet::new(),
         }
     }
 
     /// Is told of the trials that have changed, and of those that have been added.
     fn renew(&mut self, job: &Job) {
+        self.search.expect_more(job.search.is_open());
         let known = TrialId(u32::saturating_from(self.search.trials().len()));
         let mut changed = std::mem::take(&mut self.changed);
         let added = job.trials.get(to_usize(known.0)..).unwrap_or_default();
@@ -81,18 +84,13 @@ impl KnownSearch {
         for trial in changed.chain(added) {
             let now = progress(trial, &job.spec.search, job.spec.training.epochs);
             self.search.update(trial.id, now);
-            if is_busy(trial) {
+            if trial.is_busy() {
                 self.busy.insert(trial.id);
             } else {
                 self.busy.remove(&trial.id);
             }
         }
     }
-}
-
-/// It has begun, and neither has ended nor waits for the rule.
-fn is_busy(trial: &Trial) -> bool {
-    trial.is_running() && !trial.is_held() && trial.chain.epochs() > 0
 }
 
 /// A trial as its rule sees it. Rungs stay where they were when the job was submitted, with so many epochs.

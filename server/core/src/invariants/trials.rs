@@ -112,7 +112,8 @@ fn completeness(job: &Job, trial: &Trial) -> Result<(), Violation> {
         .map(|shard| sojourn_protocol::position::batches(u64::from(shard.rows), batch_size))
         .collect();
     let mut done: BTreeMap<(Epoch, ShardId), u32> = BTreeMap::new();
-    let mut step = 0;
+    // A clone has trained nothing before the epochs of the other.
+    let (first, mut step) = trial.origin.map_or((0, 0), |origin| (origin.epochs, origin.step));
     for record in &trial.history {
         let epoch = record.epoch();
         let mut start = record.start;
@@ -143,7 +144,7 @@ fn completeness(job: &Job, trial: &Trial) -> Result<(), Violation> {
             format!("trial {}: {at} of {size} batches of shard {shard} in epoch {epoch}", trial.id)
         })?;
     }
-    let ended = (0..trial.chain.epoch().0).map(Epoch);
+    let ended = (first..trial.chain.epoch().0).map(Epoch);
     let whole =
         ended.flat_map(|epoch| (0u32..).map(ShardId).zip(&sizes).map(move |(s, _)| (epoch, s)));
     for key in whole {

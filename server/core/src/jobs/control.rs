@@ -2,7 +2,7 @@
 
 use super::JobHandler;
 use crate::{
-    event::Event,
+    event::{By, Event},
     reply::{Refusal, Reply},
     state::{ExtraEvaluation, InFlight, Job, JobEnd, Stopped, Trial, TrialEnd, running_in_flight},
 };
@@ -41,7 +41,13 @@ impl JobHandler<'_> {
     }
 
     /// Has a trial, or every trial that can, train for so many epochs in all.
-    pub(crate) fn extend(&mut self, job: JobId, epochs: u32, trial: Option<TrialId>) -> Reply<()> {
+    pub(crate) fn extend(
+        &mut self,
+        job: JobId,
+        epochs: u32,
+        trial: Option<TrialId>,
+        by: Option<By>,
+    ) -> Reply<()> {
         let known = self.state().find_job(job)?;
         known.check_whole()?;
         let trials = to_extend(known, epochs, trial)?;
@@ -51,7 +57,7 @@ impl JobHandler<'_> {
                 |id: &&TrialId| known.trial(**id).is_some_and(|of| of.waiting().next().is_some());
             let with_results: Vec<TrialId> = trials.iter().filter(has_results).copied().collect();
             let named = trial.is_some() && known.spec.search.stopping.is_some();
-            self.record(Event::JobExtended { job, trials, epochs, named })?;
+            self.record(Event::JobExtended { job, trials, epochs, named, by })?;
             for trial in with_results {
                 self.results.drop_verifications(job, trial)?;
             }

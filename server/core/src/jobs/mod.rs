@@ -13,6 +13,7 @@
 //! | `search.rs` | early stopping: which trials go on |
 //! | `stopping.rs` | the end of a job's wall time |
 
+mod change_search;
 mod control;
 mod delete;
 mod evaluations;
@@ -23,6 +24,9 @@ mod rollback;
 mod search;
 mod stopping;
 mod submit;
+mod suggest;
+
+pub(crate) use search::room as search_room;
 
 use crate::{event::Event, fault::CoreFault, results::ResultHandler, state::State};
 use sojourn_protocol::ids::JobId;

@@ -1,7 +1,7 @@
 //! Early stopping: has the rule of a search decide which of its trials go on, and carries that out.
 
 use super::JobHandler;
-use crate::{event::Event, fault::CoreFault, ledger::Ledger};
+use crate::{event::Event, fault::CoreFault, ledger::Ledger, state::Job};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_usize,
@@ -21,22 +21,32 @@ impl JobHandler<'_> {
     }
 
     fn decide_search(&mut self, job: JobId, slots: u64) -> Result<(), CoreFault> {
+        self.decide_on_trials(job, slots)?;
+        let suggested = self.suggest(job, slots)?;
+        if suggested.any() {
+            self.decide_on_trials(job, slots)?;
+        }
+        self.results.ledger.index.searches_mut().decided(job, suggested.has_more());
+        Ok(())
+    }
+
+    /// Has the job's rule of early stopping decide on its trials.
+    fn decide_on_trials(&mut self, job: JobId, slots: u64) -> Result<(), CoreFault> {
         for decision in self.decisions(job, slots) {
             match decision {
                 Decision::Continue { trial, epochs, why } => {
                     let epochs = self.epochs_of(job, trial, epochs);
-                    self.record(Event::TrialContinued { job, trial, epochs, why })?;
+                    self.record(Event::TrialContinued { job, trial, epochs, why, by: None })?;
                 }
                 Decision::Stop { trial, why } => {
                     let in_flight = self.state().in_flight(job, trial);
-                    self.record(Event::TrialStopped { job, trial, why })?;
+                    self.record(Event::TrialStopped { job, trial, why, by: None })?;
                     self.results.abandon(in_flight)?;
                 }
             }
             // Its hops are planned beside others'.
             self.results.ledger.planner.outdate_plan(job);
         }
-        self.results.ledger.index.searches_mut().decided(job);
         Ok(())
     }
 
@@ -49,8 +59,7 @@ impl JobHandler<'_> {
         else {
             return Vec::new();
         };
-        let at_once = slots.saturating_mul(TRIALS_PER_SLOT).max(MIN_TRIALS_AT_ONCE);
-        index.stopping_rules_mut().decide(job, &rule, to_usize(at_once))
+        index.stopping_rules_mut().decide(job, &rule, at_once(slots))
     }
 
     /// The epochs that a trial trains up to, where its rule says so many: all of its own, if these are all of the job's.
@@ -61,4 +70,14 @@ impl JobHandler<'_> {
             _ => epochs,
         }
     }
+}
+
+/// How many trials of a job train at once, with so many slots.
+fn at_once(slots: u64) -> usize {
+    to_usize(slots.saturating_mul(TRIALS_PER_SLOT).max(MIN_TRIALS_AT_ONCE))
+}
+
+/// How many more trials of a job should train at once, with so many slots.
+pub(crate) fn room(job: &Job, slots: u64) -> usize {
+    at_once(slots).saturating_sub(job.trials.iter().filter(|trial| trial.is_busy()).count())
 }

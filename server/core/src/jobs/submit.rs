@@ -13,7 +13,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
     manifest::{DataManifest, Labels, MAX_EVALUATION_SHARDS, Scaling},
-    spec::{JobSpec, Loss},
+    spec::{JobSpec, Loss, SearchSpec},
     text::{MAX_NAME_CHARS, is_plain_line},
     unit::TrialContext,
 };
@@ -111,6 +111,11 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
     spec.search.check(&data.labels).map_err(invalid)?;
     let stopping = spec.search.stopping.map_or(Ok(()), |rule| rule.check(spec.training.epochs));
     stopping.map_err(invalid)?;
+    spec.search.method.check(spec.training.epochs).map_err(invalid)?;
+    if let Some(rule) = &spec.search.stopping {
+        SearchSpec::check_combination(&spec.search.method, rule)
+            .map_err(|why| invalid(format!("`search.stopping` {why}")))?;
+    }
     for (n, init) in spec.init.iter().enumerate() {
         let model = usize::try_from(init.model).ok().and_then(|at| spec.models.get(at));
         if model.is_none() {
@@ -122,17 +127,22 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
     }
     let trials = sojourn_workgen::trials(spec).map_err(|error| invalid(error.to_string()))?;
     for (n, trial) in trials.iter().enumerate() {
-        sojourn_model::validate(&trial.config, &data.shape, data.labels.outputs())
-            .map_err(|error| invalid(format!("trial {n}: {error}")))?;
-        trial.config.check().map_err(|error| invalid(format!("trial {n}: {error}")))?;
-        trial
-            .config
-            .check_columns(&data.columns, &data.shape)
-            .map_err(|error| invalid(format!("trial {n}: {error}")))?;
-        check_initial_weights(spec, data, trial)
-            .map_err(|error| invalid(format!("trial {n}: {error}")))?;
+        check_trial(spec, data, trial).map_err(|why| invalid(format!("trial {n}: {why}")))?;
     }
     u32::try_from(trials.len()).map_err(|_| invalid("too many trials".into()))
+}
+
+/// Can this trial be trained on the data?
+pub(super) fn check_trial(
+    spec: &JobSpec,
+    data: &DataManifest,
+    trial: &sojourn_workgen::Trial,
+) -> Result<(), String> {
+    let outputs = data.labels.outputs();
+    sojourn_model::validate(&trial.config, &data.shape, outputs).map_err(|why| why.to_string())?;
+    trial.config.check()?;
+    trial.config.check_columns(&data.columns, &data.shape)?;
+    check_initial_weights(spec, data, trial)
 }
 
 /// Do the columns of data that has them by name agree with each other and with the rest?

@@ -54,6 +54,7 @@ impl Views<'_> {
             // Arithmetic that nothing pinned has no class.
             numeric_class: trial.class.filter(|_| !trial.mixed && job.spec.placement.reproducible),
             initial_weights: trial.initial_weights,
+            origin: trial.origin,
             merge: trial
                 .history
                 .iter()

@@ -16,6 +16,7 @@ mod demand;
 mod evaluations;
 mod hosts;
 mod jobs;
+mod search;
 mod tokens;
 mod waiting;
 
@@ -56,6 +57,7 @@ impl Views<'_> {
             Query::Jobs => Answer::Jobs(self.jobs()),
             Query::Job { job } => Answer::Job(Box::new(self.job(job)?)),
             Query::Trials { job, from, limit } => Answer::Trials(self.trials(job, from, limit)?),
+            Query::Search { job } => Answer::Search(Box::new(self.search(job)?)),
             Query::History { job, trial } => Answer::History(Box::new(self.history(job, trial)?)),
             Query::Evaluations { job, trial } => Answer::Evaluations(self.evaluations(job, trial)?),
             Query::Hosts => Answer::Hosts(self.hosts()),

@@ -19,6 +19,7 @@ use sojourn_protocol::{
     unit::shard_index,
 };
 use sojourn_workgen::{Candidate, Choice, Decision, EarlierFinish, Forecast, PolicyView, Shards};
+use std::{cmp::Reverse, collections::BTreeSet};
 
 /// Hops of one lease, where their number follows from the size of the checkpoint.
 const MAX_HOPS: u32 = 1024;
@@ -45,11 +46,16 @@ struct JobCandidates<'a> {
     forecast: Forecast,
     /// A plan says who trains which trial.
     planned: bool,
+    /// Only trials of this priority.
+    turn: Option<i32>,
 }
 
 impl PolicyView for JobCandidates<'_> {
     fn candidates(&self) -> Box<dyn Iterator<Item = Candidate<'_>> + '_> {
         let open = self.remaining.open().filter_map(|(trial, work, since)| {
+            if self.turn.is_some_and(|turn| self.job.priority_of(trial) != turn) {
+                return None;
+            }
             let known = self.job.trial(trial)?;
             // A hop that waits in a busy slot becomes stale, while others go on.
             let ages = self.at.ahead && known.merging.is_some();
@@ -117,13 +123,15 @@ impl<'a> Scheduler<'a> {
     /// The hop of a job that a device gets, if any.
     pub(crate) fn hop_for(&self, job: &'a Job, at: DeviceRef<'_>, rng: &mut ChaCha8Rng) -> HopPick {
         let Some(remaining) = self.index.remaining(job.id) else { return HopPick::Nothing };
-        if let Some(planned) = self.planned_for(job, at) {
+        // A plan knows no turns of trials.
+        let has_turns = !job.priorities.is_empty();
+        if let Some(planned) = self.planned_for(job, at).filter(|_| !has_turns) {
             return planned;
         }
         if self.is_left_out(job, at.host) {
             return HopPick::Nothing;
         }
-        let candidates = JobCandidates {
+        let mut candidates = JobCandidates {
             scheduler: *self,
             job,
             remaining,
@@ -131,15 +139,33 @@ impl<'a> Scheduler<'a> {
             residency: self.residency(job, at),
             forecast: self.forecast(job, remaining, at),
             planned: self.planner.pins_trials(job.id),
+            turn: None,
         };
-        match self.policy.choose(&candidates, rng) {
-            Decision::Assign(choice) => match self.chosen(&candidates, choice) {
-                Some(chosen) => HopPick::Assign(Box::new(chosen)),
-                None => HopPick::Nothing,
-            },
-            Decision::Defer(time) => HopPick::Defer(time.0),
-            Decision::Nothing => HopPick::Nothing,
+        let turns: BTreeSet<Reverse<i32>> = if has_turns {
+            remaining.open().map(|(trial, ..)| Reverse(job.priority_of(trial))).collect()
+        } else {
+            BTreeSet::new()
+        };
+        let turns = turns.into_iter().map(|Reverse(turn)| Some(turn));
+        let all = if has_turns { None } else { Some(None) };
+        let mut pick = HopPick::Nothing;
+        for turn in all.into_iter().chain(turns) {
+            candidates.turn = turn;
+            match self.policy.choose(&candidates, rng) {
+                Decision::Assign(choice) => match self.chosen(&candidates, choice) {
+                    Some(chosen) => return HopPick::Assign(Box::new(chosen)),
+                    None => return HopPick::Nothing,
+                },
+                // What comes first is left to another machine: this one does what comes later.
+                Decision::Defer(time) => {
+                    if matches!(pick, HopPick::Nothing) {
+                        pick = HopPick::Defer(time.0);
+                    }
+                }
+                Decision::Nothing => {}
+            }
         }
+        pick
     }
 
     fn chosen(&self, candidates: &JobCandidates<'_>, choice: Choice) -> Option<Assignment> {

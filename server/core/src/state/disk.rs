@@ -31,7 +31,7 @@ pub(super) fn distinct_bytes(blobs: &[BlobRef]) -> u64 {
 }
 
 impl Trial {
-    fn kept_bytes(&self) -> u64 {
+    pub(super) fn kept_bytes(&self) -> u64 {
         distinct_bytes(&self.blobs().collect::<Vec<_>>())
     }
 }

@@ -31,13 +31,20 @@ impl Job {
                 trial.merging = Some(Merging::new(&trial.chain, limit));
             }
         }
-        if let Some((_, ended)) = self.end.take_if(|_| !trials.is_empty()) {
-            self.was_paused_since(ended, at);
+        if !trials.is_empty() {
+            self.run_again(at);
         }
         if is_time_up {
             self.begin_anew(at);
         }
         self.recount_load();
+    }
+
+    /// It runs again where it had ended.
+    pub(super) fn run_again(&mut self, at: UnixMillis) {
+        if let Some((_, ended)) = self.end.take() {
+            self.was_paused_since(ended, at);
+        }
     }
 }
 

@@ -221,7 +221,7 @@ impl State {
                 self.known_job_mut(*job)?.resume(at);
                 changes.extend([Change::Job(*job), Change::WallTime]);
             }
-            Event::JobExtended { job, trials, epochs, named } => {
+            Event::JobExtended { job, trials, epochs, named, .. } => {
                 for trial in trials {
                     self.known_trial(*job, *trial)?;
                 }
@@ -249,11 +249,36 @@ impl State {
                 self.rolled_back(*job, *trial, *epochs, at)?;
                 changes.push(Change::Job(*job));
             }
-            Event::TrialContinued { job, trial, epochs, why: _ } => {
+            Event::TrialsAdded { job, trials, suggested, nonce, .. } => {
+                self.trials_added(*job, trials, *suggested, nonce.as_ref(), at)?;
+                changes.extend([Change::Job(*job), Change::WallTime]);
+            }
+            Event::SearchExtended { job, trials, .. } => {
+                self.search_extended(*job, *trials, at)?;
+                changes.extend([Change::Job(*job), Change::WallTime]);
+            }
+            Event::SearchEnded { job, why, .. } => {
+                self.search_over(*job, why, at)?;
+                changes.push(Change::Job(*job));
+            }
+            Event::SpaceChanged { job, models, training, .. } => {
+                self.space_changed(*job, models, training)?;
+            }
+            Event::TrialPlaced { job, trial, priority, .. } => {
+                self.known_trial(*job, *trial)?;
+                let priorities = &mut self.known_job_mut(*job)?.priorities;
+                if *priority == 0 {
+                    priorities.remove(trial);
+                } else {
+                    priorities.insert(*trial, *priority);
+                }
+                changes.push(Change::Job(*job));
+            }
+            Event::TrialContinued { job, trial, epochs, .. } => {
                 self.trial_continued(*job, *trial, *epochs, at)?;
                 changes.push(Change::Job(*job));
             }
-            Event::TrialStopped { job, trial, why } => {
+            Event::TrialStopped { job, trial, why, .. } => {
                 self.trial_stopped(*job, *trial, why, at)?;
                 changes.extend([Change::TrialEnded(*job, *trial), Change::Job(*job)]);
             }
@@ -326,6 +351,8 @@ impl State {
             | Event::JobTrainingOver { job, .. }
             | Event::JobTimeUp { job }
             | Event::JobDeleted { job }
+            | Event::TrialsAdded { job, .. }
+            | Event::TrialPlaced { job, .. }
             | Event::JobExtended { job, .. } => return Some((*job, None)),
             Event::LeaseGranted { lease, .. }
             | Event::LeaseEnded { lease, .. }
@@ -359,6 +386,9 @@ impl State {
             | Event::JobPaused { .. }
             | Event::JobResumed { .. }
             | Event::JobPlaced { .. }
+            | Event::SearchExtended { .. }
+            | Event::SearchEnded { .. }
+            | Event::SpaceChanged { .. }
             | Event::JobNoted { .. }
             | Event::JobThinned { .. }
             | Event::ExtraAsked { .. }

@@ -2,6 +2,7 @@
 
 use super::{
     AtEnd, DataSizes, ExtraEvaluation, FoldFault, Lease, Merging, RequestedEvaluation,
+    SearchProgress,
     disk::KeptBytes,
     is_default,
     open::Open,
@@ -15,13 +16,14 @@ use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, LeaseId, TrialId},
     manifest::{DataManifest, DataSplit, Scaling},
     metrics::Counting,
+    quantity::SaturatingFrom as _,
     report::Sums,
     seeds,
     spec::{JobSpec, OrderChoice},
     time::{Millis, UnixMillis},
     unit::TrialContext,
 };
-use sojourn_workgen::{Chain, search::stopping};
+use sojourn_workgen::Chain;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A job's durable state.
@@ -63,6 +65,12 @@ pub struct Job {
     /// The step after the end of its search.
     #[serde(default)]
     pub at_end: AtEnd,
+    /// How far its search has got; [`Job::search_progress`] says it of every job.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub search: SearchProgress,
+    /// Trials whose turn comes before or after that of others, which have 0: a higher one comes first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub priorities: BTreeMap<TrialId, i32>,
     /// Its trials; a [`TrialId`] is an index here.
     pub trials: Vec<Trial>,
     /// Requested evaluations that are open, in the order of the requests.
@@ -124,9 +132,14 @@ impl Job {
         at_end: AtEnd,
         at: UnixMillis,
     ) -> Result<Self, FoldFault> {
-        let trials = sojourn_workgen::trials(&spec);
-        let trials = trials.map_err(|source| FoldFault::InvalidSpec { job: id, source })?;
-        let trials = (0u32..).zip(trials).map(|(n, trial)| {
+        let all = sojourn_workgen::trials(&spec);
+        let all = all.map_err(|source| FoldFault::InvalidSpec { job: id, source })?;
+        let wanted = sojourn_workgen::search::wanted(&spec, &all);
+        let suggested = wanted.min(u32::saturating_from(all.len() / spec.seeds.len().max(1)));
+        let is_whole = suggested == wanted;
+        let search = SearchProgress { suggested, wanted, ..SearchProgress::default() };
+        let search = if is_whole { SearchProgress::default() } else { search };
+        let trials = (0u32..).zip(all).map(|(n, trial)| {
             let trial_id = TrialId(n);
             let new = new_trial(&spec, &data, trial_id, trial);
             new.map_err(|source| FoldFault::InvalidModel { job: id, trial: trial_id, source })
@@ -150,6 +163,8 @@ impl Job {
             paused_for: Millis(0),
             grace: None,
             at_end,
+            search,
+            priorities: BTreeMap::new(),
             open: Open::of(&trials),
             trials,
             extras: Vec::new(),
@@ -229,6 +244,12 @@ impl Job {
         self.end.is_none()
     }
 
+    /// Whose turn a trial is among those of the job: 0 for most; a higher one comes first.
+    #[must_use]
+    pub fn priority_of(&self, trial: TrialId) -> i32 {
+        self.priorities.get(&trial).copied().unwrap_or_default()
+    }
+
     /// Running and not paused: its units may be granted.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -274,10 +295,10 @@ impl Job {
         best
     }
 
-    /// Has every trial ended?
+    /// Has every trial ended, and are there no more to come?
     #[must_use]
     pub fn search_ended(&self) -> bool {
-        !self.trials.iter().any(Trial::is_running)
+        !self.search.is_open() && !self.trials.iter().any(Trial::is_running)
     }
 
     /// The evaluation of the best trial on the test data.
@@ -335,15 +356,25 @@ const fn is_zero(length: &Millis) -> bool {
     length.0 == 0
 }
 
-/// The chain of a trial that has trained nothing, and is to train so many epochs.
-pub(super) fn new_chain(
+impl Job {
+    /// The chain of a trial that has trained nothing yet, and is to train so many epochs in all.
+    pub(super) fn new_chain(&self, trial: &Trial, epochs: u32) -> Chain {
+        let chain = new_chain(&self.spec, &self.data, trial.id, epochs, &trial.context);
+        match trial.origin {
+            None => chain,
+            Some(origin) => chain.after(origin.epochs, origin.step),
+        }
+    }
+}
+
+fn new_chain(
     spec: &JobSpec,
     data: &DataManifest,
     trial: TrialId,
     epochs: u32,
-    batch_size: u32,
+    context: &TrialContext,
 ) -> Chain {
-    let chain = Chain::new(epochs, batch_size, &data.train);
+    let chain = Chain::new(epochs, context.config.training.batch_size, &data.train);
     if spec.placement.has_fixed_visits() {
         chain.with_fixed_visits(spec.seed, trial)
     } else {
@@ -351,7 +382,7 @@ pub(super) fn new_chain(
     }
 }
 
-fn new_trial(
+pub(super) fn new_trial(
     spec: &JobSpec,
     data: &DataManifest,
     id: TrialId,
@@ -362,14 +393,16 @@ fn new_trial(
     let checkpoint_bytes = CheckpointLayout::of(&context)?.file_bytes();
     let flops_per_row =
         sojourn_model::flops_per_row(&context.config.model, &context.shape, context.outputs)?;
-    let epochs = stopping::first_epochs(spec.search.stopping.as_ref(), id, training.epochs);
-    let chain = new_chain(spec, data, id, epochs, training.batch_size);
+    let epochs = sojourn_workgen::search::first_epochs(&spec.search, id, training.epochs);
+    let chain = new_chain(spec, data, id, epochs, &context);
     Ok(Trial {
         id,
         choices: trial.choices,
         seed: trial.seed,
         initial_seed: seeds::initial_weights(trial.seed.unwrap_or(spec.seed), id),
         initial_weights: spec.initial_weights(trial.model),
+        origin: None,
+        model: trial.model,
         checkpoint_bytes,
         flops_per_row,
         context: context.into(),

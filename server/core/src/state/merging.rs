@@ -232,7 +232,7 @@ impl Trial {
         let base = merging.bases.get(&lease.base)?;
         let of = match base.checkpoint {
             Some(blob) => Base::Checkpoint { version: lease.base, blob },
-            None => Base::first(self.initial_seed, self.initial_weights),
+            None => self.first_base(),
         };
         Some((of, base.step))
     }

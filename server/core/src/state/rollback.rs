@@ -1,8 +1,6 @@
 //! Takes a trial back to the end of an epoch, as if nothing had been trained since (`sojourn rollback`).
 
-use super::{
-    Best, FoldFault, Job, Merging, State, Trial, TrialEnd, job::new_chain, trial::is_better,
-};
+use super::{Best, FoldFault, Job, Merging, State, Trial, TrialEnd, trial::is_better};
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, TrialId, Version},
@@ -28,13 +26,13 @@ impl Trial {
     #[must_use]
     pub fn kept_after(&self, epochs: u32) -> u32 {
         let kept = self.kept.range(..Epoch(epochs)).next_back();
-        kept.map_or(0, |(epoch, _)| epoch.0 + 1)
+        let start = self.origin.map_or(0, |origin| origin.epochs);
+        kept.map_or(start, |(epoch, _)| epoch.0 + 1)
     }
 
     /// Its chain when it had trained so many epochs of its job.
     fn chain_after(&self, epochs: u32, job: &Job) -> Result<Chain, ChainError> {
-        let (allowed, batch_size) = (self.chain.epochs(), self.context.config.training.batch_size);
-        let mut chain = new_chain(&job.spec, &job.data, self.id, allowed, batch_size);
+        let mut chain = job.new_chain(self, self.chain.epochs());
         for record in self.history.iter().filter(|record| record.epoch().0 < epochs) {
             chain.advance_through(record.start, &record.then, record.end)?;
         }

@@ -8,7 +8,7 @@ use sojourn_protocol::{
     report::{Failure, Sums},
     spec::{Choices, Goal},
     trial_name::trial_name,
-    unit::{Base, FormerLength, TrialContext},
+    unit::{Base, FormerLength, Origin, TrialContext},
     view::{CurvePoint, HopRecord, Verification},
 };
 use sojourn_workgen::Chain;
@@ -38,6 +38,12 @@ pub struct Trial {
     /// The initial weights, where the job file names some.
     #[serde(rename = "given", default, skip_serializing_if = "Option::is_none")]
     pub initial_weights: Option<BlobRef>,
+    /// Where it goes on from, where it is a clone of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// The `[[model]]` table that it is of, counted from 0.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub model: u32,
     /// Exact bytes of its checkpoints.
     pub checkpoint_bytes: u64,
     /// Floating-point operations of one row, forward.
@@ -210,6 +216,12 @@ impl Trial {
             && self.evaluations.is_empty()
     }
 
+    /// It has begun, and there is something of it to train or to evaluate.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.is_running() && !self.is_held() && self.chain.epochs() > 0
+    }
+
     /// It runs, and has something left to train.
     #[must_use]
     pub fn trains(&self) -> bool {
@@ -267,12 +279,21 @@ impl Trial {
         self.extras.iter().find(|result| result.name == *name)
     }
 
+    /// Where its first hop starts from.
+    #[must_use]
+    pub fn first_base(&self) -> Base {
+        match &self.origin {
+            Some(origin) => origin.base(),
+            None => Base::first(self.initial_seed, self.initial_weights),
+        }
+    }
+
     /// The checkpoint that its next hop starts from.
     #[must_use]
     pub fn base(&self) -> Base {
         match self.checkpoint {
             Some(blob) => Base::Checkpoint { version: self.version, blob },
-            None => Base::first(self.initial_seed, self.initial_weights),
+            None => self.first_base(),
         }
     }
 
@@ -316,12 +337,13 @@ impl Trial {
             StoredCheckpoints::Nothing => (false, false),
         };
         let best = self.best.filter(|_| has_best).map(|best| best.checkpoint);
+        let origin = self.origin.filter(|_| has_last).map(|origin| origin.checkpoint);
         let evaluations = self.evaluations.values().chain(self.unevaluated.values());
         let evaluations = evaluations.map(|evaluation| evaluation.checkpoint);
         let merging = self.merging.iter().flat_map(Merging::blobs);
         let own = self.checkpoint.filter(|_| has_last).into_iter().chain(best);
         let kept = self.kept.values().copied();
-        own.chain(evaluations).chain(merging).chain(kept)
+        own.chain(evaluations).chain(merging).chain(kept).chain(origin)
     }
 }
 

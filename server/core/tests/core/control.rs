@@ -218,8 +218,13 @@ fn a_finished_job_is_extended_and_goes_on_from_its_last_checkpoint() {
         bench.now += 24 * 3600 * 1000;
         bench.apply(Command::Tick);
     }
-    let extended =
-        Event::JobExtended { job: JOB, trials: vec![TrialId(0)], epochs: 3, named: false };
+    let extended = Event::JobExtended {
+        job: JOB,
+        trials: vec![TrialId(0)],
+        epochs: 3,
+        named: false,
+        by: None,
+    };
     assert_eq!(bench.events(extend(3, None)), [extended]);
     assert!(bench.events(extend(3, None)).is_empty(), "said twice, done once");
     let job = bench.job();
@@ -280,7 +285,13 @@ fn one_trial_of_several_is_extended_alone() {
     assert_eq!((job.hops_expected, job.evaluations_expected), (8, 4));
     assert_eq!(bench.core.state().jobs[&JOB].load, [4, 4]);
     // The rest catches up; what is as long already stays.
-    let rest = Event::JobExtended { job: JOB, trials: vec![TrialId(0)], epochs: 2, named: false };
+    let rest = Event::JobExtended {
+        job: JOB,
+        trials: vec![TrialId(0)],
+        epochs: 2,
+        named: false,
+        by: None,
+    };
     assert_eq!(bench.events(extend(2, None)), [rest]);
     assert!(bench.events(extend(3, Some(1))).is_empty());
 }
@@ -310,7 +321,13 @@ fn what_can_not_be_extended_is_refused() {
     let said = refused(&mut bench, extend(9, Some(0)));
     let failed = "trial 0 of job 1 has failed: it can't go on";
     assert_eq!(said, (ErrorKind::Conflict, failed.to_owned()));
-    let rest = Event::JobExtended { job: JOB, trials: vec![TrialId(1)], epochs: 4, named: false };
+    let rest = Event::JobExtended {
+        job: JOB,
+        trials: vec![TrialId(1)],
+        epochs: 4,
+        named: false,
+        by: None,
+    };
     assert_eq!(bench.events(extend(4, None)), [rest]);
     for host in [HOST, OTHER] {
         let lease = bench.lease(host);

@@ -2,7 +2,7 @@
 
 use crate::support::{Bench, HOST, JOB, done, hop, trained};
 use sojourn_core::{
-    Command, Core, CoreFault, Envelope, Event, FoldError, FoldFault, JournalPosition, LeaseEnd,
+    By, Command, Core, CoreFault, Envelope, Event, FoldError, FoldFault, JournalPosition, LeaseEnd,
     MergeMode, Record, ReplyTo, RequestedEvaluation, State, UnitKey,
 };
 use sojourn_protocol::{
@@ -101,8 +101,8 @@ fn an_unknown_job_is_named() {
         Event::JobPaused { job },
         Event::JobResumed { job },
         Event::JobTimeUp { job },
-        Event::JobExtended { job, trials: vec![TRIAL], epochs: 3, named: false },
-        Event::JobExtended { job, trials: Vec::new(), epochs: 3, named: false },
+        Event::JobExtended { job, trials: vec![TRIAL], epochs: 3, named: false, by: None },
+        Event::JobExtended { job, trials: Vec::new(), epochs: 3, named: false, by: None },
         Event::JobPlaced {
             job,
             priority: 0,
@@ -115,8 +115,19 @@ fn an_unknown_job_is_named() {
         Event::TrialFailed { job, trial: TRIAL, error: "e".into() },
         Event::TrialOrdered { job, trial: TRIAL, order: MergeMode::Merging, reason: None },
         Event::TrialRolledBack { job, trial: TRIAL, epochs: 0 },
-        Event::TrialContinued { job, trial: TRIAL, epochs: 1, why: "w".into() },
-        Event::TrialStopped { job, trial: TRIAL, why: "w".into() },
+        Event::TrialContinued { job, trial: TRIAL, epochs: 1, why: "w".into(), by: None },
+        Event::TrialPlaced { job, trial: TRIAL, priority: 1, by: By::Server },
+        Event::TrialStopped { job, trial: TRIAL, why: "w".into(), by: None },
+        Event::SearchExtended { job, trials: 9, by: By::Server },
+        Event::SearchEnded { job, why: "w".into(), by: None },
+        Event::TrialsAdded {
+            job,
+            trials: Vec::new(),
+            suggested: 0,
+            why: "w".into(),
+            nonce: None,
+            by: None,
+        },
         Event::ExtraAsked { job, name },
         Event::ExtraFailed { job, name, error: "e".into() },
         granted(HOST, unit),
@@ -131,12 +142,13 @@ fn an_unknown_trial_is_named() {
     let (job, trial) = (JOB, NO_TRIAL);
     let unit = UnitKey::Train { job, trial, epoch: Epoch(0), shard: ShardId(0), from: 0 };
     for event in [
-        Event::JobExtended { job, trials: vec![TRIAL, trial], epochs: 3, named: false },
+        Event::JobExtended { job, trials: vec![TRIAL, trial], epochs: 3, named: false, by: None },
         Event::TrialFailed { job, trial, error: "e".into() },
         Event::TrialOrdered { job, trial, order: MergeMode::Merging, reason: None },
         Event::TrialRolledBack { job, trial, epochs: 0 },
-        Event::TrialContinued { job, trial, epochs: 1, why: "w".into() },
-        Event::TrialStopped { job, trial, why: "w".into() },
+        Event::TrialContinued { job, trial, epochs: 1, why: "w".into(), by: None },
+        Event::TrialPlaced { job, trial, priority: 1, by: By::Server },
+        Event::TrialStopped { job, trial, why: "w".into(), by: None },
         granted(HOST, unit),
     ] {
         let unknown = FoldFault::UnknownTrial { job, trial };
@@ -421,6 +433,10 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
         | Event::JobNoted { job, .. }
         | Event::JobThinned { job }
         | Event::JobDeleted { job }
+        | Event::TrialsAdded { job, .. }
+        | Event::SearchExtended { job, .. }
+        | Event::SearchEnded { job, .. }
+        | Event::SpaceChanged { job, .. }
         | Event::ExtraAsked { job, .. }
         | Event::ExtraFailed { job, .. } => {
             *job = NO_JOB;
@@ -429,6 +445,7 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
         Event::TrialRolledBack { job, trial, .. }
         | Event::TrialContinued { job, trial, .. }
         | Event::TrialStopped { job, trial, .. }
+        | Event::TrialPlaced { job, trial, .. }
         | Event::TrialOrdered { job, trial, .. }
         | Event::TrialFailed { job, trial, .. } => {
             *trial = NO_TRIAL;

@@ -35,6 +35,8 @@ mod reliability;
 mod replicas;
 mod requested_evaluations;
 mod retention;
+mod searches;
+mod searching;
 mod sequences;
 mod shares;
 mod speculation;

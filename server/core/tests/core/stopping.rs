@@ -195,6 +195,7 @@ fn a_trial_at_its_target_is_not_extended() {
     }
     let trials = bench.trials();
     let running = trials.iter().find(|trial| trial.state == TrialState::Running).unwrap().trial;
-    let extended = Event::JobExtended { job: JOB, trials: vec![running], epochs: 9, named: false };
+    let extended =
+        Event::JobExtended { job: JOB, trials: vec![running], epochs: 9, named: false, by: None };
     assert_eq!(bench.events(extend(9, None)), [extended]);
 }

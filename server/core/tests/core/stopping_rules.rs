@@ -2,7 +2,8 @@
 //! invariants after each command, and L3 is that what is known is what a recount says.
 
 use crate::{
-    early_stopping::{searching, work},
+    early_stopping::searching,
+    searching::work,
     support::{Bench, HOST, JOB, OTHER, demand, fail, request},
 };
 use proptest::{prelude::*, sample::Index};

@@ -127,7 +127,7 @@ fn a_trial_that_nobody_has_evaluated_in_the_grace_can_be_extended() {
     let trials = vec![TrialId(0), TrialId(1)];
     assert_eq!(
         bench.events(extend(3, None)),
-        [Event::JobExtended { job: JOB, trials, epochs: 3, named: false }]
+        [Event::JobExtended { job: JOB, trials, epochs: 3, named: false, by: None }]
     );
     let extended = bench.now;
     bench.ask(HOST, request(0, Vec::new()));

@@ -1,0 +1,50 @@
+//! A trial that is added to a job, as its event says it.
+
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    ids::TrialId,
+    spec::{Architecture, Choices, ExportedGraph, TrialConfig},
+};
+
+/// A trial that a running search adds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AddedTrial {
+    /// The `[[model]]` table, counted from 0.
+    pub model: u32,
+    /// Its configuration. Of an exported graph only the file's name: the job's space has the rest.
+    pub config: TrialConfig,
+    /// The values of the dimensions that vary.
+    pub choices: Choices,
+    /// What its row order and dropout follow from, where that is a dimension of the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Where it goes on from, if it doesn't begin anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<CloneOf>,
+    /// Epochs in all that it may train at first, where that isn't what the job's rule of early stopping says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<u32>,
+}
+
+/// The state of another trial of the job, from which one goes on: after so many epochs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CloneOf {
+    /// The other trial.
+    pub trial: TrialId,
+    /// Epochs that it had trained.
+    pub epochs: u32,
+}
+
+impl AddedTrial {
+    /// A trial that begins anew.
+    #[must_use]
+    pub fn new(trial: sojourn_workgen::Trial) -> Self {
+        let sojourn_workgen::Trial { model, mut config, choices, seed } = trial;
+        if let Architecture::Graph(graph) = &mut config.model {
+            graph.exported = graph.exported.as_ref().map(ExportedGraph::name_only);
+        }
+        Self { model, config, choices, seed, from: None, allowed: None }
+    }
+}

@@ -1,0 +1,312 @@
+//! A search that its user, or a program of the user's, changes: trials that are added, stopped or let go on, another space.
+
+use super::{JobHandler, submit::check_trial};
+use crate::{
+    added_trial::{AddedTrial, CloneOf},
+    event::{By, Event},
+    reply::{Refusal, Reply},
+    state::{Job, JobEnd, Trial},
+};
+use sojourn_model::CheckpointLayout;
+use sojourn_protocol::{
+    api::{
+        GoOn, MAX_ADDED_TRIALS, MAX_NONCE_CHARS, MAX_TRIAL_PRIORITY, MAX_WHY_CHARS, NewTrial,
+        SearchAnswer, SearchRequest, Space, TrialPriority,
+    },
+    error::{ApiError, ErrorKind},
+    ids::{JobId, TrialId},
+    quantity::{SaturatingFrom as _, to_usize},
+    spec::{JobSpec, MAX_EPOCHS, ModelSpace, SearchMethod},
+    text::is_plain_line,
+    unit::TrialContext,
+};
+use sojourn_workgen::search::{MAX_TRIALS, SearchError, changed, further, given, with_seeds};
+
+/// Combinations of a changed space that are looked at before it is taken.
+const TRIED_OF_SPACE: u32 = 16;
+
+impl JobHandler<'_> {
+    /// Changes a job's search, as its user asks: all that is asked for, or nothing.
+    pub(crate) fn change_search(
+        &mut self,
+        job: JobId,
+        request: SearchRequest,
+        by: By,
+    ) -> Reply<SearchAnswer> {
+        let nonce: Option<String> =
+            request.nonce.as_ref().map(|nonce| nonce.chars().take(MAX_NONCE_CHARS).collect());
+        let known = self.state().find_job(job)?;
+        if let Some(added) = nonce.as_deref().and_then(|nonce| known.added_by(nonce)) {
+            return Ok(SearchAnswer { job, added });
+        }
+        let change = Change::of(known, &request)?;
+        let why = request.why.clone();
+        let said = |instead: &str| why.clone().unwrap_or_else(|| instead.to_owned());
+        let by_user = Some(by);
+        let had_ended = !known.is_running();
+        let first = u32::saturating_from(known.trials.len());
+        for trial in &request.stop {
+            let in_flight = self.state().in_flight(job, *trial);
+            let why = said("by hand");
+            self.record(Event::TrialStopped { job, trial: *trial, why, by: by_user })?;
+            self.results.abandon(in_flight)?;
+        }
+        for TrialPriority { trial, priority } in request.priorities {
+            self.record(Event::TrialPlaced { job, trial, priority, by })?;
+        }
+        if let Some(Space { models, training }) = request.space.map(|space| *space) {
+            let training = Box::new(training);
+            self.record(Event::SpaceChanged { job, models, training, by })?;
+        }
+        if let Some(trials) = request.trials {
+            self.record(Event::SearchExtended { job, trials, by })?;
+        }
+        let count = u32::saturating_from(change.added.len());
+        if count > 0 || nonce.is_some() {
+            let Change { added: trials, suggested, .. } = change;
+            let why = said("by hand");
+            self.record(Event::TrialsAdded { job, trials, suggested, why, nonce, by: by_user })?;
+        }
+        for (trial, epochs) in change.continued {
+            let why = said("by hand");
+            self.record(Event::TrialContinued { job, trial, epochs, why, by: by_user })?;
+        }
+        for (trial, epochs) in change.extended {
+            self.extend(job, epochs, Some(trial), by_user)?;
+        }
+        if request.end {
+            self.record(Event::SearchEnded { job, why: said("by hand"), by: by_user })?;
+        }
+        if had_ended && self.state().jobs.get(&job).is_some_and(Job::is_running) {
+            self.enter_fair_share(job);
+        }
+        self.results.ledger.planner.outdate_plan(job);
+        Ok(SearchAnswer { job, added: (first..first.saturating_add(count)).map(TrialId).collect() })
+    }
+}
+
+/// What a request comes to.
+struct Change {
+    added: Vec<AddedTrial>,
+    /// Combinations of the job's own procedure among them.
+    suggested: u32,
+    /// Trials that the search holds back, with the epochs up to which they go on.
+    continued: Vec<(TrialId, u32)>,
+    /// Trials that have ended, or are to train for longer than they were to.
+    extended: Vec<(TrialId, u32)>,
+}
+
+fn invalid<T>(message: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal::new(ErrorKind::Invalid, message))
+}
+
+fn conflict<T>(message: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal::new(ErrorKind::Conflict, message))
+}
+
+fn find(job: &Job, trial: TrialId) -> Result<&Trial, ApiError> {
+    job.trial(trial).ok_or_else(|| {
+        ApiError::new(ErrorKind::NotFound, format!("job {} has no trial {trial}", job.id))
+    })
+}
+
+impl Change {
+    /// Checks a request: nothing of it is done before all of it can be.
+    fn of(job: &Job, request: &SearchRequest) -> Reply<Self> {
+        let id = job.id;
+        job.check_whole()?;
+        if matches!(job.end, Some((JobEnd::Cancelled, _))) {
+            return conflict(format!("job {id} was cancelled: submit it again"));
+        }
+        if request.why.as_ref().is_some_and(|why| !is_plain_line(why, MAX_WHY_CHARS)) {
+            return invalid(format!("`why` isn't one line of at most {MAX_WHY_CHARS} characters"));
+        }
+        for trial in &request.stop {
+            if !find(job, *trial)?.is_running() {
+                return conflict(format!("trial {trial} of job {id} has ended already"));
+            }
+        }
+        for TrialPriority { trial, priority } in &request.priorities {
+            find(job, *trial)?;
+            if !(-MAX_TRIAL_PRIORITY..=MAX_TRIAL_PRIORITY).contains(priority) {
+                return invalid(format!(
+                    "a priority of {priority}: -{MAX_TRIAL_PRIORITY} to {MAX_TRIAL_PRIORITY} is wanted"
+                ));
+            }
+        }
+        if let Some(trials) = request.trials {
+            check_trials(job, trials)?;
+        }
+        let mut spec = job.spec.clone();
+        if let Some(space) = &request.space {
+            spec = changed_space(job, space)?;
+        }
+        let (continued, extended) = Self::go_on(job, request)?;
+        let (added, suggested) = Self::added(job, &spec, &request.add)?;
+        if request.end && !job.search.is_open() && request.trials.is_none() {
+            return conflict(format!("the search of job {id} tries no more combinations anyway"));
+        }
+        Ok(Self { added, suggested, continued, extended })
+    }
+
+    /// The trials that go on: those that are held back, and those that are extended.
+    #[expect(clippy::type_complexity, reason = "two lists of one kind")]
+    fn go_on(
+        job: &Job,
+        request: &SearchRequest,
+    ) -> Reply<(Vec<(TrialId, u32)>, Vec<(TrialId, u32)>)> {
+        let (mut continued, mut extended) = (Vec::new(), Vec::new());
+        for GoOn { trial: id, epochs } in &request.go_on {
+            let trial = find(job, *id)?;
+            if *epochs > MAX_EPOCHS {
+                return invalid(format!("{epochs} epochs are too many: {MAX_EPOCHS} is the most"));
+            }
+            if request.stop.contains(id) {
+                return invalid(format!("trial {id} can't be stopped and go on at once"));
+            }
+            let (allowed, all) = (trial.chain.epochs(), trial.epochs());
+            if trial.is_running() && !trial.training_over && *epochs <= all {
+                if *epochs <= allowed {
+                    return conflict(format!(
+                        "trial {id} of job {} may train {allowed} epochs already",
+                        job.id
+                    ));
+                }
+                continued.push((*id, *epochs));
+            } else {
+                extended.push((*id, *epochs));
+            }
+        }
+        Ok((continued, extended))
+    }
+
+    /// The trials that are added, and how many combinations of the job's own procedure they are.
+    fn added(job: &Job, spec: &JobSpec, add: &[NewTrial]) -> Reply<(Vec<AddedTrial>, u32)> {
+        if add.len() > MAX_ADDED_TRIALS {
+            return invalid(format!("{MAX_ADDED_TRIALS} trials at most are added at once"));
+        }
+        let (mut all, mut suggested) = (Vec::new(), 0u32);
+        for (n, new) in add.iter().enumerate() {
+            let failed =
+                |why: String| Refusal::new(ErrorKind::Invalid, format!("trial {n}: {why}"));
+            let trials = match new.from {
+                Some(from) => vec![clone_of(job, find(job, from)?, new)?],
+                None => {
+                    let trial = given(spec, &new.values).map_err(|why| failed(why.to_string()))?;
+                    check_trial(spec, &job.data, &trial).map_err(failed)?;
+                    suggested += u32::from(spec.search.method.is_outside());
+                    let with = with_seeds(vec![trial], &spec.seeds);
+                    let with = with.map_err(|why| failed(why.to_string()))?;
+                    with.into_iter().map(AddedTrial::new).collect()
+                }
+            };
+            all.extend(trials);
+        }
+        if job.trials.len().saturating_add(all.len()) > MAX_TRIALS {
+            return invalid(SearchError::TooMany.to_string());
+        }
+        let search = job.search_progress();
+        if suggested > 0 && search.over.is_some() {
+            return conflict(format!("the search of job {} has ended: no trial is added", job.id));
+        }
+        if suggested > search.wanted.saturating_sub(search.suggested) {
+            return conflict(format!(
+                "the search of job {} is to try {} combinations, and has tried {}",
+                job.id, search.wanted, search.suggested
+            ));
+        }
+        Ok((all, suggested))
+    }
+}
+
+/// Can a search try so many combinations in all?
+fn check_trials(job: &Job, trials: u32) -> Reply<()> {
+    let (id, search) = (job.id, job.search_progress());
+    if matches!(job.spec.search.method, SearchMethod::Grid) {
+        return conflict(format!("job {id} is a grid search, which tries every combination"));
+    }
+    if matches!(job.spec.search.method, SearchMethod::Pbt(_)) {
+        return conflict(format!("the population of job {id} stays as large as it began"));
+    }
+    let seeds = job.spec.seeds.len().max(1);
+    if to_usize(trials).saturating_mul(seeds) > MAX_TRIALS {
+        return invalid(SearchError::TooMany.to_string());
+    }
+    if trials < search.suggested {
+        return conflict(format!("job {id} has tried {} combinations already", search.suggested));
+    }
+    Ok(())
+}
+
+/// A clone of a trial, with the values that are other.
+fn clone_of(job: &Job, of: &Trial, new: &NewTrial) -> Reply<AddedTrial> {
+    let (id, number) = (job.id, of.id);
+    let Some(epochs) = job.clonable_after(number) else {
+        return conflict(format!(
+            "trial {number} of job {id} can't be cloned now: no checkpoint of the end of an epoch is there"
+        ));
+    };
+    let trial = sojourn_workgen::Trial {
+        model: of.model,
+        config: of.context.config.clone(),
+        choices: of.choices.clone(),
+        seed: of.seed,
+    };
+    let trial = changed(&trial, &new.values);
+    let trial = trial.or_else(|why| invalid(format!("a clone of trial {number}: {why}")))?;
+    let cannot =
+        |why: String| Refusal::new(ErrorKind::Invalid, format!("a clone of trial {number}: {why}"));
+    check_trial(&job.spec, &job.data, &trial).map_err(cannot)?;
+    let context = TrialContext::of(&job.spec, &job.data, trial.config.clone());
+    let layout =
+        |of: &TrialContext| CheckpointLayout::of(of).map_err(|why| cannot(why.to_string()));
+    if layout(&context)? != layout(&of.context)? {
+        return Err(cannot(
+            "its checkpoint has other tensors than a model with these values: only settings that change no shape can be other"
+                .to_owned(),
+        ));
+    }
+    let all = trial.config.training.epochs;
+    if epochs >= all {
+        return conflict(format!(
+            "trial {number} of job {id} has trained all of its {all} epochs: extend it, and clone it then"
+        ));
+    }
+    let from = Some(CloneOf { trial: number, epochs });
+    Ok(AddedTrial { from, allowed: Some(all), ..AddedTrial::new(trial) })
+}
+
+/// The job with another space, if it can have that.
+fn changed_space(job: &Job, space: &Space) -> Reply<JobSpec> {
+    let method = job.spec.search.method;
+    if matches!(method, SearchMethod::Grid | SearchMethod::Pbt(_)) {
+        return conflict(format!(
+            "job {} searches by `{}`: nothing more is taken from its space",
+            job.id,
+            method.name()
+        ));
+    }
+    let (was, now) = (&job.spec, space);
+    let is_kind = |(was, now): (&ModelSpace, &ModelSpace)| match (was, now) {
+        (ModelSpace::Graph(was), ModelSpace::Graph(now)) => was == now,
+        (was, now) => std::mem::discriminant(was) == std::mem::discriminant(now),
+    };
+    if was.models.len() != now.models.len() || !was.models.iter().zip(&now.models).all(is_kind) {
+        return invalid(
+            "another space has the same model tables; a user's own model stays as it is",
+        );
+    }
+    let (before, after) = (&was.training, &now.training);
+    if before.epochs != after.epochs || before.loss != after.loss {
+        return invalid("epochs and loss aren't searched, and stay as they are");
+    }
+    let mut spec = job.spec.clone();
+    (spec.models, spec.training) = (space.models.clone(), space.training.clone());
+    let from = job.search_progress().suggested;
+    let tried = further(&spec, from..from.saturating_add(TRIED_OF_SPACE));
+    for trial in tried.or_else(|why| invalid(why.to_string()))? {
+        let check = check_trial(&spec, &job.data, &trial);
+        check.or_else(|why| invalid(format!("a trial of that space: {why}")))?;
+    }
+    Ok(spec)
+}

@@ -1,0 +1,236 @@
+//! Searches that try further combinations while others train.
+
+use super::{JobHandler, search::room, submit::check_trial};
+use crate::{
+    added_trial::AddedTrial,
+    event::Event,
+    fault::CoreFault,
+    state::{Job, Stopped, Trial, TrialEnd},
+};
+use sojourn_protocol::{
+    ids::JobId,
+    quantity::{SaturatingFrom as _, to_usize},
+    spec::{Choices, SearchMethod, Tpe},
+};
+use sojourn_workgen::search::{
+    SearchError, further,
+    tpe::{self, Observation, Outcome},
+    with_seeds,
+};
+use std::collections::BTreeMap;
+
+/// Combinations that one step suggests of a job: the server answers in between.
+const MAX_A_STEP: u32 = 32;
+/// The same of combinations for which nothing is computed.
+const MAX_DRAWN_A_STEP: u32 = 256;
+
+/// What a step has suggested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Suggested {
+    Nothing,
+    Some,
+    /// There is room for more.
+    AndMore,
+}
+
+impl Suggested {
+    pub(super) fn any(self) -> bool {
+        self != Self::Nothing
+    }
+
+    pub(super) fn has_more(self) -> bool {
+        self == Self::AndMore
+    }
+}
+
+impl JobHandler<'_> {
+    /// Adds the trials that a job's procedure suggests now, with so many slots.
+    pub(super) fn suggest(&mut self, job: JobId, slots: u64) -> Result<Suggested, CoreFault> {
+        let mut done = 0;
+        loop {
+            let Some(known) = self.state().jobs.get(&job) else { return Ok(Suggested::Nothing) };
+            let (wanted, limit) = wanted(known, slots);
+            if wanted == 0 {
+                break;
+            }
+            if done >= limit {
+                return Ok(Suggested::AndMore);
+            }
+            match next(known, wanted.min(limit)) {
+                Ok((trials, suggested, why)) => {
+                    done += suggested;
+                    let (nonce, by) = (None, None);
+                    self.record(Event::TrialsAdded { job, trials, suggested, why, nonce, by })?;
+                }
+                Err(why) => {
+                    self.record(Event::SearchEnded { job, why, by: None })?;
+                    break;
+                }
+            }
+            self.results.ledger.planner.outdate_plan(job);
+        }
+        Ok(if done == 0 { Suggested::Nothing } else { Suggested::Some })
+    }
+}
+
+/// How many combinations are to be suggested now, and at most in one step.
+fn wanted(job: &Job, slots: u64) -> (u32, u32) {
+    // Once its time is up nothing more is trained.
+    if !job.is_open() || job.grace.is_some() || !job.search.is_open() {
+        return (0, 0);
+    }
+    let left = job.search.wanted - job.search.suggested;
+    match job.spec.search.method {
+        SearchMethod::AskTell { .. } | SearchMethod::Epochs { .. } => (0, 0),
+        SearchMethod::Grid
+        | SearchMethod::Random { .. }
+        | SearchMethod::Sobol { .. }
+        | SearchMethod::Pbt(_) => (left, MAX_DRAWN_A_STEP),
+        SearchMethod::Tpe(Tpe { startup, .. }) if job.search.suggested < startup => {
+            (left.min(startup - job.search.suggested), MAX_DRAWN_A_STEP)
+        }
+        SearchMethod::Tpe(Tpe { batch: Some(batch), .. }) => {
+            let is_over = !job.trials.iter().any(|trial| trial.is_running() && !waits(trial));
+            (if is_over { left.min(batch) } else { 0 }, batch)
+        }
+        SearchMethod::Tpe(_) => {
+            if job.trials.iter().any(|trial| trial.is_running() && !has_begun(trial)) {
+                return (0, 0);
+            }
+            let room = room(job, slots).div_ceil(job.spec.seeds.len().max(1));
+            (left.min(u32::saturating_from(room)), MAX_A_STEP)
+        }
+    }
+}
+
+/// The next combinations, at most so many: their trials, how many combinations they are, and why they come.
+fn next(job: &Job, wanted: u32) -> Result<(Vec<AddedTrial>, u32, String), String> {
+    let (from, spec) = (job.search.suggested, &job.spec);
+    let checked = |trials: Vec<sojourn_workgen::Trial>| {
+        for trial in &trials {
+            check_trial(spec, &job.data, trial)?;
+        }
+        Ok::<_, String>(trials.into_iter().map(AddedTrial::new).collect::<Vec<_>>())
+    };
+    let said = |error: SearchError| error.to_string();
+    match spec.search.method {
+        SearchMethod::Tpe(Tpe { startup, batch, .. }) if from >= startup => {
+            let failed = job.trials.iter().filter(|trial| has_failed(trial)).count();
+            if failed >= to_usize(startup) && job.trials.iter().all(|trial| trial.best.is_none()) {
+                return Err(format!("the first {failed} trials have all failed"));
+            }
+            let count = if batch.is_some() { wanted } else { 1 };
+            let known = Known::of(job);
+            let is_known = |one: &&Observation<'_>| matches!(one.outcome, Outcome::Ended { .. });
+            let results = known.observations().iter().filter(is_known).count();
+            let s = if results == 1 { "" } else { "s" };
+            let why = format!("suggested by the results of {results} trial{s}");
+            let mut suggested: Vec<sojourn_workgen::Trial> = Vec::new();
+            let mut accept = |trial: &_| check_trial(spec, &job.data, trial).is_ok();
+            for number in from..from + count {
+                let before = suggested.iter().map(|trial| Observation {
+                    model: trial.model,
+                    choices: &trial.choices,
+                    outcome: Outcome::Running,
+                });
+                let all: Vec<Observation<'_>> =
+                    known.observations().into_iter().chain(before).collect();
+                let trial = tpe::suggest(spec, &all, number, &mut accept).map_err(said)?;
+                suggested.push(trial);
+            }
+            Ok((checked(with_seeds(suggested, &spec.seeds).map_err(said)?)?, count, why))
+        }
+        _ => {
+            let trials = further(spec, from..from + wanted).map_err(said)?;
+            Ok((checked(trials)?, wanted, "there are to be more trials".to_owned()))
+        }
+    }
+}
+
+/// Has it been let train at all?
+fn has_begun(trial: &Trial) -> bool {
+    trial.chain.epochs() > 0
+}
+
+/// Does it wait for a decision after what it has trained?
+fn waits(trial: &Trial) -> bool {
+    has_begun(trial) && trial.is_held()
+}
+
+fn has_failed(trial: &Trial) -> bool {
+    matches!(trial.end, Some(TrialEnd::Failed(_)))
+}
+
+/// What is known of each combination of a job.
+struct Known {
+    all: Vec<(u32, Choices, Outcome)>,
+}
+
+impl Known {
+    fn of(job: &Job) -> Self {
+        if job.spec.seeds.is_empty() {
+            let all = job.trials.iter();
+            let all = all.map(|trial| (trial.model, trial.choices.clone(), outcome(job, trial)));
+            return Self { all: all.collect() };
+        }
+        // Trials that differ in their seeds alone are one combination.
+        let mut combinations: BTreeMap<String, (u32, Choices, Vec<Outcome>)> = BTreeMap::new();
+        for trial in &job.trials {
+            let mut choices = trial.choices.clone();
+            choices.remove("seed");
+            let key = format!("{} {}", trial.model, serde_json::json!(choices));
+            let entry = combinations.entry(key);
+            let (.., outcomes) = entry.or_insert_with(|| (trial.model, choices, Vec::new()));
+            outcomes.push(outcome(job, trial));
+        }
+        let all = combinations.into_values();
+        Self { all: all.map(|(model, choices, of)| (model, choices, mean(&of))).collect() }
+    }
+
+    fn observations(&self) -> Vec<Observation<'_>> {
+        let all = self.all.iter();
+        all.map(|(model, choices, outcome)| Observation {
+            model: *model,
+            choices,
+            outcome: *outcome,
+        })
+        .collect()
+    }
+}
+
+/// What came of a trial so far.
+fn outcome(job: &Job, trial: &Trial) -> Outcome {
+    let search = &job.spec.search;
+    if has_failed(trial) {
+        return Outcome::Failed;
+    }
+    // Rungs are compared while their trials may still go on.
+    let is_known = !trial.is_running() || search.stopping.is_some();
+    match trial.best.filter(|_| is_known) {
+        Some(best) => {
+            let epochs = match trial.stopped {
+                // It was as good as is wanted before others were.
+                Some(Stopped::Target { .. }) => trial.epochs(),
+                _ => u32::saturating_from(trial.curve.len()),
+            };
+            Outcome::Ended { epochs, value: best.value }
+        }
+        None if trial.is_running() => Outcome::Running,
+        None => Outcome::Failed,
+    }
+}
+
+/// What came of a combination with several seeds: the mean, once all of them have ended.
+fn mean(outcomes: &[Outcome]) -> Outcome {
+    let (mut sum, mut least, mut count) = (0.0, u32::MAX, 0.0);
+    for outcome in outcomes {
+        match *outcome {
+            Outcome::Running => return Outcome::Running,
+            Outcome::Failed => return Outcome::Failed,
+            Outcome::Ended { epochs, value } => {
+                (sum, least, count) = (sum + value, least.min(epochs), count + 1.0);
+            }
+        }
+    }
+    Outcome::Ended { epochs: least, value: sum / count }
+}
