@@ -17,8 +17,8 @@ pub(super) enum Caller {
     /// A machine that wants to become a host, with this token; `None`: with the server's own.
     Enroller(Option<TokenId>),
     Host(HostId),
-    /// A user with these rights.
-    User(Rights),
+    /// A user with these rights, and with this token; `None`: with the server's own.
+    User(Option<TokenId>, Rights),
     /// A process that assimilates.
     Assimilator,
 }
@@ -76,6 +76,8 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/jobs/{job}/pause", Users(Submit)),
     ("POST", "/v1/jobs/{job}/resume", Users(Submit)),
     ("POST", "/v1/jobs/{job}/extend", Users(Submit)),
+    ("GET", "/v1/jobs/{job}/search", Users(Read)),
+    ("POST", "/v1/jobs/{job}/search", Users(Submit)),
     ("POST", "/v1/jobs/{job}/placement", Users(Submit)),
     ("POST", "/v1/jobs/{job}/note", Users(Submit)),
     ("POST", "/v1/jobs/{job}/rollback", Users(Submit)),
@@ -167,7 +169,7 @@ impl Caller {
         match self {
             Self::Enroller(_) => "a token for machines to enrol with",
             Self::Host(_) => "a host's own token",
-            Self::User(_) => "a user's token",
+            Self::User(..) => "a user's token",
             Self::Assimilator => "a token for assimilators",
         }
     }
@@ -193,7 +195,7 @@ impl Access {
             | (Assimilators | AssimilatorsAndUsers(_), Caller::Assimilator) => return Ok(()),
             (
                 Users(wanted) | HostsAndUsers(wanted) | AssimilatorsAndUsers(wanted),
-                Caller::User(_),
+                Caller::User(..),
             ) => wanted,
             _ => {
                 let (is, wanted) = (caller.token_kind(), self.wanted());
@@ -202,7 +204,7 @@ impl Access {
             }
         };
         match caller {
-            Caller::User(rights) if rights >= wanted => Ok(()),
+            Caller::User(_, rights) if rights >= wanted => Ok(()),
             _ => {
                 let message = format!("this needs a token with the right to `{}`", wanted.name());
                 Err(HttpError::new(ErrorKind::Forbidden, message))
@@ -263,16 +265,20 @@ mod tests {
             (Submit, Administer, false),
             (Administer, Submit, true),
         ] {
-            assert_eq!(may(Users(wanted), Caller::User(held)), admitted, "{held:?} {wanted:?}");
+            assert_eq!(
+                may(Users(wanted), Caller::User(None, held)),
+                admitted,
+                "{held:?} {wanted:?}"
+            );
         }
         let host = Caller::Host(HostId(1));
         assert!(may(Hosts, host) && may(HostsAndUsers(Read), host) && !may(Users(Read), host));
-        assert!(!may(Hosts, Caller::User(Administer)));
-        assert!(!may(Enrollers, Caller::User(Administer)));
-        assert!(!may(Assimilators, Caller::User(Administer)));
+        assert!(!may(Hosts, Caller::User(None, Administer)));
+        assert!(!may(Enrollers, Caller::User(None, Administer)));
+        assert!(!may(Assimilators, Caller::User(None, Administer)));
         // No right to change anything comes with a token that may read.
         for (method, path, access) in TABLE {
-            if may(*access, Caller::User(Read)) {
+            if may(*access, Caller::User(None, Read)) {
                 assert_eq!(*method, "GET", "{path}");
             }
         }
@@ -280,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_the_table_lacks_is_for_nobody() {
-        let admin = Some(Caller::User(Administer));
+        let admin = Some(Caller::User(None, Administer));
         let status = |method, pattern, caller| match admit(&method, pattern, caller) {
             Ok(_) => 200,
             Err(refusal) => refusal.answer().status().as_u16(),

@@ -19,7 +19,7 @@ use actix_web::{
     middleware::Next,
     web,
 };
-use sojourn_core::{Holder, request};
+use sojourn_core::{By, Holder, request};
 use sojourn_protocol::{
     digest::Digest,
     error::ErrorKind,
@@ -92,7 +92,7 @@ pub(super) fn end_reading(answer: &mut ServiceResponse<BoxBody>) {
 /// The share of a request's body in the memory for bodies.
 fn share(request: &HttpRequest, caller: Caller) -> Option<BodyShare> {
     let (token, app) = (bearer(request).ok()?, app(request).ok()?);
-    let is_user = matches!(caller, Caller::User(_));
+    let is_user = matches!(caller, Caller::User(..));
     Some(app.network.body_share(Sender { token, is_user }))
 }
 
@@ -134,7 +134,7 @@ async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
             Ok(Caller::Host(host))
         }
         Some(Holder::Enroller(token)) => Ok(Caller::Enroller(Some(token))),
-        Some(Holder::User(_, rights)) => Ok(Caller::User(rights)),
+        Some(Holder::User(token, rights)) => Ok(Caller::User(Some(token), rights)),
         Some(Holder::Revoked) => Err(HttpError::unauthorized("this host's token was revoked")),
         Some(Holder::Expired(token)) => {
             Err(HttpError::unauthorized(format!("token {token} has expired")))
@@ -151,7 +151,7 @@ async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
 const fn with_server_token(which: ServerToken) -> Caller {
     match which {
         ServerToken::Enrol => Caller::Enroller(None),
-        ServerToken::Admin => Caller::User(Rights::Administer),
+        ServerToken::Admin => Caller::User(None, Rights::Administer),
         ServerToken::Assimilator => Caller::Assimilator,
     }
 }
@@ -212,7 +212,12 @@ caller!(Enroller, Caller::Enroller(with) => Self(with));
 /// A user or operator, whose rights suffice for the address.
 pub(super) struct User;
 
-caller!(User, Caller::User(_) => Self);
+caller!(User, Caller::User(..) => Self);
+
+/// The same, by name: with the server's own token, or with one that was issued.
+pub(super) struct UserBy(pub(super) By);
+
+caller!(UserBy, Caller::User(token, _) => Self(token.map_or(By::Server, By::Token)));
 
 /// A process that assimilates.
 pub(super) struct Assimilator;
@@ -222,7 +227,7 @@ caller!(Assimilator, Caller::Assimilator => Self);
 /// A user or an assimilator: both may see the assimilation backlog.
 pub(super) struct Overseer;
 
-caller!(Overseer, Caller::User(_) | Caller::Assimilator => Self);
+caller!(Overseer, Caller::User(..) | Caller::Assimilator => Self);
 
 /// A host.
 pub(super) struct Host(pub(super) HostId);
@@ -241,7 +246,7 @@ impl FromRequest for Reader {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         ready(match admitted(request) {
-            Some(Caller::User(_)) => Ok(Self::User),
+            Some(Caller::User(..)) => Ok(Self::User),
             Some(Caller::Host(host)) => Ok(Self::Host(host)),
             _ => Err(not_admitted()),
         })

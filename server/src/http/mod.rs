@@ -25,6 +25,7 @@ mod protocol;
 mod request_body;
 mod routes;
 mod schema;
+mod searches;
 mod token_cache;
 mod tokens;
 mod traffic;

@@ -3,7 +3,7 @@
 
 use super::{
     assimilations, auth, blobs, checkpoints, deltas, direct, error::HttpError, events, health,
-    hosts, jobs, machines, openapi, programs, tokens, traffic, trials, work,
+    hosts, jobs, machines, openapi, programs, searches, tokens, traffic, trials, work,
 };
 use actix_web::{
     Error, Resource,
@@ -116,6 +116,11 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(resource("/v1/jobs/{job}/pause").route(web::post().to(jobs::pause)))
         .service(resource("/v1/jobs/{job}/resume").route(web::post().to(jobs::resume)))
         .service(resource("/v1/jobs/{job}/extend").route(web::post().to(jobs::extend)))
+        .service(
+            resource("/v1/jobs/{job}/search")
+                .route(web::get().to(searches::one))
+                .route(web::post().to(searches::change)),
+        )
         .service(resource("/v1/jobs/{job}/placement").route(web::post().to(jobs::place)))
         .service(resource("/v1/jobs/{job}/note").route(web::post().to(jobs::note)))
         .service(resource("/v1/jobs/{job}/rollback").route(web::post().to(jobs::rollback)))

@@ -51,6 +51,11 @@ impl EventJob {
             | Event::TrialRolledBack { job, .. }
             | Event::TrialContinued { job, .. }
             | Event::TrialStopped { job, .. }
+            | Event::TrialsAdded { job, .. }
+            | Event::TrialPlaced { job, .. }
+            | Event::SearchExtended { job, .. }
+            | Event::SearchEnded { job, .. }
+            | Event::SpaceChanged { job, .. }
             | Event::TrialFailed { job, .. }
             | Event::ExtraAsked { job, .. }
             | Event::ExtraFailed { job, .. } => Self::Job(*job),

@@ -35,6 +35,8 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("pauseJob", &[NotFound, Conflict]),
         ("resumeJob", &[NotFound, Conflict]),
         ("extendJob", &[NotFound, Conflict]),
+        ("search", &[NotFound]),
+        ("changeSearch", &[NotFound, Conflict]),
         ("placeJob", &[NotFound, Conflict]),
         ("noteJob", &[NotFound]),
         ("deleteJobs", &[NotFound, Conflict]),

@@ -8,7 +8,7 @@ mod errors;
 
 use super::{
     assimilations, blobs, checkpoints, deltas, direct, error::HttpError, events, health, hosts,
-    jobs, machines, programs, tokens, traffic, trials, work,
+    jobs, machines, programs, searches, tokens, traffic, trials, work,
 };
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
@@ -62,6 +62,8 @@ const EXAMPLES: &str = include_str!("examples.json");
         jobs::pause,
         jobs::resume,
         jobs::extend,
+        searches::one,
+        searches::change,
         jobs::place,
         jobs::note,
         jobs::delete,
