@@ -10,18 +10,16 @@ pub(super) fn number(normal: &Normal, uniform: f64) -> f64 {
     match truncate {
         None => at(uniform),
         Some([low, high]) => {
-            let [first, last] = [low, high].map(|end| below((end - mean) / deviation));
+            let [first, last] = shares_of_ends(normal);
             at(first + (last - first) * uniform).clamp(low, high)
         }
     }
 }
 
-/// The share of all that are below a number.
-pub(super) fn share(normal: &Normal, number: f64) -> f64 {
+/// The shares of the whole distribution that are below its ends: 0 and 1 where it has none.
+pub(super) fn shares_of_ends(normal: &Normal) -> [f64; 2] {
     let Normal { mean, deviation, truncate } = *normal;
-    let below = |number: f64| below((number - mean) / deviation);
-    let [first, last] = truncate.map_or([0.0, 1.0], |ends| ends.map(below));
-    ((below(number) - first) / (last - first)).clamp(0.0, 1.0)
+    truncate.map_or([0.0, 1.0], |ends| ends.map(|end| below((end - mean) / deviation)))
 }
 
 /// The share of standard normal numbers that are below one.

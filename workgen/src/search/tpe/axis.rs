@@ -20,12 +20,12 @@ pub(super) const LINE: [f64; 2] = [0.0, 1.0];
 pub(super) enum Axis {
     /// Categories. Those that a [`Survey`](super::space::Survey) hasn't met yet are null.
     Choice(Vec<Value>),
-    /// A range without steps.
-    Range(Range),
+    /// A range without steps, and its ends or their logarithms.
+    Range(Range, [f64; 2]),
     /// A range with steps.
     Steps(Range, Steps),
-    /// Normal numbers.
-    Normal(Normal),
+    /// Normal numbers, and the shares of the whole distribution that are below their ends.
+    Normal(Normal, [f64; 2]),
 }
 
 impl Axis {
@@ -41,15 +41,14 @@ impl Axis {
         match range.steps() {
             Some(steps) => (steps.count() > 1).then_some(Self::Steps(range, steps)),
             None => {
-                let axis = Self::Range(range);
-                let [low, high] = axis.scale(range.low, range.high);
-                (low < high).then_some(axis)
+                let [low, high] = [range.low, range.high].map(|end| scaled(&range, end));
+                (low < high).then_some(Self::Range(range, [low, high]))
             }
         }
     }
 
     pub(super) fn of_normal(normal: Normal) -> Option<Self> {
-        normal.is_sound().then_some(Self::Normal(normal))
+        normal.is_sound().then(|| Self::Normal(normal, normal::shares_of_ends(&normal)))
     }
 
     /// The place of a value; none of one that can't be of this dimension. Numbers beyond the ends are taken for the ends.
@@ -60,17 +59,18 @@ impl Axis {
                 let index = values.iter().position(|category| is_same(category, value))?;
                 Some(f64::from(u32::saturating_from(index)))
             }
-            Self::Range(range) => {
-                let number = number()?.clamp(range.low, range.high);
-                let [low, high] = self.scale(range.low, range.high);
-                let [number, _] = self.scale(number, range.high);
+            Self::Range(range, [low, high]) => {
+                let number = scaled(range, number()?.clamp(range.low, range.high));
                 Some(((number - low) / (high - low)).clamp(0.0, 1.0))
             }
             Self::Steps(_, steps) => {
                 let index = (number()? - steps.at(0)) / steps.step();
                 Some(libm::round(index.clamp(0.0, f64::from(steps.count() - 1))))
             }
-            Self::Normal(normal) => Some(normal::share(normal, number()?)),
+            Self::Normal(normal, [low, high]) => {
+                let share = normal::below((number()? - normal.mean) / normal.deviation);
+                Some(((share - low) / (high - low)).clamp(0.0, 1.0))
+            }
         }
     }
 
@@ -79,7 +79,7 @@ impl Axis {
         match self {
             Self::Choice(values) => Some(u32::saturating_from(values.len())),
             Self::Steps(_, steps) => Some(steps.count()),
-            Self::Range(_) | Self::Normal(_) => None,
+            Self::Range(..) | Self::Normal(..) => None,
         }
     }
 
@@ -90,9 +90,9 @@ impl Axis {
         if range.spread.is_logarithmic() {
             let at = |index| steps.at(draw::floor(index));
             let last = at(f64::from(steps.count())) + steps.step();
-            let [low, high] = self.scale(range.low, last);
-            let [first, end] = self.scale(at(index), at(index) + steps.step());
-            [first, end].map(|end| ((end - low) / (high - low)).clamp(0.0, 1.0))
+            let [low, high] = [range.low, last].map(|end| scaled(range, end));
+            let share = |end| ((scaled(range, end) - low) / (high - low)).clamp(0.0, 1.0);
+            [at(index), at(index) + steps.step()].map(share)
         } else {
             let count = f64::from(steps.count());
             [index / count, (index + 1.0) / count]
@@ -106,7 +106,7 @@ impl Axis {
                 let [low, high] = self.cell(place);
                 f64::midpoint(low, high)
             }
-            Self::Choice(_) | Self::Range(_) | Self::Normal(_) => place,
+            Self::Choice(_) | Self::Range(..) | Self::Normal(..) => place,
         }
     }
 
@@ -119,19 +119,14 @@ impl Axis {
                 index.clamp(0.0, f64::from(steps.count() - 1))
             }
             Self::Steps(_, steps) => f64::from(draw::index(steps.count(), point)),
-            Self::Choice(_) | Self::Range(_) | Self::Normal(_) => point,
+            Self::Choice(_) | Self::Range(..) | Self::Normal(..) => point,
         }
     }
+}
 
-    /// Two numbers as they are, or their logarithms.
-    fn scale(&self, low: f64, high: f64) -> [f64; 2] {
-        match self {
-            Self::Range(range) | Self::Steps(range, _) if range.spread.is_logarithmic() => {
-                [low, high].map(libm::log)
-            }
-            _ => [low, high],
-        }
-    }
+/// A number or its logarithm.
+fn scaled(range: &Range, number: f64) -> f64 {
+    if range.spread.is_logarithmic() { libm::log(number) } else { number }
 }
 
 /// Are these one value? Numbers are compared as such: a whole one may have been written with or without a fraction.

@@ -3,7 +3,7 @@
 //! Densities are relative to the prior, which is how `random` draws. So a dimension that an observation has no value of counts as 1.
 
 use super::{
-    axis::{Axis, LINE},
+    axis::Axis,
     kernel,
     space::{Places, Space},
 };
@@ -57,11 +57,20 @@ impl<'a> Density<'a> {
 
     /// The logarithm of the density at a place, which has a number for each column.
     pub(super) fn log_at(&self, place: &[f64]) -> f64 {
-        let mut logs = self.constant.clone();
-        for (column, place) in self.columns.iter().zip(place) {
-            column.add_logs(*place, &mut logs);
+        /// Observations that are added up at once, so that they stay in the processor's first cache.
+        const BLOCK: usize = 512;
+        let at = self.columns.iter().zip(place).map(|(column, place)| column.at(*place));
+        let at: Vec<ColumnAt<'_>> = at.collect();
+        let (mut sum, mut logs) = (LogSum::of_prior(), Vec::with_capacity(BLOCK));
+        for (block, constant) in self.constant.chunks(BLOCK).enumerate() {
+            logs.clear();
+            logs.extend_from_slice(constant);
+            for column in &at {
+                column.add_logs(block * BLOCK, &mut logs);
+            }
+            sum.add(&logs);
         }
-        log_sum(&logs) - libm::log(kernel::number(logs.len()) + 1.0)
+        sum.log() - libm::log(kernel::number(self.constant.len()) + 1.0)
     }
 
     /// Is one of the observations at this place of this table?
@@ -76,14 +85,38 @@ impl<'a> Density<'a> {
     }
 }
 
-/// The logarithm of the sum of 1 and what these are logarithms of.
-fn log_sum(logs: &[f64]) -> f64 {
-    /// What is so much less than the largest changes no digit of the sum.
+/// A sum of numbers of which the logarithms are known, and which may be too large.
+struct LogSum {
+    /// The largest logarithm.
+    most: f64,
+    /// The sum over the number with that logarithm.
+    sum: f64,
+}
+
+impl LogSum {
+    /// Of the prior alone: the logarithm of its density over its own is 0.
+    const fn of_prior() -> Self {
+        Self { most: 0.0, sum: 1.0 }
+    }
+
+    fn add(&mut self, logs: &[f64]) {
+        let before = self.most;
+        let larger = |most, log: &f64| if *log > most { *log } else { most };
+        self.most = logs.iter().fold(before, larger);
+        self.sum *= exponential(before - self.most);
+        self.sum += logs.iter().map(|log| exponential(log - self.most)).sum::<f64>();
+    }
+
+    fn log(&self) -> f64 {
+        self.most + libm::log(self.sum)
+    }
+}
+
+/// e to the power of a number that is at most 0. By a power of 2, which takes half as long.
+fn exponential(power: f64) -> f64 {
+    /// What is so much less than 1 changes no digit of a sum.
     const NOTHING: f64 = -50.0;
-    let most = logs.iter().fold(0.0, |most, log| if *log > most { *log } else { most });
-    // Powers of 2 take half as long as those of e.
-    let one = |log: f64| if log < NOTHING { 0.0 } else { libm::exp2(log * LOG2_E) };
-    most + libm::log(one(-most) + logs.iter().map(|log| one(log - most)).sum::<f64>())
+    if power < NOTHING { 0.0 } else { libm::exp2(power * LOG2_E) }
 }
 
 /// The kernels of one dimension.
@@ -111,22 +144,22 @@ impl<'a> Column<'a> {
                 let count = u32::saturating_from(values.len());
                 Kernels::Choice { logs: kernel::log_categories(places.len(), count) }
             }
-            Axis::Range(_) | Axis::Normal(_) => {
-                let bandwidth = kernel::bandwidth(&known().collect::<Vec<_>>(), dimensions);
+            Axis::Range(..) | Axis::Normal(..) => {
+                let bandwidth = kernel::bandwidth(known(), dimensions);
                 let scaled = places.iter().map(|place| place / bandwidth).collect();
                 Kernels::Smooth { bandwidth, scaled }
             }
             Axis::Steps(..) => {
-                let all: Vec<f64> = known().map(|place| axis.point(place)).collect();
-                let bandwidth = kernel::bandwidth(&all, dimensions);
                 let mut distinct: Vec<f64> = known().collect();
                 distinct.sort_unstable_by(f64::total_cmp);
                 distinct.dedup();
                 let slot = |place: &f64| match distinct.binary_search_by(|d| d.total_cmp(place)) {
                     Ok(slot) | Err(slot) => u32::saturating_from(slot),
                 };
-                let slots = places.iter().map(slot).collect();
-                let points = distinct.iter().map(|place| axis.point(*place)).collect();
+                let slots: Vec<u32> = places.iter().map(slot).collect();
+                let points: Vec<f64> = distinct.iter().map(|place| axis.point(*place)).collect();
+                let all = slots.iter().filter_map(|slot| points.get(to_usize(*slot)).copied());
+                let bandwidth = kernel::bandwidth(all, dimensions);
                 Kernels::Steps { bandwidth, slots, points }
             }
         };
@@ -138,15 +171,12 @@ impl<'a> Column<'a> {
         match &self.kernels {
             Kernels::Choice { .. } => {}
             Kernels::Smooth { bandwidth, .. } => {
-                for (mass, place) in masses.iter_mut().zip(&self.places) {
-                    if !place.is_nan() {
-                        *mass *= kernel::mass(*place, *bandwidth, LINE);
-                    }
+                for (mass, own) in masses.iter_mut().zip(kernel::masses(&self.places, *bandwidth)) {
+                    *mass *= if own.is_nan() { 1.0 } else { own };
                 }
             }
             Kernels::Steps { bandwidth, slots, points } => {
-                let of = points.iter().map(|point| kernel::mass(*point, *bandwidth, LINE));
-                let of: Vec<f64> = of.collect();
+                let of = kernel::masses(points, *bandwidth);
                 for (mass, slot) in masses.iter_mut().zip(slots) {
                     *mass *= of.get(to_usize(*slot)).copied().unwrap_or(1.0);
                 }
@@ -154,30 +184,21 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Adds, by observation, the logarithm of its kernel at a place, but for what is constant.
-    fn add_logs(&self, place: f64, logs: &mut [f64]) {
+    /// What its kernels need for their densities at a place.
+    fn at(&self, place: f64) -> ColumnAt<'_> {
         match &self.kernels {
             Kernels::Choice { logs: [same, other] } => {
-                for (log, own) in logs.iter_mut().zip(&self.places) {
-                    let known = if *own == place { *same } else { *other };
-                    *log += if own.is_nan() { 0.0 } else { known };
-                }
+                ColumnAt::Choice { places: &self.places, place, same: *same, other: *other }
             }
-            Kernels::Smooth { bandwidth, scaled } => {
-                let height = kernel::log_height(*bandwidth);
-                let at = place / bandwidth;
-                for (log, own) in logs.iter_mut().zip(scaled) {
-                    let known = height - (at - own) * (at - own) / 2.0;
-                    *log += if known.is_nan() { 0.0 } else { known };
-                }
-            }
+            Kernels::Smooth { bandwidth, scaled } => ColumnAt::Smooth {
+                scaled,
+                place: place / bandwidth,
+                height: kernel::log_height(*bandwidth),
+            },
             Kernels::Steps { bandwidth, slots, points } => {
                 let cell = self.axis.cell(place);
-                let of = points.iter().map(|point| kernel::log_in_cell(*point, *bandwidth, cell));
-                let of: Vec<f64> = of.collect();
-                for (log, slot) in logs.iter_mut().zip(slots) {
-                    *log += of.get(to_usize(*slot)).copied().unwrap_or(0.0);
-                }
+                let logs = points.iter().map(|point| kernel::log_in_cell(*point, *bandwidth, cell));
+                ColumnAt::Steps { slots, logs: logs.collect() }
             }
         }
     }
@@ -195,6 +216,38 @@ impl<'a> Column<'a> {
                 Some(own) => kernel::draw(self.axis.point(own), *bandwidth, uniform),
                 None => uniform,
             },
+        }
+    }
+}
+
+/// The kernels of one dimension at one place.
+enum ColumnAt<'a> {
+    Choice { places: &'a [f64], place: f64, same: f64, other: f64 },
+    Smooth { scaled: &'a [f64], place: f64, height: f64 },
+    Steps { slots: &'a [u32], logs: Vec<f64> },
+}
+
+impl ColumnAt<'_> {
+    /// Adds, by observation from this one on, the logarithm of its kernel, but for what is constant.
+    fn add_logs(&self, from: usize, logs: &mut [f64]) {
+        match self {
+            Self::Choice { places, place, same, other } => {
+                for (log, own) in logs.iter_mut().zip(places.get(from..).unwrap_or_default()) {
+                    let known = if own == place { *same } else { *other };
+                    *log += if own.is_nan() { 0.0 } else { known };
+                }
+            }
+            Self::Smooth { scaled, place, height } => {
+                for (log, own) in logs.iter_mut().zip(scaled.get(from..).unwrap_or_default()) {
+                    let known = height - (place - own) * (place - own) / 2.0;
+                    *log += if known.is_nan() { 0.0 } else { known };
+                }
+            }
+            Self::Steps { slots, logs: of } => {
+                for (log, slot) in logs.iter_mut().zip(slots.get(from..).unwrap_or_default()) {
+                    *log += of.get(to_usize(*slot)).copied().unwrap_or(0.0);
+                }
+            }
         }
     }
 }

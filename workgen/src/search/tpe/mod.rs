@@ -20,8 +20,8 @@
 //! | failed ones | count as the worst | |
 //! | a combination again | only where all candidates were tried before | |
 //!
-//! **Dimensions that an observation lacks**, such as those of another model table, count by the prior in its kernel. That is what
-//! BOHB does in the mean, which fills such gaps with random values; what all tables share is learnt from all of them.
+//! **Dimensions that an observation lacks**, such as those of another model table, count by the prior in its kernel: they say
+//! nothing for or against a value. So what all tables share is learnt from all of them.
 //!
 //! **Trials that were stopped early** rank behind all that trained longer, whatever their values, as pruned trials do in Optuna.
 //! Values after different epochs say little of each other, and who trained longer was better: under ASHA and its relatives a
