@@ -65,6 +65,7 @@ fn history(bases: &[Option<u32>]) -> TrialHistory {
         },
         numeric_class: None,
         initial_weights: None,
+        origin: None,
         merge: None,
         hops: (1..).map(Version).zip(bases).map(|(version, base)| record(version, *base)).collect(),
     }

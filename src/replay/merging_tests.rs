@@ -115,6 +115,7 @@ fn merged(course: &Course) -> (TrialHistory, Vec<Vec<u8>>, Vec<Vec<u8>>) {
         },
         numeric_class: None,
         initial_weights: None,
+        origin: None,
         merge: Some(spec),
         hops,
     };

@@ -141,6 +141,7 @@ impl World {
                 data: data.clone(),
                 numeric_class: None,
                 initial_weights: None,
+                origin: None,
                 merge: None,
                 hops: vec![HopRecord {
                     merged: None,

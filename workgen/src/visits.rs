@@ -118,6 +118,10 @@ pub enum FleetDependence {
     WallTime,
     /// Which trials end early.
     Stopping,
+    /// Which combinations are tried.
+    Suggestions,
+    /// What a program of the user's own decides.
+    Outside,
     /// The sizes of shards.
     ShardSizes,
     /// Threads and instruction sets.
@@ -127,7 +131,7 @@ pub enum FleetDependence {
 /// All that makes two runs of a job differ with these visits.
 #[must_use]
 pub fn fleet_dependences(spec: &JobSpec, visits: Visits) -> Vec<FleetDependence> {
-    let placement = &spec.placement;
+    let (placement, method) = (&spec.placement, &spec.search.method);
     let alone = placement.replicas == Replicas::Fixed(1);
     let by_speed = match (spec.data.shard_sizes, visits) {
         (Some(ShardSizes::Speed), _) => alone,
@@ -143,6 +147,8 @@ pub fn fleet_dependences(spec: &JobSpec, visits: Visits) -> Vec<FleetDependence>
             FleetDependence::Stopping,
             spec.search.stopping.is_some_and(|rule| rule.depends_on_arrival()),
         ),
+        (FleetDependence::Suggestions, method.depends_on_arrival() && !method.is_outside()),
+        (FleetDependence::Outside, method.is_outside()),
     ];
     all.into_iter().filter(|(_, is_so)| *is_so).map(|(what, _)| what).collect()
 }
@@ -160,6 +166,13 @@ impl fmt::Display for FleetDependence {
             Self::Stopping => {
                 "another run may stop other trials: this rule of early stopping decides as results arrive; `\"sha\"` and \
                  `\"hyperband\"` wait for whole rungs"
+            }
+            Self::Suggestions => {
+                "another run may try other combinations: they are suggested as results arrive; with `batch` they are \
+                 suggested when all before have ended"
+            }
+            Self::Outside => {
+                "another run may try other combinations: a program of your own suggests them"
             }
             Self::ShardSizes => {
                 "another run may end with other models: the sizes of shards follow the speeds of the hosts; \

@@ -2,7 +2,7 @@
 
 use super::{Combinations, MAX_COMBINATIONS, MAX_TRIALS, SearchError, Trial, draw};
 use sojourn_protocol::spec::{
-    Choices, JobSpec,
+    Architecture, Choices, JobSpec,
     dimension::{Chooser, Normal, Range},
 };
 
@@ -35,6 +35,29 @@ pub(super) fn trials(
         }
     }
     Ok(trials)
+}
+
+/// Every model of a table that the values of its dimensions make.
+///
+/// # Errors
+/// [`SearchError`] where a dimension has no values that can be counted, or there are too many of them.
+pub fn models(spec: &JobSpec, table: usize) -> Result<Vec<Architecture>, SearchError> {
+    let (mut models, mut odometer) = (Vec::new(), Odometer::default());
+    let Some(space) = spec.models.get(table) else { return Ok(models) };
+    loop {
+        odometer.begin();
+        let model = space.close(&format!("model[{table}]"), &mut odometer);
+        if let Some(error) = odometer.error.take() {
+            return Err(error);
+        }
+        if models.len() == MAX_TRIALS {
+            return Err(SearchError::TooMany);
+        }
+        models.extend(model);
+        if !odometer.advance() {
+            return Ok(models);
+        }
+    }
 }
 
 /// One wheel per dimension, found in the order in which the space asks for them.

@@ -18,6 +18,7 @@ pub mod tpe;
 pub use changed::changed;
 use combinations::Combinations;
 pub use given::given;
+pub use grid::models;
 use sojourn_protocol::{
     ids::TrialId,
     quantity::SaturatingFrom as _,
@@ -31,6 +32,8 @@ pub const MAX_TRIALS: usize = 65_536;
 pub const MAX_COMBINATIONS: usize = 4 * MAX_TRIALS;
 /// How often a combination is drawn for a trial until it satisfies all constraints.
 pub const MAX_DRAWS: u32 = 1_000;
+/// Combinations that a job is checked by which has none before a program suggests them.
+const PREVIEWED: u32 = 16;
 
 /// A trial: its configuration, and what it took in the dimensions that vary.
 #[derive(Debug, Clone, PartialEq)]
@@ -165,6 +168,21 @@ pub fn further(spec: &JobSpec, numbers: Range<u32>) -> Result<Vec<Trial>, Search
         _ => random::trials(spec, numbers, &mut combinations)?,
     };
     with_seeds(trials, &spec.seeds)
+}
+
+/// Trials by which a job is checked before it is submitted: those that it begins with, or, where a program suggests them, some of
+/// those that it may.
+///
+/// # Errors
+/// As of [`trials`].
+pub fn preview(spec: &JobSpec) -> Result<Searched, SearchError> {
+    match spec.search.method {
+        SearchMethod::AskTell { trials } | SearchMethod::Epochs { trials } => {
+            let trials = further(spec, 0..checked(trials)?.min(PREVIEWED))?;
+            Ok(Searched { trials, left_out: 0 })
+        }
+        _ => search(spec),
+    }
 }
 
 /// Combinations in all that a search is to try: of a grid all, of others as many as the job says.

@@ -8,7 +8,7 @@ use crate::{
 };
 use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{
-    api::{SubmitAnswer, Submitted},
+    api::{MAX_NONCE_CHARS, SubmitAnswer, Submitted},
     column::check_columns,
     digest::Digest,
     error::{ApiError, ErrorKind},
@@ -17,9 +17,7 @@ use sojourn_protocol::{
     text::{MAX_NAME_CHARS, is_plain_line},
     unit::TrialContext,
 };
-
-/// Characters of a call's name that are kept.
-const MAX_NONCE_CHARS: usize = 64;
+use sojourn_workgen::search::preview;
 
 impl JobHandler<'_> {
     /// Submits a job whose blobs are published. The same job again is the one that is there, unless `again` is set or it
@@ -125,11 +123,13 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
             return Err(invalid(format!("`init` names model {} twice", init.model)));
         }
     }
-    let trials = sojourn_workgen::trials(spec).map_err(|error| invalid(error.to_string()))?;
-    for (n, trial) in trials.iter().enumerate() {
+    let known = preview(spec).map_err(|error| invalid(error.to_string()))?.trials;
+    for (n, trial) in known.iter().enumerate() {
         check_trial(spec, data, trial).map_err(|why| invalid(format!("trial {n}: {why}")))?;
     }
-    u32::try_from(trials.len()).map_err(|_| invalid("too many trials".into()))
+    // Those of a program are still to come.
+    let trials = if spec.search.method.is_outside() { 0 } else { known.len() };
+    u32::try_from(trials).map_err(|_| invalid("too many trials".into()))
 }
 
 /// Can this trial be trained on the data?

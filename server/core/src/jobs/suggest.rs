@@ -10,7 +10,7 @@ use crate::{
 use sojourn_protocol::{
     ids::JobId,
     quantity::{SaturatingFrom as _, to_usize},
-    spec::{Choices, SearchMethod, Tpe},
+    spec::{Choices, SearchMethod, Stopping, Tpe},
 };
 use sojourn_workgen::search::{
     SearchError, further,
@@ -208,9 +208,11 @@ fn outcome(job: &Job, trial: &Trial) -> Outcome {
     let is_known = !trial.is_running() || search.stopping.is_some();
     match trial.best.filter(|_| is_known) {
         Some(best) => {
-            let epochs = match trial.stopped {
-                // It was as good as is wanted before others were.
-                Some(Stopped::Target { .. }) => trial.epochs(),
+            let epochs = match (&trial.stopped, search.stopping) {
+                // It was as good as is wanted before others were, or had converged: neither is worse for being short.
+                (Some(Stopped::Target { .. }), _) | (_, Some(Stopping::Patience { .. })) => {
+                    job.spec.training.epochs
+                }
                 _ => u32::saturating_from(trial.curve.len()),
             };
             Outcome::Ended { epochs, value: best.value }

@@ -123,6 +123,7 @@ fn check_trials(state: &State, liars: &BTreeSet<HostId>) -> Result<(), String> {
                 data: job.data.clone(),
                 numeric_class: trial.class,
                 initial_weights: trial.initial_weights,
+                origin: trial.origin,
                 hops: trial.history.clone(),
             };
             let lied = |version: &Version| {
