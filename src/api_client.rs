@@ -11,7 +11,8 @@ use sojourn_protocol::{
     api::{
         CollectAnswer, CollectRequest, DeleteRequest, DeletedJobs, EvaluateRequest, ExtendRequest,
         Health, MissingAnswer, MissingRequest, NoteRequest, PauseRequest, PlacementRequest,
-        RollbackRequest, RolledBack, SubmitAnswer, SubmitRequest,
+        RollbackRequest, RolledBack, SearchAnswer, SearchRequest, SearchView, SubmitAnswer,
+        SubmitRequest,
     },
     assimilation::AssimilationsView,
     demand::SpeedsView,
@@ -165,6 +166,18 @@ impl ApiClient {
 
     pub(crate) async fn extend(&self, job: JobId, request: &ExtendRequest) -> CallResult<JobView> {
         self.post(format!("v1/jobs/{job}/extend"), request).await
+    }
+
+    pub(crate) async fn search(&self, job: JobId) -> CallResult<SearchView> {
+        self.get(format!("v1/jobs/{job}/search")).await
+    }
+
+    pub(crate) async fn change_search(
+        &self,
+        job: JobId,
+        request: &SearchRequest,
+    ) -> CallResult<SearchAnswer> {
+        self.post(format!("v1/jobs/{job}/search"), request).await
     }
 
     pub(crate) async fn place(

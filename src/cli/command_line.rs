@@ -4,7 +4,7 @@ use crate::cli::{
     cloud,
     jobs::{
         backlog, cancel, delete, evaluate, events, extend, hosts, job_args::JobArgs, list, pause,
-        resume, revoke, rollback, set, status, traffic, trials,
+        resume, revoke, rollback, search, set, status, traffic, trials,
     },
     lab::{completions, demo, openapi, replay, simulate},
     model::{check, export, predict},
@@ -105,6 +105,8 @@ enum Command {
     /// A job that has used up its `wall_time` has it once more, and trials that had to end for it go on, also for the
     /// epochs that they were to have.
     Extend(extend::Args),
+    /// Say how far a job's search has got, take further combinations from another space, or end it.
+    Search(search::Args),
     /// Change a job's priority, share, machines, budget or deadline while it runs.
     Set(set::Args),
     /// Take trials back to before a result that can't be trusted.
@@ -198,6 +200,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Resume(args) => resume::run(&args).await,
         Command::Extend(args) => extend::run(&args).await,
         Command::Rollback(args) => rollback::run(&args).await,
+        Command::Search(args) => search::run(&args).await,
         Command::Set(args) => set::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
         Command::Delete(args) => delete::run(&args).await,

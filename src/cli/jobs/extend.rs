@@ -1,10 +1,13 @@
-//! `sojourn extend`: trials train for longer, also those of a job that has finished.
+//! `sojourn extend`: trials train for longer, or a search tries more of them, also of a job that has finished.
 
 use crate::cli::{
     jobs::job_args::{JobArgs, state_text},
     terminal::exit::Failure,
 };
-use sojourn_protocol::{api::ExtendRequest, ids::TrialId};
+use sojourn_protocol::{
+    api::{ExtendRequest, SearchRequest},
+    ids::TrialId,
+};
 
 /// Trials that run or have finished go on from their last checkpoint, optimiser state and all, until
 /// they have trained for N epochs in all; a finished job runs again. Trials that failed by errors stay as they
@@ -14,20 +17,33 @@ use sojourn_protocol::{api::ExtendRequest, ids::TrialId};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Epochs in all, those trained already among them: 50 after 30 trains 20 more.
-    #[arg(long, value_name = "N")]
-    epochs: u32,
+    #[arg(long, value_name = "N", required_unless_present = "trials")]
+    epochs: Option<u32>,
     /// Extend this trial alone.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "epochs")]
     trial: Option<TrialId>,
+    /// Combinations that the search is to try in all, those tried already among them; a job that has ended runs again.
+    #[arg(long, value_name = "N", conflicts_with = "trial")]
+    trials: Option<u32>,
     #[command(flatten)]
     job: JobArgs,
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let request = ExtendRequest { epochs: args.epochs, trial: args.trial };
     args.job
         .call(
-            async |client, job| client.extend(job, &request).await,
+            async |client, job| {
+                if args.trials.is_some() {
+                    let request = SearchRequest { trials: args.trials, ..SearchRequest::default() };
+                    client.change_search(job, &request).await?;
+                }
+                match args.epochs {
+                    Some(epochs) => {
+                        client.extend(job, &ExtendRequest { epochs, trial: args.trial }).await
+                    }
+                    None => client.job(job).await.map(|detail| detail.summary),
+                }
+            },
             |view| format!("{}: {} of {} hops", state_text(view), view.hops, view.hops_expected),
         )
         .await

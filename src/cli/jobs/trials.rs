@@ -1,14 +1,14 @@
-//! `sojourn trials`: all trials of a job, as a leader board.
+//! `sojourn trials`: all trials of a job, as a leader board; stops, revives and clones some.
 
 use crate::cli::{
-    jobs::{job_ref::JobRef, trials_csv},
+    jobs::{job_ref::JobRef, trials_change::Changes, trials_csv},
     render::{
         over_seeds::{OverSeeds, over_seeds},
         scores,
         tables::{Column, Grid},
         text,
     },
-    terminal::{connection::Connection, exit::Failure, output},
+    terminal::{connection::Connection, exit::Failure, output, simple::show},
 };
 use sojourn_protocol::view::TrialView;
 
@@ -27,12 +27,19 @@ pub(crate) struct Args {
     #[arg(long, requires = "csv")]
     curves: bool,
     #[command(flatten)]
+    changes: Changes,
+    #[command(flatten)]
     connection: Connection,
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let job = args.job.find(&client).await?;
+    if args.changes.any() {
+        let request = args.changes.request(&client, job).await?;
+        let answer = client.change_search(job, &request).await?;
+        return show(&answer, args.json, |answer| args.changes.said(&answer.added));
+    }
     let mut trials = client.trials(job).await?;
     if args.json {
         return output::json(&trials);

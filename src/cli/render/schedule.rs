@@ -1,10 +1,12 @@
 //! A job's settings of scheduling, merging and ending that differ from the defaults.
 
+use crate::cli::render::text;
 use serde::Serialize;
 use sojourn_protocol::{
     spec::{
         Alpha, DEFAULT_MERGE_IN_FLIGHT, JobSpec, LocalSteps, MergeSpec, OptimizerMerge,
-        OrderChoice, Outer, PlacementSpec, RuleSpec, Staleness, Stopping, hyperband,
+        OrderChoice, Outer, Pbt, PlacementSpec, RuleSpec, SearchMethod, Staleness, Stopping, Tpe,
+        hyperband,
     },
     time::Millis,
 };
@@ -29,6 +31,9 @@ pub(crate) struct ScheduleSettings {
     wall_time: Option<Millis>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stopping: Option<Stopping>,
+    /// A procedure that suggests trials while others train.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<SearchMethod>,
     #[serde(skip)]
     metric: String,
     #[serde(skip)]
@@ -59,6 +64,8 @@ impl ScheduleSettings {
             target: job.search.target,
             wall_time: job.search.wall_time,
             stopping: job.search.stopping,
+            method: Some(job.search.method)
+                .filter(|method| method.suggests() || matches!(method, SearchMethod::Pbt(_))),
             epochs: job.training.epochs,
             metric: job.search.metric.name().to_owned(),
         }
@@ -66,7 +73,12 @@ impl ScheduleSettings {
 
     /// Do trials end before their last epoch?
     pub(crate) const fn stops_early(&self) -> bool {
-        self.stopping.is_some()
+        self.stopping.is_some() || matches!(self.method, Some(SearchMethod::Epochs { .. }))
+    }
+
+    /// Does a program of the user's own suggest its trials?
+    pub(crate) fn is_outside(&self) -> bool {
+        self.method.is_some_and(|method| method.is_outside())
     }
 
     /// The same for people: what it is, and the text.
@@ -85,6 +97,7 @@ impl ScheduleSettings {
         };
         lines.extend(order.map(|order| ("order", order)));
         lines.extend(self.merge.map(|merge| ("merge", rule(&merge))));
+        lines.extend(self.method.and_then(|method| Some(("search", procedure(&method)?))));
         lines.extend(self.merge_in_flight.map(|limit| ("in flight", format!("at most {limit}"))));
         if self.local_steps == Some(LocalSteps::BySpeed) {
             lines.push(("steps", "of a shard, by the speed of the host".to_owned()));
@@ -129,6 +142,33 @@ fn said(stopping: &Stopping, epochs: u32) -> String {
             0.0 => format!("{name}: what hasn't got better for {epochs} epochs"),
             _ => format!("{name}: what hasn't got better by {min_delta} for {epochs} epochs"),
         },
+    }
+}
+
+/// How a procedure that suggests trials goes on: none of those that begin with all of them.
+fn procedure(method: &SearchMethod) -> Option<String> {
+    match *method {
+        SearchMethod::Tpe(Tpe { trials, startup, batch }) => {
+            let random = text::counted(u64::from(startup.min(trials)), "random combination");
+            let rest = trials.saturating_sub(startup);
+            let how = match batch {
+                Some(batch) => format!("{batch} at a time by the results of all before"),
+                None => "one at a time by the results so far".to_owned(),
+            };
+            Some(format!("{random}, then {rest} suggested, {how}"))
+        }
+        SearchMethod::Pbt(Pbt { trials, interval, quantile, .. }) => {
+            let epochs = text::counted(u64::from(interval), "epoch");
+            Some(format!(
+                "a population of {trials}: every {epochs} the worst {} % go on from the best",
+                quantile * 100.0
+            ))
+        }
+        SearchMethod::AskTell { .. } => Some("a program of your own suggests trials".to_owned()),
+        SearchMethod::Epochs { .. } => {
+            Some("a program of your own says after each epoch which trials go on".to_owned())
+        }
+        SearchMethod::Grid | SearchMethod::Random { .. } | SearchMethod::Sobol { .. } => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::cli::{render::text, submit::jobfile::Job, terminal::exit::Failure};
 use sojourn_ingest::Surveyed;
 use sojourn_protocol::{column::Column, spec::Loss};
+use sojourn_workgen::search::preview;
 
 /// What such data decides of a job: there is no label, and the loss is the models' own. Refuses trials that can't be trained on
 /// it. Of other data nothing.
@@ -18,8 +19,7 @@ pub(crate) fn take(job: &mut Job, data: &Surveyed<'_>) -> Result<(), Failure> {
     }
     spec.data.label = None;
     spec.training.loss = Loss::Own;
-    job.trials =
-        sojourn_workgen::trials(&job.spec).map_err(|error| Failure::call(error.to_string()))?;
+    job.trials = preview(&job.spec).map_err(|error| Failure::call(error.to_string()))?.trials;
     // Before models are exported, which takes a while.
     let mut configs = job.trials.iter().map(|trial| &trial.config);
     configs

@@ -292,7 +292,7 @@ async fn wait_for(client: &ApiClient, job: JobId) -> Result<JobView, Failure> {
 }
 
 /// A name for this call, so that its answer may be lost and asked for again.
-fn nonce() -> Result<Option<String>, Failure> {
+pub(crate) fn nonce() -> Result<Option<String>, Failure> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| Failure::work(format!("the system gives no random numbers: {error}")))?;

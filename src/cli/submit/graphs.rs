@@ -17,6 +17,7 @@ use sojourn_protocol::{
     quantity::to_u64,
     spec::{Architecture, Graph, GraphSpace, ModelSpace},
 };
+use sojourn_workgen::search::{models, preview};
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -47,7 +48,7 @@ pub(crate) fn export_all(
     let described = DataDescription::new(columns, data.shape(), data.labels(), rows);
     let mut changed = false;
     for index in 0..job.spec.models.len() {
-        let values = values_of(job, index);
+        let values = values_of(job, index)?;
         let Some(ModelSpace::Graph(space)) = job.spec.models.get(index) else { continue };
         if values.is_empty() {
             continue;
@@ -82,20 +83,30 @@ pub(crate) fn export_all(
         }
     }
     if changed {
-        job.trials =
-            sojourn_workgen::trials(&job.spec).map_err(|error| Failure::call(error.to_string()))?;
+        job.trials = preview(&job.spec).map_err(|error| Failure::call(error.to_string()))?.trials;
     }
     job.spec.check_metric_of_graphs().map_err(Failure::call)
 }
 
-/// The values of a table's trials that aren't exported, each once, in order.
-fn values_of(job: &Job, table: usize) -> Vec<Values> {
-    let of_table = job.trials.iter().filter(|trial| usize::try_from(trial.model) == Ok(table));
-    let open = of_table.filter_map(|trial| match &trial.config.model {
-        Architecture::Graph(Graph { values, exported: None, .. }) => Some(values.clone()),
+/// The values of a table's trials that aren't exported, each once, in order: where trials are suggested later, all that there are.
+fn values_of(job: &Job, table: usize) -> Result<Vec<Values>, Failure> {
+    let models: Vec<Architecture> = if job.spec.search.method.suggests() {
+        models(&job.spec, table).map_err(|error| {
+            let method = job.spec.search.method.name();
+            Failure::call(format!(
+                "{error}; with `method = \"{method}\"` every combination of a model's own keys is exported before trials are suggested"
+            ))
+        })?
+    } else {
+        let trials = job.trials.iter();
+        let of_table = trials.filter(|trial| usize::try_from(trial.model) == Ok(table));
+        of_table.map(|trial| trial.config.model.clone()).collect()
+    };
+    let open = models.into_iter().filter_map(|model| match model {
+        Architecture::Graph(Graph { values, exported: None, .. }) => Some(values),
         _ => None,
     });
-    open.collect::<BTreeSet<_>>().into_iter().collect()
+    Ok(open.collect::<BTreeSet<_>>().into_iter().collect())
 }
 
 /// The graphs with their values; else why there are none.

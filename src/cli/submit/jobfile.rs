@@ -10,7 +10,7 @@ use sojourn_protocol::{
     jobfile::{self, InitModel},
     spec::JobSpec,
 };
-use sojourn_workgen::{Searched, Trial, search::search};
+use sojourn_workgen::{Searched, Trial, search::preview};
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     fs, io,
@@ -20,6 +20,7 @@ use std::{
 /// A job and where its file lies.
 pub(crate) struct Job {
     pub(crate) spec: JobSpec,
+    /// Those that it begins with; where a program suggests them, some that it may.
     pub(crate) trials: Vec<Trial>,
     /// How many combinations its constraints left out.
     pub(crate) left_out: usize,
@@ -80,7 +81,7 @@ pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
         (Failure::calls(lines.collect()), problems.collect())
     })?;
     spec.name_data_seed();
-    let searched = search(&spec).map_err(|error| plain(format!("{shown}: {error}")))?;
+    let searched = preview(&spec).map_err(|error| plain(format!("{shown}: {error}")))?;
     let Searched { trials, left_out } = searched;
     Ok(Job { spec, trials, left_out, given, graphs: BTreeMap::new(), folder })
 }

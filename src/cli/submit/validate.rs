@@ -21,7 +21,7 @@ use sojourn_ingest::{Progress, Summary, Surveyed};
 use sojourn_protocol::{
     column::Column,
     manifest::Labels,
-    quantity::{SaturatingFrom as _, to_u64},
+    quantity::{SaturatingFrom as _, to_u64, to_usize},
     spec::Visits,
     trial_name::trial_name,
 };
@@ -211,7 +211,10 @@ fn check_models(trials: &[Trial], data: &Surveyed<'_>) -> Result<Models, Failure
 
 fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report {
     let epochs = job.spec.training.epochs;
-    let trials = job.trials.len();
+    let suggested = job.spec.search.method.trials().filter(|_| job.spec.search.method.suggests());
+    let trials = suggested.map_or(job.trials.len(), |trials| {
+        to_usize(trials).saturating_mul(job.spec.seeds.len().max(1))
+    });
     let shards = to_u64(summary.train.len());
     let models = models.into_iter().rev();
     let warnings = warnings::of(job, &summary.labels, &summary.train);
@@ -291,7 +294,8 @@ fn text(args: &Args, report: &Report) -> String {
     let epochs = text::counted(u64::from(report.epochs), "epoch");
     let hops = text::counted(report.hops, "hop");
     let most = if report.schedule.stops_early() { "at most " } else { "" };
-    lines.push(format!("work    {trials}, {most}{epochs}, {most}{hops}"));
+    let bound = if report.schedule.is_outside() { "at most " } else { "" };
+    lines.push(format!("work    {bound}{trials}, {most}{epochs}, {most}{hops}"));
     lines.extend(report.price_lines.iter().map(|line| format!("cost    {line}")));
     lines.extend(report.warnings.iter().map(|warning| format!("warning {warning}")));
     lines.join("\n")

@@ -1,0 +1,136 @@
+//! What `sojourn trials` changes: trials that are stopped, revived, cloned or put first.
+
+use crate::{
+    api_client::ApiClient,
+    cli::{submit::command::nonce, terminal::exit::Failure},
+};
+use serde_json::Value;
+use sojourn_protocol::{
+    api::{GoOn, MAX_WHY_CHARS, NewTrial, SearchRequest, TrialPriority},
+    ids::{JobId, TrialId},
+    spec::Choices,
+    text::is_plain_line,
+};
+
+/// Flags that change trials instead of listing them.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Changes {
+    /// Stop this trial: it ends with what it has. May be repeated.
+    #[arg(long, value_name = "N", help_heading = "Changes")]
+    stop: Vec<TrialId>,
+    /// Let this trial go on to its last epoch: one that was stopped, or that the search holds back. May be repeated.
+    #[arg(long, value_name = "N", help_heading = "Changes")]
+    revive: Vec<TrialId>,
+    /// Add a trial that goes on from this one's weights and optimiser state, with the settings that `--set` changes.
+    #[arg(long, value_name = "N", help_heading = "Changes")]
+    clone: Option<TrialId>,
+    /// A setting of the clone: `lr=1e-4`. May be repeated.
+    #[arg(
+        long,
+        value_name = "KEY=VALUE",
+        requires = "clone",
+        value_parser = setting,
+        help_heading = "Changes"
+    )]
+    set: Vec<(String, Value)>,
+    /// Put this trial before the others of its job; with `=P` from -100 to 100, where the others have 0. May be repeated.
+    #[arg(long, value_name = "N[=P]", value_parser = priority, help_heading = "Changes")]
+    priority: Vec<TrialPriority>,
+    /// Why, for the journal: one line.
+    #[arg(long, value_name = "TEXT", value_parser = why, help_heading = "Changes")]
+    why: Option<String>,
+}
+
+impl Changes {
+    /// Is anything to be changed?
+    pub(crate) fn any(&self) -> bool {
+        let Self { stop, revive, clone, priority, .. } = self;
+        !stop.is_empty() || !revive.is_empty() || clone.is_some() || !priority.is_empty()
+    }
+
+    /// The request, for which it may have to be known how many epochs trials are to have.
+    pub(crate) async fn request(
+        &self,
+        client: &ApiClient,
+        job: JobId,
+    ) -> Result<SearchRequest, Failure> {
+        let mut go_on = Vec::new();
+        if !self.revive.is_empty() {
+            let trials = client.trials(job).await?;
+            for id in &self.revive {
+                let known = trials.iter().find(|of| of.trial == *id);
+                let known =
+                    known.ok_or_else(|| Failure::work(format!("job {job} has no trial {id}")))?;
+                go_on.push(GoOn { trial: *id, epochs: known.epochs });
+            }
+        }
+        let values: Choices = self.set.iter().cloned().collect();
+        let add = self.clone.map(|from| NewTrial { values, from: Some(from) });
+        Ok(SearchRequest {
+            add: add.into_iter().collect(),
+            go_on,
+            stop: self.stop.clone(),
+            priorities: self.priority.clone(),
+            why: self.why.clone(),
+            nonce: nonce()?,
+            ..SearchRequest::default()
+        })
+    }
+
+    /// What was done, a line each.
+    pub(crate) fn said(&self, added: &[TrialId]) -> String {
+        let stopped = self.stop.iter().map(|trial| format!("trial {trial} is stopped"));
+        let revived = self.revive.iter().map(|trial| format!("trial {trial} goes on"));
+        let from = self.clone.map_or_else(String::new, |from| from.to_string());
+        let cloned = added.iter().map(|trial| format!("trial {trial} goes on from trial {from}"));
+        let placed = self.priority.iter().map(|TrialPriority { trial, priority }| {
+            format!("trial {trial} has priority {priority}")
+        });
+        stopped.chain(revived).chain(cloned).chain(placed).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// `lr=1e-4`: a value as JSON has it, or a word.
+fn setting(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or("a key and its value are wanted: lr=1e-4")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+    Ok((key.trim().to_owned(), value))
+}
+
+/// `3`, or `3=5`.
+fn priority(text: &str) -> Result<TrialPriority, String> {
+    let (trial, priority) = text.split_once('=').unwrap_or((text, "1"));
+    let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is no number of a trial"));
+    let priority = priority.parse().map_err(|_| format!("`{priority}` is no priority"))?;
+    Ok(TrialPriority { trial: TrialId(number(trial)?), priority })
+}
+
+/// A reason: one line.
+pub(crate) fn why(text: &str) -> Result<String, String> {
+    if is_plain_line(text, MAX_WHY_CHARS) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("a reason is one line of at most {MAX_WHY_CHARS} characters"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn settings_are_numbers_lists_or_words() {
+        assert_eq!(setting("lr=1e-4"), Ok(("lr".into(), json!(1e-4))));
+        assert_eq!(setting("hidden=[8, 4]"), Ok(("hidden".into(), json!([8, 4]))));
+        assert_eq!(setting("optimizer=adam"), Ok(("optimizer".into(), json!("adam"))));
+        assert!(setting("lr").is_err());
+    }
+
+    #[test]
+    fn a_priority_is_a_trials_and_1_where_none_is_said() {
+        let of = |trial, priority| TrialPriority { trial: TrialId(trial), priority };
+        assert_eq!(priority("3"), Ok(of(3, 1)));
+        assert_eq!(priority("3=-5"), Ok(of(3, -5)));
+        assert!(priority("x").is_err() && priority("3=x").is_err());
+    }
+}
