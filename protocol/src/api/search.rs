@@ -140,6 +140,8 @@ pub struct SearchView {
 pub struct SearchTrial {
     /// Its id.
     pub trial: TrialId,
+    /// The `[[model]]` table that it is of, counted from 0.
+    pub model: u32,
     /// Whether it goes on.
     pub state: SearchTrialState,
     /// The values of the dimensions that vary.

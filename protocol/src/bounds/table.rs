@@ -20,6 +20,8 @@ pub const MAX_GIVEN_NAME_CHARS: usize = 1 << 10;
 pub const MAX_PLACE_CHARS: usize = 4 << 10;
 /// Characters of an error or a reason as it is sent. Much less of it is kept.
 pub const MAX_MESSAGE_CHARS: usize = 64 << 10;
+/// Trials of an earlier job that a search takes in: as many as a job has.
+const MAX_PAST_TRIALS: usize = 1 << 16;
 /// Kinds of devices that a host names.
 pub const MAX_DEVICES: usize = 64;
 /// Slots of one device.
@@ -252,6 +254,8 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("NoteRequest", "note", NOTE),
     ("OfferedClass", "flops", FLOPS),
     ("OfferedClass", "instructions", NAME),
+    ("PastJob", "job", NAME),
+    ("PastJob", "trials", Bound::list(&[MAX_PAST_TRIALS])),
     ("PlacementRequest", "budget", MONEY),
     ("PlacementRequest", "deadline", TIME),
     ("PlacementSpec", "budget", MONEY),

@@ -9,7 +9,8 @@ use super::{
 use crate::{
     spec::{
         Constraint, ConstraintFault, Constraints, Goal, JobSpec, Loss, MAX_CONSTRAINTS, Metric,
-        MetricRule, OwnMetric, SearchMethod, SearchSpec, Spread, TrainingSpace, is_sum_name,
+        MetricRule, OwnMetric, PastJob, SearchMethod, SearchSpec, Spread, TrainingSpace,
+        is_sum_name,
     },
     time::Millis,
 };
@@ -137,6 +138,12 @@ pub(super) fn read(
         .map_or(Some(None), |node| target(&node, metric.as_ref(), own).map(Some));
     let wall_time =
         section.optional("wall_time").map_or(Some(None), |node| wall_time(&node).map(Some));
+    let total_epochs = section
+        .optional("total_epochs")
+        .map_or(Some(None), |node| node.integer(1, u64::MAX).map(Some));
+    let history = section
+        .optional("history")
+        .map_or(Some(None), |node| history(&node, method.as_ref()).map(Some));
     let spread =
         section.optional("spread").map_or(Some(Spread::default()), |node| node.word(SPREADS));
     Some(SearchSpec {
@@ -148,6 +155,8 @@ pub(super) fn read(
         top_k: top_k?,
         target: target?,
         wall_time: wall_time?,
+        total_epochs: total_epochs?,
+        history: history?,
         spread: spread?,
         stopping: stopping?,
     })
@@ -160,6 +169,18 @@ fn target(node: &Node<'_>, metric: Option<&Metric>, own: &Own) -> Option<f64> {
         Ok(()) => Some(target),
         Err(why) => node.refuse(why),
     }
+}
+
+/// Reads `history`: the name or the number of a job.
+fn history(node: &Node<'_>, method: Option<&SearchMethod>) -> Option<Box<PastJob>> {
+    if method.is_some_and(|method| !matches!(method, SearchMethod::Tpe(_))) {
+        return node.refuse("goes with `method = \"tpe\"`, which learns from it");
+    }
+    let job = match node.is_integer() {
+        true => node.integer(1, u64::MAX)?.to_string(),
+        false => node.string("the name or the number of a job")?.to_owned(),
+    };
+    Some(Box::new(PastJob { job, trials: Vec::new() }))
 }
 
 fn wall_time(node: &Node<'_>) -> Option<Millis> {

@@ -80,6 +80,8 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "top_k",
             "target",
             "wall_time",
+            "total_epochs",
+            "history",
             "spread",
             "stopping",
         ],

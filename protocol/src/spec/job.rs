@@ -1,7 +1,7 @@
 //! A whole job, as its user means it.
 
 use super::{
-    Architecture, Constraint, DataSpec, ExportedGraph, Metric, ModelSpace, OwnMetric,
+    Architecture, Constraint, DataSpec, ExportedGraph, Metric, ModelSpace, OwnMetric, PastJob,
     PlacementSpec, SearchMethod, Stopping, TrainingSpace, TrialConfig, data::DEFAULT_DATA_SEED,
     dimension::Chooser,
 };
@@ -239,6 +239,12 @@ pub struct SearchSpec {
     /// The search ends when it has gone on for so long; what is trained by then is compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_time: Option<Millis>,
+    /// Epochs that all trials together may train.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_epochs: Option<u64>,
+    /// What an earlier job found out, which counts as tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Box<PastJob>>,
     /// Whose epochs come first where there are more trials than slots.
     #[serde(default, skip_serializing_if = "Spread::is_default")]
     pub spread: Spread,

@@ -1,6 +1,6 @@
 //! `search.method`: which combinations of a space are tried.
 
-use super::dimension::is_default;
+use super::{Choices, dimension::is_default};
 use serde::{Deserialize, Serialize};
 
 /// The most combinations that `tpe` suggests at once.
@@ -78,6 +78,34 @@ impl Default for Pbt {
     fn default() -> Self {
         Self { trials: 0, interval: 1, quantile: 0.2, resample: 0.25 }
     }
+}
+
+/// What an earlier job found out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PastJob {
+    /// Its name or number, as the job file says it.
+    pub job: String,
+    /// Its trials that have a value; none before `submit` has asked for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<PastTrial>,
+}
+
+/// A trial of an earlier job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PastTrial {
+    /// The `[[model]]` table that it is of, counted from 0.
+    pub model: u32,
+    /// The values of the dimensions that vary.
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, serde_json::Value>))]
+    pub choices: Choices,
+    /// Epochs that it has trained.
+    pub epochs: u32,
+    /// Its best value of the metric.
+    pub value: f64,
 }
 
 impl SearchMethod {

@@ -46,7 +46,7 @@ pub use merge::{
     Alpha, MAX_ARRIVALS, MAX_LOSS_RATIO, MAX_MOMENTUM, MAX_RATE, MergeSpec, OptimizerMerge, Outer,
     RuleFault, RuleSpec, Staleness, StalenessBound,
 };
-pub use method::{MAX_BATCH, Pbt, SearchMethod, Tpe};
+pub use method::{MAX_BATCH, PastJob, PastTrial, Pbt, SearchMethod, Tpe};
 pub use metric::{MAX_SUM_NAME, Metric, MetricRule, OwnMetric, is_sum_name};
 pub use model::{CnnSpace, GraphSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     manifest::Labels,
     metrics::{ClassDetail, Counting, MAX_COUNTED_CLASSES},
+    quantity::SaturatingFrom as _,
     sums::MAX_NAMED_SUMS,
     time::Millis,
 };
@@ -29,6 +30,8 @@ impl SearchSpec {
             top_k,
             target,
             wall_time,
+            total_epochs: None,
+            history: None,
             spread,
             stopping,
         }
@@ -47,6 +50,14 @@ impl SearchSpec {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Random combinations before the first suggestion: fewer where an earlier job's count.
+    #[must_use]
+    pub fn startup(&self) -> u32 {
+        let SearchMethod::Tpe(tpe) = self.method else { return 0 };
+        let known = self.history.as_ref().map_or(0, |history| history.trials.len());
+        tpe.startup.saturating_sub(u32::saturating_from(known)).min(tpe.trials)
     }
 
     /// Is a value of the metric as good as the target?
@@ -92,6 +103,14 @@ impl SearchSpec {
         if let Some(target) = self.target {
             let check = self.metric.check_target(target, &self.metrics);
             check.map_err(|why| format!("`search.target` {why}"))?;
+        }
+        if self.total_epochs == Some(0) {
+            return Err("`search.total_epochs` is 0: nothing would be trained".into());
+        }
+        if self.history.is_some() && !matches!(self.method, SearchMethod::Tpe(_)) {
+            return Err(
+                "`search.history` goes with `method = \"tpe\"`, which learns from it".into()
+            );
         }
         if self.wall_time == Some(Millis(0)) {
             return Err("`search.wall_time` is 0: nothing would be trained".into());

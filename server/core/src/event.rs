@@ -260,7 +260,13 @@ pub enum Event {
     JobResumed { job: JobId },
     /// A job has gone on for as long as it may: nothing more of it is trained. For so long at most, what is trained is still
     /// evaluated.
-    JobTrainingOver { job: JobId, grace: Millis },
+    /// `epochs`: the budget of epochs that its trials have used up, where that is why.
+    JobTrainingOver {
+        job: JobId,
+        grace: Millis,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        epochs: Option<u64>,
+    },
     /// The search of a job whose time is up ends with what is evaluated.
     JobTimeUp { job: JobId },
     /// Trials, running or finished, train to so many epochs in all.

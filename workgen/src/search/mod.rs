@@ -127,8 +127,9 @@ pub fn search(spec: &JobSpec) -> Result<Searched, SearchError> {
         SearchMethod::Random { trials } | SearchMethod::Pbt(Pbt { trials, .. }) => {
             random::trials(spec, 0..checked(trials)?, &mut combinations)?
         }
-        SearchMethod::Tpe(Tpe { trials, startup, .. }) => {
-            random::trials(spec, 0..checked(trials)?.min(startup), &mut combinations)?
+        SearchMethod::Tpe(Tpe { trials, .. }) => {
+            checked(trials)?;
+            random::trials(spec, 0..spec.search.startup(), &mut combinations)?
         }
         SearchMethod::Sobol { trials } => {
             sobol::trials(spec, 0..checked(trials)?, &mut combinations)?
@@ -138,7 +139,7 @@ pub fn search(spec: &JobSpec) -> Result<Searched, SearchError> {
             return Ok(Searched { trials: Vec::new(), left_out: 0 });
         }
     };
-    if trials.is_empty() {
+    if trials.is_empty() && !spec.search.method.suggests() {
         return Err(combinations.nothing_left());
     }
     let left_out = combinations.left_out();
@@ -170,19 +171,18 @@ pub fn further(spec: &JobSpec, numbers: Range<u32>) -> Result<Vec<Trial>, Search
     with_seeds(trials, &spec.seeds)
 }
 
-/// Trials by which a job is checked before it is submitted: those that it begins with, or, where a program suggests them, some of
-/// those that it may.
+/// Trials by which a job is checked before it is submitted: those that it begins with, or, where all are suggested, some of those that
+/// may be.
 ///
 /// # Errors
 /// As of [`trials`].
 pub fn preview(spec: &JobSpec) -> Result<Searched, SearchError> {
-    match spec.search.method {
-        SearchMethod::AskTell { trials } | SearchMethod::Epochs { trials } => {
-            let trials = further(spec, 0..checked(trials)?.min(PREVIEWED))?;
-            Ok(Searched { trials, left_out: 0 })
-        }
-        _ => search(spec),
+    let begins = search(spec)?;
+    if !begins.trials.is_empty() {
+        return Ok(begins);
     }
+    let trials = spec.search.method.trials().unwrap_or(PREVIEWED);
+    Ok(Searched { trials: further(spec, 0..trials.min(PREVIEWED))?, left_out: 0 })
 }
 
 /// Combinations in all that a search is to try: of a grid all, of others as many as the job says.

@@ -62,6 +62,7 @@ fn decides(job: &Job) -> bool {
     let search = &job.spec.search;
     let is_outside = search.method.is_outside();
     search.stopping.is_some()
+        || search.total_epochs.is_some()
         || matches!(search.method, SearchMethod::Pbt(_))
         || (job.search.is_open() && !is_outside)
 }

@@ -1,7 +1,12 @@
 //! Early stopping: has the rule of a search decide which of its trials go on, and carries that out.
 
 use super::JobHandler;
-use crate::{event::Event, fault::CoreFault, ledger::Ledger, state::Job};
+use crate::{
+    event::Event,
+    fault::CoreFault,
+    ledger::Ledger,
+    state::{Job, Trial},
+};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_usize,
@@ -21,6 +26,9 @@ impl JobHandler<'_> {
     }
 
     fn decide_search(&mut self, job: JobId, slots: u64) -> Result<(), CoreFault> {
+        if let Some(budget) = self.used_up(job) {
+            return self.end_training(job, Some(budget));
+        }
         self.decide_on_trials(job, slots)?;
         let suggested = self.suggest(job, slots)?;
         if suggested.any() {
@@ -28,6 +36,17 @@ impl JobHandler<'_> {
         }
         self.results.ledger.index.searches_mut().decided(job, suggested.has_more());
         Ok(())
+    }
+
+    /// The budget of epochs that a job's trials have used up, if they have.
+    fn used_up(&self, job: JobId) -> Option<u64> {
+        let job = self.state().jobs.get(&job)?;
+        let budget = job.spec.search.total_epochs.filter(|_| job.grace.is_none())?;
+        let own = |trial: &Trial| {
+            let before = trial.origin.map_or(0, |origin| origin.epochs);
+            u64::from(trial.chain.epoch().0.saturating_sub(before))
+        };
+        (job.trials.iter().map(own).sum::<u64>() >= budget).then_some(budget)
     }
 
     /// Has the job's rule of early stopping decide on its trials.

@@ -27,7 +27,7 @@ impl JobHandler<'_> {
             if had_grace {
                 self.end_search(job)?;
             } else {
-                self.end_training(job)?;
+                self.end_training(job, None)?;
             }
         }
         let ledger = &mut self.results.ledger;
@@ -46,13 +46,18 @@ impl JobHandler<'_> {
         self.state().jobs.values().filter(which)
     }
 
-    fn end_training(&mut self, job: JobId) -> Result<(), CoreFault> {
+    /// Has nothing more of a job trained: its time is up, or its budget of epochs is used up.
+    pub(super) fn end_training(
+        &mut self,
+        job: JobId,
+        epochs: Option<u64>,
+    ) -> Result<(), CoreFault> {
         let Some(known) = self.state().jobs.get(&job) else { return Ok(()) };
         let length = known.spec.search.wall_time.unwrap_or_default();
         let grace = MIN_GRACE.max(Millis(length.0 / GRACE_PART));
         let running = known.trials.iter().filter(|trial| trial.is_running());
         let hops: Vec<LeaseId> = running.flat_map(Trial::live_training).collect();
-        self.record(Event::JobTrainingOver { job, grace })?;
+        self.record(Event::JobTrainingOver { job, grace, epochs })?;
         self.results.ledger.planner.outdate_plan(job);
         self.results.leases().revoke(hops)
     }

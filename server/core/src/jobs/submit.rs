@@ -127,9 +127,8 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
     for (n, trial) in known.iter().enumerate() {
         check_trial(spec, data, trial).map_err(|why| invalid(format!("trial {n}: {why}")))?;
     }
-    // Those of a program are still to come.
-    let trials = if spec.search.method.is_outside() { 0 } else { known.len() };
-    u32::try_from(trials).map_err(|_| invalid("too many trials".into()))
+    let begins = sojourn_workgen::trials(spec).map_err(|error| invalid(error.to_string()))?;
+    u32::try_from(begins.len()).map_err(|_| invalid("too many trials".into()))
 }
 
 /// Can this trial be trained on the data?

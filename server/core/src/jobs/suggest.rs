@@ -80,13 +80,14 @@ fn wanted(job: &Job, slots: u64) -> (u32, u32) {
         return (0, 0);
     }
     let left = job.search.wanted - job.search.suggested;
+    let startup = job.spec.search.startup();
     match job.spec.search.method {
         SearchMethod::AskTell { .. } | SearchMethod::Epochs { .. } => (0, 0),
         SearchMethod::Grid
         | SearchMethod::Random { .. }
         | SearchMethod::Sobol { .. }
         | SearchMethod::Pbt(_) => (left, MAX_DRAWN_A_STEP),
-        SearchMethod::Tpe(Tpe { startup, .. }) if job.search.suggested < startup => {
+        SearchMethod::Tpe(_) if job.search.suggested < startup => {
             (left.min(startup - job.search.suggested), MAX_DRAWN_A_STEP)
         }
         SearchMethod::Tpe(Tpe { batch: Some(batch), .. }) => {
@@ -114,9 +115,9 @@ fn next(job: &Job, wanted: u32) -> Result<(Vec<AddedTrial>, u32, String), String
     };
     let said = |error: SearchError| error.to_string();
     match spec.search.method {
-        SearchMethod::Tpe(Tpe { startup, batch, .. }) if from >= startup => {
+        SearchMethod::Tpe(Tpe { startup: least, batch, .. }) if from >= spec.search.startup() => {
             let failed = job.trials.iter().filter(|trial| has_failed(trial)).count();
-            if failed >= to_usize(startup) && job.trials.iter().all(|trial| trial.best.is_none()) {
+            if failed >= to_usize(least) && job.trials.iter().all(|trial| trial.best.is_none()) {
                 return Err(format!("the first {failed} trials have all failed"));
             }
             let count = if batch.is_some() { wanted } else { 1 };
@@ -168,10 +169,22 @@ struct Known {
 
 impl Known {
     fn of(job: &Job) -> Self {
+        let past = job.spec.search.history.iter().flat_map(|past| &past.trials);
+        let epochs = job.spec.training.epochs;
+        let past = past.map(|trial| {
+            // Trials of a longer job aren't better for that.
+            let outcome = Outcome::Ended { epochs: trial.epochs.min(epochs), value: trial.value };
+            (trial.model, trial.choices.clone(), outcome)
+        });
+        Self { all: past.chain(Self::own(job)).collect() }
+    }
+
+    /// Those of the job itself.
+    fn own(job: &Job) -> Vec<(u32, Choices, Outcome)> {
         if job.spec.seeds.is_empty() {
             let all = job.trials.iter();
             let all = all.map(|trial| (trial.model, trial.choices.clone(), outcome(job, trial)));
-            return Self { all: all.collect() };
+            return all.collect();
         }
         // Trials that differ in their seeds alone are one combination.
         let mut combinations: BTreeMap<String, (u32, Choices, Vec<Outcome>)> = BTreeMap::new();
@@ -184,7 +197,7 @@ impl Known {
             outcomes.push(outcome(job, trial));
         }
         let all = combinations.into_values();
-        Self { all: all.map(|(model, choices, of)| (model, choices, mean(&of))).collect() }
+        all.map(|(model, choices, of)| (model, choices, mean(&of))).collect()
     }
 
     fn observations(&self) -> Vec<Observation<'_>> {

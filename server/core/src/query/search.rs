@@ -40,6 +40,7 @@ fn search_trial(job: &Job, trial: &Trial) -> SearchTrial {
     };
     SearchTrial {
         trial: trial.id,
+        model: trial.model,
         state: match &trial.end {
             None if trial.is_held() => SearchTrialState::Waiting,
             None => SearchTrialState::Running,

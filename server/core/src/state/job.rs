@@ -62,6 +62,9 @@ pub struct Job {
     /// Its time is up: nothing more is trained, and for so long what is trained is still evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<Millis>,
+    /// When its trials had trained as many epochs as they may together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epochs_over: Option<UnixMillis>,
     /// The step after the end of its search.
     #[serde(default)]
     pub at_end: AtEnd,
@@ -162,6 +165,7 @@ impl Job {
             paused_at: None,
             paused_for: Millis(0),
             grace: None,
+            epochs_over: None,
             at_end,
             search,
             priorities: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! How far a job's search has got, and the trials that it adds while others train.
 
-use super::{FoldFault, Job, PendingEvaluation, State, Trial, job::new_trial};
+use super::{FoldFault, Job, PendingEvaluation, State, Trial, is_default, job::new_trial};
 use crate::added_trial::{AddedTrial, CloneOf};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -27,6 +27,9 @@ pub struct SearchProgress {
     /// Why it tries no more of them, though there are fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<String>,
+    /// That is because its time was up, or its epochs used up.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub over_by_time: bool,
     /// The last calls that added trials, by the names that their callers gave them.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub calls: VecDeque<Call>,

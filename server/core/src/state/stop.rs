@@ -20,6 +20,11 @@ pub enum Stopped {
     },
     /// Its job's wall time was over.
     WallTime,
+    /// The trials of its job had trained as many epochs as they may together.
+    Epochs {
+        /// So many.
+        budget: u64,
+    },
     /// The search's rule of early stopping ended it.
     Search {
         /// Epochs that it had trained.
@@ -83,11 +88,11 @@ impl Trial {
 
     /// Ends it for want of time: with what is evaluated, or without anything. Where its job can be extended, evaluations that are
     /// left are kept for then.
-    fn end_for_time(&mut self, failed: Option<String>, is_kept: bool) {
+    fn end_for_time(&mut self, failed: Option<String>, is_kept: bool, why: Stopped) {
         let left = is_kept.then(|| std::mem::take(&mut self.evaluations));
         self.end_as(failed.map_or(TrialEnd::Finished, TrialEnd::Failed));
         if self.end == Some(TrialEnd::Finished) || is_kept {
-            self.stopped = Some(Stopped::WallTime);
+            self.stopped = Some(why);
         }
         self.unevaluated = left.unwrap_or_default();
         for evaluation in self.unevaluated.values_mut() {
@@ -102,7 +107,9 @@ impl Trial {
     pub fn lacks_time(&self) -> bool {
         match self.end {
             None => self.training_over,
-            Some(_) => self.stopped == Some(Stopped::WallTime),
+            Some(_) => {
+                matches!(self.stopped, Some(Stopped::WallTime | Stopped::Epochs { .. }))
+            }
         }
     }
 
@@ -141,12 +148,19 @@ impl Trial {
                 let target = search.target.unwrap_or_default();
                 format!("reached {target} after epoch {}", epoch.0 + 1)
             }
+            Stopped::Epochs { budget } => {
+                format!("stopped when all trials together had trained {}", text_of_epochs(*budget))
+            }
             Stopped::WallTime => format!("stopped after {}", search.wall_time.unwrap_or_default()),
         })
     }
 }
 
 fn counted_epochs(epochs: u32) -> String {
+    text_of_epochs(u64::from(epochs))
+}
+
+fn text_of_epochs(epochs: u64) -> String {
     format!("{epochs} epoch{}", if epochs == 1 { "" } else { "s" })
 }
 
@@ -184,7 +198,7 @@ impl Job {
         let mut running = self.trials.iter().filter(|trial| trial.is_running()).peekable();
         let waits =
             |trial: &Trial| !trial.evaluations.is_empty() || trial.waiting().next().is_some();
-        running.peek().is_some() && !running.any(waits)
+        (running.peek().is_some() || self.search.is_open()) && !running.any(waits)
     }
 
     /// It has its wall time once more, from now on.
@@ -192,10 +206,20 @@ impl Job {
         let from = self.paused_at.unwrap_or(at);
         self.paused_for = from - self.submitted_at;
         self.grace = None;
+        if std::mem::take(&mut self.search.over_by_time) {
+            self.search.over = None;
+        }
+        // Who lets it go on means so.
+        if self.epochs_over.take().is_some() {
+            self.spec.search.total_epochs = None;
+        }
         self.trials.iter_mut().for_each(|trial| trial.training_over = false);
     }
 
     fn wall(&self) -> Option<UnixMillis> {
+        if self.epochs_over.is_some() {
+            return self.epochs_over;
+        }
         Some(self.submitted_at + self.spec.search.wall_time? + self.paused_for)
     }
 }
@@ -208,10 +232,16 @@ impl State {
         trial.stopped.as_ref().map(|_| unit.job())
     }
 
-    /// A job's wall time is over: nothing more of it is trained, and its trials wait for evaluations for so long at most.
-    pub(super) fn end_training(&mut self, job: JobId, grace: Millis) -> Result<(), FoldFault> {
+    /// A job's wall time is over, or its epochs are used up: nothing more of it is trained, and its trials wait for evaluations for so
+    /// long at most.
+    pub(super) fn end_training(
+        &mut self,
+        job: JobId,
+        grace: Millis,
+        epochs_over: Option<UnixMillis>,
+    ) -> Result<(), FoldFault> {
         let known = self.known_job_mut(job)?;
-        known.grace = Some(grace);
+        (known.grace, known.epochs_over) = (Some(grace), epochs_over);
         let running = known.trials.iter_mut().filter(|trial| trial.is_running());
         running.for_each(|trial| trial.training_over = true);
         Ok(())
@@ -220,18 +250,31 @@ impl State {
     /// The search of a job whose time is up ends: trials of which an epoch has been evaluated have finished, the others failed.
     pub(super) fn stop(&mut self, job: JobId, at: UnixMillis) -> Result<(), FoldFault> {
         let known = self.known_job(job)?;
-        let length = known.spec.search.wall_time.unwrap_or_default();
+        let budget = known.spec.search.total_epochs.unwrap_or_default();
+        let (after, why) = match known.epochs_over {
+            Some(_) => (text_of_epochs(budget), Stopped::Epochs { budget }),
+            None => {
+                let length = known.spec.search.wall_time.unwrap_or_default();
+                (length.to_string(), Stopped::WallTime)
+            }
+        };
         // In journals of before, such a job wasn't extended.
         let is_kept = known.grace.is_some();
         let running = known.trials.iter().filter(|trial| trial.is_running());
         let running: Vec<(TrialId, bool)> =
             running.map(|trial| (trial.id, trial.curve.is_empty())).collect();
         for (trial, is_new) in running {
-            let error = || format!("stopped after {length}, before an epoch was evaluated");
+            let error = || format!("stopped after {after}, before an epoch was evaluated");
             let failed = is_new.then(error);
-            self.change_trial(job, trial, at, |trial| trial.end_for_time(failed, is_kept))?;
+            let why = why.clone();
+            self.change_trial(job, trial, at, |trial| trial.end_for_time(failed, is_kept, why))?;
         }
-        self.known_job_mut(job)?.recount_load();
+        let known = self.known_job_mut(job)?;
+        known.recount_load();
+        if known.search.is_open() {
+            known.search.over = Some(format!("stopped after {after}"));
+            known.search.over_by_time = true;
+        }
         self.settle(job, at)
     }
 }

@@ -203,7 +203,9 @@ impl Trial {
     pub fn length(&self) -> u32 {
         match self.stopped {
             Some(Stopped::Search { epochs, .. }) => epochs,
-            Some(Stopped::Target { .. } | Stopped::WallTime) | None => self.epochs(),
+            Some(Stopped::Target { .. } | Stopped::WallTime | Stopped::Epochs { .. }) | None => {
+                self.epochs()
+            }
         }
     }
 

@@ -56,7 +56,8 @@ fn a_job_keeps_its_wall_time_and_ended_leases_are_remembered_over_a_start_whose_
         assert_eq!(start_after(&mut bench, step), [skipped(step - COUNTED)], "nothing was due");
         bench.report(HOST, done(&late)).unwrap();
         let grace = Millis(10 * MINUTE);
-        let left = seconds_until(&mut bench, &Event::JobTrainingOver { job: JOB, grace });
+        let left =
+            seconds_until(&mut bench, &Event::JobTrainingOver { job: JOB, grace, epochs: None });
         assert_eq!(
             left,
             40 * 60 - COUNTED / SECOND,

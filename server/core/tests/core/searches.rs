@@ -415,3 +415,62 @@ fn trials_are_stopped_revived_and_put_first_by_hand() {
     to_the_end(&mut bench, &by_trial);
     assert_eq!(trained(&bench), [2, 2, 2, 2]);
 }
+
+#[test]
+fn all_trials_together_train_no_more_epochs_than_their_search_may() {
+    let mut bench = searching(4, "method = \"random\"\ntrials = 6\ntotal_epochs = 7\n");
+    let events = to_the_end(&mut bench, &by_trial);
+    assert!(
+        events
+            .iter()
+            .any(|event| { matches!(event, Event::JobTrainingOver { epochs: Some(7), .. }) })
+    );
+    let sum: u32 = trained(&bench).iter().sum();
+    assert!((7..=8).contains(&sum), "two hosts may end an epoch at once: {sum}");
+    assert_eq!(bench.job().state, JobState::Finished);
+    let why: Vec<String> = bench.trials().iter().filter_map(|of| of.stopped.clone()).collect();
+    assert!(why.iter().all(|why| why == "stopped when all trials together had trained 7 epochs"));
+    assert!(!why.is_empty());
+    // Who extends the job means that it goes on.
+    let extend = Command::Extend { to: ReplyTo(1), job: JOB, epochs: 4, trial: None };
+    bench.answer(extend).unwrap();
+    to_the_end(&mut bench, &by_trial);
+    assert_eq!(trained(&bench), [4; 6]);
+
+    // A search that suggests ends with what it has, and nothing is suggested after.
+    let mut bench =
+        searching(1, "method = { name = \"tpe\", startup = 2 }\ntrials = 90\ntotal_epochs = 5\n");
+    to_the_end(&mut bench, &by_trial);
+    assert!(trained(&bench).iter().sum::<u32>() <= 6);
+    assert_eq!(view(&mut bench).over.as_deref(), Some("stopped after 5 epochs"));
+}
+
+#[test]
+fn what_an_earlier_job_found_out_counts_as_tried() {
+    use sojourn_protocol::spec::{PastJob, PastTrial};
+    let mut spec =
+        spec(1, "method = { name = \"tpe\", startup = 4 }\ntrials = 6\nhistory = \"earlier\"\n");
+    let past = |n: u32| PastTrial {
+        model: 0,
+        choices: Choices::from([
+            // The good ones are near the low end, the others all over the rest.
+            ("training.optimizer.lr".to_owned(), json!(0.001 * f64::powf(1.25, f64::from(n)))),
+            ("training.batch_size".to_owned(), json!(8)),
+        ]),
+        epochs: 9,
+        value: if n < 3 { 0.1 } else { 5.0 },
+    };
+    let trials = (0..20).map(past).collect();
+    spec.search.history = Some(Box::new(PastJob { job: "earlier".into(), trials }));
+    let mut bench = Bench::new();
+    bench.begin_with(data(), spec);
+    assert_eq!(
+        view(&mut bench).suggested,
+        4,
+        "there is room for two trials a slot, and none is random"
+    );
+    to_the_end(&mut bench, &by_trial);
+    assert_eq!(trained(&bench), [1; 6]);
+    let near = (0..6).filter(|trial| rate(&bench, *trial) < 0.01).count();
+    assert!(near >= 4, "most are near what was good before: {near}");
+}

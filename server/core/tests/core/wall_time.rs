@@ -15,7 +15,7 @@ use sojourn_protocol::{
 
 const TO: ReplyTo = ReplyTo(1);
 /// The wall time of a short job is over.
-const OVER: Event = Event::JobTrainingOver { job: JOB, grace: Millis(600_000) };
+const OVER: Event = Event::JobTrainingOver { job: JOB, grace: Millis(600_000), epochs: None };
 
 fn tick(bench: &mut Bench) -> Vec<Event> {
     bench.events(Command::Tick)
@@ -112,7 +112,11 @@ fn a_trial_that_nobody_has_evaluated_in_the_grace_can_be_extended() {
         over = tick(&mut bench);
         over.retain(|event| matches!(event, Event::JobTrainingOver { .. }));
     }
-    assert_eq!(over, [Event::JobTrainingOver { job: JOB, grace }], "a tenth of two hours");
+    assert_eq!(
+        over,
+        [Event::JobTrainingOver { job: JOB, grace, epochs: None }],
+        "a tenth of two hours"
+    );
     assert_eq!(wait(&mut bench), [Event::JobTimeUp { job: JOB }]);
     assert_eq!(bench.now, submitted + 7_200_000 + 720_000);
     assert_eq!(bench.job().state, JobState::Failed);
