@@ -12,7 +12,7 @@ use crate::{
         submit::{
             columns,
             graphs::{self, PythonArgs},
-            init_weights,
+            history, init_weights,
             jobfile::{self, Job},
             prices::{self, DataSize, Price},
             reading::Reading,
@@ -107,6 +107,13 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     // Before minutes are spent on data: is the server there, and does it take this token?
     client.health().await?;
     client.missing(&MissingRequest { blobs: Vec::new() }).await?;
+
+    if let Some(trials) = history::find(&client, &mut job).await?
+        && !args.json
+    {
+        let past = job.spec.search.history.as_ref().map_or("", |past| past.job.as_str());
+        output::line(&format!("history {} of job {past}", text::counted(trials, "trial")))?;
+    }
 
     let known = Known::of(&client, &job, args.again).await?;
 

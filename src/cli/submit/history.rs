@@ -1,0 +1,35 @@
+//! What an earlier job of the server found out, for a search that begins with it.
+
+use crate::{
+    api_client::ApiClient,
+    cli::{jobs::job_ref::JobRef, submit::jobfile::Job, terminal::exit::Failure},
+};
+use sojourn_protocol::{api::SearchTrial, quantity::to_u64, spec::PastTrial};
+use sojourn_workgen::search::preview;
+
+/// Takes the results of the job that `search.history` names into the job. Their number, where it names one.
+pub(crate) async fn find(client: &ApiClient, job: &mut Job) -> Result<Option<u64>, Failure> {
+    let Some(past) = job.spec.search.history.as_mut() else { return Ok(None) };
+    let name: JobRef = past.job.parse().map_err(|why| {
+        Failure::call(format!("`search.history` is `{}`, which is no job: {why}", past.job))
+    })?;
+    let id = name.find(client).await?;
+    let of = client.job(id).await?.spec;
+    let (metric, theirs) = (job.spec.search.metric.name(), of.search.metric.name());
+    if metric != theirs {
+        return Err(Failure::call(format!(
+            "`search.history` is job {id}, which is compared by `{theirs}`, and this one by `{metric}`"
+        )));
+    }
+    let trials = client.search(id).await?.trials;
+    let known = |trial: SearchTrial| {
+        let SearchTrial { model, choices, values, best, .. } = trial;
+        let epochs = u32::try_from(values.len()).ok()?;
+        Some(PastTrial { model, choices, epochs, value: best? })
+    };
+    past.trials = trials.into_iter().filter_map(known).collect();
+    let count = to_u64(past.trials.len());
+    let preview = preview(&job.spec).map_err(|error| Failure::call(error.to_string()))?;
+    job.trials = preview.trials;
+    Ok(Some(count))
+}
