@@ -46,8 +46,8 @@ pub(super) fn live_leases_have_deadlines(of: Subject<'_>) -> Result<(), Violatio
     Ok(())
 }
 
-/// L3: open units, remaining work, what rules of early stopping know, hosts of jobs and the next end of a wall time are those of
-/// a recount.
+/// L3: open units, remaining work, what rules of early stopping know, visits that are left, hosts of jobs and the next end of a
+/// wall time are those of a recount.
 pub(super) fn indexes_are_those_of_a_recount(of: Subject<'_>) -> Result<(), Violation> {
     for job in of.state.jobs.values() {
         holds(Invariant::L3, job.open == Open::of(&job.trials), || {
@@ -58,6 +58,9 @@ pub(super) fn indexes_are_those_of_a_recount(of: Subject<'_>) -> Result<(), Viol
         })?;
         holds(Invariant::L3, of.index.stopping_rules().agree_with(job), || {
             format!("what the rule of job {} knows of its trials differs from a recount", job.id)
+        })?;
+        holds(Invariant::L3, !job.is_running() || job.load == job.counted_load(), || {
+            format!("the visits that are left to job {}'s shards differ from a recount", job.id)
         })?;
         holds(Invariant::L3, job.is_kept_right(), || {
             format!("the bytes that are kept for job {} differ from a recount", job.id)

@@ -1,6 +1,6 @@
 //! How many times running trials will still train on each shard of a job.
 
-use super::{FoldFault, Job};
+use super::{FoldFault, Job, Trial};
 use sojourn_protocol::ids::ShardId;
 
 impl Job {
@@ -19,17 +19,32 @@ impl Job {
         Ok(load)
     }
 
+    /// The visits that are left when a running trial ends, which owes some.
+    pub(super) fn load_without(&self, trial: &Trial) -> Result<Vec<u64>, FoldFault> {
+        let left = self.load.iter().zip(trial.visits_left()).map(|(load, of)| load.checked_sub(of));
+        left.collect::<Option<_>>().ok_or(FoldFault::CountBelowZero("visits to a shard"))
+    }
+
+    /// How many times running trials will still train on each shard, by a recount.
+    pub(crate) fn counted_load(&self) -> Vec<u64> {
+        let mut load = vec![0; self.load.len()];
+        for trial in self.trials.iter().filter(|trial| trial.is_running()) {
+            load.iter_mut().zip(trial.visits_left()).for_each(|(load, of)| *load += of);
+        }
+        load
+    }
+
     /// Recounts how many times running trials will still train on each shard.
     pub(super) fn recount_load(&mut self) {
-        let running = self.trials.iter().filter(|trial| trial.is_running());
-        let mut load = vec![0; self.load.len()];
-        for trial in running {
-            let later = u64::from(trial.chain.epochs())
-                .saturating_sub(u64::from(trial.chain.epoch().0) + 1);
-            for (load, shard) in load.iter_mut().zip((0u32..).map(ShardId)) {
-                *load += later + u64::from(trial.chain.is_open(shard));
-            }
-        }
-        self.load = load;
+        self.load = self.counted_load();
+    }
+}
+
+impl Trial {
+    /// How many times it will still train on each shard, if it runs to the epochs that it is allowed.
+    fn visits_left(&self) -> impl Iterator<Item = u64> + '_ {
+        let later =
+            u64::from(self.chain.epochs()).saturating_sub(u64::from(self.chain.epoch().0) + 1);
+        (0u32..).map(move |shard| later + u64::from(self.chain.is_open(ShardId(shard))))
     }
 }

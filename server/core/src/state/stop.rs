@@ -66,15 +66,14 @@ impl State {
         at: UnixMillis,
     ) -> Result<(), FoldFault> {
         let trial = self.known_trial(job, id)?;
-        let (epochs, owes_visits) = (trial.chain.epoch().0, !trial.chain.is_done());
+        let epochs = trial.chain.epoch().0;
         if !trial.is_running() {
             return Err(FoldFault::NotContinued { job, trial: id, epochs });
         }
+        let load = self.known_job(job)?.load_without(trial)?;
         let stopped = Stopped::Search { epochs, why: why.to_owned() };
         self.change_trial(job, id, at, |trial| trial.stop(stopped))?;
-        if owes_visits {
-            self.known_job_mut(job)?.recount_load();
-        }
+        self.known_job_mut(job)?.load = load;
         self.settle(job, at)
     }
 }
