@@ -130,6 +130,11 @@ impl RemainingWorkIndex {
         self.running.iter().map(|(Reverse(work), trial)| (*trial, *work))
     }
 
+    /// Running trials, by id.
+    pub(crate) fn trials(&self) -> impl Iterator<Item = TrialId> + Clone + '_ {
+        self.by_trial.keys().copied()
+    }
+
     /// How many trials are running.
     #[must_use]
     pub(crate) fn count(&self) -> usize {

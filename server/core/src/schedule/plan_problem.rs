@@ -8,6 +8,7 @@ use super::{
 use crate::{
     cost::{Cost, DeviceKey},
     hosts::DevicePool,
+    index::RemainingWorkIndex,
     state::{Job, Trial},
 };
 use sojourn_protocol::{
@@ -144,10 +145,16 @@ impl Scheduler<'_> {
 
     /// Are there more of these slots than running trials, and are all transfers negligible?
     fn has_slot_for_each(&self, job: &Job, slots: usize) -> bool {
-        let mut running = job.trials.iter().filter(|trial| has_planned_work(trial));
+        let mut running = self.planned_trials(job);
         let links = self.slowest_links();
         slots > running.clone().count()
             && running.all(|trial| Cost::transfer_time_over(trial, links).is_negligible())
+    }
+
+    /// The trials that have hops in a row to plan, by id. Of a search with a rule of early stopping that may be few of very many.
+    fn planned_trials<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = &'a Trial> + Clone {
+        let running = self.index.remaining(job.id).into_iter().flat_map(RemainingWorkIndex::trials);
+        running.filter_map(|trial| job.trial(trial)).filter(|trial| has_planned_work(trial))
     }
 
     /// By slot: microseconds of its host's line for the shards of a hop, where a host trains whole trials.
@@ -226,8 +233,8 @@ impl Scheduler<'_> {
             required.map(|required| classes.iter().position(|class| *class == required))
         };
         // A trial whose class nobody is of waits.
-        let can_go_on = |trial: &&Trial| has_planned_work(trial) && class_of(trial) != Some(None);
-        let running: Vec<&Trial> = job.trials.iter().filter(can_go_on).collect();
+        let can_go_on = |trial: &&Trial| class_of(trial) != Some(None);
+        let running: Vec<&Trial> = self.planned_trials(job).filter(can_go_on).collect();
         let per_epoch = to_u64(running.len() * rows.len()).max(1);
         let most_after = u32::saturating_from(MAX_HOPS / per_epoch);
         let links = self.slowest_links();
