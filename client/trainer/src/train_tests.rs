@@ -405,6 +405,13 @@ fn units_that_their_files_contradict_are_refused() {
         let message = with(change);
         assert!(message.contains(expected), "`{message}` doesn't say `{expected}`");
     }
+    // A clone of the trial goes on from its checkpoint, which is the clone's version 0.
+    let mut clone = rest.clone();
+    let Base::Checkpoint { blob, .. } = clone.base else { panic!("{:?}", clone.base) };
+    (clone.base, clone.trial) = (Base::Checkpoint { version: Version(0), blob }, TrialId(3));
+    (clone.start.epoch, clone.start.batch, clone.start.step) = (Epoch(1), 0, 20);
+    let (trained, _) = world.train(&clone, 8).unwrap();
+    assert_eq!((trained.end.epoch, trained.end.step), (Epoch(1), 28));
 }
 
 #[test]

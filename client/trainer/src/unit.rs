@@ -13,6 +13,7 @@ use crate::{
     tally::{ClassTally, Tally},
 };
 use sojourn_protocol::{
+    ids::Version,
     manifest::Shard,
     position::batches,
     quantity::SaturatingFrom as _,
@@ -50,7 +51,9 @@ fn run_evaluation(
     let program = shards.program(&evaluation.context, &request.files)?;
     let model = Model::load(&evaluation.context, &checkpoint, program, shards.device())?;
     drop(checkpoint);
-    if model.lineage.trial != evaluation.trial {
+    // Version 0 of a clone is the other trial's.
+    let is_origin = evaluation.version == Version(0);
+    if model.lineage.trial != evaluation.trial && !is_origin {
         let (is, must) = (model.lineage.trial, evaluation.trial);
         return Err(TrainError::Unit(format!("a checkpoint of trial {is}, expected trial {must}")));
     }

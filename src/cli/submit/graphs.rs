@@ -48,8 +48,8 @@ pub(crate) fn export_all(
     let described = DataDescription::new(columns, data.shape(), data.labels(), rows);
     let mut changed = false;
     for index in 0..job.spec.models.len() {
-        let values = values_of(job, index)?;
         let Some(ModelSpace::Graph(space)) = job.spec.models.get(index) else { continue };
+        let values = values_of(job, index)?;
         if values.is_empty() {
             continue;
         }

@@ -82,13 +82,16 @@ fn said(view: &SearchView) -> String {
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
     let tried = match (view.open, &view.over) {
-        (true, _) => format!(
-            "`{}`: {} of {} combinations tried, room for {} more at once",
-            view.method,
-            view.suggested,
-            view.wanted,
-            text::counted(u64::from(view.room), "trial")
-        ),
+        (true, _) => {
+            let room = match view.room {
+                0 => "no room for more now".to_owned(),
+                room => format!("room for {} more", text::counted(u64::from(room), "trial")),
+            };
+            format!(
+                "`{}`: {} of {} combinations tried, {room}",
+                view.method, view.suggested, view.wanted
+            )
+        }
         (false, Some(why)) => format!(
             "`{}`: ended after {}: {why}",
             view.method,

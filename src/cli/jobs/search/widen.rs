@@ -103,7 +103,7 @@ fn read(spec: &JobSpec, pointer: &str, text: &str) -> Result<Value, String> {
     let arch = match spec.models.get(table) {
         Some(ModelSpace::Cnn(_)) => "arch = \"cnn\"\nchannels = [1]",
         Some(ModelSpace::Resnet(_)) => "arch = \"resnet\"",
-        Some(ModelSpace::Mlp(_) | ModelSpace::Graph(_)) | None => "arch = \"mlp\"",
+        Some(ModelSpace::Mlp(_) | ModelSpace::Graph(_)) | None => "arch = \"mlp\"\nhidden = [1]",
     };
     let key = keys.join(".");
     let (of_model, of_training) = match section {
