@@ -6,7 +6,8 @@ use sojourn_protocol::{
         CollectAnswer, CollectRequest, DeleteRequest, EnrolAnswer, EnrolRequest, EvaluateRequest,
         ExtendRequest, HeartbeatAnswer, HeartbeatRequest, MissingAnswer, MissingRequest,
         NoteRequest, PauseRequest, PlacementRequest, ReleaseAnswer, ReleaseRequest, ReportAnswer,
-        RollbackRequest, SubmitAnswer, SubmitRequest, UploadState, WorkAnswer, WorkRequest,
+        RollbackRequest, SearchAnswer, SearchRequest, SearchView, SubmitAnswer, SubmitRequest,
+        UploadState, WorkAnswer, WorkRequest,
     },
     assimilation::{
         LostRequest, NewVersion, OfferAnswer, RejectRequest, RenewRequest, TakeAnswer, TakeRequest,
@@ -34,6 +35,7 @@ pub(crate) fn requests(input: &[u8]) -> bool {
     taken |= round_trip::<EvaluateRequest>(input).is_some();
     taken |= round_trip::<PauseRequest>(input).is_some();
     taken |= round_trip::<ExtendRequest>(input).is_some();
+    taken |= round_trip::<SearchRequest>(input).is_some();
     taken |= round_trip::<NoteRequest>(input).is_some();
     taken |= round_trip::<PlacementRequest>(input).is_some();
     taken |= round_trip::<RollbackRequest>(input).is_some();
@@ -65,6 +67,8 @@ fn answers(input: &[u8]) -> bool {
     taken |= round_trip::<MissingAnswer>(input).is_some();
     taken |= round_trip::<CollectAnswer>(input).is_some();
     taken |= round_trip::<SubmitAnswer>(input).is_some();
+    taken |= round_trip::<SearchAnswer>(input).is_some();
+    taken |= round_trip::<SearchView>(input).is_some();
     taken |= round_trip::<TakeAnswer>(input).is_some();
     taken |= round_trip::<OfferAnswer>(input).is_some();
     taken |= round_trip::<LeadAnswer>(input).is_some();
