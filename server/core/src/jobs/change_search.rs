@@ -273,7 +273,10 @@ fn clone_of(job: &Job, of: &Trial, new: &NewTrial) -> Reply<AddedTrial> {
         ));
     }
     let from = Some(CloneOf { trial: number, epochs });
-    Ok(AddedTrial { from, allowed: Some(all), ..AddedTrial::new(trial) })
+    // Where a program decides on each epoch, a clone waits after the next one as every trial does.
+    let by_epochs = matches!(job.spec.search.method, SearchMethod::Epochs { .. });
+    let allowed = if by_epochs { epochs.saturating_add(1) } else { all };
+    Ok(AddedTrial { from, allowed: Some(allowed), ..AddedTrial::new(trial) })
 }
 
 /// The job with another space, if it can have that.

@@ -287,14 +287,19 @@ fn a_program_decides_epoch_by_epoch() {
     };
     let (_, why) = refused(&mut bench, again);
     assert_eq!(why, "trial 0 of job 1 may train 2 epochs already");
+    // A clone waits after its next epoch, as the others do.
+    assert_eq!(ask(&mut bench, clone_of(1, 0.04)).unwrap().added, [TrialId(4)]);
+    wait(&mut bench);
+    assert_eq!(trained(&bench), [2, 1, 1, 1, 2]);
+    assert_eq!(view(&mut bench).trials[4].state, SearchTrialState::Waiting);
     let last = SearchRequest {
         go_on: vec![GoOn { trial: TrialId(0), epochs: 3 }],
-        stop: vec![TrialId(1), TrialId(3)],
+        stop: vec![TrialId(1), TrialId(3), TrialId(4)],
         ..SearchRequest::default()
     };
     ask(&mut bench, last).unwrap();
     to_the_end(&mut bench, &by_trial);
-    assert_eq!(trained(&bench), [3, 1, 1, 1]);
+    assert_eq!(trained(&bench), [3, 1, 1, 1, 2]);
     assert_eq!(bench.job().state, JobState::Finished);
 }
 
