@@ -59,7 +59,8 @@ fn parse(name: &str, example: Value) {
         api: EnrolRequest, EnrolAnswer, WorkRequest, WorkAnswer, HeartbeatRequest, HeartbeatAnswer,
             ReleaseRequest, ReleaseAnswer, ReportAnswer, UploadState, MissingRequest, MissingAnswer,
             SubmitRequest, SubmitAnswer, EvaluateRequest, PauseRequest, ExtendRequest, NoteRequest, PlacementRequest, DeleteRequest, DeletedJobs,
-            RollbackOptions, RollbackRequest, RolledBack, CollectRequest, CollectAnswer, Health;
+            RollbackOptions, RollbackRequest, RolledBack, CollectRequest, CollectAnswer, Health, SearchRequest,
+            SearchAnswer, SearchView;
         assimilation: TakeRequest, TakeAnswer, RenewRequest, NewVersion, RejectRequest, LostRequest, OfferAnswer,
             AssimilationsView;
         ranges: LeadRequest, LeadAnswer, RangeResultRequest;
@@ -305,6 +306,16 @@ async fn a_client_made_from_the_document_alone_completes_a_unit() {
     assert_eq!(evaluations, json!([asked]));
     let extend = Body::Json(json!({ "epochs": 2 }));
     let extended = described.json("extendJob", admin, &of_job, extend).await;
+    let clone =
+        json!({ "add": [{ "from": 0, "values": { "lr": 0.05 } }], "nonce": "n", "why": "by hand" });
+    for _ in 0..2 {
+        let added = described.json("changeSearch", admin, &of_job, Body::Json(clone.clone())).await;
+        assert_eq!(added, json!({ "job": job, "added": [1] }), "a repeated call adds nothing");
+    }
+    let search = described.json("search", admin, &of_job, Body::None).await;
+    let trials: Vec<_> = search["trials"].as_array().unwrap().iter().collect();
+    assert_eq!((trials.len(), &trials[1]["state"]), (2, &json!("running")), "{search}");
+    assert_eq!((&search["open"], &trials[0]["epochs"]), (&json!(false), &json!(1)), "{search}");
     let place = Body::Json(json!({ "priority": 3 }));
     described.json("placeJob", admin, &of_job, place).await;
     let back = Body::Json(json!({ "trial": { "trial": 0, "epochs": 0 } }));
