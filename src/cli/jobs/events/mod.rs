@@ -1,5 +1,7 @@
 //! `sojourn events`: a job's history, a sentence an event.
 
+mod fields;
+mod search;
 mod sentence;
 
 use crate::cli::{
@@ -16,7 +18,7 @@ pub(crate) struct Args {
     #[arg(value_name = "JOB")]
     job: JobRef,
     /// Print what was decided and why: what each machine was given, of which choices, how long it should take, whether others
-    /// stood idle; and which trials a search lets go on or stops.
+    /// stood idle; and which trials a search adds, lets go on or stops.
     #[arg(long)]
     why: bool,
     /// Print one JSON object a line.

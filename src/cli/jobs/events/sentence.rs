@@ -1,16 +1,9 @@
 //! Events as sentences. They are read as JSON, so that events of a newer server are shown too, in general words.
 
+use super::{fields::Fields, search};
 use crate::cli::render::text;
 use serde_json::Value;
-use sojourn_protocol::{
-    money::MicroUsd,
-    report::{FailureKind, Sums},
-    time::Millis,
-    view::EventView,
-};
-
-/// Characters of a text that a sentence repeats; `events --json` has all of it.
-const MAX_CHARS: usize = 160;
+use sojourn_protocol::{money::MicroUsd, report::FailureKind, time::Millis, view::EventView};
 
 /// The event in words; `None` where there are none for it.
 pub(super) fn sentence(event: &EventView) -> Option<String> {
@@ -31,13 +24,6 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
         }
         "job-time-up" => {
             format!("the search of job {} ends, as its time is up", of.number("job")?)
-        }
-        "job-extended" => {
-            let trials = of.0.get("trials")?.as_array()?;
-            let (job, epochs) = (of.number("job")?, of.number("epochs")?);
-            let trials = text::counted(u64::try_from(trials.len()).ok()?, "trial");
-            let epochs = text::counted(epochs, "epoch");
-            format!("{trials} of job {job} train for {epochs} in all")
         }
         "job-placed" => format!(
             "job {} has priority {}, share {}{}",
@@ -129,14 +115,6 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
             "the result of lease {} was taken in unchecked: no other host of its numeric class is there",
             of.number("lease")?
         ),
-        "trial-continued" => {
-            let epochs = text::counted(of.number("epochs")?, "epoch");
-            let (trial, why) = (of.number("trial")?, of.text("why")?);
-            format!("trial {trial} goes on up to {epochs}: {why}")
-        }
-        "trial-stopped" => {
-            format!("trial {} was stopped by the search: {}", of.number("trial")?, of.text("why")?)
-        }
         "trial-rolled-back" => {
             let epochs = text::counted(of.number("epochs")?, "epoch");
             format!("trial {} went back to where it had trained {epochs}", of.number("trial")?)
@@ -170,44 +148,8 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
         }
         "extra-failed" => format!("{} failed: {}", extra(of)?, of.text("error")?),
         "blob-lost" => format!("the store has lost blob {}", of.text("blob")?),
-        _ => return None,
+        kind => return search::sentence(kind, of),
     })
-}
-
-/// The fields of an event or of a part of one.
-#[derive(Clone, Copy)]
-struct Fields<'a>(&'a Value);
-
-impl Fields<'_> {
-    fn number(self, name: &str) -> Option<u64> {
-        self.0.get(name)?.as_u64()
-    }
-
-    /// An epoch as people count it: from 1.
-    fn epoch(self, name: &str) -> Option<u64> {
-        self.number(name)?.checked_add(1)
-    }
-
-    fn numbers(self, name: &str) -> Option<Vec<u64>> {
-        self.0.get(name)?.as_array()?.iter().map(Value::as_u64).collect()
-    }
-
-    /// The beginning of a text.
-    fn text(self, name: &str) -> Option<String> {
-        let text = self.0.get(name)?.as_str()?;
-        let line = text.lines().next().unwrap_or_default();
-        let more = line.len() < text.trim_end().len() || line.chars().count() > MAX_CHARS;
-        let line: String = line.chars().take(MAX_CHARS).collect();
-        Some(if more { format!("{line} ...") } else { line })
-    }
-
-    /// Means of sums over rows.
-    fn means(self, name: &str) -> Option<String> {
-        let sums: Sums = serde_json::from_value(self.0.get(name)?.clone()).ok()?;
-        let accuracy = sums.accuracy().map(|share| format!(", accuracy {}", text::metric(share)));
-        let loss = text::metric(sums.mean_loss());
-        Some(format!("mean loss {loss}{}", accuracy.unwrap_or_default()))
-    }
 }
 
 /// What a lease is for: `trains trial 2, epoch 1, shards 3, 5`.
@@ -298,7 +240,7 @@ fn leases(leases: &[u64]) -> String {
 
 /// The text of an event that is a decision with its reason: a grant of a lease, or one of the search.
 pub(super) fn decision(event: &EventView) -> Option<String> {
-    if ["trial-continued", "trial-stopped"].contains(&event.kind.as_str()) {
+    if search::is_decision(&event.kind) {
         return sentence(event);
     }
     let lease = Fields(&event.event);
@@ -370,16 +312,6 @@ mod tests {
                 "verified",
                 json!({"confirmed": [1, 2], "refuted": [3]}),
                 "hosts came to the same result under leases 1, 2; refuted: lease 3",
-            ),
-            (
-                "trial-continued",
-                json!({"job": 1, "trial": 3, "epochs": 1, "why": "there is room for another trial"}),
-                "trial 3 goes on up to 1 epoch: there is room for another trial",
-            ),
-            (
-                "job-extended",
-                json!({"job": 1, "trials": [0, 1], "epochs": 4}),
-                "2 trials of job 1 train for 4 epochs in all",
             ),
         ] {
             assert_eq!(sentence(&event(kind, fields)).unwrap(), expected);
