@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the Python environment of the tests, in which they run `examples/predict.py` and stand-ins for S3 and EC2, and
-links it into a checkout.
+"""Makes the Python environment of the tests, in which they run `examples/predict.py`, `examples/search/optuna_search.py`
+and stand-ins for S3 and EC2, and links it into a checkout.
 
 It lies in the user's cache folder, once for all checkouts; the system's Python stays as it is. A stamp,
 written last, says that it is whole; a lock keeps two runs apart.
@@ -16,9 +16,10 @@ REQUIREMENTS = [
     "check-jsonschema>=0.29,<1",  # has the schema of compose files
     "moto[s3,server]>=5.2,<6",
     "numpy>=1.26,<3",
+    "optuna>=4.2,<6",  # drives a search from outside
     "safetensors>=0.4,<1",
 ]
-RECIPE = f"{' '.join(REQUIREMENTS)} recipe 2\n"  # another text makes every user's copy anew
+RECIPE = f"{' '.join(REQUIREMENTS)} recipe 3\n"  # another text makes every user's copy anew
 
 
 def is_whole(folder, recipe):
@@ -42,7 +43,7 @@ def environment(folder, requirements, recipe, purpose):
 
 
 def install(cache):
-    return environment(cache / "python-2", REQUIREMENTS, RECIPE, "the tests (check-jsonschema, moto, numpy, safetensors)")
+    return environment(cache / "python-3", REQUIREMENTS, RECIPE, "the tests (check-jsonschema, moto, numpy, optuna, safetensors)")
 
 
 if __name__ == "__main__":

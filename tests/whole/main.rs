@@ -7,6 +7,7 @@
 //! | `open_shop` | plans of open shops from files |
 //! | `server` | the commands against a real server |
 //! | `people` | a job from its submission to a model, with real clients |
+//! | `ask_tell` | searches that a program drives, one with Optuna |
 //! | `control` | a job that is paused, resumed and extended |
 //! | `models` | uses of an exported model |
 //! | `predicting`, `checking` | predictions and `check`, over columns by name |
@@ -46,6 +47,7 @@
     reason = "a test ends at what it did not expect"
 )]
 
+mod ask_tell;
 mod assimilators;
 mod calls;
 mod chaos;
