@@ -80,6 +80,18 @@ impl Default for Pbt {
     }
 }
 
+impl Pbt {
+    /// How many of a population of this size are replaced after a generation: `quantile` of them, rounded down, but 1 where it
+    /// is half a trial at least.
+    #[must_use]
+    pub fn replaced_of(&self, members: u32) -> u32 {
+        // 0.29 of 100 is a little less than 29 in binary numbers.
+        let share = self.quantile * f64::from(members) + 1e-9;
+        let whole = (0..=members / 2).rev().find(|count| f64::from(*count) <= share).unwrap_or(0);
+        if whole == 0 && share >= 0.5 { 1 } else { whole }
+    }
+}
+
 /// What an earlier job found out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -174,7 +186,8 @@ impl SearchMethod {
                 least("method.startup", startup, 1, MAX_BATCH)?;
                 least("method.batch", batch.unwrap_or(1), 1, MAX_BATCH)
             }
-            Self::Pbt(Pbt { trials, interval, quantile, resample }) => {
+            Self::Pbt(pbt) => {
+                let Pbt { trials, interval, quantile, resample } = pbt;
                 least("trials", trials, 2, MAX_BATCH)?;
                 if interval == 0 || interval >= epochs {
                     return Err(format!(
@@ -184,6 +197,11 @@ impl SearchMethod {
                 if !(quantile > 0.0 && quantile <= 0.5) {
                     return Err(format!(
                         "`search.method.quantile` is {quantile}; more than 0 and at most 0.5 is wanted"
+                    ));
+                }
+                if pbt.replaced_of(trials) == 0 {
+                    return Err(format!(
+                        "`search.method.quantile` is {quantile}, and there are {trials} trials: nothing would be replaced"
                     ));
                 }
                 if !(0.0..=1.0).contains(&resample) {

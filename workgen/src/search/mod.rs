@@ -9,6 +9,7 @@ mod draw;
 mod given;
 mod grid;
 mod normal;
+pub mod pbt;
 mod random;
 mod sample;
 mod sobol;
