@@ -154,6 +154,8 @@ pub enum WaitReason {
     NoVerifier,
     /// The search compares it with others before it goes on.
     Search,
+    /// Its generation isn't over: others of the population train or are evaluated.
+    Generation,
     /// The search begins it when fewer trials train.
     NotBegun,
     /// Its budget is used up, and only bought machines are in contact.
@@ -225,6 +227,7 @@ impl fmt::Display for WaitReason {
             ),
             Self::JobPaused => f.write_str("its job is paused"),
             Self::Search => f.write_str("the search compares it with others before it goes on"),
+            Self::Generation => f.write_str("it waits for the others of its generation"),
             Self::NotBegun => f.write_str("the search begins it when fewer trials train"),
             Self::Testing => f.write_str("the best trial is being evaluated on the test data"),
             Self::LostBlob(blob) => write!(

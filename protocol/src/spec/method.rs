@@ -90,6 +90,13 @@ impl Pbt {
         let whole = (0..=members / 2).rev().find(|count| f64::from(*count) <= share).unwrap_or(0);
         if whole == 0 && share >= 0.5 { 1 } else { whole }
     }
+
+    /// Epochs at the first end of a generation after so many.
+    #[must_use]
+    pub const fn end_after(&self, epochs: u32) -> u32 {
+        let interval = if self.interval == 0 { 1 } else { self.interval };
+        (epochs / interval).saturating_add(1).saturating_mul(interval)
+    }
 }
 
 /// What an earlier job found out.

@@ -22,6 +22,9 @@ pub struct AddedTrial {
     /// Where it goes on from, if it doesn't begin anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<CloneOf>,
+    /// The trial whose place in the population it takes, in population-based training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<TrialId>,
     /// Epochs in all that it may train at first, where that isn't what the job's rule of early stopping says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<u32>,
@@ -45,6 +48,6 @@ impl AddedTrial {
         if let Architecture::Graph(graph) = &mut config.model {
             graph.exported = graph.exported.as_ref().map(ExportedGraph::name_only);
         }
-        Self { model, config, choices, seed, from: None, allowed: None }
+        Self { model, config, choices, seed, from: None, replaces: None, allowed: None }
     }
 }

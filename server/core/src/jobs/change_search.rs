@@ -7,7 +7,7 @@ use crate::{
     reply::{Refusal, Reply},
     state::{Job, JobEnd, Trial},
 };
-use sojourn_model::CheckpointLayout;
+use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{
     api::{
         GoOn, MAX_ADDED_TRIALS, MAX_NONCE_CHARS, MAX_TRIAL_PRIORITY, MAX_WHY_CHARS, NewTrial,
@@ -246,21 +246,12 @@ fn clone_of(job: &Job, of: &Trial, new: &NewTrial) -> Reply<AddedTrial> {
             "trial {number} of job {id} can't be cloned now: no checkpoint of the end of an epoch is there"
         ));
     };
-    let trial = sojourn_workgen::Trial {
-        model: of.model,
-        config: of.context.config.clone(),
-        choices: of.choices.clone(),
-        seed: of.seed,
-    };
-    let trial = changed(&trial, &new.values);
+    let trial = changed(&settings(of), &new.values);
     let trial = trial.or_else(|why| invalid(format!("a clone of trial {number}: {why}")))?;
     let cannot =
         |why: String| Refusal::new(ErrorKind::Invalid, format!("a clone of trial {number}: {why}"));
     check_trial(&job.spec, &job.data, &trial).map_err(cannot)?;
-    let context = TrialContext::of(&job.spec, &job.data, trial.config.clone());
-    let layout =
-        |of: &TrialContext| CheckpointLayout::of(of).map_err(|why| cannot(why.to_string()));
-    if layout(&context)? != layout(&of.context)? {
+    if !has_layout_of(job, &trial, of).map_err(|why| cannot(why.to_string()))? {
         return Err(cannot(
             "its checkpoint has other tensors than a model with these values: only settings that change no shape can be other"
                 .to_owned(),
@@ -277,6 +268,27 @@ fn clone_of(job: &Job, of: &Trial, new: &NewTrial) -> Reply<AddedTrial> {
     let by_epochs = matches!(job.spec.search.method, SearchMethod::Epochs { .. });
     let allowed = if by_epochs { epochs.saturating_add(1) } else { all };
     Ok(AddedTrial { from, allowed: Some(allowed), ..AddedTrial::new(trial) })
+}
+
+/// Can a trial with these settings go on from the checkpoints of another: do they have the same tensors?
+pub(super) fn has_layout_of(
+    job: &Job,
+    trial: &sojourn_workgen::Trial,
+    of: &Trial,
+) -> Result<bool, ModelError> {
+    let context = TrialContext::of(&job.spec, &job.data, trial.config.clone());
+    let (of_it, of_other) = (CheckpointLayout::of(&context)?, CheckpointLayout::of(&of.context)?);
+    Ok(of_it.layout() == of_other.layout())
+}
+
+/// The settings of a trial of a job.
+pub(super) fn settings(of: &Trial) -> sojourn_workgen::Trial {
+    sojourn_workgen::Trial {
+        model: of.model,
+        config: of.context.config.clone(),
+        choices: of.choices.clone(),
+        seed: of.seed,
+    }
 }
 
 /// The job with another space, if it can have that.

@@ -6,6 +6,7 @@
 //! | `control.rs` | pause, resume, extend, cancel |
 //! | `delete.rs` | deletion of jobs that have ended |
 //! | `note.rs` | what a user notes about a job |
+//! | `population.rs` | population-based training: which trials go on, and which are replaced |
 //! | `placement.rs` | priority, share and number of hosts |
 //! | `evaluations.rs` | evaluations that users ask for |
 //! | `retention.rs` | how much of ended jobs the operator keeps |
@@ -19,6 +20,7 @@ mod delete;
 mod evaluations;
 mod note;
 mod placement;
+mod population;
 mod retention;
 mod rollback;
 mod search;

@@ -30,6 +30,7 @@ impl JobHandler<'_> {
             return self.end_training(job, Some(budget));
         }
         self.decide_on_trials(job, slots)?;
+        self.decide_on_population(job)?;
         let suggested = self.suggest(job, slots)?;
         if suggested.any() {
             self.decide_on_trials(job, slots)?;
@@ -51,21 +52,29 @@ impl JobHandler<'_> {
 
     /// Has the job's rule of early stopping decide on its trials.
     fn decide_on_trials(&mut self, job: JobId, slots: u64) -> Result<(), CoreFault> {
-        for decision in self.decisions(job, slots) {
-            match decision {
-                Decision::Continue { trial, epochs, why } => {
-                    let epochs = self.epochs_of(job, trial, epochs);
-                    self.record(Event::TrialContinued { job, trial, epochs, why, by: None })?;
-                }
-                Decision::Stop { trial, why } => {
-                    let in_flight = self.state().in_flight(job, trial);
-                    self.record(Event::TrialStopped { job, trial, why, by: None })?;
-                    self.results.abandon(in_flight)?;
-                }
+        for mut decision in self.decisions(job, slots) {
+            if let Decision::Continue { trial, epochs, .. } = &mut decision {
+                *epochs = self.epochs_of(job, *trial, *epochs);
             }
-            // Its hops are planned beside others'.
-            self.results.ledger.planner.outdate_plan(job);
+            self.carry_out(job, decision)?;
         }
+        Ok(())
+    }
+
+    /// Lets a trial go on, or ends it.
+    pub(super) fn carry_out(&mut self, job: JobId, decision: Decision) -> Result<(), CoreFault> {
+        match decision {
+            Decision::Continue { trial, epochs, why } => {
+                self.record(Event::TrialContinued { job, trial, epochs, why, by: None })?;
+            }
+            Decision::Stop { trial, why } => {
+                let in_flight = self.state().in_flight(job, trial);
+                self.record(Event::TrialStopped { job, trial, why, by: None })?;
+                self.results.abandon(in_flight)?;
+            }
+        }
+        // Its hops are planned beside others'.
+        self.results.ledger.planner.outdate_plan(job);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use sojourn_protocol::{
     error::ApiError,
     ids::{JobId, TrialId},
     quantity::{SaturatingFrom as _, to_u64, to_usize},
+    spec::SearchMethod,
     view::{
         BestView, CurveView, EvaluationView, JobDetail, JobState, JobView, TrialHistory,
         TrialState, TrialView,
@@ -90,7 +91,7 @@ impl Views<'_> {
             trials,
             trials_finished: ended(|end| matches!(end, TrialEnd::Finished)),
             trials_failed: ended(|end| matches!(end, TrialEnd::Failed(_))),
-            hops: job.trials.iter().map(|trial| trial.chain.hops()).sum(),
+            hops: job.trials.iter().map(|trial| own_hops(trial, shards)).sum(),
             hops_expected: job.trials.iter().map(|trial| expected_hops(job, trial, shards)).sum(),
             evaluations: counters.evaluations,
             evaluations_expected: epochs,
@@ -153,18 +154,35 @@ impl Views<'_> {
 }
 
 /// Epochs that a trial is expected to train, as far as is known: one that its search has stopped, or holds back, trains fewer than
-/// it might.
+/// it might. One of a population trains to the end, or its clone does. What a clone has of another trial isn't its own.
 fn expected_epochs(job: &Job, trial: &Trial) -> u32 {
-    match (job.spec.search.stopping, trial.is_running()) {
-        (None, _) => trial.epochs(),
-        (Some(_), true) => trial.chain.epochs(),
-        (Some(_), false) => u32::saturating_from(trial.curve.len()),
-    }
+    let all = match (ends_early(job), trial.is_running()) {
+        (true, true) if job.spec.search.stopping.is_some() => trial.chain.epochs(),
+        (true, false) => u32::saturating_from(trial.curve.len()),
+        (_, _) => trial.epochs(),
+    };
+    all.saturating_sub(epochs_of_other(trial))
 }
 
 fn expected_hops(job: &Job, trial: &Trial, shards: u64) -> u64 {
-    match (job.spec.search.stopping, trial.is_running()) {
-        (Some(_), false) => trial.chain.hops(),
-        _ => u64::from(expected_epochs(job, trial)) * shards,
+    if ends_early(job) && !trial.is_running() {
+        return own_hops(trial, shards);
     }
+    u64::from(expected_epochs(job, trial)) * shards
+}
+
+/// Does the search end some of a job's trials?
+fn ends_early(job: &Job) -> bool {
+    let search = &job.spec.search;
+    search.stopping.is_some() || matches!(search.method, SearchMethod::Pbt(_))
+}
+
+/// Epochs that a clone has of the trial that it goes on from.
+fn epochs_of_other(trial: &Trial) -> u32 {
+    trial.origin.map_or(0, |origin| origin.epochs)
+}
+
+/// Hops that were trained for the trial itself.
+fn own_hops(trial: &Trial, shards: u64) -> u64 {
+    trial.chain.hops().saturating_sub(u64::from(epochs_of_other(trial)) * shards)
 }

@@ -9,6 +9,7 @@ use sojourn_protocol::{
     ids::HostId,
     manifest::DataSplit,
     reason::{CooldownCause, WaitReason},
+    spec::SearchMethod,
 };
 
 impl Views<'_> {
@@ -136,6 +137,9 @@ impl Views<'_> {
         if trial.is_held() {
             return Some(match trial.chain.epochs() {
                 0 => WaitReason::NotBegun,
+                _ if matches!(job.spec.search.method, SearchMethod::Pbt(_)) => {
+                    WaitReason::Generation
+                }
                 _ => WaitReason::Search,
             });
         }

@@ -3,7 +3,7 @@
 use super::{Job, Merging, Trial};
 use sojourn_protocol::{
     ids::{LeaseId, TrialId},
-    spec::OrderChoice,
+    spec::{OrderChoice, SearchMethod},
     time::UnixMillis,
     unit::FormerLength,
 };
@@ -22,11 +22,18 @@ impl Job {
     ) {
         let meant: BTreeSet<TrialId> = trials.iter().copied().collect();
         let is_time_up = self.grace.is_some() || self.is_time_up(at);
+        // Generations go on, unless a trial is meant by name.
+        let pbt = match self.spec.search.method {
+            SearchMethod::Pbt(pbt) if !named => Some(pbt),
+            _ => None,
+        };
         let placement = &self.spec.placement;
         let (merges, limit) = (placement.order == OrderChoice::Merge, placement.merge_in_flight);
         for trial in self.trials.iter_mut().filter(|trial| meant.contains(&trial.id)) {
             let batch_size = trial.context.config.training.batch_size;
-            trial.extend(epochs, named, self.data.steps_per_epoch(batch_size), until);
+            let end = pbt.map(|pbt| pbt.end_after(trial.chain.epochs()).min(epochs));
+            let allowed = end.unwrap_or(epochs);
+            trial.extend(epochs, allowed, named, self.data.steps_per_epoch(batch_size), until);
             if merges && trial.merging.is_none() {
                 trial.merging = Some(Merging::new(&trial.chain, limit));
             }
@@ -54,11 +61,12 @@ impl Trial {
         self.context_of(lease).total_steps != self.context.total_steps
     }
 
-    /// Goes on to `epochs` epochs, from the checkpoint that it has. Leases up to `until` were granted
+    /// Goes on to `epochs` epochs, to `allowed` of them at first, from the checkpoint that it has. Leases up to `until` were granted
     /// before, and are done as the trial was then.
     pub(super) fn extend(
         &mut self,
         epochs: u32,
+        allowed: u32,
         named: bool,
         steps_per_epoch: u64,
         until: LeaseId,
@@ -74,7 +82,7 @@ impl Trial {
         context.config.training.epochs = epochs;
         context.total_steps = u64::from(epochs) * steps_per_epoch;
         if !is_limited {
-            self.chain.extend(epochs);
+            self.chain.extend(allowed);
         }
         (self.end, self.stopped) = (None, None);
         let unevaluated = std::mem::take(&mut self.unevaluated);

@@ -406,6 +406,7 @@ pub(super) fn new_trial(
         initial_seed: seeds::initial_weights(trial.seed.unwrap_or(spec.seed), id),
         initial_weights: spec.initial_weights(trial.model),
         origin: None,
+        replaces: None,
         model: trial.model,
         checkpoint_bytes,
         flops_per_row,

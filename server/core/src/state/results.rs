@@ -2,7 +2,7 @@
 
 use super::{
     Best, Counters, ExtraEnd, FailedBy, FoldFault, Lease, PastState, PendingEvaluation, State,
-    Trial, TrialEnd, disk::distinct_bytes, trial::is_better,
+    Trial, TrialEnd, disk::distinct_bytes, rollback::KeptEnds, trial::is_better,
 };
 use crate::event::{Fault, HopUnit, UnitKey};
 use smallvec::SmallVec;
@@ -109,7 +109,7 @@ impl State {
         if merged.is_some() && known.merging.is_none() {
             return Err(FoldFault::NotMerging(id));
         }
-        let keeps = self.known_job(job)?.spec.placement.verify.is_some();
+        let ends = KeptEnds::of(&self.known_job(job)?.spec);
         // Nothing was changed before, and nothing fails from here on.
         let NextPart { start, end, chain, through, then, load } = part;
         self.end_report(id, PastState::Ended(ReportEnd::Assimilated { version }), at)?;
@@ -127,7 +127,8 @@ impl State {
                 merged,
                 verified,
             });
-            if trial.history.len() == 1 {
+            // A clone is of the class of the trial that it goes on from.
+            if trial.history.len() == 1 && trial.origin.is_none() {
                 trial.class = class;
             }
             trial.mixed |= class.is_none() || class != trial.class;
@@ -141,9 +142,7 @@ impl State {
             }
             if let Advance::Epoch(epoch) = through.last {
                 let train = std::mem::take(&mut trial.train_sums);
-                if keeps {
-                    trial.keep_epoch(epoch, checkpoint);
-                }
+                trial.keep_epoch(epoch, checkpoint, ends);
                 trial.evaluations.insert(
                     epoch,
                     PendingEvaluation {

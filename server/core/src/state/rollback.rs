@@ -5,21 +5,67 @@ use sojourn_protocol::{
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, TrialId, Version},
     report::Sums,
-    spec::{OrderChoice, SearchSpec},
+    spec::{JobSpec, OrderChoice, Pbt, SearchMethod, SearchSpec},
     time::UnixMillis,
 };
 use sojourn_workgen::{Chain, ChainError};
 
-/// Ends of epochs that are kept for it.
-const KEPT: usize = 3;
+/// Ends of epochs that are kept for it, where results are checked.
+const KEPT: u32 = 3;
+/// Ends of generations that are kept, in population-based training. A trial may be a generation ahead of others that will go on from
+/// its state of then, but not further.
+const KEPT_GENERATIONS: u32 = 2;
+
+/// Which checkpoints of the ends of epochs a job's trials keep.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeptEnds {
+    /// The last ones, to take trials back to.
+    verified: bool,
+    /// Those of the last generations, which are of so many epochs: others may go on from them.
+    generation: Option<u32>,
+}
+
+impl KeptEnds {
+    pub(super) fn of(spec: &JobSpec) -> Self {
+        let generation = match spec.search.method {
+            SearchMethod::Pbt(Pbt { interval, .. }) => Some(interval.max(1)),
+            _ => None,
+        };
+        Self { verified: spec.placement.verify.is_some(), generation }
+    }
+
+    /// Is the end of so many epochs kept when `now` of them have ended?
+    fn keeps(self, epochs: u32, now: u32) -> bool {
+        let is_near = |length: u32| epochs.saturating_add(length) > now;
+        let of_generation = self.generation.is_some_and(|interval| {
+            epochs.is_multiple_of(interval) && is_near(interval.saturating_mul(KEPT_GENERATIONS))
+        });
+        of_generation || self.is_verified(epochs, now)
+    }
+
+    fn is_verified(self, epochs: u32, now: u32) -> bool {
+        self.verified && epochs.saturating_add(KEPT) > now
+    }
+}
 
 impl Trial {
-    /// An epoch has ended with this checkpoint, to which the trial may be taken back.
-    pub(super) fn keep_epoch(&mut self, epoch: Epoch, checkpoint: BlobRef) {
-        self.kept.insert(epoch, checkpoint);
-        while self.kept.len() > KEPT {
-            self.kept.pop_first();
+    /// An epoch has ended with this checkpoint, to which the trial may be taken back, and from which a clone may go on.
+    pub(super) fn keep_epoch(&mut self, epoch: Epoch, checkpoint: BlobRef, ends: KeptEnds) {
+        let now = epoch.0.saturating_add(1);
+        // Nobody goes on from the last end.
+        if ends.keeps(now, now) && (ends.verified || now < self.epochs()) {
+            self.kept.insert(epoch, checkpoint);
         }
+        self.kept.retain(|epoch, _| ends.keeps(epoch.0.saturating_add(1), now));
+    }
+
+    /// A generation is over that ended after so many epochs: what was kept because others might go on from it isn't needed.
+    fn forget_generation(&mut self, over: u32, ends: KeptEnds) {
+        let now = self.chain.epoch().0;
+        self.kept.retain(|epoch, _| {
+            let epochs = epoch.0.saturating_add(1);
+            epochs > over || ends.is_verified(epochs, now)
+        });
     }
 
     /// Of the states that it can be taken back to, the latest after at most so many epochs; 0 is its start.
@@ -45,7 +91,8 @@ impl Trial {
         self.chain = chain;
         self.version = self.history.last().map_or(Version(0), |record| record.version);
         self.checkpoint = self.history.last().map(|record| record.checkpoint);
-        if self.history.is_empty() {
+        // A clone stays in the numeric class of the other.
+        if self.history.is_empty() && self.origin.is_none() {
             (self.class, self.mixed) = (None, false);
         }
         self.train_sums = Sums::default();
@@ -96,6 +143,23 @@ impl Job {
 }
 
 impl State {
+    /// A generation of a population is over, which ended after so many epochs.
+    pub(super) fn generation_over(
+        &mut self,
+        job: JobId,
+        epochs: u32,
+        at: UnixMillis,
+    ) -> Result<(), FoldFault> {
+        let known = self.known_job(job)?;
+        let ends = KeptEnds::of(&known.spec);
+        let keeping = known.trials.iter().filter(|trial| !trial.kept.is_empty());
+        let keeping: Vec<TrialId> = keeping.map(|trial| trial.id).collect();
+        for trial in keeping {
+            self.change_trial(job, trial, at, |trial| trial.forget_generation(epochs, ends))?;
+        }
+        Ok(())
+    }
+
     /// Takes a trial back to where it had trained so many epochs.
     pub(super) fn rolled_back(
         &mut self,

@@ -102,7 +102,11 @@ impl Job {
 
     fn added(&self, added: &AddedTrial) -> Result<Trial, FoldFault> {
         let id = TrialId(u32::saturating_from(self.trials.len()));
-        let AddedTrial { model, mut config, choices, seed, from, allowed } = added.clone();
+        let AddedTrial { model, mut config, choices, seed, from, replaces, allowed } =
+            added.clone();
+        if let Some(trial) = replaces.filter(|trial| self.trial(*trial).is_none()) {
+            return Err(FoldFault::UnknownTrial { job: self.id, trial });
+        }
         self.spec.restore_graph(model, &mut config);
         let batch_size = config.training.batch_size;
         let trial = sojourn_workgen::Trial { model, config, choices, seed };
@@ -121,6 +125,7 @@ impl Job {
             (new.class, new.mixed) = parent.map_or((None, false), |of| (of.class, of.mixed));
             new.origin = Some(origin);
         }
+        new.replaces = replaces;
         new.chain = self.new_chain(&new, epochs);
         new.renew_merging();
         Ok(new)
@@ -159,6 +164,10 @@ impl State {
             let known = self.known_job_mut(job)?;
             known.kept.change_checkpoints(0, new.kept_bytes());
             known.trials.push(new);
+        }
+        let replaced = added.iter().filter(|one| one.replaces.is_some());
+        if let Some(over) = replaced.filter_map(|one| one.from).map(|from| from.epochs).max() {
+            self.generation_over(job, over, at)?;
         }
         let known = self.known_job_mut(job)?;
         let search = &mut known.search;

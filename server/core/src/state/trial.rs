@@ -41,6 +41,9 @@ pub struct Trial {
     /// Where it goes on from, where it is a clone of another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// The trial whose place in the population it has taken, in population-based training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<TrialId>,
     /// The `[[model]]` table that it is of, counted from 0.
     #[serde(default, skip_serializing_if = "is_default")]
     pub model: u32,
@@ -97,7 +100,8 @@ pub struct Trial {
     /// How the verification of waiting results ended.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub verdicts: BTreeMap<LeaseId, Verification>,
-    /// The checkpoints that its last epochs ended with, to which it can be taken back; where its results are checked.
+    /// The checkpoints that epochs of it ended with, to which it can be taken back: the last ones where its results are checked, those
+    /// of the last generations in population-based training.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<Epoch, BlobRef>,
     /// Results of leases up to this one were rolled back, or would be.

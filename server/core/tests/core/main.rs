@@ -28,6 +28,7 @@ mod merging;
 mod owners;
 mod placement;
 mod plans;
+mod population;
 mod priority;
 mod provisional;
 mod recovery;

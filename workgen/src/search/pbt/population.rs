@@ -183,12 +183,7 @@ impl<'a> Population<'a> {
     }
 
     fn next_end(&self, member: &Member) -> u32 {
-        self.end_after(member.allowed).min(member.epochs)
-    }
-
-    /// Epochs at the first end of a generation after so many.
-    fn end_after(&self, epochs: u32) -> u32 {
-        (epochs / self.interval).saturating_add(1).saturating_mul(self.interval)
+        self.pbt.end_after(member.allowed).min(member.epochs)
     }
 
     /// One whose place a clone has taken ends.
@@ -263,7 +258,7 @@ impl<'a> Population<'a> {
             let from = best.get(to_usize(drawn))?;
             let (trial, generation) = (loser.trial, of.generation);
             let replaces = Replaces { trial, from: from.trial, generation };
-            let allowed = self.end_after(epochs).min(from.epochs);
+            let allowed = self.pbt.end_after(epochs).min(from.epochs);
             Some(Exploit { replaces, epochs, allowed })
         };
         replaceable.filter_map(exploit).collect()
