@@ -253,6 +253,12 @@ fn job(table: &Table, job: &JobEntry, hosts: u64) -> Result<(), Fault> {
     let data = job.file.is_some() && job.shard_sizes == ShardSizes::Equal;
     table.want(!job.train || data, "train", "needs a `file`, and shards of equal sizes")?;
     table.want(job.train || job.curve.is_none(), "curve", "goes with `train = true`")?;
+    let curves = job.file.is_some() && !job.train;
+    table.want(
+        job.surrogate.is_none() || curves,
+        "surrogate",
+        "goes with a `file` and without `train`",
+    )?;
     table.want(job.curve != Some(0), "curve", "must be at least 1")?;
     if let Some(skew) = job.skew.concentration() {
         table.want(job.train, "skew", "goes with `train = true`")?;

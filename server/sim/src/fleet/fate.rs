@@ -2,7 +2,8 @@
 
 use super::{
     job::job_index,
-    plan::{Plan, lognormal},
+    lognormal::lognormal,
+    plan::Plan,
     quantity::{float, whole},
     scenario::HostGroup,
 };
@@ -193,7 +194,7 @@ impl Training {
                 let base = hop.base.version();
                 Outcome::Trained(Trained { base, checkpoint, end, sums, train_micros: 0 })
             }
-            Unit::Evaluate(evaluation) => Outcome::Evaluated(evaluated(evaluation)),
+            Unit::Evaluate(evaluation) => Outcome::Evaluated(evaluated(evaluation, None)),
         }
     }
 }
@@ -208,11 +209,12 @@ fn rows(hop: &Hop, batches: u32) -> u64 {
     hop.rows_to(hop.position_after(batches)).unwrap_or(0)
 }
 
-/// Made-up metrics of an evaluation.
-fn evaluated(evaluation: &Evaluation) -> Evaluated {
+/// Made-up metrics of an evaluation, with this mean loss where one is known.
+pub(crate) fn evaluated(evaluation: &Evaluation, loss: Option<f64>) -> Evaluated {
     let classes = evaluation.context.outputs > 1;
     let of = |rows: u32| {
-        let sums = sums(&evaluation.checkpoint.sha256, rows);
+        let mut sums = sums(&evaluation.checkpoint.sha256, rows);
+        sums.loss = loss.map_or(sums.loss, |loss| loss * f64::from(rows));
         let correct = sums.correct.filter(|_| classes);
         let top_k = evaluation.counting.top_k.and(correct);
         Sums { correct, top_k, ..sums }

@@ -1,5 +1,6 @@
 //! A job of a scenario: what the core is told of it, and what is true of it.
 
+use super::surrogate::Surrogate;
 use sojourn_protocol::{
     manifest::{DataManifest, Labels},
     quantity::{to_u64, to_usize},
@@ -7,6 +8,7 @@ use sojourn_protocol::{
     unit::Lease,
 };
 use sojourn_workgen::shards::ShardHost;
+use std::sync::Arc;
 
 /// Training takes about three forward passes: what a table says of a row is all three.
 pub(crate) const PASSES: f64 = 3.0;
@@ -37,6 +39,8 @@ pub(crate) struct SimJob {
     pub(crate) curve: Option<u32>,
     /// Do its hops really train?
     pub(crate) is_trained: bool,
+    /// Where the losses of its evaluations come from, if nothing is trained.
+    pub(crate) surrogate: Option<Arc<Surrogate>>,
     /// When it is submitted.
     pub(crate) at: u64,
     pub(crate) epochs: u32,
@@ -53,6 +57,11 @@ impl SimJob {
     /// What a trial's rows cost.
     pub(crate) fn cost(&self, trial: usize) -> Option<&Cost> {
         self.trials.get(trial).and_then(|cost| self.costs.get(*cost))
+    }
+
+    /// Do its metrics say anything of its trials?
+    pub(crate) const fn has_metrics(&self) -> bool {
+        self.is_trained || self.surrogate.is_some()
     }
 
     /// Hops of the whole job.

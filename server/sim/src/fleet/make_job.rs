@@ -8,13 +8,15 @@ use super::{
     job_data::{load, made_up_data},
     job_file::{of_file, real_data, spec_of},
     scenario::{JobEntry, Placement},
+    surrogate::Surrogate,
     training::Trains,
 };
 use sojourn_protocol::{
-    spec::{MergeSpec, Replicas, RuleSpec},
+    spec::{JobSpec, MergeSpec, Metric, Replicas, RuleSpec},
     time::Millis,
 };
 use sojourn_workgen::shards::shard_count;
+use std::sync::Arc;
 
 /// Makes a job of its entry. `n` tells a scenario's jobs apart.
 ///
@@ -36,6 +38,9 @@ pub(crate) fn make(
             let mut spec = spec_of(path, &text, &entry.set)?;
             if let Some(trains) = trains.filter(|_| entry.train) {
                 real = Some(real_data(path, entry, seed, &mut spec, fleet, trains)?);
+            } else if entry.surrogate.is_some() {
+                // As with real training: another seed of the scenario is another one of the job.
+                spec.seed = spec.seed.wrapping_add(seed);
             }
             of_file(path, entry, spec, real.as_ref())?
         }
@@ -44,6 +49,8 @@ pub(crate) fn make(
     if let Some(epochs) = entry.epochs {
         spec.training.epochs = epochs;
     }
+    let surrogate = entry.surrogate.as_deref().map(|path| read_surrogate(path, &spec, files));
+    let surrogate = surrogate.transpose()?;
     spec.search.spread = entry.spread.unwrap_or(spec.search.spread);
     let placement = &mut spec.placement;
     placement.priority = entry.priority.unwrap_or(placement.priority);
@@ -93,9 +100,29 @@ pub(crate) fn make(
         data,
         curve: entry.curve,
         is_trained,
+        surrogate,
         at: entry.submitted.0,
         holders,
     })
+}
+
+/// The curves by which a job's evaluations give losses.
+fn read_surrogate(
+    path: &str,
+    spec: &JobSpec,
+    files: &mut Files<'_>,
+) -> Result<Arc<Surrogate>, String> {
+    let surrogate = Surrogate::read(path, &files(path)?)?;
+    if spec.search.metric != Metric::Loss {
+        return Err(format!("the curves `{path}` are losses: set `metric = \"valid/loss\"`"));
+    }
+    let (recorded, epochs) = (surrogate.epochs(), spec.training.epochs);
+    if epochs > recorded {
+        return Err(format!(
+            "the curves `{path}` have {recorded} epochs, and the job {epochs}: set `epochs`"
+        ));
+    }
+    Ok(Arc::new(surrogate))
 }
 
 #[cfg(test)]

@@ -23,9 +23,11 @@
 //! | `arrival.rs` | when hosts are there |
 //! | `machines.rs` | machines that somebody buys and gives back meanwhile |
 //! | `bound.rs`, `lower_bound.rs`, `pins.rs` | no schedule is shorter than this |
+//! | `lognormal.rs` | factors that are drawn by chance |
 //! | `queue.rs`, `run/` | virtual time, and who does what when |
 //! | `host/`, `fate.rs`, `link.rs`, `cache.rs` | a virtual host: its agent, units, line and disk |
 //! | `training.rs`, `skew.rs` | real training, where a job asks for it; rows by their labels |
+//! | `surrogate/` | losses by recorded learning curves, where nothing is trained |
 //! | `tally.rs`, `result.rs` | counts, and what they come to |
 //! | `study.rs`, `gantt.rs` | all runs of a file; charts |
 //!
@@ -49,6 +51,7 @@ mod job_data;
 mod job_file;
 mod lines;
 mod link;
+mod lognormal;
 mod lower_bound;
 mod machines;
 mod make_job;
@@ -64,6 +67,7 @@ mod run;
 pub mod scenario;
 mod skew;
 mod study;
+mod surrogate;
 mod tally;
 mod training;
 mod vary;
@@ -82,5 +86,6 @@ pub use run::Watch;
 pub use scenario::Scenario;
 pub use skew::shared_out;
 pub use study::{Ask, Cell, cell, lower_bound, run, run_buying, run_training};
+pub use surrogate::{Quality, Surrogate};
 pub use tally::Requests;
 pub use training::{Merged, Point, Score, Trains};

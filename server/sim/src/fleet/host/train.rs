@@ -1,9 +1,12 @@
-//! Real training of a unit that has ended in virtual time.
+//! Real training of a unit that has ended in virtual time, or the loss of a surrogate.
 
 use super::HostContext;
 use crate::{
     Corruption,
-    fleet::{fate::Training, job::job_index},
+    fleet::{
+        fate::{Training, evaluated},
+        job::job_index,
+    },
 };
 use sojourn_protocol::{
     report::Outcome,
@@ -11,18 +14,27 @@ use sojourn_protocol::{
 };
 
 impl HostContext<'_> {
-    /// What a unit that has ended really gives, or what is said instead; nothing where its job isn't really trained.
+    /// What a unit that has ended really gives, or what is said instead; nothing where its job isn't really trained and no
+    /// surrogate knows what it would give.
     pub(crate) fn train(
         &mut self,
         lease: &Lease,
         training: &Training,
         lie: Option<Corruption>,
     ) -> Option<Outcome> {
-        let job = job_index(lease);
-        let trains = self.trains.as_mut()?;
-        if training.fails() || !self.plan.jobs.get(job).is_some_and(|job| job.is_trained) {
-            return None;
+        let job = self.plan.jobs.get(job_index(lease)).filter(|_| !training.fails())?;
+        if let (Some(surrogate), Unit::Evaluate(of)) = (&job.surrogate, &lease.unit) {
+            let epochs = of.epoch.0.saturating_add(1);
+            let loss = surrogate.loss(&of.context.config, epochs, self.plan.seed, of.trial);
+            return match loss {
+                Ok(loss) => Some(Outcome::Evaluated(evaluated(of, Some(loss)))),
+                Err(error) => {
+                    *self.broken = Some(error);
+                    None
+                }
+            };
         }
+        let trains = self.trains.as_mut().filter(|_| job.is_trained)?;
         let (unit, until) = cut(&lease.unit, training.until());
         let outcome = trains.run(&unit, until).and_then(|outcome| match (lie, &outcome) {
             (Some(lie), Outcome::Trained(_)) => {

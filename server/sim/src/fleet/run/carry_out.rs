@@ -136,12 +136,12 @@ impl Run<'_> {
         }
     }
 
-    /// Keeps the metric of what was really trained.
+    /// Keeps the metric of what was really trained, or of what a surrogate stands for.
     fn scored(&mut self, lease: LeaseId, epoch: u32, valid: &Sums, f1: Option<f64>) {
         let state = self.core.state();
         let Some(unit) = state.past.get(&lease).map(|past| past.lease.unit) else { return };
         let (id, trial) = (unit.job(), unit.trial());
-        let Some(job) = self.plan.job(id).filter(|job| job.is_trained) else { return };
+        let Some(job) = self.plan.job(id).filter(|job| job.has_metrics()) else { return };
         let value = job.spec.search.value(valid, f1, &[].into());
         let at = float(self.now - self.first_at.min(self.now)) / 1e6;
         self.scores.push(Score { at, job: id, trial, epoch, value });

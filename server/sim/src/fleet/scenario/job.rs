@@ -20,6 +20,8 @@ pub struct JobEntry {
     pub train: bool,
     /// The metric of so many results' version and of each multiple's, with `train`: beside the fleet, in no time.
     pub curve: Option<u32>,
+    /// A CSV file of learning curves by which its evaluations give losses, with a `file` and without `train`.
+    pub surrogate: Option<String>,
     /// How unlike the labels of shards are, with `train`.
     pub skew: Skew,
     /// Keys of the job `file` that are otherwise here.
@@ -160,6 +162,7 @@ impl Default for JobEntry {
             file: None,
             train: false,
             curve: None,
+            surrogate: None,
             skew: Skew::None,
             set: toml::Table::new(),
             shape: None,
