@@ -29,6 +29,7 @@
 //! | `training.rs`, `skew.rs` | real training, where a job asks for it; rows by their labels |
 //! | `surrogate/` | losses by recorded learning curves, where nothing is trained |
 //! | `tally.rs`, `result.rs` | counts, and what they come to |
+//! | `search/` | how soon a search finds a good trial, and without hops |
 //! | `study.rs`, `gantt.rs` | all runs of a file; charts |
 //!
 //! The same seed gives the same bytes, on any machine: time is whole microseconds, chance is `ChaCha`,
@@ -65,6 +66,7 @@ mod read;
 mod result;
 mod run;
 pub mod scenario;
+pub mod search;
 mod skew;
 mod study;
 mod surrogate;
@@ -82,7 +84,7 @@ pub use policy::{Policies, Policy};
 pub use quantity::{Auto, Bytes, Span};
 pub use read::{Normalise, Row, Study, read, read_with};
 pub use result::{JobResult, RunResult, Spread};
-pub use run::Watch;
+pub use run::{Interval, Watch};
 pub use scenario::Scenario;
 pub use skew::shared_out;
 pub use study::{Ask, Cell, cell, lower_bound, run, run_buying, run_training};

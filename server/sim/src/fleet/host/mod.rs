@@ -122,6 +122,15 @@ impl Host {
         self.agent.is_some()
     }
 
+    /// Its slots, and those of them in which a unit runs; none while it is away.
+    pub(crate) fn slots_and_busy(&self) -> (u64, u64) {
+        if !self.is_here() {
+            return (0, 0);
+        }
+        let running = self.slots.iter().flatten();
+        (count(self.slots.len()), count(running.filter(|of| of.is_at_work()).count()))
+    }
+
     /// Since when no unit runs, where it is there.
     pub(crate) fn idle_since(&self) -> Option<u64> {
         self.idle_since.filter(|_| self.is_here())

@@ -60,6 +60,11 @@ pub trait Watch {
         let _ = state;
     }
 
+    /// Time passes, and nothing happens meanwhile.
+    fn passes(&mut self, interval: &Interval<'_>) {
+        let _ = interval;
+    }
+
     /// Something can be simulated, and is hardly meant so.
     fn remark(&mut self, text: &str) {
         let _ = text;
@@ -68,6 +73,24 @@ pub trait Watch {
     /// Nanoseconds of a clock, for what deciding takes.
     fn clock(&mut self) -> u64 {
         0
+    }
+}
+
+/// A time in which nothing happens.
+pub struct Interval<'a> {
+    /// How long, in microseconds.
+    pub micros: u64,
+    /// What the server knows.
+    pub state: &'a State,
+    hosts: &'a [Host],
+}
+
+impl Interval<'_> {
+    /// Slots of hosts that are there, and those of them in which a unit runs.
+    #[must_use]
+    pub fn slots(&self) -> (u64, u64) {
+        let slots = self.hosts.iter().map(Host::slots_and_busy);
+        slots.fold((0, 0), |(all, busy), (slots, of)| (all + slots, busy + of))
     }
 }
 
@@ -277,7 +300,7 @@ impl<'a> Run<'a> {
         if let Some(due) = self.core.next_deadline()
             && due.0 < millis
         {
-            self.now = self.now.max(due.0.saturating_mul(1000));
+            self.pass_until(due.0.saturating_mul(1000));
             if next.is_none() && self.is_deserted() && self.ended < self.plan.jobs.len() {
                 return Err("no host is left that could go on with what is to be trained".into());
             }
@@ -286,8 +309,17 @@ impl<'a> Run<'a> {
         let Some((at, event)) = self.queue.pop() else {
             return Err("nothing more can happen, and not all jobs have ended".into());
         };
-        self.now = self.now.max(at);
+        self.pass_until(at);
         self.happen(event)
+    }
+
+    /// Nothing happens before.
+    fn pass_until(&mut self, at: u64) {
+        if at > self.now {
+            let (state, hosts) = (self.core.state(), self.hosts.as_slice());
+            self.watch.passes(&Interval { micros: at - self.now, state, hosts });
+            self.now = at;
+        }
     }
 
     fn happen(&mut self, event: Event) -> Result<(), String> {
