@@ -17,7 +17,7 @@ use crate::fleet::{
     scenario::Scenario,
 };
 use sojourn_protocol::{ids::TrialId, quantity::to_usize, spec::Stopping};
-use sojourn_workgen::search::stopping::{Decision, Progress, TrialProgress, decide, first_epochs};
+use sojourn_workgen::search::stopping::{Decision, Search, TrialProgress, first_epochs};
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
@@ -208,13 +208,9 @@ impl<'a> Cluster<'a> {
     fn decide(&mut self) {
         let Some(rule) = self.rule else { return };
         let free = self.slots.iter().filter(|slot| slot.is_here && slot.trial.is_none()).count();
-        let progress = Progress {
-            trials: &self.trials,
-            epochs: self.job.epochs,
-            goal: self.job.spec.search.goal,
-            room: free.saturating_sub(self.ready.len()),
-        };
-        for decision in decide(&rule, &progress) {
+        let (epochs, goal) = (self.job.epochs, self.job.spec.search.goal);
+        let search = Search::from_trials(&rule, epochs, goal, self.trials.iter().cloned());
+        for decision in search.decide(free.saturating_sub(self.ready.len())) {
             match decision {
                 Decision::Continue { trial, epochs, .. } => {
                     let trial = to_usize(trial.0);
