@@ -180,6 +180,9 @@ pub struct TrialView {
     /// The values that it took where the search varies.
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, serde_json::Value>))]
     pub choices: Choices,
+    /// Where it goes on from, where it is a clone of another trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// The epoch that it is in (its number of epochs, at the end).
     pub epoch: Epoch,
     /// Epochs in all.

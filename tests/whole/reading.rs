@@ -112,6 +112,7 @@ impl World {
                 name: name.clone(),
                 arch: "mlp".into(),
                 choices: trial.choices,
+                origin: None,
                 epoch: Epoch(1),
                 epochs: 1,
                 hops: 1,

@@ -132,6 +132,7 @@ impl Views<'_> {
             },
             arch: trial.context.config.model.name().into(),
             choices: trial.choices.clone(),
+            origin: trial.origin,
             epoch: trial.chain.epoch(),
             epochs: trial.epochs(),
             hops: trial.chain.hops(),
