@@ -40,11 +40,13 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Fetches all data that the history's hops need.
+    /// Fetches all data that the history's hops need, but for what is known already: other data, and the checkpoint from which a
+    /// clone goes on.
     pub(super) async fn fetch(
         client: &ApiClient,
         history: &'a TrialHistory,
         folder: &Path,
+        known: BTreeMap<Digest, PathBuf>,
     ) -> Result<Self, Failure> {
         let visited =
             history.hops.iter().flat_map(HopRecord::shards).filter_map(|shard| {
@@ -55,7 +57,7 @@ impl<'a> Files<'a> {
             _ => None,
         };
         let graph = history.context.config.model.exported().map(|graph| graph.file);
-        let mut files = Self::new(history, folder);
+        let mut files = Self::new(history, folder, known);
         for blob in visited.chain(scaling).chain(history.initial_weights).chain(graph) {
             if files.known.contains_key(&blob.sha256) {
                 continue;
@@ -68,8 +70,12 @@ impl<'a> Files<'a> {
         Ok(files)
     }
 
-    /// Those of a folder that is empty.
-    pub(super) fn new(history: &'a TrialHistory, folder: &Path) -> Self {
+    /// Those of a folder that is empty, and known ones.
+    pub(super) fn new(
+        history: &'a TrialHistory,
+        folder: &Path,
+        known: BTreeMap<Digest, PathBuf>,
+    ) -> Self {
         let mut needed = BTreeMap::new();
         let mut before = Version(0);
         for record in &history.hops {
@@ -77,13 +83,18 @@ impl<'a> Files<'a> {
             needed.extend(record.merged.map(|merged| (merged.base, record.version)));
             before = record.version;
         }
-        let (known, versions) = (BTreeMap::new(), BTreeMap::new());
+        let versions = BTreeMap::new();
         Self { history, folder: folder.to_owned(), known, versions, needed }
     }
 
     /// The files that a trainer may read.
     pub(super) const fn known(&self) -> &BTreeMap<Digest, PathBuf> {
         &self.known
+    }
+
+    /// The same, for the trial that goes on from the last version.
+    pub(super) fn into_known(self) -> BTreeMap<Digest, PathBuf> {
+        self.known
     }
 
     /// Where a trainer is to write what it makes for a version.

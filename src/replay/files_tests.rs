@@ -76,7 +76,7 @@ fn a_version_is_kept_until_the_last_that_is_made_from_it() {
     let folder = tempfile::tempdir().unwrap();
     // 1 is the base of 2 and of 4; 2 and 3 only of what comes next.
     let history = history(&[None, Some(1), Some(0), Some(1), None]);
-    let mut files = Files::new(&history, folder.path());
+    let mut files = Files::new(&history, folder.path(), BTreeMap::new());
     let there = [&[1][..], &[1, 2], &[1, 3], &[4], &[5]];
     for (record, there) in history.hops.iter().zip(there) {
         let number = record.version.0;
@@ -101,7 +101,7 @@ fn a_version_is_kept_until_the_last_that_is_made_from_it() {
 fn equal_versions_share_a_blob() {
     let folder = tempfile::tempdir().unwrap();
     let history = history(&[None, None, None]);
-    let mut files = Files::new(&history, folder.path());
+    let mut files = Files::new(&history, folder.path(), BTreeMap::new());
     for record in &history.hops {
         files.write(record.version, b"the same").unwrap();
         let base = files.version(record.version, record).unwrap();
@@ -112,7 +112,7 @@ fn equal_versions_share_a_blob() {
 #[test]
 fn a_missing_base_is_named() {
     let history = history(&[Some(7)]);
-    let files = Files::new(&history, Path::new("nowhere"));
+    let files = Files::new(&history, Path::new("nowhere"), BTreeMap::new());
     let failure = files.version(Version(7), &history.hops[0]).unwrap_err();
     let said = failure.messages().concat();
     assert!(said.starts_with("version 1 was trained from version 7"), "{said}");

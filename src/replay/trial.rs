@@ -10,14 +10,13 @@ use crate::{
         submit::workspace::Workspace,
         terminal::{causes::slot_failure, exit::Failure},
     },
-    replay::{MadeFile, Replayed, replay},
+    replay::{MadeFile, Replayed, lineage::Lineage, replay},
 };
 use sojourn_client::{GpuChoice, gpu_slot};
 use sojourn_protocol::{
     digest::Digest,
     error::error_chain,
     ids::{JobId, TrialId},
-    quantity::to_u64,
     trainer::CLASS_THREADS,
 };
 use sojourn_slot::{Slot, SlotConfig, supported_instructions};
@@ -29,7 +28,8 @@ pub(crate) async fn replay_trial(
     trial: TrialId,
     gpus: &GpuChoice,
 ) -> Result<Replayed, Failure> {
-    let history = client.history(job, trial).await?;
+    let lineage = Lineage::fetch(client, job, trial).await?;
+    let history = lineage.own()?;
     if history.hops.is_empty() {
         let message = format!("trial {trial} of job {job} has no checkpoint: nothing to replay");
         return Err(Failure::work(message));
@@ -38,10 +38,10 @@ pub(crate) async fn replay_trial(
     // Without pinned threads no device can judge it.
     let class = history.numeric_class.filter(|_| history.context.pinned_threads.is_some());
     let mut slot = slot(gpus, class).await?;
-    let of = to_u64(history.hops.len());
+    let of = lineage.versions();
     let mut meter = Meter::new(&format!("replaying trial {trial}"), Unit::Steps, of);
     let mut progress = |done| meter.set(done, of, "");
-    replay(client, &history, &mut slot, workspace.path(), &mut progress).await
+    replay(client, &lineage, &mut slot, workspace.path(), &mut progress).await
 }
 
 /// A slot on the device of this machine that can judge trials of the class, pinned to the class's instruction set; where
@@ -77,12 +77,13 @@ pub(crate) fn verdict_text(replayed: &Replayed) -> String {
     let verdict = replayed.verdict.name();
     match (&replayed.first_difference, &replayed.reason, replayed.sha256) {
         (Some(difference), _, _) => format!(
-            "replay: {verdict}: {}version {} (epoch {}, {}) was {} and is {}",
+            "replay: {verdict}: {}version {}{} (epoch {}, {}) was {} and is {}",
             match difference.file {
                 MadeFile::Checkpoint => "",
                 MadeFile::MergeState => "the merge state of ",
             },
             difference.version,
+            difference.trial.map_or_else(String::new, |trial| format!(" of trial {trial}")),
             difference.epoch.0 + 1,
             text::shards(difference.shard, &difference.then),
             difference.recorded.short(),
