@@ -1,6 +1,6 @@
 //! Seeded worlds: invariants after each step, then faults off, and everything must finish.
 
-use sojourn_protocol::spec::{Halving, Stopping};
+use sojourn_protocol::spec::{Halving, Pbt, Stopping};
 use sojourn_sim::{
     Corruption,
     chaos::{Faults, Hostile, Outcome, Scenario, World},
@@ -128,6 +128,29 @@ fn searches_that_stop_trials_early_end_in_every_world_and_alike_where_rungs_are_
         }
         assert!(stopped > 20, "{rule:?} has stopped {stopped}");
         assert!(rule.depends_on_arrival() || alike > 5, "{rule:?}: {alike}");
+    }
+}
+
+/// A population comes to the same clones, with the same settings and ids, whatever hosts and servers do.
+#[test]
+fn populations_are_alike_in_every_world() {
+    let run = |pbt: Pbt, seed: u64, world: u64| {
+        let outcome = World::new(Scenario::with_population(seed, pbt, world)).run();
+        outcome.unwrap_or_else(|broken| panic!("{pbt:?}, {seed} in {world}: {broken}"))
+    };
+    for pbt in [Pbt { interval: 2, ..Pbt::default() }, Pbt { quantile: 0.34, ..Pbt::default() }] {
+        let (mut stopped, mut alike) = (0, 0);
+        for seed in 0..4 {
+            let outcomes: Vec<Outcome> = (0..5).map(|world| run(pbt, seed, world)).collect();
+            stopped += outcomes.iter().map(|outcome| outcome.stopped).sum::<u64>();
+            let whole: Vec<&Outcome> = outcomes.iter().filter(|of| of.failed == 0).collect();
+            for pair in whole.windows(2) {
+                let of = |outcome: &Outcome| (outcome.lengths.clone(), outcome.lineage.clone());
+                assert_eq!(of(pair[0]), of(pair[1]), "{pbt:?}, {seed}");
+                alike += 1;
+            }
+        }
+        assert!(stopped > 20 && alike > 5, "{pbt:?}: {stopped} {alike}");
     }
 }
 

@@ -274,6 +274,12 @@ fn a_job_that_is_extended_goes_on_generation_by_generation() {
     bench.answer(extend(12, Some(0))).unwrap();
     to_the_end(&mut bench, &mixed);
     assert_eq!(trained(&bench)[0], 12);
+    // So does one that was replaced.
+    let trials = bench.trials();
+    let replaced = trials.iter().find(|of| of.stopped.is_some()).unwrap().trial.0;
+    bench.answer(extend(12, Some(replaced))).unwrap();
+    to_the_end(&mut bench, &mixed);
+    assert_eq!(trained(&bench)[replaced as usize], 12);
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub struct Outcome {
     pub stopped: u64,
     /// Epochs that each trial of the job has trained.
     pub lengths: Vec<u32>,
+    /// Of each trial, the one from which it goes on, after so many epochs, and its settings.
+    pub lineage: Vec<String>,
     /// Leases that ran out.
     pub expired: u64,
     /// Evaluations outside the search.
@@ -213,7 +215,10 @@ fn may_be_a_lie(verified: Option<Verification>, liars: &BTreeSet<HostId>) -> boo
 
 /// Every evaluation of the search is of its epoch's checkpoint.
 fn check_curve(job: &Job, trial: &Trial, liars: &BTreeSet<HostId>) -> Result<(), String> {
-    for point in trial.curve.iter().filter(|point| !may_be_a_lie(point.verified, liars)) {
+    // A clone has the curve of the other trial, up to where it goes on from it.
+    let first = trial.origin.map_or(0, |origin| origin.epochs);
+    let own = trial.curve.iter().filter(|point| point.epoch.0 >= first);
+    for point in own.filter(|point| !may_be_a_lie(point.verified, liars)) {
         let of_epoch = trial.history.iter().rfind(|hop| hop.epoch() == point.epoch);
         let checkpoint = of_epoch.ok_or_else(|| format!("{point:?} is of no epoch"))?.checkpoint;
         let wanted = job.data.valid.iter().fold(Sums::default(), |all, shard| {
@@ -245,7 +250,8 @@ fn check_whole(history: &TrialHistory, epochs: u32, evaluated: usize) -> Result<
         }
     }
     let mut wanted = BTreeSet::new();
-    for epoch in (0..epochs).map(Epoch) {
+    let first = history.origin.map_or(0, |origin| origin.epochs);
+    for epoch in (first..epochs).map(Epoch) {
         for (shard, data) in (0u32..).map(ShardId).zip(&history.data.train) {
             let batches = batches(u64::from(data.rows), batch_size);
             wanted.extend((0..batches).map(|batch| (epoch, shard, batch)));

@@ -10,7 +10,7 @@ use sojourn_protocol::{
     seeds,
     spec::{
         AugmentSpace, Channels, ClassWeights, DataSpec, Dimension, JobSpec, LocalSteps, Loss,
-        MergeSpec, Metric, Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice,
+        MergeSpec, Metric, Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, Pbt,
         PlacementSpec, Precision, Replicas, RuleSpec, Sampling, Scale, ScaleLabel, ScheduleSpace,
         SearchMethod, SearchSpec, Split, Stopping, TrainingSpace, Verify, Visits,
     },
@@ -208,12 +208,23 @@ impl Scenario {
     /// A job of fixed visits with this rule of early stopping, as `seed` decides, in the world of another seed.
     #[must_use]
     pub fn with_stopping(seed: u64, rule: Stopping, world: u64) -> Self {
+        Self::searching(seed, world, |search| search.stopping = Some(rule))
+    }
+
+    /// The same with a population that is trained so, of which there are nine trials.
+    #[must_use]
+    pub fn with_population(seed: u64, pbt: Pbt, world: u64) -> Self {
+        let pbt = Pbt { trials: TRIALS_OF_SEARCH, ..pbt };
+        Self::searching(seed, world, |search| search.method = SearchMethod::Pbt(pbt))
+    }
+
+    fn searching(seed: u64, world: u64, change: impl FnOnce(&mut SearchSpec)) -> Self {
         let job = Self::with_fixed_visits(seed);
-        let (trials, epochs) = (9, 9);
+        let (trials, epochs) = (TRIALS_OF_SEARCH, 9);
         let shards = u32::saturating_from(job.data.train.len());
         let mut spec =
             JobSpec { placement: job.spec.placement, ..spec(seed, trials, epochs, shards) };
-        spec.search.stopping = Some(rule);
+        change(&mut spec.search);
         let other = Self::with_fixed_visits(world);
         let classes = 1;
         Self { spec, data: job.data, classes, ..other }
@@ -225,6 +236,9 @@ impl Scenario {
         format!("SOJOURN_SIM_SEED={} cargo test -p sojourn-sim --test seeds one_seed", self.seed)
     }
 }
+
+/// Trials of a search that stops some of them early.
+const TRIALS_OF_SEARCH: u32 = 9;
 
 fn one_of(lies: &[Corruption; 6], seed: u64) -> Corruption {
     let chance = seeds::below(&mut seeds::stream("scenario-lie", &[seed]), 6);

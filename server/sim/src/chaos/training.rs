@@ -33,11 +33,22 @@ pub fn train(hop: &Hop, end: Position, bytes: u64) -> BlobRef {
 /// The checkpoint of a trial with fixed visits after all its epochs, or those after which the search has stopped it.
 #[must_use]
 pub fn of_job(job: &Job, trial: &Trial) -> Option<BlobRef> {
+    after(job, trial, trial.length())
+}
+
+/// The same after so many epochs. A clone has those of the other trial, up to where it goes on from it.
+fn after(job: &Job, trial: &Trial, epochs: u32) -> Option<BlobRef> {
     let (seed, total) = (trial.seed_in(job), trial.context.total_steps);
     let batch_size = trial.context.config.training.batch_size;
     let shards = u32::saturating_from(job.data.train.len());
-    let mut made = base(&Base::first(trial.initial_seed, trial.initial_weights));
-    for epoch in (0..trial.length()).map(Epoch) {
+    let (first, mut made) = match trial.origin {
+        Some(origin) => {
+            let made = after(job, job.trial(origin.trial)?, origin.epochs)?;
+            (origin.epochs, made.sha256)
+        }
+        None => (0, base(&Base::first(trial.initial_seed, trial.initial_weights))),
+    };
+    for epoch in (first..epochs).map(Epoch) {
         for shard in seeds::visit_order(job.spec.seed, trial.id, epoch, shards) {
             let rows = job.data.train.get(shard_index(shard))?.rows;
             let hop_seed = seeds::hop(seed, trial.id, epoch, shard);

@@ -186,10 +186,16 @@ impl<'a> Population<'a> {
         self.pbt.end_after(member.allowed).min(member.epochs)
     }
 
-    /// One whose place a clone has taken ends.
+    /// One whose place a clone has taken ends, unless its user lets it go on all the same.
     fn ended(&self, member: &Member, clone: &Member) -> Option<Decision> {
         let Replaces { from, generation, .. } = clone.replaces.filter(|_| member.end.is_none())?;
-        let of = self.standings(generation, generation.saturating_mul(self.interval));
+        let epochs = generation.saturating_mul(self.interval);
+        if member.allowed > epochs {
+            let why = "it isn't of the population any more".to_owned();
+            let (trial, epochs) = (member.trial, member.epochs);
+            return member.waits.then_some(Decision::Continue { trial, epochs, why });
+        }
+        let of = self.standings(generation, epochs);
         let mut places = of.ranked.iter();
         let place = places.position(|scored| scored.trial == member.trial);
         let place = place.map_or_else(|| "replaced".to_owned(), |place| of.said_place(place));

@@ -168,6 +168,11 @@ impl World {
         let all = jobs.clone().flat_map(|job| &job.trials);
         let stopped = |of: &&Trial| matches!(of.stopped, Some(Stopped::Search { .. }));
         self.outcome.stopped = to_u64(all.clone().filter(stopped).count());
+        let lineage = |of: &Trial| {
+            let from = of.origin.map(|origin| (origin.trial.0, origin.epochs));
+            format!("{from:?} {:?}", of.choices)
+        };
+        self.outcome.lineage = all.clone().map(lineage).collect();
         self.outcome.lengths = all.map(|of| of.chain.epoch().0).collect();
         for job in jobs {
             self.outcome.expired += job.counters.leases_expired;
