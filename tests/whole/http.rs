@@ -60,8 +60,18 @@ impl HttpClient {
 
     fn get_from(&self, server: &str, path: &str) -> Option<Value> {
         let url = format!("{server}/v1/{path}");
+        self.send(&url, self.http.get(&url))
+    }
+
+    /// A server's answer to a call with this body.
+    pub(crate) fn post(&self, server: &str, path: &str, body: &Value) -> Option<Value> {
+        let url = format!("{server}/v1/{path}");
+        self.send(&url, self.http.post(&url).json(body))
+    }
+
+    fn send(&self, url: &str, request: reqwest::RequestBuilder) -> Option<Value> {
         self.runtime.block_on(async {
-            let response = self.http.get(&url).bearer_auth(&self.token).send().await.ok()?;
+            let response = request.bearer_auth(&self.token).send().await.ok()?;
             let status = response.status();
             let body = response.bytes().await.ok()?;
             if status.is_server_error() {

@@ -80,6 +80,7 @@ mod old_jobs;
 mod open_shop;
 mod parts;
 mod people;
+mod population;
 mod predicting;
 mod reading;
 #[path = "../../server/tests/support/redis.rs"]

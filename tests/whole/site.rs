@@ -348,11 +348,19 @@ schedule = {{ name = "cosine" }}
         answer["job"].to_string()
     }
 
+    fn http(&self) -> &HttpClient {
+        let ca = self.secured.as_ref().map(|secured| secured.ca.as_path());
+        self.http.get_or_init(|| HttpClient::new(&self.token, ca))
+    }
+
+    /// The server's answer to one HTTP call with this body.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Value {
+        self.http().post(&self.url, path, body).unwrap()
+    }
+
     /// Asks the server by one HTTP call, e.g. for `hosts`; tries again while it is away.
     pub(crate) fn get(&self, path: &str) -> Value {
-        let ca = self.secured.as_ref().map(|secured| secured.ca.as_path());
-        let http = self.http.get_or_init(|| HttpClient::new(&self.token, ca));
-        let answer = poll(|| http.get(&self.url, path));
+        let answer = poll(|| self.http().get(&self.url, path));
         answer.unwrap_or_else(|| panic!("the server never came back:\n{}", self.log("server")))
     }
 
