@@ -44,8 +44,9 @@ fn start(site: &Site, script: &str, arguments: &[&str]) -> Process {
 }
 
 /// The number of the only job, once it is there.
-fn job(site: &Site) -> String {
+fn job(site: &Site, driver: &mut Process) -> String {
     let jobs = crate::http::poll(|| {
+        assert!(driver.is_running(), "{}", site.log("program"));
         let jobs = site.get("jobs");
         (jobs.as_array()?.len() == 1).then_some(jobs)
     });
@@ -59,7 +60,7 @@ fn searched(script: &str, arguments: &[&str], epochs: u32, kills: &[u64]) -> (Si
     let mut clients: Vec<Process> = ["a", "b"].map(|name| site.client(name)).into();
     put(&site, arguments[0], epochs);
     let mut driver = start(&site, script, arguments);
-    let job = job(&site);
+    let job = job(&site, &mut driver);
     for hops in kills {
         let enough = |view: &Value| view["hops"].as_u64().unwrap() >= *hops;
         let view = site.wait(&job, |view| enough(view) || view["state"] != "running");

@@ -16,28 +16,27 @@ use sojourn_protocol::{
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Changes {
     /// Stop this trial: it ends with what it has. May be repeated.
-    #[arg(long, value_name = "N", help_heading = "Changes")]
+    #[arg(long, value_name = "N")]
     stop: Vec<TrialId>,
     /// Let this trial go on to its last epoch: one that was stopped, or that the search holds back. May be repeated.
-    #[arg(long, value_name = "N", help_heading = "Changes")]
+    #[arg(long, value_name = "N")]
     revive: Vec<TrialId>,
     /// Add a trial that goes on from this one's weights and optimiser state, with the settings that `--set` changes.
-    #[arg(long, value_name = "N", help_heading = "Changes")]
+    #[arg(long, value_name = "N")]
     clone: Option<TrialId>,
     /// A setting of the clone: `lr=1e-4`. May be repeated.
     #[arg(
         long,
         value_name = "KEY=VALUE",
         requires = "clone",
-        value_parser = setting,
-        help_heading = "Changes"
+        value_parser = setting
     )]
     set: Vec<(String, Value)>,
     /// Put this trial before the others of its job; with `=P` from -100 to 100, where the others have 0. May be repeated.
-    #[arg(long, value_name = "N[=P]", value_parser = priority, help_heading = "Changes")]
+    #[arg(long, value_name = "N[=P]", value_parser = priority)]
     priority: Vec<TrialPriority>,
     /// Why, for the journal: one line.
-    #[arg(long, value_name = "TEXT", value_parser = why, help_heading = "Changes")]
+    #[arg(long, value_name = "TEXT", value_parser = why)]
     why: Option<String>,
 }
 
