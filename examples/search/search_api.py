@@ -18,6 +18,7 @@ from pathlib import Path
 PROTOCOL = "3"  # `sojourn openapi` says the version
 PAUSE = 0.5  # seconds between two calls
 TIMEOUT = 30  # seconds that a call may take
+WRONG_CALL = 2  # what `sojourn` exits with where trying again is no use
 
 
 class Refused(Exception):
@@ -31,7 +32,13 @@ class Refused(Exception):
 def submitted(file):
     """The number of this file's job. A file that was submitted before is the same job, so that a program can start again."""
     command = [os.environ.get("SOJOURN", "sojourn"), "submit", str(file), "--json"]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["job"]
+    while True:
+        done = subprocess.run(command, stdout=subprocess.PIPE)
+        if done.returncode == 0:
+            return json.loads(done.stdout)["job"]
+        if done.returncode == WRONG_CALL:
+            raise SystemExit(f"{file} can't be submitted")
+        time.sleep(PAUSE)  # the server is away
 
 
 class Search:

@@ -116,8 +116,8 @@ fn optuna_drives_a_search_whatever_is_killed() {
     let trained = trials.iter().max_by_key(|trial| trial["curve"].as_array().unwrap().len());
     is_its_replay(&site, &job, trained.unwrap());
     let why = String::from_utf8(site.run(&["events", &job, "--why"]).stdout).unwrap();
-    let sentence =
-        format!("1 trial was added to job {job} with the server's own token: suggested by Optuna");
+    // One at a time, or as many at once as there is room for.
+    let sentence = format!(" added to job {job} with the server's own token: suggested by Optuna");
     assert!(why.contains(&sentence), "{why}");
     let ended = format!("the search of job {job} was ended with the server's own token");
     assert!(why.contains(&ended), "{why}");
