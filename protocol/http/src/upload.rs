@@ -105,7 +105,8 @@ impl HttpClient {
                     if is_last || !is_resumable(&error) {
                         return Err(error.into());
                     }
-                    if error.is_away() {
+                    // The other upload of the blob gets as far as it can meanwhile.
+                    if error.is_away() || is_taken_over(&error) {
                         tokio::time::sleep(backoff.next(error.retry_after())).await;
                     }
                     match self.uploaded(name, RetryPolicy::WhileBusy).await {
@@ -142,7 +143,13 @@ impl HttpClient {
 /// May an upload go on from another offset, or later?
 fn is_resumable(error: &CallError) -> bool {
     matches!(error.kind(), Some(ErrorKind::WrongOffset | ErrorKind::DigestMismatch))
+        || is_taken_over(error)
         || error.is_away()
+}
+
+/// Is somebody else sending the same blob?
+fn is_taken_over(error: &CallError) -> bool {
+    error.kind() == Some(ErrorKind::Conflict)
 }
 
 /// The next bytes of a file to send.

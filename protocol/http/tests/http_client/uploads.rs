@@ -57,6 +57,19 @@ async fn an_upload_resumes_where_the_servers_part_ends() {
     );
 }
 
+/// Two people submit jobs over the same data.
+#[tokio::test]
+async fn an_upload_goes_on_where_another_of_the_same_blob_has_got_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, blob) = blob(folder.path());
+    let taken = || Answer::refusal(ErrorKind::Conflict);
+    let answers =
+        vec![state(0, false), taken(), state(4, false), taken(), state(10, true), state(10, true)];
+    let (address, requests) = serve(answers);
+    client(&[&address]).upload(blob, &path, &mut |_| {}).await.unwrap();
+    assert_eq!(requests.try_iter().count(), 6);
+}
+
 #[tokio::test]
 async fn a_digest_mismatch_is_forgiven_once() {
     let folder = tempfile::tempdir().unwrap();
