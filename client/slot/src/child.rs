@@ -44,6 +44,9 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 /// The variable that PyTorch's allocator of GPU memory reads.
 const ALLOCATOR: &str = "PYTORCH_CUDA_ALLOC_CONF";
 
+/// The variable that sizes cuBLAS's workspace.
+const CUBLAS_WORKSPACE: &str = "CUBLAS_WORKSPACE_CONFIG";
+
 /// A trainer that has said hello.
 #[derive(Debug)]
 pub(crate) struct Child {
@@ -201,6 +204,13 @@ fn command(config: &SlotConfig, mode: Mode) -> Command {
     if let Device::Cuda { uuid, library } = &config.device {
         // The only one that the child can see is its first.
         command.env("CUDA_VISIBLE_DEVICES", uuid).args(["--device", "cuda:0"]);
+        if let Mode::Pinned { .. } = mode {
+            command.arg("--reproducible");
+        }
+        // cuBLAS is reproducible only with a workspace of a fixed size.
+        if env::var_os(CUBLAS_WORKSPACE).is_none() {
+            command.env(CUBLAS_WORKSPACE, ":4096:8");
+        }
         // Loaded before the program begins: libtorch looks once, at its first tensor, what there is.
         // A library that can't be loaded is named in the log and left out; the trainer then finds no GPU.
         command.env("LD_PRELOAD", library);

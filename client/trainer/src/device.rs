@@ -4,6 +4,7 @@
 //! `libtorch_cuda.so` (`sojourn-slot` does, by `LD_PRELOAD`): libtorch then finds CUDA by itself.
 
 use crate::error::TrainError;
+use sojourn_libtorch::{Determinism, use_deterministic_algorithms};
 use std::{fmt, str::FromStr};
 use tch::{Cuda, Device};
 
@@ -18,8 +19,9 @@ pub enum DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// The device, if it is there.
-    pub(crate) fn open(self) -> Result<Device, TrainError> {
+    /// The device, if it is there. On a GPU this process computes by deterministic algorithms from now on; those of
+    /// a CPU are deterministic with the same threads.
+    pub(crate) fn open(self, determinism: Determinism) -> Result<Device, TrainError> {
         let DeviceChoice::Cuda(index) = self else { return Ok(Device::Cpu) };
         let refuse = |why: String| Err(TrainError::Device(format!("can't use `{self}`: {why}")));
         if !Cuda::is_available() {
@@ -32,8 +34,11 @@ impl DeviceChoice {
         if i64::try_from(index)? >= count {
             return refuse(format!("there are {count} GPUs, counted from 0"));
         }
-        // The benchmark may choose another algorithm in each run; results must be reproducible.
+        // The benchmark may choose another algorithm in each run.
         Cuda::cudnn_set_benchmark(false);
+        if !use_deterministic_algorithms(determinism) {
+            return refuse("libtorch can't be set to deterministic algorithms".into());
+        }
         Ok(Device::Cuda(index))
     }
 }
@@ -73,8 +78,9 @@ mod tests {
 
     #[test]
     fn a_gpu_that_is_not_there_is_refused_by_name() {
-        assert_eq!(DeviceChoice::Cpu.open().unwrap(), Device::Cpu);
-        let error = DeviceChoice::Cuda(99).open().unwrap_err().to_string();
+        let open = |choice: DeviceChoice| choice.open(Determinism::Preferred);
+        assert_eq!(open(DeviceChoice::Cpu).unwrap(), Device::Cpu);
+        let error = open(DeviceChoice::Cuda(99)).unwrap_err().to_string();
         assert!(error.starts_with("can't use `cuda:99`: "), "{error}");
     }
 }

@@ -1,23 +1,36 @@
-//! How much memory a unit takes, as the kernel counts it.
+//! How much memory a unit takes of its device: the machine's as the kernel counts it, a GPU's as libtorch does.
 
+use sojourn_libtorch::GpuMemoryPeak;
 use std::fs;
 use tch::Device;
 
 /// Counts from its beginning on.
 #[derive(Debug)]
-pub(crate) struct PeakMemory(());
+pub(crate) enum PeakMemory {
+    /// The most that was resident, of the whole process.
+    Resident,
+    /// The most that was reserved of a GPU.
+    Gpu(GpuMemoryPeak),
+}
 
 impl PeakMemory {
-    /// Counts anew; nothing where the kernel can't, or where the memory is a GPU's.
+    /// Counts anew; nothing where the kernel or libtorch can't.
     pub(crate) fn of_unit(device: Device) -> Option<Self> {
-        // Linux: "5" takes what is resident now for the most that was.
-        let counts = !device.is_cuda() && fs::write("/proc/self/clear_refs", "5").is_ok();
-        counts.then_some(Self(()))
+        match device {
+            Device::Cuda(gpu) => GpuMemoryPeak::count(gpu).map(Self::Gpu),
+            // Linux: "5" takes what is resident now for the most that was.
+            Device::Cpu => {
+                fs::write("/proc/self/clear_refs", "5").is_ok().then_some(Self::Resident)
+            }
+            _ => None,
+        }
     }
 
-    /// The most bytes that were resident at once since then, of the whole process.
-    #[expect(clippy::unused_self, reason = "it says since when")]
+    /// The most bytes that were taken at once since then.
     pub(crate) fn bytes(self) -> Option<u64> {
+        if let Self::Gpu(peak) = self {
+            return peak.bytes();
+        }
         let text = fs::read_to_string("/proc/self/status").ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

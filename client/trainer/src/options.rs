@@ -1,6 +1,7 @@
 //! The program's arguments.
 
 use crate::device::DeviceChoice;
+use sojourn_libtorch::Determinism;
 use std::ffi::OsString;
 
 /// How the trainer runs.
@@ -10,9 +11,11 @@ pub struct Options {
     pub threads: u32,
     /// Their device.
     pub device: DeviceChoice,
+    /// What becomes of operations that no deterministic algorithm exists for on that device, where it is a GPU.
+    pub determinism: Determinism,
 }
 
-const USAGE: &str = "usage: sojourn-trainer [--threads N] [--device cpu|cuda:N]\n\nTrains units that come as JSON lines \
+const USAGE: &str = "usage: sojourn-trainer [--threads N] [--device cpu|cuda:N] [--reproducible]\n\nTrains units that come as JSON lines \
                      on stdin; `sojourn client` starts it.";
 const MAX_THREADS: u32 = 1024;
 
@@ -22,9 +25,14 @@ impl Options {
     /// # Errors
     /// The message for a wrong call, or the help text where it is asked for.
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
-        let mut options = Self { threads: 1, device: DeviceChoice::Cpu };
+        let (device, determinism) = (DeviceChoice::Cpu, Determinism::Preferred);
+        let mut options = Self { threads: 1, device, determinism };
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
+            if argument == "--reproducible" {
+                options.determinism = Determinism::Required;
+                continue;
+            }
             let value = arguments.next().and_then(|value| value.into_string().ok());
             let value = value.as_deref();
             match argument.to_str() {
@@ -53,12 +61,15 @@ mod tests {
     #[test]
     fn arguments_are_read_or_refused() {
         let parse = |words: &[&str]| Options::parse(words.iter().map(OsString::from));
-        let cpu = |threads| Ok(Options { threads, device: DeviceChoice::Cpu });
+        let determinism = Determinism::Preferred;
+        let cpu = |threads| Ok(Options { threads, device: DeviceChoice::Cpu, determinism });
         assert_eq!(parse(&[]), cpu(1));
         assert_eq!(parse(&["--threads", "3"]), cpu(3));
         assert_eq!(parse(&["--device", "cpu"]), cpu(1));
-        let second = Options { threads: 2, device: DeviceChoice::Cuda(1) };
+        let second = Options { threads: 2, device: DeviceChoice::Cuda(1), determinism };
         assert_eq!(parse(&["--device", "cuda:1", "--threads", "2"]), Ok(second));
+        let exact = Options { determinism: Determinism::Required, ..second };
+        assert_eq!(parse(&["--threads", "2", "--reproducible", "--device", "cuda:1"]), Ok(exact));
         for bad in [
             &["--threads", "0"][..],
             &["--threads"],

@@ -54,7 +54,7 @@ pub fn serve(options: &Options) -> ExitCode {
     tch::set_num_interop_threads(1);
     tch::set_num_threads(threads);
     let opened = catch(|| {
-        let device = options.device.open()?;
+        let device = options.device.open(options.determinism)?;
         Ok((device, calibrate(device)?))
     });
     let (device, hello) = match opened {
