@@ -2,10 +2,10 @@
 
 use super::{
     call::{Call, Run},
-    value::{Value, one},
+    value::{Torch, Value, one},
 };
 use crate::error::TrainError;
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 /// What computes the operator of this name, where it is one of these.
 pub(super) fn find(name: &str) -> Option<Run> {
@@ -26,13 +26,11 @@ pub(super) fn find(name: &str) -> Option<Run> {
             one(Tensor::f_cosine_similarity(c.tensor(0)?, c.tensor(1)?, c.whole(2)?, c.real(3)?))
         },
         "aten.cross_entropy_loss.default" => |c| {
-            one(c.tensor(0)?.f_cross_entropy_loss(
-                c.tensor(1)?,
-                c.optional(2)?,
-                c.reduction(3)?,
-                c.whole(4)?,
-                c.real(5)?,
-            ))
+            let (weight, reduction, ignored) = (c.optional(2)?, c.reduction(3)?, c.whole(4)?);
+            let smoothing = c.real(5)?;
+            class_loss(c, |scores, classes| {
+                scores.f_cross_entropy_loss(classes, weight, reduction, ignored, smoothing)
+            })
         },
         "aten.elu.default" => |c| of(c, elu),
         "aten.elu_.default" => |c| in_place(c, elu),
@@ -67,21 +65,11 @@ pub(super) fn find(name: &str) -> Option<Run> {
         "aten.nll_loss.default" => |c| {
             one(c.tensor(0)?.f_nll_loss(c.tensor(1)?, c.optional(2)?, c.reduction(3)?, c.whole(4)?))
         },
-        "aten.nll_loss2d.default" => |c| {
-            one(c.tensor(0)?.f_nll_loss2d(
-                c.tensor(1)?,
-                c.optional(2)?,
-                c.reduction(3)?,
-                c.whole(4)?,
-            ))
-        },
-        "aten.nll_loss_nd.default" => |c| {
-            one(c.tensor(0)?.f_nll_loss_nd(
-                c.tensor(1)?,
-                c.optional(2)?,
-                c.reduction(3)?,
-                c.whole(4)?,
-            ))
+        "aten.nll_loss2d.default" | "aten.nll_loss_nd.default" => |c| {
+            let (weight, reduction, ignored) = (c.optional(2)?, c.reduction(3)?, c.whole(4)?);
+            class_loss(c, |scores, classes| {
+                scores.f_nll_loss_nd(classes, weight, reduction, ignored)
+            })
         },
         "aten.prelu.default" => |c| one(c.tensor(0)?.f_prelu(c.tensor(1)?)),
         "aten.relu.default" => |c| one(c.tensor(0)?.f_relu()),
@@ -104,6 +92,33 @@ pub(super) fn find(name: &str) -> Option<Run> {
         _ => return None,
     };
     Some(run)
+}
+
+/// A loss of scores `[rows, classes, ...]` and classes `[rows, ...]`. On a GPU libtorch adds up scores of more than two
+/// dimensions in no fixed order, and those of rows in one: there all places become rows.
+fn class_loss(
+    c: &Call<'_>,
+    loss: impl Fn(&Tensor, &Tensor) -> Torch<Tensor>,
+) -> Result<Value, TrainError> {
+    let (scores, classes) = (c.tensor(0)?, c.tensor(1)?);
+    let by_place = scores.dim() > 2 && classes.f_kind()? == Kind::Int64;
+    if by_place && scores.device().is_cuda() {
+        one(of_places(scores, classes, loss))
+    } else {
+        one(loss(scores, classes))
+    }
+}
+
+/// The loss where each place is a row.
+fn of_places(
+    scores: &Tensor,
+    classes: &Tensor,
+    loss: impl Fn(&Tensor, &Tensor) -> Torch<Tensor>,
+) -> Torch<Tensor> {
+    let by_place = scores.f_movedim_int(1, -1)?;
+    let count = by_place.size().last().copied().unwrap_or_default();
+    let of_rows = loss(&by_place.f_reshape([-1, count])?, &classes.f_reshape([-1])?)?;
+    if of_rows.dim() == 0 { Ok(of_rows) } else { of_rows.f_reshape(classes.size()) }
 }
 
 // `tch` leaves out arguments that are numbers of any kind and have defaults, so other values are put together here.
@@ -166,4 +181,27 @@ fn softplus(c: &Call<'_>, x: &Tensor) -> Result<Tensor, TrainError> {
     let scaled = x.f_mul_scalar(beta)?;
     let soft = scaled.f_clamp_max(threshold)?.f_exp()?.f_log1p()?.f_div_scalar(beta)?;
     Ok(x.f_where_self(&scaled.f_gt(threshold)?, &soft)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tch::{Device, Reduction};
+
+    #[test]
+    fn a_loss_of_places_as_rows_is_the_loss() {
+        tch::manual_seed(1);
+        let scores = Tensor::randn([4, 5, 3, 2], (Kind::Double, Device::Cpu));
+        let classes = Tensor::arange(24, (Kind::Int64, Device::Cpu)).remainder(5).view([4, 3, 2]);
+        let weight = Tensor::linspace(0.5, 2.0, 5, (Kind::Double, Device::Cpu));
+        for reduction in [Reduction::None, Reduction::Mean, Reduction::Sum] {
+            let loss = |scores: &Tensor, classes: &Tensor| {
+                scores.f_cross_entropy_loss(classes, Some(&weight), reduction, 3, 0.1)
+            };
+            let (one, other) =
+                (loss(&scores, &classes).unwrap(), of_places(&scores, &classes, loss).unwrap());
+            assert_eq!(one.size(), other.size());
+            assert!(one.allclose(&other, 1e-12, 1e-12, false), "{one} {other}");
+        }
+    }
 }

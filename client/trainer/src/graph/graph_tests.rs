@@ -29,9 +29,11 @@ use tch::Device;
 #[test]
 fn every_operator_of_the_table_can_be_called() {
     for name in sojourn_graph::operators() {
-        assert!(super::operators::find(name).is_some(), "{name}");
+        for written in [false, true] {
+            assert!(super::operators::find(name, written).is_some(), "{name}");
+        }
     }
-    assert!(super::operators::find("aten.as_strided.default").is_none());
+    assert!(super::operators::find("aten.as_strided.default", false).is_none());
 }
 
 /// Nodes in the making.
@@ -320,6 +322,21 @@ fn buffers_are_moved_by_the_nodes_alone_whatever_their_type() {
     assert_eq!(tensors["mean"], [1f32 / 256.0; 3].map(f32::to_le_bytes).concat());
     // A parameter that the loss knows nothing of has no gradient: its decay is 0 here.
     assert_eq!(tensors["free"], [1f32; 5].map(f32::to_le_bytes).concat());
+}
+
+#[test]
+fn a_view_is_copied_where_strides_want_it_unless_something_is_written_through_it() {
+    let mut nodes = trained();
+    nodes.push(json!({"op": "aten.transpose.int", "args": [{"n": 1}, 0, 1], "no_grad": true}));
+    nodes.push(json!({"op": "aten.view.default", "args": [{"n": 3}, [-1]], "no_grad": true}));
+    nodes
+        .push(json!({"op": "aten.view_as.default", "args": [{"n": 3}, {"n": 4}], "no_grad": true}));
+    nodes.push(json!({"op": "aten.unsqueeze.default", "args": [{"n": 4}, 0], "no_grad": true}));
+    train_by(&nodes).unwrap();
+    // Into a copy it would be lost.
+    nodes.push(json!({"op": "aten.relu_.default", "args": [{"n": 6}], "no_grad": true}));
+    let error = train_by(&nodes).unwrap_err();
+    assert!(error.contains("view size is not compatible"), "{error}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::{
     value::Value,
 };
 use crate::error::TrainError;
-use sojourn_graph::{Argument, Node, NodeList, Source, Whole};
+use sojourn_graph::{Argument, Node, NodeList, Parameter, Source, Whole};
 use std::{
     any::Any,
     collections::BTreeSet,
@@ -42,7 +42,9 @@ struct Step {
 impl List {
     /// Prepares a list of which these results are asked for.
     pub(super) fn new(list: &NodeList, results: Vec<Source>) -> Result<Self, TrainError> {
-        let steps = list.nodes.iter().map(Step::new).collect::<Result<Vec<_>, _>>()?;
+        let written = written(&list.nodes);
+        let step = |(at, node)| Step::new(node, written.contains(&at));
+        let steps = list.nodes.iter().enumerate().map(step).collect::<Result<Vec<_>, _>>()?;
         let copied = list.changed_columns.iter().copied().collect();
         let read = list.columns_read(&results);
         let mut prepared = Self { steps, copied, read, results };
@@ -113,12 +115,12 @@ impl List {
 }
 
 impl Step {
-    fn new(node: &Node) -> Result<Self, TrainError> {
+    fn new(node: &Node, written: bool) -> Result<Self, TrainError> {
         let name = node.operator.name.as_str();
         let lacks = || TrainError::Unit(format!("this trainer has no operator `{name}`"));
         Ok(Self {
             name,
-            run: find(name).ok_or_else(lacks)?,
+            run: find(name, written).ok_or_else(lacks)?,
             check: check_of(node.operator),
             arguments: node.arguments.iter().map(Ready::of).collect(),
             no_grad: node.no_grad,
@@ -155,6 +157,38 @@ const fn node_of(source: Source) -> Option<usize> {
         Source::Node(node) | Source::Item { node, .. } => Some(node),
         Source::Tensor(_) | Source::Column(_) => None,
     }
+}
+
+/// The nodes whose values are written by later nodes, directly or through what shares memory with them.
+fn written(nodes: &[Node]) -> BTreeSet<usize> {
+    let mut written = BTreeSet::new();
+    for node in nodes {
+        let mut next = tensors_of(node, |parameter| parameter.changed);
+        while let Some(at) = next.pop() {
+            if written.insert(at)
+                && let Some(node) = nodes.get(at)
+            {
+                next.extend(tensors_of(node, |parameter| parameter.shared));
+            }
+        }
+    }
+    written
+}
+
+/// The nodes that a node takes for these parameters.
+fn tensors_of(node: &Node, wanted: impl Fn(&Parameter) -> bool) -> Vec<usize> {
+    let given = node.operator.parameters.iter().zip(&node.arguments);
+    let given = given.filter(|(parameter, _)| wanted(parameter));
+    given
+        .flat_map(|(_, argument)| match argument {
+            Argument::Tensor(source) => node_of(*source).into_iter().collect(),
+            Argument::Tensors(some) => {
+                some.iter().flatten().filter_map(|of| node_of(*of)).collect()
+            }
+            Argument::AllOf(node) => vec![*node],
+            _ => Vec::new(),
+        })
+        .collect()
 }
 
 /// The nodes whose values a node takes.

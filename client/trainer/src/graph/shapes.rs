@@ -105,6 +105,17 @@ pub(super) fn find(name: &str) -> Option<Run> {
     Some(run)
 }
 
+/// What computes the operator of this name where nothing is ever written through its result: a view is a copy where the
+/// tensor's strides want one. Operators give other strides on a GPU than on the CPU, on which the graph was made.
+pub(super) fn find_unwritten(name: &str) -> Option<Run> {
+    let run: Run = match name {
+        "aten.view.default" => |c| one(c.tensor(0)?.f_reshape(&*c.wholes(1)?)),
+        "aten.view_as.default" => |c| one(c.tensor(0)?.f_reshape_as(c.tensor(1)?)),
+        _ => return None,
+    };
+    Some(run)
+}
+
 /// The transpose of a matrix; what has fewer dimensions stays what it is.
 fn transposed(c: &Call<'_>) -> Result<Value, TrainError> {
     let of = c.tensor(0)?;
