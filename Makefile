@@ -1,7 +1,7 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the user's cache folder
 # (scripts/setup, scripts/setup-tests, scripts/engine_tools.py, scripts/deny). The studies of the examples have a Makefile in examples/.
 
-.PHONY: help demo dist wheels build daemon test engines test-deploy fuzz lint verify fix bench advisories setup
+.PHONY: help demo dist wheels build daemon test engines gpus test-deploy fuzz lint verify fix bench advisories setup
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,11 @@ test-deploy: ## check every file of deploy/, with tools in the user's cache fold
 	@python3 scripts/python.py --checkout .
 	@python3 scripts/deploy_tools.py --checkout .
 	@.cache/deploy/bin/python deploy/tests/run.py
+
+gpus: setup ## training on this machine's NVIDIA GPUs end to end, with PyTorch as for `make engines`
+	@test -n "$(SOJOURN_PYTHON)" || python3 scripts/engine_tools.py --checkout .
+	cargo build --profile demo --locked
+	@scripts/gpus target/demo
 
 fuzz: ## libFuzzer over every parser of foreign bytes: TARGET=csv for one, SECONDS=3600 for each (300)
 	@scripts/fuzz "$(TARGET)" "$(SECONDS)"
