@@ -110,6 +110,9 @@ impl AssimilationHandler<'_> {
         let blobs = || std::iter::once(checkpoint).chain(merged.map(|merged| merged.state));
         let doomed = |blob: BlobRef| state.blobs.status(&blob.sha256) == Some(BlobStatus::Doomed);
         if blobs().any(doomed) {
+            // The deletion ends once nobody holds the blob: then the unit can be done again.
+            let released = self.results.queue.put_back(lease);
+            self.wake_assimilators(released);
             let message = "the checkpoint's blob is being deleted: publish it again";
             return Err(Refusal::new(ErrorKind::Unavailable, message));
         }

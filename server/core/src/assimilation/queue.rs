@@ -131,16 +131,22 @@ impl AssimilationQueue {
 
     /// Puts results back whose claims have expired. How many.
     pub(crate) fn expire(&mut self, now: UnixMillis) -> usize {
-        self.give_back(|claim| claim.until <= now)
+        self.give_back(|_, claim| claim.until <= now)
+    }
+
+    /// A result's claim has ended without an offer that could be taken: puts it back. How many: none where it isn't claimed.
+    pub(crate) fn put_back(&mut self, lease: LeaseId) -> usize {
+        self.give_back(|claimed, _| claimed == lease)
     }
 
     /// The connection of a request is gone: puts the results back that it claimed. How many.
     pub(crate) fn hang_up(&mut self, to: ReplyTo) -> usize {
-        self.give_back(|claim| claim.to == to)
+        self.give_back(|_, claim| claim.to == to)
     }
 
-    fn give_back(&mut self, which: impl Fn(&Claim) -> bool) -> usize {
-        let back: Vec<_> = self.claims.extract_if(.., |_, claim| which(claim)).collect();
+    fn give_back(&mut self, which: impl Fn(LeaseId, &Claim) -> bool) -> usize {
+        let back: Vec<_> =
+            self.claims.extract_if(.., |lease, claim| which(*lease, claim)).collect();
         for (lease, claim) in &back {
             self.enqueue(*lease, claim.since);
         }

@@ -72,6 +72,25 @@ fn whoever_renews_keeps_a_unit_and_whoever_does_not_loses_it() {
     assert_eq!(bench.renew(&second), Offered::Taken);
 }
 
+/// An earlier job made the same bytes, and they are being deleted.
+#[test]
+fn a_unit_whose_blob_is_being_deleted_comes_again_at_once() {
+    const DAY: u64 = 24 * 3600 * 1000;
+    let mut bench = Bench::with_results(1);
+    let blob = bench.take().unwrap().trained.checkpoint;
+    bench.answer(Command::Published { to: TO, blob }).unwrap();
+    let mut effects = bench.pass(2 * DAY);
+    effects.extend(bench.pass(DAY));
+    assert!(effects.contains(&Effect::Delete(blob.sha256)), "{effects:?}");
+    let unit = bench.take().unwrap();
+    let effects = bench.apply(offer(&unit));
+    assert!(effects.contains(&Effect::Assimilate), "{effects:?}");
+    let again = bench.take().expect("nobody waits for the claim to end");
+    assert_eq!(again.lease, unit.lease);
+    bench.apply(Command::Deleted { blob: blob.sha256 });
+    assert_eq!(bench.offered(offer(&again)), Offered::Taken);
+}
+
 #[test]
 fn of_several_offers_for_a_unit_one_is_taken_whosever_it_is() {
     for earlier in [false, true] {
