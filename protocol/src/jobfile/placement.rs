@@ -62,7 +62,7 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         }
         (reproducible, _) => reproducible,
     };
-    let budget = section.optional("budget").map_or(Some(None), |node| budget(&node).map(Some));
+    let budget = section.optional("budget").map_or(Some(None), |node| amount(&node).map(Some));
     let deadline =
         section.optional("deadline").map_or(Some(None), |node| deadline(&node).map(Some));
     Some(PlacementSpec {
@@ -84,8 +84,8 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
     })
 }
 
-/// `budget = "20 usd"`.
-fn budget(node: &Node<'_>) -> Option<MicroUsd> {
+/// An amount of money that machines may cost, such as `"20 usd"`.
+pub(super) fn amount(node: &Node<'_>) -> Option<MicroUsd> {
     let text = node.string("an amount such as `\"20 usd\"`")?;
     match text.parse::<MicroUsd>() {
         Ok(MicroUsd(0)) => node.refuse("is nothing; leave it out where no machines are bought"),

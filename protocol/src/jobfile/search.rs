@@ -2,6 +2,7 @@
 
 use super::{
     method::{self, Method},
+    placement::amount,
     reader::{Node, Section, list},
     stopping,
     vocabulary::nearest,
@@ -141,6 +142,8 @@ pub(super) fn read(
     let total_epochs = section
         .optional("total_epochs")
         .map_or(Some(None), |node| node.integer(1, u64::MAX).map(Some));
+    let total_cost =
+        section.optional("total_cost").map_or(Some(None), |node| amount(&node).map(Some));
     let history = section
         .optional("history")
         .map_or(Some(None), |node| history(&node, method.as_ref()).map(Some));
@@ -156,6 +159,7 @@ pub(super) fn read(
         target: target?,
         wall_time: wall_time?,
         total_epochs: total_epochs?,
+        total_cost: total_cost?,
         history: history?,
         spread: spread?,
         stopping: stopping?,

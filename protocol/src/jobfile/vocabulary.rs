@@ -80,6 +80,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "top_k",
             "target",
             "wall_time",
+            "total_cost",
             "total_epochs",
             "history",
             "spread",

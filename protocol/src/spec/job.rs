@@ -5,9 +5,12 @@ use super::{
     PlacementSpec, SearchMethod, Stopping, TrainingSpace, TrialConfig, data::DEFAULT_DATA_SEED,
     dimension::Chooser,
 };
-use crate::{digest::BlobRef, time::Millis};
+use crate::{digest::BlobRef, money::MicroUsd, time::Millis};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 /// Sums of a graph that a message names.
 const SHOWN_SUMS: usize = 10;
@@ -242,6 +245,9 @@ pub struct SearchSpec {
     /// Epochs that all trials together may train.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_epochs: Option<u64>,
+    /// What all trials together may cost on bought machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_cost: Option<MicroUsd>,
     /// What an earlier job found out, which counts as tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Box<PastJob>>,
@@ -251,6 +257,27 @@ pub struct SearchSpec {
     /// Which trials end early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopping: Option<Stopping>,
+}
+
+/// What all trials of a search may use up together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchBudget {
+    /// Epochs that are trained.
+    Epochs(u64),
+    /// What is paid for bought machines.
+    Cost(MicroUsd),
+}
+
+impl fmt::Display for SearchBudget {
+    /// As in "stopped after": `7 epochs`, `a cost of $2.50`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Epochs(1) => write!(f, "1 epoch"),
+            Self::Epochs(epochs) => write!(f, "{epochs} epochs"),
+            Self::Cost(cost) => write!(f, "a cost of {cost}"),
+        }
+    }
 }
 
 /// `search.spread`: whose epochs come first where there are more trials than slots.

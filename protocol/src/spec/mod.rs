@@ -41,7 +41,7 @@ pub use graph::{
     ExportedGraph, Graph, GraphColumn, GraphRole, GraphTensor, InitialWeights, Real, Setting,
     Start, WINDOW,
 };
-pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, SearchSpec, Spread};
+pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, SearchBudget, SearchSpec, Spread};
 pub use merge::{
     Alpha, MAX_ARRIVALS, MAX_LOSS_RATIO, MAX_MOMENTUM, MAX_RATE, MergeSpec, OptimizerMerge, Outer,
     RuleFault, RuleSpec, Staleness, StalenessBound,

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     manifest::Labels,
     metrics::{ClassDetail, Counting, MAX_COUNTED_CLASSES},
+    money::MicroUsd,
     quantity::SaturatingFrom as _,
     sums::MAX_NAMED_SUMS,
     time::Millis,
@@ -31,6 +32,7 @@ impl SearchSpec {
             target,
             wall_time,
             total_epochs: None,
+            total_cost: None,
             history: None,
             spread,
             stopping,
@@ -106,6 +108,9 @@ impl SearchSpec {
         }
         if self.total_epochs == Some(0) {
             return Err("`search.total_epochs` is 0: nothing would be trained".into());
+        }
+        if self.total_cost == Some(MicroUsd(0)) {
+            return Err("`search.total_cost` is nothing: no bought machine would train".into());
         }
         if self.history.is_some() && !matches!(self.method, SearchMethod::Tpe(_)) {
             return Err(

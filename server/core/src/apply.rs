@@ -131,7 +131,10 @@ impl Core {
         self.merge_modes().switch()?;
         self.placement().prefer_classes();
         self.placement().reassign_replicas();
-        self.plans().count_budgets();
+        let used_up = self.plans().count_budgets();
+        if !used_up.is_empty() {
+            self.jobs().end_costly(used_up)?;
+        }
         self.plans().request_due();
         Ok(())
     }

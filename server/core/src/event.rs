@@ -10,7 +10,7 @@ use sojourn_protocol::{
     money::MicroUsd,
     names::{OwnerName, TokenLabel},
     report::{Failure, Report, Sums},
-    spec::{JobSpec, ModelSpace, TrainingSpace},
+    spec::{JobSpec, ModelSpace, SearchBudget, TrainingSpace},
     time::{Millis, UnixMillis},
     tokens::TokenGrant,
     view::MergeRecord,
@@ -260,12 +260,12 @@ pub enum Event {
     JobResumed { job: JobId },
     /// A job has gone on for as long as it may: nothing more of it is trained. For so long at most, what is trained is still
     /// evaluated.
-    /// `epochs`: the budget of epochs that its trials have used up, where that is why.
+    /// `used_up`: the budget that its trials have used up, where that is why.
     JobTrainingOver {
         job: JobId,
         grace: Millis,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        epochs: Option<u64>,
+        used_up: Option<SearchBudget>,
     },
     /// The search of a job whose time is up ends with what is evaluated.
     JobTimeUp { job: JobId },

@@ -10,6 +10,7 @@ use crate::{
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_usize,
+    spec::SearchBudget,
 };
 use sojourn_workgen::search::stopping::Decision;
 
@@ -40,14 +41,14 @@ impl JobHandler<'_> {
     }
 
     /// The budget of epochs that a job's trials have used up, if they have.
-    fn used_up(&self, job: JobId) -> Option<u64> {
+    fn used_up(&self, job: JobId) -> Option<SearchBudget> {
         let job = self.state().jobs.get(&job)?;
         let budget = job.spec.search.total_epochs.filter(|_| job.grace.is_none())?;
         let own = |trial: &Trial| {
             let before = trial.origin.map_or(0, |origin| origin.epochs);
             u64::from(trial.chain.epoch().0.saturating_sub(before))
         };
-        (job.trials.iter().map(own).sum::<u64>() >= budget).then_some(budget)
+        (job.trials.iter().map(own).sum::<u64>() >= budget).then_some(SearchBudget::Epochs(budget))
     }
 
     /// Has the job's rule of early stopping decide on its trials.

@@ -8,6 +8,8 @@ use crate::{
 };
 use sojourn_protocol::{
     ids::{JobId, LeaseId},
+    money::MicroUsd,
+    spec::SearchBudget,
     time::Millis,
 };
 
@@ -46,20 +48,26 @@ impl JobHandler<'_> {
         self.state().jobs.values().filter(which)
     }
 
-    /// Has nothing more of a job trained: its time is up, or its budget of epochs is used up.
+    /// Has nothing more of a job trained: its time is up, or a budget is used up.
     pub(super) fn end_training(
         &mut self,
         job: JobId,
-        epochs: Option<u64>,
+        used_up: Option<SearchBudget>,
     ) -> Result<(), CoreFault> {
         let Some(known) = self.state().jobs.get(&job) else { return Ok(()) };
         let length = known.spec.search.wall_time.unwrap_or_default();
         let grace = MIN_GRACE.max(Millis(length.0 / GRACE_PART));
         let running = known.trials.iter().filter(|trial| trial.is_running());
         let hops: Vec<LeaseId> = running.flat_map(Trial::live_training).collect();
-        self.record(Event::JobTrainingOver { job, grace, epochs })?;
+        self.record(Event::JobTrainingOver { job, grace, used_up })?;
         self.results.ledger.planner.outdate_plan(job);
         self.results.leases().revoke(hops)
+    }
+
+    /// Has nothing more trained of jobs that have cost as much as their search may.
+    pub(crate) fn end_costly(&mut self, jobs: Vec<(JobId, MicroUsd)>) -> Result<(), CoreFault> {
+        jobs.into_iter()
+            .try_for_each(|(job, cost)| self.end_training(job, Some(SearchBudget::Cost(cost))))
     }
 
     fn end_search(&mut self, job: JobId) -> Result<(), CoreFault> {

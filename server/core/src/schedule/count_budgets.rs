@@ -1,4 +1,4 @@
-//! Counts what jobs with a budget may still spend.
+//! Counts what jobs with a budget may still spend, and finds searches that have cost as much as they may.
 
 use super::{
     budgets::{Budgets, price_of_slot},
@@ -9,17 +9,22 @@ use sojourn_protocol::{ids::JobId, money::MicroUsd, time::Millis};
 use std::collections::BTreeMap;
 
 impl PlanHandler<'_> {
-    /// Counts what jobs may still spend, where that is due.
-    pub(crate) fn count_budgets(&mut self) {
+    /// Counts what jobs may still spend, where that is due; gives those whose search has cost as much as it may, with that
+    /// limit.
+    pub(crate) fn count_budgets(&mut self) -> Vec<(JobId, MicroUsd)> {
         let (now, state) = (self.ledger.clock.now(), &*self.ledger.state);
         if !self.ledger.planner.budgets().is_due(state, now) {
-            return;
+            return Vec::new();
         }
-        let with_budget = state.jobs.values().filter(|job| job.is_open());
-        let with_budget = with_budget.filter_map(|job| Some((job.id, job.spec.placement.budget?)));
+        let open = || state.jobs.values().filter(|job| job.is_open());
+        let with_budget = open().filter_map(|job| Some((job.id, job.spec.placement.budget?)));
         let mut left: BTreeMap<JobId, MicroUsd> = with_budget.collect();
-        if !left.is_empty() {
+        let training = open().filter(|job| job.grace.is_none());
+        let mut used_up: Vec<(JobId, MicroUsd)> =
+            training.filter_map(|job| Some((job.id, job.spec.search.total_cost?))).collect();
+        if !left.is_empty() || !used_up.is_empty() {
             let costs = state.costs(now);
+            used_up.retain(|(job, limit)| costs.of_job(*job).paid >= *limit);
             for (job, left) in &mut left {
                 *left = left.saturating_sub(costs.of_job(*job).paid);
             }
@@ -34,5 +39,6 @@ impl PlanHandler<'_> {
         }
         let last_lease = state.last_lease;
         *self.ledger.planner.budgets_mut() = Budgets::counted(left, now, last_lease);
+        used_up
     }
 }

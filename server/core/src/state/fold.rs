@@ -204,8 +204,8 @@ impl State {
                 self.cancel(*job, at)?;
                 self.ended_of(*job, &running, changes)?;
             }
-            Event::JobTrainingOver { job, grace, epochs } => {
-                self.end_training(*job, *grace, epochs.map(|_| at))?;
+            Event::JobTrainingOver { job, grace, used_up } => {
+                self.end_training(*job, *grace, used_up.map(|budget| (budget, at)))?;
                 changes.extend([Change::Job(*job), Change::WallTime]);
             }
             Event::JobTimeUp { job } => {

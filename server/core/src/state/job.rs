@@ -19,7 +19,7 @@ use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     report::Sums,
     seeds,
-    spec::{JobSpec, OrderChoice},
+    spec::{JobSpec, OrderChoice, SearchBudget},
     time::{Millis, UnixMillis},
     unit::TrialContext,
 };
@@ -62,9 +62,9 @@ pub struct Job {
     /// Its time is up: nothing more is trained, and for so long what is trained is still evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<Millis>,
-    /// When its trials had trained as many epochs as they may together.
+    /// The budget that its trials have used up together, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epochs_over: Option<UnixMillis>,
+    pub used_up: Option<(SearchBudget, UnixMillis)>,
     /// The step after the end of its search.
     #[serde(default)]
     pub at_end: AtEnd,
@@ -165,7 +165,7 @@ impl Job {
             paused_at: None,
             paused_for: Millis(0),
             grace: None,
-            epochs_over: None,
+            used_up: None,
             at_end,
             search,
             priorities: BTreeMap::new(),

@@ -5,7 +5,7 @@ use super::{FoldFault, Job, State, Trial, TrialEnd};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     ids::{Epoch, JobId, LeaseId, TrialId},
-    spec::SearchSpec,
+    spec::{SearchBudget, SearchSpec},
     time::{Millis, UnixMillis},
 };
 
@@ -20,11 +20,8 @@ pub enum Stopped {
     },
     /// Its job's wall time was over.
     WallTime,
-    /// The trials of its job had trained as many epochs as they may together.
-    Epochs {
-        /// So many.
-        budget: u64,
-    },
+    /// The trials of its job had used up what they may together.
+    UsedUp(SearchBudget),
     /// The search's rule of early stopping ended it.
     Search {
         /// Epochs that it had trained.
@@ -107,7 +104,7 @@ impl Trial {
         match self.end {
             None => self.training_over,
             Some(_) => {
-                matches!(self.stopped, Some(Stopped::WallTime | Stopped::Epochs { .. }))
+                matches!(self.stopped, Some(Stopped::WallTime | Stopped::UsedUp(_)))
             }
         }
     }
@@ -141,26 +138,21 @@ impl Trial {
     pub fn stopped_because(&self, search: &SearchSpec) -> Option<String> {
         Some(match self.stopped.as_ref()? {
             Stopped::Search { epochs, why } => {
-                format!("stopped after {}: {why}", counted_epochs(*epochs))
+                format!("stopped after {}: {why}", SearchBudget::Epochs(u64::from(*epochs)))
             }
             Stopped::Target { epoch } => {
                 let target = search.target.unwrap_or_default();
                 format!("reached {target} after epoch {}", epoch.0 + 1)
             }
-            Stopped::Epochs { budget } => {
-                format!("stopped when all trials together had trained {}", text_of_epochs(*budget))
+            Stopped::UsedUp(budget @ SearchBudget::Epochs(_)) => {
+                format!("stopped when all trials together had trained {budget}")
+            }
+            Stopped::UsedUp(SearchBudget::Cost(cost)) => {
+                format!("stopped when all trials together had cost {cost}")
             }
             Stopped::WallTime => format!("stopped after {}", search.wall_time.unwrap_or_default()),
         })
     }
-}
-
-fn counted_epochs(epochs: u32) -> String {
-    text_of_epochs(u64::from(epochs))
-}
-
-fn text_of_epochs(epochs: u64) -> String {
-    format!("{epochs} epoch{}", if epochs == 1 { "" } else { "s" })
 }
 
 impl Job {
@@ -209,15 +201,17 @@ impl Job {
             self.search.over = None;
         }
         // Who lets it go on means so.
-        if self.epochs_over.take().is_some() {
-            self.spec.search.total_epochs = None;
+        match self.used_up.take() {
+            Some((SearchBudget::Epochs(_), _)) => self.spec.search.total_epochs = None,
+            Some((SearchBudget::Cost(_), _)) => self.spec.search.total_cost = None,
+            None => {}
         }
         self.trials.iter_mut().for_each(|trial| trial.training_over = false);
     }
 
     fn wall(&self) -> Option<UnixMillis> {
-        if self.epochs_over.is_some() {
-            return self.epochs_over;
+        if let Some((_, since)) = self.used_up {
+            return Some(since);
         }
         Some(self.submitted_at + self.spec.search.wall_time? + self.paused_for)
     }
@@ -231,16 +225,16 @@ impl State {
         trial.stopped.as_ref().map(|_| unit.job())
     }
 
-    /// A job's wall time is over, or its epochs are used up: nothing more of it is trained, and its trials wait for evaluations for so
+    /// A job's wall time is over, or a budget is used up: nothing more of it is trained, and its trials wait for evaluations for so
     /// long at most.
     pub(super) fn end_training(
         &mut self,
         job: JobId,
         grace: Millis,
-        epochs_over: Option<UnixMillis>,
+        used_up: Option<(SearchBudget, UnixMillis)>,
     ) -> Result<(), FoldFault> {
         let known = self.known_job_mut(job)?;
-        (known.grace, known.epochs_over) = (Some(grace), epochs_over);
+        (known.grace, known.used_up) = (Some(grace), used_up);
         let running = known.trials.iter_mut().filter(|trial| trial.is_running());
         running.for_each(|trial| trial.training_over = true);
         Ok(())
@@ -249,9 +243,8 @@ impl State {
     /// The search of a job whose time is up ends: trials of which an epoch has been evaluated have finished, the others failed.
     pub(super) fn stop(&mut self, job: JobId, at: UnixMillis) -> Result<(), FoldFault> {
         let known = self.known_job(job)?;
-        let budget = known.spec.search.total_epochs.unwrap_or_default();
-        let (after, why) = match known.epochs_over {
-            Some(_) => (text_of_epochs(budget), Stopped::Epochs { budget }),
+        let (after, why) = match known.used_up {
+            Some((budget, _)) => (budget.to_string(), Stopped::UsedUp(budget)),
             None => {
                 let length = known.spec.search.wall_time.unwrap_or_default();
                 (length.to_string(), Stopped::WallTime)

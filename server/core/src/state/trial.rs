@@ -207,7 +207,7 @@ impl Trial {
     pub fn length(&self) -> u32 {
         match self.stopped {
             Some(Stopped::Search { epochs, .. }) => epochs,
-            Some(Stopped::Target { .. } | Stopped::WallTime | Stopped::Epochs { .. }) | None => {
+            Some(Stopped::Target { .. } | Stopped::WallTime | Stopped::UsedUp(_)) | None => {
                 self.epochs()
             }
         }

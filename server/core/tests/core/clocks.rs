@@ -57,7 +57,7 @@ fn a_job_keeps_its_wall_time_and_ended_leases_are_remembered_over_a_start_whose_
         bench.report(HOST, done(&late)).unwrap();
         let grace = Millis(10 * MINUTE);
         let left =
-            seconds_until(&mut bench, &Event::JobTrainingOver { job: JOB, grace, epochs: None });
+            seconds_until(&mut bench, &Event::JobTrainingOver { job: JOB, grace, used_up: None });
         assert_eq!(
             left,
             40 * 60 - COUNTED / SECOND,

@@ -15,6 +15,7 @@ use sojourn_protocol::{
     money::MicroUsd,
     time::{Millis, UnixMillis},
     tokens::{TokenGrant, TokenRequest},
+    view::TrialState,
 };
 
 const TO: ReplyTo = ReplyTo(1);
@@ -264,6 +265,30 @@ fn a_machine_that_is_given_back_hears_it_and_gets_nothing_more() {
     assert_eq!(leases, [lease.id], "its own, and no other");
     assert!(demand(&mut bench).machines[0].draining);
     assert_eq!(drain(&mut bench, "m-7", 1000), 0, "nobody knows it");
+}
+
+#[test]
+fn a_search_that_has_cost_as_much_as_it_may_ends_with_what_it_has() {
+    let more = "[search]\ntotal_cost = \"0.15 usd\"\n";
+    let mut bench = Bench::with_job_on(data(), 1, 900, more);
+    without_others(&mut bench);
+    let host = enrol(&mut bench, "m-1").unwrap();
+    let dear = MachineReport { price: MicroUsd(10_000_000), ..machine("m-1", bench.now) };
+    report(&mut bench, &[dear]).unwrap();
+    bench.work_to_the_end(&[host]);
+    let spent = demand(&mut bench).jobs.first().map(|job| job.spent);
+    assert_eq!(spent, None, "the job has ended");
+    let paid = of_job(&costs(&mut bench)).cost;
+    // It is counted every five seconds, which cost $0.014.
+    assert!((150_000..170_000).contains(&paid.0), "{paid}");
+    let trials = bench.trials();
+    let why: Vec<_> = trials.iter().filter_map(|trial| trial.stopped.as_deref()).collect();
+    assert_eq!(why, ["stopped when all trials together had cost $0.15"]);
+    assert_eq!(trials[0].state, TrialState::Finished);
+    // Who extends the job means that it goes on.
+    let extend = Command::Extend { to: TO, job: JOB, epochs: 901, trial: None };
+    bench.answer(extend).unwrap();
+    assert_eq!(bench.ask(host, request(1, Vec::new())).leases.len(), 1);
 }
 
 #[test]

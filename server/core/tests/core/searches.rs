@@ -15,7 +15,7 @@ use sojourn_protocol::{
     ids::TrialId,
     jobfile,
     report::Outcome,
-    spec::{Choices, JobSpec},
+    spec::{Choices, JobSpec, SearchBudget},
     unit::{Base, Unit},
     view::{JobState, TrialState},
 };
@@ -425,11 +425,9 @@ fn trials_are_stopped_revived_and_put_first_by_hand() {
 fn all_trials_together_train_no_more_epochs_than_their_search_may() {
     let mut bench = searching(4, "method = \"random\"\ntrials = 6\ntotal_epochs = 7\n");
     let events = to_the_end(&mut bench, &by_trial);
-    assert!(
-        events
-            .iter()
-            .any(|event| { matches!(event, Event::JobTrainingOver { epochs: Some(7), .. }) })
-    );
+    assert!(events.iter().any(|event| {
+        matches!(event, Event::JobTrainingOver { used_up: Some(SearchBudget::Epochs(7)), .. })
+    }));
     let sum: u32 = trained(&bench).iter().sum();
     assert!((7..=8).contains(&sum), "two hosts may end an epoch at once: {sum}");
     assert_eq!(bench.job().state, JobState::Finished);

@@ -15,7 +15,7 @@ use sojourn_protocol::{
 
 const TO: ReplyTo = ReplyTo(1);
 /// The wall time of a short job is over.
-const OVER: Event = Event::JobTrainingOver { job: JOB, grace: Millis(600_000), epochs: None };
+const OVER: Event = Event::JobTrainingOver { job: JOB, grace: Millis(600_000), used_up: None };
 
 fn tick(bench: &mut Bench) -> Vec<Event> {
     bench.events(Command::Tick)
@@ -114,7 +114,7 @@ fn a_trial_that_nobody_has_evaluated_in_the_grace_can_be_extended() {
     }
     assert_eq!(
         over,
-        [Event::JobTrainingOver { job: JOB, grace, epochs: None }],
+        [Event::JobTrainingOver { job: JOB, grace, used_up: None }],
         "a tenth of two hours"
     );
     assert_eq!(wait(&mut bench), [Event::JobTimeUp { job: JOB }]);

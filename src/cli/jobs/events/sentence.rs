@@ -3,7 +3,9 @@
 use super::{fields::Fields, search};
 use crate::cli::render::text;
 use serde_json::Value;
-use sojourn_protocol::{money::MicroUsd, report::FailureKind, time::Millis, view::EventView};
+use sojourn_protocol::{
+    money::MicroUsd, report::FailureKind, spec::SearchBudget, time::Millis, view::EventView,
+};
 
 /// The event in words; `None` where there are none for it.
 pub(super) fn sentence(event: &EventView) -> Option<String> {
@@ -18,8 +20,15 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
         "job-resumed" => format!("job {} was resumed", of.number("job")?),
         "job-training-over" => {
             let (job, grace) = (of.number("job")?, Millis(of.number("grace")?));
+            let used_up =
+                of.0.get("used_up").cloned().and_then(|of| serde_json::from_value(of).ok());
+            let what = match used_up {
+                Some(SearchBudget::Epochs(_)) => "its epochs",
+                Some(SearchBudget::Cost(_)) => "what it may cost",
+                None => "its time",
+            };
             format!(
-                "job {job} has used up its time: nothing more is trained, what is trained is evaluated for up to {grace}"
+                "job {job} has used up {what}: nothing more is trained, what is trained is evaluated for up to {grace}"
             )
         }
         "job-time-up" => {
