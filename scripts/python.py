@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the Python environment of the tests, in which they run `examples/predict.py`, `examples/search/optuna_search.py`
-and stand-ins for S3 and EC2, and links it into a checkout.
+"""Makes the Python environment of the tests, in which they run `examples/predict.py`, `examples/search/optuna_search.py`,
+readers of exported tables and stand-ins for S3 and EC2, and links it into a checkout.
 
 It lies in the user's cache folder, once for all checkouts; the system's Python stays as it is. A stamp,
 written last, says that it is whole; a lock keeps two runs apart.
@@ -17,9 +17,12 @@ REQUIREMENTS = [
     "moto[s3,server]>=5.2,<6",
     "numpy>=1.26,<3",
     "optuna>=4.2,<6",  # drives a search from outside
+    "pandas>=2.2,<4",  # reads exported tables
+    "pyarrow>=17",  # reads Parquet for pandas
     "safetensors>=0.4,<1",
+    "tensorboard>=2.18,<3",  # reads exported event files
 ]
-RECIPE = f"{' '.join(REQUIREMENTS)} recipe 3\n"  # another text makes every user's copy anew
+RECIPE = f"{' '.join(REQUIREMENTS)} recipe 4\n"  # another text makes every user's copy anew
 
 
 def is_whole(folder, recipe):
@@ -43,7 +46,7 @@ def environment(folder, requirements, recipe, purpose):
 
 
 def install(cache):
-    return environment(cache / "python-3", REQUIREMENTS, RECIPE, "the tests (check-jsonschema, moto, numpy, optuna, safetensors)")
+    return environment(cache / "python-4", REQUIREMENTS, RECIPE, "the tests (moto, numpy, optuna, pandas, tensorboard and others)")
 
 
 if __name__ == "__main__":
