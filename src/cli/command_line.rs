@@ -80,7 +80,10 @@ enum Command {
     /// The data is that of `--job`, of the `job.toml` beside the model where there is one, or made up by `--shape`. No server is
     /// needed.
     Check(check::Args),
-    /// Write a trial's model into a file.
+    /// Write a trial's model into a file, or all trials as tables or for TensorBoard.
+    ///
+    /// `-o FILE` writes a model. `--csv`, `--parquet` and `--json FILE` write three tables, of trials, of hops and of metrics; several of
+    /// these may be given at once. `--tensorboard DIR` writes event files.
     Export(export::Args),
     /// Evaluate a trial on the test data, which the search never sees.
     Evaluate(evaluate::Args),

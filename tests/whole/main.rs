@@ -9,6 +9,7 @@
 //! | `people` | a job from its submission to a model, with real clients |
 //! | `ask_tell` | searches that a program drives, one with Optuna |
 //! | `control` | a job that is paused, resumed and extended |
+//! | `exports` | tables and event files, read by pandas and TensorBoard |
 //! | `models` | uses of an exported model |
 //! | `predicting`, `checking` | predictions and `check`, over columns by name |
 //! | `labels` | numbers as labels, and classes with weights |
@@ -62,6 +63,7 @@ mod deploy;
 mod descriptors;
 mod early_stopping;
 mod evaluations;
+mod exports;
 mod failover;
 mod filled;
 mod gpus;

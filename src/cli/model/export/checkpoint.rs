@@ -1,4 +1,4 @@
-//! `sojourn export`: a trial's model as a `.safetensors` file that any reader of the format opens.
+//! `sojourn export JOB -o FILE`: a trial's model as a `.safetensors` file that any reader of the format opens.
 //!
 //! The file holds the parameters, the scaling of the features, and a description of both; see
 //! [`sojourn_model::portable`]. The optimiser's state stays behind.
@@ -6,13 +6,12 @@
 use crate::{
     api_client::ApiClient,
     cli::{
-        jobs::job_ref::JobRef,
         model::atomic_file::NewFile,
         render::{
             progress::{Meter, Unit},
             text,
         },
-        terminal::{connection::Connection, exit::Failure, output},
+        terminal::{exit::Failure, output},
     },
 };
 use serde::Serialize;
@@ -31,30 +30,30 @@ use sojourn_protocol::{
     unit::TrialContext,
     view::{BestView, JobDetail, JobView},
 };
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
+/// The checkpoint that is wanted.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// The job's number or name.
-    #[arg(value_name = "JOB")]
-    job: JobRef,
-    /// This trial's best checkpoint.
-    #[arg(long, value_name = "N", conflicts_with = "best")]
+pub(super) struct Choice {
+    /// The model of this trial: its best checkpoint.
+    #[arg(long, value_name = "N", conflicts_with = "best", requires = "output")]
     trial: Option<TrialId>,
     /// The checkpoint with the best metric of the whole job (the default).
-    #[arg(long)]
+    #[arg(long, requires = "output")]
     best: bool,
     /// The trial's last checkpoint instead of its best.
     #[arg(long, requires = "trial")]
     last: bool,
-    /// The file to write; an existing file is replaced.
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    connection: Connection,
+}
+
+impl Choice {
+    /// Is anything chosen?
+    pub(super) const fn any(&self) -> bool {
+        self.trial.is_some() || self.best || self.last
+    }
 }
 
 /// The JSON of an export.
@@ -87,13 +86,18 @@ impl Chosen {
     }
 }
 
-pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let client = args.connection.client()?;
-    let job = args.job.find(&client).await?;
+/// Writes the model to `path`, and prints what was written: as JSON, or as a sentence.
+pub(super) async fn run(
+    client: &ApiClient,
+    job: JobId,
+    args: &Choice,
+    path: &Path,
+    json: bool,
+) -> Result<(), Failure> {
     let detail = client.job(job).await?;
     check_kept(args, &detail.summary)?;
     let chosen = match (args.trial, &detail.summary.best) {
-        (Some(trial), _) => of_trial(&client, args, (job, trial)).await?,
+        (Some(trial), _) => of_trial(client, args, (job, trial)).await?,
         (None, Some(best)) => Chosen::best(best),
         (None, None) => {
             let message = format!("job {} has no best trial yet: none was evaluated", job);
@@ -101,20 +105,20 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     let context = client.history(job, chosen.trial).await?.context;
-    let checkpoint = fetch(&client, chosen.checkpoint).await?;
+    let checkpoint = fetch(client, chosen.checkpoint).await?;
     let scaling = match context.scaling {
-        Scaling::Standard(blob) => Some(fetch(&client, blob).await?),
+        Scaling::Standard(blob) => Some(fetch(client, blob).await?),
         Scaling::None | Scaling::Constant(_) => None,
     };
     let graph = match context.config.model.exported() {
-        Some(graph) => Some(fetch(&client, graph.file).await?),
+        Some(graph) => Some(fetch(client, graph.file).await?),
         None => None,
     };
     let description =
         describe(&detail, Arc::unwrap_or_clone(context), &chosen, steps(&checkpoint)?);
     let file = write_model(&description, &checkpoint, scaling.as_deref(), graph.as_deref());
     let file = file.map_err(|error| bad(&error))?;
-    NewFile::write(&args.output, &file)?;
+    NewFile::write(path, &file)?;
     let report = Report {
         job,
         trial: chosen.trial,
@@ -122,15 +126,15 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         metric: detail.summary.metric,
         value: chosen.value,
         checkpoint: chosen.checkpoint.sha256,
-        file: args.output.clone(),
+        file: path.to_owned(),
         sha256: Digest::of(&file),
         bytes: to_u64(file.len()),
     };
-    if args.json { output::json(&report) } else { output::line(&text(&report)) }
+    if json { output::json(&report) } else { output::line(&text(&report)) }
 }
 
 /// Is the checkpoint kept: of a job that was thinned only the best one is.
-fn check_kept(args: &Args, job: &JobView) -> Result<(), Failure> {
+fn check_kept(args: &Choice, job: &JobView) -> Result<(), Failure> {
     let best = job.best.as_ref().map(|best| best.trial);
     let is_best = !args.last && args.trial.is_none_or(|trial| Some(trial) == best);
     if !job.thinned || is_best {
@@ -149,7 +153,7 @@ fn bad(error: &dyn std::error::Error) -> Failure {
 
 async fn of_trial(
     client: &ApiClient,
-    args: &Args,
+    args: &Choice,
     (job, trial): (JobId, TrialId),
 ) -> Result<Chosen, Failure> {
     let trials = client.trials(job).await?;
