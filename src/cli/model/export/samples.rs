@@ -1,7 +1,5 @@
 //! A job for tests: trials over two shards, whose names and lengths the test chooses.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
-
 use super::answers::{Answers, Fresh, TrialRecord};
 use serde_json::{Value, json};
 use sojourn_protocol::{

@@ -1,11 +1,5 @@
 //! The tables of sample jobs, and what comes back of the formats.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test ends at what it did not expect"
-)]
-
 use super::{
     csv_file, json_file, parquet_file,
     table::{Column, Table, Values},

@@ -1,11 +1,5 @@
 //! The event files of sample jobs; that TensorBoard itself reads them is tested by `tests/whole/exports.rs`.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test ends at what it did not expect"
-)]
-
 use super::{
     TensorBoard,
     hparams::{Kind, kinds},
