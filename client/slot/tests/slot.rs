@@ -157,11 +157,11 @@ async fn pinned_units_pin_the_instruction_set_and_the_threads() {
 }
 
 #[tokio::test]
-async fn a_gpus_trainer_sees_that_gpu_alone_and_the_library_that_drives_it() {
+async fn a_gpus_trainer_sees_that_gpu_alone_and_what_makes_it_reproducible() {
     let folder = TempDir::new().unwrap();
     let seen = folder.path().join("seen");
     let script = format!(
-        "echo \"$* $CUDA_VISIBLE_DEVICES $LD_PRELOAD $PYTORCH_CUDA_ALLOC_CONF\" >> {}\n{}cat >/dev/null\n",
+        "echo \"$* $CUDA_VISIBLE_DEVICES $LD_PRELOAD $PYTORCH_CUDA_ALLOC_CONF $CUBLAS_WORKSPACE_CONFIG\" >> {}\n{}cat >/dev/null\n",
         seen.display(),
         hello(TRAINER_PROTOCOL)
     );
@@ -176,8 +176,9 @@ async fn a_gpus_trainer_sees_that_gpu_alone_and_the_library_that_drives_it() {
     slot.hello(None).await.unwrap();
     let library = library.display();
     let share = "per_process_memory_fraction:0.2500";
-    let expected = [1, 3]
-        .map(|threads| format!("--threads {threads} --device cuda:0 GPU-1b2c {library} {share}"));
+    // The first is for units that promise reproducible bytes.
+    let expected = ["1 --device cuda:0 --reproducible", "3 --device cuda:0"]
+        .map(|arguments| format!("--threads {arguments} GPU-1b2c {library} {share} :4096:8"));
     let seen = fs::read_to_string(&seen).unwrap();
     assert_eq!(seen.lines().collect::<Vec<_>>(), expected);
 }
