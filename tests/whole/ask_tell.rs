@@ -124,6 +124,15 @@ fn optuna_drives_a_search_whatever_is_killed() {
 }
 
 #[test]
+fn optuna_drives_a_search_in_forty_lines() {
+    let (site, job, trials) = searched("optuna_short.py", &["ask_tell.toml", "6"], 2, &[]);
+    assert_eq!((trials.as_array().unwrap().len(), added(&site, &job)), (6, 6));
+    let best = site.job(&job)["best"]["value"].as_f64().unwrap();
+    let said = site.log("program");
+    assert!(said.contains(&format!("best: {best:.4} with {{'hidden': ")), "{said}");
+}
+
+#[test]
 fn sets_of_each_epoch_are_the_same_whatever_is_killed() {
     let run = |kills: &[u64]| searched("epoch_sets.py", &["epochs.toml"], 3, kills);
     let (_site, _, calm) = run(&[]);
