@@ -138,7 +138,10 @@ impl Trial {
     pub fn stopped_because(&self, search: &SearchSpec) -> Option<String> {
         Some(match self.stopped.as_ref()? {
             Stopped::Search { epochs, why } => {
-                format!("stopped after {}: {why}", SearchBudget::Epochs(u64::from(*epochs)))
+                format!(
+                    "stopped after {epochs} epoch{}: {why}",
+                    if *epochs == 1 { "" } else { "s" }
+                )
             }
             Stopped::Target { epoch } => {
                 let target = search.target.unwrap_or_default();
