@@ -163,24 +163,14 @@ fn check(args: &Args, files: &TableFiles<'_>) -> Result<(), Failure> {
 fn write(tables: &[Table], files: &TableFiles<'_>) -> Result<Vec<PathBuf>, Failure> {
     let mut written = Vec::new();
     if let Some(folder) = files.csv {
-        fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
-        for table in tables {
-            let path = folder.join(table.name).with_extension("csv");
-            let mut file = NewFile::create(&path)?;
-            tables::csv_file::write(table, &mut file).map_err(|error| failed(&path, &error))?;
-            file.finish()?;
-            written.push(path);
-        }
+        written.extend(write_each(tables, folder, "csv", |table, file| {
+            tables::csv_file::write(table, file).map_err(|error| error.to_string())
+        })?);
     }
     if let Some(folder) = files.parquet {
-        fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
-        for table in tables {
-            let path = folder.join(table.name).with_extension("parquet");
-            let mut file = NewFile::create(&path)?;
-            tables::parquet_file::write(table, &mut file).map_err(|error| failed(&path, &error))?;
-            file.finish()?;
-            written.push(path);
-        }
+        written.extend(write_each(tables, folder, "parquet", |table, file| {
+            tables::parquet_file::write(table, file).map_err(|error| error.to_string())
+        })?);
     }
     match files.json {
         Some(_) if files.to_stdout() => {
@@ -198,6 +188,24 @@ fn write(tables: &[Table], files: &TableFiles<'_>) -> Result<Vec<PathBuf>, Failu
         None => {}
     }
     Ok(written)
+}
+
+/// Writes a file for each table into the folder; their paths.
+fn write_each(
+    tables: &[Table],
+    folder: &Path,
+    extension: &str,
+    write: impl Fn(&Table, &mut NewFile) -> Result<(), String>,
+) -> Result<Vec<PathBuf>, Failure> {
+    fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    let one = |table: &Table| {
+        let path = folder.join(table.name).with_extension(extension);
+        let mut file = NewFile::create(&path)?;
+        write(table, &mut file).map_err(|error| failed(&path, &error))?;
+        file.finish()?;
+        Ok(path)
+    };
+    tables.iter().map(one).collect()
 }
 
 /// Goes on with the event files until the job has ended, through restarts of the server.
