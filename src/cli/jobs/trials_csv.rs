@@ -1,11 +1,13 @@
 //! A job's trials and their learning curves as CSV, for plotting programs: means, and epochs from 1.
 
-use crate::cli::terminal::{exit::Failure, output};
+use crate::cli::{
+    render::text,
+    terminal::{exit::Failure, output},
+};
 use csv::Writer;
-use serde_json::Value;
 use sojourn_protocol::{
     report::Sums,
-    view::{CurvePoint, TrialState, TrialView},
+    view::{CurvePoint, TrialView},
 };
 use std::collections::BTreeSet;
 
@@ -21,7 +23,7 @@ pub(super) fn trials(metric: &str, trials: &[TrialView]) -> Result<(), Failure> 
         let fixed = [
             trial.trial.to_string(),
             trial.name.clone(),
-            state(&trial.state).to_owned(),
+            text::trial_state_word(&trial.state).to_owned(),
             trial.arch.clone(),
             trial.epoch.to_string(),
             trial.epochs.to_string(),
@@ -29,7 +31,8 @@ pub(super) fn trials(metric: &str, trials: &[TrialView]) -> Result<(), Failure> 
             or_empty(best.map(|best| best.epoch.0 + 1)),
             or_empty(best.map(|best| best.value)),
         ];
-        let chosen = keys.iter().map(|key| trial.choices.get(*key).map(plain).unwrap_or_default());
+        let chosen =
+            keys.iter().map(|key| trial.choices.get(*key).map(text::value).unwrap_or_default());
         write(&mut table, fixed.into_iter().chain(chosen))?;
     }
     print(table)
@@ -84,20 +87,6 @@ pub(super) fn curves(trials: &[TrialView]) -> Result<(), Failure> {
 /// A metric of a user's own model after an epoch: one that is made of an array, or the mean of a sum.
 fn own_value(point: &CurvePoint, name: &str) -> Option<f64> {
     point.own.get(name).copied().or_else(|| point.valid.mean_of(name))
-}
-
-const fn state(state: &TrialState) -> &'static str {
-    match state {
-        TrialState::Running => "running",
-        TrialState::Finished => "finished",
-        TrialState::Failed { .. } => "failed",
-        TrialState::Cancelled => "cancelled",
-    }
-}
-
-/// A setting's value; a text without quotes.
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn or_empty(value: Option<impl ToString>) -> String {

@@ -3,6 +3,7 @@
 pub(crate) use sojourn_daemon::terminal::figures::{bytes, count, counted, duration, shards};
 pub(crate) use sojourn_protocol::trial_name::choices_text as choices;
 
+use serde_json::Value;
 use sojourn_protocol::{
     names::OwnerName,
     quantity::SaturatingFrom as _,
@@ -71,6 +72,21 @@ pub(crate) fn job_state(state: JobState) -> &'static str {
         JobState::Failed => "failed",
         JobState::Cancelled => "cancelled",
     }
+}
+
+/// A trial's state in one word, for tables that programs read.
+pub(crate) const fn trial_state_word(state: &TrialState) -> &'static str {
+    match state {
+        TrialState::Running => "running",
+        TrialState::Finished => "finished",
+        TrialState::Failed { .. } => "failed",
+        TrialState::Cancelled => "cancelled",
+    }
+}
+
+/// A setting's value; a text without quotes.
+pub(crate) fn value(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 pub(crate) fn trial_state(trial: &TrialView) -> String {

@@ -1,5 +1,6 @@
 //! A table: named columns of one type each, whose values may be missing.
 
+use crate::cli::render::text;
 use serde_json::Value;
 use sojourn_protocol::{quantity::SaturatingFrom as _, time::UnixMillis};
 
@@ -82,7 +83,7 @@ impl Column {
             .or_else(|| typed(values, Value::as_f64).map(Values::Real))
             .or_else(|| typed(values, Value::as_bool).map(Values::Switch))
             .unwrap_or_else(|| {
-                let texts = values.iter().map(|value| value.as_ref().map(plain));
+                let texts = values.iter().map(|value| value.as_ref().map(text::value));
                 Values::Text(texts.collect())
             });
         Self { name: name.to_owned(), values }
@@ -99,9 +100,4 @@ fn typed<T>(
         Some(value) => read(value).map(Some),
     };
     values.iter().map(read).collect()
-}
-
-/// A value as text, without quotes.
-pub(in super::super) fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -19,7 +19,7 @@ pub(super) fn table(answers: &Answers) -> Table {
     let mut columns = vec![
         Column::whole("trial", trials().map(|trial| Some(trial.trial.0))),
         Column::text("name", trials().map(|trial| Some(text::trial_name(trial)))),
-        Column::text("state", trials().map(|trial| Some(state(&trial.state)))),
+        Column::text("state", trials().map(|trial| Some(text::trial_state_word(&trial.state)))),
         Column::text("arch", trials().map(|trial| Some(&trial.arch))),
     ];
     columns.extend(varied(answers));
@@ -65,15 +65,6 @@ fn varied(answers: &Answers) -> Vec<Column> {
         Column::of_any(name, &values)
     };
     names.iter().map(column).collect()
-}
-
-const fn state(state: &TrialState) -> &'static str {
-    match state {
-        TrialState::Running => "running",
-        TrialState::Finished => "finished",
-        TrialState::Failed { .. } => "failed",
-        TrialState::Cancelled => "cancelled",
-    }
 }
 
 const fn error(state: &TrialState) -> Option<&String> {

@@ -3,7 +3,7 @@
 //! Source: `tensorboard/plugins/hparams/api.proto`, `plugin_data.proto` and `metadata.py`.
 
 use super::{event::Events, event::seconds, protobuf::Message};
-use crate::cli::model::export::tables::{hyper_parameters::HyperParameters, table::plain};
+use crate::cli::{model::export::tables::hyper_parameters::HyperParameters, render::text};
 use serde_json::Value;
 use sojourn_protocol::time::UnixMillis;
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,7 +146,7 @@ pub(super) fn session_start(
             Value::Number(number) => {
                 Message::new().double(VALUE_NUMBER, number.as_f64().unwrap_or(f64::NAN))
             }
-            other => Message::new().text(VALUE_TEXT, &plain(other)),
+            other => Message::new().text(VALUE_TEXT, &text::value(other)),
         };
         let entry = Message::new().text(ENTRY_KEY, name).message(ENTRY_VALUE, value);
         start = start.message(START_HPARAMS, entry);
