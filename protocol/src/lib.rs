@@ -52,6 +52,7 @@ pub mod dtype;
 pub mod engine;
 pub mod error;
 mod f1;
+pub mod figures;
 mod hop;
 pub mod ids;
 mod instructions;

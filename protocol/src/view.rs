@@ -18,12 +18,12 @@ use crate::{
     position::Position,
     report::Sums,
     seeds,
-    spec::{Choices, JobSpec, MergeSpec},
+    spec::{Choices, Goal, JobSpec, MergeSpec},
     time::UnixMillis,
     unit::{Base, Flush, FormerLength, Hop, NextHop, Origin, TrialContext, shard_index},
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 /// Whether a job goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +49,18 @@ impl JobState {
         match self {
             JobState::Running | JobState::Paused => false,
             JobState::Finished | JobState::Failed | JobState::Cancelled => true,
+        }
+    }
+
+    /// In a word, as JSON has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
         }
     }
 }
@@ -164,6 +176,19 @@ pub enum TrialState {
     Cancelled,
 }
 
+impl TrialState {
+    /// In a word, as JSON has it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// A trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -207,6 +232,24 @@ pub struct TrialView {
     pub test: Option<EvaluationView>,
     /// Why it stands still, where it does.
     pub waiting: Option<String>,
+}
+
+impl TrialView {
+    /// The order of a leader board: best first, trials without a value last.
+    #[must_use]
+    pub fn leader_board(goal: Goal, a: &Self, b: &Self) -> Ordering {
+        let value = |trial: &Self| trial.best.as_ref().map(|best| best.value);
+        let order = match (value(a), value(b)) {
+            (Some(a), Some(b)) => match goal {
+                Goal::Max => b.total_cmp(&a),
+                Goal::Min => a.total_cmp(&b),
+            },
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        };
+        order.then(a.trial.cmp(&b.trial))
+    }
 }
 
 /// One evaluated epoch.

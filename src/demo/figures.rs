@@ -198,7 +198,7 @@ fn text(figures: &Figures) -> String {
 
 fn board(trials: &[TrialView], view: &JobView) -> String {
     let mut ranked: Vec<&TrialView> = trials.iter().collect();
-    ranked.sort_by(|a, b| text::leader_board(Goal::Max, a, b));
+    ranked.sort_by(|a, b| TrialView::leader_board(Goal::Max, a, b));
     let mut grid = Grid::new(&[
         ("", Column::Number),
         ("trial", Column::Number),

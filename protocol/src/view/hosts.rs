@@ -143,6 +143,19 @@ pub enum HostState {
     Revoked,
 }
 
+impl HostState {
+    /// In a word, as JSON has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Away => "away",
+            Self::Resting { .. } => "resting",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
 /// A lease that a host holds, in a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -86,7 +86,7 @@ fn state(host: &HostView) -> &'static str {
         HostState::Away if host.stopped => "gone",
         HostState::Live if host.stopped => "ending",
         HostState::Live if host.disk_is_low => "disk low",
-        state => text::host_state(state),
+        state => state.name(),
     }
 }
 

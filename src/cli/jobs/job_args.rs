@@ -4,7 +4,6 @@ use crate::{
     api_client::ApiClient,
     cli::{
         jobs::job_ref::JobRef,
-        render::text,
         terminal::{connection::Connection, exit::Failure, simple::show},
     },
 };
@@ -48,5 +47,5 @@ pub(crate) fn note(text: &str) -> Result<String, String> {
 
 /// `job 3 `digits` is paused`.
 pub(crate) fn state_text(view: &JobView) -> String {
-    format!("job {} `{}` is {}", view.job, view.name, text::job_state(view.state))
+    format!("job {} `{}` is {}", view.job, view.name, view.state.name())
 }

@@ -60,7 +60,7 @@ fn named(name: &str, jobs: &[JobView]) -> Result<JobId, String> {
 /// The latest jobs, a line each.
 fn candidates(jobs: &[&JobView]) -> String {
     let line = |job: &&JobView| {
-        let (state, ago) = (text::job_state(job.state), text::ago(job.submitted_at));
+        let (state, ago) = (job.state.name(), text::ago(job.submitted_at));
         format!("\n  {} `{}`, {state}, submitted {ago}", job.job, job.name)
     };
     let hidden = jobs.len().saturating_sub(MAX_CANDIDATES);

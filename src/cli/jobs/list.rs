@@ -67,6 +67,6 @@ fn table(jobs: &[JobView]) -> String {
 }
 
 fn state(job: &JobView) -> String {
-    let state = text::job_state(job.state);
+    let state = job.state.name();
     if job.thinned { format!("{state}, thinned") } else { state.to_owned() }
 }

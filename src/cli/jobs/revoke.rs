@@ -1,9 +1,6 @@
 //! `sojourn revoke`: ends a machine's right to work; what it holds goes to others.
 
-use crate::cli::{
-    render::text,
-    terminal::{connection::Connection, exit::Failure, simple::simple},
-};
+use crate::cli::terminal::{connection::Connection, exit::Failure, simple::simple};
 use sojourn_protocol::ids::HostId;
 
 #[derive(Debug, clap::Args)]
@@ -23,7 +20,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         &args.connection,
         args.json,
         async |client| client.revoke(args.host).await,
-        |view| format!("host {} `{}` is {}", view.host, view.name, text::host_state(view.state)),
+        |view| format!("host {} `{}` is {}", view.host, view.name, view.state.name()),
     )
     .await
 }

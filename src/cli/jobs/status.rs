@@ -88,7 +88,7 @@ fn summary_line(view: &JobView) -> String {
     format!(
         "job {} {}: {} of {} hops, {} of {} trials finished, best {}{waits}",
         view.job,
-        text::job_state(view.state),
+        view.state.name(),
         view.hops,
         view.hops_expected,
         view.trials_finished,
@@ -99,8 +99,7 @@ fn summary_line(view: &JobView) -> String {
 
 fn page(view: &JobView, spec: &JobSpec, labels: &Labels, mut trials: Vec<TrialView>) -> String {
     let goal = spec.search.goal;
-    let mut lines =
-        vec![format!("job {} `{}` {}", view.job, view.name, text::job_state(view.state))];
+    let mut lines = vec![format!("job {} `{}` {}", view.job, view.name, view.state.name())];
     if let Some(reason) = &view.waiting {
         lines.push(format!("waits        {reason}"));
     }
@@ -144,7 +143,7 @@ fn page(view: &JobView, spec: &JobSpec, labels: &Labels, mut trials: Vec<TrialVi
     if let Some(test) = &view.test {
         lines.push(format!("test         {}", scores::test(test)));
     }
-    trials.sort_by(|a, b| text::leader_board(goal, a, b));
+    trials.sort_by(|a, b| TrialView::leader_board(goal, a, b));
     let hidden = trials.len().saturating_sub(BOARD);
     let mut grid = trials::board(&view.metric);
     for trial in trials.iter().take(BOARD) {

@@ -51,7 +51,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     if args.csv {
         return trials_csv::trials(&detail.summary.metric, &trials);
     }
-    trials.sort_by(|a, b| text::leader_board(detail.spec.search.goal, a, b));
+    trials.sort_by(|a, b| TrialView::leader_board(detail.spec.search.goal, a, b));
     let mut grid = board(&detail.summary.metric);
     for trial in &trials {
         grid.row(board_fields(trial));

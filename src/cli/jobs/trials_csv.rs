@@ -23,7 +23,7 @@ pub(super) fn trials(metric: &str, trials: &[TrialView]) -> Result<(), Failure> 
         let fixed = [
             trial.trial.to_string(),
             trial.name.clone(),
-            text::trial_state_word(&trial.state).to_owned(),
+            trial.state.name().to_owned(),
             trial.arch.clone(),
             trial.epoch.to_string(),
             trial.epochs.to_string(),

@@ -1,21 +1,17 @@
 //! Times and states as text for people; sizes and counts as the daemon writes them.
 
-pub(crate) use sojourn_daemon::terminal::figures::{bytes, count, counted, duration, shards};
+pub(crate) use sojourn_protocol::figures::{bytes, count, counted, duration, shards, timestamp};
 pub(crate) use sojourn_protocol::trial_name::choices_text as choices;
 
 use serde_json::Value;
 use sojourn_protocol::{
     names::OwnerName,
     quantity::SaturatingFrom as _,
-    spec::Goal,
     time::UnixMillis,
     trial_name,
-    view::{HostState, JobState, JobView, TrialState, TrialView},
+    view::{JobView, TrialState, TrialView},
 };
-use std::{
-    cmp::Ordering,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// `1 class`, `10 classes`.
 pub(crate) fn classes(number: u64) -> String {
@@ -33,24 +29,6 @@ pub(crate) fn now() -> UnixMillis {
     UnixMillis(u64::saturating_from(now))
 }
 
-/// `2026-11-21T01:17:14.000Z`.
-pub(crate) fn timestamp(at: UnixMillis) -> String {
-    let (days, millis) = (at.0 / 86_400_000, at.0 % 86_400_000);
-    // Days to a civil date: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute) = (millis / 3_600_000, millis / 60_000 % 60);
-    let (second, milli) = (millis / 1000 % 60, millis % 1000);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
-}
-
 /// A metric's value.
 pub(crate) fn metric(value: f64) -> String {
     format!("{value:.4}")
@@ -62,26 +40,6 @@ pub(crate) fn trial_name(trial: &TrialView) -> String {
         return trial_name::trial_name(&trial.arch, &trial.choices);
     }
     trial.name.clone()
-}
-
-pub(crate) fn job_state(state: JobState) -> &'static str {
-    match state {
-        JobState::Running => "running",
-        JobState::Paused => "paused",
-        JobState::Finished => "finished",
-        JobState::Failed => "failed",
-        JobState::Cancelled => "cancelled",
-    }
-}
-
-/// A trial's state in one word, for tables that programs read.
-pub(crate) const fn trial_state_word(state: &TrialState) -> &'static str {
-    match state {
-        TrialState::Running => "running",
-        TrialState::Finished => "finished",
-        TrialState::Failed { .. } => "failed",
-        TrialState::Cancelled => "cancelled",
-    }
 }
 
 /// A setting's value; a text without quotes.
@@ -101,15 +59,6 @@ pub(crate) fn trial_state(trial: &TrialView) -> String {
         },
         TrialState::Failed { error } => format!("failed: {error}"),
         TrialState::Cancelled => "cancelled".to_owned(),
-    }
-}
-
-pub(crate) fn host_state(state: HostState) -> &'static str {
-    match state {
-        HostState::Live => "live",
-        HostState::Away => "away",
-        HostState::Resting { .. } => "resting",
-        HostState::Revoked => "revoked",
     }
 }
 
@@ -150,21 +99,6 @@ pub(crate) fn best(job: &JobView) -> String {
     }
 }
 
-/// The order of a leader board: best first, trials without a value last.
-pub(crate) fn leader_board(goal: Goal, a: &TrialView, b: &TrialView) -> Ordering {
-    let value = |trial: &TrialView| trial.best.as_ref().map(|best| best.value);
-    let order = match (value(a), value(b)) {
-        (Some(a), Some(b)) => match goal {
-            Goal::Max => b.total_cmp(&a),
-            Goal::Min => a.total_cmp(&b),
-        },
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
-    };
-    order.then(a.trial.cmp(&b.trial))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,12 +106,5 @@ mod tests {
     #[test]
     fn one_class_is_no_classes() {
         assert_eq!([classes(1), classes(1000)], ["1 class", "1,000 classes"]);
-    }
-
-    #[test]
-    fn timestamps_are_civil_dates() {
-        assert_eq!(timestamp(UnixMillis(0)), "1970-01-01T00:00:00.000Z");
-        assert_eq!(timestamp(UnixMillis(951_827_696_789)), "2000-02-29T12:34:56.789Z");
-        assert_eq!(timestamp(UnixMillis(1_795_223_834_000)), "2026-11-21T01:17:14.000Z");
     }
 }

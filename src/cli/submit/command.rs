@@ -280,7 +280,7 @@ async fn wait_for(client: &ApiClient, job: JobId) -> Result<JobView, Failure> {
         match watched {
             Watched::View(view) => {
                 if view.state != was && !view.state.has_ended() {
-                    meter.remark(&format!("job {job} is {}", text::job_state(view.state)));
+                    meter.remark(&format!("job {job} is {}", view.state.name()));
                 }
                 was = view.state;
                 if view.waiting != waits {

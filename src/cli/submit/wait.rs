@@ -108,7 +108,7 @@ pub(crate) fn outcome_text(view: &JobView) -> String {
     format!(
         "job {} {}{took}: {} of {} trials finished; best {}{test}",
         view.job,
-        text::job_state(view.state),
+        view.state.name(),
         view.trials_finished,
         view.trials,
         text::best(view),

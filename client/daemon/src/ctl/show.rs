@@ -1,6 +1,5 @@
 //! The client's answers, for people.
 
-use crate::terminal::figures::{bytes, duration, shards};
 use sojourn_client::{
     control::{
         Answer, CacheState, Direction, HeldState, LimitsState, Paused, Status, Task, Transfer,
@@ -8,6 +7,7 @@ use sojourn_client::{
     },
     limits::{Keepers, Limits},
 };
+use sojourn_protocol::figures::{bytes, duration, shards};
 use std::fmt::Write as _;
 
 /// The text, without the end of its last line.

@@ -3,7 +3,6 @@
 
 pub mod call_error;
 pub mod exit;
-pub mod figures;
 pub mod local;
 pub mod log;
 pub mod output;

@@ -9,12 +9,9 @@
 //! keys         or a question
 //! ```
 
-use crate::{
-    ctl::{
-        show::{self, DRAINING},
-        watch::view::{Question, View},
-    },
-    terminal::figures,
+use crate::ctl::{
+    show::{self, DRAINING},
+    watch::view::{Question, View},
 };
 use ratatui::{
     buffer::Buffer,
@@ -27,6 +24,7 @@ use sojourn_client::{
     control::{Direction, Status, UnitStatus},
     limits::Reason,
 };
+use sojourn_protocol::figures;
 
 /// Narrower screens show no speeds.
 const NARROW: u16 = 60;

@@ -19,7 +19,7 @@ pub(super) fn table(answers: &Answers) -> Table {
     let mut columns = vec![
         Column::whole("trial", trials().map(|trial| Some(trial.trial.0))),
         Column::text("name", trials().map(|trial| Some(text::trial_name(trial)))),
-        Column::text("state", trials().map(|trial| Some(text::trial_state_word(&trial.state)))),
+        Column::text("state", trials().map(|trial| Some(trial.state.name()))),
         Column::text("arch", trials().map(|trial| Some(&trial.arch))),
     ];
     columns.extend(varied(answers));

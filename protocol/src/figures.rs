@@ -1,5 +1,6 @@
-//! How sizes, counts, lengths of time and shards are written for people.
+//! How sizes, counts, times and shards are written for people.
 
+use crate::time::UnixMillis;
 use std::fmt::Display;
 
 /// Shards of one unit that are shown by number.
@@ -7,6 +8,7 @@ const SHOWN: usize = 4;
 
 /// `1.2 MB` and the like, in powers of 1000.
 #[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
+#[must_use]
 pub fn bytes(count: u64) -> String {
     if count < 1000 {
         return format!("{count} B");
@@ -24,6 +26,7 @@ pub fn bytes(count: u64) -> String {
 }
 
 /// `1,797`.
+#[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -37,12 +40,14 @@ pub fn count(number: u64) -> String {
 }
 
 /// `1 trial`, `2 trials`.
+#[must_use]
 pub fn counted(number: u64, word: &str) -> String {
     format!("{} {word}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// `45 s`, `12 min`, `3.5 h`, `2.0 d`.
 #[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
+#[must_use]
 pub fn duration(millis: u64) -> String {
     let seconds = millis as f64 / 1000.0;
     match seconds {
@@ -55,6 +60,7 @@ pub fn duration(millis: u64) -> String {
 }
 
 /// The shards of a unit, in the order of their visits: `shard 3`, `shards 3, 0, 7 and 1`.
+#[must_use]
 pub fn shards<T: Display>(first: T, then: &[T]) -> String {
     let Some((last, between)) = then.split_last() else { return format!("shard {first}") };
     let mut text = format!("shards {first}");
@@ -65,6 +71,25 @@ pub fn shards<T: Display>(first: T, then: &[T]) -> String {
         further if further < SHOWN => format!("{text} and {last}"),
         further => format!("{text} and {} more", further + 2 - SHOWN),
     }
+}
+
+/// `2026-11-21T01:17:14.000Z`.
+#[must_use]
+pub fn timestamp(at: UnixMillis) -> String {
+    let (days, millis) = (at.0 / 86_400_000, at.0 % 86_400_000);
+    // Days to a civil date: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute) = (millis / 3_600_000, millis / 60_000 % 60);
+    let (second, milli) = (millis / 1000 % 60, millis % 1000);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
 #[cfg(test)]
@@ -92,5 +117,12 @@ mod tests {
         assert_eq!(of(&[0, 7, 1]), "shards 3, 0, 7 and 1");
         assert_eq!(of(&[0, 7, 1, 2]), "shards 3, 0, 7 and 2 more");
         assert_eq!(of(&[0, 7, 1, 2, 9]), "shards 3, 0, 7 and 3 more");
+    }
+
+    #[test]
+    fn timestamps_are_civil_dates() {
+        assert_eq!(timestamp(UnixMillis(0)), "1970-01-01T00:00:00.000Z");
+        assert_eq!(timestamp(UnixMillis(951_827_696_789)), "2000-02-29T12:34:56.789Z");
+        assert_eq!(timestamp(UnixMillis(1_795_223_834_000)), "2026-11-21T01:17:14.000Z");
     }
 }
