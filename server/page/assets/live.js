@@ -1,0 +1,75 @@
+// Keeps a page as the server has it. When the server says that something has changed, each part that has an address (`data-live`)
+// and is in sight is fetched again, and what is new in it is put in; fields in use, focus and open details stay.
+"use strict";
+(() => {
+  const connection = document.getElementById("connection");
+  const pause = 1000; // Milliseconds between two updates at least.
+  const tags = new WeakMap(); // Of each part, the entity tag of what it shows.
+  const stale = new Set(); // Parts that may have changed.
+  let updating = false, last = 0;
+
+  const inSight = (part) => {
+    const box = part.getBoundingClientRect();
+    return box.bottom > -200 && box.top < innerHeight + 200;
+  };
+
+  const inSightAndStale = () => [...stale].filter((part) => part.isConnected && inSight(part));
+
+  async function update(part) {
+    if (part.dataset.chart) return Charts.update(part);
+    const headers = tags.has(part) ? { "If-None-Match": tags.get(part) } : {};
+    const answer = await fetch(part.dataset.live, { headers, redirect: "error" });
+    if (answer.status === 304) return;
+    if (!answer.ok) throw new Error(String(answer.status));
+    tags.set(part, answer.headers.get("ETag"));
+    Idiomorph.morph(part, await answer.text(), {
+      morphStyle: "innerHTML",
+      ignoreActiveValue: true,
+      // What the reader has opened stays open.
+      callbacks: { beforeAttributeUpdated: (name, node) => !(name === "open" && node.tagName === "DETAILS") },
+    });
+    sayAges(part);
+  }
+
+  async function updateAll() {
+    if (updating || document.hidden) return;
+    updating = true;
+    for (let parts = inSightAndStale(); parts.length && !document.hidden; parts = inSightAndStale()) {
+      await new Promise((done) => setTimeout(done, Math.max(0, last + pause - Date.now())));
+      last = Date.now();
+      try {
+        for (const part of parts) stale.delete(part);
+        await Promise.all(parts.map(update));
+      } catch (error) {
+        // A session that has ended leads to the page for signing in.
+        if (error instanceof TypeError && navigator.onLine) {
+          const answer = await fetch("/v1/jobs", { redirect: "manual" }).catch(() => null);
+          if (answer && answer.status === 401) location.assign("/sign-in?to=" + encodeURIComponent(location.pathname + location.search));
+        }
+      }
+    }
+    updating = false;
+  }
+
+  function sayAges(part) {
+    for (const time of part.querySelectorAll("time[datetime]")) {
+      const seconds = Math.round((Date.parse(time.dateTime) - Date.now()) / 1000);
+      const [unit, length] = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]].find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];
+      time.textContent = new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(Math.round(seconds / length), unit);
+      time.title = new Date(time.dateTime).toLocaleString();
+    }
+  }
+
+  const note = () => {
+    for (const part of document.querySelectorAll("[data-live], [data-chart]")) stale.add(part);
+    updateAll();
+  };
+  const source = new EventSource("/v1/changes");
+  source.addEventListener("changed", note);
+  source.onopen = () => { connection.textContent = "live"; connection.className = "live"; };
+  source.onerror = () => { connection.textContent = "not connected"; connection.className = "lost"; };
+  document.addEventListener("visibilitychange", note);
+  addEventListener("scroll", updateAll, { passive: true });
+  sayAges(document);
+  setInterval(() => sayAges(document), 10000);
+})();

@@ -1,0 +1,20 @@
+//! What happened in a job, as the journal has it.
+
+use crate::words;
+use maud::{Markup, html};
+use sojourn_protocol::view::EventView;
+
+/// Events, the last one first.
+#[must_use]
+pub fn list(events: &[EventView]) -> Markup {
+    html! {
+        ol.events reversed {
+            @for event in events.iter().rev() {
+                li #{ "event-" (event.position) } {
+                    (words::time(event.at)) " " strong { (event.kind) } " "
+                    details { summary { "all of it" } pre { (event.event) } }
+                }
+            }
+        }
+    }
+}

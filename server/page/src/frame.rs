@@ -1,0 +1,74 @@
+//! What all pages have: head, navigation, live updates.
+
+use crate::assets;
+use maud::{DOCTYPE, Markup, html};
+use sojourn_protocol::tokens::Rights;
+
+/// The policy of every page: it runs and loads the server's own files alone, and is part of no other page.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Who looks at a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Viewer {
+    /// What the viewer may do: buttons for anything else are left out.
+    pub rights: Rights,
+}
+
+impl Viewer {
+    /// May the viewer change jobs?
+    #[must_use]
+    pub fn may_submit(self) -> bool {
+        self.rights >= Rights::Submit
+    }
+}
+
+/// Pages of the navigation: address and name.
+const PAGES: [(&str, &str); 2] = [("/", "Jobs"), ("/hosts", "Hosts")];
+
+/// A whole page. `here`: its address in the navigation.
+pub(crate) fn page(title: &str, here: &str, content: &Markup) -> Markup {
+    let navigation = html! {
+        header {
+            a.skip href="#main" { "Skip to the content" }
+            nav aria-label="Pages" {
+                a.brand href="/" { "Sojourn" }
+                @for (address, name) in PAGES {
+                    a href=(address) aria-current=[(address == here).then_some("page")] { (name) }
+                }
+            }
+            span #connection role="status" { }
+            form method="post" action="/sign-out" { button.plain { "Sign out" } }
+        }
+    };
+    document(title, &html! { (navigation) main #main tabindex="-1" { (content) } }, true)
+}
+
+/// A page without navigation.
+pub(crate) fn bare(title: &str, content: &Markup) -> Markup {
+    document(title, &html! { main.bare #main { (content) } }, false)
+}
+
+fn document(title: &str, body: &Markup, is_live: bool) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="dark light";
+                title { (title) " · Sojourn" }
+                link rel="icon" href="data:,";
+                link rel="stylesheet" href=(assets::url("page.css"));
+                @if is_live {
+                    link rel="stylesheet" href=(assets::url("uplot.css"));
+                    script defer src=(assets::url("idiomorph.js")) { }
+                    script defer src=(assets::url("uplot.js")) { }
+                    script defer src=(assets::url("charts.js")) { }
+                    script defer src=(assets::url("live.js")) { }
+                }
+            }
+            body { (body) }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The leader board: trials sorted and filtered, with a column for each setting that the search varies.
+
+use crate::{Viewer, words};
+use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use sojourn_protocol::{
+    ids::JobId,
+    spec::Goal,
+    trial_name,
+    view::{JobView, TrialState, TrialView},
+};
+use std::{cmp::Ordering, collections::BTreeSet};
+
+/// Trials on one page of the board.
+const ROWS: usize = 50;
+
+/// What of a leader board is shown, and in which order. It is the query of its address.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Board {
+    /// The column that sorts it: `trial`, `name`, `epoch`, `state` or a setting; by the metric where it is empty.
+    pub sort: String,
+    /// From the highest to the lowest.
+    pub down: bool,
+    /// Only trials with all of these words in their name, settings or state.
+    pub filter: String,
+    /// Trials before the first that is shown.
+    pub from: usize,
+}
+
+impl Board {
+    /// As the query of an address.
+    #[must_use]
+    pub fn query(&self) -> String {
+        let Self { sort, down, filter, from } = self;
+        let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        format!("sort={}&down={down}&filter={}&from={from}", encoded(sort), encoded(filter))
+    }
+
+    /// The board that a click on a column's head leads to.
+    fn sorted_by(&self, column: &str) -> Self {
+        let down = self.sort == column && !self.down;
+        Self { sort: column.to_owned(), down, from: 0, ..self.clone() }
+    }
+
+    fn shows(&self, trial: &TrialView) -> bool {
+        let text = format!("{} {} {}", trial.trial, trial.name, trial.state.name()).to_lowercase();
+        self.filter.split_whitespace().all(|word| text.contains(&word.to_lowercase()))
+    }
+
+    fn order(&self, goal: Goal, a: &TrialView, b: &TrialView) -> Ordering {
+        let order = match self.sort.as_str() {
+            "" => TrialView::leader_board(goal, a, b),
+            "trial" => Ordering::Equal,
+            "name" => a.name.cmp(&b.name),
+            "epoch" => a.epoch.cmp(&b.epoch),
+            "state" => a.state.name().cmp(b.state.name()),
+            setting => {
+                let of = |trial: &TrialView| trial.choices.get(setting).cloned();
+                match (of(a), of(b)) {
+                    (Some(a), Some(b)) => match (a.as_f64(), b.as_f64()) {
+                        (Some(a), Some(b)) => a.total_cmp(&b),
+                        _ => a.to_string().cmp(&b.to_string()),
+                    },
+                    (a, b) => b.is_some().cmp(&a.is_some()),
+                }
+            }
+        };
+        let order = if self.down { order.reverse() } else { order };
+        order.then(a.trial.cmp(&b.trial))
+    }
+}
+
+/// The field that filters a board. Without a script it loads the page anew.
+pub(super) fn controls(job: JobId, board: &Board) -> Markup {
+    html! {
+        form.filter method="get" action={ "/jobs/" (job) } role="search" {
+            label { "Filter " input name="filter" type="search" value=(board.filter) placeholder="words of a name or a state"; }
+            input type="hidden" name="sort" value=(board.sort);
+            input type="hidden" name="down" value=(board.down);
+            button { "Show" }
+        }
+    }
+}
+
+/// The board.
+#[must_use]
+pub fn leaders(
+    job: &JobView,
+    goal: Goal,
+    trials: &[TrialView],
+    board: &Board,
+    viewer: Viewer,
+) -> Markup {
+    let settings: BTreeSet<&str> =
+        trials.iter().flat_map(|trial| trial.choices.keys().map(String::as_str)).collect();
+    let mut shown: Vec<&TrialView> = trials.iter().filter(|trial| board.shows(trial)).collect();
+    shown.sort_by(|a, b| board.order(goal, a, b));
+    let rows = shown.iter().skip(board.from).take(ROWS);
+    html! {
+        p.hint { (shown.len()) " of " (trials.len()) " trials" }
+        div.wide {
+            table {
+                thead {
+                    tr {
+                        (head(job.job, board, "trial", "Trial"))
+                        (head(job.job, board, "", &job.metric))
+                        (head(job.job, board, "epoch", "Epoch"))
+                        (head(job.job, board, "state", "State"))
+                        th scope="col" { "Model" }
+                        @for setting in &settings { (head(job.job, board, setting, trial_name::last_word(setting))) }
+                        @if viewer.may_submit() { th scope="col" { "Change" } }
+                    }
+                }
+                tbody {
+                    @for trial in rows {
+                        tr #{ "trial-" (trial.trial) } data-trial=(trial.trial) {
+                            th.number scope="row" { (trial.trial) }
+                            td.number { strong { (words::metric(trial.best.as_ref().map(|best| best.value))) } }
+                            td.number { (trial.epoch) "/" (trial.epochs) }
+                            td { (state(trial)) }
+                            td { (trial.arch) }
+                            @for setting in &settings { td { (setting_of(trial, setting)) } }
+                            @if viewer.may_submit() { td { (changes(job, trial)) } }
+                        }
+                    }
+                }
+            }
+        }
+        (pages(job.job, board, shown.len()))
+    }
+}
+
+fn head(job: JobId, board: &Board, column: &str, text: &str) -> Markup {
+    let sorted =
+        (board.sort == column).then_some(if board.down { "descending" } else { "ascending" });
+    let to = format!("/jobs/{job}?{}#board", board.sorted_by(column).query());
+    html! { th scope="col" aria-sort=[sorted] { a href=(to) title=(column) { (text) } } }
+}
+
+fn pages(job: JobId, board: &Board, all: usize) -> Markup {
+    let to = |from: usize| format!("/jobs/{job}?{}#board", Board { from, ..board.clone() }.query());
+    html! {
+        @if all > ROWS {
+            nav.pages aria-label="Pages of trials" {
+                @if board.from > 0 { a href=(to(board.from.saturating_sub(ROWS))) { "Before" } }
+                " " (board.from + 1) " to " ((board.from + ROWS).min(all)) " "
+                @if board.from + ROWS < all { a href=(to(board.from + ROWS)) { "After" } }
+            }
+        }
+    }
+}
+
+fn state(trial: &TrialView) -> Markup {
+    let why = match &trial.state {
+        TrialState::Failed { error } => Some(error),
+        TrialState::Running => trial.waiting.as_ref(),
+        TrialState::Finished | TrialState::Cancelled => trial.stopped.as_ref(),
+    };
+    html! { (words::state(trial.state.name())) @if let Some(why) = why { " " span.hint { (why) } } }
+}
+
+fn setting_of(trial: &TrialView, key: &str) -> String {
+    let value = trial.choices.get(key);
+    value.map_or_else(String::new, |value| {
+        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    })
+}
+
+/// The buttons of a trial.
+fn changes(job: &JobView, trial: &TrialView) -> Markup {
+    let address = format!("/jobs/{}", job.job);
+    let action = match trial.state {
+        TrialState::Running => Some(("stop", "Stop")),
+        TrialState::Finished if trial.stopped.is_some() => Some(("revive", "Go on")),
+        TrialState::Finished | TrialState::Failed { .. } | TrialState::Cancelled => None,
+    };
+    html! {
+        @if let Some((action, text)) = action {
+            form method="post" action=(address) {
+                input type="hidden" name="action" value=(action);
+                input type="hidden" name="trial" value=(trial.trial);
+                button.plain aria-label={ (text) " trial " (trial.trial) } { (text) }
+            }
+        }
+        @if trial.checkpoint.is_some() {
+            details id={ "clone-" (trial.trial) } {
+                summary aria-label={ "Clone trial " (trial.trial) } { "Clone" }
+                form method="post" action=(address) {
+                    input type="hidden" name="action" value="clone";
+                    input type="hidden" name="trial" value=(trial.trial);
+                    label { "Settings " input name="set" placeholder="lr=1e-4"; }
+                    button { "Clone" }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_protocol::{
+        ids::{Epoch, TrialId, Version},
+        tokens::Rights,
+    };
+
+    fn trial(number: u32, lr: f64) -> TrialView {
+        TrialView {
+            trial: TrialId(number),
+            name: format!("mlp lr={lr}"),
+            state: TrialState::Running,
+            arch: "mlp".into(),
+            choices: [("training.optimizer.lr".to_owned(), lr.into())].into(),
+            origin: None,
+            epoch: Epoch(number),
+            epochs: 9,
+            hops: 0,
+            version: Version(0),
+            checkpoint: None,
+            numeric_class: None,
+            curve: Vec::new(),
+            stopped: None,
+            best: None,
+            test: None,
+            waiting: None,
+        }
+    }
+
+    fn job() -> JobView {
+        let text = include_str!("../../tests/job.json");
+        serde_json::from_str(text).unwrap()
+    }
+
+    /// The numbers of the trials of a board, in its order.
+    fn shown(board: &Board, trials: &[TrialView]) -> Vec<u32> {
+        let viewer = Viewer { rights: Rights::Read };
+        let text = leaders(&job(), Goal::Min, trials, board, viewer).into_string();
+        let rows = text.split("data-trial=\"").skip(1);
+        rows.map(|row| row.split('"').next().unwrap().parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_board_is_sorted_by_a_setting_as_numbers() {
+        let trials = [trial(0, 0.5), trial(1, 0.01), trial(2, 10.0)];
+        let board = Board { sort: "training.optimizer.lr".into(), ..Board::default() };
+        assert_eq!(shown(&board, &trials), [1, 0, 2]);
+        assert_eq!(shown(&Board { down: true, ..board.clone() }, &trials), [2, 0, 1]);
+        assert_eq!(shown(&Board { filter: "lr=0.01 RUNNING".into(), ..board }, &trials), [1]);
+    }
+
+    #[test]
+    fn a_large_board_has_pages() {
+        let trials: Vec<TrialView> = (0..120).map(|number| trial(number, 0.1)).collect();
+        let board = Board { from: 100, ..Board::default() };
+        assert_eq!(shown(&board, &trials), (100..120).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn names_are_text_and_no_markup() {
+        let mut evil = trial(0, 0.1);
+        evil.choices.insert("k".into(), "<script>alert(1)</script>".into());
+        let viewer = Viewer { rights: Rights::Submit };
+        let board = Board { sort: "\"><script>".into(), ..Board::default() };
+        let text = leaders(&job(), Goal::Min, &[evil], &board, viewer).into_string();
+        assert!(!text.contains("<script"), "{text}");
+        assert!(text.contains("&lt;script&gt;alert(1)"), "{text}");
+    }
+
+    #[test]
+    fn who_may_only_read_has_no_buttons() {
+        let of = |rights| {
+            let board = Board::default();
+            leaders(&job(), Goal::Min, &[trial(0, 0.1)], &board, Viewer { rights }).into_string()
+        };
+        assert!(!of(Rights::Read).contains("<button"));
+        assert!(of(Rights::Submit).contains("<button"));
+    }
+}

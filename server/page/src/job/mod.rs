@@ -1,0 +1,134 @@
+//! A job: how far it is, which trial leads, how its trials learn.
+//!
+//! | part | says |
+//! |---|---|
+//! | head | state, progress, best trial, what it waits for, and the buttons for it |
+//! | leader board | its trials (`leaders.rs`) |
+//! | events | what happened last |
+
+mod leaders;
+
+pub use leaders::{Board, leaders};
+
+use crate::{Viewer, events, frame, words};
+use maud::{Markup, html};
+use sojourn_protocol::{
+    figures,
+    spec::Goal,
+    view::{EventView, JobDetail, JobState, JobView, TrialView},
+};
+
+/// A whole page. `spec`: the job as submitted, in JSON.
+#[must_use]
+pub fn page(
+    job: &JobDetail,
+    spec: &str,
+    trials: &[TrialView],
+    latest: &[EventView],
+    board: &Board,
+    viewer: Viewer,
+) -> Markup {
+    let id = job.summary.job;
+    let goal = match job.spec.search.goal {
+        Goal::Min => "min",
+        Goal::Max => "max",
+    };
+    let content = html! {
+        h1 { (job.summary.name) " " span.hint { "job " (id) } }
+        section #head data-live={ "/jobs/" (id) "?part=head" } { (head(&job.summary, viewer)) }
+        section aria-labelledby="curves-title" {
+            h2 #curves-title { "Learning curves" }
+            div #curves.chart data-chart="curves" data-from={ "/v1/jobs/" (id) "/search" } data-metric=(job.summary.metric)
+                data-goal=(goal) { }
+        }
+        section aria-labelledby="settings-title" {
+            h2 #settings-title { "Settings" }
+            div #settings.chart data-chart="settings" data-from={ "/v1/jobs/" (id) "/search" } data-metric=(job.summary.metric)
+                data-goal=(goal) { }
+        }
+        section aria-labelledby="board-title" {
+            h2 #board-title { "Trials" }
+            (leaders::controls(id, board))
+            div #board data-live={ "/jobs/" (id) "?part=board&" (board.query()) } {
+                (leaders(&job.summary, job.spec.search.goal, trials, board, viewer))
+            }
+        }
+        section aria-labelledby="events-title" {
+            h2 #events-title { "Events" }
+            div #events data-live={ "/jobs/" (id) "?part=events" } { (events::list(latest)) }
+        }
+        details { summary { "Job as submitted" } pre #spec { (spec) } }
+    };
+    frame::page(&job.summary.name, "", &content)
+}
+
+/// How far a job is, and the buttons for it.
+#[must_use]
+pub fn head(job: &JobView, viewer: Viewer) -> Markup {
+    html! {
+        p {
+            (words::state(job.state.name())) " "
+            @if let Some(why) = &job.waiting { span.hint { (why) } }
+        }
+        @if !job.note.is_empty() { p.note { (job.note) } }
+        dl.figures {
+            div { dt { "Hops" } dd { (words::progress("", job.hops, job.hops_expected)) } }
+            div { dt { "Evaluations" } dd { (words::progress("", job.evaluations, job.evaluations_expected)) } }
+            div {
+                dt { "Trials" }
+                dd {
+                    (figures::count(job.trials.into())) ", " (figures::count(job.trials_finished.into())) " finished"
+                    @if job.trials_failed > 0 { ", " strong.error { (figures::count(job.trials_failed.into())) " failed" } }
+                }
+            }
+            div {
+                dt { "Best " (job.metric) }
+                dd {
+                    @match &job.best {
+                        Some(best) => { strong { (words::metric(Some(best.value))) } " of trial " (best.trial) ", epoch " (best.epoch.0 + 1) }
+                        None => { "none yet" }
+                    }
+                }
+            }
+            div { dt { "Submitted" } dd { (words::time(job.submitted_at)) } }
+            @if let Some(at) = job.ended_at { div { dt { "Ended" } dd { (words::time(at)) } } }
+            div { dt { "Trained" } dd { (figures::duration(job.train_micros / 1000)) " of slots" } }
+            div {
+                dt { "Leases" }
+                dd { (job.leases_live) " live, " (job.leases_expired) " ran out, " (job.rejected) " results refused" }
+            }
+            div { dt { "In the store" } dd { (figures::bytes(job.disk_bytes)) } }
+        }
+        @if viewer.may_submit() { (controls(job)) }
+    }
+}
+
+/// The buttons of a job.
+fn controls(job: &JobView) -> Markup {
+    let address = format!("/jobs/{}", job.job);
+    let button = |action: &str, text: &str| {
+        html! { form method="post" action=(address) { input type="hidden" name="action" value=(action); button { (text) } } }
+    };
+    html! {
+        div.buttons {
+            @match job.state {
+                JobState::Running => (button("pause", "Pause")),
+                JobState::Paused => (button("resume", "Resume")),
+                JobState::Finished | JobState::Failed | JobState::Cancelled => {}
+            }
+            @if !job.state.has_ended() {
+                details #cancel { summary { "Cancel" } p { "Its trials end with what they have." } (button("cancel", "Cancel this job")) }
+            }
+            @if job.state != JobState::Cancelled {
+                details #extend {
+                    summary { "Add epochs" }
+                    form method="post" action=(address) {
+                        input type="hidden" name="action" value="extend";
+                        label { "Epochs in all " input name="epochs" type="number" min="1" required; }
+                        button { "Extend" }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The web page: HTML of [`sojourn_protocol::view`]s, and the scripts and styles beside it. It asks nobody and changes nothing: the
+//! server's handlers bring the views, and send what comes of them.
+//!
+//! ```text
+//!   views ---> jobs, job, hosts, events ---> frame ---> a whole page
+//!                        '--> a part of a page, when its script asks for it again
+//! ```
+//!
+//! A part that changes has an address (`data-live`). When the server says that something has changed, `assets/live.js` fetches
+//! the parts that are in sight, and puts in what is new.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `frame.rs` | what all pages have |
+//! | `sign_in.rs`, `fault.rs` | the page before the first one, and the one for errors |
+//! | `jobs.rs` | the list of jobs |
+//! | `job/` | a job: its head, its leader board, its charts |
+//! | `hosts.rs`, `events.rs` | hosts, and what happened |
+//! | `assets.rs` | scripts and styles by name |
+
+pub mod assets;
+pub mod events;
+mod fault;
+mod frame;
+pub mod hosts;
+pub mod job;
+pub mod jobs;
+mod sign_in;
+mod words;
+
+pub use fault::fault;
+pub use frame::{CONTENT_SECURITY_POLICY, Viewer};
+pub use maud::Markup;
+pub use sign_in::sign_in;
