@@ -154,6 +154,8 @@ impl Server {
             lease_term,
             tokens: Arc::clone(&tokens),
             token_cache: Arc::default(),
+            sessions: Arc::default(),
+            changes: Arc::default(),
             traffic,
             network,
             blobs_url: config.blobs,

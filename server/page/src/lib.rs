@@ -31,4 +31,4 @@ mod words;
 pub use fault::fault;
 pub use frame::{CONTENT_SECURITY_POLICY, Viewer};
 pub use maud::Markup;
-pub use sign_in::sign_in;
+pub use sign_in::{again, sign_in};

@@ -1,7 +1,7 @@
 //! Signing in with a token.
 
 use crate::frame;
-use maud::{Markup, html};
+use maud::{DOCTYPE, Markup, html};
 
 /// The page that asks for a token. `to`: the address to go on to; `why`: what was wrong with the last token.
 #[must_use]
@@ -22,4 +22,20 @@ pub fn sign_in(to: &str, why: Option<&str>) -> Markup {
         }
     };
     frame::bare("Sign in", &content)
+}
+
+/// Asks for the same address again, as a page of this server: the browser sends its cookie with that. `to`: the address.
+#[must_use]
+pub fn again(to: &str) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="refresh" content={ "0; url=" (to) };
+                title { "Sojourn" }
+            }
+            body { a href=(to) { "Go on" } }
+        }
+    }
 }

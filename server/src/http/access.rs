@@ -1,6 +1,6 @@
 //! Who may call which address: one table. What isn't in it, nobody may call.
 
-use super::error::HttpError;
+use super::{error::HttpError, page};
 use actix_web::{
     HttpResponse, ResponseError as _,
     http::{Method, header::ALLOW},
@@ -29,7 +29,13 @@ pub(super) const OPEN: [&str; 4] =
 
 /// May anybody ask this path?
 pub(super) fn is_open(path: &str) -> bool {
-    OPEN.contains(&path) || path.starts_with("/v1/programs/")
+    let is_file = path.starts_with("/v1/programs/") || path.starts_with("/assets/");
+    OPEN.contains(&path) || is_file || is_for_signing_in(path)
+}
+
+/// May anybody send something to this path?
+pub(super) fn is_for_signing_in(path: &str) -> bool {
+    path == "/sign-in" || path == "/sign-out"
 }
 
 /// The callers that an address is for.
@@ -51,7 +57,7 @@ enum Access {
 
 use Access::{Assimilators, AssimilatorsAndUsers, Enrollers, Hosts, HostsAndUsers, Users};
 
-/// Every address with its method, but those that anybody may ask.
+/// Every address of `/v1` with its method, but those that anybody may ask.
 const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/enrol", Enrollers),
     ("POST", "/v1/work", Hosts),
@@ -94,6 +100,7 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/assimilations/{lease}/assimilated", Assimilators),
     ("POST", "/v1/assimilations/{lease}/rejected", Assimilators),
     ("POST", "/v1/assimilations/{lease}/lost", Assimilators),
+    ("GET", "/v1/changes", Users(Read)),
     ("GET", "/v1/traffic", Users(Read)),
     ("GET", "/v1/demand", Users(Read)),
     ("GET", "/v1/costs", Users(Read)),
@@ -108,6 +115,14 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/tokens/{token}/revoke", Users(Administer)),
     ("POST", "/v1/tokens/{token}/rotate", Users(Administer)),
     ("POST", "/v1/tokens/server/{which}/rotate", Users(Administer)),
+];
+
+/// The pages, whose buttons do what addresses of the first table do.
+const PAGES: &[(&str, &str, Access)] = &[
+    ("GET", "/", Users(Read)),
+    ("GET", "/hosts", Users(Read)),
+    ("GET", "/jobs/{job}", Users(Read)),
+    ("POST", "/jobs/{job}", Users(Submit)),
 ];
 
 /// A caller who may have a request answered. Only [`admit`] makes it.
@@ -130,8 +145,9 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    pub(super) fn answer(&self) -> HttpResponse {
+    pub(super) fn answer(&self, path: &str) -> HttpResponse {
         match self {
+            Self::Caller(error) if page::is_page(path) => page::fault(error),
             Self::Caller(error) => error.error_response(),
             Self::Method(allowed) => {
                 HttpResponse::MethodNotAllowed().insert_header((ALLOW, allowed.as_str())).finish()
@@ -151,7 +167,7 @@ pub(super) fn admit(
 ) -> Result<Admitted, Refusal> {
     let unknown = || Refusal::Caller(HttpError::unauthorized("nobody is known who sends this"));
     let caller = caller.ok_or_else(unknown)?;
-    let here = || TABLE.iter().filter(|(_, path, _)| *path == pattern);
+    let here = || TABLE.iter().chain(PAGES).filter(|(_, path, _)| *path == pattern);
     if let Some((_, _, access)) = here().find(|(name, _, _)| *name == method.as_str()) {
         return access.admits(caller).map(|()| Admitted(caller)).map_err(Refusal::Caller);
     }
@@ -277,7 +293,7 @@ mod tests {
         assert!(!may(Enrollers, Caller::User(None, Administer)));
         assert!(!may(Assimilators, Caller::User(None, Administer)));
         // No right to change anything comes with a token that may read.
-        for (method, path, access) in TABLE {
+        for (method, path, access) in TABLE.iter().chain(PAGES) {
             if may(*access, Caller::User(None, Read)) {
                 assert_eq!(*method, "GET", "{path}");
             }
@@ -289,7 +305,7 @@ mod tests {
         let admin = Some(Caller::User(None, Administer));
         let status = |method, pattern, caller| match admit(&method, pattern, caller) {
             Ok(_) => 200,
-            Err(refusal) => refusal.answer().status().as_u16(),
+            Err(refusal) => refusal.answer(pattern).status().as_u16(),
         };
         assert_eq!(status(Method::GET, "/v1/jobs", admin), 200);
         assert_eq!(status(Method::GET, "/v1/jobs", None), 401);

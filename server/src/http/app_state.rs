@@ -1,6 +1,6 @@
 //! The state that every handler can reach.
 
-use super::{error::HttpError, token_cache::TokenCache};
+use super::{changes::Changes, error::HttpError, page::Sessions, token_cache::TokenCache};
 use crate::{
     assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, network::Network,
     programs::Program, shell::ShellHandle, storage_watch::StorageWatch, tokens::ServerTokens,
@@ -32,6 +32,9 @@ pub(crate) struct AppState {
     pub(crate) lease_term: Duration,
     pub(crate) tokens: Arc<ServerTokens>,
     pub(crate) token_cache: Arc<TokenCache>,
+    /// Browsers that have signed in.
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) changes: Arc<Changes>,
     pub(crate) traffic: Arc<Traffic>,
     /// The bounds against whoever is on the network.
     pub(crate) network: Arc<Network>,

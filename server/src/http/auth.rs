@@ -5,10 +5,11 @@
 
 use super::{
     AppState,
-    access::{self, Admitted, Caller, is_open},
+    access::{self, Admitted, Caller, is_for_signing_in, is_open},
     body,
     error::HttpError,
     guard::{caller, stop_reading},
+    page,
 };
 use crate::network::{BodyShare, Sender};
 use actix_web::{
@@ -36,6 +37,10 @@ pub(crate) async fn authenticate(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
+    if is_for_signing_in(request.path()) {
+        body::pace(&mut request, None);
+        return Ok(next.call(request).await?.map_into_boxed_body());
+    }
     if is_open(request.path()) {
         let has_body = body::drop_some(&mut request).await;
         let mut answer = next.call(request).await?.map_into_boxed_body();
@@ -47,6 +52,9 @@ pub(crate) async fn authenticate(
     let caller = match known(request.request()).await {
         Ok(caller) => caller,
         Err(error) => {
+            if let Some(elsewhere) = page::sign_in::instead_of(request.request()) {
+                return Ok(refuse(request, elsewhere).await);
+            }
             let error = failed(request.request(), error);
             return Ok(refuse(request, error.error_response()).await);
         }
@@ -70,7 +78,7 @@ pub(super) async fn authorize(
     let caller = request.extensions().get::<Caller>().copied();
     match access::admit(request.method(), pattern, caller) {
         Ok(admitted) => drop(request.extensions_mut().insert(admitted)),
-        Err(refusal) => return Ok(refuse(request, refusal.answer()).await),
+        Err(refusal) => return Ok(refuse(request, refusal.answer(pattern)).await),
     }
     next.call(request).await
 }
@@ -91,13 +99,14 @@ pub(super) fn end_reading(answer: &mut ServiceResponse<BoxBody>) {
 
 /// The share of a request's body in the memory for bodies.
 fn share(request: &HttpRequest, caller: Caller) -> Option<BodyShare> {
-    let (token, app) = (bearer(request).ok()?, app(request).ok()?);
+    let app = app(request).ok()?;
+    let token = credentials(request, &app).ok()?;
     let is_user = matches!(caller, Caller::User(..));
     Some(app.network.body_share(Sender { token, is_user }))
 }
 
 /// Counts a refused token. Whoever has sent too many is told to wait.
-fn failed(request: &HttpRequest, error: HttpError) -> HttpError {
+pub(super) fn failed(request: &HttpRequest, error: HttpError) -> HttpError {
     let Ok(app) = app(request) else { return error };
     if error.kind() != ErrorKind::Unauthorized {
         return error;
@@ -115,7 +124,25 @@ fn too_often(wait: Duration) -> HttpError {
 
 /// The sender of a request, if its token is that of anybody.
 async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
-    let (token_sha256, app) = (bearer(request)?, app(request)?);
+    let app = app(request)?;
+    holder(&app, credentials(request, &app)?).await
+}
+
+/// The hash of the token that a request comes with: its own, or that of its session. With a session, only pages of the server itself
+/// may change anything.
+fn credentials(request: &HttpRequest, app: &AppState) -> Result<Digest, HttpError> {
+    let own = bearer(request);
+    let of_session = if own.is_err() { app.sessions.token_of(request) } else { None };
+    let Some(token_sha256) = of_session else { return own };
+    if request.method() != Method::GET && !page::is_of_own_page(request) {
+        let message = "a page of another server sent this, and may change nothing here";
+        return Err(HttpError::new(ErrorKind::Forbidden, message));
+    }
+    Ok(token_sha256)
+}
+
+/// Whose the token with this hash is.
+pub(super) async fn holder(app: &AppState, token_sha256: Digest) -> Result<Caller, HttpError> {
     // A server that stands by doesn't hear which tokens the active one replaces: its core refuses, and says where that one is.
     if app.shell.lease().is_held()
         && let Some(which) = app.tokens.which(token_sha256)
@@ -213,6 +240,11 @@ caller!(Enroller, Caller::Enroller(with) => Self(with));
 pub(super) struct User;
 
 caller!(User, Caller::User(..) => Self);
+
+/// The same, with the user's rights.
+pub(super) struct UserRights(pub(super) Rights);
+
+caller!(UserRights, Caller::User(_, rights) => Self(rights));
 
 /// The same, by name: with the server's own token, or with one that was issued.
 pub(super) struct UserBy(pub(super) By);

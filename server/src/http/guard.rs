@@ -97,12 +97,14 @@ fn too_many(reason: Refusal) -> HttpError {
     HttpError::new(ErrorKind::TooManyRequests, message).retry_after(CONNECTION_RETRY)
 }
 
-/// Answers say what they are, and are stored only where their handler allows it.
+/// Answers say what they are, are stored only where their handler allows it, and run nothing unless they are pages of the server.
 fn keep_from_browsers(headers: &mut HeaderMap) {
     let mut set = |name: HeaderName, value| headers.insert(name, HeaderValue::from_static(value));
     set(X_CONTENT_TYPE_OPTIONS, "nosniff");
-    set(CONTENT_SECURITY_POLICY, POLICY);
     set(REFERRER_POLICY, "no-referrer");
+    if !headers.contains_key(CONTENT_SECURITY_POLICY) {
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    }
     if !headers.contains_key(CACHE_CONTROL) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }

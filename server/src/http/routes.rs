@@ -2,8 +2,9 @@
 //! for it.
 
 use super::{
-    assimilations, auth, blobs, checkpoints, deltas, direct, error::HttpError, events, health,
-    hosts, jobs, machines, openapi, programs, searches, tokens, traffic, trials, work,
+    assimilations, auth, blobs, changes, checkpoints, deltas, direct, error::HttpError, events,
+    health, hosts, jobs, machines, openapi, page, programs, searches, tokens, traffic, trials,
+    work,
 };
 use actix_web::{
     Error, Resource,
@@ -166,6 +167,21 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(
             resource("/v1/assimilations/{lease}/lost").route(web::post().to(assimilations::lost)),
         )
+        .service(resource("/").route(web::get().to(page::pages::jobs)))
+        .service(resource("/hosts").route(web::get().to(page::pages::hosts)))
+        .service(
+            resource("/jobs/{job}")
+                .route(web::get().to(page::pages::job))
+                .route(web::post().to(page::actions::act)),
+        )
+        .service(
+            open_resource("/sign-in")
+                .route(web::get().to(page::sign_in::show))
+                .route(web::post().to(page::sign_in::begin)),
+        )
+        .service(open_resource("/sign-out").route(web::post().to(page::sign_in::end)))
+        .service(open_resource("/assets/{name}").route(web::get().to(page::pages::asset)))
+        .service(resource("/v1/changes").route(web::get().to(changes::changes)))
         .service(resource("/v1/traffic").route(web::get().to(traffic::traffic)))
         .service(resource("/v1/demand").route(web::get().to(machines::demand)))
         .service(resource("/v1/costs").route(web::get().to(machines::costs)))

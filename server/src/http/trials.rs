@@ -1,6 +1,6 @@
 //! A job's trials: their state, their history, and evaluations outside the search.
 
-use super::{App, JsonResult, auth::User, request_body::Body};
+use super::{App, AppState, JsonResult, auth::User, error::HttpError, request_body::Body};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
@@ -24,7 +24,12 @@ const MAX_TRIALS_A_STEP: u32 = 4_096;
     security(("admin" = []))
 )]
 pub(super) async fn trials(app: App, _: User, job: web::Path<JobId>) -> JsonResult<Vec<TrialView>> {
-    let (job, mut trials) = (*job, Vec::new());
+    Ok(web::Json(all(&app, *job).await?))
+}
+
+/// All trials of a job.
+pub(super) async fn all(app: &AppState, job: JobId) -> Result<Vec<TrialView>, HttpError> {
+    let mut trials = Vec::new();
     loop {
         let from = TrialId(u32::saturating_from(trials.len()));
         let step = request::GetTrials { job, from, limit: MAX_TRIALS_A_STEP };
@@ -32,7 +37,7 @@ pub(super) async fn trials(app: App, _: User, job: web::Path<JobId>) -> JsonResu
         let is_last = some.len() < to_usize(MAX_TRIALS_A_STEP);
         trials.extend(some);
         if is_last {
-            return Ok(web::Json(trials));
+            return Ok(trials);
         }
     }
 }

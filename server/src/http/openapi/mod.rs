@@ -7,8 +7,8 @@ mod bounds;
 mod errors;
 
 use super::{
-    assimilations, blobs, checkpoints, deltas, direct, error::HttpError, events, health, hosts,
-    jobs, machines, programs, searches, tokens, traffic, trials, work,
+    assimilations, blobs, changes, checkpoints, deltas, direct, error::HttpError, events, health,
+    hosts, jobs, machines, programs, searches, tokens, traffic, trials, work,
 };
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
@@ -97,6 +97,7 @@ const EXAMPLES: &str = include_str!("examples.json");
         tokens::revoke,
         tokens::rotate_own,
         traffic::traffic,
+        changes::changes,
     ),
     components(schemas(sojourn_protocol::tokens::ServerToken, sojourn_protocol::error::ApiError)),
     modifiers(&Tokens)

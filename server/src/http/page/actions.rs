@@ -1,0 +1,141 @@
+//! What the buttons of a job's page do: the same requests to the core as those of `/v1`.
+
+use super::{answer::PageError, sign_in::go_to};
+use crate::http::{App, auth::UserBy, error::HttpError};
+use actix_web::{
+    HttpResponse,
+    web::{Form, Path},
+};
+use serde::Deserialize;
+use serde_json::Value;
+use sojourn_core::{By, request};
+use sojourn_protocol::{
+    api::{GoOn, NewTrial, SearchRequest},
+    error::ErrorKind,
+    ids::{JobId, TrialId},
+    spec::Choices,
+};
+
+/// What a button sends.
+#[derive(Debug, Deserialize)]
+pub(in crate::http) struct Button {
+    action: Action,
+    epochs: Option<u32>,
+    trial: Option<TrialId>,
+    #[serde(default)]
+    set: String,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Action {
+    Pause,
+    Resume,
+    Cancel,
+    Extend,
+    Stop,
+    Revive,
+    Clone,
+}
+
+/// Does what a button says, and leads back to the job's page.
+pub(in crate::http) async fn act(
+    app: App,
+    by: UserBy,
+    job: Path<JobId>,
+    Form(button): Form<Button>,
+) -> Result<HttpResponse, PageError> {
+    let job = *job;
+    match button.action {
+        Action::Pause => drop(app.shell.request(request::Pause { job, now: false }).await?),
+        Action::Resume => drop(app.shell.request(request::Resume { job }).await?),
+        Action::Cancel => drop(app.shell.request(request::Cancel { job }).await?),
+        Action::Extend => {
+            let epochs = button.epochs.ok_or_else(|| missing("epochs"))?;
+            drop(app.shell.request(request::Extend { job, epochs, trial: None }).await?);
+        }
+        Action::Stop => {
+            let stop = vec![button.trial.ok_or_else(|| missing("trial"))?];
+            change(&app, job, SearchRequest { stop, ..SearchRequest::default() }, by.0).await?;
+        }
+        Action::Revive => {
+            let trial = button.trial.ok_or_else(|| missing("trial"))?;
+            let step = request::GetTrials { job, from: trial, limit: 1 };
+            let known = app.shell.request(step).await?.into_iter().next();
+            let unknown =
+                || HttpError::new(ErrorKind::NotFound, format!("job {job} has no trial {trial}"));
+            let epochs = known.ok_or_else(unknown)?.epochs;
+            let go_on = vec![GoOn { trial, epochs }];
+            change(&app, job, SearchRequest { go_on, ..SearchRequest::default() }, by.0).await?;
+        }
+        Action::Clone => {
+            let values = settings(&button.set)?;
+            let add = vec![NewTrial { values, from: button.trial }];
+            change(&app, job, SearchRequest { add, ..SearchRequest::default() }, by.0).await?;
+        }
+    }
+    Ok(go_to(&format!("/jobs/{job}")))
+}
+
+async fn change(
+    app: &App,
+    job: JobId,
+    mut request: SearchRequest,
+    by: By,
+) -> Result<(), PageError> {
+    request.why = Some("by the web page".to_owned());
+    app.shell.request(request::ChangeSearch { job, request: Box::new(request), by }).await?;
+    Ok(())
+}
+
+fn missing(field: &str) -> HttpError {
+    HttpError::new(ErrorKind::Invalid, format!("`{field}` is missing"))
+}
+
+/// `lr=1e-4, hidden=[8, 4]` as settings: values as JSON has them, or words.
+fn settings(text: &str) -> Result<Choices, HttpError> {
+    let mut settings = Choices::new();
+    // A comma within brackets or quotes is a value's.
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let wrong =
+            || HttpError::new(ErrorKind::Invalid, "settings are like lr=1e-4, hidden=[8, 4]");
+        let (key, after) = rest.split_once('=').ok_or_else(wrong)?;
+        let mut values = serde_json::Deserializer::from_str(after).into_iter::<Value>();
+        let ends = |at: usize| {
+            after.get(at..).is_some_and(|left| {
+                left.trim_start().is_empty() || left.trim_start().starts_with(',')
+            })
+        };
+        let (value, end) = match values.next() {
+            Some(Ok(value)) if ends(values.byte_offset()) => (value, values.byte_offset()),
+            _ => {
+                let end = after.find(',').unwrap_or(after.len());
+                (Value::from(after.get(..end).unwrap_or_default().trim()), end)
+            }
+        };
+        settings.insert(key.trim().to_owned(), value);
+        let left = after.get(end..).unwrap_or_default().trim_start();
+        rest = left.strip_prefix(',').unwrap_or(left).trim_start();
+    }
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::settings;
+    use serde_json::json;
+
+    #[test]
+    fn settings_are_numbers_lists_or_words() {
+        let of = |text: &str| serde_json::to_value(settings(text).unwrap()).unwrap();
+        assert_eq!(of(""), json!({}));
+        assert_eq!(of("lr=1e-4"), json!({"lr": 1e-4}));
+        assert_eq!(
+            of("hidden=[8, 4], optimizer=adam,lr = 0.1"),
+            json!({"hidden": [8, 4], "optimizer": "adam", "lr": 0.1})
+        );
+        assert_eq!(of("name=\"a, b\", n=2x"), json!({"name": "a, b", "n": "2x"}));
+        assert!(settings("lr").is_err());
+    }
+}

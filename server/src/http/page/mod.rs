@@ -1,0 +1,24 @@
+//! The web page: signing in, and the addresses of pages. Each asks the core what it shows, as a request of `/v1` would, and has
+//! `sojourn-page` write it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `sessions.rs` | who has signed in with a browser, and for how long |
+//! | `sign_in.rs` | signing in and out, and being sent there |
+//! | `pages.rs` | the pages |
+//! | `actions.rs` | what buttons do |
+//! | `answer.rs` | HTML as an answer, also for errors |
+
+pub(super) mod actions;
+mod answer;
+pub(super) mod pages;
+mod sessions;
+pub(super) mod sign_in;
+
+pub(super) use answer::fault;
+pub(super) use sessions::{Sessions, is_of_own_page};
+
+/// Is this the address of a page, and none of programs?
+pub(super) fn is_page(path: &str) -> bool {
+    !path.starts_with("/v1/") && path != "/metrics"
+}
