@@ -8,7 +8,7 @@ use sojourn_protocol::view::EventView;
 #[must_use]
 pub fn list(events: &[EventView]) -> Markup {
     html! {
-        ol.events reversed {
+        ol.events {
             @for event in events.iter().rev() {
                 li #{ "event-" (event.position) } {
                     (words::time(event.at)) " " strong { (event.kind) } " "

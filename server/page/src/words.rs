@@ -1,6 +1,7 @@
 //! Values as a page shows them.
 
 use maud::{Markup, html};
+use serde_json::Value;
 use sojourn_protocol::{figures, time::UnixMillis};
 
 /// A time, which the page's script also says in words: how long ago.
@@ -25,4 +26,42 @@ pub(crate) fn progress(name: &str, done: u64, of: u64) -> Markup {
 /// A state, with the colour that it has everywhere.
 pub(crate) fn state(name: &str) -> Markup {
     html! { span class={ "state " (name) } { (name) } }
+}
+
+/// A setting's value: a text without quotes, a number with four digits.
+pub(crate) fn setting(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => match number.as_f64().filter(|_| !number.is_i64()) {
+            Some(number) => {
+                let short = format!("{number:.3e}");
+                let is_plain = number.abs() >= 0.001 && number.abs() < 100_000.0;
+                match short.parse::<f64>() {
+                    Ok(rounded) if is_plain || number == 0.0 => rounded.to_string(),
+                    _ => short,
+                }
+            }
+            None => number.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::setting;
+    use serde_json::json;
+
+    #[test]
+    fn numbers_of_settings_have_few_digits() {
+        let of = |value| setting(&value);
+        assert_eq!(of(json!(0.0799424199064292)), "0.07994");
+        assert_eq!(of(json!(0.5)), "0.5");
+        assert_eq!(of(json!(1.0)), "1");
+        assert_eq!(of(json!(-2.25)), "-2.25");
+        assert_eq!(of(json!(0.000_007_947_710_32)), "7.948e-6");
+        assert_eq!(of(json!(64)), "64");
+        assert_eq!(of(json!("adam")), "adam");
+        assert_eq!(of(json!([64, 32])), "[64,32]");
+    }
 }

@@ -162,10 +162,8 @@ fn state(trial: &TrialView) -> Markup {
 }
 
 fn setting_of(trial: &TrialView, key: &str) -> String {
-    let value = trial.choices.get(key);
-    value.map_or_else(String::new, |value| {
-        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-    })
+    let value = trial.choices.get(key).map(words::setting);
+    value.unwrap_or_default()
 }
 
 /// The buttons of a trial.
