@@ -39,5 +39,6 @@ pub(crate) use app_state::AppState;
 use app_state::{App, JsonResult};
 pub(crate) use auth::authenticate;
 pub(crate) use guard::guard;
+pub(crate) use page::Sessions;
 pub(crate) use protocol::check as protocol;
 pub(crate) use routes::routes;

@@ -17,6 +17,7 @@ mod fields;
 mod s3;
 // The server with its own assimilators, joined as the command does it.
 mod network;
+mod page;
 #[path = "../../../src/serve/mod.rs"]
 mod serve;
 mod storage;

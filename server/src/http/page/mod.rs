@@ -16,7 +16,8 @@ mod sessions;
 pub(super) mod sign_in;
 
 pub(super) use answer::fault;
-pub(super) use sessions::{Sessions, is_of_own_page};
+pub(crate) use sessions::Sessions;
+pub(super) use sessions::is_of_own_page;
 
 /// Is this the address of a page, and none of programs?
 pub(super) fn is_page(path: &str) -> bool {

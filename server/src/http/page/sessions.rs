@@ -29,18 +29,27 @@ struct Session {
 
 /// All sessions, by the hash of what their cookie holds.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<BTreeMap<Digest, Session>>);
+pub(crate) struct Sessions {
+    known: Mutex<BTreeMap<Digest, Session>>,
+    /// Connections are encrypted, so that browsers never send a cookie over others.
+    are_encrypted: bool,
+}
 
 impl Sessions {
-    /// Begins a session of the user with this token. The answer is its cookie.
+    /// No sessions yet, of a server whose own connections are encrypted or not.
+    pub(crate) fn new(are_encrypted: bool) -> Self {
+        Self { known: Mutex::default(), are_encrypted }
+    }
+
+    /// Begins a session of the user with this token. The answer is its cookie. A proxy that encrypts says so in the request.
     pub(super) fn begin(
         &self,
         token_sha256: Digest,
-        is_secure: bool,
+        request: &HttpRequest,
     ) -> Result<Cookie<'static>, getrandom::Error> {
         let secret = new_token()?;
         let now = Instant::now();
-        let mut sessions = self.0.lock();
+        let mut sessions = self.known.lock();
         sessions.retain(|_, session| session.until > now);
         if sessions.len() >= MAX_SESSIONS
             && let Some(first) = sessions.iter().min_by_key(|(_, of)| of.until).map(|(id, _)| *id)
@@ -49,13 +58,14 @@ impl Sessions {
         }
         let id = Digest::of(secret.as_bytes());
         sessions.insert(id, Session { token_sha256, until: now + LIFETIME });
+        let is_secure = self.are_encrypted || request.connection_info().scheme() == "https";
         Ok(cookie(secret, is_secure, CookieAge::seconds_f64(LIFETIME.as_secs_f64())))
     }
 
     /// The hash of the token that a request's session was begun with.
     pub(in crate::http) fn token_of(&self, request: &HttpRequest) -> Option<Digest> {
         let id = id_of(request)?;
-        let sessions = self.0.lock();
+        let sessions = self.known.lock();
         let session = sessions.get(&id).filter(|session| session.until > Instant::now())?;
         Some(session.token_sha256)
     }
@@ -63,7 +73,7 @@ impl Sessions {
     /// Ends a request's session. The answer is a cookie in place of its own.
     pub(super) fn end(&self, request: &HttpRequest) -> Cookie<'static> {
         if let Some(id) = id_of(request) {
-            self.0.lock().remove(&id);
+            self.known.lock().remove(&id);
         }
         cookie(String::new(), false, CookieAge::ZERO)
     }
@@ -108,17 +118,19 @@ mod tests {
 
     #[test]
     fn a_session_stands_for_its_token_until_it_ends() {
-        let sessions = Sessions::default();
+        let sessions = Sessions::new(true);
         let token = Digest::of(b"token");
-        let cookie = sessions.begin(token, true).unwrap();
+        let plain = TestRequest::post().to_http_request();
+        let cookie = sessions.begin(token, &plain).unwrap();
         assert_eq!((cookie.http_only(), cookie.secure()), (Some(true), Some(true)));
         assert_eq!(cookie.same_site(), Some(SameSite::Strict));
         assert_eq!(sessions.token_of(&request(&cookie)), Some(token));
-        let other = sessions.begin(token, false).unwrap();
+        let other = sessions.begin(token, &plain).unwrap();
         sessions.end(&request(&cookie));
         assert_eq!(sessions.token_of(&request(&cookie)), None);
         assert_eq!(sessions.token_of(&request(&other)), Some(token));
-        assert_eq!(sessions.token_of(&TestRequest::get().to_http_request()), None);
+        assert_eq!(sessions.token_of(&plain), None);
+        assert_eq!(Sessions::new(false).begin(token, &plain).unwrap().secure(), Some(false));
     }
 
     #[test]

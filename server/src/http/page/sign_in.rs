@@ -57,8 +57,7 @@ pub(in crate::http) async fn begin(
     let token_sha256 = Digest::of(said.token.trim().as_bytes());
     let error = match auth::holder(&app, token_sha256).await {
         Ok(Caller::User(..)) => {
-            let is_secure = request.connection_info().scheme() == "https";
-            let cookie = app.sessions.begin(token_sha256, is_secure);
+            let cookie = app.sessions.begin(token_sha256, &request);
             let cookie = cookie.map_err(|error| HttpError::fault(&error))?;
             let mut answer = go_to(own_address(&said.to));
             answer.add_cookie(&cookie).map_err(|error| HttpError::fault(&error))?;
