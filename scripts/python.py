@@ -13,16 +13,18 @@ sys.dont_write_bytecode = True  # a checkout stays as it is
 from libtorch import prepare, run, say  # noqa: E402
 
 REQUIREMENTS = [
+    "axe-playwright-python>=0.1.4,<1",  # finds what a screen reader or a keyboard can't use
     "check-jsonschema>=0.29,<1",  # has the schema of compose files
     "moto[s3,server]>=5.2,<6",
     "numpy>=1.26,<3",
     "optuna>=4.2,<6",  # drives a search from outside
     "pandas>=2.2,<4",  # reads exported tables
+    "playwright>=1.50,<2",  # drives the system's Chromium over the web page
     "pyarrow>=17",  # reads Parquet for pandas
     "safetensors>=0.4,<1",
     "tensorboard>=2.18,<3",  # reads exported event files
 ]
-RECIPE = f"{' '.join(REQUIREMENTS)} recipe 4\n"  # another text makes every user's copy anew
+RECIPE = f"{' '.join(REQUIREMENTS)} recipe 5\n"  # another text makes every user's copy anew
 
 
 def is_whole(folder, recipe):
@@ -46,7 +48,7 @@ def environment(folder, requirements, recipe, purpose):
 
 
 def install(cache):
-    return environment(cache / "python-4", REQUIREMENTS, RECIPE, "the tests (moto, numpy, optuna, pandas, tensorboard and others)")
+    return environment(cache / "python-5", REQUIREMENTS, RECIPE, "the tests (moto, numpy, optuna, pandas, tensorboard and others)")
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@
 
 mod ask_tell;
 mod assimilators;
+mod browsing;
 mod calls;
 mod chaos;
 mod checking;

@@ -27,6 +27,8 @@ async fn every_route_is_in_the_document_and_every_operation_has_a_route() {
             }
         }
     }
+    // Pages are for people.
+    routes.retain(|(path, _)| path.starts_with("/v1/"));
     assert!(routes.len() > 20, "the routes aren't written as they were: {routes:?}");
     let folder = folder();
     let world = World::start(folder.path()).await;

@@ -101,8 +101,14 @@ pub(crate) async fn send_on(
     // A server that refuses early may close while the body is still sent.
     let _ = stream.write_all(body).await;
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.unwrap();
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let head_end = |answer: &[u8]| answer.windows(4).position(|four| four == b"\r\n\r\n");
+    // A stream of events has no end: its head is the answer.
+    let is_stream = |answer: &[u8]| {
+        let head = head_end(answer).and_then(|end| answer.get(..end));
+        head.is_some_and(|head| String::from_utf8_lossy(head).contains("text/event-stream"))
+    };
+    while !is_stream(&answer) && stream.read_buf(&mut answer).await.unwrap() > 0 {}
+    let end = head_end(&answer).unwrap();
     let head = String::from_utf8(answer[..end].to_vec()).unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     Answer { status, head, body: answer[end + 4..].to_vec() }

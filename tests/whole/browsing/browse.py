@@ -1,0 +1,186 @@
+"""Uses the web page of a running server as a person does, in Chromium, and says what isn't as it should be.
+
+    python3 browse.py URL TOKEN JOB FOLDER
+
+FOLDER gets screenshots of each page at the widths of a desk and a phone. Prints a line of JSON with what was measured.
+"""
+
+import json
+import sys
+import urllib.request
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect, sync_playwright
+
+URL, TOKEN, JOB, FOLDER = sys.argv[1:]
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+PAGES = {"jobs": "/", "job": f"/jobs/{JOB}", "hosts": "/hosts"}
+expect.set_options(timeout=60_000)
+
+
+class Browsing:
+    """A browser that has visited the server, with what went wrong in it."""
+
+    def __init__(self, browser, size, scheme):
+        self.context = browser.new_context(viewport=size, color_scheme=scheme)
+        self.page = self.context.new_page()
+        self.faults = []
+        self.page.on("console", lambda said: self.faults.append(said.text) if said.type in ("error", "warning") else None)
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("request", lambda request: None if request.url.startswith((URL, "data:")) else self.faults.append(f"asked {request.url}"))
+        self.page.set_default_timeout(60_000)
+
+    def sign_in(self, to="/"):
+        self.page.goto(URL + to)
+        self.page.get_by_label("Token").fill(TOKEN)
+        self.page.get_by_role("button", name="Sign in").click()
+        self.page.wait_for_url(URL + to)
+
+    def is_sound(self, name):
+        """Nothing has failed, and a reader without eyes or without a mouse finds everything."""
+        found = Axe().run(self.page).response["violations"]
+        serious = [rule for rule in found if rule["impact"] in ("serious", "critical")]
+        where = [(rule["id"], [node["html"] for node in rule["nodes"]][:3]) for rule in serious]
+        assert not where, (name, where)
+        assert not self.faults, (name, self.faults)
+
+
+def state():
+    request = urllib.request.Request(f"{URL}/v1/jobs/{JOB}", headers={"authorization": f"Bearer {TOKEN}"})
+    return json.load(urllib.request.urlopen(request))
+
+
+def signing_in(browser):
+    visit = Browsing(browser, DESK, "light")
+    page = visit.page
+    page.goto(f"{URL}/jobs/{JOB}?sort=epoch")
+    visit.is_sound("sign in")
+    page.get_by_label("Token").fill("nobody's")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("unknown")
+    page.screenshot(path=f"{FOLDER}/sign-in.png")
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{URL}/jobs/{JOB}?sort=epoch")
+    assert "sojourn-session" not in page.evaluate("document.cookie"), "a script can read the cookie"
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_url(f"{URL}/sign-in")
+    page.goto(URL)
+    assert page.url.startswith(f"{URL}/sign-in"), page.url
+    # Chromium notes the answer 401 to the wrong token, and nothing else.
+    assert [fault for fault in visit.faults if "401" not in fault] == [], visit.faults
+    visit.context.close()
+
+
+def watching(browser):
+    """A job moves without the page being loaded again."""
+    visit = Browsing(browser, DESK, "light")
+    page = visit.page
+    visit.sign_in(PAGES["job"])
+    page.evaluate("window.same = true")
+    expect(page.locator("#connection")).to_have_text("live")
+    expect(page.locator("#curves canvas")).to_be_visible()
+    expect(page.locator("#settings canvas")).to_be_visible()
+    hops = page.locator("#head progress").first
+    before = int(hops.get_attribute("value"))
+    page.wait_for_function("before => Number(document.querySelector('#head progress').value) > before", arg=before)
+    # What the reader has opened and written stays while the page moves.
+    page.locator("#extend summary").click()
+    page.get_by_label("Epochs in all").fill("123")
+    now = int(hops.get_attribute("value"))
+    page.wait_for_function("before => Number(document.querySelector('#head progress').value) > before", arg=now)
+    assert page.get_by_label("Epochs in all").input_value() == "123"
+    assert page.evaluate("window.same") is True
+    # A curve says which trial it is.
+    over = page.locator("#curves .u-over").bounding_box()
+    for step in range(1, 40):
+        page.mouse.move(over["x"] + over["width"] / 3, over["y"] + over["height"] * step / 40)
+    expect(page.locator("#curves .said")).to_contain_text("trial ")
+    page.get_by_label("logarithmic").check()
+    expect(page.locator("#curves canvas")).to_be_visible()
+    visit.is_sound("job")
+    visit.context.close()
+
+
+def leader_board(browser):
+    visit = Browsing(browser, DESK, "dark")
+    page = visit.page
+    visit.sign_in(PAGES["job"])
+    page.get_by_role("link", name="Trial", exact=True).click()
+    page.wait_for_url("**sort=trial**")
+    shown = lambda: page.locator("#board tbody tr").evaluate_all("rows => rows.map(row => Number(row.dataset.trial))")
+    assert shown() == sorted(shown()) and len(shown()) == 4, shown()
+    page.get_by_role("link", name="Trial", exact=True).click()
+    page.wait_for_url("**down=true**")
+    assert shown() == sorted(shown(), reverse=True), shown()
+    page.get_by_label("Filter").fill("cnn")
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**filter=cnn**")
+    assert len(shown()) == 2, shown()
+    visit.is_sound("filtered")
+    visit.context.close()
+
+
+def buttons(browser):
+    visit = Browsing(browser, DESK, "light")
+    page = visit.page
+    visit.sign_in(PAGES["job"])
+    head = page.locator("#head")
+    head.get_by_role("button", name="Pause").click()
+    expect(head.locator(".state")).to_have_text("paused")
+    head.get_by_role("button", name="Resume").click()
+    expect(head.locator(".state")).to_have_text("running")
+    epochs = state()["spec"]["training"]["epochs"]
+    page.locator("#extend summary").click()
+    page.get_by_label("Epochs in all").fill(str(epochs + 1))
+    page.get_by_role("button", name="Extend").click()
+    page.wait_for_load_state()
+    expect(page.locator("#trial-0")).to_contain_text(f"/{epochs + 1}")
+    page.get_by_role("button", name="Stop trial 0").click()
+    expect(page.locator("#trial-0 .state")).to_have_text("finished")
+    page.get_by_role("button", name="Go on trial 0").click()
+    expect(page.locator("#trial-0 .state")).to_have_text("running")
+    clone = page.locator("#clone-1")
+    clone.locator("summary").click()
+    clone.get_by_label("Settings").fill("lr=1e-4")
+    clone.get_by_role("button", name="Clone").click()
+    expect(page.locator("#trial-4")).to_contain_text("0.0001")
+    page.locator("#cancel summary").click()
+    page.get_by_role("button", name="Cancel this job").click()
+    expect(head.locator(".state")).to_have_text("cancelled")
+    assert state()["summary"]["state"] == "cancelled"
+    visit.is_sound("cancelled")
+    visit.context.close()
+
+
+def looks(browser):
+    """Each page at both widths and in both schemes; what the first load weighs."""
+    measured = {}
+    for name, size, scheme in [("desk", DESK, "light"), ("phone", PHONE, "dark")]:
+        visit = Browsing(browser, size, scheme)
+        page = visit.page
+        visit.sign_in("/")
+        for title, path in PAGES.items():
+            page.goto(URL + path)
+            expect(page.locator("#connection")).to_have_text("live")
+            page.screenshot(path=f"{FOLDER}/{title}-{name}.png", full_page=True)
+            wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 0, f"{title} is {wide} pixels wider than a {name}"
+            visit.is_sound(f"{title} on a {name}")
+        measured[name] = page.evaluate("""() => ({
+            first_paint_ms: Math.round(performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1),
+        })""")
+        visit.context.close()
+    return measured
+
+
+with sync_playwright() as playwright:
+    # Tests may run as root, where Chromium has no sandbox. It visits this server alone.
+    chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+    signing_in(chromium)
+    watching(chromium)
+    leader_board(chromium)
+    found = looks(chromium)
+    buttons(chromium)
+    chromium.close()
+print(json.dumps(found))
