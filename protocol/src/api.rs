@@ -49,6 +49,7 @@
 //! | `POST /v1/leader` | admin | [`LeaderRequest`](crate::machines::LeaderRequest) -> [`LeaderAnswer`](crate::machines::LeaderAnswer) |
 //! | `GET /v1/speeds` | admin | -> [`SpeedsView`](crate::demand::SpeedsView) |
 //! | `GET /v1/programs`, `/v1/programs/{sha256}` | anyone | -> [`ProgramView`](crate::view::ProgramView), one for each program; bytes |
+//! | `GET /v1/changes` | admin | -> server-sent events: `changed`, with the journal's position |
 //! | `GET /v1/traffic` | admin | -> [`TrafficView`](crate::view::TrafficView) |
 //! | `GET /v1/health` | anyone | [`Health`] |
 //! | `GET /v1/openapi.json` | anyone | all of this as an OpenAPI document |

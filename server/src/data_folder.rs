@@ -107,6 +107,12 @@ impl DataFolder {
         self.root.join("blobs")
     }
 
+    /// The file of browsers' sessions.
+    #[must_use]
+    pub fn sessions(&self) -> PathBuf {
+        self.root.join("sessions")
+    }
+
     /// The spool folder of uploads.
     #[must_use]
     pub fn uploads(&self) -> PathBuf {

@@ -154,7 +154,7 @@ impl Server {
             lease_term,
             tokens: Arc::clone(&tokens),
             token_cache: Arc::default(),
-            sessions: Arc::new(Sessions::new(tls.is_some())),
+            sessions: Arc::new(Sessions::open(folder.sessions(), tls.is_some())),
             changes: Arc::default(),
             traffic,
             network,

@@ -61,13 +61,20 @@ pub(crate) struct Plan {
     pub(crate) output: PathBuf,
     /// Epochs of every trial.
     pub(crate) epochs: u32,
+    /// The server stays after the end.
+    pub(crate) stay: bool,
 }
 
-/// Runs the demo; `say` receives a line for each thing that happens.
+/// Runs the demo; `say` receives a line for each thing that happens, and `show` what came of it. One that stays goes on until it is
+/// dropped.
 ///
 /// # Errors
 /// Where a promise that the demo shows isn't kept.
-pub(crate) async fn run(plan: &Plan, say: &dyn Fn(&str)) -> Result<Summary, Failure> {
+pub(crate) async fn run(
+    plan: &Plan,
+    say: &dyn Fn(&str),
+    show: &dyn Fn(&Summary) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let folder = tempfile::Builder::new().prefix("sojourn-demo-").tempdir();
     let folder =
         folder.map_err(|error| Failure::work(format!("no folder for the demo: {error}")))?;
@@ -75,12 +82,18 @@ pub(crate) async fn run(plan: &Plan, say: &dyn Fn(&str)) -> Result<Summary, Fail
         .map_err(|error| Failure::work(format!("`{}`: {error}", plan.output.display())))?;
     let mut processes = Processes::start(folder.path(), say).await?;
     let job = processes.submit(plan.epochs).await?;
+    say(&format!("watch it at {}", processes.page(job)));
+    say(&format!("sign in with {}", processes.token));
     let since = Instant::now();
     processes.watch(job, say).await?;
     let seconds = since.elapsed().as_secs_f64();
     let summary = processes.prove(job, plan, seconds, say).await?;
-    processes.end().await?;
-    Ok(summary)
+    show(&summary)?;
+    if plan.stay {
+        say(&format!("the page stays at {}; Ctrl-C ends it", processes.page(job)));
+        std::future::pending::<()>().await;
+    }
+    processes.end().await
 }
 
 /// The processes, and what was done to them.
@@ -137,6 +150,11 @@ impl<'a> Processes<'a> {
         }
         say(&format!("{CLIENTS} clients start, one slot each"));
         Ok(processes)
+    }
+
+    /// The address of a job's page.
+    fn page(&self, job: JobId) -> String {
+        format!("{}/jobs/{job}", self.url())
     }
 
     fn url(&self) -> String {

@@ -41,14 +41,18 @@
         for (const part of parts) stale.delete(part);
         await Promise.all(parts.map(update));
       } catch (error) {
-        // A session that has ended leads to the page for signing in.
-        if (error instanceof TypeError && navigator.onLine) {
-          const answer = await fetch("/v1/jobs", { redirect: "manual" }).catch(() => null);
-          if (answer && answer.status === 401) location.assign("/sign-in?to=" + encodeURIComponent(location.pathname + location.search));
-        }
+        for (const part of parts) stale.add(part);
+        await isSignedIn();
+        await new Promise((done) => setTimeout(done, 2 * pause));
       }
     }
     updating = false;
+  }
+
+  // Where the session has ended, the page for signing in comes next.
+  async function isSignedIn() {
+    const answer = await fetch("/v1/traffic").catch(() => null);
+    if (answer?.status === 401) location.assign("/sign-in?to=" + encodeURIComponent(location.pathname + location.search));
   }
 
   function sayAges(part) {
@@ -64,10 +68,19 @@
     for (const part of document.querySelectorAll("[data-live], [data-chart]")) stale.add(part);
     updateAll();
   };
-  const source = new EventSource("/v1/changes");
-  source.addEventListener("changed", note);
-  source.onopen = () => { connection.textContent = "live"; connection.className = "live"; };
-  source.onerror = () => { connection.textContent = "not connected"; connection.className = "lost"; };
+  // A browser connects again by itself unless the server's answer was an error: then this does, and an ended session leads to the
+  // page for signing in.
+  function listen() {
+    const source = new EventSource("/v1/changes");
+    source.addEventListener("changed", note);
+    source.onopen = () => { connection.textContent = "live"; connection.className = "live"; };
+    source.onerror = () => {
+      connection.textContent = "not connected";
+      connection.className = "lost";
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => isSignedIn().then(listen), 3000);
+    };
+  }
+  listen();
   document.addEventListener("visibilitychange", note);
   addEventListener("scroll", updateAll, { passive: true });
   sayAges(document);

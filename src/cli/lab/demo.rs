@@ -2,9 +2,9 @@
 
 use crate::{
     cli::terminal::{exit::Failure, output},
-    demo::{self, Plan},
+    demo::{self, Plan, Summary},
 };
-use std::{path::PathBuf, time::Instant};
+use std::{cell::Cell, path::PathBuf, time::Instant};
 
 /// Starts a server and three clients on this machine, searches models for the digits data, kills a
 /// client and the server under it, waits for the end, replays the best trial and compares. Needs
@@ -17,6 +17,9 @@ pub(crate) struct Args {
     /// Epochs of every trial; the default gives about a minute of work on two cores.
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     epochs: u32,
+    /// Keep the server and its web page up after the end, until Ctrl-C.
+    #[arg(long)]
+    stay: bool,
     /// Print one JSON object as the last line instead of the leader board.
     #[arg(long)]
     json: bool,
@@ -24,14 +27,21 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let begun = Instant::now();
-    let plan = Plan { output: args.output.clone(), epochs: args.epochs };
+    let plan = Plan { output: args.output.clone(), epochs: args.epochs, stay: args.stay };
     let say = |text: &str| {
         output::remark(&format!("[{:5.1} s] {text}", begun.elapsed().as_secs_f64()));
     };
-    let summary = tokio::select! {
-        summary = demo::run(&plan, &say) => summary?,
-        // Dropping the demo ends its processes.
-        _ = tokio::signal::ctrl_c() => return Err(Failure::work("interrupted")),
+    let shown = Cell::new(false);
+    let show = |summary: &Summary| {
+        shown.set(true);
+        if args.json { output::json_line(summary) } else { output::line(summary.text()) }
     };
-    if args.json { output::json_line(&summary) } else { output::line(summary.text()) }
+    tokio::select! {
+        ended = demo::run(&plan, &say, &show) => ended,
+        // Dropping the demo ends its processes.
+        _ = tokio::signal::ctrl_c() => match shown.get() {
+            true => Ok(()),
+            false => Err(Failure::work("interrupted")),
+        },
+    }
 }

@@ -1,5 +1,7 @@
 //! Sessions of browsers. A session's cookie stands for the token that its user signed in with, and for nothing once that is revoked.
-//! They are in memory alone: whoever signed in does so again after a restart of the server.
+//!
+//! A file of the data folder has them, so that whoever looks at a page need not sign in again when the server is started anew. It
+//! holds hashes alone: neither cookies nor tokens can be made of it.
 
 use crate::data_folder::new_token;
 use actix_web::{
@@ -8,10 +10,14 @@ use actix_web::{
     http::header,
 };
 use parking_lot::Mutex;
-use sojourn_protocol::digest::Digest;
+use serde::{Deserialize, Serialize};
+use sojourn_files::{Access, Durability, if_exists};
+use sojourn_protocol::{digest::Digest, quantity::SaturatingFrom as _, time::UnixMillis};
 use std::{
     collections::BTreeMap,
-    time::{Duration, Instant},
+    fs, io,
+    path::PathBuf,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 const COOKIE: &str = "sojourn-session";
@@ -21,24 +27,37 @@ const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 const MAX_SESSIONS: usize = 10_000;
 
 /// A browser that has signed in.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Session {
     token_sha256: Digest,
-    until: Instant,
+    until: UnixMillis,
 }
 
-/// All sessions, by the hash of what their cookie holds.
-#[derive(Debug, Default)]
+/// Sessions by the hash of what their cookie holds.
+type Known = BTreeMap<Digest, Session>;
+
+/// All sessions.
+#[derive(Debug)]
 pub(crate) struct Sessions {
-    known: Mutex<BTreeMap<Digest, Session>>,
+    known: Mutex<Known>,
+    file: PathBuf,
     /// Connections are encrypted, so that browsers never send a cookie over others.
     are_encrypted: bool,
 }
 
 impl Sessions {
-    /// No sessions yet, of a server whose own connections are encrypted or not.
-    pub(crate) fn new(are_encrypted: bool) -> Self {
-        Self { known: Mutex::default(), are_encrypted }
+    /// Those of a file, which need not be there yet, of a server whose own connections are encrypted or not. With a file that can't
+    /// be read, everybody signs in again.
+    pub(crate) fn open(file: PathBuf, are_encrypted: bool) -> Self {
+        let known = if_exists(fs::read(&file)).and_then(|text| {
+            let text = text.unwrap_or_else(|| b"[]".to_vec());
+            serde_json::from_slice::<Vec<(Digest, Session)>>(&text).map_err(io::Error::other)
+        });
+        let known = known.unwrap_or_else(|error| {
+            tracing::warn!(file = %file.display(), %error, "no session goes on");
+            Vec::new()
+        });
+        Self { known: Mutex::new(known.into_iter().collect()), file, are_encrypted }
     }
 
     /// Begins a session of the user with this token. The answer is its cookie. A proxy that encrypts says so in the request.
@@ -48,7 +67,7 @@ impl Sessions {
         request: &HttpRequest,
     ) -> Result<Cookie<'static>, getrandom::Error> {
         let secret = new_token()?;
-        let now = Instant::now();
+        let now = now();
         let mut sessions = self.known.lock();
         sessions.retain(|_, session| session.until > now);
         if sessions.len() >= MAX_SESSIONS
@@ -56,8 +75,9 @@ impl Sessions {
         {
             sessions.remove(&first);
         }
-        let id = Digest::of(secret.as_bytes());
-        sessions.insert(id, Session { token_sha256, until: now + LIFETIME });
+        let until = UnixMillis(now.0.saturating_add(u64::saturating_from(LIFETIME.as_millis())));
+        sessions.insert(Digest::of(secret.as_bytes()), Session { token_sha256, until });
+        self.save(&sessions);
         let is_secure = self.are_encrypted || request.connection_info().scheme() == "https";
         Ok(cookie(secret, is_secure, CookieAge::seconds_f64(LIFETIME.as_secs_f64())))
     }
@@ -66,17 +86,37 @@ impl Sessions {
     pub(in crate::http) fn token_of(&self, request: &HttpRequest) -> Option<Digest> {
         let id = id_of(request)?;
         let sessions = self.known.lock();
-        let session = sessions.get(&id).filter(|session| session.until > Instant::now())?;
+        let session = sessions.get(&id).filter(|session| session.until > now())?;
         Some(session.token_sha256)
     }
 
     /// Ends a request's session. The answer is a cookie in place of its own.
     pub(super) fn end(&self, request: &HttpRequest) -> Cookie<'static> {
         if let Some(id) = id_of(request) {
-            self.known.lock().remove(&id);
+            let mut sessions = self.known.lock();
+            if sessions.remove(&id).is_some() {
+                self.save(&sessions);
+            }
         }
         cookie(String::new(), false, CookieAge::ZERO)
     }
+
+    /// Where they can't be written, they hold until the server ends.
+    fn save(&self, sessions: &Known) {
+        let all: Vec<(&Digest, &Session)> = sessions.iter().collect();
+        let text = serde_json::to_vec(&all).map_err(io::Error::other);
+        let written = text.and_then(|text| {
+            sojourn_files::write(&self.file, &text, Access::Owner, Durability::Synced)
+        });
+        if let Err(error) = written {
+            tracing::warn!(file = %self.file.display(), %error, "sessions can't be written");
+        }
+    }
+}
+
+fn now() -> UnixMillis {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
+    UnixMillis(u64::saturating_from(now))
 }
 
 fn cookie(value: String, is_secure: bool, age: CookieAge) -> Cookie<'static> {
@@ -117,8 +157,10 @@ mod tests {
     }
 
     #[test]
-    fn a_session_stands_for_its_token_until_it_ends() {
-        let sessions = Sessions::new(true);
+    fn a_session_stands_for_its_token_until_it_ends_also_in_the_next_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |are_encrypted| Sessions::open(folder.path().join("sessions"), are_encrypted);
+        let sessions = open(true);
         let token = Digest::of(b"token");
         let plain = TestRequest::post().to_http_request();
         let cookie = sessions.begin(token, &plain).unwrap();
@@ -127,10 +169,16 @@ mod tests {
         assert_eq!(sessions.token_of(&request(&cookie)), Some(token));
         let other = sessions.begin(token, &plain).unwrap();
         sessions.end(&request(&cookie));
-        assert_eq!(sessions.token_of(&request(&cookie)), None);
-        assert_eq!(sessions.token_of(&request(&other)), Some(token));
-        assert_eq!(sessions.token_of(&plain), None);
-        assert_eq!(Sessions::new(false).begin(token, &plain).unwrap().secure(), Some(false));
+        for sessions in [sessions, open(false)] {
+            assert_eq!(sessions.token_of(&request(&cookie)), None);
+            assert_eq!(sessions.token_of(&request(&other)), Some(token));
+            assert_eq!(sessions.token_of(&plain), None);
+        }
+        assert_eq!(open(false).begin(token, &plain).unwrap().secure(), Some(false));
+        let text = fs::read_to_string(folder.path().join("sessions")).unwrap();
+        assert!(!text.contains(other.value()), "a cookie is in the file");
+        fs::write(folder.path().join("sessions"), "damaged").unwrap();
+        assert_eq!(open(false).token_of(&request(&other)), None);
     }
 
     #[test]
