@@ -234,6 +234,7 @@ pages! {
     simulate: "docs/simulate.md",
     job_file: "docs/job-file.md",
     models: "docs/models.md",
+    web_page: "docs/page.md",
     export: "docs/export.md",
     api: "docs/api.md",
     install: "docs/hosts/install.md",
