@@ -1,11 +1,13 @@
 //! Views: the answers of commands that read.
 
 mod evaluation;
+mod hops;
 mod hosts;
 mod programs;
 mod traffic;
 
 pub use evaluation::{EvaluationResult, EvaluationState, EvaluationView};
+pub use hops::{HopMatrixView, HopRow, HopState};
 pub use hosts::{DeviceView, HeldView, HostState, HostView, SuspectResult};
 pub use programs::ProgramView;
 pub use traffic::{RefusalCounts, TrafficView};

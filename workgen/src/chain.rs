@@ -331,7 +331,9 @@ impl Chain {
         Ok(Through { further: last + 1, last: advance })
     }
 
-    fn progress(&self, shard: ShardId) -> Option<(u32, u32)> {
+    /// Batches of `shard` that are trained in this epoch, and its batches in all; `None` where there is no such shard.
+    #[must_use]
+    pub fn progress(&self, shard: ShardId) -> Option<(u32, u32)> {
         let index = sojourn_protocol::unit::shard_index(shard);
         Some((*self.done.get(index)?, *self.sizes.get(index)?))
     }

@@ -19,7 +19,7 @@ use sojourn_protocol::{
     machines::{CostsView, LeaderAnswer, MachinesAnswer},
     time::Millis,
     tokens::{RevokedToken, TokenView},
-    view::{EvaluationView, HostView, JobDetail, JobView, TrialHistory, TrialView},
+    view::{EvaluationView, HopMatrixView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
 use sojourn_workgen::plan::Problem;
 
@@ -84,6 +84,7 @@ pub enum Answer {
     Job(Box<JobDetail>),
     JobSummary(Box<JobView>),
     Trials(Vec<TrialView>),
+    Hops(Box<HopMatrixView>),
     Search(Box<SearchView>),
     SearchChanged(Box<SearchAnswer>),
     History(Box<TrialHistory>),

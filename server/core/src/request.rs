@@ -25,7 +25,7 @@ use sojourn_protocol::{
     reason::ReleaseReason,
     spec::JobSpec,
     tokens::{RevokedToken, TokenRequest, TokenView},
-    view::{EvaluationView, HostView, JobDetail, JobView, TrialHistory, TrialView},
+    view::{EvaluationView, HopMatrixView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
 
 /// A command that is answered with a value of one type.
@@ -161,6 +161,7 @@ queries! {
     GetJob { job: JobId } from Job => JobDetail, Answer::Job(job) => *job;
     GetTrials { job: JobId, from: TrialId, limit: u32 } from Trials => Vec<TrialView>,
         Answer::Trials(trials) => trials;
+    GetHops { job: JobId } from Hops => HopMatrixView, Answer::Hops(matrix) => *matrix;
     GetSearch { job: JobId } from Search => SearchView, Answer::Search(search) => *search;
     GetHistory { job: JobId, trial: TrialId } from History => TrialHistory,
         Answer::History(history) => *history;

@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `jobs.rs` | jobs and trials |
+//! | `hops.rs` | how far the hops of running trials are |
 //! | `evaluations.rs` | evaluations outside the search |
 //! | `hosts.rs` | hosts and their devices |
 //! | `demand.rs`, `costs.rs` | the work that there is for machines, and what bought ones have cost |
@@ -14,6 +15,7 @@ mod assimilation;
 mod costs;
 mod demand;
 mod evaluations;
+mod hops;
 mod hosts;
 mod jobs;
 mod search;
@@ -57,6 +59,7 @@ impl Views<'_> {
             Query::Jobs => Answer::Jobs(self.jobs()),
             Query::Job { job } => Answer::Job(Box::new(self.job(job)?)),
             Query::Trials { job, from, limit } => Answer::Trials(self.trials(job, from, limit)?),
+            Query::Hops { job } => Answer::Hops(Box::new(self.hops(job)?)),
             Query::Search { job } => Answer::Search(Box::new(self.search(job)?)),
             Query::History { job, trial } => Answer::History(Box::new(self.history(job, trial)?)),
             Query::Evaluations { job, trial } => Answer::Evaluations(self.evaluations(job, trial)?),

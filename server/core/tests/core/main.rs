@@ -21,6 +21,7 @@ mod extended;
 mod faults;
 mod forgotten;
 mod graphs;
+mod hop_matrix;
 mod initial_weights;
 mod lease_ends;
 mod machines;

@@ -379,6 +379,7 @@ impl Run {
                     Query::Jobs,
                     Query::Hosts,
                     Query::Trials { job: JOB, from: TrialId(0), limit: 2 },
+                    Query::Hops { job: JOB },
                     Query::History { job: JOB, trial: TrialId(0) },
                     Query::Evaluations { job: JOB, trial: TrialId(0) },
                 ] {
