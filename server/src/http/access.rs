@@ -88,6 +88,7 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/jobs/{job}/note", Users(Submit)),
     ("POST", "/v1/jobs/{job}/rollback", Users(Submit)),
     ("GET", "/v1/jobs/{job}/trials", Users(Read)),
+    ("GET", "/v1/jobs/{job}/hops", Users(Read)),
     ("GET", "/v1/jobs/{job}/events", Users(Read)),
     ("GET", "/v1/jobs/{job}/trials/{trial}/history", Users(Read)),
     ("POST", "/v1/jobs/{job}/trials/{trial}/evaluate", Users(Submit)),

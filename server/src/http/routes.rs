@@ -126,6 +126,7 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(resource("/v1/jobs/{job}/note").route(web::post().to(jobs::note)))
         .service(resource("/v1/jobs/{job}/rollback").route(web::post().to(jobs::rollback)))
         .service(resource("/v1/jobs/{job}/trials").route(web::get().to(trials::trials)))
+        .service(resource("/v1/jobs/{job}/hops").route(web::get().to(trials::hops)))
         .service(resource("/v1/jobs/{job}/events").route(web::get().to(events::events)))
         .service(
             resource("/v1/jobs/{job}/trials/{trial}/history").route(web::get().to(trials::history)),

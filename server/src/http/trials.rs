@@ -7,7 +7,7 @@ use sojourn_protocol::{
     api::EvaluateRequest,
     ids::{JobId, TrialId},
     quantity::{SaturatingFrom as _, to_usize},
-    view::{EvaluationView, TrialHistory, TrialView},
+    view::{EvaluationView, HopMatrixView, TrialHistory, TrialView},
 };
 
 /// Trials that the core is asked for at once: others are answered between two steps.
@@ -40,6 +40,20 @@ pub(super) async fn all(app: &AppState, job: JobId) -> Result<Vec<TrialView>, Ht
             return Ok(trials);
         }
     }
+}
+
+/// How far the hops of a job's running trials are in their current epochs.
+#[utoipa::path(
+    get,
+    path = "/v1/jobs/{job}/hops",
+    tag = "jobs",
+    operation_id = "hops",
+    params(("job" = JobId, Path, description = "The job.")),
+    responses((status = 200, description = "Running trials by shards.", body = HopMatrixView)),
+    security(("admin" = []))
+)]
+pub(super) async fn hops(app: App, _: User, job: web::Path<JobId>) -> JsonResult<HopMatrixView> {
+    app.answer(request::GetHops { job: *job }).await
 }
 
 /// All that is needed to train a trial again.

@@ -70,7 +70,7 @@ fn parse(name: &str, example: Value) {
         tokens: TokenRequest, TokenView, NewToken, RevokedToken, RotatedToken;
         demand: DemandView, SpeedsView;
         machines: CostsView, MachinesRequest, MachinesAnswer, DrainRequest, LeaderRequest, LeaderAnswer;
-        view: ProgramView, JobView, JobDetail, TrialView, TrialHistory, EventView, HostView, EvaluationView, TrafficView;
+        view: ProgramView, JobView, JobDetail, TrialView, TrialHistory, HopMatrixView, EventView, HostView, EvaluationView, TrafficView;
     };
     parsed.unwrap_or_else(|error| panic!("the example of `{name}`: {error}"));
 }
@@ -239,6 +239,12 @@ async fn a_client_made_from_the_document_alone_completes_a_unit() {
     let held = json!([{ "lease": lease, "state": { "running": { "done": 0, "of": 3 } } }]);
     let beat = Body::Json(json!({ "holding": held, "reported": [] }));
     assert_eq!(described.json("heartbeat", host, &[], beat).await["drop"], json!([]));
+    let hops = described.json("hops", admin, &of_job, Body::None).await;
+    let mut cells = hops["trials"][0]["cells"].as_array().unwrap().iter();
+    assert!(
+        cells.any(|cell| *cell == json!({ "running": { "hosts": [enrolled["host"]] } })),
+        "{hops}"
+    );
     let back = Body::Json(json!({ "leases": [lease], "reason": "a test" }));
     assert_eq!(described.json("release", host, &[], back).await["released"], json!([lease]));
 
@@ -289,6 +295,8 @@ async fn a_client_made_from_the_document_alone_completes_a_unit() {
     let trials = described.json("trials", admin, &of_job, Body::None).await;
     assert_eq!((&trials[0]["state"], &trials[0]["version"]), (&json!("finished"), &json!(2)));
     let of_trial = [("job", job.clone()), ("trial", trials[0]["trial"].clone())];
+    let hops = described.json("hops", admin, &of_job, Body::None).await;
+    assert_eq!(hops, json!({ "job": job, "shards": 2, "running": 0, "trials": [] }));
     let history = described.json("history", admin, &of_trial, Body::None).await;
     assert_eq!(history["hops"].as_array().unwrap().len(), 2);
     let page = [("job", job.clone()), ("after", json!(0)), ("limit", json!(1))];

@@ -42,6 +42,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("deleteJobs", &[NotFound, Conflict]),
         ("rollbackJob", &[NotFound, Conflict]),
         ("trials", &[NotFound]),
+        ("hops", &[NotFound]),
         ("events", &[NotFound]),
         ("history", &[NotFound]),
         ("evaluate", &[NotFound, Conflict]),

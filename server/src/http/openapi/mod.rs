@@ -77,6 +77,7 @@ const EXAMPLES: &str = include_str!("examples.json");
         programs::all,
         programs::one,
         trials::trials,
+        trials::hops,
         events::events,
         trials::history,
         trials::evaluate,
