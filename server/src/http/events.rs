@@ -46,12 +46,21 @@ pub(super) async fn events(
     Ok(web::Json(records.into_iter().map(view).collect::<Result<_, _>>()?))
 }
 
-/// The last events of a job, at most so many. They are looked for from the journal's end in ever longer parts of it.
+/// The last events of a job, at most so many, as views.
 pub(super) async fn latest(
     app: &AppState,
     job: JobId,
     count: usize,
 ) -> Result<Vec<EventView>, HttpError> {
+    last_records(app, job, count).await?.into_iter().map(view).collect()
+}
+
+/// The last events of a job, at most so many. They are looked for from the journal's end in ever longer parts of it.
+pub(super) async fn last_records(
+    app: &AppState,
+    job: JobId,
+    count: usize,
+) -> Result<Vec<Record>, HttpError> {
     let end = app.shell.request(request::GetPosition {}).await?.0;
     let (mut known, mut length) = (Vec::new(), to_u64(count));
     loop {
@@ -67,8 +76,7 @@ pub(super) async fn latest(
         }
         length = length.saturating_mul(4);
     }
-    let last = known.split_off(known.len().saturating_sub(count));
-    last.into_iter().map(view).collect()
+    Ok(known.split_off(known.len().saturating_sub(count)))
 }
 
 /// An event is serialised as `{"kind": {...}}`.

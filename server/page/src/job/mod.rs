@@ -3,31 +3,45 @@
 //! | part | says |
 //! |---|---|
 //! | head | state, progress, best trial, what it waits for, and the buttons for it |
+//! | hops | its running trials by its shards (`matrix.rs`) |
+//! | leases | its leases by hosts and time (`gantt.rs`) |
 //! | leader board | its trials (`leaders.rs`) |
 //! | events | what happened last |
 
+mod gantt;
 mod leaders;
+mod matrix;
 
+pub use gantt::{LeaseBar, LeaseBarEnd, Timeline, gantt};
 pub use leaders::{Board, leaders};
+pub use matrix::matrix;
 
 use crate::{Viewer, events, frame, words};
 use maud::{Markup, html};
 use sojourn_protocol::{
     figures,
     spec::Goal,
-    view::{EventView, JobDetail, JobState, JobView, TrialView},
+    view::{EventView, HopMatrixView, JobDetail, JobState, JobView, TrialView},
 };
 
-/// A whole page. `spec`: the job as submitted, in JSON.
+/// What a job's page shows beside the job.
+#[derive(Debug)]
+pub struct Parts {
+    /// The job as submitted, in JSON.
+    pub spec: String,
+    /// All its trials.
+    pub trials: Vec<TrialView>,
+    /// Its running trials by its shards.
+    pub hops: HopMatrixView,
+    /// Its leases.
+    pub timeline: Timeline,
+    /// Its last events.
+    pub events: Vec<EventView>,
+}
+
+/// A whole page.
 #[must_use]
-pub fn page(
-    job: &JobDetail,
-    spec: &str,
-    trials: &[TrialView],
-    latest: &[EventView],
-    board: &Board,
-    viewer: Viewer,
-) -> Markup {
+pub fn page(job: &JobDetail, parts: &Parts, board: &Board, viewer: Viewer) -> Markup {
     let id = job.summary.job;
     let goal = match job.spec.search.goal {
         Goal::Min => "min",
@@ -46,18 +60,26 @@ pub fn page(
             div #settings.chart data-chart="settings" data-from={ "/v1/jobs/" (id) "/search" } data-metric=(job.summary.metric)
                 data-goal=(goal) { }
         }
+        section aria-labelledby="matrix-title" {
+            h2 #matrix-title { "Hops" }
+            div #matrix data-live={ "/jobs/" (id) "?part=matrix" } { (matrix(&parts.hops)) }
+        }
+        section aria-labelledby="gantt-title" {
+            h2 #gantt-title { "Leases" }
+            div #gantt data-live={ "/jobs/" (id) "?part=gantt" } { (gantt(&parts.timeline)) }
+        }
         section aria-labelledby="board-title" {
             h2 #board-title { "Trials" }
             (leaders::controls(id, board))
             div #board data-live={ "/jobs/" (id) "?part=board&" (board.query()) } {
-                (leaders(&job.summary, job.spec.search.goal, trials, board, viewer))
+                (leaders(&job.summary, job.spec.search.goal, &parts.trials, board, viewer))
             }
         }
         section aria-labelledby="events-title" {
             h2 #events-title { "Events" }
-            div #events data-live={ "/jobs/" (id) "?part=events" } { (events::list(latest)) }
+            div #events data-live={ "/jobs/" (id) "?part=events" } { (events::list(&parts.events)) }
         }
-        details { summary { "Job as submitted" } pre #spec { (spec) } }
+        details { summary { "Job as submitted" } pre #spec { (parts.spec) } }
     };
     frame::page(&job.summary.name, "", &content)
 }

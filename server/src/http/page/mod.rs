@@ -6,6 +6,7 @@
 //! | `sessions.rs` | who has signed in with a browser, and for how long |
 //! | `sign_in.rs` | signing in and out, and being sent there |
 //! | `pages.rs` | the pages |
+//! | `timeline.rs` | the leases of a job in time |
 //! | `actions.rs` | what buttons do |
 //! | `answer.rs` | HTML as an answer, also for errors |
 
@@ -14,6 +15,7 @@ mod answer;
 pub(super) mod pages;
 mod sessions;
 pub(super) mod sign_in;
+mod timeline;
 
 pub(super) use answer::fault;
 pub(crate) use sessions::Sessions;

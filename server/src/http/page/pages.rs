@@ -1,6 +1,6 @@
 //! The pages. `?part=NAME` asks for a part of one, as its script does.
 
-use super::{answer, answer::PageError};
+use super::{answer, answer::PageError, timeline};
 use crate::http::{App, auth::UserRights, error::HttpError, events, trials};
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -66,15 +66,19 @@ pub(in crate::http) async fn job(
     let part = match part.part.as_deref() {
         None => {
             let detail = detail().await?;
-            let trials = trials::all(&app, job).await?;
             let spec = serde_json::to_string_pretty(&detail.spec);
-            let spec = spec.map_err(|error| HttpError::fault(&error))?;
-            let latest = events::latest(&app, job, EVENTS).await?;
-            return Ok(answer::html(job_page::page(
-                &detail, &spec, &trials, &latest, &board, viewer,
-            )));
+            let parts = job_page::Parts {
+                spec: spec.map_err(|error| HttpError::fault(&error))?,
+                trials: trials::all(&app, job).await?,
+                hops: app.shell.request(request::GetHops { job }).await?,
+                timeline: timeline::collect(&app, &detail.summary).await?,
+                events: events::latest(&app, job, EVENTS).await?,
+            };
+            return Ok(answer::html(job_page::page(&detail, &parts, &board, viewer)));
         }
         Some("head") => job_page::head(&detail().await?.summary, viewer),
+        Some("matrix") => job_page::matrix(&app.shell.request(request::GetHops { job }).await?),
+        Some("gantt") => job_page::gantt(&timeline::collect(&app, &detail().await?.summary).await?),
         Some("board") => {
             let detail = detail().await?;
             let trials = trials::all(&app, job).await?;

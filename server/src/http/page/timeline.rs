@@ -1,0 +1,217 @@
+//! The leases of a job in time, from its events and from what its hosts hold now.
+
+use crate::http::{AppState, error::HttpError, events};
+use sojourn_core::{Event, LeaseEnd, Record, UnitKey, request};
+use sojourn_page::job::{LeaseBar, LeaseBarEnd, Timeline};
+use sojourn_protocol::{
+    figures,
+    ids::{LeaseId, ShardId},
+    quantity::SaturatingFrom as _,
+    report::Outcome,
+    time::{Millis, UnixMillis},
+    view::{HostView, JobView},
+};
+use std::{
+    collections::BTreeMap,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// Events that a timeline is made of at most, the last ones.
+const MAX_EVENTS: usize = 2_000;
+/// How far the timeline of a job that goes on reaches back.
+const LIVE_SPAN: Millis = Millis::from_secs(3_600);
+
+/// The leases of a job: the last hour where it goes on, else from its beginning to its end, as far as its last events reach.
+pub(super) async fn collect(app: &AppState, job: &JobView) -> Result<Timeline, HttpError> {
+    let hosts = app.shell.request(request::GetHosts {}).await?;
+    let records = events::last_records(app, job.job, MAX_EVENTS).await?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(timeline(job, &hosts, &records, UnixMillis(u64::saturating_from(since.as_millis()))))
+}
+
+fn timeline(job: &JobView, hosts: &[HostView], records: &[Record], now: UnixMillis) -> Timeline {
+    let last = records.last().map_or(job.submitted_at, |record| record.at);
+    // The machine's clock may be behind that of the journal.
+    let until = job.ended_at.unwrap_or(now.max(last));
+    let begin = match job.ended_at {
+        Some(_) => job.submitted_at,
+        None => job.submitted_at.max(UnixMillis(until.0.saturating_sub(LIVE_SPAN.0))),
+    };
+    // What was before the events isn't known.
+    let known = records.first().filter(|_| records.len() >= MAX_EVENTS);
+    let mut leases = bars(records, until);
+    for (host, held) in
+        hosts.iter().flat_map(|host| host.leases.iter().map(move |held| (host, held)))
+    {
+        if held.job == job.job {
+            leases.entry(held.lease).or_insert_with(|| LeaseBar {
+                lease: held.lease,
+                host: host.host,
+                trial: held.trial,
+                unit: held.unit.clone(),
+                from: UnixMillis(until.0.saturating_sub(held.age.0)),
+                to: until,
+                end: LeaseBarEnd::Live,
+            });
+        }
+    }
+    Timeline {
+        from: known.map_or(begin, |first| first.at.max(begin)).min(until),
+        until,
+        ended: job.ended_at.is_some(),
+        names: hosts.iter().map(|host| (host.host, host.name.clone())).collect(),
+        leases: leases.into_values().collect(),
+    }
+}
+
+/// Leases that were granted in these events. One that hasn't ended in them is live, `until` then.
+fn bars(records: &[Record], until: UnixMillis) -> BTreeMap<LeaseId, LeaseBar> {
+    let mut bars: BTreeMap<LeaseId, LeaseBar> = BTreeMap::new();
+    for record in records {
+        let (lease, end) = match &record.event {
+            Event::LeaseGranted { lease, host, unit, then, .. } => {
+                let bar = LeaseBar {
+                    lease: *lease,
+                    host: *host,
+                    trial: unit.trial(),
+                    unit: words(unit, then),
+                    from: record.at,
+                    to: until.max(record.at),
+                    end: LeaseBarEnd::Live,
+                };
+                bars.insert(*lease, bar);
+                continue;
+            }
+            Event::LeaseEnded { lease, end } => (lease, end_of(end)),
+            Event::ReportAcknowledged { report, .. } => {
+                let end = match report.outcome {
+                    Outcome::Failed(_) => LeaseBarEnd::Failed,
+                    Outcome::Trained(_) | Outcome::Evaluated(_) => LeaseBarEnd::Reported,
+                };
+                (&report.lease, end)
+            }
+            _ => continue,
+        };
+        // A late report doesn't change when its lease ran out.
+        if let Some(bar) = bars.get_mut(lease).filter(|bar| bar.end == LeaseBarEnd::Live) {
+            (bar.to, bar.end) = (record.at, end);
+        }
+    }
+    bars
+}
+
+const fn end_of(end: &LeaseEnd) -> LeaseBarEnd {
+    match end {
+        LeaseEnd::Silent | LeaseEnd::Overdue => LeaseBarEnd::Expired,
+        LeaseEnd::GivenBack { .. } => LeaseBarEnd::Returned,
+        LeaseEnd::Revoked => LeaseBarEnd::Revoked,
+    }
+}
+
+fn words(unit: &UnitKey, then: &[ShardId]) -> String {
+    match unit {
+        UnitKey::Train { epoch, shard, .. } => {
+            format!("train epoch {}, {}", epoch.0 + 1, figures::shards(*shard, then))
+        }
+        UnitKey::Evaluate { epoch, .. } => format!("evaluate epoch {}", epoch.0 + 1),
+        UnitKey::Extra { name, .. } => {
+            format!("evaluate epoch {} on the {} data", name.epoch.0 + 1, name.split.name())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use sojourn_core::JournalPosition;
+
+    fn record(at: u64, event: Value) -> Record {
+        let event = serde_json::from_value(event).unwrap();
+        Record { position: JournalPosition(at), at: UnixMillis(at), event }
+    }
+
+    fn granted(at: u64, lease: u64) -> Record {
+        let unit = json!({ "train": { "job": 1, "trial": 4, "epoch": 1, "shard": 2, "from": 0 } });
+        let lease = json!({
+            "lease": lease, "host": 3, "unit": unit, "then": [0], "base": 0, "why": "a test",
+        });
+        record(at, json!({ "lease-granted": lease }))
+    }
+
+    fn ended(at: u64, lease: u64, end: Value) -> Record {
+        record(at, json!({ "lease-ended": { "lease": lease, "end": end } }))
+    }
+
+    fn reported(at: u64, lease: u64, outcome: Value) -> Record {
+        let report = json!({ "lease": lease, "outcome": outcome });
+        record(at, json!({ "report-acknowledged": { "report": report, "host": 3 } }))
+    }
+
+    #[test]
+    fn a_lease_lasts_from_its_grant_to_what_ends_it() {
+        let evaluated = json!({ "evaluated": { "version": 1, "shards": [], "train_micros": 1 } });
+        let failed = json!({ "failed": { "kind": "trainer", "message": "m" } });
+        let records = [
+            granted(10, 1),
+            granted(11, 2),
+            granted(12, 3),
+            granted(13, 4),
+            ended(20, 1, json!("silent")),
+            reported(25, 1, evaluated.clone()),
+            reported(26, 2, evaluated),
+            reported(27, 3, failed),
+            // It was granted before these events.
+            ended(28, 9, json!("revoked")),
+        ];
+        let bars = bars(&records, UnixMillis(40));
+        let of = |lease: u64| {
+            let bar = &bars[&LeaseId(lease)];
+            (bar.from.0, bar.to.0, bar.end)
+        };
+        assert_eq!(of(1), (10, 20, LeaseBarEnd::Expired));
+        assert_eq!(of(2), (11, 26, LeaseBarEnd::Reported));
+        assert_eq!(of(3), (12, 27, LeaseBarEnd::Failed));
+        assert_eq!(of(4), (13, 40, LeaseBarEnd::Live));
+        assert_eq!((bars.len(), &*bars[&LeaseId(1)].unit), (4, "train epoch 2, shards 2 and 0"));
+    }
+
+    fn job(submitted_at: u64, ended_at: Option<u64>) -> JobView {
+        let examples: Value =
+            serde_json::from_str(include_str!("../openapi/examples.json")).unwrap();
+        let job: JobView = serde_json::from_value(examples["JobView"].clone()).unwrap();
+        let ended_at = ended_at.map(UnixMillis);
+        JobView { submitted_at: UnixMillis(submitted_at), ended_at, ..job }
+    }
+
+    fn host() -> HostView {
+        let examples: Value =
+            serde_json::from_str(include_str!("../openapi/examples.json")).unwrap();
+        serde_json::from_value(examples["HostView"].clone()).unwrap()
+    }
+
+    #[test]
+    fn a_job_that_goes_on_shows_its_last_hour_and_one_that_has_ended_all() {
+        let (begin, now) = (1_000, UnixMillis(10_000_000));
+        let records = [granted(2_000, 1)];
+        let of = |job: &JobView, records: &[Record]| {
+            let timeline = timeline(job, &[], records, now);
+            (timeline.from.0, timeline.until.0)
+        };
+        assert_eq!(of(&job(begin, None), &records), (10_000_000 - 3_600_000, 10_000_000));
+        assert_eq!(of(&job(9_000_000, None), &[]), (9_000_000, 10_000_000));
+        assert_eq!(of(&job(begin, Some(5_000)), &records), (begin, 5_000));
+        let many: Vec<Record> = (0..2_000).map(|n| granted(2_000 + n, n)).collect();
+        assert_eq!(of(&job(begin, Some(5_000)), &many), (2_000, 5_000), "no event is known before");
+    }
+
+    #[test]
+    fn what_hosts_hold_is_shown_though_its_grant_is_no_event_here() {
+        let now = UnixMillis(10_000_000);
+        let timeline = timeline(&job(1_000, None), &[host()], &[], now);
+        let [bar] = &timeline.leases[..] else { panic!("{timeline:?}") };
+        assert_eq!((bar.lease, bar.host.0, bar.end), (LeaseId(12), 3, LeaseBarEnd::Live));
+        assert_eq!((bar.from.0, bar.to), (10_000_000 - 1_500, now));
+        assert_eq!(timeline.names[&bar.host], "lab-7");
+    }
+}
