@@ -9,16 +9,19 @@
 //! keys         or a question
 //! ```
 
-use crate::ctl::{
-    show::{self, DRAINING},
-    watch::view::{Question, View},
+use crate::{
+    ctl::{
+        show::{self, DRAINING},
+        watch::view::{Question, View},
+    },
+    terminal::screen::{bar, packed, section, wrapped},
 };
 use ratatui::{
     buffer::Buffer,
     layout::{Constraint, Layout, Rect},
     style::{Color, Style, Stylize},
     text::{Line, Span},
-    widgets::{Block, Borders, Paragraph, Row, Table, Widget},
+    widgets::{Paragraph, Row, Table, Widget},
 };
 use sojourn_client::{
     control::{Direction, Status, UnitStatus},
@@ -30,8 +33,6 @@ use sojourn_protocol::figures;
 const NARROW: u16 = 60;
 /// Wider screens show bars.
 const WIDE: u16 = 100;
-/// Cells of a bar.
-const BAR: u32 = 10;
 /// Lines that limits take at most.
 const LIMITS: usize = 3;
 
@@ -70,55 +71,42 @@ pub(super) fn draw(view: &View, area: Rect, buffer: &mut Buffer) {
         Layout::vertical([head, units, transfers, limits, log, keys]).areas(area)
     };
     Paragraph::new(head).render(at_head, buffer);
-    let inside = section("units", at_units, buffer);
+    let inside = section("units".into(), at_units, buffer);
     if units.is_empty() {
         Line::from("none").dim().render(inside, buffer);
     } else {
         table(units, unit_widths(area.width), inside, buffer);
     }
-    let inside = section(&transfers_title(&view.status), at_transfers, buffer);
+    let inside = section(transfers_title(&view.status).into(), at_transfers, buffer);
     table(transfers, transfer_widths(area.width), inside, buffer);
-    let inside = section("cache and limits", at_limits, buffer);
+    let inside = section("cache and limits".into(), at_limits, buffer);
     Paragraph::new(limits).render(inside, buffer);
     log(view, at_log, buffer);
     keys(view).render(at_keys, buffer);
 }
 
-/// A section's title; gives the place below it.
-fn section(title: &str, area: Rect, buffer: &mut Buffer) -> Rect {
-    let block = Block::new().borders(Borders::TOP).border_style(Style::new().dim());
-    let block = block.title(Span::from(format!(" {title} ")).bold());
-    let inside = block.inner(area);
-    // A title without a line below it says nothing.
-    if area.height > 1 {
-        block.render(area, buffer);
-    }
-    inside
-}
-
 fn head(view: &View, width: u16) -> Vec<Line<'static>> {
     let status = &view.status;
     let whose = format!("host {} of {}", status.host, status.server);
-    let mut lines = wrapped(&whose, Style::new().bold(), width);
+    let mut lines = styled(&whose, Style::new().bold(), width);
     if status.server_away {
         let away = "the server doesn't answer; what is held goes on";
-        lines.extend(wrapped(away, Color::Red.into(), width));
+        lines.extend(styled(away, Color::Red.into(), width));
     }
     let style = if status.paused.is_some() { Color::Yellow.into() } else { Style::new() };
-    lines.extend(wrapped(&show::slots(status), style, width));
+    lines.extend(styled(&show::slots(status), style, width));
     if status.draining {
-        lines.extend(wrapped(DRAINING, Color::Yellow.into(), width));
+        lines.extend(styled(DRAINING, Color::Yellow.into(), width));
     }
     if let Some(problem) = &view.problem {
-        lines.extend(wrapped(problem, Color::Red.into(), width));
+        lines.extend(styled(problem, Color::Red.into(), width));
     }
     lines
 }
 
 /// A text in as many lines as it needs.
-fn wrapped(text: &str, style: Style, width: u16) -> Vec<Line<'static>> {
-    let words = text.split_whitespace().map(str::to_owned).collect();
-    packed(words, " ", width).into_iter().map(|line| Line::styled(line, style)).collect()
+fn styled(text: &str, style: Style, width: u16) -> Vec<Line<'static>> {
+    wrapped(text, width).into_iter().map(|line| Line::styled(line, style)).collect()
 }
 
 fn table<const N: usize>(
@@ -144,7 +132,7 @@ fn units(status: &Status, width: u16) -> Vec<[String; 4]> {
         if let Some(progress) = unit.state.progress()
             && width >= WIDE
         {
-            state = format!("{} {state}", bar(progress.done, progress.of));
+            state = format!("{} {state}", bar(progress.done.into(), progress.of.into()));
         }
         let left = show::unit_left(status, unit).map(|left| format!("{left} left"));
         [name, state, show::pace(unit).unwrap_or_default(), left.unwrap_or_default()]
@@ -247,26 +235,8 @@ fn used(status: &Status, limit: &str) -> Option<String> {
     }
 }
 
-/// Puts items side by side, as many as a line has room for.
-fn packed(items: Vec<String>, between: &str, width: u16) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for item in items {
-        match lines.last_mut() {
-            Some(line)
-                if line.chars().count() + between.len() + item.chars().count()
-                    <= usize::from(width) =>
-            {
-                line.push_str(between);
-                line.push_str(&item);
-            }
-            _ => lines.push(item),
-        }
-    }
-    lines
-}
-
 fn log(view: &View, area: Rect, buffer: &mut Buffer) {
-    let inside = section("log", area, buffer);
+    let inside = section("log".into(), area, buffer);
     let room = usize::from(inside.height);
     let shown = view.log.iter().skip(view.log.len().saturating_sub(room));
     let lines: Vec<Line<'_>> = shown
@@ -308,12 +278,6 @@ fn keys(view: &View) -> Line<'static> {
             " drain".into(),
         ]),
     }
-}
-
-/// `████░░░░░░`.
-fn bar(done: u32, of: u32) -> String {
-    let full = u64::from(done.min(of)) * u64::from(BAR) / u64::from(of.max(1));
-    (0..u64::from(BAR)).map(|cell| if cell < full { '█' } else { '░' }).collect()
 }
 
 #[cfg(test)]

@@ -14,12 +14,14 @@ mod view;
 
 use crate::{
     ctl::{asked, show, unanswered},
-    terminal::{exit::Failure, output, signals},
+    terminal::{
+        exit::Failure,
+        output,
+        screen::{self, Screen},
+        signals,
+    },
 };
-use ratatui::{
-    DefaultTerminal,
-    crossterm::event::{self, Event},
-};
+use ratatui::crossterm::event::Event;
 use sojourn_client::control::{Answer, Ask, CallError, LogPart, Status, call};
 use std::{
     io,
@@ -57,8 +59,7 @@ enum News {
 /// Shows it until somebody has seen enough, or the client has ended.
 pub(super) async fn run(data: &Path, json: bool) -> Result<(), Failure> {
     let status = status(asked(data, &Ask::Status)?)?;
-    if json || !output::is_terminal() || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
-    {
+    if json || !screen::is_possible() {
         return lines(data, status, json).await;
     }
     let ended = on_screen(data, status).await?;
@@ -105,7 +106,11 @@ async fn on_screen(data: &Path, status: Status) -> Result<bool, Failure> {
     let (news, mut updates) = unbounded_channel();
     let (orders, asks) = channel();
     let (of_keys, of_answers, data) = (news.clone(), news, data.to_owned());
-    thread::spawn(move || read_keys(&of_keys));
+    thread::spawn(move || {
+        screen::read_events(|read| {
+            of_keys.send(read.map_or_else(News::Lost, News::Terminal)).is_ok()
+        });
+    });
     let (done, asked) = oneshot::channel();
     // No task of the runtime: that would wait for it at the end.
     thread::spawn(move || {
@@ -139,7 +144,7 @@ async fn follow(
     orders: &Sender<Ask>,
 ) -> io::Result<bool> {
     loop {
-        screen.0.draw(|frame| draw::draw(view, frame.area(), frame.buffer_mut()))?;
+        screen.draw(|area, buffer| draw::draw(view, area, buffer))?;
         // Both threads have a sender for as long as there is something to hear.
         let Some(news) = updates.recv().await else { return Ok(false) };
         match news {
@@ -153,19 +158,6 @@ async fn follow(
             News::Answered(Err(CallError::Nobody { .. })) => return Ok(true),
             News::Answered(answer) => view.take_answer(answer),
             News::Lost(error) => return Err(error),
-        }
-    }
-}
-
-/// Reads keys until nobody listens any more.
-fn read_keys(news: &UnboundedSender<News>) {
-    loop {
-        let (read, last) = match event::read() {
-            Ok(event) => (News::Terminal(event), false),
-            Err(error) => (News::Lost(error), true),
-        };
-        if news.send(read).is_err() || last {
-            return;
         }
     }
 }
@@ -188,25 +180,5 @@ fn ask(data: &Path, orders: &Receiver<Ask>, news: &UnboundedSender<News>) {
             Err(RecvTimeoutError::Timeout) => Ask::Status,
             Err(RecvTimeoutError::Disconnected) => return,
         };
-    }
-}
-
-/// The terminal as it is while this lives; it is given back as it was, also where the program panics.
-struct Screen(DefaultTerminal);
-
-impl Screen {
-    fn open() -> io::Result<Self> {
-        ratatui::try_init().map(Self).inspect_err(|_| {
-            // Undoes the part that was done.
-            let _ = ratatui::try_restore();
-        })
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        // There is nobody to tell.
-        let _ = self.0.show_cursor();
-        let _ = ratatui::try_restore();
     }
 }

@@ -1,0 +1,129 @@
+//! The whole terminal as a screen: opened, drawn and given back; and the parts that every screen is made of.
+
+use crate::terminal::output;
+use ratatui::{
+    DefaultTerminal,
+    buffer::Buffer,
+    crossterm::event::{self, Event},
+    layout::Rect,
+    style::{Style, Stylize},
+    text::Span,
+    widgets::{Block, Borders, Widget},
+};
+use sojourn_protocol::quantity::mul_div;
+use std::io;
+
+/// Cells of a bar.
+const BAR: u64 = 10;
+
+/// The terminal as it is while this lives. It is given back as it was, also where the program panics.
+pub struct Screen(DefaultTerminal);
+
+impl Screen {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// Where there is none, or it can't be controlled; it is then as it was.
+    pub fn open() -> io::Result<Self> {
+        ratatui::try_init().map(Self).inspect_err(|_| {
+            // Undoes the part that was done.
+            let _ = ratatui::try_restore();
+        })
+    }
+
+    /// Draws all of it anew.
+    ///
+    /// # Errors
+    /// Where the terminal can't be written to.
+    pub fn draw(&mut self, draw: impl FnOnce(Rect, &mut Buffer)) -> io::Result<()> {
+        self.0.draw(|frame| draw(frame.area(), frame.buffer_mut())).map(drop)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // There is nobody to tell.
+        let _ = self.0.show_cursor();
+        let _ = ratatui::try_restore();
+    }
+}
+
+/// Is stdout a terminal that can be drawn on?
+#[must_use]
+pub fn is_possible() -> bool {
+    output::is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Reads keys and changes of the terminal's size until `take` wants no more or the terminal is gone, which it is told.
+/// Blocks: for a thread of its own.
+pub fn read_events(mut take: impl FnMut(io::Result<Event>) -> bool) {
+    loop {
+        let read = event::read();
+        let is_last = read.is_err();
+        if !take(read) || is_last {
+            return;
+        }
+    }
+}
+
+/// Draws a section's title; gives the place below it.
+pub fn section(title: Span<'_>, area: Rect, buffer: &mut Buffer) -> Rect {
+    let block = Block::new().borders(Borders::TOP).border_style(Style::new().dim());
+    let block = block.title(Span::styled(format!(" {} ", title.content), title.style).bold());
+    let inside = block.inner(area);
+    // A title without a line below it says nothing.
+    if area.height > 1 {
+        block.render(area, buffer);
+    }
+    inside
+}
+
+/// A share of a whole in ten cells: `████░░░░░░`.
+#[must_use]
+pub fn bar(done: u64, of: u64) -> String {
+    let full = mul_div(done.min(of), BAR, of.max(1));
+    (0..BAR).map(|cell| if cell < full { '█' } else { '░' }).collect()
+}
+
+/// Puts items side by side, as many as a line of `width` characters has room for.
+#[must_use]
+pub fn packed(items: Vec<String>, between: &str, width: u16) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for item in items {
+        match lines.last_mut() {
+            Some(line)
+                if line.chars().count() + between.len() + item.chars().count()
+                    <= usize::from(width) =>
+            {
+                line.push_str(between);
+                line.push_str(&item);
+            }
+            _ => lines.push(item),
+        }
+    }
+    lines
+}
+
+/// A text in as many lines of `width` characters as it needs. A longer word is a line of its own.
+#[must_use]
+pub fn wrapped(text: &str, width: u16) -> Vec<String> {
+    packed(text.split_whitespace().map(str::to_owned).collect(), " ", width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_full_at_the_end_and_no_sooner() {
+        assert_eq!(bar(0, 0), "░".repeat(10));
+        assert_eq!(bar(999, 1000), format!("{}░", "█".repeat(9)));
+        assert_eq!(bar(u64::MAX, 7), "█".repeat(10));
+    }
+
+    #[test]
+    fn words_are_packed_into_lines() {
+        assert_eq!(wrapped("a server  is gone", 9), ["a server", "is gone"]);
+        assert_eq!(wrapped("unreachable now", 4), ["unreachable", "now"]);
+    }
+}
