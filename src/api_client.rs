@@ -59,6 +59,11 @@ impl ApiClient {
         })
     }
 
+    /// The address of the server that is asked now.
+    pub(crate) fn server(&self) -> String {
+        self.http.servers().current().as_str().trim_end_matches('/').to_owned()
+    }
+
     /// Is the server there?
     pub(crate) async fn health(&self) -> CallResult<Health> {
         self.get("v1/health").await
@@ -101,6 +106,16 @@ impl ApiClient {
     /// The events of a job that come after a journal position; not all at once where they are many.
     pub(crate) async fn events(&self, job: JobId, after: u64) -> CallResult<Vec<EventView>> {
         self.get(format!("v1/jobs/{job}/events?after={after}")).await
+    }
+
+    /// The same, `limit` events at most.
+    pub(crate) async fn events_page(
+        &self,
+        job: JobId,
+        after: u64,
+        limit: usize,
+    ) -> CallResult<Vec<EventView>> {
+        self.get(format!("v1/jobs/{job}/events?after={after}&limit={limit}")).await
     }
 
     pub(crate) async fn hosts(&self) -> CallResult<Vec<HostView>> {

@@ -4,7 +4,7 @@ use crate::cli::{
     cloud,
     jobs::{
         backlog, cancel, delete, evaluate, events, extend, hosts, job_args::JobArgs, list, pause,
-        resume, revoke, rollback, search, set, status, traffic, trials,
+        resume, revoke, rollback, search, set, status, top, traffic, trials,
     },
     lab::{completions, demo, openapi, replay, simulate},
     model::{check, export, predict},
@@ -61,6 +61,10 @@ enum Command {
     Status(status::Args),
     /// List a job's trials.
     Trials(trials::Args),
+    /// Show jobs, trials, hosts and events on the whole terminal, anew each second.
+    ///
+    /// Where stdout is no terminal, the same is printed once.
+    Top(top::Args),
     /// List the machines that work for the server.
     Hosts(hosts::Args),
     /// End a machine's right to work for the server.
@@ -189,6 +193,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Jobs(args) => list::run(&args).await,
         Command::Status(args) => status::run(&args).await,
         Command::Trials(args) => trials::run(&args).await,
+        Command::Top(args) => top::run(&args).await,
         Command::Hosts(args) => hosts::run(&args).await,
         Command::Revoke(args) => revoke::run(&args).await,
         Command::Token(args) => token::run(&args).await,

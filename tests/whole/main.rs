@@ -21,6 +21,7 @@
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
 //! | `ctl` | `client ctl` with a running client |
 //! | `watch` | `client ctl --watch` on a terminal |
+//! | `top` | `sojourn top` without a terminal |
 //! | `hostile` | a machine that claims, floods, lies and stalls |
 //! | `simulate` | fleets in virtual time |
 //! | `deep` | deeper nets through all of it |
@@ -105,6 +106,7 @@ mod submit;
 mod support;
 mod tls;
 mod tokens;
+mod top;
 mod validate;
 mod verdicts;
 mod watch;

@@ -81,7 +81,7 @@ fn table(hosts: &[HostView]) -> String {
 }
 
 /// Whether it may work. One that was stopped takes nothing, and one whose disk has too little room.
-fn state(host: &HostView) -> &'static str {
+pub(super) fn state(host: &HostView) -> &'static str {
     match host.state {
         HostState::Away if host.stopped => "gone",
         HostState::Live if host.stopped => "ending",

@@ -18,6 +18,7 @@ pub(crate) mod rollback;
 pub(crate) mod search;
 pub(crate) mod set;
 pub(crate) mod status;
+pub(crate) mod top;
 pub(crate) mod traffic;
 pub(crate) mod trials;
 pub(crate) mod trials_change;

@@ -6,4 +6,6 @@ pub(crate) mod confirm;
 pub(crate) mod connection;
 pub(crate) mod simple;
 
-pub(crate) use sojourn_daemon::terminal::{exit, local, log, output, secrets, signals, trust};
+pub(crate) use sojourn_daemon::terminal::{
+    exit, local, log, output, screen, secrets, signals, trust,
+};

@@ -46,8 +46,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             } else if let Some(Some(decision)) = decision {
                 output::line(&format!("{} {decision}", place(event)))?;
             } else {
-                let sentence = sentence::sentence(event).unwrap_or_else(|| general(event));
-                output::line(&format!("{} {sentence}", place(event)))?;
+                output::line(&format!("{} {}", place(event), in_words(event)))?;
             }
         }
     }
@@ -56,6 +55,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 /// Where the event is in the journal, and when it was.
 fn place(event: &EventView) -> String {
     format!("{} {}", event.position, text::timestamp(event.at))
+}
+
+/// An event as a sentence, or in general words.
+pub(super) fn in_words(event: &EventView) -> String {
+    sentence::sentence(event).unwrap_or_else(|| general(event))
 }
 
 /// An event for which there is no sentence.
