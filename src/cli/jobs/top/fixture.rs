@@ -49,7 +49,7 @@ pub(super) fn detail(job: u64) -> Detail {
         values: values.iter().copied().map(Some).collect(),
         state: state.to_owned(),
     };
-    let event = |position, kind: &str, event: Value| -> EventView {
+    let event = |position: u64, kind: &str, event: Value| -> EventView {
         let at = 1_795_223_834_000_u64 + position * 1000;
         let event = json!({"position": position, "at": at, "kind": kind, "event": event});
         serde_json::from_value(event).unwrap()
