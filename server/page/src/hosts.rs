@@ -25,7 +25,7 @@ pub fn list(hosts: &[HostView]) -> Markup {
         return html! { p.hint { "No hosts yet: " code { (command) } " on a machine makes one." } };
     }
     html! {
-        div.wide {
+        div.wide tabindex="0" role="region" aria-label="Hosts" {
             table {
                 thead {
                     tr {

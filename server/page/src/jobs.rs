@@ -21,7 +21,7 @@ pub fn list(jobs: &[JobView]) -> Markup {
         return html! { p.hint { "No jobs yet: " code { "sojourn submit job.toml" } " starts one." } };
     }
     html! {
-        div.wide {
+        div.wide tabindex="0" role="region" aria-label="Jobs" {
             table {
                 thead {
                     tr {

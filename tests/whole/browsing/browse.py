@@ -81,6 +81,8 @@ def watching(browser):
     expect(page.locator("#connection")).to_have_text("live")
     expect(page.locator("#curves canvas")).to_be_visible()
     expect(page.locator("#settings canvas")).to_be_visible()
+    expect(page.locator("#matrix table")).to_contain_text("done")
+    expect(page.locator("#gantt svg.gantt")).to_be_visible()
     hops = page.locator("#head progress").first
     before = int(hops.get_attribute("value"))
     page.wait_for_function("before => Number(document.querySelector('#head progress').value) > before", arg=before)

@@ -100,7 +100,7 @@ pub fn leaders(
     let rows = shown.iter().skip(board.from).take(ROWS);
     html! {
         p.hint { (shown.len()) " of " (trials.len()) " trials" }
-        div.wide {
+        div.wide tabindex="0" role="region" aria-label="Trials" {
             table {
                 thead {
                     tr {
