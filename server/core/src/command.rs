@@ -194,6 +194,8 @@ pub enum Query {
     LostBlobs,
     /// How much there is to assimilate.
     Assimilations,
+    /// The server in some dozens of numbers, for monitoring.
+    Figures,
     /// How many events there are; also says that the core is alive.
     Position,
 }

@@ -12,6 +12,7 @@ use crate::{
     dispatch::{Dispatcher, Waiters},
     event::JournalPosition,
     fault::CoreFault,
+    figures::Totals,
     hosts::{HostHandler, Hosts},
     index::DerivedIndex,
     jobs::JobHandler,
@@ -56,6 +57,8 @@ pub struct Core {
     pub(crate) next_retention: Option<UnixMillis>,
     /// Who leads among the buyers of machines. Soft.
     pub(crate) leaders: Leaders,
+    /// What is counted since the core began. Soft.
+    pub(crate) totals: Totals,
     pub(crate) output: Output,
     /// The first fault, after which it answers nothing more.
     pub(crate) fault: Option<CoreFault>,
@@ -85,6 +88,7 @@ impl Core {
             storage: Storage::default(),
             next_retention: None,
             leaders: Leaders::default(),
+            totals: Totals::default(),
             output: Output::default(),
             fault: None,
         }
@@ -179,6 +183,7 @@ impl Core {
             clock: &self.clock,
             storage: &self.storage,
             planner: &self.planner,
+            totals: &self.totals,
         }
     }
 
@@ -192,6 +197,7 @@ impl Core {
             leases: &mut self.leases,
             planner: &mut self.planner,
             waiters: &mut self.waiters,
+            totals: &mut self.totals,
             output: &mut self.output,
         };
         Parts {

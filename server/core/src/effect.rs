@@ -3,6 +3,7 @@
 use crate::{
     command::ReplyTo,
     event::{JournalPosition, Record},
+    figures::{AssimilationCounts, Figures},
     state::BlobStatus,
     tokens::Holder,
 };
@@ -17,7 +18,6 @@ use sojourn_protocol::{
     error::ApiError,
     ids::{HostId, JobId, LeaseId},
     machines::{CostsView, LeaderAnswer, MachinesAnswer},
-    time::Millis,
     tokens::{RevokedToken, TokenView},
     view::{EvaluationView, HopMatrixView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
@@ -106,6 +106,7 @@ pub enum Answer {
     BlobStatus(Option<BlobStatus>),
     LostBlobs(Vec<BlobRef>),
     Assimilations(AssimilationCounts),
+    Figures(Box<Figures>),
     Position(JournalPosition),
 }
 
@@ -116,16 +117,4 @@ pub enum Offered {
     Taken,
     /// The report had ended otherwise, or was never acknowledged; nothing changed.
     Stale,
-}
-
-/// How much there is to assimilate, as [`sojourn_protocol::assimilation::AssimilationsView`] has it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[expect(missing_docs, reason = "the view says it")]
-pub struct AssimilationCounts {
-    pub waiting: u64,
-    pub behind: u64,
-    pub taken: u64,
-    pub lag: Millis,
-    pub ended: u64,
-    pub per_second: f64,
 }

@@ -13,6 +13,7 @@ use crate::{
     effect::{Answer, Effect},
     event::{Event, JournalPosition, Record},
     fault::CoreFault,
+    figures::Totals,
     index::DerivedIndex,
     leases::{Leases, ProvisionalLease},
     schedule::Planner,
@@ -48,6 +49,7 @@ pub(crate) struct Ledger<'a> {
     pub(crate) leases: &'a mut Leases,
     pub(crate) planner: &'a mut Planner,
     pub(crate) waiters: &'a mut Waiters,
+    pub(crate) totals: &'a mut Totals,
     pub(crate) output: &'a mut Output,
 }
 
@@ -60,6 +62,7 @@ impl Ledger<'_> {
         for change in changes.iter() {
             self.apply(change);
         }
+        self.totals.count(&record.event);
         self.waiters.take_note(&record.event, &changes);
         self.withdraw_provisional(&record.event);
         self.output.push(Effect::Persist(record));
@@ -87,6 +90,7 @@ impl Ledger<'_> {
             leases: self.leases,
             planner: self.planner,
             waiters: self.waiters,
+            totals: self.totals,
             output: self.output,
         }
     }

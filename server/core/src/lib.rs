@@ -47,6 +47,7 @@ mod dispatch;
 mod effect;
 mod event;
 mod fault;
+pub mod figures;
 mod hosts;
 mod index;
 mod invariants;
@@ -68,12 +69,13 @@ pub use added_trial::{AddedTrial, CloneOf};
 pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
 pub use config::{BeyondRetention, CoreConfig, DEFAULT_FORGET_HOSTS, Retention};
 pub use core::Core;
-pub use effect::{Answer, AssimilationCounts, AssimilationUnit, Effect, Offered};
+pub use effect::{Answer, AssimilationUnit, Effect, Offered};
 pub use event::{
     AtEnd, By, EVENT_VERSION, Event, Fault, JournalPosition, LeaseEnd, MergeFault, MergeMode,
     READ_VERSIONS, Record, RequestedEvaluation, UnitKey,
 };
 pub use fault::{CoreFault, SnapshotError};
+pub use figures::{AssimilationCounts, Figures};
 pub use invariants::{Invariant, InvariantSet, UnknownInvariant, Violation};
 pub use request::Request;
 pub use snapshot::{RecoverError, snapshot_of};

@@ -4,8 +4,9 @@
 
 use crate::{
     command::{Command, MergeOffer, Query, ReplyTo},
-    effect::{Answer, AssimilationCounts, AssimilationUnit, Offered},
+    effect::{Answer, AssimilationUnit, Offered},
     event::{By, Fault, JournalPosition},
+    figures::{AssimilationCounts, Figures},
     state::BlobStatus,
     tokens::Holder,
 };
@@ -179,5 +180,6 @@ queries! {
     GetLostBlobs {} from LostBlobs => Vec<BlobRef>, Answer::LostBlobs(blobs) => blobs;
     GetAssimilations {} from Assimilations => AssimilationCounts,
         Answer::Assimilations(counts) => counts;
+    GetFigures {} from Figures => Figures, Answer::Figures(figures) => *figures;
     GetPosition {} from Position => JournalPosition, Answer::Position(position) => position;
 }

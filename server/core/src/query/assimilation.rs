@@ -1,7 +1,7 @@
 //! Views of the assimilators' queue.
 
 use super::Views;
-use crate::effect::AssimilationCounts;
+use crate::figures::AssimilationCounts;
 use sojourn_protocol::{ids::LeaseId, quantity::to_u64, time::Millis};
 
 impl Views<'_> {

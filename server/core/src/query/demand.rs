@@ -177,7 +177,7 @@ impl Views<'_> {
     }
 
     /// Operations per second of a slot in training, as estimates have it.
-    fn training_flops(&self, host: HostId, slots: &DeviceSlots) -> u64 {
+    pub(super) fn training_flops(&self, host: HostId, slots: &DeviceSlots) -> u64 {
         let pace = self.estimates.pace(slots.key(host, slots.classes.fastest().class));
         mul_div(REFERENCE_FLOPS, crate::cost::PACE_ONE, pace.max(1))
     }

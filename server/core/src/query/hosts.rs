@@ -106,7 +106,7 @@ impl Views<'_> {
         session.devices.values().map(view).collect()
     }
 
-    fn host_state(&self, host: &Host) -> HostState {
+    pub(super) fn host_state(&self, host: &Host) -> HostState {
         if host.revoked {
             HostState::Revoked
         } else if let Some(until) = self.hosts.cooldown(host.id).filter(|until| *until > self.now) {
@@ -124,7 +124,7 @@ impl Views<'_> {
     }
 
     /// Why it is given nothing though there is work. One that isn't in contact asks for nothing.
-    fn idle_reason(&self, host: &Host) -> Option<IdleReason> {
+    pub(super) fn idle_reason(&self, host: &Host) -> Option<IdleReason> {
         let is_live = self.host_state(host) == HostState::Live;
         idle_reason(self.state, self.index, self.hosts, host.id).filter(|_| is_live)
     }

@@ -67,7 +67,6 @@ impl Views<'_> {
 
     pub(crate) fn summary(&self, job: &Job) -> JobView {
         let trials = u32::saturating_from(job.trials.len());
-        let shards = to_u64(job.data.train.len());
         let epochs: u64 =
             job.trials.iter().map(|trial| u64::from(expected_epochs(job, trial))).sum();
         let ended = |wanted: fn(&TrialEnd) -> bool| {
@@ -91,8 +90,8 @@ impl Views<'_> {
             trials,
             trials_finished: ended(|end| matches!(end, TrialEnd::Finished)),
             trials_failed: ended(|end| matches!(end, TrialEnd::Failed(_))),
-            hops: job.trials.iter().map(|trial| own_hops(trial, shards)).sum(),
-            hops_expected: job.trials.iter().map(|trial| expected_hops(job, trial, shards)).sum(),
+            hops: hops(job),
+            hops_expected: hops_expected(job),
             evaluations: counters.evaluations,
             evaluations_expected: epochs,
             leases_live: counters.leases_live,
@@ -152,6 +151,18 @@ impl Views<'_> {
             waiting: self.trial_waits(job, trial).map(|reason| reason.to_string()),
         }
     }
+}
+
+/// Hops that a job's trials have.
+pub(super) fn hops(job: &Job) -> u64 {
+    let shards = to_u64(job.data.train.len());
+    job.trials.iter().map(|trial| own_hops(trial, shards)).sum()
+}
+
+/// Hops that a job's trials are expected to have in the end, as far as is known.
+pub(super) fn hops_expected(job: &Job) -> u64 {
+    let shards = to_u64(job.data.train.len());
+    job.trials.iter().map(|trial| expected_hops(job, trial, shards)).sum()
 }
 
 /// Epochs that a trial is expected to train, as far as is known: one that its search has stopped, or holds back, trains fewer than

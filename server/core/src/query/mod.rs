@@ -9,6 +9,7 @@
 //! | `demand.rs`, `costs.rs` | the work that there is for machines, and what bought ones have cost |
 //! | `tokens.rs` | tokens that were issued, and whose a token is |
 //! | `assimilation.rs` | the assimilators' queue |
+//! | `figures.rs` | the whole server in numbers, for monitoring |
 //! | `waiting.rs` | why jobs and trials wait, in words |
 
 mod assimilation;
@@ -16,6 +17,7 @@ mod costs;
 mod demand;
 mod evaluations;
 mod hops;
+mod figures;
 mod hosts;
 mod jobs;
 mod search;
@@ -27,6 +29,7 @@ use crate::{
     clock::Clock,
     command::Query,
     effect::Answer,
+    figures::Totals,
     index::DerivedIndex,
     schedule::{Eligibility, Planner},
 };
@@ -42,6 +45,7 @@ pub(crate) struct Views<'a> {
     pub(crate) clock: &'a Clock,
     pub(crate) storage: &'a Storage,
     pub(crate) planner: &'a Planner,
+    pub(crate) totals: &'a Totals,
 }
 
 impl<'a> Deref for Views<'a> {
@@ -72,6 +76,7 @@ impl Views<'_> {
             Query::BlobStatus { blob } => Answer::BlobStatus(self.state.blobs.status(&blob)),
             Query::LostBlobs => Answer::LostBlobs(self.state.blobs.all_lost().collect()),
             Query::Assimilations => Answer::Assimilations(self.assimilations()),
+            Query::Figures => Answer::Figures(Box::new(self.figures())),
             Query::Position => Answer::Position(self.state.position),
         })
     }

@@ -3,6 +3,7 @@
 use super::{budgets::Budgets, job_plan::JobPlan, shares::FairShares};
 use crate::{
     cost::{Estimates, PreferredClasses},
+    figures::PlanCounts,
     memo::Memo,
 };
 use sojourn_protocol::{
@@ -32,6 +33,8 @@ pub(crate) struct Planner {
     merge_modes: Memo<(u64, usize)>,
     /// What jobs may still spend.
     budgets: Budgets,
+    /// Plans so far.
+    counts: PlanCounts,
 }
 
 impl Planner {
@@ -63,6 +66,22 @@ impl Planner {
     /// The same, to count it anew.
     pub(crate) fn budgets_mut(&mut self) -> &mut Budgets {
         &mut self.budgets
+    }
+
+    /// Plans so far.
+    pub(crate) fn counts(&self) -> PlanCounts {
+        self.counts
+    }
+
+    /// A plan was requested.
+    pub(crate) fn plan_requested(&mut self) {
+        self.counts.requested += 1;
+    }
+
+    /// A requested plan is ready. `is_taken`: it is followed from now on.
+    pub(crate) fn plan_ready(&mut self, is_taken: bool) {
+        let count = if is_taken { &mut self.counts.followed } else { &mut self.counts.dropped };
+        *count += 1;
     }
 
     /// Forgets what was measured on hosts.

@@ -86,18 +86,23 @@ impl PlanHandler<'_> {
         let iterations = iterations.clamp(MIN_ITERATIONS, MAX_ITERATIONS);
         let version = plan.request(request);
         let problem = Box::new(problem);
+        self.ledger.planner.plan_requested();
         self.ledger.effect(Effect::Plan { job, version, problem, seed, iterations });
     }
 
     /// A plan is ready: it is followed, if it is the one that was requested last and better than the one before.
     pub(crate) fn ready(&mut self, job: JobId, version: u64, schedule: &Schedule) {
-        let Some(mut plan) = self.ledger.planner.take_plan(job) else { return };
+        let Some(mut plan) = self.ledger.planner.take_plan(job) else {
+            self.ledger.planner.plan_ready(false);
+            return;
+        };
         let is_first = !plan.is_followed();
         let scheduler = self.scheduler();
         let known = scheduler.state.jobs.get(&job);
         let is_over =
             |hop: &PlannedHop| known.is_none_or(|known| scheduler.is_planned_hop_over(known, hop));
         let is_taken = plan.ready(version, schedule, scheduler.now, is_over);
+        self.ledger.planner.plan_ready(is_taken);
         self.ledger.planner.put_plan(job, plan);
         if is_taken {
             self.ledger.waiters.wake(Wake::All);

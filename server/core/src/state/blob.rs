@@ -67,6 +67,12 @@ impl Blobs {
             .is_some_and(|known| known.status == BlobStatus::Published && known.bytes == blob.bytes)
     }
 
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.blobs.len()
+    }
+
     /// References to a blob.
     #[must_use]
     pub fn references(&self, digest: &Digest) -> u32 {

@@ -19,6 +19,7 @@ mod engines;
 mod evaluations;
 mod extended;
 mod faults;
+mod figures;
 mod forgotten;
 mod graphs;
 mod hop_matrix;
