@@ -34,6 +34,7 @@ mod errands;
 mod http;
 pub mod journal;
 mod listener;
+mod metrics;
 mod migrate;
 mod network;
 mod orphans;

@@ -68,6 +68,7 @@ pub(crate) fn serve(
             .wrap(from_fn(http::authenticate))
             .wrap(from_fn(http::protocol))
             .wrap(from_fn(http::guard))
+            .wrap(from_fn(http::time_requests))
             .configure(http::routes);
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {

@@ -40,6 +40,8 @@ const JOURNAL_PART: u64 = 8;
 const MAX_JOURNAL_ROOM: u64 = 64 << 20;
 /// The held room is released when less than this part of it is free besides.
 const RELEASE_PART: u64 = 2;
+/// What the watched folders hold, as monitoring names it.
+const FOLDERS: [&str; 2] = ["data", "blobs"];
 /// Bytes in which people are told of room.
 const MB: u64 = 1_000_000;
 
@@ -72,6 +74,16 @@ enum BlobsLie {
     OnOtherDisk,
     /// In a store that isn't of this machine.
     InStore,
+}
+
+/// A disk that the server writes to, as the last look saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WatchedDisk {
+    /// The folder that is on it: that of all data, or that of the blobs.
+    pub(crate) folder: &'static str,
+    pub(crate) space: DiskSpace,
+    /// The bytes to keep free: below it no new work is given out.
+    pub(crate) reserve: u64,
 }
 
 /// Bytes that an upload needs.
@@ -155,6 +167,17 @@ impl StorageWatch {
     /// The room at the last look.
     pub(crate) fn seen(&self) -> Storage {
         self.shared.state.lock().seen
+    }
+
+    /// The disks, as far as the last look saw them.
+    pub(crate) fn disks(&self) -> Vec<WatchedDisk> {
+        let state = self.shared.state.lock();
+        let spaces = FOLDERS.into_iter().zip(&state.spaces);
+        let disks = spaces.filter_map(|(folder, space)| {
+            let space = (*space)?;
+            Some(WatchedDisk { folder, space, reserve: self.shared.reserve_of(space) })
+        });
+        disks.collect()
     }
 
     /// Looks at the disks, and logs what has changed. Blocks.

@@ -160,6 +160,11 @@ impl UploadQuota {
         Ok(())
     }
 
+    /// What all hosts have uploaded that no report has named, and how much that may be.
+    pub(crate) fn held(&self) -> (Uploaded, Uploaded) {
+        (self.counted.lock().all, self.limits.all)
+    }
+
     /// A lease's upload was reported, or is of no use any more.
     pub(crate) fn forget(&self, lease: LeaseId) {
         self.counted.lock().remove(lease);

@@ -102,6 +102,7 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/assimilations/{lease}/rejected", Assimilators),
     ("POST", "/v1/assimilations/{lease}/lost", Assimilators),
     ("GET", "/v1/changes", Users(Read)),
+    ("GET", "/metrics", Users(Read)),
     ("GET", "/v1/traffic", Users(Read)),
     ("GET", "/v1/demand", Users(Read)),
     ("GET", "/v1/costs", Users(Read)),

@@ -2,9 +2,9 @@
 
 use super::{changes::Changes, error::HttpError, page::Sessions, token_cache::TokenCache};
 use crate::{
-    assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, network::Network,
-    programs::Program, shell::ShellHandle, storage_watch::StorageWatch, tokens::ServerTokens,
-    traffic::Traffic, upload_quota::UploadQuota,
+    assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, metrics::RequestTimes,
+    network::Network, programs::Program, shell::ShellHandle, storage_watch::StorageWatch,
+    tokens::ServerTokens, traffic::Traffic, upload_quota::UploadQuota,
 };
 use actix_web::web;
 use sojourn_blobs::{Staging, Uploads};
@@ -36,6 +36,7 @@ pub(crate) struct AppState {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) changes: Arc<Changes>,
     pub(crate) traffic: Arc<Traffic>,
+    pub(crate) request_times: RequestTimes,
     /// The bounds against whoever is on the network.
     pub(crate) network: Arc<Network>,
     pub(crate) assimilation: AssimilationHandle,

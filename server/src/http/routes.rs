@@ -3,8 +3,8 @@
 
 use super::{
     assimilations, auth, blobs, changes, checkpoints, deltas, direct, error::HttpError, events,
-    health, hosts, jobs, machines, openapi, page, programs, searches, tokens, traffic, trials,
-    work,
+    health, hosts, jobs, machines, metrics, openapi, page, programs, searches, tokens, traffic,
+    trials, work,
 };
 use actix_web::{
     Error, Resource,
@@ -183,6 +183,7 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(open_resource("/sign-out").route(web::post().to(page::sign_in::end)))
         .service(open_resource("/assets/{name}").route(web::get().to(page::pages::asset)))
         .service(resource("/v1/changes").route(web::get().to(changes::changes)))
+        .service(resource("/metrics").route(web::get().to(metrics::metrics)))
         .service(resource("/v1/traffic").route(web::get().to(traffic::traffic)))
         .service(resource("/v1/demand").route(web::get().to(machines::demand)))
         .service(resource("/v1/costs").route(web::get().to(machines::costs)))

@@ -4,6 +4,7 @@
 use super::{
     clock::Clock,
     config::ShellConfig,
+    counts::ShellCounts,
     error::ShellError,
     faults::Faults,
     group_commit::GroupCommit,
@@ -59,6 +60,7 @@ pub(super) struct Driver {
     /// The thread of the last snapshot.
     snapshot: Option<JoinHandle<()>>,
     pub(super) faults: Faults,
+    pub(super) counts: ShellCounts,
     /// The last event that was passed to the writer.
     passed: JournalPosition,
 }
@@ -79,6 +81,7 @@ impl Driver {
         inputs: Sender<Input>,
         inbox: Receiver<Input>,
         side_effects: UnboundedSender<SideEffect>,
+        counts: ShellCounts,
     ) -> Result<Self, ShellError> {
         let core = Core::new(config.core);
         let planner = PlannerThread::start(inputs.clone())?;
@@ -99,6 +102,7 @@ impl Driver {
             snapshot_after: Instant::now(),
             snapshot: None,
             faults: Faults::default(),
+            counts,
             passed: JournalPosition(0),
         };
         match driver.start_over() {
@@ -114,7 +118,7 @@ impl Driver {
     /// Opens the journal, recovers the state from it and starts the core.
     pub(super) fn start_over(&mut self) -> Result<(), ShellError> {
         let mut journal = self.journals.open()?;
-        let Recovered { core, snapshot, last } =
+        let Recovered { core, snapshot, last, accepted } =
             recover(&mut *journal, self.config.core, self.config.accept)?;
         self.clock.at_least(last);
         let active_until = self.previous;
@@ -129,6 +133,7 @@ impl Driver {
             tracing::warn!(decided = decided.0, kept = kept.0, "the last events were not kept");
         }
         self.passed = kept;
+        self.counts.recovered(kept, accepted.iter().map(|violation| violation.id));
         self.start_writer(journal, snapshot)?;
         let started = self.step(Command::Started);
         if started.is_err() {
@@ -153,6 +158,7 @@ impl Driver {
             side_effects: self.side_effects.clone(),
             driver: self.inputs.clone(),
             number,
+            counts: self.counts.clone(),
             verified: snapshot,
             trim_below: JournalPosition(0),
             group_commit: GroupCommit::default(),
@@ -258,6 +264,7 @@ impl Driver {
         for effect in effects {
             items.extend(self.item(effect));
         }
+        self.counts.decided(self.core.position());
         self.pass(items);
         self.passed = self.core.position();
         if self.core.position().0 >= self.snapshot_at && Instant::now() >= self.snapshot_after {

@@ -28,6 +28,7 @@ impl Driver {
     /// The core has a fault: nothing of that step is journalled, everyone who waits hears of an internal error, and
     /// the state is read anew from the journal. Faults that come again soon are followed by longer and longer pauses.
     pub(super) fn reload(&mut self, fault: &CoreFault) -> Next {
+        self.counts.core_failed();
         let error = fault as &dyn std::error::Error;
         match fault {
             CoreFault::Fold(FoldError { event, position, .. }) => {
@@ -72,6 +73,7 @@ impl Driver {
                     (refusal, STANDBY_INTERVAL)
                 }
                 Err(error) => {
+                    self.counts.journal_failed();
                     // What this server can't do, another may.
                     self.journals.leave();
                     let is_full =

@@ -1,6 +1,8 @@
 //! The handle of the shell for the rest of the server: commands in, answers out.
 
-use super::{journal_lease::JournalLease, live_uploads::LiveUploads, message::Input};
+use super::{
+    counts::ShellCounts, journal_lease::JournalLease, live_uploads::LiveUploads, message::Input,
+};
 use sojourn_core::{Answer, Command, JournalPosition, Record, ReplyTo, Request};
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
@@ -19,6 +21,7 @@ pub struct ShellHandle {
     inputs: Sender<Input>,
     next: Arc<AtomicU64>,
     lease: JournalLease,
+    counts: ShellCounts,
 }
 
 /// The refusal of a caller that can't be answered now. A retry is safe.
@@ -54,8 +57,13 @@ pub(super) fn standing_by(active: &str) -> ApiError {
 }
 
 impl ShellHandle {
-    pub(super) fn new(inputs: Sender<Input>, lease: JournalLease) -> Self {
-        Self { inputs, next: Arc::new(AtomicU64::new(1)), lease }
+    pub(super) fn new(inputs: Sender<Input>, lease: JournalLease, counts: ShellCounts) -> Self {
+        Self { inputs, next: Arc::new(AtomicU64::new(1)), lease, counts }
+    }
+
+    /// What the shell counts of itself.
+    pub(crate) const fn counts(&self) -> &ShellCounts {
+        &self.counts
     }
 
     /// The lease over the journal: what the journal's servers share is deleted under it alone.

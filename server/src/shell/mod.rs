@@ -10,6 +10,7 @@
 
 mod clock;
 mod config;
+mod counts;
 mod driver;
 mod error;
 mod failures;
@@ -27,6 +28,7 @@ mod writer;
 
 pub use clock::{Clock, SteadyClock};
 pub use config::ShellConfig;
+pub(crate) use counts::ShellCounts;
 pub use error::ShellError;
 pub use handle::ShellHandle;
 pub use journal_lease::{JournalLease, LeaseLost};
@@ -63,8 +65,9 @@ impl Shell {
         let (side_effects, outbox) = tokio::sync::mpsc::unbounded_channel();
         let (alive, ended) = oneshot::channel();
         let lease = JournalLease::new(Arc::clone(&journals));
-        let handle = ShellHandle::new(inputs.clone(), lease);
-        let driver = Driver::recover(journals, config, clock, inputs, inbox, side_effects)?;
+        let counts = ShellCounts::default();
+        let handle = ShellHandle::new(inputs.clone(), lease, counts.clone());
+        let driver = Driver::recover(journals, config, clock, inputs, inbox, side_effects, counts)?;
         std::thread::Builder::new()
             .name("core".to_owned())
             .spawn(move || {

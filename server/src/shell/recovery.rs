@@ -44,6 +44,8 @@ pub(crate) struct Recovered {
     pub(super) snapshot: JournalPosition,
     /// The time of the last event, in the snapshot or after it.
     pub(super) last: UnixMillis,
+    /// The invariants that the state breaks, all of them accepted.
+    pub(super) accepted: Vec<Violation>,
 }
 
 /// Reads all that the journal holds. The state may break these invariants, and no others.
@@ -72,5 +74,5 @@ pub(crate) fn recover(
         return Err(ShellError::Violated(refused));
     }
     let last = core.state().at;
-    Ok(Recovered { core, snapshot, last })
+    Ok(Recovered { core, snapshot, last, accepted })
 }

@@ -3,6 +3,7 @@
 
 use super::{
     config::ShellConfig,
+    counts::ShellCounts,
     error::ShellError,
     group_commit::GroupCommit,
     message::{Input, Item},
@@ -34,6 +35,7 @@ pub(super) struct Writer {
     /// Gets one message when the journal fails, with this writer's number.
     pub(super) driver: Sender<Input>,
     pub(super) number: u64,
+    pub(super) counts: ShellCounts,
     /// The last snapshot that was read back and gave a state.
     pub(super) verified: JournalPosition,
     /// Records below are to be dropped.
@@ -55,6 +57,7 @@ impl Writer {
             self.gather(&mut group, items);
             if let Err(error) = self.write(group) {
                 tracing::error!(error = &error as &dyn std::error::Error, "the journal failed");
+                self.counts.journal_failed();
                 let for_good = error.is_final();
                 let _ = self.driver.send(Input::Broken { number: self.number, for_good });
                 while items.recv().is_ok() {}
@@ -95,8 +98,10 @@ impl Writer {
         if !records.is_empty() {
             let begun = Instant::now();
             self.journal.append(&records)?;
-            self.group_commit.appended(replies(&waiting), begun.elapsed());
+            let took = begun.elapsed();
+            self.group_commit.appended(replies(&waiting), took);
             self.durable.store(self.journal.tail().0, Ordering::Release);
+            self.counts.appended(self.journal.tail(), took);
         }
         for item in waiting {
             self.release(item);

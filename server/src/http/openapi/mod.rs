@@ -8,7 +8,7 @@ mod errors;
 
 use super::{
     assimilations, blobs, changes, checkpoints, deltas, direct, error::HttpError, events, health,
-    hosts, jobs, machines, programs, searches, tokens, traffic, trials, work,
+    hosts, jobs, machines, metrics, programs, searches, tokens, traffic, trials, work,
 };
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
@@ -99,6 +99,7 @@ const EXAMPLES: &str = include_str!("examples.json");
         tokens::rotate_own,
         traffic::traffic,
         changes::changes,
+        metrics::metrics,
     ),
     components(schemas(sojourn_protocol::tokens::ServerToken, sojourn_protocol::error::ApiError)),
     modifiers(&Tokens)
