@@ -63,6 +63,14 @@ impl HttpClient {
         self.send(&url, self.http.get(&url))
     }
 
+    /// What is at a URL, as text; none where the server doesn't serve now.
+    pub(crate) fn text(&self, url: &str) -> Option<String> {
+        self.runtime.block_on(async {
+            let request = self.http.get(url).bearer_auth(&self.token);
+            request.send().await.ok()?.error_for_status().ok()?.text().await.ok()
+        })
+    }
+
     /// A server's answer to a call with this body.
     pub(crate) fn post(&self, server: &str, path: &str, body: &Value) -> Option<Value> {
         let url = format!("{server}/v1/{path}");

@@ -77,6 +77,7 @@ mod http;
 mod labels;
 mod liars;
 mod merging;
+mod metrics;
 mod models;
 mod networks;
 mod numpy_trainer;
