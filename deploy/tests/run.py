@@ -14,6 +14,7 @@ import cloud  # noqa: E402, F401
 import containers  # noqa: E402, F401
 import files  # noqa: E402, F401
 import machine  # noqa: E402, F401
+import monitoring  # noqa: E402, F401
 import packages  # noqa: E402, F401
 import server  # noqa: E402, F401
 from checks import CHECKS, Failed, Skipped  # noqa: E402
