@@ -242,6 +242,7 @@ pages! {
     tls_and_proxies: "docs/operate/tls-and-proxies.md",
     assimilators: "docs/operate/assimilators.md",
     storage: "docs/operate/storage.md",
+    metrics: "docs/operate/metrics.md",
 }
 
 #[test]
