@@ -34,12 +34,9 @@ pub(crate) fn setting(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Number(number) => match number.as_f64().filter(|_| !number.is_i64()) {
             Some(number) => {
-                let short = format!("{number:.3e}");
-                let is_plain = number.abs() >= 0.001 && number.abs() < 100_000.0;
-                match short.parse::<f64>() {
-                    Ok(rounded) if is_plain || number == 0.0 => rounded.to_string(),
-                    _ => short,
-                }
+                let rounded = format!("{number:.3e}").parse().unwrap_or(number);
+                let is_plain = (0.001..100_000.0).contains(&number.abs()) || number == 0.0;
+                if is_plain { rounded.to_string() } else { format!("{rounded:e}") }
             }
             None => number.to_string(),
         },
@@ -60,6 +57,7 @@ mod tests {
         assert_eq!(of(json!(1.0)), "1");
         assert_eq!(of(json!(-2.25)), "-2.25");
         assert_eq!(of(json!(0.000_007_947_710_32)), "7.948e-6");
+        assert_eq!(of(json!(1e-4)), "1e-4");
         assert_eq!(of(json!(64)), "64");
         assert_eq!(of(json!("adam")), "adam");
         assert_eq!(of(json!([64, 32])), "[64,32]");

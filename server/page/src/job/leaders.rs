@@ -52,7 +52,7 @@ impl Board {
     fn order(&self, goal: Goal, a: &TrialView, b: &TrialView) -> Ordering {
         let order = match self.sort.as_str() {
             "" => TrialView::leader_board(goal, a, b),
-            "trial" => Ordering::Equal,
+            "trial" => a.trial.cmp(&b.trial),
             "name" => a.name.cmp(&b.name),
             "epoch" => a.epoch.cmp(&b.epoch),
             "state" => a.state.name().cmp(b.state.name()),
@@ -245,6 +245,8 @@ mod tests {
         let board = Board { sort: "training.optimizer.lr".into(), ..Board::default() };
         assert_eq!(shown(&board, &trials), [1, 0, 2]);
         assert_eq!(shown(&Board { down: true, ..board.clone() }, &trials), [2, 0, 1]);
+        let by_trial = Board { sort: "trial".into(), down: true, ..Board::default() };
+        assert_eq!(shown(&by_trial, &trials), [2, 1, 0]);
         assert_eq!(shown(&Board { filter: "lr=0.01 RUNNING".into(), ..board }, &trials), [1]);
     }
 
