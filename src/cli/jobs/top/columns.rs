@@ -7,7 +7,7 @@ use ratatui::{
     text::Line,
     widgets::{Sparkline, Widget},
 };
-use sojourn_protocol::quantity::{SaturatingFrom as _, to_u64, to_usize};
+use sojourn_protocol::quantity::to_u64;
 use std::ops::Range;
 
 /// Heights of a curve's cell, but the lowest: shares of the way from the lowest value to the highest.
@@ -97,10 +97,8 @@ fn curve(values: &[Option<f64>], area: Rect, buffer: &mut Buffer) {
     };
     let cells = usize::from(area.width).min(values.len());
     let of_cell = |cell: usize| {
-        let last = to_usize(u64::saturating_from(
-            (to_u64(cell) + 1) * to_u64(values.len()) / to_u64(cells.max(1)),
-        ));
-        let value = values.get(last.checked_sub(1)?).copied().flatten();
+        let end = (cell + 1) * values.len() / cells;
+        let value = values.get(end.checked_sub(1)?).copied().flatten();
         value.filter(|value| value.is_finite()).map(height)
     };
     let heights: Vec<Option<u64>> = (0..cells).map(of_cell).collect();
@@ -127,7 +125,7 @@ mod tests {
         assert_eq!(drawn(&[Some(2.0), None, Some(1.0)], 4), "█·▁ ");
         assert_eq!(drawn(&[], 2), "  ");
         let many: Vec<f64> = (0..1000).map(f64::from).collect();
-        assert_eq!(drawn(&values(&many), 8), "▂▃▄▅▆▇██");
+        assert_eq!(drawn(&values(&many), 8), "▁▂▃▄▅▆▇█");
     }
 
     #[test]

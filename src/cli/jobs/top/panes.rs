@@ -24,7 +24,7 @@ use sojourn_protocol::{
 /// Narrower screens have fewer columns.
 const NARROW: u16 = 60;
 /// Characters of a job's hops.
-const HOPS: u16 = 13;
+const HOPS: u16 = 11;
 
 /// The height that a pane would have with all its lines.
 pub(super) fn wanted(view: &View, pane: Pane, width: u16) -> u16 {
@@ -45,12 +45,14 @@ pub(super) fn pane(view: &View, pane: Pane, area: Rect, buffer: &mut Buffer) {
     let title = Span::from(format!("{mark}{}", title(view, pane)));
     let title = if is_in_keys { title.fg(Color::Cyan) } else { title };
     let mut inside = screen::section(title, area, buffer);
-    for note in notes(view, pane, area.width).into_iter().take(usize::from(inside.height)) {
+    let (at, lines) = view.position(pane);
+    // The selected line has room before all that is said of it.
+    let room = usize::from(inside.height).saturating_sub(lines.min(1));
+    for note in notes(view, pane, area.width).into_iter().take(room) {
         Paragraph::new(note).render(Rect { height: 1, ..inside }, buffer);
         inside.y = inside.y.saturating_add(1);
         inside.height -= 1;
     }
-    let (at, lines) = view.position(pane);
     if lines == 0 {
         return;
     }
@@ -72,6 +74,8 @@ fn title(view: &View, pane: Pane) -> String {
     let count = |count: usize| text::count(to_u64(count));
     let of_job = view.job().map(|job| format!("job {} `{}`", job.job, job.name));
     match pane {
+        Pane::Jobs if view.snapshot.is_none() => "jobs".to_owned(),
+        Pane::Hosts if view.snapshot.is_none() => "hosts".to_owned(),
         Pane::Jobs => {
             let running = view.jobs().iter().filter(|job| job.state == JobState::Running).count();
             format!("jobs: {}, {} running", count(view.jobs().len()), count(running))
@@ -133,13 +137,13 @@ fn widths(pane: Pane, is_narrow: bool) -> Vec<Constraint> {
         (Pane::Jobs, true) => vec![Length(4), Fill(1), Length(9), Length(5), Length(8)],
         (Pane::Jobs, false) => vec![
             Length(5),
-            Fill(2),
+            Fill(1),
             Length(9),
             Length(10),
             Length(HOPS),
             Length(8),
             Length(6),
-            Fill(3),
+            Fill(1),
         ],
         (Pane::Trials, true) => vec![Length(5), Fill(1), Length(8), Length(8)],
         (Pane::Trials, false) => {
