@@ -75,7 +75,7 @@ enum News {
     /// The terminal: a key, or another size. An error where it is gone.
     Terminal(io::Result<Event>),
     /// The server's answers.
-    Answered(Result<Snapshot, CallError>),
+    Answered(Result<Box<Snapshot>, CallError>),
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
@@ -152,7 +152,7 @@ async fn follow(
             Some(News::Terminal(Ok(_))) => {}
             Some(News::Answered(Ok(snapshot))) => {
                 answered = Instant::now();
-                view.take_snapshot(snapshot);
+                view.take_snapshot(*snapshot);
             }
             // A wrong token stays wrong: that is said as every command says it.
             Some(News::Answered(Err(error))) if view.snapshot.is_none() && !error.is_away() => {
@@ -176,7 +176,7 @@ async fn ask(
 ) {
     loop {
         let job = *selected.borrow_and_update();
-        if news.send(News::Answered(asker.round(job).await)).is_err() {
+        if news.send(News::Answered(asker.round(job).await.map(Box::new))).is_err() {
             return;
         }
         tokio::select! {
