@@ -87,6 +87,7 @@ fn running(host: &HostView) -> usize {
 }
 
 fn cache(host: &HostView) -> String {
-    let cached = figures::bytes(host.cached);
-    host.cache.map_or_else(|| cached.clone(), |all| format!("{cached} of {}", figures::bytes(all)))
+    let blobs = figures::counted(host.cached, "blob");
+    host.cache
+        .map_or_else(|| blobs.clone(), |most| format!("{blobs}, {} at most", figures::bytes(most)))
 }
