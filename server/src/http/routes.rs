@@ -10,7 +10,7 @@ use actix_web::{
     Error, Resource,
     body::BoxBody,
     dev::{ServiceFactory, ServiceRequest, ServiceResponse},
-    middleware::{Next, from_fn},
+    middleware::{Compress, Next, from_fn},
     web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig},
 };
 use sojourn_protocol::{error::ErrorKind, text::plain_line};
@@ -168,12 +168,15 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(
             resource("/v1/assimilations/{lease}/lost").route(web::post().to(assimilations::lost)),
         )
-        .service(resource("/").route(web::get().to(page::pages::jobs)))
-        .service(resource("/hosts").route(web::get().to(page::pages::hosts)))
+        .service(resource("/").route(web::get().to(page::pages::jobs)).wrap(Compress::default()))
+        .service(
+            resource("/hosts").route(web::get().to(page::pages::hosts)).wrap(Compress::default()),
+        )
         .service(
             resource("/jobs/{job}")
                 .route(web::get().to(page::pages::job))
-                .route(web::post().to(page::actions::act)),
+                .route(web::post().to(page::actions::act))
+                .wrap(Compress::default()),
         )
         .service(
             open_resource("/sign-in")
@@ -181,7 +184,11 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
                 .route(web::post().to(page::sign_in::begin)),
         )
         .service(open_resource("/sign-out").route(web::post().to(page::sign_in::end)))
-        .service(open_resource("/assets/{name}").route(web::get().to(page::pages::asset)))
+        .service(
+            open_resource("/assets/{name}")
+                .route(web::get().to(page::pages::asset))
+                .wrap(Compress::default()),
+        )
         .service(resource("/v1/changes").route(web::get().to(changes::changes)))
         .service(resource("/metrics").route(web::get().to(metrics::metrics)))
         .service(resource("/v1/traffic").route(web::get().to(traffic::traffic)))
