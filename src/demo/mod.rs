@@ -341,7 +341,9 @@ impl<'a> Processes<'a> {
         say(&format!("the replay of trial {} begins, on this machine alone", best.trial));
         let replayed = replay_trial(&self.api, job, best.trial, &GpuChoice::Auto).await?;
         say(&format!("trial {} is trained from its job file, without a server", best.trial));
-        let alone = self.train_alone(best.trial, best.epoch).await?;
+        let of_best = trials.iter().find(|trial| trial.trial == best.trial);
+        let class = of_best.and_then(|trial| trial.numeric_class);
+        let alone = self.train_alone(best.trial, best.epoch, class).await?;
         let summary = Summary::of(Figures {
             alone,
             view,
@@ -361,9 +363,24 @@ impl<'a> Processes<'a> {
     }
 
     /// The checkpoint that the job file alone makes of a trial after an epoch.
-    async fn train_alone(&self, trial: TrialId, epoch: Epoch) -> Result<Option<Digest>, Failure> {
+    /// The digest of a checkpoint as this machine makes it from the job file alone, in the numeric class that the trial was in: a
+    /// machine has several, and how fast they are found to be decides which one a job prefers.
+    async fn train_alone(
+        &self,
+        trial: TrialId,
+        epoch: Epoch,
+        class: Option<Digest>,
+    ) -> Result<Option<Digest>, Failure> {
         let (job, trial) = (self.folder.join("job.toml").display().to_string(), trial.to_string());
-        let made = self.sojourn(&["replay", &job, "--trial", &trial, "--json"]).await?;
+        let replay = ["replay", &job, "--trial", &trial, "--json"];
+        let mut made = self.sojourn(&replay).await?;
+        let is_of_class = |made: &Value| {
+            let made = made.get("numeric_class").and_then(Value::as_str);
+            class.is_none_or(|class| made == Some(class.to_string().as_str()))
+        };
+        if !is_of_class(&made) {
+            made = self.sojourn(&[&replay[..], &["--instructions", "avx2"]].concat()).await?;
+        }
         let sha256 = made.pointer(&format!("/epochs/{epoch}/sha256")).and_then(Value::as_str);
         Ok(sha256.and_then(|text| text.parse().ok()))
     }
