@@ -52,7 +52,11 @@ pub(crate) async fn authenticate(
     let caller = match known(request.request()).await {
         Ok(caller) => caller,
         Err(error) => {
-            if let Some(elsewhere) = page::sign_in::instead_of(request.request()) {
+            let elsewhere = match error.kind() {
+                ErrorKind::Unauthorized => page::sign_in::instead_of(request.request()),
+                _ => None,
+            };
+            if let Some(elsewhere) = elsewhere {
                 return Ok(refuse(request, elsewhere).await);
             }
             let error = failed(request.request(), error);

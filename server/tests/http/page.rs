@@ -69,6 +69,11 @@ async fn who_has_not_signed_in_is_led_to_the_page_for_it() {
     let again = get(&world, "/jobs/1", &[("sec-fetch-site", "cross-site")]).await;
     assert_eq!(again.status, 200);
     assert!(text(&again).contains("0; url=/jobs/1"), "{}", text(&again));
+    // Who tries tokens is counted, whatever the address.
+    let before: TrafficView = world.get("/v1/traffic", &world.admin).await.json();
+    world.get("/", "a guess").await.refused(ErrorKind::Unauthorized);
+    let after: TrafficView = world.get("/v1/traffic", &world.admin).await.json();
+    assert_eq!(after.failed_authentications, before.failed_authentications + 1);
     // Programs hear what they heard before.
     world.get("/v1/jobs", "").await.refused(ErrorKind::Unauthorized);
     world.server.stop().await;

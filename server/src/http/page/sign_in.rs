@@ -4,7 +4,10 @@ use super::{answer, answer::PageError, is_of_own_page};
 use crate::http::{App, access::Caller, auth, error::HttpError};
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::{Method, StatusCode, header::LOCATION},
+    http::{
+        Method, StatusCode,
+        header::{AUTHORIZATION, LOCATION},
+    },
     web::{Form, Query},
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -85,9 +88,11 @@ pub(in crate::http) async fn end(
     Ok(answer)
 }
 
-/// Where a browser without a session is sent that asks for a page; `None` for all other requests.
+/// Where a browser without a session is sent that asks for a page; `None` for all other requests. One with a token of its own is
+/// a program's: a wrong one counts as a failed authentication.
 pub(in crate::http) fn instead_of(request: &HttpRequest) -> Option<HttpResponse> {
-    if request.method() != Method::GET || !super::is_page(request.path()) {
+    let has_token = request.headers().contains_key(AUTHORIZATION);
+    if has_token || request.method() != Method::GET || !super::is_page(request.path()) {
         return None;
     }
     let to = request.uri().path_and_query().map_or("/", |all| all.as_str());
