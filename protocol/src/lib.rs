@@ -73,6 +73,7 @@ pub mod spec;
 pub mod storage;
 pub mod sum_array;
 mod sums;
+pub mod tail_search;
 pub mod text;
 pub mod time;
 pub mod tokens;

@@ -157,6 +157,7 @@ impl Server {
             token_cache: Arc::default(),
             sessions: Arc::new(Sessions::open(folder.sessions(), tls.is_some())),
             changes: Arc::default(),
+            recent_events: Arc::default(),
             traffic,
             request_times: RequestTimes::default(),
             network,

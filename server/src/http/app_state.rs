@@ -1,6 +1,11 @@
 //! The state that every handler can reach.
 
-use super::{changes::Changes, error::HttpError, page::Sessions, token_cache::TokenCache};
+use super::{
+    changes::Changes,
+    error::HttpError,
+    page::{RecentEvents, Sessions},
+    token_cache::TokenCache,
+};
 use crate::{
     assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, metrics::RequestTimes,
     network::Network, programs::Program, shell::ShellHandle, storage_watch::StorageWatch,
@@ -35,6 +40,7 @@ pub(crate) struct AppState {
     /// Browsers that have signed in.
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) changes: Arc<Changes>,
+    pub(crate) recent_events: Arc<RecentEvents>,
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) request_times: RequestTimes,
     /// The bounds against whoever is on the network.

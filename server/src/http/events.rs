@@ -1,9 +1,9 @@
 //! A job's events, as the journal has them.
 
-use super::{App, AppState, JsonResult, auth::User, error::HttpError};
+use super::{App, JsonResult, auth::User, error::HttpError};
 use actix_web::web;
 use sojourn_core::{JournalPosition, Record, request};
-use sojourn_protocol::{error::ErrorKind, ids::JobId, quantity::to_u64, view::EventView};
+use sojourn_protocol::{error::ErrorKind, ids::JobId, view::EventView};
 
 /// Events in one answer, where the request says nothing.
 const DEFAULT_EVENTS: usize = 1_000;
@@ -43,44 +43,11 @@ pub(super) async fn events(
     app.shell.request(request::GetJob { job: *job }).await?;
     let limit = page.limit.unwrap_or(DEFAULT_EVENTS).min(MAX_EVENTS);
     let records = app.shell.events(*job, JournalPosition(page.after), limit).await?;
-    Ok(web::Json(records.into_iter().map(view).collect::<Result<_, _>>()?))
-}
-
-/// The last events of a job, at most so many, as views.
-pub(super) async fn latest(
-    app: &AppState,
-    job: JobId,
-    count: usize,
-) -> Result<Vec<EventView>, HttpError> {
-    last_records(app, job, count).await?.into_iter().map(view).collect()
-}
-
-/// The last events of a job, at most so many. They are looked for from the journal's end in ever longer parts of it.
-pub(super) async fn last_records(
-    app: &AppState,
-    job: JobId,
-    count: usize,
-) -> Result<Vec<Record>, HttpError> {
-    let end = app.shell.request(request::GetPosition {}).await?.0;
-    let (mut known, mut length) = (Vec::new(), to_u64(count));
-    loop {
-        let after = end.saturating_sub(length);
-        let found = app.shell.events(job, JournalPosition(after), MAX_EVENTS).await?;
-        // More than fit an answer: those that are missing are the last ones.
-        let is_cut = found.len() == MAX_EVENTS;
-        if !is_cut {
-            known = found;
-        }
-        if is_cut || known.len() >= count || after == 0 {
-            break;
-        }
-        length = length.saturating_mul(4);
-    }
-    Ok(known.split_off(known.len().saturating_sub(count)))
+    Ok(web::Json(records.iter().map(view).collect::<Result<_, _>>()?))
 }
 
 /// An event is serialised as `{"kind": {...}}`.
-fn view(record: Record) -> Result<EventView, HttpError> {
+pub(super) fn view(record: &Record) -> Result<EventView, HttpError> {
     let position = record.position.0;
     let value = serde_json::to_value(&record.event).map_err(|error| HttpError::fault(&error))?;
     let entry = match value {

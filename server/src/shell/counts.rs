@@ -88,10 +88,15 @@ impl ShellCounts {
         &self.shared.append_seconds
     }
 
+    /// The journal has all events up to this position.
+    pub(crate) fn durable(&self) -> u64 {
+        self.shared.durable.load(Ordering::Relaxed)
+    }
+
     /// Events that were decided, and that the journal doesn't have yet.
     pub(crate) fn unwritten(&self) -> u64 {
         // Read first: what is written meanwhile doesn't count as decided before.
-        let durable = self.shared.durable.load(Ordering::Relaxed);
+        let durable = self.durable();
         self.shared.decided.load(Ordering::Relaxed).saturating_sub(durable)
     }
 

@@ -163,7 +163,10 @@ async fn each_button_of_a_job_does_what_it_says() {
     press("action=pause").await;
     assert_eq!(state(&world).await, JobState::Paused);
     assert!(shown().await.contains(">Resume</button>"));
+    let events = async || text(&get(&world, &format!("{page}?part=events"), &with).await);
+    assert!(events().await.contains("job-paused") && !events().await.contains("job-resumed"));
     press("action=resume").await;
+    assert!(events().await.contains("job-paused") && events().await.contains("job-resumed"));
     press("action=extend&epochs=3").await;
     let jobs: Vec<JobView> = world.get("/v1/jobs", &world.admin).await.json();
     assert_eq!((jobs[0].state, jobs[0].hops_expected), (JobState::Running, 6));
@@ -214,7 +217,7 @@ async fn a_part_that_has_not_changed_is_not_sent_again() {
     let world = World::start(folder.path()).await;
     let job = world.submit().await.job;
     let cookie = sign_in(&world, &world.admin).await;
-    for part in ["head", "board&sort=epoch&down=true&filter=mlp&from=0", "events"] {
+    for part in ["head", "matrix", "board&sort=epoch&down=true&filter=mlp&from=0", "events"] {
         let path = format!("/jobs/{job}?part={part}");
         let first = get(&world, &path, &[("cookie", &cookie)]).await;
         assert_eq!(first.status, 200, "{part}");

@@ -6,6 +6,7 @@
 //! | `sessions.rs` | who has signed in with a browser, and for how long |
 //! | `sign_in.rs` | signing in and out, and being sent there |
 //! | `pages.rs` | the pages |
+//! | `recent_events.rs` | the last events of the jobs that are shown |
 //! | `timeline.rs` | the leases of a job in time |
 //! | `actions.rs` | what buttons do |
 //! | `answer.rs` | HTML as an answer, also for errors |
@@ -13,11 +14,13 @@
 pub(super) mod actions;
 mod answer;
 pub(super) mod pages;
+mod recent_events;
 mod sessions;
 pub(super) mod sign_in;
 mod timeline;
 
 pub(super) use answer::fault;
+pub(crate) use recent_events::RecentEvents;
 pub(crate) use sessions::Sessions;
 pub(super) use sessions::is_of_own_page;
 

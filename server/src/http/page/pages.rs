@@ -1,6 +1,6 @@
 //! The pages. `?part=NAME` asks for a part of one, as its script does.
 
-use super::{answer, answer::PageError, timeline};
+use super::{answer, answer::PageError, recent_events::LastEvents, timeline};
 use crate::http::{App, auth::UserRights, error::HttpError, events, trials};
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -12,7 +12,7 @@ use sojourn_core::request;
 use sojourn_page::{
     Viewer, assets, events as event_page, hosts as host_page, job as job_page, jobs as jobs_page,
 };
-use sojourn_protocol::{error::ErrorKind, ids::JobId};
+use sojourn_protocol::{error::ErrorKind, ids::JobId, view::EventView};
 
 /// Events of a job on its page.
 const EVENTS: usize = 30;
@@ -67,30 +67,44 @@ pub(in crate::http) async fn job(
         None => {
             let detail = detail().await?;
             let spec = serde_json::to_string_pretty(&detail.spec);
+            let last = app.recent_events.of(&app.shell, job).await?;
             let parts = job_page::Parts {
                 spec: spec.map_err(|error| HttpError::fault(&error))?,
                 trials: trials::all(&app, job).await?,
                 hops: app.shell.request(request::GetHops { job }).await?,
-                timeline: timeline::collect(&app, &detail.summary).await?,
-                events: events::latest(&app, job, EVENTS).await?,
+                timeline: timeline::collect(&app, &detail.summary, &last).await?,
+                events: latest(&last)?,
             };
             return Ok(answer::html(job_page::page(&detail, &parts, &board, viewer)));
         }
         Some("head") => job_page::head(&detail().await?.summary, viewer),
         Some("matrix") => job_page::matrix(&app.shell.request(request::GetHops { job }).await?),
-        Some("gantt") => job_page::gantt(&timeline::collect(&app, &detail().await?.summary).await?),
+        Some("gantt") => {
+            let detail = detail().await?;
+            let last = app.recent_events.of(&app.shell, job).await?;
+            job_page::gantt(&timeline::collect(&app, &detail.summary, &last).await?)
+        }
         Some("board") => {
             let detail = detail().await?;
             let trials = trials::all(&app, job).await?;
             job_page::leaders(&detail.summary, detail.spec.search.goal, &trials, &board, viewer)
         }
-        Some("events") => event_page::list(&events::latest(&app, job, EVENTS).await?),
+        Some("events") => {
+            detail().await?;
+            event_page::list(&latest(&app.recent_events.of(&app.shell, job).await?)?)
+        }
         Some(other) => {
             let message = format!("a job's page has no part `{other}`");
             return Err(HttpError::new(ErrorKind::NotFound, message).into());
         }
     };
     Ok(answer::part(&request, part))
+}
+
+/// The last of a job's events, as its page shows them.
+fn latest(last: &LastEvents) -> Result<Vec<EventView>, HttpError> {
+    let skipped = last.records.len().saturating_sub(EVENTS);
+    last.records.iter().skip(skipped).map(|record| events::view(record)).collect()
 }
 
 /// A script or a style.

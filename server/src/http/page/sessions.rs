@@ -114,7 +114,8 @@ impl Sessions {
     }
 }
 
-fn now() -> UnixMillis {
+/// The time by this machine's clock.
+pub(super) fn now() -> UnixMillis {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
     UnixMillis(u64::saturating_from(now))
 }

@@ -1,36 +1,36 @@
 //! The leases of a job in time, from its events and from what its hosts hold now.
 
-use crate::http::{AppState, error::HttpError, events};
+use super::{recent_events::LastEvents, sessions};
+use crate::http::{AppState, error::HttpError};
 use sojourn_core::{Event, LeaseEnd, Record, UnitKey, request};
 use sojourn_page::job::{LeaseBar, LeaseBarEnd, Timeline};
 use sojourn_protocol::{
     figures,
     ids::{LeaseId, ShardId},
-    quantity::SaturatingFrom as _,
     report::Outcome,
     time::{Millis, UnixMillis},
     view::{HostView, JobView},
 };
 use std::{
-    collections::BTreeMap,
-    time::{SystemTime, UNIX_EPOCH},
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
 };
 
-/// Events that a timeline is made of at most, the last ones.
-const MAX_EVENTS: usize = 2_000;
 /// How far the timeline of a job that goes on reaches back.
 const LIVE_SPAN: Millis = Millis::from_secs(3_600);
 
 /// The leases of a job: the last hour where it goes on, else from its beginning to its end, as far as its last events reach.
-pub(super) async fn collect(app: &AppState, job: &JobView) -> Result<Timeline, HttpError> {
+pub(super) async fn collect(
+    app: &AppState,
+    job: &JobView,
+    last: &LastEvents,
+) -> Result<Timeline, HttpError> {
     let hosts = app.shell.request(request::GetHosts {}).await?;
-    let records = events::last_records(app, job.job, MAX_EVENTS).await?;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(timeline(job, &hosts, &records, UnixMillis(u64::saturating_from(since.as_millis()))))
+    Ok(timeline(job, &hosts, last, sessions::now()))
 }
 
-fn timeline(job: &JobView, hosts: &[HostView], records: &[Record], now: UnixMillis) -> Timeline {
-    let last = records.last().map_or(job.submitted_at, |record| record.at);
+fn timeline(job: &JobView, hosts: &[HostView], of: &LastEvents, now: UnixMillis) -> Timeline {
+    let last = of.records.back().map_or(job.submitted_at, |record| record.at);
     // The machine's clock may be behind that of the journal.
     let until = job.ended_at.unwrap_or(now.max(last));
     let begin = match job.ended_at {
@@ -38,8 +38,8 @@ fn timeline(job: &JobView, hosts: &[HostView], records: &[Record], now: UnixMill
         None => job.submitted_at.max(UnixMillis(until.0.saturating_sub(LIVE_SPAN.0))),
     };
     // What was before the events isn't known.
-    let known = records.first().filter(|_| records.len() >= MAX_EVENTS);
-    let mut leases = bars(records, until);
+    let known = of.records.front().filter(|_| of.has_earlier);
+    let mut leases = bars(&of.records, until);
     for (host, held) in
         hosts.iter().flat_map(|host| host.leases.iter().map(move |held| (host, held)))
     {
@@ -65,7 +65,7 @@ fn timeline(job: &JobView, hosts: &[HostView], records: &[Record], now: UnixMill
 }
 
 /// Leases that were granted in these events. One that hasn't ended in them is live, `until` then.
-fn bars(records: &[Record], until: UnixMillis) -> BTreeMap<LeaseId, LeaseBar> {
+fn bars(records: &VecDeque<Arc<Record>>, until: UnixMillis) -> BTreeMap<LeaseId, LeaseBar> {
     let mut bars: BTreeMap<LeaseId, LeaseBar> = BTreeMap::new();
     for record in records {
         let (lease, end) = match &record.event {
@@ -131,6 +131,13 @@ mod tests {
         Record { position: JournalPosition(at), at: UnixMillis(at), event }
     }
 
+    fn last(records: impl IntoIterator<Item = Record>, has_earlier: bool) -> LastEvents {
+        let records = records.into_iter().map(Arc::new).collect();
+        let mut last = LastEvents::default();
+        (last.records, last.has_earlier) = (records, has_earlier);
+        last
+    }
+
     fn granted(at: u64, lease: u64) -> Record {
         let unit = json!({ "train": { "job": 1, "trial": 4, "epoch": 1, "shard": 2, "from": 0 } });
         let lease = json!({
@@ -164,7 +171,7 @@ mod tests {
             // It was granted before these events.
             ended(28, 9, json!("revoked")),
         ];
-        let bars = bars(&records, UnixMillis(40));
+        let bars = bars(&last(records, false).records, UnixMillis(40));
         let of = |lease: u64| {
             let bar = &bars[&LeaseId(lease)];
             (bar.from.0, bar.to.0, bar.end)
@@ -193,22 +200,22 @@ mod tests {
     #[test]
     fn a_job_that_goes_on_shows_its_last_hour_and_one_that_has_ended_all() {
         let (begin, now) = (1_000, UnixMillis(10_000_000));
-        let records = [granted(2_000, 1)];
-        let of = |job: &JobView, records: &[Record]| {
-            let timeline = timeline(job, &[], records, now);
+        let records = last([granted(2_000, 1)], false);
+        let of = |job: &JobView, last: &LastEvents| {
+            let timeline = timeline(job, &[], last, now);
             (timeline.from.0, timeline.until.0)
         };
         assert_eq!(of(&job(begin, None), &records), (10_000_000 - 3_600_000, 10_000_000));
-        assert_eq!(of(&job(9_000_000, None), &[]), (9_000_000, 10_000_000));
+        assert_eq!(of(&job(9_000_000, None), &last([], false)), (9_000_000, 10_000_000));
         assert_eq!(of(&job(begin, Some(5_000)), &records), (begin, 5_000));
-        let many: Vec<Record> = (0..2_000).map(|n| granted(2_000 + n, n)).collect();
+        let many = last((0..20).map(|n| granted(2_000 + n, n)), true);
         assert_eq!(of(&job(begin, Some(5_000)), &many), (2_000, 5_000), "no event is known before");
     }
 
     #[test]
     fn what_hosts_hold_is_shown_though_its_grant_is_no_event_here() {
         let now = UnixMillis(10_000_000);
-        let timeline = timeline(&job(1_000, None), &[host()], &[], now);
+        let timeline = timeline(&job(1_000, None), &[host()], &last([], false), now);
         let [bar] = &timeline.leases[..] else { panic!("{timeline:?}") };
         assert_eq!((bar.lease, bar.host.0, bar.end), (LeaseId(12), 3, LeaseBarEnd::Live));
         assert_eq!((bar.from.0, bar.to), (10_000_000 - 1_500, now));

@@ -8,6 +8,7 @@ use sojourn_protocol::{
     api::SearchTrial,
     ids::{JobId, TrialId},
     spec::Goal,
+    tail_search::TailSearch,
     view::{EventView, JobView, TrialView},
 };
 use std::collections::BTreeMap;
@@ -18,8 +19,6 @@ const LEADERS: usize = 100;
 const EVENTS: usize = 50;
 /// Events of one answer: more than [`EVENTS`], so that [`TailSearch`] ends.
 const PAGE: usize = 200;
-/// Journal positions that are looked through first for a job's last events.
-const FIRST_LENGTH: u64 = 256;
 
 /// Asks, and remembers what needn't be asked again.
 pub(super) struct Asker {
@@ -108,7 +107,7 @@ impl Asker {
 
     /// A job's last events, the latest first.
     async fn last_events(&self, job: JobId, end: u64) -> Result<Vec<EventView>, CallError> {
-        let mut search = TailSearch::new(end);
+        let mut search = TailSearch::new(end, EVENTS, PAGE);
         let mut last = Vec::new();
         while let Some(after) = search.next() {
             let found = self.client.events_page(job, after, PAGE).await?;
@@ -135,84 +134,4 @@ fn leaders(mut trials: Vec<TrialView>, values: Vec<SearchTrial>, goal: Goal) -> 
         state: text::trial_state(trial),
     };
     trials.iter().take(LEADERS).map(leader).collect()
-}
-
-/// Looks for a journal position after which a job has [`EVENTS`] events or more, and fewer than [`PAGE`].
-///
-/// The server gives the events after a position, the earliest first. So ever longer parts of the journal are looked through
-/// from its end; once one has too many, the position is found by bisection. That is a few dozen requests at most, whatever
-/// the journal's length.
-#[derive(Debug)]
-struct TailSearch {
-    end: u64,
-    /// A position after which there are too few events.
-    too_few: u64,
-    /// A position after which there are too many for one answer.
-    too_many: Option<u64>,
-    is_over: bool,
-}
-
-impl TailSearch {
-    const fn new(end: u64) -> Self {
-        Self { end, too_few: end, too_many: None, is_over: false }
-    }
-
-    /// The position to ask for next; none where the search is over.
-    fn next(&self) -> Option<u64> {
-        if self.is_over {
-            return None;
-        }
-        match self.too_many {
-            None => {
-                let length = self.end.saturating_sub(self.too_few).saturating_mul(4);
-                Some(self.end.saturating_sub(length.max(FIRST_LENGTH)))
-            }
-            // Events that came meanwhile can close the gap.
-            Some(low) => Some(low.midpoint(self.too_few)).filter(|middle| *middle > low),
-        }
-    }
-
-    /// Takes the number of events that were found after a position. True where they are the last ones.
-    fn take(&mut self, after: u64, found: usize) -> bool {
-        if found >= PAGE {
-            self.too_many = Some(after);
-            return false;
-        }
-        self.too_few = after;
-        self.is_over = found >= EVENTS || after == 0;
-        true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Searches a journal for the events of a job at these positions. The requests that it took, and the number of events found.
-    fn search(end: u64, events: &[u64]) -> (u32, usize) {
-        let mut search = TailSearch::new(end);
-        let (mut requests, mut last) = (0, 0);
-        while let Some(after) = search.next() {
-            requests += 1;
-            let found = events.iter().filter(|position| **position > after).count().min(PAGE);
-            if search.take(after, found) {
-                last = found;
-            }
-        }
-        (requests, last)
-    }
-
-    #[test]
-    fn a_jobs_last_events_are_found_wherever_they_are() {
-        let enough = |found| (EVENTS..PAGE).contains(&found);
-        assert_eq!(search(0, &[]), (1, 0));
-        assert_eq!(search(10, &[1, 5, 9]), (1, 3));
-        assert_eq!(search(1_000_000, &[3]), (7, 1), "a job that ended long ago");
-        let busy: Vec<u64> = (1..=100_000).collect();
-        let (requests, found) = search(100_000, &busy);
-        assert!(enough(found) && requests < 5, "{found} in {requests}");
-        // A busy job that ended long ago.
-        let (requests, found) = search(10_000_000, &busy);
-        assert!(enough(found) && requests < 40, "{found} in {requests}");
-    }
 }
