@@ -1,6 +1,6 @@
 //! Says that something has changed, as server-sent events: what a page that is open needs to know, so that it asks for what is new.
 //!
-//! While anybody listens, one task asks the core for its journal position now and then. A listener hears the latest one alone:
+//! While anybody listens, one task looks now and then at how far the journal is. A listener hears the latest one alone:
 //! nothing is kept for one that is slow, and one that is gone is noticed when it is written to.
 
 use super::{App, auth::User};
@@ -12,7 +12,6 @@ use actix_web::{
 use bytes::Bytes;
 use futures::stream;
 use parking_lot::Mutex;
-use sojourn_core::request;
 use std::{convert::Infallible, time::Duration};
 use tokio::{
     sync::watch,
@@ -49,10 +48,8 @@ impl Changes {
 /// Looks at the position until nobody listens but the shared receiver, from which others are made.
 async fn look(shell: &ShellHandle, sender: &watch::Sender<u64>) {
     while sender.receiver_count() > 1 {
-        // While the core can't be asked, nothing has changed that could be shown.
-        if let Ok(position) = shell.request(request::GetPosition {}).await {
-            sender.send_if_modified(|known| std::mem::replace(known, position.0) != position.0);
-        }
+        let position = shell.counts().durable();
+        sender.send_if_modified(|known| std::mem::replace(known, position) != position);
         sleep(INTERVAL).await;
     }
 }
