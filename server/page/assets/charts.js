@@ -150,12 +150,20 @@ const Charts = (() => {
 
   const kinds = { curves, settings };
 
-  async function update(element) {
-    const answer = await fetch(element.dataset.from);
+  // The answers that are awaited, by address: charts of the same trials share one.
+  const awaited = new Map();
+
+  async function trialsFrom(address) {
+    const answer = await fetch(address);
     if (!answer.ok) throw new Error(String(answer.status));
-    const { trials } = await answer.json();
-    element.trials = trials;
-    kinds[element.dataset.chart](element, trials);
+    return (await answer.json()).trials;
+  }
+
+  async function update(element) {
+    const address = element.dataset.from;
+    if (!awaited.has(address)) awaited.set(address, trialsFrom(address).finally(() => awaited.delete(address)));
+    element.trials = await awaited.get(address);
+    kinds[element.dataset.chart](element, element.trials);
   }
 
   function drawAgain() {
