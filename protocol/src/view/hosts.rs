@@ -77,6 +77,19 @@ pub struct HostView {
     pub train_micros: u64,
 }
 
+impl HostView {
+    /// Whether it may work, in a word or two. One that was stopped takes nothing, and one whose disk has too little room.
+    #[must_use]
+    pub const fn status(&self) -> &'static str {
+        match self.state {
+            HostState::Away if self.stopped => "gone",
+            HostState::Live if self.stopped => "ending",
+            HostState::Live if self.disk_is_low => "disk low",
+            state => state.name(),
+        }
+    }
+}
+
 /// A version that a refuted host made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Doubtful))]

@@ -2,10 +2,7 @@
 
 use crate::{frame, words};
 use maud::{Markup, html};
-use sojourn_protocol::{
-    figures,
-    view::{HostState, HostView},
-};
+use sojourn_protocol::{figures, view::HostView};
 
 /// All hosts.
 #[must_use]
@@ -48,7 +45,7 @@ pub fn list(hosts: &[HostView]) -> Markup {
                         tr #{ "host-" (host.host) } {
                             td.number { (host.host) }
                             th scope="row" { (host.name) @if !host.owner.is_default() { " " span.hint { "of " (host.owner) } } }
-                            td { (words::state(state(host))) @if let Some(why) = &host.waiting { " " span.hint { (why) } } }
+                            td { (words::state(host.status())) @if let Some(why) = &host.waiting { " " span.hint { (why) } } }
                             td { @if let Some(at) = host.seen_at { (words::time(at)) } }
                             td { (running(host)) " of " (host.slots) " busy" }
                             td {
@@ -69,16 +66,6 @@ pub fn list(hosts: &[HostView]) -> Markup {
                 }
             }
         }
-    }
-}
-
-/// Whether it may work: one that was stopped takes nothing, and one whose disk has too little room.
-const fn state(host: &HostView) -> &'static str {
-    match host.state {
-        HostState::Away if host.stopped => "gone",
-        HostState::Live if host.stopped => "ending",
-        HostState::Live if host.disk_is_low => "disk low",
-        state => state.name(),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cli::{
 };
 use sojourn_protocol::{
     trainer::TRAINER_PROGRAM,
-    view::{DeviceView, HostState, HostView},
+    view::{DeviceView, HostView},
 };
 
 #[derive(Debug, clap::Args)]
@@ -55,7 +55,7 @@ fn table(hosts: &[HostView]) -> String {
             host.host.to_string(),
             host.name.clone(),
             text::owner(&host.owner),
-            state(host).to_owned(),
+            host.status().to_owned(),
             host.seen_at.map_or_else(|| "-".to_owned(), text::ago),
             format!("{running}/{}", host.slots),
             devices(host),
@@ -78,16 +78,6 @@ fn table(hosts: &[HostView]) -> String {
         Some(format!("host {} is given nothing: {reason}", host.host))
     }));
     lines.join("\n")
-}
-
-/// Whether it may work. One that was stopped takes nothing, and one whose disk has too little room.
-pub(super) fn state(host: &HostView) -> &'static str {
-    match host.state {
-        HostState::Away if host.stopped => "gone",
-        HostState::Live if host.stopped => "ending",
-        HostState::Live if host.disk_is_low => "disk low",
-        state => state.name(),
-    }
 }
 
 /// The share of its deadlines that a host is expected to keep.

@@ -5,7 +5,7 @@ use super::{
     view::{Detail, Pane, View},
 };
 use crate::cli::{
-    jobs::{events, hosts},
+    jobs::events,
     render::text,
     terminal::screen::{self, bar},
 };
@@ -263,7 +263,7 @@ fn busy(host: &HostView) -> usize {
 }
 
 fn host(host: &HostView, is_narrow: bool) -> Vec<Cell> {
-    let state = Line::from(hosts::state(host));
+    let state = Line::from(host.status());
     let state = if host.state == HostState::Live { state.fg(Color::Green) } else { state.dim() };
     let mut cells = vec![
         number(host.host.to_string()),
