@@ -19,7 +19,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     ids::{HostId, JobId, TokenId, TrialId},
     machines::CostsView,
-    tokens::{NewToken, RevokedToken, RotatedToken, ServerToken, TokenRequest, TokenView},
+    tokens::{NewToken, RevokedToken, RotatedToken, ServerToken, ShareRequest, TokenRequest, TokenView},
     view::{
         EvaluationView, EventView, HostView, JobDetail, JobView, TrafficView, TrialHistory,
         TrialView,
@@ -153,6 +153,11 @@ impl ApiClient {
     /// Made once more where the answer is lost: then one of the two is never used.
     pub(crate) async fn create_token(&self, request: &TokenRequest) -> CallResult<NewToken> {
         self.post("v1/tokens", request).await
+    }
+
+    /// Made once more where the answer is lost: then one of the two is never used.
+    pub(crate) async fn share(&self, job: JobId, request: &ShareRequest) -> CallResult<NewToken> {
+        self.post(format!("v1/jobs/{job}/shares"), request).await
     }
 
     pub(crate) async fn rotate_token(&self, token: TokenId) -> CallResult<NewToken> {

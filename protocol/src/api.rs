@@ -26,6 +26,9 @@
 //! | `POST /v1/jobs/{job}/search` | admin | [`SearchRequest`] -> [`SearchAnswer`] |
 //! | `GET /v1/jobs/{job}/search` | admin | -> [`SearchView`] |
 //! | `POST /v1/jobs/{job}/placement` | admin | [`PlacementRequest`] -> [`crate::view::JobView`] |
+//! | `GET /v1/jobs/{job}/shares` | admin | -> `[`[`crate::tokens::TokenView`]`]` |
+//! | `POST /v1/jobs/{job}/shares` | admin | [`crate::tokens::ShareRequest`] -> [`crate::tokens::NewToken`] |
+//! | `POST /v1/jobs/{job}/shares/{token}/revoke` | admin | -> [`crate::tokens::RevokedToken`] |
 //! | `POST /v1/jobs/{job}/note` | admin | [`NoteRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/delete` | admin | [`DeleteRequest`] -> [`DeletedJobs`] |
 //! | `POST /v1/jobs/{job}/rollback` | admin | [`RollbackRequest`] -> [`RolledBack`], one for each trial |

@@ -3,7 +3,7 @@
 //! A token is shown once, when it is made. The server keeps its hash.
 
 use crate::{
-    ids::{HostId, TokenId},
+    ids::{HostId, JobId, TokenId},
     machines::MachineName,
     metrics::is_default,
     names::{OwnerName, TokenLabel},
@@ -75,6 +75,35 @@ pub enum TokenGrant {
         /// The rights.
         rights: Rights,
     },
+    /// Whoever has it sees the page of one job, and nothing else.
+    Share {
+        /// The job.
+        job: JobId,
+    },
+}
+
+impl TokenGrant {
+    /// The job whose page it shows, where it is for one.
+    #[must_use]
+    pub const fn shared_job(&self) -> Option<JobId> {
+        match self {
+            Self::Share { job } => Some(*job),
+            Self::Enrol { .. } | Self::Access { .. } => None,
+        }
+    }
+}
+
+/// Asks for a link to a job's page that needs no user's token.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ShareRequest {
+    /// Its name, for people.
+    #[serde(default, skip_serializing_if = "TokenLabel::is_default")]
+    pub label: TokenLabel,
+    /// How long it is good for, at most [`MAX_TOKEN_LIFETIME`]; until it is revoked, where this is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<Millis>,
 }
 
 /// Asks for a token.

@@ -109,6 +109,25 @@ fn a_user_may_do_what_the_rights_of_the_token_say() {
 }
 
 #[test]
+fn a_job_is_shared_by_a_link_that_is_no_users_token() {
+    let site = Site::start();
+    let job = site.submit(7, 1);
+    let link = printed(&site.run(&["share", &job, "--for", "7d", "--label", "reviewers"]));
+    let secret = link.strip_prefix(&format!("{}/share#", site.url)).expect(&link);
+    let refused = with(&site, secret, &["jobs"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(told(&refused).contains("a link to a job's page"), "{}", told(&refused));
+    let listed = String::from_utf8(site.run(&["token", "list"]).stdout).unwrap();
+    assert!(listed.contains("page of job 1") && listed.contains("reviewers"), "{listed}");
+    assert!(site.run(&["token", "revoke", "1"]).status.success());
+    let events = String::from_utf8(site.run(&["events", &job]).stdout).unwrap();
+    assert!(events.contains("the server's own token made link 1"), "{events}");
+    assert!(events.contains("the server's own token revoked link 1"), "{events}");
+    let missing = site.run(&["share", "9"]);
+    assert!(told(&missing).contains("no job 9"), "{}", told(&missing));
+}
+
+#[test]
 fn secrets_are_taken_from_files_and_one_on_the_command_line_draws_a_warning() {
     let site = Site::start();
     let file = site.data().join("admin-token");

@@ -17,12 +17,13 @@ use sojourn_protocol::{
     machines::{DrainRequest, LeaderAnswer, LeaderRequest, MachinesAnswer, MachinesRequest},
     ranges::{LeadAnswer, LeadRequest, RangeResultRequest},
     report::Report,
-    tokens::{NewToken, RevokedToken, RotatedToken, TokenRequest, TokenView},
+    tokens::{NewToken, RevokedToken, RotatedToken, ShareRequest, TokenRequest, TokenView},
 };
 
 pub(crate) fn requests(input: &[u8]) -> bool {
     let mut taken = round_trip::<EnrolRequest>(input).is_some();
     taken |= round_trip::<TokenRequest>(input).is_some();
+    taken |= round_trip::<ShareRequest>(input).is_some();
     taken |= round_trip::<WorkRequest>(input).is_some();
     taken |= round_trip::<HeartbeatRequest>(input).is_some();
     taken |= round_trip::<ReleaseRequest>(input).is_some();

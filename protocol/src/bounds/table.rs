@@ -272,6 +272,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("SearchRequest", "why", Bound::leaf(Leaf::Line(MAX_WHY_CHARS))),
     ("SearchSpec", "constraints", CONSTRAINTS),
     ("SearchSpec", "wall_time", TIME),
+    ("ShareRequest", "lifetime", TIME),
     ("SourceSpec", "data", PLACE),
     ("SourceSpec", "features", GIVEN_NAME),
     ("SourceSpec", "label", GIVEN_NAME),

@@ -193,16 +193,16 @@ impl Core {
                 let reply = self.hosts().enrol(&name, token_sha256, Some(with));
                 self.answer(to, reply.map(Answer::Enrolled))
             }
-            Command::CreateToken { to, request, sha256 } => {
-                let reply = self.tokens().create(request, sha256);
+            Command::CreateToken { to, request, sha256, by } => {
+                let reply = self.tokens().create(request, sha256, by);
                 self.answer_token(to, reply)
             }
             Command::RotateToken { to, token, sha256 } => {
                 let reply = self.tokens().rotate(token, sha256);
                 self.answer_token(to, reply)
             }
-            Command::RevokeToken { to, token } => {
-                let reply = self.tokens().revoke(token);
+            Command::RevokeToken { to, token, of, by } => {
+                let reply = self.tokens().revoke(token, of, by);
                 self.answer_view(to, reply, |views, (token, hosts)| {
                     let token = views.token(token)?;
                     Ok(Answer::TokenRevoked(Box::new(RevokedToken { token, hosts })))

@@ -60,11 +60,11 @@ pub enum Command {
     /// The same with a token that was issued.
     EnrolWithToken { to: ReplyTo, name: String, token_sha256: Digest, with: TokenId },
     /// An operator issues a token, for which the shell has made a secret with this hash.
-    CreateToken { to: ReplyTo, request: TokenRequest, sha256: Digest },
+    CreateToken { to: ReplyTo, request: TokenRequest, sha256: Digest, by: Option<By> },
     /// An operator gives a token another secret.
     RotateToken { to: ReplyTo, token: TokenId, sha256: Digest },
-    /// An operator revokes a token and the hosts that have enrolled with it.
-    RevokeToken { to: ReplyTo, token: TokenId },
+    /// A user revokes a token and the hosts that have enrolled with it. `of`: it must be one that shows this job's page.
+    RevokeToken { to: ReplyTo, token: TokenId, of: Option<JobId>, by: Option<By> },
     /// Whoever buys machines says what was bought, and what has ended.
     ReportMachines { to: ReplyTo, machines: Vec<MachineReport> },
     /// Whoever buys machines gives some back: their hosts are to end.

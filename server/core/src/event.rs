@@ -219,11 +219,22 @@ pub enum Event {
         grant: Box<TokenGrant>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<UnixMillis>,
+        /// Who made it, since that is noted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
     },
     /// A token got another secret.
     TokenRotated { token: TokenId, sha256: Digest },
     /// A token was taken away.
-    TokenRevoked { token: TokenId },
+    TokenRevoked {
+        token: TokenId,
+        /// The job whose page it showed, where it was for one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<JobId>,
+        /// Who took it away, since that is noted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
+    },
     /// A token that opens nothing any more was forgotten.
     TokenForgotten { token: TokenId },
     /// What whoever buys machines says of them. What was known of each is replaced.

@@ -80,4 +80,4 @@ pub use invariants::{Invariant, InvariantSet, UnknownInvariant, Violation};
 pub use request::Request;
 pub use snapshot::{RecoverError, snapshot_of};
 pub use state::{BlobStatus, Change, Changes, FoldError, FoldFault, State, Trust};
-pub use tokens::{Holder, MAX_TOKENS};
+pub use tokens::{Holder, MAX_SHARES, MAX_TOKENS};

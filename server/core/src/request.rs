@@ -105,10 +105,11 @@ requests! {
     Enrol { name: String, token_sha256: Digest } => HostId, Answer::Enrolled(host) => host;
     EnrolWithToken { name: String, token_sha256: Digest, with: TokenId } => HostId,
         Answer::Enrolled(host) => host;
-    CreateToken { request: TokenRequest, sha256: Digest } => TokenView,
+    CreateToken { request: TokenRequest, sha256: Digest, by: Option<By> } => TokenView,
         Answer::Token(token) => *token;
     RotateToken { token: TokenId, sha256: Digest } => TokenView, Answer::Token(token) => *token;
-    RevokeToken { token: TokenId } => RevokedToken, Answer::TokenRevoked(revoked) => *revoked;
+    RevokeToken { token: TokenId, of: Option<JobId>, by: Option<By> } => RevokedToken,
+        Answer::TokenRevoked(revoked) => *revoked;
     RevokeHost { host: HostId } => HostView, Answer::Host(host) => *host;
     Ask { host: HostId, request: WorkRequest } => WorkAnswer, Answer::Work(work) => *work;
     Heartbeat { host: HostId, holding: Vec<Held>, reported: Vec<LeaseId> } => HeartbeatAnswer,

@@ -3,6 +3,8 @@
 "use strict";
 (() => {
   const connection = document.getElementById("connection");
+  // A page for guests has addresses of its own.
+  const { changes = "/v1/changes", probe } = document.body.dataset;
   const pause = 1000; // Milliseconds between two updates at least.
   const tags = new WeakMap(); // Of each part, the entity tag of what it shows.
   const stale = new Set(); // Parts that may have changed.
@@ -51,8 +53,10 @@
 
   // Where the session has ended, the page for signing in comes next.
   async function isSignedIn() {
-    const answer = await fetch("/v1/traffic").catch(() => null);
-    if (answer?.status === 401) location.assign("/sign-in?to=" + encodeURIComponent(location.pathname + location.search));
+    const answer = await fetch(probe ?? "/v1/traffic").catch(() => null);
+    if (answer?.status !== 401) return;
+    if (probe) location.reload();
+    else location.assign("/sign-in?to=" + encodeURIComponent(location.pathname + location.search));
   }
 
   function sayAges(part) {
@@ -71,7 +75,7 @@
   // A browser connects again by itself unless the server's answer was an error: then this does, and an ended session leads to the
   // page for signing in.
   function listen() {
-    const source = new EventSource("/v1/changes");
+    const source = new EventSource(changes);
     source.addEventListener("changed", note);
     source.onopen = () => { connection.textContent = "live"; connection.className = "live"; };
     source.onerror = () => {

@@ -41,12 +41,32 @@ pub(crate) fn page(title: &str, here: &str, content: &Markup) -> Markup {
             form method="post" action="/sign-out" { button.plain { "Sign out" } }
         }
     };
-    document(title, &html! { (navigation) main #main tabindex="-1" { (content) } }, true)
+    document(title, &html! { body { (navigation) (main_of(content)) } }, true)
+}
+
+/// The page of a job for whoever has a link to it. `at`: the address where its script hears of changes.
+pub(crate) fn shared(title: &str, at: &str, content: &Markup) -> Markup {
+    let body = html! {
+        body data-changes={ (at) "/changes" } data-probe={ (at) "?part=head" } {
+            header {
+                a.skip href="#main" { "Skip to the content" }
+                span.brand { "Sojourn" }
+                span.hint.rest { "A shared page, to look at" }
+                span #connection role="status" { }
+            }
+            (main_of(content))
+        }
+    };
+    document(title, &body, true)
+}
+
+fn main_of(content: &Markup) -> Markup {
+    html! { main #main tabindex="-1" { (content) } }
 }
 
 /// A page without navigation.
 pub(crate) fn bare(title: &str, content: &Markup) -> Markup {
-    document(title, &html! { main.bare #main { (content) } }, false)
+    document(title, &html! { body { main.bare #main { (content) } } }, false)
 }
 
 fn document(title: &str, body: &Markup, is_live: bool) -> Markup {
@@ -68,7 +88,7 @@ fn document(title: &str, body: &Markup, is_live: bool) -> Markup {
                     script defer src=(assets::url("live.js")) { }
                 }
             }
-            body { (body) }
+            (body)
         }
     }
 }

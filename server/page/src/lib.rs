@@ -15,6 +15,7 @@
 //! | `sign_in.rs`, `fault.rs` | the page before the first one, and the one for errors |
 //! | `jobs.rs` | the list of jobs |
 //! | `job/` | a job: its head, its leader board, its charts |
+//! | `share.rs`, `shared.rs` | links to a job's page, and that page for whoever has one |
 //! | `hosts.rs`, `events.rs` | hosts, and what happened |
 //! | `assets.rs` | scripts and styles by name |
 
@@ -25,6 +26,8 @@ mod frame;
 pub mod hosts;
 pub mod job;
 pub mod jobs;
+pub mod share;
+pub mod shared;
 mod sign_in;
 mod words;
 

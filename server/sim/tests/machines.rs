@@ -74,7 +74,7 @@ impl Script {
                 let lifetime = Some(Millis::from_secs(600));
                 let request = TokenRequest { label: TokenLabel::default(), grant, lifetime };
                 let sha256 = Digest::of(machine.as_bytes());
-                let _ = site.ask(Command::CreateToken { to: NOBODY, request, sha256 })?;
+                let _ = site.ask(Command::CreateToken { to: NOBODY, request, sha256, by: None })?;
                 self.refused += u32::from(site.comes(&name(machine), *group, machine)?.is_err());
             }
             Step::Noticed(machine, left) => {

@@ -7,7 +7,7 @@ use actix_web::{
 };
 use sojourn_protocol::{
     error::ErrorKind,
-    ids::{HostId, TokenId},
+    ids::{HostId, JobId, TokenId},
     tokens::Rights::{self, Administer, Read, Submit},
 };
 
@@ -19,6 +19,8 @@ pub(super) enum Caller {
     Host(HostId),
     /// A user with these rights, and with this token; `None`: with the server's own.
     User(Option<TokenId>, Rights),
+    /// Whoever has a link to the page of this job.
+    Guest(JobId),
     /// A process that assimilates.
     Assimilator,
 }
@@ -35,7 +37,7 @@ pub(super) fn is_open(path: &str) -> bool {
 
 /// May anybody send something to this path?
 pub(super) fn is_for_signing_in(path: &str) -> bool {
-    path == "/sign-in" || path == "/sign-out"
+    ["/sign-in", "/sign-out", "/share"].contains(&path)
 }
 
 /// The callers that an address is for.
@@ -47,6 +49,8 @@ enum Access {
     Hosts,
     /// Processes that assimilate.
     Assimilators,
+    /// Whoever has a link to a job's page.
+    Guests,
     /// Users with these rights.
     Users(Rights),
     /// Hosts, and users with these rights.
@@ -55,7 +59,7 @@ enum Access {
     AssimilatorsAndUsers(Rights),
 }
 
-use Access::{Assimilators, AssimilatorsAndUsers, Enrollers, Hosts, HostsAndUsers, Users};
+use Access::{Assimilators, AssimilatorsAndUsers, Enrollers, Guests, Hosts, HostsAndUsers, Users};
 
 /// Every address of `/v1` with its method, but those that anybody may ask.
 const TABLE: &[(&str, &str, Access)] = &[
@@ -89,6 +93,9 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/jobs/{job}/rollback", Users(Submit)),
     ("GET", "/v1/jobs/{job}/trials", Users(Read)),
     ("GET", "/v1/jobs/{job}/hops", Users(Read)),
+    ("GET", "/v1/jobs/{job}/shares", Users(Submit)),
+    ("POST", "/v1/jobs/{job}/shares", Users(Submit)),
+    ("POST", "/v1/jobs/{job}/shares/{token}/revoke", Users(Submit)),
     ("GET", "/v1/jobs/{job}/events", Users(Read)),
     ("GET", "/v1/jobs/{job}/trials/{trial}/history", Users(Read)),
     ("POST", "/v1/jobs/{job}/trials/{trial}/evaluate", Users(Submit)),
@@ -125,6 +132,9 @@ const PAGES: &[(&str, &str, Access)] = &[
     ("GET", "/hosts", Users(Read)),
     ("GET", "/jobs/{job}", Users(Read)),
     ("POST", "/jobs/{job}", Users(Submit)),
+    ("GET", "/share/{job}", Guests),
+    ("GET", "/share/{job}/search", Guests),
+    ("GET", "/share/{job}/changes", Guests),
 ];
 
 /// A caller who may have a request answered. Only [`admit`] makes it.
@@ -188,6 +198,7 @@ impl Caller {
             Self::Enroller(_) => "a token for machines to enrol with",
             Self::Host(_) => "a host's own token",
             Self::User(..) => "a user's token",
+            Self::Guest(_) => "a link to a job's page",
             Self::Assimilator => "a token for assimilators",
         }
     }
@@ -200,6 +211,7 @@ impl Access {
             Enrollers => "one to enrol with (`enrol-token`, or one of `sojourn token new`)",
             Hosts => "a host's own",
             Assimilators => "that of assimilators (`assimilator-token`)",
+            Guests => "a link to a job's page (`sojourn share`)",
             Users(_) => "a user's (`admin-token`, or one of `sojourn token new --name`)",
             HostsAndUsers(_) => "a host's own or a user's",
             AssimilatorsAndUsers(_) => "a user's or that of assimilators",
@@ -210,7 +222,8 @@ impl Access {
         let wanted = match (self, caller) {
             (Enrollers, Caller::Enroller(_))
             | (Hosts | HostsAndUsers(_), Caller::Host(_))
-            | (Assimilators | AssimilatorsAndUsers(_), Caller::Assimilator) => return Ok(()),
+            | (Assimilators | AssimilatorsAndUsers(_), Caller::Assimilator)
+            | (Guests, Caller::Guest(_)) => return Ok(()),
             (
                 Users(wanted) | HostsAndUsers(wanted) | AssimilatorsAndUsers(wanted),
                 Caller::User(..),
@@ -243,6 +256,7 @@ mod tests {
             Enrollers => vec!["enrolment"],
             Hosts => vec!["host"],
             Assimilators => vec!["assimilator"],
+            Guests => vec![],
             Users(_) => vec!["admin"],
             HostsAndUsers(_) => vec!["admin", "host"],
             AssimilatorsAndUsers(_) => vec!["admin", "assimilator"],
@@ -294,6 +308,12 @@ mod tests {
         assert!(!may(Hosts, Caller::User(None, Administer)));
         assert!(!may(Enrollers, Caller::User(None, Administer)));
         assert!(!may(Assimilators, Caller::User(None, Administer)));
+        assert!(!may(Guests, Caller::User(None, Administer)));
+        let guest = Caller::Guest(JobId(1));
+        for (method, path, access) in TABLE.iter().chain(PAGES) {
+            let is_shared = path.starts_with("/share/") && *method == "GET";
+            assert_eq!(may(*access, guest), is_shared, "{method} {path}");
+        }
         // No right to change anything comes with a token that may read.
         for (method, path, access) in TABLE.iter().chain(PAGES) {
             if may(*access, Caller::User(None, Read)) {

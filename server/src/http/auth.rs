@@ -24,7 +24,7 @@ use sojourn_core::{By, Holder, request};
 use sojourn_protocol::{
     digest::Digest,
     error::ErrorKind,
-    ids::{HostId, TokenId},
+    ids::{HostId, JobId, TokenId},
     tokens::{Rights, ServerToken},
 };
 use std::{
@@ -166,6 +166,7 @@ pub(super) async fn holder(app: &AppState, token_sha256: Digest) -> Result<Calle
         }
         Some(Holder::Enroller(token)) => Ok(Caller::Enroller(Some(token))),
         Some(Holder::User(token, rights)) => Ok(Caller::User(Some(token), rights)),
+        Some(Holder::Guest(_, job)) => Ok(Caller::Guest(job)),
         Some(Holder::Revoked) => Err(HttpError::unauthorized("this host's token was revoked")),
         Some(Holder::Expired(token)) => {
             Err(HttpError::unauthorized(format!("token {token} has expired")))
@@ -254,6 +255,11 @@ caller!(UserRights, Caller::User(_, rights) => Self(rights));
 pub(super) struct UserBy(pub(super) By);
 
 caller!(UserBy, Caller::User(token, _) => Self(token.map_or(By::Server, By::Token)));
+
+/// Whoever has a link to the page of a job.
+pub(super) struct Guest(pub(super) JobId);
+
+caller!(Guest, Caller::Guest(job) => Self(job));
 
 /// A process that assimilates.
 pub(super) struct Assimilator;

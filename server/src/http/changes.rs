@@ -3,14 +3,13 @@
 //! While anybody listens, one task looks now and then at how far the journal is. A listener hears the latest one alone:
 //! nothing is kept for one that is slow, and one that is gone is noticed when it is written to.
 
-use super::{App, auth::User};
+use super::{App, AppState, auth::User};
 use crate::shell::ShellHandle;
 use actix_web::{
     HttpResponse,
     http::header::{CONTENT_TYPE, HeaderValue},
 };
 use bytes::Bytes;
-use futures::stream;
 use parking_lot::Mutex;
 use std::{convert::Infallible, time::Duration};
 use tokio::{
@@ -65,9 +64,14 @@ async fn look(shell: &ShellHandle, sender: &watch::Sender<u64>) {
     security(("admin" = []))
 )]
 pub(super) async fn changes(app: App, _: User) -> HttpResponse {
+    stream(&app)
+}
+
+/// The events, for whoever was let in.
+pub(super) fn stream(app: &AppState) -> HttpResponse {
     let position = app.changes.listen(&app.shell);
     let until = Instant::now() + LIFETIME;
-    let events = stream::unfold((position, until), async |(mut position, until)| {
+    let events = futures::stream::unfold((position, until), async |(mut position, until)| {
         let text = match timeout(KEEP_ALIVE, position.changed()).await {
             _ if Instant::now() >= until => return None,
             Ok(Ok(())) => {
@@ -79,7 +83,7 @@ pub(super) async fn changes(app: App, _: User) -> HttpResponse {
         };
         Some((Ok::<Bytes, Infallible>(text.into()), (position, until)))
     });
-    let first = stream::once(async { Ok(Bytes::from_static(b"retry: 2000\n\n")) });
+    let first = futures::stream::once(async { Ok(Bytes::from_static(b"retry: 2000\n\n")) });
     let mut answer = HttpResponse::Ok();
     answer.insert_header((CONTENT_TYPE, HeaderValue::from_static("text/event-stream")));
     answer.insert_header(("x-accel-buffering", "no"));

@@ -29,6 +29,7 @@ mod request_body;
 mod routes;
 mod schema;
 mod searches;
+mod shares;
 mod token_cache;
 mod tokens;
 mod traffic;

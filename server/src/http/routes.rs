@@ -3,7 +3,7 @@
 
 use super::{
     assimilations, auth, blobs, changes, checkpoints, deltas, direct, error::HttpError, events,
-    health, hosts, jobs, machines, metrics, openapi, page, programs, searches, tokens, traffic,
+    health, hosts, jobs, machines, metrics, openapi, page, programs, searches, shares, tokens, traffic,
     trials, work,
 };
 use actix_web::{
@@ -125,6 +125,15 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(resource("/v1/jobs/{job}/placement").route(web::post().to(jobs::place)))
         .service(resource("/v1/jobs/{job}/note").route(web::post().to(jobs::note)))
         .service(resource("/v1/jobs/{job}/rollback").route(web::post().to(jobs::rollback)))
+        .service(
+            resource("/v1/jobs/{job}/shares")
+                .route(web::get().to(shares::all))
+                .route(web::post().to(shares::create)),
+        )
+        .service(
+            resource("/v1/jobs/{job}/shares/{token}/revoke")
+                .route(web::post().to(shares::revoke)),
+        )
         .service(resource("/v1/jobs/{job}/trials").route(web::get().to(trials::trials)))
         .service(resource("/v1/jobs/{job}/hops").route(web::get().to(trials::hops)))
         .service(resource("/v1/jobs/{job}/events").route(web::get().to(events::events)))
@@ -178,6 +187,22 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
                 .route(web::post().to(page::actions::act))
                 .wrap(Compress::default()),
         )
+        .service(
+            open_resource("/share")
+                .route(web::get().to(page::shared::show))
+                .route(web::post().to(page::shared::open)),
+        )
+        .service(
+            resource("/share/{job}")
+                .route(web::get().to(page::shared::job))
+                .wrap(Compress::default()),
+        )
+        .service(
+            resource("/share/{job}/search")
+                .route(web::get().to(page::shared::search))
+                .wrap(Compress::default()),
+        )
+        .service(resource("/share/{job}/changes").route(web::get().to(page::shared::changes)))
         .service(
             open_resource("/sign-in")
                 .route(web::get().to(page::sign_in::show))

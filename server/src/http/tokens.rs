@@ -1,9 +1,14 @@
 //! Tokens that the server issues, and its own: made, listed, replaced and revoked by operators.
 
-use super::{App, JsonResult, auth::User, error::HttpError, request_body::Body};
+use super::{
+    App, AppState, JsonResult,
+    auth::{User, UserBy},
+    error::HttpError,
+    request_body::Body,
+};
 use crate::{data_folder::new_token, tokens::TokensError};
 use actix_web::web;
-use sojourn_core::request;
+use sojourn_core::{By, request};
 use sojourn_protocol::{
     digest::Digest,
     error::ErrorKind,
@@ -22,12 +27,22 @@ use sojourn_protocol::{
 )]
 pub(super) async fn create(
     app: App,
-    _: User,
+    by: UserBy,
     Body(request): Body<TokenRequest>,
 ) -> JsonResult<NewToken> {
+    issue(&app, request, by.0).await.map(web::Json)
+}
+
+/// Issues a token with a new secret.
+pub(super) async fn issue(
+    app: &AppState,
+    request: TokenRequest,
+    by: By,
+) -> Result<NewToken, HttpError> {
     let (secret, sha256) = new_secret()?;
-    let token = app.shell.request(request::CreateToken { request, sha256 }).await?;
-    Ok(web::Json(NewToken { secret, token }))
+    let create = request::CreateToken { request, sha256, by: Some(by) };
+    let token = app.shell.request(create).await?;
+    Ok(NewToken { secret, token })
 }
 
 /// Every token that was issued, without its secret.
@@ -68,10 +83,10 @@ pub(super) async fn rotate(app: App, _: User, token: web::Path<TokenId>) -> Json
 )]
 pub(super) async fn revoke(
     app: App,
-    _: User,
+    by: UserBy,
     token: web::Path<TokenId>,
 ) -> JsonResult<RevokedToken> {
-    app.answer(request::RevokeToken { token: *token }).await
+    app.answer(request::RevokeToken { token: *token, of: None, by: Some(by.0) }).await
 }
 
 /// Replaces a token of the server itself. The one before opens nothing any more.

@@ -25,9 +25,7 @@ impl EventJob {
             | Event::HostRevoked { .. }
             | Event::HostsSeen { .. }
             | Event::HostForgotten { .. }
-            | Event::TokenCreated { .. }
             | Event::TokenRotated { .. }
-            | Event::TokenRevoked { .. }
             | Event::TokenForgotten { .. }
             | Event::MachinesReported { .. }
             | Event::BlobPublished { .. }
@@ -59,6 +57,8 @@ impl EventJob {
             | Event::TrialFailed { job, .. }
             | Event::ExtraAsked { job, .. }
             | Event::ExtraFailed { job, .. } => Self::Job(*job),
+            Event::TokenCreated { grant, .. } => grant.shared_job().map_or(Self::None, Self::Job),
+            Event::TokenRevoked { job, .. } => job.map_or(Self::None, Self::Job),
             Event::LeaseGranted { lease, unit, .. } => Self::Grants(*lease, unit.job()),
             Event::ReportAcknowledged { report, .. } => Self::Lease(report.lease),
             Event::LeaseEnded { lease, .. }

@@ -67,7 +67,7 @@ fn parse(name: &str, example: Value) {
             AssimilationsView;
         ranges: LeadRequest, LeadAnswer, RangeResultRequest;
         direct: DirectRequest, DirectAnswer;
-        tokens: TokenRequest, TokenView, NewToken, RevokedToken, RotatedToken;
+        tokens: TokenRequest, ShareRequest, TokenView, NewToken, RevokedToken, RotatedToken;
         demand: DemandView, SpeedsView;
         machines: CostsView, MachinesRequest, MachinesAnswer, DrainRequest, LeaderRequest, LeaderAnswer;
         view: ProgramView, JobView, JobDetail, TrialView, TrialHistory, HopMatrixView, EventView, HostView, EvaluationView, TrafficView;

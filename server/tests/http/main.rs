@@ -21,6 +21,7 @@ mod network;
 mod page;
 #[path = "../../../src/serve/mod.rs"]
 mod serve;
+mod shares;
 mod storage;
 mod tokens;
 mod uploads;

@@ -17,6 +17,7 @@ pub(crate) mod revoke;
 pub(crate) mod rollback;
 pub(crate) mod search;
 pub(crate) mod set;
+pub(crate) mod share;
 pub(crate) mod status;
 pub(crate) mod top;
 pub(crate) mod traffic;

@@ -40,15 +40,21 @@ fn table(tokens: &[TokenView]) -> String {
     for token in tokens {
         let (opens, owner, hosts) = match &token.grant {
             TokenGrant::Enrol { owner, hosts, machine: _ } => {
-                ("enrol", text::owner(owner), format!("{}/{hosts}", token.enrolled))
+                let hosts = format!("{}/{hosts}", token.enrolled);
+                ("enrol".to_owned(), text::owner(owner), hosts)
             }
-            TokenGrant::Access { rights } => (rights.name(), "-".to_owned(), "-".to_owned()),
+            TokenGrant::Access { rights } => {
+                (rights.name().to_owned(), "-".to_owned(), "-".to_owned())
+            }
+            TokenGrant::Share { job } => {
+                (format!("page of job {job}"), "-".to_owned(), "-".to_owned())
+            }
         };
         let until = token.expires_at.map_or_else(|| "-".to_owned(), text::timestamp);
         grid.row([
             token.token.to_string(),
             token.label.to_string(),
-            opens.to_owned(),
+            opens,
             owner,
             hosts,
             state(token.state).to_owned(),

@@ -155,6 +155,54 @@ def buttons(browser):
     visit.context.close()
 
 
+def sharing(browser):
+    """A link shows its job to a browser without a session, until it is revoked."""
+    visit = Browsing(browser, DESK, "light")
+    page = visit.page
+    visit.sign_in(PAGES["job"])
+    page.locator("#share summary").click()
+    page.get_by_label("For whom").fill("reviewers")
+    page.get_by_role("button", name="Make a link").click()
+    address = page.get_by_label("Whoever has it").input_value()
+    assert address.startswith(f"{URL}/share#"), address
+    visit.is_sound("link")
+    guests = []
+    for name, size, scheme in [("desk", DESK, "light"), ("phone", PHONE, "dark")]:
+        guest = Browsing(browser, size, scheme)
+        seen = guest.page
+        asked = []
+        seen.on("request", lambda request: asked.append((request.url, request.headers.get("referer", ""))))
+        seen.goto(address)
+        seen.wait_for_url(f"{URL}/share/{JOB}")
+        expect(seen.locator("#connection")).to_have_text("live")
+        expect(seen.locator("#curves canvas")).to_be_visible()
+        expect(seen.locator("#board tbody tr").first).to_be_visible()
+        assert seen.locator("form[method=post]").count() == 0, "a guest has a button"
+        secret = address.split("#")[1]
+        assert not [one for one in asked if secret in one[0].split("#")[0] or secret in one[1]], "the secret was in an address"
+        wide = seen.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"{wide} pixels wider than a {name}"
+        seen.screenshot(path=f"{FOLDER}/shared-{name}.png", full_page=True)
+        hops = seen.locator("#head progress").first
+        before = int(hops.get_attribute("value"))
+        seen.evaluate("scrollTo(0, 0)")
+        seen.wait_for_function("before => Number(document.querySelector('#head progress').value) > before", arg=before)
+        guest.is_sound(f"shared on a {name}")
+        guests.append(guest)
+    # The column's head sorts the guest's board too.
+    guests[0].page.locator("#board thead a[title=trial]").click()
+    guests[0].page.wait_for_url(f"{URL}/share/{JOB}?sort=trial**")
+    page.goto(URL + PAGES["job"])
+    page.get_by_role("button", name="Revoke link").click()
+    page.wait_for_load_state()
+    for guest in guests:
+        expect(guest.page.get_by_role("alert")).to_contain_text("open the link again")
+        assert [fault for fault in guest.faults if "401" not in fault] == [], guest.faults
+        guest.context.close()
+    visit.is_sound("revoked")
+    visit.context.close()
+
+
 def looks(browser):
     """Each page at both widths and in both schemes; what the first load weighs."""
     measured = {}
@@ -182,6 +230,7 @@ with sync_playwright() as playwright:
     signing_in(chromium)
     watching(chromium)
     leader_board(chromium)
+    sharing(chromium)
     found = looks(chromium)
     buttons(chromium)
     chromium.close()

@@ -49,7 +49,7 @@ pub(super) fn token_command(machine: &MachineName, lifetime: Millis) -> Command 
     let grant = TokenGrant::Enrol { owner, hosts: 1, machine: Some(machine.clone()) };
     let request = TokenRequest { label: TokenLabel::default(), grant, lifetime: Some(lifetime) };
     let sha256 = Digest::of(secret_of(machine).as_bytes());
-    Command::CreateToken { to: NOBODY, request, sha256 }
+    Command::CreateToken { to: NOBODY, request, sha256, by: None }
 }
 
 impl Mailbox {

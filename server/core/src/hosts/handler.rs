@@ -77,7 +77,7 @@ impl HostHandler<'_> {
         let why = match issued.state(self.ledger.clock.now()) {
             TokenState::Valid => match &issued.grant {
                 TokenGrant::Enrol { owner, .. } => return Ok(owner.clone()),
-                TokenGrant::Access { .. } => "isn't for enrolling".to_owned(),
+                TokenGrant::Access { .. } | TokenGrant::Share { .. } => "isn't for enrolling".to_owned(),
             },
             TokenState::Used => match issued.enrolled {
                 1 => "was for one host, which has enrolled".to_owned(),

@@ -25,7 +25,10 @@ impl Views<'_> {
             (TokenGrant::Access { rights }, TokenState::Valid) => {
                 Some(Holder::User(issued.id, *rights))
             }
-            (TokenGrant::Access { .. }, _) => Some(Holder::Expired(issued.id)),
+            (TokenGrant::Share { job }, TokenState::Valid) => Some(Holder::Guest(issued.id, *job)),
+            (TokenGrant::Access { .. } | TokenGrant::Share { .. }, _) => {
+                Some(Holder::Expired(issued.id))
+            }
         }
     }
 

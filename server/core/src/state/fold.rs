@@ -76,7 +76,10 @@ impl State {
                 self.host_forgotten(*host)?;
                 changes.push(Change::Host(*host));
             }
-            Event::TokenCreated { token, sha256, label, grant, expires_at } => {
+            Event::TokenCreated { token, sha256, label, grant, expires_at, by: _ } => {
+                if let Some(job) = grant.shared_job() {
+                    self.known_job(job)?;
+                }
                 self.issued.create(IssuedToken {
                     id: *token,
                     sha256: *sha256,
@@ -89,7 +92,7 @@ impl State {
                 })?;
             }
             Event::TokenRotated { token, sha256 } => self.issued.rotate(*token, *sha256)?,
-            Event::TokenRevoked { token } => self.issued.revoke(*token, at)?,
+            Event::TokenRevoked { token, .. } => self.issued.revoke(*token, at)?,
             Event::TokenForgotten { token } => self.issued.forget(*token)?,
             Event::MachinesReported { machines } => self.machines_reported(machines, at),
             Event::BlobPublished { blob } => {

@@ -90,7 +90,7 @@ impl IssuedTokens {
     pub(super) fn machine(&self, token: TokenId) -> Option<&MachineName> {
         match &self.get(token)?.grant {
             TokenGrant::Enrol { machine, .. } => machine.as_ref(),
-            TokenGrant::Access { .. } => None,
+            TokenGrant::Access { .. } | TokenGrant::Share { .. } => None,
         }
     }
 

@@ -1,17 +1,25 @@
 //! Tokens that the server issues: to machines that enrol, and to users. The secrets are made by the shell, and the core knows
 //! their hashes alone.
 
-use crate::{event::Event, hosts::HostHandler, reply::Refusal, reply::Reply, state::IssuedToken};
+use crate::{
+    event::{By, Event},
+    hosts::HostHandler,
+    reply::Refusal,
+    reply::Reply,
+    state::IssuedToken,
+};
 use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
-    ids::{HostId, TokenId},
+    ids::{HostId, JobId, TokenId},
     time::{Millis, UnixMillis},
     tokens::{MAX_TOKEN_HOSTS, MAX_TOKEN_LIFETIME, Rights, TokenGrant, TokenRequest, TokenState},
 };
 
 /// Tokens in the state, at most. Beyond them, those that open nothing any more are forgotten, the earliest first.
 pub const MAX_TOKENS: usize = 10_000;
+/// Tokens that show a job's page and still do so, at most: whoever may submit can make them, and may not use up all tokens.
+pub const MAX_SHARES: usize = 1_000;
 
 /// Whose token it is, among hosts and the tokens that were issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +32,9 @@ pub enum Holder {
     Enroller(TokenId),
     /// A user with these rights.
     User(TokenId, Rights),
-    /// It was a user's, and has expired.
+    /// Whoever has it sees the page of this job.
+    Guest(TokenId, JobId),
+    /// It was a user's or a guest's, and has expired.
     Expired(TokenId),
 }
 
@@ -57,7 +67,12 @@ impl TokenHandler<'_> {
     }
 
     /// Issues a token with this hash.
-    pub(crate) fn create(&mut self, request: TokenRequest, sha256: Digest) -> Reply<TokenId> {
+    pub(crate) fn create(
+        &mut self,
+        request: TokenRequest,
+        sha256: Digest,
+        by: Option<By>,
+    ) -> Reply<TokenId> {
         let TokenRequest { label, grant, lifetime } = request;
         match &grant {
             TokenGrant::Enrol { hosts, .. } if !(1..=MAX_TOKEN_HOSTS).contains(hosts) => {
@@ -70,6 +85,7 @@ impl TokenHandler<'_> {
             TokenGrant::Enrol { hosts, machine: Some(machine), .. } if *hosts != 1 => {
                 return Err(invalid(format!("the token of machine {machine} is for one host")));
             }
+            TokenGrant::Share { job } => self.check_share(*job)?,
             TokenGrant::Enrol { .. } | TokenGrant::Access { .. } => {}
         }
         if lifetime == Some(Millis(0)) {
@@ -84,9 +100,24 @@ impl TokenHandler<'_> {
         let token = self.hosts.ledger.state.issued.next_id();
         let expires_at = lifetime.map(|lasts| self.now() + lasts);
         let grant = Box::new(grant);
-        let created = Event::TokenCreated { token, sha256, label, grant, expires_at };
+        let created = Event::TokenCreated { token, sha256, label, grant, expires_at, by };
         self.hosts.ledger.record(created)?;
         Ok(token)
+    }
+
+    /// May there be another token that shows this job's page?
+    fn check_share(&self, job: JobId) -> Reply<()> {
+        let (now, state) = (self.now(), &*self.hosts.ledger.state);
+        state.find_job(job)?;
+        let shows = |token: &&IssuedToken| {
+            token.grant.shared_job().is_some() && token.state(now) == TokenState::Valid
+        };
+        if state.issued.iter().filter(shows).count() < MAX_SHARES {
+            return Ok(());
+        }
+        let message =
+            format!("there are {MAX_SHARES} links to jobs, which is the most: revoke some");
+        Err(Refusal::new(ErrorKind::Conflict, message))
     }
 
     /// Forgets a token that opens nothing any more, where there are as many as may be.
@@ -115,10 +146,21 @@ impl TokenHandler<'_> {
         Ok(token)
     }
 
-    /// Revokes a token and the hosts that have enrolled with it. They are returned.
-    pub(crate) fn revoke(&mut self, token: TokenId) -> Reply<(TokenId, Vec<HostId>)> {
-        if self.find(token)?.revoked_at.is_none() {
-            self.hosts.ledger.record(Event::TokenRevoked { token })?;
+    /// Revokes a token and the hosts that have enrolled with it. They are returned. `of`: the job whose page it must show.
+    pub(crate) fn revoke(
+        &mut self,
+        token: TokenId,
+        of: Option<JobId>,
+        by: Option<By>,
+    ) -> Reply<(TokenId, Vec<HostId>)> {
+        let known = self.find(token)?;
+        let job = known.grant.shared_job();
+        if let Some(of) = of.filter(|of| job != Some(*of)) {
+            let message = format!("token {token} isn't a link to job {of}");
+            return Err(Refusal::new(ErrorKind::NotFound, message));
+        }
+        if known.revoked_at.is_none() {
+            self.hosts.ledger.record(Event::TokenRevoked { token, job, by })?;
         }
         let hosts = self.hosts.ledger.state.hosts.values();
         let hosts = hosts.filter(|host| host.token == Some(token)).map(|host| host.id);

@@ -401,7 +401,7 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
             return None;
         }
         Event::TokenRotated { token, .. }
-        | Event::TokenRevoked { token }
+        | Event::TokenRevoked { token, .. }
         | Event::TokenForgotten { token } => {
             *token = NO_TOKEN;
             FoldFault::UnknownToken(NO_TOKEN)

@@ -81,7 +81,7 @@ fn enrol(bench: &mut Bench, text: &str) -> Result<HostId, ApiError> {
         TokenGrant::Enrol { owner: "".parse().unwrap(), hosts: 1, machine: Some(name(text)) };
     let request = TokenRequest { label: "".parse().unwrap(), grant, lifetime: Some(Millis(HOUR)) };
     let sha256 = Digest::of(format!("secret of {text}").as_bytes());
-    let token = match bench.answer(Command::CreateToken { to: TO, request, sha256 })? {
+    let token = match bench.answer(Command::CreateToken { to: TO, request, sha256, by: None })? {
         Answer::Token(token) => token.token,
         other => panic!("{other:?}"),
     };
@@ -123,7 +123,7 @@ fn a_token_of_a_machine_is_for_one_host() {
         TokenGrant::Enrol { owner: "".parse().unwrap(), hosts: 2, machine: Some(name("m-2")) };
     let request = TokenRequest { label: "".parse().unwrap(), grant, lifetime: None };
     let sha256 = Digest::of(b"two");
-    let two = bench.answer(Command::CreateToken { to: TO, request, sha256 }).unwrap_err();
+    let two = bench.answer(Command::CreateToken { to: TO, request, sha256, by: None }).unwrap_err();
     assert_eq!(
         (two.kind, two.message.as_str()),
         (ErrorKind::Invalid, "the token of machine m-2 is for one host",)

@@ -20,7 +20,7 @@ fn enrol(bench: &mut Bench, owner: &str, hosts: u32) -> Vec<HostId> {
     let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None };
     let asked = TokenRequest { label: owner.parse().unwrap(), grant, lifetime: None };
     let sha256 = Digest::of(owner.as_bytes());
-    let create = Command::CreateToken { to: TO, request: asked, sha256 };
+    let create = Command::CreateToken { to: TO, request: asked, sha256, by: None };
     let Ok(Answer::Token(token)) = bench.answer(create) else {
         panic!("no token for {owner}");
     };

@@ -2,14 +2,14 @@
 
 use crate::support::{Bench, HOST, request};
 use sojourn_core::{
-    Answer, Command, Core, CoreConfig, Event, Holder, JournalPosition, MAX_TOKENS, Query, Record,
-    ReplyTo,
+    Answer, By, Command, Core, CoreConfig, Event, Holder, JournalPosition, MAX_SHARES, MAX_TOKENS,
+    Query, Record, ReplyTo,
 };
 use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
-    ids::{HostId, TokenId},
-    names::OwnerName,
+    ids::{HostId, JobId, TokenId},
+    names::{OwnerName, TokenLabel},
     time::{Millis, UnixMillis},
     tokens::{
         MAX_TOKEN_HOSTS, MAX_TOKEN_LIFETIME, RevokedToken, Rights, TokenGrant, TokenRequest,
@@ -37,7 +37,12 @@ fn secret(name: &str) -> Digest {
 }
 
 fn create(bench: &mut Bench, request: TokenRequest, name: &str) -> Result<TokenView, ApiError> {
-    match bench.answer(Command::CreateToken { to: TO, request, sha256: secret(name) })? {
+    match bench.answer(Command::CreateToken {
+        to: TO,
+        request,
+        sha256: secret(name),
+        by: Some(By::Server),
+    })? {
         Answer::Token(token) => Ok(*token),
         other => panic!("{other:?}"),
     }
@@ -67,7 +72,12 @@ fn states(bench: &mut Bench) -> Vec<TokenState> {
 }
 
 fn revoke(bench: &mut Bench, token: TokenId) -> Result<RevokedToken, ApiError> {
-    match bench.answer(Command::RevokeToken { to: TO, token })? {
+    match bench.answer(Command::RevokeToken {
+        to: TO,
+        token,
+        of: None,
+        by: Some(By::Token(TokenId(3))),
+    })? {
         Answer::TokenRevoked(revoked) => Ok(*revoked),
         other => panic!("{other:?}"),
     }
@@ -224,4 +234,58 @@ fn of_as_many_tokens_as_there_may_be_those_that_have_ended_make_room() {
     assert_eq!(bench.core.state().issued.iter().len(), MAX_TOKENS);
     assert!(bench.core.state().issued.get(TokenId(7)).is_none());
     assert_eq!(restored(&bench).state(), bench.core.state());
+}
+
+fn shares(job: u64) -> TokenRequest {
+    let grant = TokenGrant::Share { job: JobId(job) };
+    TokenRequest { label: TokenLabel::default(), grant, lifetime: Some(DAY) }
+}
+
+#[test]
+fn a_link_shows_one_job_until_it_ends_or_is_revoked_and_the_journal_has_by_whom() {
+    let mut bench = Bench::with_job(1, 1);
+    let unknown = create(&mut bench, shares(9), "x").unwrap_err();
+    assert_eq!(unknown.kind, ErrorKind::NotFound, "{unknown}");
+    let request = shares(1);
+    let create =
+        Command::CreateToken { to: TO, request, sha256: secret("l"), by: Some(By::Server) };
+    let events = bench.events(create);
+    let [Event::TokenCreated { by: Some(By::Server), grant, .. }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(grant.shared_job(), Some(JobId(1)));
+    assert_eq!(holder(&mut bench, "l"), Some(Holder::Guest(FIRST, JobId(1))));
+    assert!(enrol(&mut bench, FIRST, "x").unwrap_err().message.contains("isn't for enrolling"));
+
+    // Who revokes links of a job can't revoke other tokens so.
+    let by = Some(By::Token(TokenId(7)));
+    let other = Command::RevokeToken { to: TO, token: FIRST, of: Some(JobId(2)), by };
+    assert_eq!(bench.answer(other).unwrap_err().kind, ErrorKind::NotFound);
+    let revoke = Command::RevokeToken { to: TO, token: FIRST, of: Some(JobId(1)), by };
+    let revoked = Event::TokenRevoked { token: FIRST, job: Some(JobId(1)), by };
+    assert_eq!(bench.events(revoke.clone()), [revoked]);
+    assert_eq!(bench.events(revoke), [], "it is revoked already");
+    assert_eq!(holder(&mut bench, "l"), None);
+    assert_eq!(restored(&bench).state(), bench.core.state());
+}
+
+#[test]
+fn a_link_ends_by_itself() {
+    let mut bench = Bench::with_job(1, 1);
+    create(&mut bench, shares(1), "l").unwrap();
+    bench.now += DAY.0;
+    assert_eq!(holder(&mut bench, "l"), Some(Holder::Expired(FIRST)));
+}
+
+#[test]
+fn links_do_not_use_up_the_tokens() {
+    let mut bench = Bench::with_job(1, 1);
+    for n in 0..MAX_SHARES {
+        create(&mut bench, shares(1), &format!("l{n}")).unwrap();
+    }
+    let full = create(&mut bench, shares(1), "more").unwrap_err();
+    assert!(full.message.contains("there are 1000 links"), "{full}");
+    create(&mut bench, enrols("a", 1), "t").unwrap();
+    revoke(&mut bench, FIRST).unwrap();
+    create(&mut bench, shares(1), "more").unwrap();
 }

@@ -5,7 +5,6 @@ use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use sojourn_protocol::{
-    ids::JobId,
     spec::Goal,
     trial_name,
     view::{JobView, TrialState, TrialView},
@@ -73,9 +72,9 @@ impl Board {
 }
 
 /// The field that filters a board. Without a script it loads the page anew.
-pub(super) fn controls(job: JobId, board: &Board) -> Markup {
+pub(crate) fn controls(board: &Board) -> Markup {
     html! {
-        form.filter method="get" action={ "/jobs/" (job) } role="search" {
+        form.filter method="get" role="search" {
             label { "Filter " input name="filter" type="search" value=(board.filter) placeholder="words of a name or a state"; }
             input type="hidden" name="sort" value=(board.sort);
             input type="hidden" name="down" value=(board.down);
@@ -104,12 +103,12 @@ pub fn leaders(
             table {
                 thead {
                     tr {
-                        (head(job.job, board, "trial", "Trial"))
-                        (head(job.job, board, "", &job.metric))
-                        (head(job.job, board, "epoch", "Epoch"))
-                        (head(job.job, board, "state", "State"))
+                        (head(board, "trial", "Trial"))
+                        (head(board, "", &job.metric))
+                        (head(board, "epoch", "Epoch"))
+                        (head(board, "state", "State"))
                         th scope="col" { "Model" }
-                        @for setting in &settings { (head(job.job, board, setting, trial_name::last_word(setting))) }
+                        @for setting in &settings { (head(board, setting, trial_name::last_word(setting))) }
                         @if viewer.may_submit() { th scope="col" { "Change" } }
                     }
                 }
@@ -128,19 +127,20 @@ pub fn leaders(
                 }
             }
         }
-        (pages(job.job, board, shown.len()))
+        (pages(board, shown.len()))
     }
 }
 
-fn head(job: JobId, board: &Board, column: &str, text: &str) -> Markup {
+/// The head of a column. Its address is relative to the page's: the page of guests has the board too.
+fn head(board: &Board, column: &str, text: &str) -> Markup {
     let sorted =
         (board.sort == column).then_some(if board.down { "descending" } else { "ascending" });
-    let to = format!("/jobs/{job}?{}#board", board.sorted_by(column).query());
+    let to = format!("?{}#board", board.sorted_by(column).query());
     html! { th scope="col" aria-sort=[sorted] { a href=(to) title=(column) { (text) } } }
 }
 
-fn pages(job: JobId, board: &Board, all: usize) -> Markup {
-    let to = |from: usize| format!("/jobs/{job}?{}#board", Board { from, ..board.clone() }.query());
+fn pages(board: &Board, all: usize) -> Markup {
+    let to = |from: usize| format!("?{}#board", Board { from, ..board.clone() }.query());
     html! {
         @if all > ROWS {
             nav.pages aria-label="Pages of trials" {

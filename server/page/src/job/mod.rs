@@ -13,14 +13,16 @@ mod leaders;
 mod matrix;
 
 pub use gantt::{LeaseBar, LeaseBarEnd, Timeline, gantt};
+pub(crate) use leaders::controls;
 pub use leaders::{Board, leaders};
 pub use matrix::matrix;
 
-use crate::{Viewer, events, frame, words};
+use crate::{Viewer, events, frame, share, words};
 use maud::{Markup, html};
 use sojourn_protocol::{
     figures,
     spec::Goal,
+    tokens::TokenView,
     view::{EventView, HopMatrixView, JobDetail, JobState, JobView, TrialView},
 };
 
@@ -37,6 +39,8 @@ pub struct Parts {
     pub timeline: Timeline,
     /// Its last events.
     pub events: Vec<EventView>,
+    /// The links to its page; `None` for whoever may make none.
+    pub shares: Option<Vec<TokenView>>,
 }
 
 /// A whole page.
@@ -50,6 +54,7 @@ pub fn page(job: &JobDetail, parts: &Parts, board: &Board, viewer: Viewer) -> Ma
     let content = html! {
         h1 { (job.summary.name) " " span.hint { "job " (id) } }
         section #head data-live={ "/jobs/" (id) "?part=head" } { (head(&job.summary, viewer)) }
+        div #shares data-live={ "/jobs/" (id) "?part=shares" } { (share::links(id, parts.shares.as_deref())) }
         section aria-labelledby="curves-title" {
             h2 #curves-title { "Learning curves" }
             div #curves.chart data-chart="curves" data-from={ "/v1/jobs/" (id) "/search" } data-metric=(job.summary.metric)
@@ -70,7 +75,7 @@ pub fn page(job: &JobDetail, parts: &Parts, board: &Board, viewer: Viewer) -> Ma
         }
         section aria-labelledby="board-title" {
             h2 #board-title { "Trials" }
-            (leaders::controls(id, board))
+            (controls(board))
             div #board data-live={ "/jobs/" (id) "?part=board&" (board.query()) } {
                 (leaders(&job.summary, job.spec.search.goal, &parts.trials, board, viewer))
             }
@@ -121,12 +126,12 @@ pub fn head(job: &JobView, viewer: Viewer) -> Markup {
             }
             div { dt { "In the store" } dd { (figures::bytes(job.disk_bytes)) } }
         }
-        @if viewer.may_submit() { (controls(job)) }
+        @if viewer.may_submit() { (buttons(job)) }
     }
 }
 
 /// The buttons of a job.
-fn controls(job: &JobView) -> Markup {
+fn buttons(job: &JobView) -> Markup {
     let address = format!("/jobs/{}", job.job);
     let button = |action: &str, text: &str| {
         html! { form method="post" action=(address) { input type="hidden" name="action" value=(action); button { (text) } } }

@@ -52,6 +52,9 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("createToken", &[Conflict]),
         ("rotateToken", &[NotFound, Conflict]),
         ("revokeToken", &[NotFound]),
+        ("shareJob", &[NotFound, Conflict]),
+        ("shares", &[NotFound]),
+        ("revokeShare", &[NotFound]),
     ]
 };
 

@@ -8,7 +8,7 @@ mod errors;
 
 use super::{
     assimilations, blobs, changes, checkpoints, deltas, direct, error::HttpError, events, health,
-    hosts, jobs, machines, metrics, programs, searches, tokens, traffic, trials, work,
+    hosts, jobs, machines, metrics, programs, searches, shares, tokens, traffic, trials, work,
 };
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
@@ -97,6 +97,9 @@ const EXAMPLES: &str = include_str!("examples.json");
         tokens::rotate,
         tokens::revoke,
         tokens::rotate_own,
+        shares::all,
+        shares::create,
+        shares::revoke,
         traffic::traffic,
         changes::changes,
         metrics::metrics,

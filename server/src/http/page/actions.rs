@@ -1,19 +1,23 @@
 //! What the buttons of a job's page do: the same requests to the core as those of `/v1`.
 
-use super::{answer::PageError, sign_in::go_to};
-use crate::http::{App, auth::UserBy, error::HttpError};
+use super::{answer, answer::PageError};
+use crate::http::{App, auth::UserBy, error::HttpError, shares, tokens};
 use actix_web::{
-    HttpResponse,
+    HttpRequest, HttpResponse,
     web::{Form, Path},
 };
 use serde::Deserialize;
 use serde_json::Value;
 use sojourn_core::{By, request};
+use sojourn_page::share as share_page;
 use sojourn_protocol::{
     api::{GoOn, NewTrial, SearchRequest},
     error::ErrorKind,
-    ids::{JobId, TrialId},
+    ids::{JobId, TokenId, TrialId},
+    names::TokenLabel,
     spec::Choices,
+    time::Millis,
+    tokens::ShareRequest,
 };
 
 /// What a button sends.
@@ -24,6 +28,10 @@ pub(in crate::http) struct Button {
     trial: Option<TrialId>,
     #[serde(default)]
     set: String,
+    #[serde(default)]
+    label: String,
+    days: Option<u64>,
+    token: Option<TokenId>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -36,12 +44,15 @@ enum Action {
     Stop,
     Revive,
     Clone,
+    Share,
+    Unshare,
 }
 
 /// Does what a button says, and leads back to the job's page.
 pub(in crate::http) async fn act(
     app: App,
     by: UserBy,
+    request: HttpRequest,
     job: Path<JobId>,
     Form(button): Form<Button>,
 ) -> Result<HttpResponse, PageError> {
@@ -73,8 +84,36 @@ pub(in crate::http) async fn act(
             let add = vec![NewTrial { values, from: button.trial }];
             change(&app, job, SearchRequest { add, ..SearchRequest::default() }, by.0).await?;
         }
+        Action::Share => return share(&app, job, &button, by.0, &request).await,
+        Action::Unshare => {
+            let token = button.token.ok_or_else(|| missing("token"))?;
+            let revoke = request::RevokeToken { token, of: Some(job), by: Some(by.0) };
+            drop(app.shell.request(revoke).await?);
+        }
     }
-    Ok(go_to(&format!("/jobs/{job}")))
+    Ok(answer::go_to(&format!("/jobs/{job}")))
+}
+
+/// Makes a link to the job's page, and shows it, once.
+async fn share(
+    app: &App,
+    job: JobId,
+    button: &Button,
+    by: By,
+    request: &HttpRequest,
+) -> Result<HttpResponse, PageError> {
+    let label: Result<TokenLabel, _> = button.label.trim().parse();
+    let label = label.map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))?;
+    // Without a number of days it lasts until it is revoked.
+    let lifetime = button.days.filter(|days| *days > 0);
+    let lifetime = lifetime.map(|days| Millis::from_secs(days.saturating_mul(24 * 3600)));
+    let asked = shares::token_request(job, ShareRequest { label, lifetime });
+    let made = tokens::issue(app, asked, by).await?;
+    let address = {
+        let of = request.connection_info();
+        format!("{}://{}/share#{}", of.scheme(), of.host(), made.secret)
+    };
+    Ok(answer::html(share_page::made(job, &made.token, &address)))
 }
 
 async fn change(

@@ -5,7 +5,7 @@ use actix_web::{
     HttpRequest, HttpResponse, ResponseError,
     http::{
         StatusCode,
-        header::{CONTENT_SECURITY_POLICY, ContentType, ETAG, IF_NONE_MATCH},
+        header::{CONTENT_SECURITY_POLICY, ContentType, ETAG, IF_NONE_MATCH, LOCATION},
     },
 };
 use sojourn_page::Markup;
@@ -22,6 +22,11 @@ pub(super) fn with_status(status: StatusCode, page: Markup) -> HttpResponse {
         .content_type(ContentType::html())
         .insert_header((CONTENT_SECURITY_POLICY, sojourn_page::CONTENT_SECURITY_POLICY))
         .body(page.into_string())
+}
+
+/// Leads on to an address.
+pub(super) fn go_to(address: &str) -> HttpResponse {
+    HttpResponse::SeeOther().insert_header((LOCATION, address)).finish()
 }
 
 /// A part of a page, or nothing if the request has it already.

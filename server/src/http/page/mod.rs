@@ -6,6 +6,7 @@
 //! | `sessions.rs` | who has signed in with a browser, and for how long |
 //! | `sign_in.rs` | signing in and out, and being sent there |
 //! | `pages.rs` | the pages |
+//! | `shared.rs` | the page of a job for whoever has a link to it |
 //! | `recent_events.rs` | the last events of the jobs that are shown |
 //! | `timeline.rs` | the leases of a job in time |
 //! | `actions.rs` | what buttons do |
@@ -16,6 +17,7 @@ mod answer;
 pub(super) mod pages;
 mod recent_events;
 mod sessions;
+pub(super) mod shared;
 pub(super) mod sign_in;
 mod timeline;
 

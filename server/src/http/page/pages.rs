@@ -1,7 +1,7 @@
 //! The pages. `?part=NAME` asks for a part of one, as its script does.
 
 use super::{answer, answer::PageError, recent_events::LastEvents, timeline};
-use crate::http::{App, auth::UserRights, error::HttpError, events, trials};
+use crate::http::{App, auth::UserRights, error::HttpError, events, shares, trials};
 use actix_web::{
     HttpRequest, HttpResponse,
     http::header::{CACHE_CONTROL, CONTENT_TYPE},
@@ -11,8 +11,9 @@ use serde::Deserialize;
 use sojourn_core::request;
 use sojourn_page::{
     Viewer, assets, events as event_page, hosts as host_page, job as job_page, jobs as jobs_page,
+    share as share_page,
 };
-use sojourn_protocol::{error::ErrorKind, ids::JobId, view::EventView};
+use sojourn_protocol::{error::ErrorKind, ids::JobId, tokens::TokenView, view::EventView};
 
 /// Events of a job on its page.
 const EVENTS: usize = 30;
@@ -22,6 +23,13 @@ const EVENTS: usize = 30;
 #[serde(default)]
 pub(in crate::http) struct Part {
     part: Option<String>,
+}
+
+impl Part {
+    /// The part's name, where a part is asked for.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.part.as_deref()
+    }
 }
 
 /// The list of jobs.
@@ -63,7 +71,7 @@ pub(in crate::http) async fn job(
 ) -> Result<HttpResponse, PageError> {
     let (job, viewer) = (*job, Viewer { rights });
     let detail = async || app.shell.request(request::GetJob { job }).await;
-    let part = match part.part.as_deref() {
+    let part = match part.name() {
         None => {
             let detail = detail().await?;
             let spec = serde_json::to_string_pretty(&detail.spec);
@@ -74,6 +82,7 @@ pub(in crate::http) async fn job(
                 hops: app.shell.request(request::GetHops { job }).await?,
                 timeline: timeline::collect(&app, &detail.summary, &last).await?,
                 events: latest(&last)?,
+                shares: shares_for(&app, job, viewer).await?,
             };
             return Ok(answer::html(job_page::page(&detail, &parts, &board, viewer)));
         }
@@ -89,6 +98,7 @@ pub(in crate::http) async fn job(
             let trials = trials::all(&app, job).await?;
             job_page::leaders(&detail.summary, detail.spec.search.goal, &trials, &board, viewer)
         }
+        Some("shares") => share_page::links(job, shares_for(&app, job, viewer).await?.as_deref()),
         Some("events") => {
             detail().await?;
             event_page::list(&latest(&app.recent_events.of(&app.shell, job).await?)?)
@@ -99,6 +109,18 @@ pub(in crate::http) async fn job(
         }
     };
     Ok(answer::part(&request, part))
+}
+
+/// The links to a job's page, for whoever may make some.
+async fn shares_for(
+    app: &App,
+    job: JobId,
+    viewer: Viewer,
+) -> Result<Option<Vec<TokenView>>, HttpError> {
+    if !viewer.may_submit() {
+        return Ok(None);
+    }
+    shares::of(app, job).await.map(Some)
 }
 
 /// The last of a job's events, as its page shows them.

@@ -12,7 +12,9 @@ use actix_web::{
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sojourn_files::{Access, Durability, if_exists};
-use sojourn_protocol::{digest::Digest, quantity::SaturatingFrom as _, time::UnixMillis};
+use sojourn_protocol::{
+    digest::Digest, ids::JobId, quantity::SaturatingFrom as _, time::UnixMillis,
+};
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -21,6 +23,10 @@ use std::{
 };
 
 const COOKIE: &str = "sojourn-session";
+/// The cookie of whoever has a link to a job's page. It holds the link's secret, and is for that job's addresses alone.
+const GUEST_COOKIE: &str = "sojourn-share";
+/// Where the pages of jobs for guests are.
+const GUEST_PATH: &str = "/share/";
 /// For so long nobody has to sign in again.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Sessions at most. Beyond them, the one that ends first gives way.
@@ -78,12 +84,30 @@ impl Sessions {
         let until = UnixMillis(now.0.saturating_add(u64::saturating_from(LIFETIME.as_millis())));
         sessions.insert(Digest::of(secret.as_bytes()), Session { token_sha256, until });
         self.save(&sessions);
-        let is_secure = self.are_encrypted || request.connection_info().scheme() == "https";
-        Ok(cookie(secret, is_secure, CookieAge::seconds_f64(LIFETIME.as_secs_f64())))
+        Ok(cookie(secret, self.is_secure(request), CookieAge::seconds_f64(LIFETIME.as_secs_f64())))
     }
 
-    /// The hash of the token that a request's session was begun with.
+    /// A cookie for the page of a job, which the link with this secret opens. It needs no session: a link is no more than a secret in
+    /// a browser, and whoever has one can't fill the table of sessions.
+    pub(super) fn guest(&self, secret: &str, job: JobId, request: &HttpRequest) -> Cookie<'static> {
+        let is_secure = self.is_secure(request);
+        let mut cookie =
+            cookie(secret.to_owned(), is_secure, CookieAge::seconds_f64(LIFETIME.as_secs_f64()));
+        cookie.set_name(GUEST_COOKIE);
+        cookie.set_path(format!("{GUEST_PATH}{job}"));
+        cookie
+    }
+
+    fn is_secure(&self, request: &HttpRequest) -> bool {
+        self.are_encrypted || request.connection_info().scheme() == "https"
+    }
+
+    /// The hash of the token that a request's session was begun with, or of the link whose job the request asks for.
     pub(in crate::http) fn token_of(&self, request: &HttpRequest) -> Option<Digest> {
+        if is_for_guests(request.path()) {
+            let cookie = request.cookie(GUEST_COOKIE)?;
+            return Some(Digest::of(cookie.value().as_bytes()));
+        }
         let id = id_of(request)?;
         let sessions = self.known.lock();
         let session = sessions.get(&id).filter(|session| session.until > now())?;
@@ -112,6 +136,11 @@ impl Sessions {
             tracing::warn!(file = %self.file.display(), %error, "sessions can't be written");
         }
     }
+}
+
+/// Is this an address of a job's page for whoever has a link to it?
+pub(super) fn is_for_guests(path: &str) -> bool {
+    path.starts_with(GUEST_PATH)
 }
 
 /// The time by this machine's clock.

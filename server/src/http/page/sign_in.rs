@@ -1,13 +1,10 @@
 //! Signing in and out.
 
-use super::{answer, answer::PageError, is_of_own_page};
+use super::{answer, answer::PageError, is_of_own_page, sessions, shared};
 use crate::http::{App, access::Caller, auth, error::HttpError};
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::{
-        Method, StatusCode,
-        header::{AUTHORIZATION, LOCATION},
-    },
+    http::{Method, StatusCode, header::AUTHORIZATION},
     web::{Form, Query},
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -38,10 +35,6 @@ fn own_address(to: &str) -> &str {
     if is_own { to } else { "/" }
 }
 
-pub(super) fn go_to(address: &str) -> HttpResponse {
-    HttpResponse::SeeOther().insert_header((LOCATION, address)).finish()
-}
-
 /// The page for signing in.
 pub(in crate::http) async fn show(to: Query<To>) -> HttpResponse {
     answer::html(sojourn_page::sign_in(own_address(&to.to), None))
@@ -62,7 +55,7 @@ pub(in crate::http) async fn begin(
         Ok(Caller::User(..)) => {
             let cookie = app.sessions.begin(token_sha256, &request);
             let cookie = cookie.map_err(|error| HttpError::fault(&error))?;
-            let mut answer = go_to(own_address(&said.to));
+            let mut answer = answer::go_to(own_address(&said.to));
             answer.add_cookie(&cookie).map_err(|error| HttpError::fault(&error))?;
             return Ok(answer);
         }
@@ -82,7 +75,7 @@ pub(in crate::http) async fn end(
     app: App,
     request: HttpRequest,
 ) -> Result<HttpResponse, PageError> {
-    let mut answer = go_to(ADDRESS);
+    let mut answer = answer::go_to(ADDRESS);
     let cookie = app.sessions.end(&request);
     answer.add_cookie(&cookie).map_err(|error| HttpError::fault(&error))?;
     Ok(answer)
@@ -95,14 +88,18 @@ pub(in crate::http) fn instead_of(request: &HttpRequest) -> Option<HttpResponse>
     if has_token || request.method() != Method::GET || !super::is_page(request.path()) {
         return None;
     }
+    let is_shared = sessions::is_for_guests(request.path());
     let to = request.uri().path_and_query().map_or("/", |all| all.as_str());
     let site = request.headers().get("sec-fetch-site");
     // A browser keeps a strict cookie to itself where a page of another site leads here. One that comes from here has it.
     if site.is_some_and(|site| site == "cross-site" || site == "same-site") {
         return Some(answer::html(sojourn_page::again(own_address(to))));
     }
+    if is_shared {
+        return Some(shared::without_link());
+    }
     let to = utf8_percent_encode(to, NON_ALPHANUMERIC);
-    Some(go_to(&format!("{ADDRESS}?to={to}")))
+    Some(answer::go_to(&format!("{ADDRESS}?to={to}")))
 }
 
 #[cfg(test)]

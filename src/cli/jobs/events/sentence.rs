@@ -59,6 +59,14 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
             "job {} lost its data and all checkpoints but the best model: the server keeps no more of old jobs",
             of.number("job")?
         ),
+        "token-created" => {
+            let job = Fields(of.0.get("grant")?.get("share")?).number("job")?;
+            format!("{} made link {} to the page of job {job}", user(of), of.number("token")?)
+        }
+        "token-revoked" => {
+            let job = of.number("job")?;
+            format!("{} revoked link {} to the page of job {job}", user(of), of.number("token")?)
+        }
         "job-deleted" => format!("job {} was deleted", of.number("job")?),
         "lease-granted" => {
             let (host, lease, unit) = (of.number("host")?, of.number("lease")?, unit(of)?);
@@ -159,6 +167,11 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
         "blob-lost" => format!("the store has lost blob {}", of.text("blob")?),
         kind => return search::sentence(kind, of),
     })
+}
+
+/// The user who did it, by the token.
+fn user(of: Fields<'_>) -> String {
+    of.token().unwrap_or_else(|| "a user".to_owned())
 }
 
 /// What a lease is for: `trains trial 2, epoch 1, shards 3, 5`.
@@ -325,6 +338,17 @@ mod tests {
         ] {
             assert_eq!(sentence(&event(kind, fields)).unwrap(), expected);
         }
+        let share =
+            json!({"token": 4, "sha256": "", "grant": {"share": {"job": 1}}, "by": {"token": 2}});
+        assert_eq!(
+            sentence(&event("token-created", share)).unwrap(),
+            "token 2 made link 4 to the page of job 1"
+        );
+        let revoked = json!({"token": 4, "job": 1, "by": "server"});
+        assert_eq!(
+            sentence(&event("token-revoked", revoked)).unwrap(),
+            "the server's own token revoked link 4 to the page of job 1"
+        );
         assert_eq!(sentence(&event("of-a-newer-server", json!({}))), None);
     }
 }

@@ -217,7 +217,7 @@ impl World {
         let grant = TokenGrant::Enrol { owner: named, hosts: MAX_TOKEN_HOSTS, machine: None };
         let request = TokenRequest { label: TokenLabel::default(), grant, lifetime: None };
         let sha256 = Digest::of(owner.as_bytes());
-        self.apply(Command::CreateToken { to: ReplyTo(0), request, sha256 })
+        self.apply(Command::CreateToken { to: ReplyTo(0), request, sha256, by: None })
     }
 
     /// A machine becomes a host, of an owner where a token names one.
