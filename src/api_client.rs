@@ -146,6 +146,14 @@ impl ApiClient {
         self.post(format!("v1/hosts/{host}/revoke"), &()).await
     }
 
+    pub(crate) async fn block(&self, host: HostId) -> CallResult<HostView> {
+        self.post(format!("v1/hosts/{host}/block"), &()).await
+    }
+
+    pub(crate) async fn unblock(&self, host: HostId) -> CallResult<HostView> {
+        self.post(format!("v1/hosts/{host}/unblock"), &()).await
+    }
+
     pub(crate) async fn tokens(&self) -> CallResult<Vec<TokenView>> {
         self.get("v1/tokens").await
     }

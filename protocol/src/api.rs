@@ -32,6 +32,7 @@
 //! | `POST /v1/jobs/{job}/note` | admin | [`NoteRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/delete` | admin | [`DeleteRequest`] -> [`DeletedJobs`] |
 //! | `POST /v1/jobs/{job}/rollback` | admin | [`RollbackRequest`] -> [`RolledBack`], one for each trial |
+//! | `POST /v1/hosts/{host}/block`, `.../unblock` | admin | -> [`crate::view::HostView`] |
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
 //! | `POST /v1/tokens` | admin | [`TokenRequest`](crate::tokens::TokenRequest) -> [`NewToken`](crate::tokens::NewToken) |
 //! | `GET /v1/tokens` | admin | -> [`TokenView`](crate::tokens::TokenView), one for each token |

@@ -122,6 +122,8 @@ pub enum WaitReason {
     Storage(Storage),
     /// No host is in contact.
     NoHosts,
+    /// All hosts in contact are blocked.
+    BlockedHosts,
     /// The disks of all hosts in contact have less room left than their owners keep free.
     FullHosts,
     /// A host is in its cool-down, and gets no work until it ends.
@@ -246,6 +248,9 @@ impl fmt::Display for WaitReason {
             Self::NoHosts => {
                 f.write_str("no host is in contact; start one with `sojourn client`")
             }
+            Self::BlockedHosts => f.write_str(
+                "every host in contact is blocked: `sojourn unblock` gives one work again",
+            ),
             Self::FullHosts => f.write_str(
                 "the disk of every host in contact has less room left than its owner keeps free",
             ),

@@ -3,7 +3,7 @@
 use crate::cli::{
     cloud,
     jobs::{
-        backlog, cancel, delete, evaluate, events, extend, hosts, job_args::JobArgs, list, pause,
+        backlog, block, cancel, delete, evaluate, events, extend, hosts, job_args::JobArgs, list, pause,
         resume, revoke, rollback, search, set, share, status, top, traffic, trials,
     },
     lab::{completions, demo, openapi, replay, simulate},
@@ -67,6 +67,10 @@ enum Command {
     Top(top::Args),
     /// List the machines that work for the server.
     Hosts(hosts::Args),
+    /// Give a machine no new work until it is unblocked; what it holds goes on.
+    Block(block::Args),
+    /// Give a machine work again that was blocked.
+    Unblock(block::Args),
     /// End a machine's right to work for the server.
     Revoke(revoke::Args),
     /// Make, list, replace and revoke tokens: for machines that enrol, and for users.
@@ -197,6 +201,8 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Trials(args) => trials::run(&args).await,
         Command::Top(args) => top::run(&args).await,
         Command::Hosts(args) => hosts::run(&args).await,
+        Command::Block(args) => block::block(&args).await,
+        Command::Unblock(args) => block::unblock(&args).await,
         Command::Revoke(args) => revoke::run(&args).await,
         Command::Token(args) => token::run(&args).await,
         Command::Gc(args) => gc::run(&args).await,

@@ -41,6 +41,9 @@ pub struct HostView {
     /// Why it is given nothing though there is work, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<String>,
+    /// An operator has blocked it: it gets no new work until it is unblocked.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub blocked: bool,
     /// Its disk has less room left than its owner keeps free: it takes no units.
     #[serde(default, skip_serializing_if = "is_default")]
     pub disk_is_low: bool,
@@ -78,10 +81,11 @@ pub struct HostView {
 }
 
 impl HostView {
-    /// Whether it may work, in a word or two. One that was stopped takes nothing, and one whose disk has too little room.
+    /// Whether it may work, in a word or two. One that is blocked or was stopped takes nothing, and one whose disk has too little room.
     #[must_use]
     pub const fn status(&self) -> &'static str {
         match self.state {
+            HostState::Live | HostState::Away | HostState::Resting { .. } if self.blocked => "blocked",
             HostState::Away if self.stopped => "gone",
             HostState::Live if self.stopped => "ending",
             HostState::Live if self.disk_is_low => "disk low",

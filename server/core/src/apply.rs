@@ -226,6 +226,12 @@ impl Core {
                     views.host(host).map(|host| Answer::Host(Box::new(host)))
                 })
             }
+            Command::BlockHost { to, host, blocked, by } => {
+                let reply = self.hosts().block(host, blocked, by);
+                self.answer_view(to, reply, |views, ()| {
+                    views.host(host).map(|host| Answer::Host(Box::new(host)))
+                })
+            }
             Command::Ask { to, host, request } => {
                 match self.dispatcher().poll(to, host, request).transpose() {
                     Some(reply) => {

@@ -73,6 +73,8 @@ pub enum Command {
     Lead { to: ReplyTo, request: LeaderRequest },
     /// An operator takes a host's token away; its leases are revoked.
     RevokeHost { to: ReplyTo, host: HostId },
+    /// An operator has a host get no new work (`blocked`), or work again. What it holds goes on.
+    BlockHost { to: ReplyTo, host: HostId, blocked: bool, by: By },
     /// A host asks for work. The reply may come much later (`WorkRequest::wait`). A newer request of the same host
     /// answers the older one at once, empty.
     Ask { to: ReplyTo, host: HostId, request: WorkRequest },

@@ -23,8 +23,8 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 /// and jobs whose placement is changed; version 6 has trials whose results are merged, results that other hosts come
 /// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
 /// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, a time in which trained jobs are still evaluated, jobs that are thinned or
-/// deleted, machines that are bought, units that are refused as unsupported, trials that a search lets go on or stops, and searches that
-/// go on: trials that are added, spaces that change.
+/// deleted, machines that are bought, units that are refused as unsupported, trials that a search lets go on or stops, searches that
+/// go on (trials that are added, spaces that change), and hosts that are blocked.
 pub const EVENT_VERSION: u32 = 8;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
@@ -206,6 +206,10 @@ pub enum Event {
     },
     /// A host's token was taken away.
     HostRevoked { host: HostId },
+    /// A host gets no new work, until it is unblocked.
+    HostBlocked { host: HostId, by: By },
+    /// A host that was blocked gets work again.
+    HostUnblocked { host: HostId, by: By },
     /// Hosts were heard of, for the first time in long.
     HostsSeen { hosts: Vec<HostId> },
     /// A host that wasn't heard of for long is no host any more.
@@ -442,6 +446,8 @@ impl Event {
         match self {
             Event::HostEnrolled { .. } => "host-enrolled",
             Event::HostRevoked { .. } => "host-revoked",
+            Event::HostBlocked { .. } => "host-blocked",
+            Event::HostUnblocked { .. } => "host-unblocked",
             Event::HostsSeen { .. } => "hosts-seen",
             Event::HostForgotten { .. } => "host-forgotten",
             Event::TokenCreated { .. } => "token-created",

@@ -111,6 +111,7 @@ requests! {
     RevokeToken { token: TokenId, of: Option<JobId>, by: Option<By> } => RevokedToken,
         Answer::TokenRevoked(revoked) => *revoked;
     RevokeHost { host: HostId } => HostView, Answer::Host(host) => *host;
+    BlockHost { host: HostId, blocked: bool, by: By } => HostView, Answer::Host(host) => *host;
     Ask { host: HostId, request: WorkRequest } => WorkAnswer, Answer::Work(work) => *work;
     Heartbeat { host: HostId, holding: Vec<Held>, reported: Vec<LeaseId> } => HeartbeatAnswer,
         Answer::Heartbeat(answer) => answer;

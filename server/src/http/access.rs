@@ -118,6 +118,8 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/machines/drain", Users(Administer)),
     ("POST", "/v1/leader", Users(Administer)),
     ("GET", "/v1/hosts", Users(Read)),
+    ("POST", "/v1/hosts/{host}/block", Users(Administer)),
+    ("POST", "/v1/hosts/{host}/unblock", Users(Administer)),
     ("POST", "/v1/hosts/{host}/revoke", Users(Administer)),
     ("GET", "/v1/tokens", Users(Administer)),
     ("POST", "/v1/tokens", Users(Administer)),

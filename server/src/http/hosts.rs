@@ -1,8 +1,8 @@
-//! Hosts: enrolled by themselves, listed and revoked by operators.
+//! Hosts: enrolled by themselves, listed, blocked and revoked by operators.
 
 use super::{
     App, JsonResult,
-    auth::{Enroller, User, bearer},
+    auth::{Enroller, User, UserBy, bearer},
     error::HttpError,
     guard::caller,
     request_body::Body,
@@ -60,6 +60,32 @@ pub(super) async fn enrol(
 )]
 pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<HostView>> {
     app.answer(request::GetHosts {}).await
+}
+
+/// Has a host get no new work until it is unblocked. What it holds goes on.
+#[utoipa::path(
+    post,
+    path = "/v1/hosts/{host}/block",
+    operation_id = "blockHost",
+    params(("host" = HostId, Path, description = "The host.")),
+    responses((status = 200, description = "The host, blocked.", body = HostView)),
+    security(("admin" = []))
+)]
+pub(super) async fn block(app: App, by: UserBy, host: web::Path<HostId>) -> JsonResult<HostView> {
+    app.answer(request::BlockHost { host: *host, blocked: true, by: by.0 }).await
+}
+
+/// Has a host that was blocked work again.
+#[utoipa::path(
+    post,
+    path = "/v1/hosts/{host}/unblock",
+    operation_id = "unblockHost",
+    params(("host" = HostId, Path, description = "The host.")),
+    responses((status = 200, description = "The host, which gets work again.", body = HostView)),
+    security(("admin" = []))
+)]
+pub(super) async fn unblock(app: App, by: UserBy, host: web::Path<HostId>) -> JsonResult<HostView> {
+    app.answer(request::BlockHost { host: *host, blocked: false, by: by.0 }).await
 }
 
 /// Ends a host's right to work; its leases go to others.

@@ -230,6 +230,8 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(open_resource("/v1/programs").route(web::get().to(programs::all)))
         .service(open_resource("/v1/programs/{sha256}").route(web::get().to(programs::one)))
         .service(resource("/v1/hosts").route(web::get().to(hosts::all)))
+        .service(resource("/v1/hosts/{host}/block").route(web::post().to(hosts::block)))
+        .service(resource("/v1/hosts/{host}/unblock").route(web::post().to(hosts::unblock)))
         .service(resource("/v1/hosts/{host}/revoke").route(web::post().to(hosts::revoke)))
         .service(
             resource("/v1/tokens")

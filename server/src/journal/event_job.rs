@@ -23,6 +23,8 @@ impl EventJob {
         match event {
             Event::HostEnrolled { .. }
             | Event::HostRevoked { .. }
+            | Event::HostBlocked { .. }
+            | Event::HostUnblocked { .. }
             | Event::HostsSeen { .. }
             | Event::HostForgotten { .. }
             | Event::TokenRotated { .. }

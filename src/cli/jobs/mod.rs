@@ -1,6 +1,7 @@
 //! Commands that ask a server about its jobs and hosts, or change them.
 
 pub(crate) mod backlog;
+pub(crate) mod block;
 pub(crate) mod cancel;
 pub(crate) mod costs;
 pub(crate) mod delete;

@@ -10,7 +10,7 @@ use crate::{
     leases::LeaseHandler,
     reply::Reply,
     schedule::{consider_speculation, idle_reason, price_of_slot},
-    state::Lease,
+    state::{Host, Lease},
 };
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
@@ -163,7 +163,9 @@ impl Dispatcher<'_> {
         let now = self.leases.ledger.clock.now();
         let leaves_at = self.leases.hosts.leaves_at(self.leases.ledger.state, host);
         answer.leave_within = leaves_at.map(|at| at - now);
-        if !self.storage.is_low() && leaves_at.is_none() {
+        let known = self.leases.ledger.state.hosts.get(&host);
+        let is_admitted = known.is_some_and(Host::is_admitted);
+        if !self.storage.is_low() && leaves_at.is_none() && is_admitted {
             let demand = self.remaining_demand(host, &request.demand, &resent);
             self.grant(host, &demand, &mut answer.leases)?;
             self.replace_not_begun(host, request, &mut answer)?;

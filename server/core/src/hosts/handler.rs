@@ -8,7 +8,7 @@ use super::{
 use crate::{
     cost::{Cost, PACE_ONE},
     dispatch::Wake,
-    event::Event,
+    event::{By, Event},
     fault::CoreFault,
     leases::LeaseHandler,
     ledger::Ledger,
@@ -77,7 +77,9 @@ impl HostHandler<'_> {
         let why = match issued.state(self.ledger.clock.now()) {
             TokenState::Valid => match &issued.grant {
                 TokenGrant::Enrol { owner, .. } => return Ok(owner.clone()),
-                TokenGrant::Access { .. } | TokenGrant::Share { .. } => "isn't for enrolling".to_owned(),
+                TokenGrant::Access { .. } | TokenGrant::Share { .. } => {
+                    "isn't for enrolling".to_owned()
+                }
             },
             TokenState::Used => match issued.enrolled {
                 1 => "was for one host, which has enrolled".to_owned(),
@@ -109,6 +111,25 @@ impl HostHandler<'_> {
         Ok(())
     }
 
+    /// Has a host get no new work, or work again. What it holds goes on: only its deadlines end that.
+    pub(crate) fn block(&mut self, host: HostId, blocked: bool, by: By) -> Reply<()> {
+        let known = self.ledger.state.hosts.get(&host);
+        let known =
+            known.ok_or_else(|| ApiError::new(ErrorKind::NotFound, format!("no host {host}")))?;
+        if known.revoked {
+            let message = format!("host {host} is revoked: its machine has to enrol again");
+            return Err(Refusal::new(ErrorKind::Conflict, message));
+        }
+        if known.blocked != blocked {
+            self.ledger.record(match blocked {
+                true => Event::HostBlocked { host, by },
+                false => Event::HostUnblocked { host, by },
+            })?;
+            self.update_fleet(host);
+        }
+        Ok(())
+    }
+
     /// A host was heard of, and may have other slots than before.
     pub(crate) fn update_fleet(&mut self, host: HostId) {
         let now = self.ledger.clock.now();
@@ -117,9 +138,9 @@ impl HostHandler<'_> {
         let leaves = self.hosts.leaves_at(self.ledger.state, host).is_some();
         let Hosts { sessions, fleet, .. } = &mut *self.hosts;
         let Some(session) = sessions.get(&host) else { return };
-        let revoked = self.ledger.state.hosts.get(&host).is_none_or(|host| host.revoked);
+        let admitted = self.ledger.state.hosts.get(&host).is_some_and(Host::is_admitted);
         let estimates = self.ledger.planner.estimates();
-        let takes_units = !revoked && !leaves;
+        let takes_units = admitted && !leaves;
         let with_slots = session.devices.values().filter(|slots| slots.count > 0 && takes_units);
         let speed = |slots: &DeviceSlots| {
             let key = slots.key(host, slots.classes.fastest().class);

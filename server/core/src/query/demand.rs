@@ -215,7 +215,8 @@ impl Views<'_> {
     fn slots_of_others(&self) -> u32 {
         let others = self.hosts.sessions().filter(|(host, _)| {
             let known = self.state.hosts.get(host);
-            known.is_some_and(|host| host.machine.is_none() && !host.revoked) && self.is_live(*host)
+            known.is_some_and(|host| host.machine.is_none() && host.is_admitted())
+                && self.is_live(*host)
         });
         others.fold(0, |sum, (_, session)| sum.saturating_add(session.slots))
     }

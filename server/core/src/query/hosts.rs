@@ -43,6 +43,7 @@ impl Views<'_> {
             cache: session.and_then(|session| session.cache),
             stopped: session.is_some_and(Session::has_stopped),
             waiting: self.idle_reason(host).map(|reason| reason.to_string()),
+            blocked: host.blocked,
             disk_is_low: session.is_some_and(|session| session.disk_is_low),
             links: session.map(|session| session.links).unwrap_or_default(),
             leases: leases.map(|lease| self.held_view(lease)).collect(),

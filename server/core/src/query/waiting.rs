@@ -3,7 +3,7 @@
 use super::Views;
 use crate::{
     leases::FREE_RELEASES,
-    state::{ExtraEvaluation, Job, Trial},
+    state::{ExtraEvaluation, Host, Job, Trial},
 };
 use sojourn_protocol::{
     ids::HostId,
@@ -74,9 +74,15 @@ impl Views<'_> {
             return Some(WaitReason::Cooldown { host: host.id, name: host.name.clone(), cause });
         }
         let sessions = self.hosts.sessions();
-        let mut live =
-            sessions.filter(|(host, session)| self.is_live(*host) && !session.has_stopped());
-        let Some((_, first)) = live.next() else { return Some(WaitReason::NoHosts) };
+        let mut live = sessions
+            .filter(|(host, session)| self.is_live(*host) && !session.has_stopped())
+            .peekable();
+        if live.peek().is_none() {
+            return Some(WaitReason::NoHosts);
+        }
+        let is_admitted = |host: &HostId| self.state.hosts.get(host).is_some_and(Host::is_admitted);
+        let mut live = live.filter(|(host, _)| is_admitted(host));
+        let Some((_, first)) = live.next() else { return Some(WaitReason::BlockedHosts) };
         let all_full = first.disk_is_low && live.all(|(_, session)| session.disk_is_low);
         all_full.then_some(WaitReason::FullHosts)
     }

@@ -87,7 +87,7 @@ impl ResultHandler<'_> {
             }
             _ => is_warming_up && state.admits_host(job, host.id),
         };
-        let mut hosts = state.hosts.values().filter(|host| !host.revoked);
+        let mut hosts = state.hosts.values().filter(|host| host.is_admitted());
         hosts.any(|host| !than.contains(&parties.of(host.id)) && may_come(host))
     }
 

@@ -156,7 +156,7 @@ impl ResultHandler<'_> {
             let is_known = self.hosts.session(host.id).is_some_and(Session::is_known);
             let party = parties.of(host.id);
             let has_said = party == parties.of(lease.host) || have_said.contains(&party);
-            !is_known && !has_said && !host.revoked && !host.trust.is_lost()
+            !is_known && !has_said && host.is_admitted() && !host.trust.is_lost()
         };
         self.eligibility().has_verifier(first)
             || (self.ledger.clock.is_warming_up(self.ledger.config.lease_term)

@@ -8,7 +8,7 @@ use crate::{
     hosts::{DeviceRef, DeviceSlots, Hosts, Session},
     index::{DerivedIndex, RemainingWorkIndex},
     ledger::Ledger,
-    state::{FailedBy, Job, State, Trial},
+    state::{FailedBy, Host, Job, State, Trial},
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -254,7 +254,7 @@ impl<'a> Eligibility<'a> {
             };
             session.devices.values().any(of_class)
                 && self.is_live(*host)
-                && self.state.hosts.get(host).is_some_and(|host| !host.revoked)
+                && self.state.hosts.get(host).is_some_and(Host::is_admitted)
         });
         sessions.map(|(host, _)| host)
     }

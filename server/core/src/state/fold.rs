@@ -71,6 +71,10 @@ impl State {
                 self.revoked_tokens.insert(token);
                 changes.push(Change::Host(*host));
             }
+            Event::HostBlocked { host, .. } | Event::HostUnblocked { host, .. } => {
+                self.known_host_mut(*host)?.blocked = matches!(event, Event::HostBlocked { .. });
+                changes.push(Change::Host(*host));
+            }
             Event::HostsSeen { hosts } => self.hosts_seen(hosts, at)?,
             Event::HostForgotten { host } => {
                 self.host_forgotten(*host)?;
@@ -373,6 +377,8 @@ impl State {
             Event::ReportAcknowledged { report, .. } => report.lease,
             Event::HostEnrolled { .. }
             | Event::HostRevoked { .. }
+            | Event::HostBlocked { .. }
+            | Event::HostUnblocked { .. }
             | Event::HostsSeen { .. }
             | Event::HostForgotten { .. }
             | Event::TokenCreated { .. }

@@ -37,6 +37,9 @@ pub struct Host {
     pub seen_at: UnixMillis,
     /// Its token was taken away.
     pub revoked: bool,
+    /// It gets no new work: an operator has blocked it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub blocked: bool,
     /// Its live leases.
     pub live: BTreeSet<LeaseId>,
     /// Its results that were used.
@@ -79,6 +82,7 @@ impl Host {
             enrolled_at: at,
             seen_at: UnixMillis(0),
             revoked: false,
+            blocked: false,
             live: BTreeSet::new(),
             used: 0,
             expired: 0,
@@ -89,6 +93,12 @@ impl Host {
             last_error: None,
             train_micros: 0,
         }
+    }
+
+    /// May it get new work, as far as operators say?
+    #[must_use]
+    pub const fn is_admitted(&self) -> bool {
+        !self.revoked && !self.blocked
     }
 
     /// The last time for which the journal says that it was there.

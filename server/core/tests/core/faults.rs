@@ -411,6 +411,8 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
             FoldFault::UnknownHost(NO_HOST)
         }
         Event::HostRevoked { host }
+        | Event::HostBlocked { host, .. }
+        | Event::HostUnblocked { host, .. }
         | Event::HostForgotten { host }
         | Event::LeaseGranted { host, .. } => {
             *host = NO_HOST;

@@ -9,6 +9,7 @@
 
 mod assimilations;
 mod batching;
+mod blocked;
 mod classes;
 mod clocks;
 mod control;

@@ -48,6 +48,8 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("evaluate", &[NotFound, Conflict]),
         ("evaluations", &[NotFound]),
         ("offerAssimilated", &[StorageFull]),
+        ("blockHost", &[NotFound, Conflict]),
+        ("unblockHost", &[NotFound, Conflict]),
         ("revokeHost", &[NotFound]),
         ("createToken", &[Conflict]),
         ("rotateToken", &[NotFound, Conflict]),

@@ -91,6 +91,8 @@ const EXAMPLES: &str = include_str!("examples.json");
         assimilations::rejected,
         assimilations::lost,
         hosts::all,
+        hosts::block,
+        hosts::unblock,
         hosts::revoke,
         tokens::create,
         tokens::all,
