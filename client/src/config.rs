@@ -41,6 +41,8 @@ pub struct ClientConfig {
     pub trainer: Option<PathBuf>,
     /// The address of the cloud's metadata service, whose notices are heeded; none for no cloud.
     pub metadata: Option<String>,
+    /// Failures are reported with the end of the trainer's log.
+    pub send_log: bool,
     /// Time limits.
     pub timing: Timing,
 }
@@ -108,6 +110,7 @@ impl fmt::Debug for ClientConfig {
             .field("log", &self.log)
             .field("trainer", &self.trainer)
             .field("metadata", &self.metadata)
+            .field("send_log", &self.send_log)
             .field("timing", &self.timing)
             .finish_non_exhaustive()
     }
@@ -164,6 +167,7 @@ mod tests {
             log: LogChoice::Off,
             trainer: None,
             metadata: None,
+            send_log: true,
             timing: Timing::default(),
         }
     }

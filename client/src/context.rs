@@ -31,6 +31,8 @@ use tokio::{
 #[derive(Debug)]
 pub(crate) struct Context<R> {
     pub(crate) timing: Timing,
+    /// Failures are reported with the end of the trainer's log.
+    pub(crate) sends_log: bool,
     pub(crate) server: ServerAccess,
     pub(crate) storage: Storage,
     pub(crate) trainers: Trainers<R>,

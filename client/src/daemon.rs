@@ -226,7 +226,7 @@ async fn set_up<R: UnitRunner>(
         tracing::info!(results = undelivered.len(), "finished results are left to deliver");
     }
 
-    let timing = config.timing;
+    let (timing, sends_log) = (config.timing, config.send_log);
     let contact = Arc::new(Contact::new());
     let identity = Identity::load_or_enrol(
         &folder,
@@ -259,6 +259,7 @@ async fn set_up<R: UnitRunner>(
     disk.look(&folder.cache(), &owner);
     let context = Context {
         timing,
+        sends_log,
         server: ServerAccess { host: identity.host, url: server, api, contact, fetcher, bandwidth },
         storage: Storage { folder, cache, outbox, measurements, disk, usage, stores },
         trainers: Trainers { devices, enforcement, last_failure: LastFailure::default() },

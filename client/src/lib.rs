@@ -33,6 +33,7 @@
 //!     log: LogChoice::Off,
 //!     trainer: None,
 //!     metadata: None,
+//!     send_log: true,
 //!     timing: Timing::default(),
 //! };
 //! // `sojourn_client::run(config, shutdown)` then works until `shutdown` ends.

@@ -141,6 +141,7 @@ mod tests {
             log: LogChoice::Off,
             trainer: Some(trainer.to_owned()),
             metadata: None,
+            send_log: true,
             timing: Timing::default(),
         }
     }

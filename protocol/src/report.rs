@@ -108,6 +108,39 @@ pub struct Failure {
     pub message: String,
 }
 
+/// Between what went wrong and the end of the trainer's log, in the message of a failure.
+const LOG_MARK: &str = "; the end of its log:\n";
+
+impl Failure {
+    /// The same with the end of the trainer's log, where that has said anything.
+    #[must_use]
+    pub fn with_log(mut self, tail: &str) -> Self {
+        if !tail.is_empty() {
+            self.message.push_str(LOG_MARK);
+            self.message.push_str(tail);
+        }
+        self
+    }
+
+    /// The same without the end of the trainer's log.
+    #[must_use]
+    pub fn without_log(mut self) -> Self {
+        if let Some(at) = self.message.find(LOG_MARK) {
+            self.message.truncate(at);
+        }
+        self
+    }
+
+    /// What went wrong, and the end of the trainer's log, where the message has it.
+    #[must_use]
+    pub fn parts(&self) -> (&str, Option<&str>) {
+        match self.message.split_once(LOG_MARK) {
+            Some((error, log)) => (error, Some(log)),
+            None => (&self.message, None),
+        }
+    }
+}
+
 /// Classes of trainer errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -174,4 +207,21 @@ pub enum ReportState {
     Acknowledged,
     /// Ended; the result may be dropped.
     Ended(ReportEnd),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_log_can_be_added_to_a_failure_and_taken_away() {
+        let said = Failure { kind: FailureKind::Trainer, message: "the loss is NaN".to_owned() };
+        let with = said.clone().with_log("epoch 2\nbatch 31");
+        assert_eq!(with.message, "the loss is NaN; the end of its log:\nepoch 2\nbatch 31");
+        assert_eq!(with.parts(), ("the loss is NaN", Some("epoch 2\nbatch 31")));
+        assert_eq!(with.without_log(), said);
+        assert_eq!(said.parts(), ("the loss is NaN", None));
+        assert_eq!(said.clone().with_log(""), said);
+        assert_eq!(said.clone().without_log(), said);
+    }
 }

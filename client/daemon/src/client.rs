@@ -127,7 +127,7 @@ enum Action {
 
 const AFTER_HELP: &str = "\
 client.toml may set server, ca, name, gpus, cpu_slots, keep_seconds, metadata,
-log, trainer, and in its table [limits]:
+log, send_log, trainer, and in its table [limits]:
   cpu = 50                      percent of the cores, or of those that `threads` allows
   gpu = 80                      percent of the time in which slots on a GPU compute; the
                                 lower of both holds
@@ -240,6 +240,7 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
         log: args.log_file.or(log).unwrap_or_default(),
         trainer: args.trainer.clone().or_else(|| file.trainer.clone()),
         metadata: (metadata != "none").then_some(metadata),
+        send_log: file.send_log.unwrap_or(true),
         timing: Timing {
             keep_every: (keep_seconds > 0).then(|| Duration::from_secs(u64::from(keep_seconds))),
             exit_when_idle: args.exit_when_idle.map(|time| Duration::from_millis(time.0)),

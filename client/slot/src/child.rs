@@ -139,8 +139,14 @@ impl Child {
         !matches!(self.process.try_wait(), Ok(None))
     }
 
+    /// A failure that it has said, with the end of its log since the request began.
+    pub(crate) fn failure(&self, said: Failure) -> Failure {
+        said.with_log(&self.log.lines())
+    }
+
     /// Sends a request, to be done at that pace.
     pub(crate) async fn begin(&mut self, request: &TrainerRequest, pace: Pace) -> io::Result<()> {
+        self.log.lines.lock().clear();
         if self.pace != pace {
             self.pace = pace;
             send(&mut self.requests, &TrainerRequest::Pace(pace)).await?;
@@ -308,9 +314,7 @@ async fn describe(
     // It may have ended already.
     process.kill().await.ok();
     let tail = log.tail().await;
-    let message =
-        if tail.is_empty() { what } else { format!("{what}; the end of its log:\n{tail}") };
-    Failure { kind, message }
+    Failure { kind, message: what }.with_log(&tail)
 }
 
 /// The child's stderr: passed on to our log, its end kept for messages.
@@ -345,12 +349,16 @@ impl Log {
         Self { lines, reader }
     }
 
+    /// The last lines so far.
+    fn lines(&self) -> String {
+        self.lines.lock().iter().cloned().collect::<Vec<_>>().join("\n")
+    }
+
     /// The last lines, once the child has closed its stderr.
     async fn tail(&mut self) -> String {
         // A grandchild may hold it open: then what has come so far must do.
         timeout(END_WITHIN, &mut self.reader).await.ok();
-        let lines = self.lines.lock();
-        lines.iter().cloned().collect::<Vec<_>>().join("\n")
+        self.lines()
     }
 }
 

@@ -156,6 +156,7 @@ impl Slot {
                     let invalid = Broken::InvalidLine("hello again".into());
                     return Ok(TrainerLine::Failed(child.end(invalid).await));
                 }
+                Ok(TrainerLine::Failed(said)) => break TrainerLine::Failed(child.failure(said)),
                 Ok(answer) => break answer,
                 Err(broken) => return Ok(TrainerLine::Failed(child.end(broken).await)),
             }

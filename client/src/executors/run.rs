@@ -185,7 +185,7 @@ impl<R: UnitRunner> UnitRun<'_, R> {
                 tracing::debug!(lease = %lease.id, "unit finished");
             }
         }
-        let report = Report { lease: lease.id, outcome };
+        let report = Report { lease: lease.id, outcome: self.as_told(outcome) };
         let outbox = &context.storage.outbox;
         let stored = outbox.store(report, lease.heartbeat_every, &scratch.output());
         let finished = stored.map_err(|error| {
@@ -194,6 +194,16 @@ impl<R: UnitRunner> UnitRun<'_, R> {
         })?;
         part.replaced();
         Ok(finished)
+    }
+
+    /// An outcome as the server is told: without the end of the trainer's log where the owner keeps it on the machine.
+    fn as_told(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Failed(failure) if !self.context.sends_log => {
+                Outcome::Failed(failure.without_log())
+            }
+            other => other,
+        }
     }
 
     /// Has the slot's trainer do the unit.

@@ -29,6 +29,8 @@ pub struct Settings {
     pub keep_seconds: Option<u32>,
     /// The address of the metadata service, or `none`.
     pub metadata: Option<String>,
+    /// Whether failures are reported with the end of the trainer's log.
+    pub send_log: Option<bool>,
     /// `none`, for no files of the log.
     pub log: Option<String>,
     /// The trainer program.

@@ -68,6 +68,7 @@ fn config(server: &Server, dir: &TempDir) -> ClientConfig {
         log: LogChoice::Off,
         trainer: None,
         metadata: None,
+        send_log: true,
         timing: Timing { longest_pause: Duration::from_millis(50), ..Timing::default() },
     }
 }
