@@ -19,7 +19,9 @@ use sojourn_protocol::{
     digest::BlobRef,
     ids::{HostId, JobId, TokenId, TrialId},
     machines::CostsView,
-    tokens::{NewToken, RevokedToken, RotatedToken, ServerToken, ShareRequest, TokenRequest, TokenView},
+    tokens::{
+        NewToken, RevokedToken, RotatedToken, ServerToken, ShareRequest, TokenRequest, TokenView,
+    },
     view::{
         EvaluationView, EventView, HostView, JobDetail, JobView, TrafficView, TrialHistory,
         TrialView,

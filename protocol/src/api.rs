@@ -32,6 +32,8 @@
 //! | `POST /v1/jobs/{job}/note` | admin | [`NoteRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/delete` | admin | [`DeleteRequest`] -> [`DeletedJobs`] |
 //! | `POST /v1/jobs/{job}/rollback` | admin | [`RollbackRequest`] -> [`RolledBack`], one for each trial |
+//! | `GET /v1/hosts/{host}` | admin | -> [`HostDetail`](crate::view::HostDetail) |
+//! | `GET /v1/failures` | admin | -> `[`[`FailureView`](crate::view::FailureView)`]` |
 //! | `POST /v1/hosts/{host}/block`, `.../unblock` | admin | -> [`crate::view::HostView`] |
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
 //! | `POST /v1/tokens` | admin | [`TokenRequest`](crate::tokens::TokenRequest) -> [`NewToken`](crate::tokens::NewToken) |
@@ -59,6 +61,9 @@
 //! | `GET /v1/openapi.json` | anyone | all of this as an OpenAPI document |
 //!
 //! Here `admin` is a user whose token has the rights for it. Tokens travel as `Authorization: Bearer`. Answers that aren't 2xx carry [`crate::error::ApiError`].
+
+/// Characters of the end of a trainer's log that are kept.
+pub const MAX_LOG_CHARS: usize = 4_096;
 
 mod jobs;
 mod search;

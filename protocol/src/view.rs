@@ -1,14 +1,18 @@
 //! Views: the answers of commands that read.
 
 mod evaluation;
+mod failures;
 mod hops;
 mod hosts;
 mod programs;
 mod traffic;
 
 pub use evaluation::{EvaluationResult, EvaluationState, EvaluationView};
+pub use failures::FailureView;
 pub use hops::{HopMatrixView, HopRow, HopState};
-pub use hosts::{DeviceView, HeldView, HostState, HostView, SuspectResult};
+pub use hosts::{
+    CachedOfJob, DeviceView, HeldView, HostDetail, HostState, HostView, SuspectResult,
+};
 pub use programs::ProgramView;
 pub use traffic::{RefusalCounts, TrafficView};
 

@@ -113,6 +113,12 @@ impl DataFolder {
         self.root.join("sessions")
     }
 
+    /// The file of the failures that hosts have reported.
+    #[must_use]
+    pub fn failures(&self) -> PathBuf {
+        self.root.join("failures")
+    }
+
     /// The spool folder of uploads.
     #[must_use]
     pub fn uploads(&self) -> PathBuf {

@@ -31,6 +31,7 @@ mod boot_time;
 mod config;
 mod data_folder;
 mod errands;
+mod failure_log;
 mod http;
 pub mod journal;
 mod listener;

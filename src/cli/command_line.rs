@@ -3,8 +3,8 @@
 use crate::cli::{
     cloud,
     jobs::{
-        backlog, block, cancel, delete, evaluate, events, extend, hosts, job_args::JobArgs, list, pause,
-        resume, revoke, rollback, search, set, share, status, top, traffic, trials,
+        backlog, block, cancel, delete, evaluate, events, extend, hosts, job_args::JobArgs, list,
+        pause, resume, revoke, rollback, search, set, share, status, top, traffic, trials,
     },
     lab::{completions, demo, openapi, replay, simulate},
     model::{check, export, predict},

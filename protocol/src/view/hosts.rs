@@ -3,7 +3,7 @@
 use crate::{
     digest::Digest,
     engine::Engine,
-    ids::{Epoch, HostId, JobId, LeaseId, TrialId, Version},
+    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
     inventory::{Links, Measured, OfferedClass, Workload},
     metrics::is_default,
     names::OwnerName,
@@ -85,13 +85,47 @@ impl HostView {
     #[must_use]
     pub const fn status(&self) -> &'static str {
         match self.state {
-            HostState::Live | HostState::Away | HostState::Resting { .. } if self.blocked => "blocked",
+            HostState::Live | HostState::Away | HostState::Resting { .. } if self.blocked => {
+                "blocked"
+            }
             HostState::Away if self.stopped => "gone",
             HostState::Live if self.stopped => "ending",
             HostState::Live if self.disk_is_low => "disk low",
             state => state.name(),
         }
     }
+}
+
+/// A host with what lies in its cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct HostDetail {
+    /// The host.
+    pub host: HostView,
+    /// What its cache has of each job, by job.
+    pub cache: Vec<CachedOfJob>,
+    /// Blobs in its cache that no job refers to any more.
+    pub other_blobs: u64,
+}
+
+/// What a host's cache has of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CachedOfJob {
+    /// The job.
+    pub job: JobId,
+    /// Its name.
+    pub name: String,
+    /// The training shards that are there.
+    pub shards: Vec<ShardId>,
+    /// Training shards of the job.
+    pub of_shards: u32,
+    /// Other blobs of the job's data that are there: validation and test data, scaling.
+    pub other_data: u64,
+    /// Trials whose present checkpoint is there.
+    pub checkpoints: u64,
+    /// Bytes of all these.
+    pub bytes: u64,
 }
 
 /// A version that a refuted host made.

@@ -180,6 +180,10 @@ pub enum Query {
     Evaluations { job: JobId, trial: TrialId },
     /// All hosts.
     Hosts,
+    /// One host, with what lies in its cache.
+    Host { host: HostId },
+    /// The unit of a lease, live or past, if it is known.
+    LeasedUnit { lease: LeaseId },
     /// The work that there is for machines.
     Demand,
     /// What bought machines have cost.

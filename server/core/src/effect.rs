@@ -2,7 +2,7 @@
 
 use crate::{
     command::ReplyTo,
-    event::{JournalPosition, Record},
+    event::{JournalPosition, Record, UnitKey},
     figures::{AssimilationCounts, Figures},
     state::BlobStatus,
     tokens::Holder,
@@ -19,7 +19,10 @@ use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId},
     machines::{CostsView, LeaderAnswer, MachinesAnswer},
     tokens::{RevokedToken, TokenView},
-    view::{EvaluationView, HopMatrixView, HostView, JobDetail, JobView, TrialHistory, TrialView},
+    view::{
+        EvaluationView, HopMatrixView, HostDetail, HostView, JobDetail, JobView, TrialHistory,
+        TrialView,
+    },
 };
 use sojourn_workgen::plan::Problem;
 
@@ -92,6 +95,8 @@ pub enum Answer {
     Evaluations(Vec<EvaluationView>),
     Hosts(Vec<HostView>),
     Host(Box<HostView>),
+    HostDetail(Box<HostDetail>),
+    LeasedUnit(Option<UnitKey>),
     Machines(MachinesAnswer),
     Leader(Box<LeaderAnswer>),
     Demand(Box<DemandView>),

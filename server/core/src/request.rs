@@ -5,7 +5,7 @@
 use crate::{
     command::{Command, MergeOffer, Query, ReplyTo},
     effect::{Answer, AssimilationUnit, Offered},
-    event::{By, Fault, JournalPosition},
+    event::{By, Fault, JournalPosition, UnitKey},
     figures::{AssimilationCounts, Figures},
     state::BlobStatus,
     tokens::Holder,
@@ -26,7 +26,10 @@ use sojourn_protocol::{
     reason::ReleaseReason,
     spec::JobSpec,
     tokens::{RevokedToken, TokenRequest, TokenView},
-    view::{EvaluationView, HopMatrixView, HostView, JobDetail, JobView, TrialHistory, TrialView},
+    view::{
+        EvaluationView, HopMatrixView, HostDetail, HostView, JobDetail, JobView, TrialHistory,
+        TrialView,
+    },
 };
 
 /// A command that is answered with a value of one type.
@@ -171,6 +174,9 @@ queries! {
     GetEvaluations { job: JobId, trial: TrialId } from Evaluations => Vec<EvaluationView>,
         Answer::Evaluations(evaluations) => evaluations;
     GetHosts {} from Hosts => Vec<HostView>, Answer::Hosts(hosts) => hosts;
+    GetHost { host: HostId } from Host => HostDetail, Answer::HostDetail(host) => *host;
+    GetLeasedUnit { lease: LeaseId } from LeasedUnit => Option<UnitKey>,
+        Answer::LeasedUnit(unit) => unit;
     GetDemand {} from Demand => DemandView, Answer::Demand(demand) => *demand;
     GetCosts {} from Costs => CostsView, Answer::Costs(costs) => *costs;
     GetSpeeds {} from Speeds => SpeedsView, Answer::Speeds(speeds) => speeds;

@@ -16,6 +16,12 @@ pub struct Viewer {
 }
 
 impl Viewer {
+    /// May the viewer change hosts?
+    #[must_use]
+    pub fn may_administer(self) -> bool {
+        self.rights >= Rights::Administer
+    }
+
     /// May the viewer change jobs?
     #[must_use]
     pub fn may_submit(self) -> bool {
@@ -24,11 +30,15 @@ impl Viewer {
 }
 
 /// Pages of the navigation: address and name.
-const PAGES: [(&str, &str); 2] = [("/", "Jobs"), ("/hosts", "Hosts")];
+const PAGES: [(&str, &str); 3] = [("/", "Jobs"), ("/hosts", "Hosts"), ("/failures", "Failures")];
 
 /// A whole page. `here`: its address in the navigation.
 pub(crate) fn page(title: &str, here: &str, content: &Markup) -> Markup {
-    let navigation = html! {
+    document(title, &html! { body { (navigation(here)) (main_of(content)) } }, true)
+}
+
+fn navigation(here: &str) -> Markup {
+    html! {
         header {
             a.skip href="#main" { "Skip to the content" }
             nav aria-label="Pages" {
@@ -40,8 +50,7 @@ pub(crate) fn page(title: &str, here: &str, content: &Markup) -> Markup {
             span #connection role="status" { }
             form method="post" action="/sign-out" { button.plain { "Sign out" } }
         }
-    };
-    document(title, &html! { body { (navigation) (main_of(content)) } }, true)
+    }
 }
 
 /// The page of a job for whoever has a link to it. `at`: the address where its script hears of changes.

@@ -44,7 +44,7 @@ pub fn list(hosts: &[HostView]) -> Markup {
                     @for host in hosts {
                         tr #{ "host-" (host.host) } {
                             td.number { (host.host) }
-                            th scope="row" { (host.name) @if !host.owner.is_default() { " " span.hint { "of " (host.owner) } } }
+                            th scope="row" { a href={ "/hosts/" (host.host) } { (host.name) } @if !host.owner.is_default() { " " span.hint { "of " (host.owner) } } }
                             td { (words::state(host.status())) @if let Some(why) = &host.waiting { " " span.hint { (why) } } }
                             td { @if let Some(at) = host.seen_at { (words::time(at)) } }
                             td { (running(host)) " of " (host.slots) " busy" }
@@ -69,11 +69,11 @@ pub fn list(hosts: &[HostView]) -> Markup {
     }
 }
 
-fn running(host: &HostView) -> usize {
+pub(crate) fn running(host: &HostView) -> usize {
     host.leases.iter().filter(|lease| lease.running).count()
 }
 
-fn cache(host: &HostView) -> String {
+pub(crate) fn cache(host: &HostView) -> String {
     let blobs = figures::counted(host.cached, "blob");
     host.cache
         .map_or_else(|| blobs.clone(), |most| format!("{blobs}, {} at most", figures::bytes(most)))

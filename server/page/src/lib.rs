@@ -16,13 +16,17 @@
 //! | `jobs.rs` | the list of jobs |
 //! | `job/` | a job: its head, its leader board, its charts |
 //! | `share.rs`, `shared.rs` | links to a job's page, and that page for whoever has one |
-//! | `hosts.rs`, `events.rs` | hosts, and what happened |
+//! | `hosts.rs`, `host.rs` | all hosts, and one |
+//! | `failures.rs` | what went wrong on hosts |
+//! | `events.rs` | what happened |
 //! | `assets.rs` | scripts and styles by name |
 
 pub mod assets;
 pub mod events;
+pub mod failures;
 mod fault;
 mod frame;
+pub mod host;
 pub mod hosts;
 pub mod job;
 pub mod jobs;

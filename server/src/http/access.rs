@@ -118,6 +118,8 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/machines/drain", Users(Administer)),
     ("POST", "/v1/leader", Users(Administer)),
     ("GET", "/v1/hosts", Users(Read)),
+    ("GET", "/v1/failures", Users(Read)),
+    ("GET", "/v1/hosts/{host}", Users(Read)),
     ("POST", "/v1/hosts/{host}/block", Users(Administer)),
     ("POST", "/v1/hosts/{host}/unblock", Users(Administer)),
     ("POST", "/v1/hosts/{host}/revoke", Users(Administer)),
@@ -132,6 +134,9 @@ const TABLE: &[(&str, &str, Access)] = &[
 const PAGES: &[(&str, &str, Access)] = &[
     ("GET", "/", Users(Read)),
     ("GET", "/hosts", Users(Read)),
+    ("GET", "/hosts/{host}", Users(Read)),
+    ("POST", "/hosts/{host}", Users(Administer)),
+    ("GET", "/failures", Users(Read)),
     ("GET", "/jobs/{job}", Users(Read)),
     ("POST", "/jobs/{job}", Users(Submit)),
     ("GET", "/share/{job}", Guests),

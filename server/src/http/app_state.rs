@@ -7,9 +7,9 @@ use super::{
     token_cache::TokenCache,
 };
 use crate::{
-    assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, metrics::RequestTimes,
-    network::Network, programs::Program, shell::ShellHandle, storage_watch::StorageWatch,
-    tokens::ServerTokens, traffic::Traffic, upload_quota::UploadQuota,
+    assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, failure_log::FailureLog,
+    metrics::RequestTimes, network::Network, programs::Program, shell::ShellHandle,
+    storage_watch::StorageWatch, tokens::ServerTokens, traffic::Traffic, upload_quota::UploadQuota,
 };
 use actix_web::web;
 use sojourn_blobs::{Staging, Uploads};
@@ -39,6 +39,8 @@ pub(crate) struct AppState {
     pub(crate) token_cache: Arc<TokenCache>,
     /// Browsers that have signed in.
     pub(crate) sessions: Arc<Sessions>,
+    /// What went wrong on hosts, counted.
+    pub(crate) failures: Arc<FailureLog>,
     pub(crate) changes: Arc<Changes>,
     pub(crate) recent_events: Arc<RecentEvents>,
     pub(crate) traffic: Arc<Traffic>,

@@ -15,7 +15,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::ErrorKind,
     ids::HostId,
-    view::HostView,
+    view::{HostDetail, HostView},
 };
 
 /// Makes this machine a host: each time another one, with a token of its own.
@@ -60,6 +60,19 @@ pub(super) async fn enrol(
 )]
 pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<HostView>> {
     app.answer(request::GetHosts {}).await
+}
+
+/// A host, with what lies in its cache.
+#[utoipa::path(
+    get,
+    path = "/v1/hosts/{host}",
+    operation_id = "host",
+    params(("host" = HostId, Path, description = "The host.")),
+    responses((status = 200, description = "The host.", body = HostDetail)),
+    security(("admin" = []))
+)]
+pub(super) async fn one(app: App, _: User, host: web::Path<HostId>) -> JsonResult<HostDetail> {
+    app.answer(request::GetHost { host: *host }).await
 }
 
 /// Has a host get no new work until it is unblocked. What it holds goes on.

@@ -14,6 +14,7 @@ mod deltas;
 mod direct;
 mod error;
 mod events;
+mod failures;
 mod features;
 mod guard;
 mod health;

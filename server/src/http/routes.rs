@@ -3,8 +3,8 @@
 
 use super::{
     assimilations, auth, blobs, changes, checkpoints, deltas, direct, error::HttpError, events,
-    health, hosts, jobs, machines, metrics, openapi, page, programs, searches, shares, tokens, traffic,
-    trials, work,
+    failures, health, hosts, jobs, machines, metrics, openapi, page, programs, searches, shares,
+    tokens, traffic, trials, work,
 };
 use actix_web::{
     Error, Resource,
@@ -131,8 +131,7 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
                 .route(web::post().to(shares::create)),
         )
         .service(
-            resource("/v1/jobs/{job}/shares/{token}/revoke")
-                .route(web::post().to(shares::revoke)),
+            resource("/v1/jobs/{job}/shares/{token}/revoke").route(web::post().to(shares::revoke)),
         )
         .service(resource("/v1/jobs/{job}/trials").route(web::get().to(trials::trials)))
         .service(resource("/v1/jobs/{job}/hops").route(web::get().to(trials::hops)))
@@ -180,6 +179,17 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(resource("/").route(web::get().to(page::pages::jobs)).wrap(Compress::default()))
         .service(
             resource("/hosts").route(web::get().to(page::pages::hosts)).wrap(Compress::default()),
+        )
+        .service(
+            resource("/hosts/{host}")
+                .route(web::get().to(page::host::host))
+                .route(web::post().to(page::host::act))
+                .wrap(Compress::default()),
+        )
+        .service(
+            resource("/failures")
+                .route(web::get().to(page::host::failures))
+                .wrap(Compress::default()),
         )
         .service(
             resource("/jobs/{job}")
@@ -230,6 +240,8 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(open_resource("/v1/programs").route(web::get().to(programs::all)))
         .service(open_resource("/v1/programs/{sha256}").route(web::get().to(programs::one)))
         .service(resource("/v1/hosts").route(web::get().to(hosts::all)))
+        .service(resource("/v1/failures").route(web::get().to(failures::all)))
+        .service(resource("/v1/hosts/{host}").route(web::get().to(hosts::one)))
         .service(resource("/v1/hosts/{host}/block").route(web::post().to(hosts::block)))
         .service(resource("/v1/hosts/{host}/unblock").route(web::post().to(hosts::unblock)))
         .service(resource("/v1/hosts/{host}/revoke").route(web::post().to(hosts::revoke)))

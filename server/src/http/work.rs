@@ -2,7 +2,7 @@
 
 use super::{
     App, AppState, JsonResult, auth::Host, checkpoints::check_owner, complete_uploads,
-    error::HttpError, features::CallerFeatures, request_body::Body,
+    error::HttpError, failures, features::CallerFeatures, request_body::Body,
 };
 use actix_web::web;
 use sojourn_blobs::{Staging, UploadName};
@@ -121,9 +121,18 @@ async fn acknowledge(
         check_owner(app, host, lease).await?;
         uploaded = complete_uploads::is_whole(app, lease, blob).await?.then_some(blob);
     }
+    let failure = match &report.outcome {
+        Outcome::Failed(failure) => Some(failure.clone()),
+        Outcome::Trained(_) | Outcome::Evaluated(_) => None,
+    };
     let answer = app.shell.request(request::Report { host, report, uploaded }).await;
     match &answer {
-        Ok(_) => app.quota.forget(lease),
+        Ok(_) => {
+            app.quota.forget(lease);
+            if let Some(failure) = failure {
+                failures::count(app, host, lease, failure).await?;
+            }
+        }
         // It may be journalled: the host asks again.
         Err(error) if matches!(error.kind, ErrorKind::Unavailable | ErrorKind::Internal) => {}
         Err(_) => {

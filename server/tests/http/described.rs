@@ -70,7 +70,8 @@ fn parse(name: &str, example: Value) {
         tokens: TokenRequest, ShareRequest, TokenView, NewToken, RevokedToken, RotatedToken;
         demand: DemandView, SpeedsView;
         machines: CostsView, MachinesRequest, MachinesAnswer, DrainRequest, LeaderRequest, LeaderAnswer;
-        view: ProgramView, JobView, JobDetail, TrialView, TrialHistory, HopMatrixView, EventView, HostView, EvaluationView, TrafficView;
+        view: ProgramView, JobView, JobDetail, TrialView, TrialHistory, HopMatrixView, EventView, HostView, HostDetail, FailureView, EvaluationView,
+            TrafficView;
     };
     parsed.unwrap_or_else(|error| panic!("the example of `{name}`: {error}"));
 }
@@ -308,6 +309,10 @@ async fn a_client_made_from_the_document_alone_completes_a_unit() {
     let hosts = described.json("hosts", admin, &[], Body::None).await;
     assert_eq!(hosts[0]["used"], 3);
     let of_host = [("host", hosts[0]["host"].clone())];
+    let detail = described.json("host", admin, &of_host, Body::None).await;
+    assert_eq!((&detail["host"], detail["cache"].is_array()), (&hosts[0], true));
+    let failures = described.json("failures", admin, &[], Body::None).await;
+    assert_eq!(failures, json!([]));
     let blocked = described.json("blockHost", admin, &of_host, Body::None).await;
     assert_eq!(blocked["blocked"], true);
     let unblocked = described.json("unblockHost", admin, &of_host, Body::None).await;

@@ -12,6 +12,7 @@ mod direct;
 mod document;
 mod engines;
 mod fields;
+mod host_page;
 mod metrics;
 #[expect(dead_code, reason = "the stores' own suite uses all of it")]
 #[path = "../../blobs/tests/contract/s3.rs"]

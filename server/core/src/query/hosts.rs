@@ -8,19 +8,63 @@ use crate::{
     state::{Host, Job, Lease},
 };
 use sojourn_protocol::{
+    digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
-    ids::HostId,
+    ids::{HostId, ShardId},
     inventory::Device,
-    quantity::to_u64,
+    quantity::{SaturatingFrom as _, to_u64},
     reason::IdleReason,
-    view::{DeviceView, HeldView, HostState, HostView, SuspectResult},
+    view::{CachedOfJob, DeviceView, HeldView, HostDetail, HostState, HostView, SuspectResult},
 };
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the cache of a host has of a job, if anything. `all`: blobs that jobs refer to are added to it.
+fn cached_of(job: &Job, session: &Session, all: &mut BTreeSet<Digest>) -> Option<CachedOfJob> {
+    let mut bytes = BTreeMap::new();
+    let mut has = |blob: BlobRef| {
+        let is_there = session.has_blob(&blob.sha256);
+        if is_there {
+            bytes.insert(blob.sha256, blob.bytes);
+        }
+        is_there
+    };
+    let train = job.data.train.iter().zip(0..);
+    let shards: Vec<ShardId> =
+        train.filter(|(shard, _)| has(shard.blob)).map(|(_, number)| ShardId(number)).collect();
+    let other = job.data.blobs().skip(job.data.train.len()).filter(|blob| has(*blob)).count();
+    let checkpoints = job.trials.iter().filter_map(|trial| trial.checkpoint);
+    let checkpoints = checkpoints.filter(|blob| has(*blob)).count();
+    all.extend(bytes.keys().copied());
+    (!bytes.is_empty()).then(|| CachedOfJob {
+        job: job.id,
+        name: job.spec.name.clone(),
+        shards,
+        of_shards: u32::saturating_from(job.data.train.len()),
+        other_data: to_u64(other),
+        checkpoints: to_u64(checkpoints),
+        bytes: bytes.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)),
+    })
+}
 
 impl Views<'_> {
     /// One host.
     pub(crate) fn host(&self, host: HostId) -> Result<HostView, ApiError> {
         self.known_host(host)
             .ok_or_else(|| ApiError::new(ErrorKind::NotFound, format!("no host {host}")))
+    }
+
+    /// One host, with what lies in its cache.
+    pub(crate) fn host_detail(&self, host: HostId) -> Result<HostDetail, ApiError> {
+        let view = self.host(host)?;
+        let mut of_jobs = BTreeSet::new();
+        let mut cache = Vec::new();
+        if let Some(session) = self.hosts.session(host) {
+            for job in self.state.jobs.values() {
+                cache.extend(cached_of(job, session, &mut of_jobs));
+            }
+        }
+        let other_blobs = view.cached.saturating_sub(to_u64(of_jobs.len()));
+        Ok(HostDetail { host: view, cache, other_blobs })
     }
 
     pub(crate) fn hosts(&self) -> Vec<HostView> {

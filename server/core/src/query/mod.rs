@@ -68,6 +68,10 @@ impl Views<'_> {
             Query::History { job, trial } => Answer::History(Box::new(self.history(job, trial)?)),
             Query::Evaluations { job, trial } => Answer::Evaluations(self.evaluations(job, trial)?),
             Query::Hosts => Answer::Hosts(self.hosts()),
+            Query::Host { host } => Answer::HostDetail(Box::new(self.host_detail(host)?)),
+            Query::LeasedUnit { lease } => {
+                Answer::LeasedUnit(self.state.lease(lease).map(|lease| lease.unit))
+            }
             Query::Demand => Answer::Demand(Box::new(self.demand())),
             Query::Costs => Answer::Costs(Box::new(self.costs())),
             Query::Speeds => Answer::Speeds(self.speeds()),

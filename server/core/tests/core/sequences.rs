@@ -378,6 +378,8 @@ impl Run {
                     Query::Assimilations,
                     Query::Jobs,
                     Query::Hosts,
+                    Query::Host { host: OTHER },
+                    Query::LeasedUnit { lease: LeaseId(1) },
                     Query::Trials { job: JOB, from: TrialId(0), limit: 2 },
                     Query::Hops { job: JOB },
                     Query::History { job: JOB, trial: TrialId(0) },

@@ -48,6 +48,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("evaluate", &[NotFound, Conflict]),
         ("evaluations", &[NotFound]),
         ("offerAssimilated", &[StorageFull]),
+        ("host", &[NotFound]),
         ("blockHost", &[NotFound, Conflict]),
         ("unblockHost", &[NotFound, Conflict]),
         ("revokeHost", &[NotFound]),

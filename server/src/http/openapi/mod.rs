@@ -7,8 +7,9 @@ mod bounds;
 mod errors;
 
 use super::{
-    assimilations, blobs, changes, checkpoints, deltas, direct, error::HttpError, events, health,
-    hosts, jobs, machines, metrics, programs, searches, shares, tokens, traffic, trials, work,
+    assimilations, blobs, changes, checkpoints, deltas, direct, error::HttpError, events, failures,
+    health, hosts, jobs, machines, metrics, programs, searches, shares, tokens, traffic, trials,
+    work,
 };
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
@@ -91,6 +92,8 @@ const EXAMPLES: &str = include_str!("examples.json");
         assimilations::rejected,
         assimilations::lost,
         hosts::all,
+        failures::all,
+        hosts::one,
         hosts::block,
         hosts::unblock,
         hosts::revoke,

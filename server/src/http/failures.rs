@@ -1,0 +1,60 @@
+//! What went wrong on hosts: counted as it is reported, and shown to users.
+
+use super::{App, AppState, JsonResult, auth::User, error::HttpError};
+use crate::failure_log::NewFailure;
+use actix_web::web;
+use sojourn_core::request;
+use sojourn_protocol::{
+    ids::{HostId, JobId, LeaseId},
+    quantity::SaturatingFrom as _,
+    report::Failure,
+    time::UnixMillis,
+    view::FailureView,
+};
+use std::{
+    collections::BTreeSet,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// Trainer errors that hosts have reported, counted by host, trial and first line, the last ones first: the last 500 kinds of
+/// them that this server has heard of.
+#[utoipa::path(
+    get,
+    path = "/v1/failures",
+    operation_id = "failures",
+    responses((status = 200, description = "The errors.", body = Vec<FailureView>)),
+    security(("admin" = []))
+)]
+pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<FailureView>> {
+    Ok(web::Json(known(&app).await?))
+}
+
+/// The errors of jobs that are there.
+pub(super) async fn known(app: &AppState) -> Result<Vec<FailureView>, HttpError> {
+    let jobs = app.shell.request(request::GetJobs {}).await?;
+    let jobs: BTreeSet<JobId> = jobs.iter().map(|job| job.job).collect();
+    let failures = app.failures.clone();
+    Ok(web::block(move || failures.all(|job| jobs.contains(&job))).await?)
+}
+
+/// Counts a failure whose report was acknowledged.
+pub(super) async fn count(
+    app: &AppState,
+    host: HostId,
+    lease: LeaseId,
+    failure: Failure,
+) -> Result<(), HttpError> {
+    // A lease that isn't known any more was reported long ago.
+    let Some(unit) = app.shell.request(request::GetLeasedUnit { lease }).await? else {
+        return Ok(());
+    };
+    let (job, trial) = (unit.job(), unit.trial());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
+    let at = UnixMillis(u64::saturating_from(now));
+    let failures = app.failures.clone();
+    let counted = web::block(move || {
+        let failure = &failure;
+        failures.count(&NewFailure { host, job, trial, lease, failure, at });
+    });
+    Ok(counted.await?)
+}

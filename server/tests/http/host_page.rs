@@ -1,0 +1,149 @@
+//! The page of a host with its buttons, and what went wrong on hosts.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use crate::{
+    folder,
+    world::{Answer, World, ask, send},
+};
+use serde_json::json;
+use sojourn_protocol::{
+    report::{Failure, FailureKind, Outcome, Report},
+    tokens::NewToken,
+    view::{FailureView, HostDetail, HostView, JobDetail},
+};
+
+const OWN: (&str, &str) = ("sec-fetch-site", "same-origin");
+const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+
+fn text(answer: &Answer) -> String {
+    String::from_utf8_lossy(&answer.body).into_owned()
+}
+
+/// A browser of a user with these rights.
+struct Browser<'a> {
+    world: &'a World,
+    cookie: String,
+}
+
+impl<'a> Browser<'a> {
+    async fn sign_in(world: &'a World, rights: &str) -> Self {
+        let request = json!({ "label": rights, "grant": { "access": { "rights": rights } } });
+        let token: NewToken = world.post("/v1/tokens", &world.admin, &request).await.json();
+        let form = format!("token={}", token.secret);
+        let answer =
+            send(world.address(), "POST", "/sign-in", "", &[OWN, FORM], form.as_bytes()).await;
+        let cookie = answer.header("set-cookie").unwrap();
+        Self { world, cookie: cookie.split(';').next().unwrap().to_owned() }
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        let headers = [("cookie", self.cookie.as_str()), OWN];
+        send(self.world.address(), "GET", path, "", &headers, b"").await
+    }
+
+    async fn post(&self, path: &str, form: &str) -> Answer {
+        let headers = [("cookie", self.cookie.as_str()), OWN, FORM];
+        send(self.world.address(), "POST", path, "", &headers, form.as_bytes()).await
+    }
+}
+
+async fn hosts(world: &World) -> Vec<HostView> {
+    world.get("/v1/hosts", &world.admin).await.json()
+}
+
+#[tokio::test]
+async fn a_hosts_page_shows_what_it_has_and_its_buttons_block_it() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let job = world.submit().await.job;
+    let host = world.enrol("lab-7").await;
+    let lease = world.lease(&host.token).await;
+    let page = format!("/hosts/{}", host.host);
+    let admin = Browser::sign_in(&world, "administer").await;
+    let html = text(&admin.get(&page).await);
+    for shown in
+        ["lab-7", "Slots now", &format!("lease-{}", lease.id), "Gflop/s", "Block this host"]
+    {
+        assert!(html.contains(shown), "{shown}: {html}");
+    }
+    for part in ["head", "leases", "devices", "cache", "errors"] {
+        let answer = admin.get(&format!("{page}?part={part}")).await;
+        assert_eq!(answer.status, 200, "{part}");
+        assert!(!text(&answer).contains("<html"), "{part}");
+    }
+    assert_eq!(admin.get(&format!("{page}?part=x")).await.status, 404);
+    assert_eq!(admin.get("/hosts/99").await.status, 404);
+    assert!(text(&admin.get("/hosts").await).contains(&format!("href=\"{page}\"")));
+
+    assert_eq!(admin.post(&page, "action=block").await.status, 303);
+    assert!(hosts(&world).await[0].blocked);
+    let html = text(&admin.get(&page).await);
+    assert!(html.contains(">blocked<") && html.contains(">Unblock</button>"), "{html}");
+    assert!(world.work(&host.token, &ask(1)).await.leases.iter().all(|one| one.id == lease.id));
+    assert_eq!(admin.post(&page, "action=unblock").await.status, 303);
+    assert!(!hosts(&world).await[0].blocked);
+
+    let submitter = Browser::sign_in(&world, "submit").await;
+    assert!(!text(&submitter.get(&page).await).contains("name=\"action\""));
+    assert_eq!(submitter.post(&page, "action=block").await.status, 403);
+    assert_eq!(admin.post(&page, "action=revoke").await.status, 303);
+    assert_eq!(admin.post(&page, "action=block").await.status, 409);
+    let detail: HostDetail =
+        world.get(&format!("/v1/hosts/{}", host.host), &world.admin).await.json();
+    assert_eq!((detail.host.host, detail.other_blobs), (host.host, 0));
+    assert!(world.get(&format!("/v1/jobs/{job}"), &world.admin).await.status == 200);
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_host_has_in_its_cache_is_said_by_jobs() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let job = world.submit().await.job;
+    let detail: JobDetail = world.get(&format!("/v1/jobs/{job}"), &world.admin).await.json();
+    let host = world.enrol("lab-7").await;
+    let mut request = serde_json::to_value(ask(1)).unwrap();
+    let cached = [detail.data.train[1].blob.sha256.to_string(), "ab".repeat(32)];
+    request["inventory"]["cached"] = json!(cached);
+    assert_eq!(world.post("/v1/work", &host.token, &request).await.status, 200);
+    let path = format!("/v1/hosts/{}", host.host);
+    let of: HostDetail = world.get(&path, &world.admin).await.json();
+    let [cache] = &of.cache[..] else { panic!("{of:?}") };
+    assert_eq!((cache.job, cache.shards.len(), cache.of_shards), (job, 1, 2));
+    assert_eq!((cache.shards[0].0, cache.bytes), (1, detail.data.train[1].blob.bytes));
+    assert_eq!(of.other_blobs, 1);
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn failures_are_counted_by_host_and_trial_and_outlast_a_restart() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let job = world.submit().await.job;
+    let host = world.enrol("lab-7").await;
+    let lease = world.lease(&host.token).await;
+    let failure = Failure { kind: FailureKind::Trainer, message: "the loss is NaN".to_owned() };
+    let failure = failure.with_log("epoch 1\nbatch 3 <b>");
+    let report = Report { lease: lease.id, outcome: Outcome::Failed(failure) };
+    for _ in 0..2 {
+        assert_eq!(world.post("/v1/results", &host.token, &report).await.status, 200);
+    }
+    let failures: Vec<FailureView> = world.get("/v1/failures", &world.admin).await.json();
+    let [one] = &failures[..] else { panic!("{failures:?}") };
+    assert_eq!((one.host, one.job, one.count, one.lease), (host.host, job, 1, lease.id));
+    assert_eq!(one.error, "the loss is NaN");
+    assert_eq!(one.log.as_deref(), Some("epoch 1\nbatch 3 <b>"));
+    let reader = Browser::sign_in(&world, "read").await;
+    let html = text(&reader.get("/failures").await);
+    for shown in ["By host", "By trial", "lab-7", "the loss is NaN", "batch 3 &lt;b&gt;"] {
+        assert!(html.contains(shown), "{shown}: {html}");
+    }
+    let html = text(&reader.get(&format!("/hosts/{}?part=errors", host.host)).await);
+    assert!(html.contains("the loss is NaN"), "{html}");
+    world.server.stop().await;
+    let again = World::start(folder.path()).await;
+    let after: Vec<FailureView> = again.get("/v1/failures", &again.admin).await.json();
+    assert_eq!(after, failures);
+    again.server.stop().await;
+}
