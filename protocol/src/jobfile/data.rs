@@ -141,11 +141,14 @@ pub(super) fn fits(
     if !by_speed || alone {
         return Some(());
     }
+    let why = "`\"speed\"`, which goes with `placement.replicas = 1`: where several hosts may train a shard, its \
+               size can't be that of one of them";
     let section = root.optional("data").and_then(|node| node.section());
-    section?.optional("shard_sizes")?.refuse(
-        "is `\"speed\"`, which goes with `placement.replicas = 1`: where several hosts may train a shard, its \
-         size can't be that of one of them",
-    )
+    match section.and_then(|section| section.optional("shard_sizes")) {
+        Some(node) => node.refuse(format!("is {why}")),
+        // The data is an earlier job's, and the file says nothing of it.
+        None => root.refuse("placement", format!("is for shards whose sizes are {why}")),
+    }
 }
 
 /// Windows of text are for users' own models alone, of which they are a key.

@@ -33,7 +33,7 @@ pub use error::{JobFileError, Problem};
 pub use init::{InitModel, OpenModel};
 pub use vocabulary::{TABLES, nearest};
 
-use crate::spec::{JobSpec, Loss, Scale, ScaleLabel};
+use crate::spec::{DataSpec, JobSpec, Loss, Scale, ScaleLabel};
 use reader::{Node, Problems, Section};
 use toml::de::DeTable;
 
@@ -51,6 +51,24 @@ pub fn parse(text: &str) -> Result<JobSpec, JobFileError> {
 /// # Errors
 /// Every problem that was found, in the order of their lines.
 pub fn parse_with(text: &str, open: &mut OpenModel<'_>) -> Result<JobSpec, JobFileError> {
+    parse_for(text, None, open)
+}
+
+/// Reads the text of a job file for a job over the data of an earlier one: `[data]` is that one's, and what the file says there isn't
+/// looked at. All models start from random weights.
+///
+/// # Errors
+/// Every problem that was found, in the order of their lines.
+pub fn parse_over(text: &str, data: &DataSpec) -> Result<JobSpec, JobFileError> {
+    parse_for(text, Some(data), &mut |_| Err("can't be read here".to_owned()))
+}
+
+/// `given`: the data of an earlier job, which it is for.
+fn parse_for(
+    text: &str,
+    given: Option<&DataSpec>,
+    open: &mut OpenModel<'_>,
+) -> Result<JobSpec, JobFileError> {
     let problems = Problems::new(text);
     let (root, syntax) = DeTable::parse_recoverable(text);
     for error in &syntax {
@@ -58,7 +76,7 @@ pub fn parse_with(text: &str, open: &mut OpenModel<'_>) -> Result<JobSpec, JobFi
         problems.add(start, "", &format!("no valid TOML here: {}", error.message()));
     }
     // Everything after a syntax error is guesswork, so that error alone is reported.
-    let spec = if syntax.is_empty() { read(root.get_ref(), &problems, open) } else { None };
+    let spec = if syntax.is_empty() { read(root.get_ref(), &problems, given, open) } else { None };
     match (spec, problems.into_error()) {
         (Some(spec), None) => Ok(spec),
         (_, Some(error)) => Err(error),
@@ -67,17 +85,26 @@ pub fn parse_with(text: &str, open: &mut OpenModel<'_>) -> Result<JobSpec, JobFi
 }
 
 /// Reads all tables; `None` only after a problem was reported.
-fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -> Option<JobSpec> {
+fn read(
+    root: &DeTable<'_>,
+    problems: &Problems<'_>,
+    given: Option<&DataSpec>,
+    open: &mut OpenModel<'_>,
+) -> Option<JobSpec> {
     let root = Section::root(root, problems);
     let name = root.required("name", "a name for people").and_then(|node| data::name(&node));
     let seeds = root.optional("seed").map_or(Some(Seeds::One(0)), |node| Seeds::read(&node));
     let search_node = root.optional("search");
     let method = method::method(search_node.as_ref());
-    let data = root.required_section("data").and_then(|section| data::read(&section));
+    let data = match given {
+        Some(data) => Some(data.clone()),
+        None => root.required_section("data").and_then(|section| data::read(&section)),
+    };
     let shape = data.as_ref().and_then(data::known_shape);
     let models = init::read_all(&root, method, shape, open);
-    let says = |key: &str| root.optional("data").and_then(|data| data.peek()?.optional(key));
-    let says_scale = says("scale").is_some();
+    let own_data = || root.optional("data").filter(|_| given.is_none());
+    let says = |key: &str| own_data().and_then(|data| data.peek()?.optional(key));
+    let says_scale = given.is_some() || says("scale").is_some();
     let init_scale = models.as_deref().filter(|_| !says_scale).map(|all| init::scale(&root, all));
     let has_graphs = models.as_deref().is_some_and(init::has_graphs);
     // A table of which no label is said may have columns by name, and then no shape of rows: that is seen as it is read.
@@ -88,6 +115,7 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
         .and_then(|section| training::read(&section, method, image));
     let loss = training.as_ref().map(|training| training.loss);
     let scale_label = match (says("scale_label"), loss) {
+        _ if given.is_some() => given.map(|data| data.scale_label),
         (Some(node), loss) => data::scale_label(&node, loss),
         // A graph's loss is its own, in the units of what it gets.
         (None, Some(Loss::Mse)) if has_graphs => Some(ScaleLabel::None),
@@ -117,7 +145,9 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     }
     data.scale_label = scale_label?;
     let (mut models, init) = init::split(models?);
-    data::fits_models(&root, &mut models, method)?;
+    if given.is_none() {
+        data::fits_models(&root, &mut models, method)?;
+    }
     let spec = JobSpec {
         name: name?,
         seed: seeds.as_ref()?.first(),

@@ -77,6 +77,7 @@ pub use event::{
 pub use fault::{CoreFault, SnapshotError};
 pub use figures::{AssimilationCounts, Figures};
 pub use invariants::{Invariant, InvariantSet, UnknownInvariant, Violation};
+pub use jobs::check_submission;
 pub use request::Request;
 pub use snapshot::{RecoverError, snapshot_of};
 pub use state::{BlobStatus, Change, Changes, FoldError, FoldFault, State, Trust};

@@ -37,6 +37,12 @@ pub(crate) fn page(title: &str, here: &str, content: &Markup) -> Markup {
     document(title, &html! { body { (navigation(here)) (main_of(content)) } }, true)
 }
 
+/// The same with a script of its own.
+pub(crate) fn with_script(title: &str, here: &str, content: &Markup, script: &str) -> Markup {
+    let content = html! { (content) script defer src=(assets::url(script)) { } };
+    page(title, here, &content)
+}
+
 fn navigation(here: &str) -> Markup {
     html! {
         header {

@@ -137,6 +137,8 @@ const PAGES: &[(&str, &str, Access)] = &[
     ("GET", "/hosts/{host}", Users(Read)),
     ("POST", "/hosts/{host}", Users(Administer)),
     ("GET", "/failures", Users(Read)),
+    ("GET", "/jobs/new", Users(Submit)),
+    ("POST", "/jobs/new", Users(Submit)),
     ("GET", "/jobs/{job}", Users(Read)),
     ("POST", "/jobs/{job}", Users(Submit)),
     ("GET", "/share/{job}", Guests),

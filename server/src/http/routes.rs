@@ -11,7 +11,7 @@ use actix_web::{
     body::BoxBody,
     dev::{ServiceFactory, ServiceRequest, ServiceResponse},
     middleware::{Compress, Next, from_fn},
-    web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig},
+    web::{self, FormConfig, JsonConfig, PathConfig, QueryConfig, ServiceConfig},
 };
 use sojourn_protocol::{error::ErrorKind, text::plain_line};
 
@@ -190,6 +190,13 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
             resource("/failures")
                 .route(web::get().to(page::host::failures))
                 .wrap(Compress::default()),
+        )
+        // Before the addresses of single jobs, of which it has the form.
+        .service(
+            resource("/jobs/new")
+                .app_data(FormConfig::default().limit(page::new_job::MAX_FORM))
+                .route(web::get().to(page::new_job::show))
+                .route(web::post().to(page::new_job::submit)),
         )
         .service(
             resource("/jobs/{job}")

@@ -1,4 +1,4 @@
-//! The page of a host with its buttons, and what went wrong on hosts.
+//! The page of a host with its buttons, what went wrong on hosts, and a new job from the page.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -6,11 +6,11 @@ use crate::{
     folder,
     world::{Answer, World, ask, send},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use sojourn_protocol::{
     report::{Failure, FailureKind, Outcome, Report},
     tokens::NewToken,
-    view::{FailureView, HostDetail, HostView, JobDetail},
+    view::{FailureView, HostDetail, HostView, JobDetail, JobView},
 };
 
 const OWN: (&str, &str) = ("sec-fetch-site", "same-origin");
@@ -146,4 +146,69 @@ async fn failures_are_counted_by_host_and_trial_and_outlast_a_restart() {
     let after: Vec<FailureView> = again.get("/v1/failures", &again.admin).await.json();
     assert_eq!(after, failures);
     again.server.stop().await;
+}
+
+const JOB: &str = "name = \"second\"\nseed = 3\n\n[[model]]\narch = \"mlp\"\nhidden = { choice = [[3], [5]] }\n\n\
+    [training]\nepochs = 2\nbatch_size = 4\noptimizer = { name = \"sgd\", lr = 0.1 }\n\n\
+    [search]\nmethod = \"grid\"\nmetric = \"valid/accuracy\"\ngoal = \"max\"\n";
+
+fn form(text: &str) -> String {
+    let encoded: String = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    format!("over=1&text={encoded}")
+}
+
+#[tokio::test]
+async fn a_job_file_is_checked_and_submitted_over_the_data_of_an_earlier_job() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let first = world.submit().await.job;
+    let user = Browser::sign_in(&world, "submit").await;
+    let page = text(&user.get("/jobs/new?over=1").await);
+    assert!(page.contains("value=\"1\" selected") && page.contains("/assets/new.js"), "{page}");
+    let check = async |file: &str| text(&user.post("/jobs/new?part=check", &form(file)).await);
+
+    let good = check(JOB).await;
+    for shown in ["It can be submitted", "2 trials", "2 epochs of 2 shards", "8 hops"] {
+        assert!(good.contains(shown), "{shown}: {good}");
+    }
+    let wrong = check(&JOB.replace("epochs = 2", "epocs = 2")).await;
+    assert!(wrong.contains("data-line=\"9\"") && wrong.contains("epocs"), "{wrong}");
+    let syntax = check("name = \"a\nb").await;
+    assert!(syntax.contains("data-line=\"1\""), "{syntax}");
+    let initial = JOB.replace("hidden", "init = \"m.safetensors\"\nhidden");
+    assert!(
+        check(&initial).await.contains("can&#39;t be read here")
+            || check(&initial).await.contains("can't be read here")
+    );
+    let loss = JOB.replace("epochs = 2", "epochs = 2\nloss = \"mse\"");
+    assert!(check(&loss).await.contains("needs labels that are numbers"), "{}", check(&loss).await);
+    // What the file says of data isn't looked at.
+    assert_eq!(check(&format!("{JOB}\n[data]\ntrain = \"elsewhere.csv\"\n")).await, good);
+
+    let refused = user.post("/jobs/new", &form("name = 1")).await;
+    assert_eq!(refused.status, 400);
+    assert!(text(&refused).contains("name = 1") && text(&refused).contains("data-line"));
+    let submitted = user.post("/jobs/new", &form(JOB)).await;
+    assert_eq!((submitted.status, submitted.header("location")), (303, Some("/jobs/2".into())));
+    let detail = |job: u64| {
+        let path = format!("/v1/jobs/{job}");
+        async { world.get(&{ path }, &world.admin).await.json::<Value>() }
+    };
+    let (one, two) = (detail(first.0).await, detail(2).await);
+    assert_eq!(one["data"], two["data"]);
+    assert_eq!((&two["spec"]["seed"], &two["spec"]["data"]["seed"]), (&json!(3), &json!(7)));
+    // The same again is the same job, unless it is to be another.
+    let again = user.post("/jobs/new", &form(JOB)).await;
+    assert_eq!(again.header("location"), Some("/jobs/2".into()));
+    let again = user.post("/jobs/new", &format!("{}&again=true", form(JOB))).await;
+    assert_eq!(again.header("location"), Some("/jobs/3".into()));
+    let jobs: Vec<JobView> = world.get("/v1/jobs", &world.admin).await.json();
+    assert_eq!(jobs.len(), 3);
+
+    let reader = Browser::sign_in(&world, "read").await;
+    assert_eq!(reader.get("/jobs/new").await.status, 403);
+    assert_eq!(reader.post("/jobs/new", &form(JOB)).await.status, 403);
+    let large = user.post("/jobs/new", &form(&"#".repeat(300_000))).await;
+    assert_eq!(large.status, 413);
+    world.server.stop().await;
 }

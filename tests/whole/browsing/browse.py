@@ -14,7 +14,19 @@ from playwright.sync_api import expect, sync_playwright
 
 URL, TOKEN, JOB, FOLDER = sys.argv[1:]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-PAGES = {"jobs": "/", "job": f"/jobs/{JOB}", "hosts": "/hosts"}
+PAGES = {
+    "jobs": "/", "job": f"/jobs/{JOB}", "hosts": "/hosts", "host": "/hosts/1", "failures": "/failures", "new job": f"/jobs/new?over={JOB}",
+}
+FILE = """name = "from the page"
+[[model]]
+arch = "mlp"
+hidden = [4]
+[training]
+epochs = 3
+optimizer = { name = "sgd", lr = 1e30 }
+[data]
+train = "not-looked-at.csv"
+"""
 expect.set_options(timeout=60_000)
 
 
@@ -203,6 +215,66 @@ def sharing(browser):
     visit.context.close()
 
 
+def new_job(browser):
+    """A job file is checked as it is typed, and submitted over the data of the job that trains."""
+    visit = Browsing(browser, DESK, "light")
+    page = visit.page
+    visit.sign_in(PAGES["job"])
+    page.get_by_role("link", name="New job over this data").click()
+    page.wait_for_url(URL + PAGES["new job"])
+    checked, field = page.locator("#checked"), page.get_by_label("Job file")
+    field.fill(FILE.replace("epochs", "epocs"))
+    expect(checked).to_contain_text("problem")
+    checked.get_by_role("button", name="line 6").click()
+    chosen = page.evaluate("(() => { const field = document.getElementById('text'); return field.value.slice(field.selectionStart, field.selectionEnd); })()")
+    assert chosen == "epocs = 3", chosen
+    visit.is_sound("job file with a problem")
+    page.screenshot(path=f"{FOLDER}/new-job-problem-desk.png")
+    field.evaluate("""(field, text) => {
+        const data = new DataTransfer();
+        data.items.add(new File([text], "job.toml"));
+        field.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    }""", FILE)
+    expect(checked).to_contain_text("It can be submitted")
+    assert field.input_value() == FILE
+    visit.is_sound("good job file")
+    page.screenshot(path=f"{FOLDER}/new-job-good-desk.png")
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_url(f"{URL}/jobs/*")
+    expect(page.locator("h1")).to_contain_text("from the page")
+    # With that learning rate it diverges at once, and what its trainers said is on the page of failures.
+    expect(page.locator("#head .state")).to_have_text("failed")
+    visit.is_sound("failed job")
+    job = page.url.rsplit("/", 1)[1]
+    page.goto(URL + PAGES["failures"])
+    expect(page.locator("#failures table").first).to_contain_text(f"job {job}")
+    page.locator("#failures table").nth(1).get_by_text("trial 0").click()
+    page.wait_for_url(f"{URL}/jobs/{job}?filter=0#board")
+    visit.is_sound("trial that failed")
+    visit.context.close()
+
+
+def host(browser):
+    """A host is blocked and unblocked by its page's buttons."""
+    visit = Browsing(browser, DESK, "light")
+    page = visit.page
+    visit.sign_in("/hosts")
+    page.locator("#host-1 a").first.click()
+    page.wait_for_url(URL + PAGES["host"])
+    head = page.locator("#head")
+    page.locator("#block summary").click()
+    page.get_by_role("button", name="Block this host").click()
+    expect(head.locator(".state")).to_have_text("blocked")
+    expect(page.locator("#leases")).to_contain_text("holds no leases")
+    visit.is_sound("blocked host")
+    head.get_by_role("button", name="Unblock").click()
+    expect(head.locator(".state")).to_have_text("live")
+    expect(page.locator("#leases tbody tr").first).to_be_visible()
+    expect(page.locator("#cache tbody tr").first).to_contain_text("job ")
+    visit.is_sound("host")
+    visit.context.close()
+
+
 def looks(browser):
     """Each page at both widths and in both schemes; what the first load weighs."""
     measured = {}
@@ -231,6 +303,8 @@ with sync_playwright() as playwright:
     watching(chromium)
     leader_board(chromium)
     sharing(chromium)
+    host(chromium)
+    new_job(chromium)
     found = looks(chromium)
     buttons(chromium)
     chromium.close()

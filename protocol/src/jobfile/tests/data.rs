@@ -248,3 +248,16 @@ fn numbers_as_labels_are_scaled_unless_the_file_says_otherwise() {
         "4: `data.scale_label` is `\"standard\"`, which is for labels that are numbers; `training.loss` is `\"cross-entropy\"`, for classes"
     );
 }
+
+#[test]
+fn a_job_over_the_data_of_another_needs_no_data_and_looks_at_none() {
+    let earlier = parse(super::SMALL).unwrap();
+    let without = super::SMALL.replace("[data]\ntrain = \"x.csv\"\nlabel = \"y\"\n", "");
+    let over = |text: &str| crate::jobfile::parse_over(text, &earlier.data);
+    assert_eq!(over(&without).unwrap(), earlier);
+    assert!(parse(&without).unwrap_err().to_string().contains("data"));
+    let other = super::SMALL.replace("x.csv", "elsewhere.csv").replace("label", "nonsense");
+    assert_eq!(over(&other).unwrap(), earlier);
+    let error = over(&without.replace("epochs", "epocs")).unwrap_err();
+    assert!(error.problems().any(|problem| problem.key().contains("epocs")), "{error}");
+}

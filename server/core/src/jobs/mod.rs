@@ -29,6 +29,7 @@ mod submit;
 mod suggest;
 
 pub(crate) use search::room as search_room;
+pub use submit::check_submission;
 
 use crate::{event::Event, fault::CoreFault, results::ResultHandler, state::State};
 use sojourn_protocol::ids::JobId;

@@ -66,8 +66,11 @@ fn job_key(spec: &JobSpec, data: &DataManifest) -> Result<Digest, ApiError> {
     Ok(Digest::of(&bytes))
 }
 
-/// The number of trials, where the job can be run.
-fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError> {
+/// The number of trials that a job begins with, where it can be run.
+///
+/// # Errors
+/// Why it can't.
+pub fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError> {
     let invalid = |message: String| ApiError::new(ErrorKind::Invalid, message);
     if !is_plain_line(&spec.name, MAX_NAME_CHARS) {
         return Err(invalid(format!(

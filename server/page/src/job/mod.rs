@@ -146,6 +146,7 @@ fn buttons(job: &JobView) -> Markup {
             @if !job.state.has_ended() {
                 details #cancel { summary { "Cancel" } p { "Its trials end with what they have." } (button("cancel", "Cancel this job")) }
             }
+            a.button href={ "/jobs/new?over=" (job.job) } { "New job over this data" }
             @if job.state != JobState::Cancelled {
                 details #extend {
                     summary { "Add epochs" }

@@ -6,6 +6,7 @@
 //! | `sessions.rs` | who has signed in with a browser, and for how long |
 //! | `sign_in.rs` | signing in and out, and being sent there |
 //! | `pages.rs` | the pages |
+//! | `new_job.rs` | a new job over the data of an earlier one |
 //! | `host.rs` | a host's page and its buttons; what went wrong on all hosts |
 //! | `shared.rs` | the page of a job for whoever has a link to it |
 //! | `recent_events.rs` | the last events of the jobs that are shown |
@@ -16,6 +17,7 @@
 pub(super) mod actions;
 mod answer;
 pub(super) mod host;
+pub(super) mod new_job;
 pub(super) mod pages;
 mod recent_events;
 mod sessions;
