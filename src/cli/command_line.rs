@@ -7,7 +7,7 @@ use crate::cli::{
         pause, resume, revoke, rollback, search, set, share, status, top, traffic, trials,
     },
     lab::{completions, demo, openapi, replay, simulate},
-    model::{check, export, predict},
+    model::{check, export, predict, report},
     serve::{command as serve_command, gc, migrate},
     submit::{command as submit_command, validate},
     terminal::{exit::Failure, log, secrets},
@@ -93,6 +93,12 @@ enum Command {
     /// `-o FILE` writes a model. `--csv`, `--parquet` and `--json FILE` write three tables, of trials, of hops and of metrics; several of
     /// these may be given at once. `--tensorboard DIR` writes event files.
     Export(export::Args),
+    /// Write what came of a job into one HTML file, to be sent to somebody.
+    ///
+    /// The file has the learning curves, the settings, all trials, the job as submitted, versions and digests, and how efficient the
+    /// job was beside what was possible. It loads nothing from elsewhere. With `--replay N` the N best trials are trained again here first,
+    /// and the verdicts are in the file.
+    Report(report::Args),
     /// Evaluate a trial on the test data, which the search never sees.
     Evaluate(evaluate::Args),
     /// Run an exported model over a data file, on this machine.
@@ -209,6 +215,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Events(args) => events::run(&args).await,
         Command::Check(args) => check::run(&args).await,
         Command::Export(args) => export::run(&args).await,
+        Command::Report(args) => report::run(&args).await,
         Command::Evaluate(args) => evaluate::run(&args).await,
         Command::Predict(args) => predict::run(&args).await,
         Command::Replay(args) => replay::run(&args).await,

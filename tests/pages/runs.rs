@@ -236,6 +236,7 @@ pages! {
     models: "docs/models.md",
     web_page: "docs/page.md",
     export: "docs/export.md",
+    report: "docs/report.md",
     api: "docs/api.md",
     install: "docs/hosts/install.md",
     control: "docs/hosts/control.md",

@@ -10,6 +10,7 @@
 //! | `ask_tell` | searches that a program drives, one with Optuna |
 //! | `control` | a job that is paused, resumed and extended |
 //! | `exports` | tables and event files, read by pandas and TensorBoard |
+//! | `report` | the report of a job, in Chromium |
 //! | `models` | uses of an exported model |
 //! | `predicting`, `checking` | predictions and `check`, over columns by name |
 //! | `labels` | numbers as labels, and classes with weights |
@@ -92,6 +93,7 @@ mod reading;
 mod redis_server;
 #[path = "../../server/tests/support/replicas.rs"]
 mod replicas;
+mod report;
 #[expect(dead_code, reason = "the stores' own suite uses all of it")]
 #[path = "../../server/blobs/tests/contract/s3.rs"]
 mod s3;

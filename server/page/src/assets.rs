@@ -28,6 +28,7 @@ static ALL: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         ("share.js", JAVASCRIPT, include_str!("../assets/share.js")),
         ("charts.js", JAVASCRIPT, include_str!("../assets/charts.js")),
         ("uplot.js", JAVASCRIPT, include_str!("../assets/vendor/uplot.js")),
+        ("report.js", JAVASCRIPT, include_str!("../assets/report.js")),
         ("idiomorph.js", JAVASCRIPT, include_str!("../assets/vendor/idiomorph.js")),
     ];
     let asset = |(name, media_type, content): (_, _, &'static str)| {

@@ -20,6 +20,7 @@
 //! | `hosts.rs`, `host.rs` | all hosts, and one |
 //! | `failures.rs` | what went wrong on hosts |
 //! | `events.rs` | what happened |
+//! | `report/` | a job as one file, which loads nothing |
 //! | `assets.rs` | scripts and styles by name |
 
 pub mod assets;
@@ -32,6 +33,7 @@ pub mod hosts;
 pub mod job;
 pub mod jobs;
 pub mod new_job;
+pub mod report;
 pub mod share;
 pub mod shared;
 mod sign_in;

@@ -92,26 +92,73 @@ pub fn leaders(
     board: &Board,
     viewer: Viewer,
 ) -> Markup {
-    let settings: BTreeSet<&str> =
-        trials.iter().flat_map(|trial| trial.choices.keys().map(String::as_str)).collect();
+    let settings = settings(trials);
     let mut shown: Vec<&TrialView> = trials.iter().filter(|trial| board.shows(trial)).collect();
     shown.sort_by(|a, b| board.order(goal, a, b));
-    let rows = shown.iter().skip(board.from).take(ROWS);
+    let rows = shown.iter().skip(board.from).take(ROWS).copied();
+    let heads = html! {
+        @for (column, text) in columns(&job.metric, &settings) {
+            @match column {
+                Some(column) => (head(board, column, text)),
+                None => th scope="col" { (text) },
+            }
+        }
+        @if viewer.may_submit() { th scope="col" { "Change" } }
+    };
+    let changes = |trial: &TrialView| {
+        html! { @if viewer.may_submit() { td { (changes(job, trial)) } } }
+    };
     html! {
         p.hint { (shown.len()) " of " (trials.len()) " trials" }
+        (table(&heads, rows, &settings, changes))
+        (pages(board, shown.len()))
+    }
+}
+
+/// All trials, the best first, without links and buttons.
+#[must_use]
+pub(crate) fn printed(metric: &str, goal: Goal, trials: &[TrialView]) -> Markup {
+    let settings = settings(trials);
+    let mut rows: Vec<&TrialView> = trials.iter().collect();
+    rows.sort_by(|a, b| TrialView::leader_board(goal, a, b));
+    let heads = html! {
+        @for (column, text) in columns(metric, &settings) { th scope="col" title=[column] { (text) } }
+    };
+    table(&heads, rows.into_iter(), &settings, |_| Markup::default())
+}
+
+/// The settings that differ between trials.
+fn settings(trials: &[TrialView]) -> BTreeSet<&str> {
+    trials.iter().flat_map(|trial| trial.choices.keys().map(String::as_str)).collect()
+}
+
+/// The columns: the word that sorts by it, and its title.
+fn columns<'a>(
+    metric: &'a str,
+    settings: &BTreeSet<&'a str>,
+) -> impl Iterator<Item = (Option<&'a str>, &'a str)> {
+    let settings = settings.iter().map(|setting| (Some(*setting), trial_name::last_word(setting)));
+    let first = [
+        (Some("trial"), "Trial"),
+        (Some(""), metric),
+        (Some("epoch"), "Epoch"),
+        (Some("state"), "State"),
+        (None, "Model"),
+    ];
+    first.into_iter().chain(settings)
+}
+
+/// A table of trials. `more`: what follows in each row.
+fn table<'a>(
+    heads: &Markup,
+    rows: impl Iterator<Item = &'a TrialView>,
+    settings: &BTreeSet<&str>,
+    more: impl Fn(&TrialView) -> Markup,
+) -> Markup {
+    html! {
         div.wide tabindex="0" role="region" aria-label="Trials" {
             table {
-                thead {
-                    tr {
-                        (head(board, "trial", "Trial"))
-                        (head(board, "", &job.metric))
-                        (head(board, "epoch", "Epoch"))
-                        (head(board, "state", "State"))
-                        th scope="col" { "Model" }
-                        @for setting in &settings { (head(board, setting, trial_name::last_word(setting))) }
-                        @if viewer.may_submit() { th scope="col" { "Change" } }
-                    }
-                }
+                thead { tr { (heads) } }
                 tbody {
                     @for trial in rows {
                         tr #{ "trial-" (trial.trial) } data-trial=(trial.trial) {
@@ -120,14 +167,13 @@ pub fn leaders(
                             td.number { (trial.epoch) "/" (trial.epochs) }
                             td { (state(trial)) }
                             td { (trial.arch) }
-                            @for setting in &settings { td { (setting_of(trial, setting)) } }
-                            @if viewer.may_submit() { td { (changes(job, trial)) } }
+                            @for setting in settings { td { (setting_of(trial, setting)) } }
+                            (more(trial))
                         }
                     }
                 }
             }
         }
-        (pages(board, shown.len()))
     }
 }
 

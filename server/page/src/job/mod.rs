@@ -13,7 +13,7 @@ mod leaders;
 mod matrix;
 
 pub use gantt::{LeaseBar, LeaseBarEnd, Timeline, gantt};
-pub(crate) use leaders::controls;
+pub(crate) use leaders::{controls, printed};
 pub use leaders::{Board, leaders};
 pub use matrix::matrix;
 
@@ -47,24 +47,12 @@ pub struct Parts {
 #[must_use]
 pub fn page(job: &JobDetail, parts: &Parts, board: &Board, viewer: Viewer) -> Markup {
     let id = job.summary.job;
-    let goal = match job.spec.search.goal {
-        Goal::Min => "min",
-        Goal::Max => "max",
-    };
+    let trials = format!("/v1/jobs/{id}/search");
     let content = html! {
         h1 { (job.summary.name) " " span.hint { "job " (id) } }
         section #head data-live={ "/jobs/" (id) "?part=head" } { (head(&job.summary, viewer)) }
         div #shares data-live={ "/jobs/" (id) "?part=shares" } { (share::links(id, parts.shares.as_deref())) }
-        section aria-labelledby="curves-title" {
-            h2 #curves-title { "Learning curves" }
-            div #curves.chart data-chart="curves" data-from={ "/v1/jobs/" (id) "/search" } data-metric=(job.summary.metric)
-                data-goal=(goal) { }
-        }
-        section aria-labelledby="settings-title" {
-            h2 #settings-title { "Settings" }
-            div #settings.chart data-chart="settings" data-from={ "/v1/jobs/" (id) "/search" } data-metric=(job.summary.metric)
-                data-goal=(goal) { }
-        }
+        (charts(job, &trials))
         section aria-labelledby="matrix-title" {
             h2 #matrix-title { "Hops" }
             div #matrix data-live={ "/jobs/" (id) "?part=matrix" } { (matrix(&parts.hops)) }
@@ -87,6 +75,22 @@ pub fn page(job: &JobDetail, parts: &Parts, board: &Board, viewer: Viewer) -> Ma
         details { summary { "Job as submitted" } pre #spec { (parts.spec) } }
     };
     frame::page(&job.summary.name, "", &content)
+}
+
+/// The charts of a job's trials, which their script draws from what is at an address, or in the element that a `#` names.
+pub(crate) fn charts(job: &JobDetail, trials: &str) -> Markup {
+    let goal = match job.spec.search.goal {
+        Goal::Min => "min",
+        Goal::Max => "max",
+    };
+    html! {
+        @for (chart, title) in [("curves", "Learning curves"), ("settings", "Settings")] {
+            section aria-labelledby={ (chart) "-title" } {
+                h2 id={ (chart) "-title" } { (title) }
+                div.chart id=(chart) data-chart=(chart) data-from=(trials) data-metric=(job.summary.metric) data-goal=(goal) { }
+            }
+        }
+    }
 }
 
 /// How far a job is, and the buttons for it.

@@ -16,26 +16,26 @@ use std::collections::BTreeMap;
 
 /// The fixed part of a trial, and the hops that are in its model.
 #[derive(Debug, Clone)]
-pub(super) struct TrialRecord {
+pub(in crate::cli::model) struct TrialRecord {
     /// What its row order and dropout follow from.
-    pub(super) seed: u64,
+    pub(in crate::cli::model) seed: u64,
     /// Its hyper-parameters.
-    pub(super) config: TrialConfig,
+    pub(in crate::cli::model) config: TrialConfig,
     /// In the order of the versions that they made.
-    pub(super) hops: Vec<AcceptedHop>,
+    pub(in crate::cli::model) hops: Vec<AcceptedHop>,
 }
 
 /// A result that is in its trial's model.
 #[derive(Debug, Clone)]
-pub(super) struct AcceptedHop {
-    pub(super) record: HopRecord,
+pub(in crate::cli::model) struct AcceptedHop {
+    pub(in crate::cli::model) record: HopRecord,
     /// Optimiser steps of the checkpoint that it was trained from. None where the data lacks a shard of the hop.
-    pub(super) first_step: Option<u64>,
+    pub(in crate::cli::model) first_step: Option<u64>,
 }
 
 impl TrialRecord {
     /// What of a history is needed: not the data, which is the job's and may be long.
-    pub(super) fn of(history: &TrialHistory) -> Self {
+    pub(in crate::cli::model) fn of(history: &TrialHistory) -> Self {
         let base: Base = history.first_base();
         let accepted = |record: &HopRecord| {
             let hop: Option<Hop> = history.hop_of(record, base);
@@ -51,29 +51,32 @@ impl TrialRecord {
 
 /// What is known of a job.
 #[derive(Debug)]
-pub(super) struct Answers {
-    pub(super) detail: JobDetail,
+pub(in crate::cli::model) struct Answers {
+    pub(in crate::cli::model) detail: JobDetail,
     /// In their order.
-    pub(super) trials: Vec<TrialView>,
-    pub(super) records: BTreeMap<TrialId, TrialRecord>,
-    pub(super) journal: Journal,
+    pub(in crate::cli::model) trials: Vec<TrialView>,
+    pub(in crate::cli::model) records: BTreeMap<TrialId, TrialRecord>,
+    pub(in crate::cli::model) journal: Journal,
     /// Names of hosts. A host that the server has forgotten has none.
-    pub(super) hosts: BTreeMap<HostId, String>,
+    pub(in crate::cli::model) hosts: BTreeMap<HostId, String>,
     /// Where machines were bought.
-    pub(super) costs: BTreeMap<TrialId, MicroUsd>,
+    pub(in crate::cli::model) costs: BTreeMap<TrialId, MicroUsd>,
 }
 
 /// Answers that came at once, some of them only for trials and events that weren't known.
-pub(super) struct Fresh {
-    pub(super) detail: JobDetail,
-    pub(super) trials: Vec<TrialView>,
-    pub(super) records: BTreeMap<TrialId, TrialRecord>,
-    pub(super) events: Vec<EventView>,
+pub(in crate::cli::model) struct Fresh {
+    pub(in crate::cli::model) detail: JobDetail,
+    pub(in crate::cli::model) trials: Vec<TrialView>,
+    pub(in crate::cli::model) records: BTreeMap<TrialId, TrialRecord>,
+    pub(in crate::cli::model) events: Vec<EventView>,
 }
 
 impl Answers {
     /// Reads everything. Events are read last: then they know of all that the other answers say.
-    pub(super) async fn read(client: &ApiClient, job: JobId) -> Result<Self, Failure> {
+    pub(in crate::cli::model) async fn read(
+        client: &ApiClient,
+        job: JobId,
+    ) -> Result<Self, Failure> {
         let hosts = client.hosts().await?;
         let costs = client.costs().await?;
         let fresh = fresh(client, job, &BTreeMap::new(), 0).await?;
@@ -81,7 +84,7 @@ impl Answers {
     }
 
     /// Puts answers together.
-    pub(super) fn of(
+    pub(in crate::cli::model) fn of(
         job: JobId,
         fresh: Fresh,
         hosts: &[HostView],
@@ -100,13 +103,16 @@ impl Answers {
     }
 
     /// Asks for what has changed since. The hops of trials that are known aren't asked for again.
-    pub(super) async fn ask_again(&self, client: &ApiClient) -> Result<Fresh, CallError> {
+    pub(in crate::cli::model) async fn ask_again(
+        &self,
+        client: &ApiClient,
+    ) -> Result<Fresh, CallError> {
         let job = self.detail.summary.job;
         fresh(client, job, &self.records, self.journal.last()).await
     }
 
     /// Takes the answers of [`Self::ask_again`].
-    pub(super) fn take(&mut self, fresh: Fresh) -> Result<(), UnreadableEvent> {
+    pub(in crate::cli::model) fn take(&mut self, fresh: Fresh) -> Result<(), UnreadableEvent> {
         let Fresh { detail, trials, records, events } = fresh;
         self.detail = detail;
         self.trials = trials;

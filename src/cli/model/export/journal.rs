@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, time::Duration};
 /// An event that has another form than this program knows.
 #[derive(Debug, thiserror::Error)]
 #[error("event {position} (`{kind}`) can't be read")]
-pub(super) struct UnreadableEvent {
+pub(in crate::cli::model) struct UnreadableEvent {
     position: u64,
     kind: String,
     source: serde_json::Error,
@@ -21,31 +21,31 @@ pub(super) struct UnreadableEvent {
 
 /// A lease in which a trial was trained.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct TrainingLease {
+pub(in crate::cli::model) struct TrainingLease {
     /// When it was granted.
-    pub(super) granted_at: UnixMillis,
+    pub(in crate::cli::model) granted_at: UnixMillis,
     /// The host's device; empty where its client named none.
-    pub(super) device: String,
+    pub(in crate::cli::model) device: String,
     /// Its result.
-    pub(super) reported: Option<TrainingReport>,
+    pub(in crate::cli::model) reported: Option<TrainingReport>,
 }
 
 /// The result of a lease.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct TrainingReport {
+pub(in crate::cli::model) struct TrainingReport {
     /// When it was acknowledged.
-    pub(super) at: UnixMillis,
+    pub(in crate::cli::model) at: UnixMillis,
     /// Rows that were trained on.
-    pub(super) rows: u64,
+    pub(in crate::cli::model) rows: u64,
     /// Optimiser steps of the checkpoint: those of its base, and those of the lease.
-    pub(super) last_step: u64,
+    pub(in crate::cli::model) last_step: u64,
     /// Training alone, without transfers.
-    pub(super) time: Duration,
+    pub(in crate::cli::model) time: Duration,
 }
 
 /// What the events of a job say, as far as they have been read.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(in crate::cli::model) struct Journal {
     /// The journal position of the last event.
     last: u64,
     training: BTreeMap<LeaseId, TrainingLease>,
@@ -120,27 +120,34 @@ struct OfLease {
 
 impl Journal {
     /// The position after which further events are to be read.
-    pub(super) const fn last(&self) -> u64 {
+    pub(in crate::cli::model) const fn last(&self) -> u64 {
         self.last
     }
 
     /// The lease, where it was one of training.
-    pub(super) fn training(&self, lease: LeaseId) -> Option<&TrainingLease> {
+    pub(in crate::cli::model) fn training(&self, lease: LeaseId) -> Option<&TrainingLease> {
         self.training.get(&lease)
     }
 
     /// When the trial's first lease was granted.
-    pub(super) fn begun(&self, trial: TrialId) -> Option<UnixMillis> {
+    pub(in crate::cli::model) fn begun(&self, trial: TrialId) -> Option<UnixMillis> {
         self.begun.get(&trial).copied()
     }
 
     /// When the epoch was last evaluated.
-    pub(super) fn evaluated(&self, trial: TrialId, epoch: Epoch) -> Option<UnixMillis> {
+    pub(in crate::cli::model) fn evaluated(
+        &self,
+        trial: TrialId,
+        epoch: Epoch,
+    ) -> Option<UnixMillis> {
         self.evaluated.get(&(trial, epoch)).copied()
     }
 
     /// Takes further events, in their order.
-    pub(super) fn take(&mut self, events: &[EventView]) -> Result<(), UnreadableEvent> {
+    pub(in crate::cli::model) fn take(
+        &mut self,
+        events: &[EventView],
+    ) -> Result<(), UnreadableEvent> {
         for event in events {
             self.take_one(event).map_err(|source| UnreadableEvent {
                 position: event.position,

@@ -8,12 +8,12 @@
 //!    '-- journal: when leases were granted, ... '------> tensorboard: a run folder for each trial
 //! ```
 
-mod answers;
+pub(in crate::cli::model) mod answers;
 mod checkpoint;
 mod command;
-mod journal;
+pub(in crate::cli::model) mod journal;
 #[cfg(test)]
-mod samples;
+pub(in crate::cli::model) mod samples;
 mod tables;
 mod tensorboard;
 

@@ -38,13 +38,13 @@ optimizer = { name = "adam", lr = { choice = [0.001, 0.003] } }
 
 /// A trial: its name, and the epochs that it has trained of nine.
 #[derive(Debug, Clone)]
-pub(super) struct Sample {
-    pub(super) name: String,
-    pub(super) epochs: u32,
+pub(in crate::cli::model) struct Sample {
+    pub(in crate::cli::model) name: String,
+    pub(in crate::cli::model) epochs: u32,
 }
 
 /// The time of the first event.
-pub(super) const BEGUN: UnixMillis = UnixMillis(1_700_000_000_000);
+pub(in crate::cli::model) const BEGUN: UnixMillis = UnixMillis(1_700_000_000_000);
 
 fn blob(of: &str) -> BlobRef {
     BlobRef { sha256: Digest::of(of.as_bytes()), bytes: 1_000 }
@@ -52,13 +52,13 @@ fn blob(of: &str) -> BlobRef {
 
 /// The answers of a server about a job with these trials: those of nine epochs have finished, the first of them is tested, and
 /// each cost a cent.
-pub(super) fn answers(samples: &[Sample]) -> Answers {
+pub(in crate::cli::model) fn answers(samples: &[Sample]) -> Answers {
     let (fresh, costs) = fresh(samples);
     Answers::of(JobId(1), fresh, &[], &costs).unwrap()
 }
 
 /// The same, before they are put together.
-pub(super) fn fresh(samples: &[Sample]) -> (Fresh, CostsView) {
+pub(in crate::cli::model) fn fresh(samples: &[Sample]) -> (Fresh, CostsView) {
     let spec = jobfile::parse(JOB).unwrap();
     let shard = Shard { blob: blob("shard"), rows: 70 };
     let data = DataManifest {
