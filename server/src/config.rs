@@ -10,6 +10,7 @@ use crate::{
     tls::{TlsError, TlsFiles},
     tokens::TokensError,
     upload_quota::UploadLimits,
+    webhooks::WebhooksError,
 };
 use sojourn_blobs::{BlobError, ConnectError, Disk, RealDisk, StoreSettings, UploadError};
 use std::{
@@ -51,6 +52,8 @@ pub struct ServeConfig {
     pub assimilators: Option<LocalAssimilators>,
     /// The folder of the programs that machines can fetch; `None`: there are none.
     pub programs: Option<PathBuf>,
+    /// The file of the webhooks; `None`: there are none.
+    pub webhooks: Option<PathBuf>,
 }
 
 impl fmt::Debug for ServeConfig {
@@ -82,6 +85,7 @@ impl ServeConfig {
             upload_limits: UploadLimits::default(),
             assimilators: None,
             programs: None,
+            webhooks: None,
         }
     }
 }
@@ -116,6 +120,11 @@ pub enum ServeError {
     /// The programs for machines can't be served.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
+    /// The webhooks can't be told.
+    #[error(transparent)]
+    Webhooks(#[from] WebhooksError),
+    #[error("can't go on from the data folder's deliveries of webhooks")]
+    Deliveries(#[source] io::Error),
     /// The certificate can't be served.
     #[error(transparent)]
     Tls(#[from] TlsError),

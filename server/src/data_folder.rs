@@ -119,6 +119,12 @@ impl DataFolder {
         self.root.join("failures")
     }
 
+    /// The file of what webhooks are still to be told.
+    #[must_use]
+    pub fn webhooks(&self) -> PathBuf {
+        self.root.join("webhooks")
+    }
+
     /// The spool folder of uploads.
     #[must_use]
     pub fn uploads(&self) -> PathBuf {

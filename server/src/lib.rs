@@ -50,6 +50,7 @@ mod tokens;
 mod traffic;
 mod upload_quota;
 mod upload_sweeps;
+mod webhooks;
 
 pub use assimilation::{AssimilationHandle, LocalAssimilators, StartAssimilators};
 pub use assimilators::AssimilationThreads;
@@ -68,6 +69,7 @@ pub use upload_quota::{
     DEFAULT_MAX_HOST_UPLOAD_BYTES, DEFAULT_MAX_HOST_UPLOADS, DEFAULT_MAX_UPLOAD_BYTES,
     DEFAULT_MAX_UPLOADS, MAX_CHECKPOINTS_PER_LEASE, UploadLimits, Uploaded,
 };
+pub use webhooks::WebhooksError;
 
 /// The document that describes the API (OpenAPI 3.1), as `GET /v1/openapi.json` gives it.
 ///

@@ -21,6 +21,7 @@ use crate::{
     traffic::Traffic,
     upload_quota::UploadQuota,
     upload_sweeps,
+    webhooks::{WebhookSettings, Webhooks},
 };
 use actix_web::{dev::ServerHandle, web};
 use rustix::process::{Resource, getrlimit};
@@ -54,6 +55,8 @@ pub struct Server {
     http_task: JoinHandle<io::Result<()>>,
     errands: JoinHandle<()>,
     log: WriteAheadLog,
+    /// They end with the server.
+    webhooks: Option<Webhooks>,
     folder: DataFolder,
 }
 
@@ -63,6 +66,7 @@ impl Server {
     /// # Errors
     /// Where folder, journal, blobs or address can't be used; nothing is left running then.
     pub async fn start(config: ServeConfig) -> Result<Self, ServeError> {
+        let webhooks = config.webhooks.as_deref().map(WebhookSettings::read).transpose()?;
         let folder = DataFolder::take(&config.data)?;
         let certificates = config.tls.map(Certificates::open).transpose()?.map(Arc::new);
         let tls = certificates.as_ref().map(Certificates::config).transpose()?;
@@ -169,11 +173,14 @@ impl Server {
         };
         let started = start_services(app, errands, listener, tls, local);
         let started = started.and_then(|services| {
+            let start =
+                |settings| Webhooks::start(settings, folder.webhooks(), shell.handle(), lease_term);
+            let webhooks = webhooks.map(start).transpose().map_err(ServeError::Deliveries)?;
             folder.write_address(address)?;
-            Ok(services)
+            Ok((services, webhooks))
         });
-        let Services { http, http_task, errands } = match started {
-            Ok(services) => services,
+        let (Services { http, http_task, errands }, webhooks) = match started {
+            Ok(started) => started,
             Err(error) => {
                 // Nobody else may have the folder while the core's thread ends.
                 shell.stop().await;
@@ -191,7 +198,7 @@ impl Server {
             journal,
         };
         tracing::info!(address = ready.url(), active, "serving");
-        Ok(Self { ready, tokens, shell, http, http_task, errands, log, folder })
+        Ok(Self { ready, tokens, shell, http, http_task, errands, log, webhooks, folder })
     }
 
     /// Where the server listens, and how machines join.
@@ -222,6 +229,7 @@ impl Server {
 
     /// Answers the requests that wait, writes a snapshot, and ends.
     pub async fn stop(self) {
+        drop(self.webhooks);
         // The core ends first: requests that it holds open would delay the rest.
         self.shell.stop().await;
         self.http.stop(true).await;

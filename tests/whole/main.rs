@@ -22,6 +22,7 @@
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
 //! | `ctl` | `client ctl` with a running client |
 //! | `watch` | `client ctl --watch` on a terminal |
+//! | `webhooks` | addresses that are told of what happens |
 //! | `top` | `sojourn top` without a terminal |
 //! | `hostile` | a machine that claims, floods, lies and stalls |
 //! | `simulate` | fleets in virtual time |
@@ -113,3 +114,4 @@ mod top;
 mod validate;
 mod verdicts;
 mod watch;
+mod webhooks;

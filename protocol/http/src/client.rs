@@ -183,6 +183,12 @@ impl fmt::Debug for HttpClient {
     }
 }
 
+/// The seconds that an answer asks to wait.
+pub(crate) fn retry_after(response: &Response) -> Option<Duration> {
+    let value = response.headers().get(RETRY_AFTER)?;
+    value.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
 impl HttpClient {
     /// A client of the servers, without a token. Nothing is sent yet.
     ///
@@ -329,11 +335,7 @@ impl HttpClient {
             }
             return Ok(response);
         }
-        let retry_after = response
-            .headers()
-            .get(RETRY_AFTER)
-            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
-            .map(Duration::from_secs);
+        let retry_after = retry_after(&response);
         let body = read_bounded(&server, response).await?;
         Err(match serde_json::from_slice::<ApiError>(&body) {
             Ok(error) => CallError::Refused { server, error, retry_after },

@@ -12,6 +12,7 @@
 //! | [`download`] | blobs: resumed where they break off, verified at the end |
 //! | [`upload`] | the same in the other direction |
 //! | [`known_stores`] | where the store may be: what the server named first, and what the owner accepted |
+//! | [`receiver`] | posts to an address that is none of our servers |
 //! | [`store`] | the object store of a server's blobs, by URLs that the server has signed |
 //!
 //! It knows nothing of jobs or leases: what to ask, and how to show the answer, is the caller's business.
@@ -39,6 +40,7 @@ pub mod download;
 pub mod error;
 pub mod known_stores;
 mod reach;
+pub mod receiver;
 pub mod retry;
 pub mod servers;
 pub mod store;
@@ -54,6 +56,7 @@ pub use client::{Call, Get, HttpClient, HttpConfig, Post};
 pub use download::{Download, Route};
 pub use error::{CallError, Recovery, TransferError};
 pub use known_stores::KnownStores;
+pub use receiver::{Answered, Receiver, ReceiverError};
 pub use retry::{Backoff, RetryPolicy};
 pub use servers::{Servers, ServersError};
 pub use store::{StoreClient, UploadTarget};

@@ -43,6 +43,6 @@ use app_state::{App, JsonResult};
 pub(crate) use auth::authenticate;
 pub(crate) use guard::guard;
 pub(crate) use metrics::time_requests;
-pub(crate) use page::Sessions;
+pub(crate) use page::{Sessions, now};
 pub(crate) use protocol::check as protocol;
 pub(crate) use routes::routes;

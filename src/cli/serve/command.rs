@@ -114,6 +114,10 @@ pub(crate) struct Args {
     /// Anybody who reaches the server can fetch them.
     #[arg(long, env = "SOJOURN_PROGRAMS", value_name = "DIR")]
     programs: Option<PathBuf>,
+    /// A file with addresses that are told of what happens: a job is done, a value is the best, a host is lost, a budget is nearly
+    /// used up, a job makes no progress.
+    #[arg(long, env = "SOJOURN_WEBHOOKS", value_name = "FILE")]
+    webhooks: Option<PathBuf>,
     /// Checkpoints that one machine may have uploaded before it reports them. Over that it is refused for a while
     /// [default: 256GiB].
     #[arg(long, value_name = "SIZE")]
@@ -205,6 +209,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     config.journal = journals;
     config.advertise.clone_from(&args.advertise);
     config.programs.clone_from(&args.programs);
+    config.webhooks.clone_from(&args.webhooks);
     config.blobs.clone_from(&args.blobs);
     config.store = StoreSettings::from_env();
     config.disk_reserve = args.disk_reserve.map(|Size(bytes)| bytes);
@@ -286,6 +291,7 @@ fn failure(error: &ServeError) -> Failure {
         | ServeError::Listen { .. }
         | ServeError::Folder(_)
         | ServeError::Programs(_)
+        | ServeError::Webhooks(_)
         | ServeError::Store(_)
         | ServeError::OtherStore { .. }
         | ServeError::Tls(_)

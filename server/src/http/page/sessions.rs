@@ -144,7 +144,7 @@ pub(super) fn is_for_guests(path: &str) -> bool {
 }
 
 /// The time by this machine's clock.
-pub(super) fn now() -> UnixMillis {
+pub(crate) fn now() -> UnixMillis {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
     UnixMillis(u64::saturating_from(now))
 }
