@@ -15,6 +15,7 @@ from libtorch import prepare, run, say  # noqa: E402
 REQUIREMENTS = [
     "axe-playwright-python>=0.1.4,<1",  # finds what a screen reader or a keyboard can't use
     "check-jsonschema>=0.29,<1",  # has the schema of compose files
+    "mlflow>=3.5,<4",  # a tracking server, to which jobs are pushed
     "moto[s3,server]>=5.2,<6",
     "numpy>=1.26,<3",
     "optuna>=4.2,<6",  # drives a search from outside
@@ -24,7 +25,7 @@ REQUIREMENTS = [
     "safetensors>=0.4,<1",
     "tensorboard>=2.18,<3",  # reads exported event files
 ]
-RECIPE = f"{' '.join(REQUIREMENTS)} recipe 5\n"  # another text makes every user's copy anew
+RECIPE = f"{' '.join(REQUIREMENTS)} recipe 6\n"  # another text makes every user's copy anew
 
 
 def is_whole(folder, recipe):
@@ -48,7 +49,7 @@ def environment(folder, requirements, recipe, purpose):
 
 
 def install(cache):
-    return environment(cache / "python-5", REQUIREMENTS, RECIPE, "the tests (moto, numpy, optuna, pandas, tensorboard and others)")
+    return environment(cache / "python-6", REQUIREMENTS, RECIPE, "the tests (mlflow, moto, numpy, optuna, pandas, tensorboard and others)")
 
 
 if __name__ == "__main__":

@@ -88,10 +88,10 @@ enum Command {
     /// The data is that of `--job`, of the `job.toml` beside the model where there is one, or made up by `--shape`. No server is
     /// needed.
     Check(check::Args),
-    /// Write a trial's model into a file, or all trials as tables or for TensorBoard.
+    /// Write a trial's model into a file, or all trials as tables, for TensorBoard or to MLflow.
     ///
     /// `-o FILE` writes a model. `--csv`, `--parquet` and `--json FILE` write three tables, of trials, of hops and of metrics; several of
-    /// these may be given at once. `--tensorboard DIR` writes event files.
+    /// these may be given at once. `--tensorboard DIR` writes event files, and `--mlflow URL` pushes to a tracking server.
     Export(export::Args),
     /// Write what came of a job into one HTML file, to be sent to somebody.
     ///

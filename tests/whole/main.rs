@@ -9,6 +9,7 @@
 //! | `people` | a job from its submission to a model, with real clients |
 //! | `ask_tell` | searches that a program drives, one with Optuna |
 //! | `control` | a job that is paused, resumed and extended |
+//! | `mlflow` | jobs in a real tracking server |
 //! | `exports` | tables and event files, read by pandas and TensorBoard |
 //! | `report` | the report of a job, in Chromium |
 //! | `models` | uses of an exported model |
@@ -80,6 +81,7 @@ mod labels;
 mod liars;
 mod merging;
 mod metrics;
+mod mlflow;
 mod models;
 mod networks;
 mod numpy_trainer;

@@ -104,20 +104,7 @@ pub(super) async fn run(
             return Err(Failure::work(message));
         }
     };
-    let context = client.history(job, chosen.trial).await?.context;
-    let checkpoint = fetch(client, chosen.checkpoint).await?;
-    let scaling = match context.scaling {
-        Scaling::Standard(blob) => Some(fetch(client, blob).await?),
-        Scaling::None | Scaling::Constant(_) => None,
-    };
-    let graph = match context.config.model.exported() {
-        Some(graph) => Some(fetch(client, graph.file).await?),
-        None => None,
-    };
-    let description =
-        describe(&detail, Arc::unwrap_or_clone(context), &chosen, steps(&checkpoint)?);
-    let file = write_model(&description, &checkpoint, scaling.as_deref(), graph.as_deref());
-    let file = file.map_err(|error| bad(&error))?;
+    let file = model_file(client, &detail, &chosen).await?;
     NewFile::write(path, &file)?;
     let report = Report {
         job,
@@ -131,6 +118,36 @@ pub(super) async fn run(
         bytes: to_u64(file.len()),
     };
     if json { output::json(&report) } else { output::line(&text(&report)) }
+}
+
+/// The file of a job's best model.
+pub(super) async fn best_file(
+    client: &ApiClient,
+    detail: &JobDetail,
+    best: &BestView,
+) -> Result<Vec<u8>, Failure> {
+    model_file(client, detail, &Chosen::best(best)).await
+}
+
+async fn model_file(
+    client: &ApiClient,
+    detail: &JobDetail,
+    chosen: &Chosen,
+) -> Result<Vec<u8>, Failure> {
+    let context = client.history(detail.summary.job, chosen.trial).await?.context;
+    let checkpoint = fetch(client, chosen.checkpoint).await?;
+    let scaling = match context.scaling {
+        Scaling::Standard(blob) => Some(fetch(client, blob).await?),
+        Scaling::None | Scaling::Constant(_) => None,
+    };
+    let graph = match context.config.model.exported() {
+        Some(graph) => Some(fetch(client, graph.file).await?),
+        None => None,
+    };
+    let context = Arc::unwrap_or_clone(context);
+    let description = describe(detail, context, chosen, steps(&checkpoint)?);
+    let file = write_model(&description, &checkpoint, scaling.as_deref(), graph.as_deref());
+    file.map_err(|error| bad(&error))
 }
 
 /// Is the checkpoint kept: of a job that was thinned only the best one is.

@@ -2,7 +2,7 @@
 
 use super::{
     answers::Answers,
-    checkpoint,
+    checkpoint, mlflow,
     tables::{self, table::Table},
     tensorboard::TensorBoard,
 };
@@ -42,7 +42,7 @@ pub(crate) struct Args {
         short,
         long,
         value_name = "FILE",
-        conflicts_with_all = ["csv", "parquet", "tensorboard"]
+        conflicts_with_all = ["csv", "parquet", "tensorboard", "mlflow"]
     )]
     output: Option<PathBuf>,
     /// Write the tables as trials.csv, hops.csv and metrics.csv into this folder.
@@ -61,6 +61,10 @@ pub(crate) struct Args {
     /// Go on with the event files as epochs are evaluated, until the job has ended or Ctrl-C is pressed.
     #[arg(long, requires = "tensorboard", conflicts_with_all = ["csv", "parquet"])]
     follow: bool,
+    /// Push parameters, metrics and the best model to this tracking server of MLflow: an experiment with the job's name, a run for each
+    /// trial. A push that comes again adds what is new.
+    #[arg(long, value_name = "URL", conflicts_with = "follow")]
+    mlflow: Option<String>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -77,6 +81,9 @@ struct Report {
     /// Trials that have a run for TensorBoard.
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<u64>,
+    /// What was pushed to a tracking server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mlflow: Option<mlflow::Pushed>,
 }
 
 /// Where tables go.
@@ -108,7 +115,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     // From here on, so that a signal during the first answers is heard.
     let stopped = args.follow.then(signals::requested);
     let mut answers = Answers::read(&client, job).await?;
-    let mut report = Report { job, rows: BTreeMap::new(), files: Vec::new(), runs: None };
+    let mut report =
+        Report { job, rows: BTreeMap::new(), files: Vec::new(), runs: None, mlflow: None };
     if files.any() {
         let tables = tables::tables(&answers);
         report.rows = tables.iter().map(|table| (table.name, to_u64(table.rows()))).collect();
@@ -126,6 +134,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         }
         report.runs = Some(to_u64(runs));
     }
+    if let Some(url) = &args.mlflow {
+        report.mlflow = Some(mlflow::push(&client, url, &answers).await?);
+    }
     match (files.to_stdout(), &args.json) {
         (true, _) => Ok(()),
         (false, Some(None)) => output::json(&report),
@@ -135,10 +146,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 
 /// Refuses calls that ask for nothing, or for two things at once.
 fn check(args: &Args, files: &TableFiles<'_>) -> Result<(), Failure> {
-    if args.output.is_none() && !files.any() && args.tensorboard.is_none() {
+    let elsewhere = args.tensorboard.is_some() || args.mlflow.is_some();
+    if args.output.is_none() && !files.any() && !elsewhere {
         return Err(Failure::call(
-            "nothing to export: name a model's file (`-o FILE`), tables (`--csv DIR`, `--parquet DIR`, `--json FILE`) or event \
-             files (`--tensorboard DIR`)",
+            "nothing to export: name a model's file (`-o FILE`), tables (`--csv DIR`, `--parquet DIR`, `--json FILE`), event \
+             files (`--tensorboard DIR`) or a tracking server (`--mlflow URL`)",
         ));
     }
     if let (Some(_), Some(file)) = (&args.output, files.json) {
@@ -247,6 +259,13 @@ fn said(report: &Report, args: &Args) -> String {
     if let (Some(runs), Some(folder)) = (report.runs, &args.tensorboard) {
         let runs = text::counted(runs, "run");
         lines.push(format!("{}: {runs} of job {}", folder.display(), report.job));
+    }
+    if let (Some(pushed), Some(url)) = (&report.mlflow, &args.mlflow) {
+        let (runs, values) =
+            (text::counted(pushed.runs, "run"), text::counted(pushed.new_values, "new value"));
+        let model = pushed.model.map(|trial| format!(", the model of trial {trial}"));
+        let model = model.unwrap_or_default();
+        lines.push(format!("{url}: {runs} of job {}, {values}{model}", report.job));
     }
     lines.join("\n")
 }

@@ -1,10 +1,11 @@
-//! `sojourn export`: all that users take out of a job. A model as a file, or what the server knows of the trials as tables or as
-//! TensorBoard's event files.
+//! `sojourn export`: all that users take out of a job. A model as a file, or what the server knows of the trials as tables, as
+//! TensorBoard's event files, or in a tracking server of MLflow.
 //!
 //! ```text
 //! checkpoint ------------------------------------------> FILE.safetensors
 //!
 //! answers (of /v1) --> tables: trials, hops, metrics --> CSV, Parquet, JSON
+//!    |---------------------------------------------> mlflow: a run for each trial in a tracking server
 //!    '-- journal: when leases were granted, ... '------> tensorboard: a run folder for each trial
 //! ```
 
@@ -12,6 +13,7 @@ pub(in crate::cli::model) mod answers;
 mod checkpoint;
 mod command;
 pub(in crate::cli::model) mod journal;
+mod mlflow;
 #[cfg(test)]
 pub(in crate::cli::model) mod samples;
 mod tables;
