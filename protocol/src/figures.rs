@@ -39,6 +39,12 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// A metric's value: `0.9876`.
+#[must_use]
+pub fn metric(value: f64) -> String {
+    format!("{value:.4}")
+}
+
 /// `1 trial`, `2 trials`.
 #[must_use]
 pub fn counted(number: u64, word: &str) -> String {

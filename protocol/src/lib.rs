@@ -69,6 +69,7 @@ pub mod ranges;
 pub mod reason;
 pub mod report;
 pub mod seeds;
+pub mod sentence;
 pub mod spec;
 pub mod storage;
 pub mod sum_array;

@@ -4,6 +4,7 @@ mod evaluation;
 mod failures;
 mod hops;
 mod hosts;
+mod over_seeds;
 mod programs;
 mod traffic;
 
@@ -13,6 +14,7 @@ pub use hops::{HopMatrixView, HopRow, HopState};
 pub use hosts::{
     CachedOfJob, DeviceView, HeldView, HostDetail, HostState, HostView, SuspectResult,
 };
+pub use over_seeds::{OverSeeds, over_seeds};
 pub use programs::ProgramView;
 pub use traffic::{RefusalCounts, TrafficView};
 

@@ -3,14 +3,13 @@
 use crate::cli::{
     jobs::{job_ref::JobRef, trials_change::Changes, trials_csv},
     render::{
-        over_seeds::{OverSeeds, over_seeds},
         scores,
         tables::{Column, Grid},
         text,
     },
     terminal::{connection::Connection, exit::Failure, output, simple::show},
 };
-use sojourn_protocol::view::TrialView;
+use sojourn_protocol::view::{OverSeeds, TrialView, over_seeds};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

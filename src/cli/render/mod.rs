@@ -1,6 +1,5 @@
 //! Text for people: tables, progress bars, sizes, times and states.
 
-pub(crate) mod over_seeds;
 pub(crate) mod owners;
 pub(crate) mod progress;
 pub(crate) mod schedule;

@@ -1,6 +1,8 @@
 //! Times and states as text for people; sizes and counts as the daemon writes them.
 
-pub(crate) use sojourn_protocol::figures::{bytes, count, counted, duration, shards, timestamp};
+pub(crate) use sojourn_protocol::figures::{
+    bytes, count, counted, duration, metric, shards, timestamp,
+};
 pub(crate) use sojourn_protocol::trial_name::choices_text as choices;
 
 use serde_json::Value;
@@ -27,11 +29,6 @@ pub(crate) fn ago(at: UnixMillis) -> String {
 pub(crate) fn now() -> UnixMillis {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
     UnixMillis(u64::saturating_from(now))
-}
-
-/// A metric's value.
-pub(crate) fn metric(value: f64) -> String {
-    format!("{value:.4}")
 }
 
 /// A trial's name. A server of before says none.

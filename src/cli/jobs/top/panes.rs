@@ -5,7 +5,6 @@ use super::{
     view::{Detail, Pane, View},
 };
 use crate::cli::{
-    jobs::events,
     render::text,
     terminal::screen::{self, bar},
 };
@@ -18,6 +17,7 @@ use ratatui::{
 };
 use sojourn_protocol::{
     quantity::{mul_div, to_u64},
+    sentence,
     view::{EventView, HostState, HostView, JobState, JobView},
 };
 
@@ -291,5 +291,5 @@ fn event(event: &EventView) -> Vec<Cell> {
     // The time of day, of a date and a time.
     let time = timestamp.split('T').nth(1).and_then(|time| time.split('.').next());
     let time = Line::from(time.unwrap_or_default().to_owned()).dim();
-    vec![Cell::Text(time), events::in_words(event).into()]
+    vec![Cell::Text(time), sentence::of_event(event).into()]
 }

@@ -1,11 +1,11 @@
 //! Events as sentences. They are read as JSON, so that events of a newer server are shown too, in general words.
 
 use super::{fields::Fields, search};
-use crate::cli::render::text;
-use serde_json::Value;
-use sojourn_protocol::{
-    money::MicroUsd, report::FailureKind, spec::SearchBudget, time::Millis, view::EventView,
+use crate::{
+    figures, money::MicroUsd, report::FailureKind, spec::SearchBudget, time::Millis,
+    view::EventView,
 };
+use serde_json::Value;
 
 /// The event in words; `None` where there are none for it.
 pub(super) fn sentence(event: &EventView) -> Option<String> {
@@ -133,7 +133,7 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
             of.number("lease")?
         ),
         "trial-rolled-back" => {
-            let epochs = text::counted(of.number("epochs")?, "epoch");
+            let epochs = figures::counted(of.number("epochs")?, "epoch");
             format!("trial {} went back to where it had trained {epochs}", of.number("trial")?)
         }
         "trial-ordered" => {
@@ -147,7 +147,7 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
             let why = rose.and_then(|rose| {
                 let (epoch, loss) = (rose.number("epoch")?, rose.0.get("loss")?.as_f64()?);
                 let best = rose.0.get("best")?.as_f64()?;
-                let (loss, best) = (text::metric(loss), text::metric(best));
+                let (loss, best) = (figures::metric(loss), figures::metric(best));
                 Some(format!(
                     ": after epoch {epoch} the validation loss was {loss}, and {best} before"
                 ))
@@ -261,7 +261,8 @@ fn leases(leases: &[u64]) -> String {
 }
 
 /// The text of an event that is a decision with its reason: a grant of a lease, or one of the search.
-pub(super) fn decision(event: &EventView) -> Option<String> {
+#[must_use]
+pub fn decision(event: &EventView) -> Option<String> {
     if search::is_decision(&event.kind) {
         return sentence(event);
     }
@@ -274,8 +275,8 @@ pub(super) fn decision(event: &EventView) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::UnixMillis;
     use serde_json::json;
-    use sojourn_protocol::time::UnixMillis;
 
     fn event(kind: &str, event: Value) -> EventView {
         EventView { position: 9, at: UnixMillis(0), kind: kind.into(), event }

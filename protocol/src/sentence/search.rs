@@ -1,7 +1,7 @@
 //! Events of searches as sentences: which trials are added, go on or stop, and who asked for it.
 
 use super::fields::Fields;
-use crate::cli::render::text;
+use crate::figures;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) fn sentence(kind: &str, of: Fields<'_>) -> Option<String> {
         "trials-added" => added(of, with)?,
         "search-extended" => {
             let (job, trials) = (of.number("job")?, of.number("trials")?);
-            let trials = text::counted(trials, "combination");
+            let trials = figures::counted(trials, "combination");
             format!("the search of job {job} is to try {trials} in all{asked}")
         }
         "search-ended" => {
@@ -35,7 +35,7 @@ pub(super) fn sentence(kind: &str, of: Fields<'_>) -> Option<String> {
             format!("trial {trial} has priority {priority} among those of its job{asked}")
         }
         "trial-continued" => {
-            let epochs = text::counted(of.number("epochs")?, "epoch");
+            let epochs = figures::counted(of.number("epochs")?, "epoch");
             let (trial, why) = (of.number("trial")?, of.text("why")?);
             format!("trial {trial} goes on up to {epochs}{asked}: {why}")
         }
@@ -46,8 +46,8 @@ pub(super) fn sentence(kind: &str, of: Fields<'_>) -> Option<String> {
         "job-extended" => {
             let trials = of.0.get("trials")?.as_array()?;
             let (job, epochs) = (of.number("job")?, of.number("epochs")?);
-            let trials = text::counted(u64::try_from(trials.len()).ok()?, "trial");
-            let epochs = text::counted(epochs, "epoch");
+            let trials = figures::counted(u64::try_from(trials.len()).ok()?, "trial");
+            let epochs = figures::counted(epochs, "epoch");
             format!("{trials} of job {job} train for {epochs} in all{asked}")
         }
         _ => return None,
@@ -62,7 +62,7 @@ pub(super) fn is_decision(kind: &str) -> bool {
 fn added(of: Fields<'_>, with: Option<String>) -> Option<String> {
     let (job, why) = (of.number("job")?, of.text("why")?);
     let trials = of.0.get("trials")?.as_array()?;
-    let count = text::counted(u64::try_from(trials.len()).ok()?, "trial");
+    let count = figures::counted(u64::try_from(trials.len()).ok()?, "trial");
     let were = if trials.len() == 1 { "was" } else { "were" };
     let clones = clones(trials)?;
     Some(match with {
@@ -87,7 +87,7 @@ fn clones(trials: &[Value]) -> Option<String> {
         .take(MAX_NAMED)
         .map(|((trial, epochs), count)| {
             let go = if *count == 1 { "goes" } else { "go" };
-            let epochs = text::counted(*epochs, "epoch");
+            let epochs = figures::counted(*epochs, "epoch");
             format!("{count} {go} on from trial {trial} after {epochs}")
         })
         .collect();

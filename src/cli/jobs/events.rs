@@ -1,16 +1,11 @@
 //! `sojourn events`: a job's history, a sentence an event.
 
-mod fields;
-mod search;
-mod sentence;
-
 use crate::cli::{
     jobs::job_ref::JobRef,
     render::text,
     terminal::{connection::Connection, exit::Failure, output},
 };
-use serde_json::Value;
-use sojourn_protocol::view::EventView;
+use sojourn_protocol::{sentence, view::EventView};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -46,7 +41,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             } else if let Some(Some(decision)) = decision {
                 output::line(&format!("{} {decision}", place(event)))?;
             } else {
-                output::line(&format!("{} {}", place(event), in_words(event)))?;
+                output::line(&format!("{} {}", place(event), sentence::of_event(event)))?;
             }
         }
     }
@@ -55,34 +50,4 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 /// Where the event is in the journal, and when it was.
 fn place(event: &EventView) -> String {
     format!("{} {}", event.position, text::timestamp(event.at))
-}
-
-/// An event as a sentence, or in general words.
-pub(super) fn in_words(event: &EventView) -> String {
-    sentence::sentence(event).unwrap_or_else(|| general(event))
-}
-
-/// An event for which there is no sentence.
-fn general(event: &EventView) -> String {
-    let details = match &event.event {
-        Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| format!("{name}={}", short(value)));
-            fields.collect::<Vec<_>>().join(" ")
-        }
-        other => short(other),
-    };
-    format!("{} {details}", event.kind)
-}
-
-/// A value in a few characters: `events --json` has all of it.
-fn short(value: &Value) -> String {
-    const LIMIT: usize = 80;
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    if text.chars().count() <= LIMIT {
-        return text;
-    }
-    text.chars().take(LIMIT).chain(['…']).collect()
 }

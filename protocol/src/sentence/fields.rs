@@ -1,8 +1,7 @@
 //! The fields of events, read as JSON.
 
-use crate::cli::render::text;
+use crate::{figures, report::Sums};
 use serde_json::Value;
-use sojourn_protocol::report::Sums;
 
 /// Characters of a text that a sentence repeats; `events --json` has all of it.
 const MAX_CHARS: usize = 160;
@@ -37,8 +36,9 @@ impl Fields<'_> {
     /// Means of sums over rows.
     pub(super) fn means(self, name: &str) -> Option<String> {
         let sums: Sums = serde_json::from_value(self.0.get(name)?.clone()).ok()?;
-        let accuracy = sums.accuracy().map(|share| format!(", accuracy {}", text::metric(share)));
-        let loss = text::metric(sums.mean_loss());
+        let accuracy =
+            sums.accuracy().map(|share| format!(", accuracy {}", figures::metric(share)));
+        let loss = figures::metric(sums.mean_loss());
         Some(format!("mean loss {loss}{}", accuracy.unwrap_or_default()))
     }
 

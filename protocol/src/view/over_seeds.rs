@@ -1,6 +1,6 @@
 //! Trials that differ in nothing but their seed: the mean and the deviation of their best values.
 
-use sojourn_protocol::{
+use crate::{
     quantity::to_u64,
     spec::{Choices, Goal},
     view::TrialView,
@@ -12,21 +12,24 @@ const SEED: &str = "seed";
 
 /// Trials of one configuration.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct OverSeeds {
-    pub(crate) arch: String,
+pub struct OverSeeds {
+    /// `mlp`, `cnn`, ...
+    pub arch: String,
     /// All that their configuration has, but the seed.
-    pub(crate) choices: Choices,
-    /// Trials, and those of them of which an epoch was evaluated.
-    pub(crate) trials: u64,
-    pub(crate) evaluated: u64,
-    /// The mean of their best values, and the standard deviation (of a sample: over one less than their number). None
-    /// where there are too few.
-    pub(crate) mean: Option<f64>,
-    pub(crate) deviation: Option<f64>,
+    pub choices: Choices,
+    /// How many there are.
+    pub trials: u64,
+    /// Those of them of which an epoch was evaluated.
+    pub evaluated: u64,
+    /// The mean of their best values; none where nothing is evaluated.
+    pub mean: Option<f64>,
+    /// The standard deviation of a sample: over one less than their number. None where there are fewer than two.
+    pub deviation: Option<f64>,
 }
 
 /// The configurations of a job's trials, the best mean first; empty where no seed was chosen.
-pub(crate) fn over_seeds(trials: &[TrialView], goal: Goal) -> Vec<OverSeeds> {
+#[must_use]
+pub fn over_seeds(trials: &[TrialView], goal: Goal) -> Vec<OverSeeds> {
     let mut groups: BTreeMap<(String, String), (Choices, u64, Vec<f64>)> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.choices.contains_key(SEED)) {
         let mut choices = trial.choices.clone();
