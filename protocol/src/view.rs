@@ -27,7 +27,7 @@ use crate::{
     report::Sums,
     seeds,
     spec::{Choices, Goal, JobSpec, MergeSpec},
-    time::UnixMillis,
+    time::{Millis, UnixMillis},
     unit::{Base, Flush, FormerLength, Hop, NextHop, Origin, TrialContext, shard_index},
 };
 use serde::{Deserialize, Serialize};
@@ -132,9 +132,23 @@ pub struct JobView {
     pub test: Option<EvaluationView>,
     /// Why it stands still, where it does.
     pub waiting: Option<String>,
+    /// How long it has to go. None where it doesn't train, or no host is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_left: Option<TimeLeft>,
     /// What its user has noted about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+}
+
+/// How long a job has to go, if it had all slots of the hosts in contact to itself: of what its trials may train so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TimeLeft {
+    /// Milliseconds. No schedule is shorter: all its work on all slots, or its longest trial on the fastest one.
+    pub at_least: Millis,
+    /// Milliseconds, by the mean time of its hops so far. None before its first hop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Millis>,
 }
 
 /// The best trial of a job.
@@ -279,6 +293,9 @@ pub struct CurvePoint {
     /// How the evaluation's verification ended, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verification>,
+    /// When it became known; 0 for a point that a server of before has kept.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub at: UnixMillis,
 }
 
 /// One evaluated epoch, with the means of its sums.

@@ -126,6 +126,7 @@ impl World {
                     f1: None,
                     own: [].into(),
                     verified: None,
+                    at: UnixMillis(0),
                 })],
                 stopped: None,
                 best: Some(BestView { trial: id, name, epoch: Epoch(0), value, checkpoint }),

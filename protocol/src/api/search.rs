@@ -3,6 +3,7 @@
 use crate::{
     ids::{JobId, TrialId},
     spec::{Choices, ModelSpace, TrainingSpace, dimension::is_default},
+    time::UnixMillis,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -151,6 +152,9 @@ pub struct SearchTrial {
     pub epochs: u32,
     /// The search's metric after each evaluated epoch, in order; nothing where that is no finite number.
     pub values: Vec<Option<f64>>,
+    /// When each of these values became known; empty from a server of before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<UnixMillis>,
     /// The best of them.
     pub best: Option<f64>,
 }

@@ -115,6 +115,7 @@ impl Views<'_> {
                 .and_then(|test| self.evaluation_of(job, &test))
                 .map(EvaluationView::brief),
             waiting: self.job_waits(job).map(|reason| reason.to_string()),
+            time_left: self.time_left(job, hops(job)),
             note: job.note.clone(),
         }
     }

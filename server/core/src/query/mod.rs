@@ -7,6 +7,7 @@
 //! | `evaluations.rs` | evaluations outside the search |
 //! | `hosts.rs` | hosts and their devices |
 //! | `demand.rs`, `costs.rs` | the work that there is for machines, and what bought ones have cost |
+//! | `time_left.rs` | how long a job has to go |
 //! | `tokens.rs` | tokens that were issued, and whose a token is |
 //! | `assimilation.rs` | the assimilators' queue |
 //! | `figures.rs` | the whole server in numbers, for monitoring |
@@ -21,6 +22,7 @@ mod hops;
 mod hosts;
 mod jobs;
 mod search;
+mod time_left;
 mod tokens;
 mod waiting;
 

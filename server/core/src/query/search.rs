@@ -51,6 +51,7 @@ fn search_trial(job: &Job, trial: &Trial) -> SearchTrial {
         choices: trial.choices.clone(),
         epochs: trial.chain.epoch().0,
         values: trial.curve.iter().map(value).collect(),
+        at: trial.curve.iter().map(|point| point.at).collect(),
         best: trial.best.map(|best| best.value),
     }
 }

@@ -214,10 +214,10 @@ impl State {
             let done = done.ok_or(FoldFault::UnknownEvaluation(unit))?;
             let place = trial.curve.partition_point(|point| point.epoch < epoch);
             let value = search.value(&valid, f1, &own);
-            let point = CurvePoint { epoch, train: done.train, valid, f1, own, verified };
+            let point = CurvePoint { epoch, train: done.train, valid, f1, own, verified, at };
             trial.curve.insert(place, point);
             let current = trial.best.map(|best| (best.value, best.epoch));
-            let earlier = current.is_some_and(|(best, at)| best == value && epoch < at);
+            let earlier = current.is_some_and(|(best, of)| best == value && epoch < of);
             if earlier || is_better(search.goal, value, current.map(|(best, _)| best)) {
                 trial.best = Some(Best { epoch, value, checkpoint: done.checkpoint });
             }

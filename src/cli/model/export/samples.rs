@@ -228,7 +228,15 @@ impl Events {
         let lease = self.grant(json!({"evaluate": {"job": 1, "trial": trial, "epoch": epoch}}));
         self.push("evaluated", json!({"lease": lease, "epoch": epoch, "valid": sums(epoch.0)}));
         let (train, valid) = (sums(epoch.0), sums(epoch.0));
-        CurvePoint { epoch, train, valid, f1: None, own: BTreeMap::new(), verified: None }
+        CurvePoint {
+            epoch,
+            train,
+            valid,
+            f1: None,
+            own: BTreeMap::new(),
+            verified: None,
+            at: UnixMillis(0),
+        }
     }
 }
 
@@ -282,6 +290,7 @@ fn summary(trials: usize, ended: bool) -> JobView {
         best: None,
         test: None,
         waiting: None,
+        time_left: None,
         note: String::new(),
     }
 }

@@ -1,0 +1,40 @@
+//! How long a job has to go.
+
+use super::Views;
+use crate::{hosts::training_time, state::Job};
+use sojourn_protocol::{
+    quantity::{mul_div, to_u64},
+    time::Millis,
+    view::TimeLeft,
+};
+
+impl Views<'_> {
+    /// How long a job has to go, of whose hops so many are done.
+    pub(super) fn time_left(&self, job: &Job, hops: u64) -> Option<TimeLeft> {
+        if !job.is_running() || job.paused_at.is_some() {
+            return None;
+        }
+        let (fleet, remaining) = (self.hosts.fleet(), self.index.remaining(job.id)?);
+        if fleet.slots() == 0 || remaining.total() == 0 {
+            return None;
+        }
+        let longest = training_time(remaining.longest(), fleet.fastest(None));
+        let at_least = longest.max(training_time(remaining.total(), fleet.capacity()));
+        let shards = to_u64(job.data.train.len());
+        let left = remaining.trials().filter_map(|trial| {
+            let chain = &job.trial(trial)?.chain;
+            Some(u64::from(chain.epochs()).saturating_mul(shards).saturating_sub(chain.hops()))
+        });
+        let (all, most) = left.fold((0, 0), |(all, most): (u64, u64), left| {
+            (all.saturating_add(left), most.max(left))
+        });
+        // All hops on all slots, or those of the trial that has most of them, one after the other.
+        let rounds = all.div_ceil(fleet.slots()).max(most);
+        let expected = (hops > 0).then(|| mul_div(job.counters.train_micros, rounds, hops));
+        let millis = |micros: u64| Millis(micros.div_ceil(1000));
+        Some(TimeLeft {
+            at_least: millis(at_least),
+            expected: expected.map(|micros| millis(micros.max(at_least))),
+        })
+    }
+}
