@@ -12,10 +12,27 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Viewer {
     /// What the viewer may do: buttons for anything else are left out.
-    pub rights: Rights,
+    rights: Rights,
+    /// The viewer has a link to one job's page, and no token.
+    is_guest: bool,
 }
 
 impl Viewer {
+    /// Who has a link to one job's page.
+    pub(crate) const GUEST: Self = Self { rights: Rights::Read, is_guest: true };
+
+    /// A user with these rights.
+    #[must_use]
+    pub const fn of(rights: Rights) -> Self {
+        Self { rights, is_guest: false }
+    }
+
+    /// May the viewer have checkpoints?
+    #[must_use]
+    pub fn may_download(self) -> bool {
+        !self.is_guest
+    }
+
     /// May the viewer change hosts?
     #[must_use]
     pub fn may_administer(self) -> bool {

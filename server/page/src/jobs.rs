@@ -9,7 +9,10 @@ use sojourn_protocol::{figures, view::JobView};
 pub fn page(jobs: &[JobView]) -> Markup {
     let content = html! {
         h1 { "Jobs" }
-        section #jobs data-live="/?part=jobs" { (list(jobs)) }
+        form method="get" action="/compare" {
+            section #jobs data-live="/?part=jobs" { (list(jobs)) }
+            @if jobs.len() > 1 { p { button { "Compare those that are ticked" } } }
+        }
     };
     frame::page("Jobs", "/", &content)
 }
@@ -25,6 +28,7 @@ pub fn list(jobs: &[JobView]) -> Markup {
             table {
                 thead {
                     tr {
+                        td { }
                         th.number scope="col" { "Job" }
                         th scope="col" { "Name" }
                         th scope="col" { "State" }
@@ -38,6 +42,7 @@ pub fn list(jobs: &[JobView]) -> Markup {
                 tbody {
                     @for job in jobs.iter().rev() {
                         tr #{ "job-" (job.job) } {
+                            td { input type="checkbox" name="job" value=(job.job) aria-label={ "Compare job " (job.job) }; }
                             td.number { (job.job) }
                             th scope="row" { a href={ "/jobs/" (job.job) } { (job.name) } }
                             td { (words::state(job.state.name())) @if let Some(why) = &job.waiting { " " span.hint { (why) } } }

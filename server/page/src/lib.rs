@@ -15,6 +15,7 @@
 //! | `sign_in.rs`, `fault.rs` | the page before the first one, and the one for errors |
 //! | `jobs.rs` | the list of jobs |
 //! | `job/` | a job: its head, its leader board, its charts |
+//! | `compare.rs` | jobs side by side |
 //! | `share.rs`, `shared.rs` | links to a job's page, and that page for whoever has one |
 //! | `new_job.rs` | a new job over the data of an earlier one |
 //! | `hosts.rs`, `host.rs` | all hosts, and one |
@@ -24,6 +25,7 @@
 //! | `assets.rs` | scripts and styles by name |
 
 pub mod assets;
+pub mod compare;
 pub mod events;
 pub mod failures;
 mod fault;

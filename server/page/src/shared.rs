@@ -14,7 +14,7 @@ use sojourn_protocol::{
 use std::collections::BTreeMap;
 
 /// Such a page has no buttons.
-const VIEWER: Viewer = Viewer { rights: Rights::Read };
+const VIEWER: Viewer = Viewer::GUEST;
 
 /// What the page shows beside the job.
 #[derive(Debug)]
@@ -49,20 +49,10 @@ pub fn page(job: &JobDetail, parts: Parts, board: &Board) -> Markup {
     let id = job.summary.job;
     let at = format!("/share/{id}");
     let part = |name: &str| format!("{at}?part={name}");
-    let goal = match job.spec.search.goal {
-        Goal::Min => "min",
-        Goal::Max => "max",
-    };
-    let chart = |kind: &str| {
-        html! {
-            div.chart id=(kind) data-chart=(kind) data-from={ (at) "/search" } data-metric=(job.summary.metric) data-goal=(goal) { }
-        }
-    };
     let content = html! {
         h1 { (job.summary.name) " " span.hint { "job " (id) } }
         section #head data-live=(part("head")) { (head(&job.summary)) }
-        section aria-labelledby="curves-title" { h2 #curves-title { "Learning curves" } (chart("curves")) }
-        section aria-labelledby="settings-title" { h2 #settings-title { "Settings" } (chart("settings")) }
+        (charts(job, &format!("{at}/search")))
         section aria-labelledby="matrix-title" {
             h2 #matrix-title { "Hops" }
             div #matrix data-live=(part("matrix")) { (matrix(parts.hops)) }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
-use sojourn_protocol::{figures, time::UnixMillis};
+use sojourn_protocol::{figures, spec::Goal, time::UnixMillis};
 
 /// A time, which the page's script also says in words: how long ago.
 pub(crate) fn time(at: UnixMillis) -> Markup {
@@ -12,7 +12,15 @@ pub(crate) fn time(at: UnixMillis) -> Markup {
 
 /// A metric's value, or a dash.
 pub(crate) fn metric(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.4}"))
+    value.map_or_else(|| "–".to_owned(), figures::metric)
+}
+
+/// Which values are better, as the charts' script reads it.
+pub(crate) const fn goal(goal: Goal) -> &'static str {
+    match goal {
+        Goal::Min => "min",
+        Goal::Max => "max",
+    }
 }
 
 /// A share of a whole, as a bar with its text.

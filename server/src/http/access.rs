@@ -133,6 +133,7 @@ const TABLE: &[(&str, &str, Access)] = &[
 /// The pages, whose buttons do what addresses of the first table do.
 const PAGES: &[(&str, &str, Access)] = &[
     ("GET", "/", Users(Read)),
+    ("GET", "/compare", Users(Read)),
     ("GET", "/hosts", Users(Read)),
     ("GET", "/hosts/{host}", Users(Read)),
     ("POST", "/hosts/{host}", Users(Administer)),

@@ -178,6 +178,11 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         )
         .service(resource("/").route(web::get().to(page::pages::jobs)).wrap(Compress::default()))
         .service(
+            resource("/compare")
+                .route(web::get().to(page::pages::compare))
+                .wrap(Compress::default()),
+        )
+        .service(
             resource("/hosts").route(web::get().to(page::pages::hosts)).wrap(Compress::default()),
         )
         .service(

@@ -5,6 +5,9 @@ use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use sojourn_protocol::{
+    digest::BlobRef,
+    figures,
+    ids::JobId,
     spec::Goal,
     trial_name,
     view::{JobView, TrialState, TrialView},
@@ -103,14 +106,18 @@ pub fn leaders(
                 None => th scope="col" { (text) },
             }
         }
+        @if viewer.may_download() { th scope="col" { "Checkpoint" } }
         @if viewer.may_submit() { th scope="col" { "Change" } }
     };
-    let changes = |trial: &TrialView| {
-        html! { @if viewer.may_submit() { td { (changes(job, trial)) } } }
+    let more = |trial: &TrialView| {
+        html! {
+            @if viewer.may_download() { td { (checkpoints(job.job, trial)) } }
+            @if viewer.may_submit() { td { (changes(job, trial)) } }
+        }
     };
     html! {
         p.hint { (shown.len()) " of " (trials.len()) " trials" }
-        (table(&heads, rows, &settings, changes))
+        (table(&heads, rows, &settings, more))
         (pages(board, shown.len()))
     }
 }
@@ -212,6 +219,20 @@ fn setting_of(trial: &TrialView, key: &str) -> String {
     value.unwrap_or_default()
 }
 
+/// A trial's checkpoints that can be downloaded.
+fn checkpoints(job: JobId, trial: &TrialView) -> Markup {
+    let link = |blob: &BlobRef, text: &str| {
+        let name = format!("job-{job}-trial-{}-{text}.safetensors", trial.trial);
+        let label = format!("Download the {text} checkpoint of trial {}", trial.trial);
+        html! { a href={ "/v1/blobs/" (blob.sha256) } download=(name) title=(figures::bytes(blob.bytes)) aria-label=(label) { (text) } }
+    };
+    let (best, last) = (trial.best.as_ref().map(|best| best.checkpoint), trial.checkpoint);
+    html! {
+        @if let Some(best) = &best { (link(best, "best")) " " }
+        @if let Some(last) = last.filter(|last| Some(*last) != best) { (link(&last, "last")) }
+    }
+}
+
 /// The buttons of a trial.
 fn changes(job: &JobView, trial: &TrialView) -> Markup {
     let address = format!("/jobs/{}", job.job);
@@ -279,7 +300,7 @@ mod tests {
 
     /// The numbers of the trials of a board, in its order.
     fn shown(board: &Board, trials: &[TrialView]) -> Vec<u32> {
-        let viewer = Viewer { rights: Rights::Read };
+        let viewer = Viewer::of(Rights::Read);
         let text = leaders(&job(), Goal::Min, trials, board, viewer).into_string();
         let rows = text.split("data-trial=\"").skip(1);
         rows.map(|row| row.split('"').next().unwrap().parse().unwrap()).collect()
@@ -307,7 +328,7 @@ mod tests {
     fn names_are_text_and_no_markup() {
         let mut evil = trial(0, 0.1);
         evil.choices.insert("k".into(), "<script>alert(1)</script>".into());
-        let viewer = Viewer { rights: Rights::Submit };
+        let viewer = Viewer::of(Rights::Submit);
         let board = Board { sort: "\"><script>".into(), ..Board::default() };
         let text = leaders(&job(), Goal::Min, &[evil], &board, viewer).into_string();
         assert!(!text.contains("<script"), "{text}");
@@ -318,7 +339,7 @@ mod tests {
     fn who_may_only_read_has_no_buttons() {
         let of = |rights| {
             let board = Board::default();
-            leaders(&job(), Goal::Min, &[trial(0, 0.1)], &board, Viewer { rights }).into_string()
+            leaders(&job(), Goal::Min, &[trial(0, 0.1)], &board, Viewer::of(rights)).into_string()
         };
         assert!(!of(Rights::Read).contains("<button"));
         assert!(of(Rights::Submit).contains("<button"));

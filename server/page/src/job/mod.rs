@@ -5,25 +5,27 @@
 //! | head | state, progress, best trial, what it waits for, and the buttons for it |
 //! | hops | its running trials by its shards (`matrix.rs`) |
 //! | leases | its leases by hosts and time (`gantt.rs`) |
+//! | over seeds | configurations of which there are several seeds (`seeds.rs`) |
 //! | leader board | its trials (`leaders.rs`) |
 //! | events | what happened last |
 
 mod gantt;
 mod leaders;
 mod matrix;
+mod seeds;
 
 pub use gantt::{LeaseBar, LeaseBarEnd, Timeline, gantt};
-pub(crate) use leaders::{controls, printed};
 pub use leaders::{Board, leaders};
+pub(crate) use leaders::{controls, printed};
 pub use matrix::matrix;
+pub use seeds::seeds;
 
 use crate::{Viewer, events, frame, share, words};
 use maud::{Markup, html};
 use sojourn_protocol::{
     figures,
-    spec::Goal,
     tokens::TokenView,
-    view::{EventView, HopMatrixView, JobDetail, JobState, JobView, TrialView},
+    view::{EventView, HopMatrixView, JobDetail, JobState, JobView, TimeLeft, TrialView},
 };
 
 /// What a job's page shows beside the job.
@@ -63,6 +65,7 @@ pub fn page(job: &JobDetail, parts: &Parts, board: &Board, viewer: Viewer) -> Ma
         }
         section aria-labelledby="board-title" {
             h2 #board-title { "Trials" }
+            div #seeds data-live={ "/jobs/" (id) "?part=seeds" } { (seeds(&job.summary, job.spec.search.goal, &parts.trials)) }
             (controls(board))
             div #board data-live={ "/jobs/" (id) "?part=board&" (board.query()) } {
                 (leaders(&job.summary, job.spec.search.goal, &parts.trials, board, viewer))
@@ -79,17 +82,16 @@ pub fn page(job: &JobDetail, parts: &Parts, board: &Board, viewer: Viewer) -> Ma
 
 /// The charts of a job's trials, which their script draws from what is at an address, or in the element that a `#` names.
 pub(crate) fn charts(job: &JobDetail, trials: &str) -> Markup {
-    let goal = match job.spec.search.goal {
-        Goal::Min => "min",
-        Goal::Max => "max",
+    let (shards, begun) = (job.data.train.len(), job.summary.submitted_at.0);
+    let chart = |kind: &str| {
+        html! {
+            div.chart id=(kind) data-chart=(kind) data-from=(trials) data-metric=(job.summary.metric)
+                data-goal=(words::goal(job.spec.search.goal)) data-shards=(shards) data-begun=(begun) { }
+        }
     };
     html! {
-        @for (chart, title) in [("curves", "Learning curves"), ("settings", "Settings")] {
-            section aria-labelledby={ (chart) "-title" } {
-                h2 id={ (chart) "-title" } { (title) }
-                div.chart id=(chart) data-chart=(chart) data-from=(trials) data-metric=(job.summary.metric) data-goal=(goal) { }
-            }
-        }
+        section aria-labelledby="curves-title" { h2 #curves-title { "Learning curves" } (chart("curves")) }
+        section aria-labelledby="settings-title" { h2 #settings-title { "Settings" } (chart("settings")) (chart("scatter")) }
     }
 }
 
@@ -121,6 +123,7 @@ pub fn head(job: &JobView, viewer: Viewer) -> Markup {
                     }
                 }
             }
+            @if let Some(left) = job.time_left { div { dt { "Time left" } dd { (time_left(left)) } } }
             div { dt { "Submitted" } dd { (words::time(job.submitted_at)) } }
             @if let Some(at) = job.ended_at { div { dt { "Ended" } dd { (words::time(at)) } } }
             div { dt { "Trained" } dd { (figures::duration(job.train_micros / 1000)) " of slots" } }
@@ -131,6 +134,14 @@ pub fn head(job: &JobView, viewer: Viewer) -> Markup {
             div { dt { "In the store" } dd { (figures::bytes(job.disk_bytes)) } }
         }
         @if viewer.may_submit() { (buttons(job)) }
+    }
+}
+
+/// `12 min expected, 9.5 min at least`.
+fn time_left(left: TimeLeft) -> Markup {
+    html! {
+        @if let Some(expected) = left.expected { (figures::duration(expected.0)) " expected, " }
+        span title="No schedule is shorter on the machines that are there" { (figures::duration(left.at_least.0)) " at least" }
     }
 }
 

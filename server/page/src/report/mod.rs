@@ -79,7 +79,7 @@ pub fn document(report: &Report<'_>) -> Result<Markup, serde_json::Error> {
     let Report { job, trials, .. } = report;
     let spec = serde_json::to_string_pretty(&job.spec)?;
     let curves = serde_json::to_string(report.curves)?;
-    let reader = Viewer { rights: Rights::Read };
+    let reader = Viewer::of(Rights::Read);
     let content = html! {
         h1 { (job.summary.name) " " span.hint { "job " (job.summary.job) ", " (words::time(report.made_at)) } }
         section #head { (job::head(&job.summary, reader)) @if let Some(cost) = report.cost { p { "Cost: " (cost) } } }

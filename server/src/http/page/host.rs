@@ -38,7 +38,7 @@ pub(in crate::http) async fn host(
     host: Path<HostId>,
     Query(part): Query<Part>,
 ) -> Result<HttpResponse, PageError> {
-    let viewer = Viewer { rights };
+    let viewer = Viewer::of(rights);
     let detail = app.shell.request(request::GetHost { host: *host }).await?;
     let part = match part.name() {
         None => {

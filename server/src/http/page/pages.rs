@@ -10,8 +10,8 @@ use actix_web::{
 use serde::Deserialize;
 use sojourn_core::request;
 use sojourn_page::{
-    Viewer, assets, events as event_page, hosts as host_page, job as job_page, jobs as jobs_page,
-    share as share_page,
+    Viewer, assets, compare as compare_page, events as event_page, hosts as host_page,
+    job as job_page, jobs as jobs_page, share as share_page,
 };
 use sojourn_protocol::{error::ErrorKind, ids::JobId, tokens::TokenView, view::EventView};
 
@@ -69,7 +69,7 @@ pub(in crate::http) async fn job(
     Query(part): Query<Part>,
     Query(board): Query<job_page::Board>,
 ) -> Result<HttpResponse, PageError> {
-    let (job, viewer) = (*job, Viewer { rights });
+    let (job, viewer) = (*job, Viewer::of(rights));
     let detail = async || app.shell.request(request::GetJob { job }).await;
     let part = match part.name() {
         None => {
@@ -99,6 +99,11 @@ pub(in crate::http) async fn job(
             job_page::leaders(&detail.summary, detail.spec.search.goal, &trials, &board, viewer)
         }
         Some("shares") => share_page::links(job, shares_for(&app, job, viewer).await?.as_deref()),
+        Some("seeds") => {
+            let detail = detail().await?;
+            let trials = trials::all(&app, job).await?;
+            job_page::seeds(&detail.summary, detail.spec.search.goal, &trials)
+        }
         Some("events") => {
             detail().await?;
             event_page::list(&latest(&app.recent_events.of(&app.shell, job).await?)?)
@@ -121,6 +126,36 @@ async fn shares_for(
         return Ok(None);
     }
     shares::of(app, job).await.map(Some)
+}
+
+/// Jobs side by side: `?job=1&job=2`.
+pub(in crate::http) async fn compare(
+    app: App,
+    _: UserRights,
+    request: HttpRequest,
+    Query(part): Query<Part>,
+) -> Result<HttpResponse, PageError> {
+    let named = request.query_string().split('&').filter_map(|word| word.strip_prefix("job="));
+    let mut jobs = Vec::new();
+    for job in named.filter(|job| !job.is_empty()) {
+        let wrong = || HttpError::new(ErrorKind::Invalid, format!("`{job}` is no job's number"));
+        jobs.push(JobId(job.parse().map_err(|_| wrong())?));
+    }
+    jobs.dedup();
+    if jobs.is_empty() || jobs.len() > compare_page::MAX_JOBS {
+        let message = format!("tick 2 to {} jobs to see them side by side", compare_page::MAX_JOBS);
+        return Err(HttpError::new(ErrorKind::Invalid, message).into());
+    }
+    let mut compared = Vec::new();
+    for job in jobs {
+        let detail = app.shell.request(request::GetJob { job }).await?;
+        compared
+            .push(compare_page::Compared { job: detail, trials: trials::all(&app, job).await? });
+    }
+    Ok(match part.part {
+        None => answer::html(compare_page::page(&compared)),
+        Some(_) => answer::part(&request, compare_page::tables(&compared)),
+    })
 }
 
 /// The last of a job's events, as its page shows them.
