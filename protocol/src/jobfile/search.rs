@@ -147,8 +147,8 @@ pub(super) fn read(
     let history = section
         .optional("history")
         .map_or(Some(None), |node| history(&node, method.as_ref()).map(Some));
-    let spread =
-        section.optional("spread").map_or(Some(Spread::default()), |node| node.word(SPREADS));
+    // Specifications without it are those of before, in breadth.
+    let spread = section.optional("spread").map_or(Some(Spread::Depth), |node| node.word(SPREADS));
     Some(SearchSpec {
         method: method?,
         constraints: constraints?,

@@ -293,7 +293,7 @@ pub enum Spread {
 }
 
 impl Spread {
-    /// Is it what a job file leaves out?
+    /// Is it what a specification leaves out?
     #[must_use]
     pub const fn is_default(&self) -> bool {
         matches!(self, Self::Breadth)

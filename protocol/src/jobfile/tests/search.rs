@@ -250,10 +250,10 @@ fn constraints_are_comparisons_of_keys_that_there_are() {
 fn a_search_may_end_before_its_last_epoch() {
     let search =
         |lines: &str| SMALL.replace("epochs = 2", &format!("epochs = 2\n[search]\n{lines}"));
-    let depth = parse(&search("spread = \"depth\"")).unwrap().search.spread;
+    let breadth = parse(&search("spread = \"breadth\"")).unwrap().search.spread;
     assert_eq!(
-        (depth, parse(&search("")).unwrap().search.spread),
-        (Spread::Depth, Spread::Breadth)
+        (breadth, parse(&search("")).unwrap().search.spread),
+        (Spread::Breadth, Spread::Depth)
     );
     let read = parse(&search("target = 0.95\nwall_time = \"2h\"")).unwrap().search;
     assert_eq!((read.target, read.wall_time), (Some(0.95), Some(Millis(7_200_000))));

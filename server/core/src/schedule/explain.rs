@@ -16,6 +16,8 @@ const USUAL_BYTES: usize = 160;
 pub(crate) enum GrantReason {
     /// A policy chose it.
     Policy(PolicyReason),
+    /// It is first in depth. Nothing of its trial is trained yet?
+    Depth { begins: bool },
     /// It was planned there.
     Planned(PlannedStep),
     /// An evaluation: more of them wait than twice the slots.
@@ -83,6 +85,12 @@ impl fmt::Display for GrantReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GrantReason::Policy(why) => why.fmt(f),
+            GrantReason::Depth { begins: false } => {
+                write!(f, "depth: of the trials that have begun and wait, it has the least left")
+            }
+            GrantReason::Depth { begins: true } => {
+                write!(f, "depth: no trial that has begun waits, so the next one begins")
+            }
             GrantReason::Planned(PlannedStep { step, steps, late, early, standing, is_fixed }) => {
                 write!(f, "rollout: step {step} of the plan's {steps}, planned here")?;
                 match (late, early) {

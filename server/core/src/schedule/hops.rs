@@ -12,7 +12,7 @@ use crate::{
 };
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
-    ids::{ShardId, TrialId},
+    ids::{ShardId, TrialId, Version},
     position::Position,
     quantity::{Micros, SaturatingFrom as _, Speed, Work, mul_div},
     spec::{LocalSteps, Replicas},
@@ -46,17 +46,34 @@ struct JobCandidates<'a> {
     forecast: Forecast,
     /// A plan says who trains which trial.
     planned: bool,
-    /// Only trials of this priority.
-    turn: Option<i32>,
+    turn: Turn,
+}
+
+/// The trials that a policy chooses among.
+#[derive(Debug, Clone, Copy)]
+enum Turn {
+    /// All that are runnable.
+    All,
+    /// Those of this priority.
+    Priority(i32),
+    /// This one.
+    Trial(TrialId),
+}
+
+impl Turn {
+    fn is_of(self, job: &Job, trial: TrialId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Priority(turn) => job.priority_of(trial) == turn,
+            Self::Trial(only) => only == trial,
+        }
+    }
 }
 
 impl PolicyView for JobCandidates<'_> {
     fn candidates(&self) -> Box<dyn Iterator<Item = Candidate<'_>> + '_> {
         let open = self.remaining.open().filter_map(|(trial, work, since)| {
-            if self.turn.is_some_and(|turn| self.job.priority_of(trial) != turn) {
-                return None;
-            }
-            let known = self.job.trial(trial)?;
+            let known = self.job.trial(trial).filter(|_| self.turn.is_of(self.job, trial))?;
             // A hop that waits in a busy slot becomes stale, while others go on.
             let ages = self.at.ahead && known.merging.is_some();
             let fits = !ages
@@ -123,8 +140,13 @@ impl<'a> Scheduler<'a> {
     /// The hop of a job that a device gets, if any.
     pub(crate) fn hop_for(&self, job: &'a Job, at: DeviceRef<'_>, rng: &mut ChaCha8Rng) -> HopPick {
         let Some(remaining) = self.index.remaining(job.id) else { return HopPick::Nothing };
+        let in_depth = self.is_in_depth(job);
+        if in_depth && at.ahead {
+            // The slot goes on with its trial, rather than take turns with another one.
+            return HopPick::Nothing;
+        }
         // A plan knows no turns of trials.
-        let has_turns = !job.priorities.is_empty();
+        let has_turns = in_depth || !job.priorities.is_empty();
         if let Some(planned) = self.planned_for(job, at).filter(|_| !has_turns) {
             return planned;
         }
@@ -139,17 +161,23 @@ impl<'a> Scheduler<'a> {
             residency: self.residency(job, at),
             forecast: self.forecast(job, remaining, at),
             planned: self.planner.pins_trials(job.id),
-            turn: None,
+            turn: Turn::All,
         };
-        let turns: BTreeSet<Reverse<i32>> = if has_turns {
-            remaining.open().map(|(trial, ..)| Reverse(job.priority_of(trial))).collect()
-        } else {
-            BTreeSet::new()
+        let turns: Vec<Turn> = match has_turns {
+            false => vec![Turn::All],
+            true if in_depth => {
+                let deepest = self.deepest_first(job, remaining).into_iter().map(Turn::Trial);
+                // None of these may be one for this host.
+                deepest.chain([Turn::All]).collect()
+            }
+            true => {
+                let open = remaining.open().map(|(trial, ..)| Reverse(job.priority_of(trial)));
+                let priorities: BTreeSet<Reverse<i32>> = open.collect();
+                priorities.into_iter().map(|Reverse(turn)| Turn::Priority(turn)).collect()
+            }
         };
-        let turns = turns.into_iter().map(|Reverse(turn)| Some(turn));
-        let all = if has_turns { None } else { Some(None) };
         let mut pick = HopPick::Nothing;
-        for turn in all.into_iter().chain(turns) {
+        for turn in turns {
             candidates.turn = turn;
             match self.policy.choose(&candidates, rng) {
                 Decision::Assign(choice) => match self.chosen(&candidates, choice) {
@@ -185,7 +213,10 @@ impl<'a> Scheduler<'a> {
             Some(_) => 1,
         };
         let then = batch_hops(chain, choice.shard, locality, most);
-        let why = GrantReason::Policy(choice.reason);
+        let why = match candidates.turn {
+            Turn::Trial(_) => GrantReason::Depth { begins: trial.version == Version::default() },
+            Turn::All | Turn::Priority(_) => GrantReason::Policy(choice.reason),
+        };
         let base = trial.version;
         let until = self.local_steps(candidates, trial, start);
         Some(Assignment {

@@ -5,6 +5,7 @@
 //! | `planner.rs` | estimates, plans, fair shares: what the decisions rest on |
 //! | `select.rs` | the unit that a slot gets |
 //! | `hops.rs`, `plan_advice.rs`, `evaluations.rs` | candidates of each kind |
+//! | `depth.rs` | jobs whose trials are to end one after the other |
 //! | `eligibility.rs`, `locality.rs`, `residency.rs` | who may do a unit, and what a fetch costs |
 //! | `fair_share.rs`, `shares.rs` | the order in which jobs are served |
 //! | `budgets.rs`, `count_budgets.rs` | jobs whose money is used up |
@@ -17,6 +18,7 @@ mod assignment;
 mod batching;
 mod budgets;
 mod count_budgets;
+mod depth;
 mod eligibility;
 mod evaluations;
 mod explain;

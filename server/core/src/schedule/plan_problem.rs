@@ -50,9 +50,12 @@ impl Scheduler<'_> {
     /// A job's remaining work on the hosts in contact, as a planner sees it.
     ///
     /// `None` where there is nothing to plan: any device may train any shard, transfers are negligible, and there are
-    /// more slots than trials of one class.
+    /// more slots than trials of one class; or trials come one after the other, in depth.
     pub(crate) fn plan_problem(&self, job: &Job) -> Option<(Problem, PlanRequest)> {
         let placement = &job.spec.placement;
+        if self.is_in_depth(job) {
+            return None;
+        }
         let (slots, machines, classes) = self.plan_machines(job);
         let is_choice = placement.reproducible && classes.len() > 1;
         if placement.replicas == Replicas::Demand

@@ -13,6 +13,7 @@ mod blocked;
 mod classes;
 mod clocks;
 mod control;
+mod depth;
 mod devices;
 mod early_stopping;
 mod ended_jobs;

@@ -14,7 +14,7 @@ use sojourn_protocol::{
     manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     metrics::{ByClass, ClassDetail, Confusion, Counting},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, Sums, Trained},
-    spec::{JobSpec, PlacementSpec},
+    spec::{JobSpec, PlacementSpec, Spread},
     time::{Millis, UnixMillis},
     unit::{Evaluation, Hop, Lease, Unit},
     view::{JobView, TrialView},
@@ -331,7 +331,12 @@ fn spec(trials: u32, epochs: u32, more: &str) -> JobSpec {
         "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = {epochs}\nbatch_size = 8\noptimizer = {{ name = \"sgd\", lr = {{ choice = [{}] }} }}\n{more}",
         rates.join(", ")
     );
-    jobfile::parse(&text).unwrap()
+    let mut spec = jobfile::parse(&text).unwrap();
+    // The order in which most tests expect trials; `depth.rs` is of the other one.
+    if !more.contains("spread") {
+        spec.search.spread = Spread::Breadth;
+    }
+    spec
 }
 
 fn shard(name: &str, rows: u32) -> Shard {

@@ -59,7 +59,8 @@ impl Training {
     pub(crate) fn new(lease: &Lease, kind: usize, boot: u32, plan: &Plan) -> Self {
         let job = job_index(lease);
         let trial = to_usize(lease.unit.trial().0);
-        let flops = plan.jobs.get(job).map_or(0.0, |job| job.flops(trial));
+        let config = &lease.unit.context().config;
+        let flops = plan.jobs.get(job).map_or(0.0, |job| job.flops_of(trial, config));
         let (rows, batches, share) = match &lease.unit {
             Unit::Train(hop) => {
                 let batches = hop.to_train();

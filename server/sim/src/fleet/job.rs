@@ -1,10 +1,11 @@
 //! A job of a scenario: what the core is told of it, and what is true of it.
 
-use super::surrogate::Surrogate;
+use super::{quantity::float, surrogate::Surrogate};
+use sojourn_model::ModelError;
 use sojourn_protocol::{
     manifest::{DataManifest, Labels},
     quantity::{to_u64, to_usize},
-    spec::JobSpec,
+    spec::{Architecture, JobSpec, TrialConfig},
     unit::Lease,
 };
 use sojourn_workgen::shards::ShardHost;
@@ -49,9 +50,16 @@ pub(crate) struct SimJob {
 }
 
 impl SimJob {
-    /// Floating-point operations of a trial's row.
+    /// Floating-point operations of a trial's row; 0 of one that the search adds as it runs.
     pub(crate) fn flops(&self, trial: usize) -> f64 {
         self.cost(trial).map_or(0.0, |cost| cost.flops)
+    }
+
+    /// Floating-point operations of a row of a trial with this configuration, also where the search has added it.
+    pub(crate) fn flops_of(&self, trial: usize, config: &TrialConfig) -> f64 {
+        let known = self.cost(trial).map(|cost| cost.flops);
+        let outputs = self.data.labels.outputs();
+        known.or_else(|| flops(&config.model, &self.data.shape, outputs).ok()).unwrap_or(0.0)
     }
 
     /// What a trial's rows cost.
@@ -79,6 +87,11 @@ pub(crate) struct Fleet<'a> {
 
 /// A job's specification, its costs, each trial's cost as an index, the shape of a row, and what labels are.
 pub(crate) type Made = (JobSpec, Vec<Cost>, Vec<usize>, Vec<u32>, Labels);
+
+/// Floating-point operations of training on one row.
+pub(crate) fn flops(model: &Architecture, shape: &[u32], outputs: u32) -> Result<f64, ModelError> {
+    Ok(float(sojourn_model::flops_per_row(model, shape, outputs)?) * PASSES)
+}
 
 /// The core counts jobs from 1, in the order in which they were submitted.
 pub(crate) fn job_index(lease: &Lease) -> usize {

@@ -1,8 +1,8 @@
 //! The trials of a job file, and the data of one that is really trained.
 
 use super::{
-    job::{Cost, Fleet, Made, PASSES},
-    quantity::{Auto, float},
+    job::{Cost, Fleet, Made, flops},
+    quantity::Auto,
     scenario::JobEntry,
     training::Trains,
 };
@@ -105,9 +105,8 @@ pub(crate) fn of_file(
     let (mut costs, mut trials): (Vec<Cost>, Vec<usize>) = (Vec::new(), Vec::new());
     for trial in &all {
         let model = &trial.config.model;
-        let forward = sojourn_model::flops_per_row(model, &shape, labels.outputs())
-            .map_err(|error| format!("`{path}`: {error}"))?;
-        let flops = float(forward) * PASSES;
+        let flops =
+            flops(model, &shape, labels.outputs()).map_err(|error| format!("`{path}`: {error}"))?;
         let known = costs.iter().position(|cost| cost.flops.to_bits() == flops.to_bits());
         trials.push(known.unwrap_or(costs.len()));
         if known.is_none() {

@@ -12,12 +12,14 @@
 //! | `target.rs` | what a good trial is |
 //! | `hopping.rs` | the core's run, looked at |
 //! | `one_per_slot.rs` | the other way |
+//! | `tried.rs` | its trials, also those that are suggested |
 //! | `slot_time.rs` | what slots were busy with |
 
 mod hopping;
 mod one_per_slot;
 mod slot_time;
 mod target;
+mod tried;
 
 pub use hopping::hopping;
 pub use one_per_slot::one_per_slot;

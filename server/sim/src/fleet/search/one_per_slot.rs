@@ -5,19 +5,19 @@
 //! a lost host is noticed at once, and its trial goes on from its last epoch on the next free slot, before all others. Of free
 //! slots the fastest is taken first.
 
-use super::{KnownLoss, SearchRun, slot_time::SlotTime};
+use super::{KnownLoss, SearchRun, slot_time::SlotTime, tried::Tried};
 use crate::fleet::{
     arrival::Stays,
     error::ScenarioError,
     files::Files,
-    job::{SimJob, count, index},
+    job::count,
     make_plan,
     plan::Plan,
     quantity::{float, whole},
     scenario::Scenario,
 };
-use sojourn_protocol::{ids::TrialId, quantity::to_usize, spec::Stopping};
-use sojourn_workgen::search::stopping::{Decision, Search, TrialProgress, first_epochs};
+use sojourn_protocol::quantity::to_usize;
+use sojourn_workgen::search::stopping::{Decision, Search, TrialProgress};
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
@@ -71,10 +71,8 @@ struct Slot {
 /// All slots, and the search that they work on.
 struct Cluster<'a> {
     plan: &'a Plan,
-    job: &'a SimJob,
-    rule: Option<Stopping>,
-    /// Of each trial, the loss after each epoch.
-    curves: Vec<Vec<f64>>,
+    tried: Tried<'a>,
+    /// How far each of them is.
     trials: Vec<TrialProgress>,
     slots: Vec<Slot>,
     stays: Vec<Stays>,
@@ -88,21 +86,8 @@ struct Cluster<'a> {
 
 impl<'a> Cluster<'a> {
     fn new(plan: &'a Plan) -> Result<Self, String> {
-        let job = plan.jobs.first().filter(|_| plan.jobs.len() == 1);
-        let surrogate = job.and_then(|job| Some((job, job.surrogate.as_ref()?)));
-        let (job, surrogate) = surrogate.ok_or("one job with a `surrogate` is needed")?;
-        let (rule, epochs) = (job.spec.search.stopping, job.epochs);
-        let all = sojourn_workgen::trials(&job.spec).map_err(|error| error.to_string())?;
-        let ids = (0u32..).map(TrialId);
-        let curves = ids.clone().zip(&all);
-        let curves = curves.map(|(id, trial)| surrogate.curve(&trial.config, plan.seed, id));
-        let trials = ids.take(all.len()).map(|id| TrialProgress {
-            allowed: first_epochs(rule.as_ref(), id, epochs),
-            trained: 0,
-            values: Vec::new(),
-            has_ended: false,
-        });
-        let trials: Vec<TrialProgress> = trials.collect();
+        let tried = Tried::new(plan)?;
+        let trials: Vec<TrialProgress> = (0..tried.len()).map(|n| tried.begun(n)).collect();
         let slots = plan.hosts.iter().enumerate().flat_map(|(host, place)| {
             let flops = plan.kinds.get(place.kind).map_or(0.0, |kind| kind.flops);
             (0..plan.slots(*place)).map(move |_| Slot {
@@ -119,9 +104,7 @@ impl<'a> Cluster<'a> {
         slots.sort_by(|a, b| b.flops.total_cmp(&a.flops));
         Ok(Self {
             plan,
-            job,
-            rule,
-            curves: curves.collect::<Result<_, _>>()?,
+            tried,
             ready: (0..trials.len()).filter(|n| can_train(trials.get(*n))).collect(),
             trials,
             slots,
@@ -136,7 +119,7 @@ impl<'a> Cluster<'a> {
     /// To the end of the search.
     fn run(mut self) -> Result<Self, String> {
         (0..self.stays.len()).for_each(|host| self.come_next(host));
-        while self.trials.iter().any(|trial| !trial.has_ended) {
+        while self.tried.has_more() || self.trials.iter().any(|trial| !trial.has_ended) {
             let Some(Reverse((at, event))) = self.events.pop() else {
                 return Err("nothing more can happen, and not all trials have ended".into());
             };
@@ -153,6 +136,7 @@ impl<'a> Cluster<'a> {
                 }
             }
             self.decide();
+            self.suggest()?;
             self.hand_out();
         }
         Ok(self)
@@ -190,11 +174,10 @@ impl<'a> Cluster<'a> {
         let of = self.slots.get(slot).filter(|slot| slot.serial == serial);
         let Some(trial) = of.and_then(|slot| slot.trial) else { return };
         let Some(progress) = self.trials.get_mut(trial) else { return };
-        let loss = self.curves.get(trial).and_then(|curve| curve.get(index(progress.trained)));
-        let loss = loss.copied().unwrap_or(f64::NAN);
-        progress.values.push(loss);
         progress.trained += 1;
-        progress.has_ended = progress.trained >= self.job.epochs;
+        let loss = self.tried.loss(trial, progress.trained);
+        progress.values.push(loss);
+        progress.has_ended = progress.trained >= self.tried.job().epochs;
         self.losses.push(KnownLoss { at: float(self.now) / 1e6, loss });
         self.decide();
         // It goes on with its trial, if that may.
@@ -206,11 +189,12 @@ impl<'a> Cluster<'a> {
 
     /// Carries out what the rule decides by what is known.
     fn decide(&mut self) {
-        let Some(rule) = self.rule else { return };
-        let free = self.slots.iter().filter(|slot| slot.is_here && slot.trial.is_none()).count();
-        let (epochs, goal) = (self.job.epochs, self.job.spec.search.goal);
-        let search = Search::from_trials(&rule, epochs, goal, self.trials.iter().cloned());
-        for decision in search.decide(free.saturating_sub(self.ready.len())) {
+        let job = self.tried.job();
+        let Some(rule) = job.spec.search.stopping else { return };
+        let (epochs, goal) = (job.epochs, job.spec.search.goal);
+        let mut search = Search::from_trials(&rule, epochs, goal, self.trials.iter().cloned());
+        search.expect_more(self.tried.has_more());
+        for decision in search.decide(self.room()) {
             match decision {
                 Decision::Continue { trial, epochs, .. } => {
                     let trial = to_usize(trial.0);
@@ -230,6 +214,29 @@ impl<'a> Cluster<'a> {
                 }
             }
         }
+    }
+
+    /// Slots that are free, and for which no trial is ready.
+    fn room(&self) -> usize {
+        let free = self.slots.iter().filter(|slot| slot.is_here && slot.trial.is_none()).count();
+        free.saturating_sub(self.ready.len())
+    }
+
+    /// Has another trial suggested for each slot that is free.
+    fn suggest(&mut self) -> Result<(), String> {
+        while self.tried.has_more()
+            && self.room() > 0
+            && !self.trials.iter().any(|trial| trial.allowed == 0)
+        {
+            self.tried.suggest(&self.trials)?;
+            let trial = self.trials.len();
+            self.trials.push(self.tried.begun(trial));
+            if can_train(self.trials.last()) {
+                self.ready.push_back(trial);
+            }
+            self.decide();
+        }
+        Ok(())
     }
 
     /// No slot has the trial any more.
@@ -253,10 +260,9 @@ impl<'a> Cluster<'a> {
 
     /// A slot begins the trial's next epoch.
     fn begin(&mut self, slot: usize, trial: usize) {
-        let rows = self.job.data.train_rows();
-        let flops = self.job.flops(trial);
+        let (job, flops) = (self.tried.job(), self.tried.flops(trial));
         // Evaluating takes a forward pass, a third of training.
-        let work = flops * (float(rows) + float(self.job.valid_rows) / 3.0);
+        let work = flops * (float(job.data.train_rows()) + float(job.valid_rows) / 3.0);
         let Some(of) = self.slots.get_mut(slot) else { return };
         of.trial = Some(trial);
         of.serial += 1;
