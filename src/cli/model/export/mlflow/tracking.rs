@@ -84,6 +84,10 @@ impl Tracking {
             experiment: Experiment,
         }
         #[derive(Deserialize)]
+        struct Made {
+            experiment_id: String,
+        }
+        #[derive(Deserialize)]
         struct Experiment {
             experiment_id: String,
             #[serde(default)]
@@ -98,8 +102,8 @@ impl Tracking {
             ))),
             Some(known) => Ok(known.experiment_id),
             None => {
-                let made: Value = self.post("experiments/create", &json!({ "name": name })).await?;
-                text_of(&made["experiment_id"], "experiments/create")
+                let made: Made = self.post("experiments/create", &json!({ "name": name })).await?;
+                Ok(made.experiment_id)
             }
         }
     }
@@ -179,10 +183,11 @@ impl Tracking {
         status: &str,
         ended_at: Option<u64>,
     ) -> Result<(), Failure> {
-        let mut request = json!({ "run_id": run, "status": status });
-        if let Some(ended_at) = ended_at {
-            request["end_time"] = ended_at.into();
-        }
+        // Without an end the server keeps what it has.
+        let request = match ended_at {
+            Some(ended_at) => json!({ "run_id": run, "status": status, "end_time": ended_at }),
+            None => json!({ "run_id": run, "status": status }),
+        };
         self.post::<Value>("runs/update", &request).await.map(drop)
     }
 
@@ -302,8 +307,10 @@ async fn answer(mut response: Response, path: &str) -> Result<Vec<u8>, Failure> 
         return Ok(body);
     }
     let said: Option<Value> = serde_json::from_slice(&body).ok();
-    let said =
-        said.as_ref().and_then(|said| said["message"].as_str()).unwrap_or("no reason was given");
+    let said = said
+        .as_ref()
+        .and_then(|said| said.get("message")?.as_str())
+        .unwrap_or("no reason was given");
     let said: String = said.chars().take(MAX_WORDS).collect();
     Err(Failure::work(format!(
         "the tracking server refused `{path}` with {}: {said}",
@@ -317,11 +324,6 @@ fn read<A: DeserializeOwned>(body: &[u8], path: &str) -> Result<A, Failure> {
             "the tracking server's answer to `{path}` can't be understood: {error}"
         ))
     })
-}
-
-fn text_of(value: &Value, path: &str) -> Result<String, Failure> {
-    let text = value.as_str().map(str::to_owned);
-    text.ok_or_else(|| Failure::work(format!("the tracking server's answer to `{path}` has no id")))
 }
 
 #[cfg(test)]
