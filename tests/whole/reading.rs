@@ -184,6 +184,7 @@ impl World {
             best: trials[1].best.clone(),
             test: None,
             waiting: None,
+            time_left: None,
             note: "the first".into(),
         };
         Self { detail: JobDetail { summary, spec, data }, trials, histories, blobs }

@@ -52,7 +52,7 @@ pub fn list(failures: &[FailureView], hosts: &[HostView]) -> Markup {
         hosts.iter().map(|host| (host.host, host.name.as_str())).collect();
     html! {
         h2 { "By host" }
-        (table(&by(&all, |one| one.host, |host| host_link(*host, &names), |one| trial_name(one)), "Failures by host", true))
+        (table(&by(&all, |one| one.host, |host| host_link(*host, &names), trial_name), "Failures by host", true))
         h2 { "By trial" }
         (table(
             &by(&all, |one| (one.job, one.trial), |(job, trial)| trial_link(*job, *trial), |one| format!("host {}", one.host)),
@@ -63,7 +63,7 @@ pub fn list(failures: &[FailureView], hosts: &[HostView]) -> Markup {
 
 /// Those of one host by error.
 pub(crate) fn by_host<'a>(failures: &[&'a FailureView]) -> Vec<Group<'a>> {
-    by(failures, |_| (), |()| Markup::default(), |one| trial_name(one))
+    by(failures, |_| (), |()| Markup::default(), trial_name)
 }
 
 /// Groups failures by a key and their error, the last ones first. `name` shows a key, `place` says where else a failure was.
@@ -169,7 +169,7 @@ mod tests {
             };
             groups.iter().map(one).collect()
         };
-        let by_host = by(&all, |one| one.host, |_| Markup::default(), |one| trial_name(one));
+        let by_host = by(&all, |one| one.host, |_| Markup::default(), trial_name);
         assert_eq!(of(&by_host), [("nan".into(), 5, 30, 2), ("disk".into(), 1, 20, 1)]);
         assert_eq!(by_host[0].log, Some("log <30>"), "the log of the last one");
         let by_trial = by(&all, |one| one.trial, |_| Markup::default(), |one| one.host.to_string());

@@ -6,11 +6,7 @@ use crate::{
     job::{self, Board, Timeline},
 };
 use maud::{Markup, html};
-use sojourn_protocol::{
-    spec::Goal,
-    tokens::Rights,
-    view::{HopMatrixView, JobDetail, JobView, TrialState, TrialView},
-};
+use sojourn_protocol::view::{HopMatrixView, JobDetail, JobView, TrialState, TrialView};
 use std::collections::BTreeMap;
 
 /// Such a page has no buttons.
@@ -52,7 +48,7 @@ pub fn page(job: &JobDetail, parts: Parts, board: &Board) -> Markup {
     let content = html! {
         h1 { (job.summary.name) " " span.hint { "job " (id) } }
         section #head data-live=(part("head")) { (head(&job.summary)) }
-        (charts(job, &format!("{at}/search")))
+        (job::charts(job, &format!("{at}/search")))
         section aria-labelledby="matrix-title" {
             h2 #matrix-title { "Hops" }
             div #matrix data-live=(part("matrix")) { (matrix(parts.hops)) }
