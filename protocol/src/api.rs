@@ -119,6 +119,10 @@ pub const UPLOAD_PROGRESS: &str = "upload-progress";
 /// A feature: [`HeldState::Awaiting`].
 pub const AWAITING_SHARDS: &str = "awaiting-shards";
 
+/// A feature of both sides: the 64-bit seeds of leases and assimilation units are read as decimal text too
+/// ([`decimal`](crate::decimal)). A server sends them so to who says it; to others they are numbers.
+pub const DECIMAL_SEEDS: &str = "decimal-seeds";
+
 /// A feature of servers: a host that holds a finished unit may name the checkpoint that it is about to upload
 /// ([`Held::result`]). Then the trial's next unit may come before the result is there.
 pub const PRODUCED_CHECKPOINTS: &str = "made-checkpoints";
@@ -177,7 +181,7 @@ pub struct WorkRequest {
     pub holding: Vec<Held>,
     /// Reports that were acknowledged and whose end the host does not know.
     pub reported: Vec<LeaseId>,
-    /// How long the server may hold the request while there is nothing to say.
+    /// How long the server may hold the request while there is nothing to say; 25 seconds at most, also where it is more.
     pub wait: Millis,
     /// The machine, where it changed since the last answered request or the server asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -24,7 +24,7 @@ pub use unit::AssimilationUnit;
 pub struct TakeRequest {
     /// Its name, for people: the same for all that one process asks.
     pub name: String,
-    /// How long the server may hold the request while there is none.
+    /// How long the server may hold the request while there is none; 20 seconds at most, also where it is more.
     pub wait: Millis,
     /// It can say what the loss of a checkpoint is: units of jobs that have losses looked at go to no other.
     pub losses: bool,

@@ -18,6 +18,8 @@ pub enum Base {
     /// Version 0: made where it is needed, by `sojourn-model` from this seed.
     Initial {
         /// Seed of the initial weights.
+        #[serde(with = "crate::decimal")]
+        #[cfg_attr(feature = "openapi", schema(value_type = crate::decimal::Seed))]
         seed: u64,
     },
     /// Version 0 of a trial that starts from the weights of a model file (`init`): made where it is needed, by
@@ -26,6 +28,8 @@ pub enum Base {
     #[serde(rename = "given")]
     InitialWeights {
         /// The trial's seed, for the checkpoint's lineage alone.
+        #[serde(with = "crate::decimal")]
+        #[cfg_attr(feature = "openapi", schema(value_type = crate::decimal::Seed))]
         seed: u64,
         /// The canonical file of the model's parameters and buffers.
         parameters: BlobRef,

@@ -35,6 +35,8 @@ pub struct Hop {
     /// The first shard's data.
     pub shard: Shard,
     /// The first hop's seed ([`crate::seeds::hop`]): the same for all parts of one hop.
+    #[serde(with = "crate::decimal")]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::decimal::Seed))]
     pub seed: u64,
     /// The context that the trial's units share.
     pub context: Arc<TrialContext>,
@@ -56,6 +58,8 @@ pub struct NextHop {
     /// Its data.
     pub shard: Shard,
     /// The hop's seed ([`crate::seeds::hop`]).
+    #[serde(with = "crate::decimal")]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::decimal::Seed))]
     pub seed: u64,
 }
 

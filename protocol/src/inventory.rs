@@ -71,7 +71,7 @@ pub struct Device {
     /// [`SEVERAL_CLASSES`](crate::api::SEVERAL_CLASSES).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<OfferedClass>,
-    /// The programs that train on it. Clients of before leave them out: theirs trains [`MODELS_OF_BEFORE`]. Only for
+    /// The programs that train on it. Clients of before leave them out: theirs trains `mlp`, `cnn` and `resnet`. Only for
     /// servers with the feature [`ENGINES`](crate::api::ENGINES).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engines: Vec<Engine>,

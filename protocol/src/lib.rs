@@ -9,6 +9,7 @@
 //! | [`ids`], [`time`], [`digest`], [`position`] | ids, times, names of blobs, positions in a trial |
 //! | [`money`], [`machines`], [`demand`] | amounts of money, machines that are bought, and the work that there is for them |
 //! | [`names`] | names that people give to owners and tokens, of bounded length |
+//! | [`decimal`] | numbers of 64 bits, as readers of JSON that keep 53 get them |
 //! | [`bounds`], [`text`] | bounds of all that a server takes; text that a terminal doesn't obey |
 //! | [`quantity`] | numbers with their unit, and conversions of integers |
 //! | [`reason`] | why leases are released, and why work waits |
@@ -45,6 +46,7 @@ pub mod backoff;
 pub mod bounds;
 pub mod column;
 mod context;
+pub mod decimal;
 pub mod demand;
 pub mod digest;
 pub mod direct;

@@ -22,7 +22,7 @@ pub const MAX_LEADER_TERM: Millis = Millis::from_secs(300);
 /// The name of a bought machine: 1 to 64 lower-case letters, digits and `-`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String, max_length = 64))]
+#[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[a-z0-9-]{1,64}$"))]
 #[serde(transparent)]
 pub struct MachineName(String);
 

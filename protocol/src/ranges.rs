@@ -126,7 +126,8 @@ pub struct LeadRequest {
     pub task: RangeTask,
     /// The ranges that it lacks. With none left, its merge is no longer divided among assimilators.
     pub left: Vec<RemainingRange>,
-    /// How long the server may hold the request while nothing is done and there is nothing for the leader to do.
+    /// How long the server may hold the request while nothing is done and there is nothing for the leader to do; 20 seconds at
+    /// most, also where it is more.
     pub wait: Millis,
 }
 

@@ -22,6 +22,10 @@ pub fn is_plain_line(text: &str, max_chars: usize) -> bool {
     text.chars().count() <= max_chars && !text.chars().any(is_obeyed)
 }
 
+/// The characters that no plain line has, as a class of regular expressions names them.
+pub const NOT_IN_PLAIN_LINES: &str =
+    "\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069";
+
 /// Does a terminal obey the character: a control character, a separator of lines, or one that turns the direction of what
 /// follows?
 fn is_obeyed(c: char) -> bool {

@@ -226,6 +226,7 @@ pub struct TrialView {
     pub arch: String,
     /// The values that it took where the search varies.
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, serde_json::Value>))]
+    #[serde(with = "crate::decimal::choices")]
     pub choices: Choices,
     /// Where it goes on from, where it is a clone of another trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -352,6 +353,8 @@ pub struct TrialHistory {
     /// The trial.
     pub trial: TrialId,
     /// Seed of the job, or of the trial where seeds are a dimension of the search.
+    #[serde(with = "crate::decimal")]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::decimal::Seed))]
     pub job_seed: u64,
     /// The context that the trial's units share now; see [`TrialHistory::context_of`].
     pub context: Arc<TrialContext>,

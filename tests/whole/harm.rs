@@ -80,7 +80,7 @@ fn a_search_over_seeds_shows_mean_and_deviation_and_replays_from_its_file() {
     let trials = site.json(&["trials", &job]);
     let seeds: Vec<_> =
         trials.as_array().unwrap().iter().map(|of| of["choices"]["seed"].clone()).collect();
-    assert_eq!(seeds, [1, 2, 3, 1, 2, 3], "two models, three seeds");
+    assert_eq!(seeds, ["1", "2", "3", "1", "2", "3"], "two models, three seeds");
     let output = site.run(&["trials", &job]);
     let said = String::from_utf8(output.stdout).unwrap();
     let board: Vec<&str> = said.split("over seeds\n").nth(1).expect(&said).lines().collect();

@@ -81,7 +81,7 @@ pub struct NewTrial {
     /// The values of the dimensions that vary, by name (`training.optimizer.lr`) or by the last word of that (`lr`); of a clone, what
     /// is other than in the trial that it is of.
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, serde_json::Value>))]
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "crate::decimal::choices")]
     pub values: Choices,
     /// The trial of which it is a clone: it goes on from that one's weights and optimiser state, after the last epoch whose
     /// checkpoint is there.
@@ -147,6 +147,7 @@ pub struct SearchTrial {
     pub state: SearchTrialState,
     /// The values of the dimensions that vary.
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, serde_json::Value>))]
+    #[serde(with = "crate::decimal::choices")]
     pub choices: Choices,
     /// Epochs that it has trained.
     pub epochs: u32,

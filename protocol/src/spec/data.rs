@@ -13,7 +13,7 @@ pub struct DataSpec {
     /// A file, a folder of parts, or a URL (`http`, `https`, `s3`); paths are relative to the job
     /// file.
     pub train: String,
-    /// The array of rows in an NPZ or safetensors file; `None` is [`DEFAULT_FEATURES`].
+    /// The array of rows in an NPZ or safetensors file; `x` where none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<String>,
     /// Name of the label column, or of the array of labels; `None` where the job says none, as for images and for data that
@@ -69,7 +69,8 @@ pub struct DataSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard_sizes: Option<ShardSizes>,
     /// The seed by which rows are dealt to shards and splits; `None` is the job's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::decimal::optional")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::decimal::Seed>))]
     pub seed: Option<u64>,
 }
 

@@ -24,7 +24,7 @@ pub struct Range {
 
 /// How numbers spread over a [`Range`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RangeSpread))]
 #[serde(rename_all = "snake_case")]
 pub enum Spread {
     /// Evenly.

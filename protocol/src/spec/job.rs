@@ -23,10 +23,13 @@ pub struct JobSpec {
     /// For people; not unique.
     pub name: String,
     /// Everything random in the job follows from it, but where `data.seed` says otherwise how rows are dealt to shards.
+    #[serde(with = "crate::decimal")]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::decimal::Seed))]
     pub seed: u64,
     /// Where `seed` is a dimension of the search, its values: each configuration is trained once with each. The first is
     /// `seed` too, from which the shards and sampled configurations follow.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::decimal::list")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<crate::decimal::Seed>))]
     pub seeds: Vec<u64>,
     /// Where the data is and how it is cut.
     pub data: DataSpec,
@@ -261,6 +264,7 @@ pub struct SearchSpec {
 
 /// What all trials of a search may use up together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchBudget {
     /// Epochs that are trained.

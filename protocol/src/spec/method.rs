@@ -120,6 +120,7 @@ pub struct PastTrial {
     pub model: u32,
     /// The values of the dimensions that vary.
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, serde_json::Value>))]
+    #[serde(with = "crate::decimal::choices")]
     pub choices: Choices,
     /// Epochs that it has trained.
     pub epochs: u32,

@@ -8,6 +8,7 @@ use sojourn_protocol::{
 
 /// A trial that a running search adds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AddedTrial {
     /// The `[[model]]` table, counted from 0.
@@ -15,9 +16,16 @@ pub struct AddedTrial {
     /// Its configuration. Of an exported graph only the file's name: the job's space has the rest.
     pub config: TrialConfig,
     /// The values of the dimensions that vary.
+    #[serde(with = "sojourn_protocol::decimal::choices")]
+    #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, serde_json::Value>))]
     pub choices: Choices,
     /// What its row order and dropout follow from, where that is a dimension of the search.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "sojourn_protocol::decimal::optional"
+    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<sojourn_protocol::decimal::Seed>))]
     pub seed: Option<u64>,
     /// Where it goes on from, if it doesn't begin anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,6 +40,7 @@ pub struct AddedTrial {
 
 /// The state of another trial of the job, from which one goes on: after so many epochs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CloneOf {
     /// The other trial.

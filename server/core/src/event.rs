@@ -1,12 +1,17 @@
 //! Events: the durable, versioned facts that are folded into the state.
 
+mod parts;
+
+pub(crate) use parts::HopUnit;
+pub use parts::{AtEnd, By, Fault, LeaseEnd, MergeFault, MergeMode, RequestedEvaluation, UnitKey};
+
 use crate::added_trial::AddedTrial;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TokenId, TrialId, Version},
     machines::MachineReport,
-    manifest::{DataManifest, DataSplit},
+    manifest::DataManifest,
     money::MicroUsd,
     names::{OwnerName, TokenLabel},
     report::{Failure, Report, Sums},
@@ -36,29 +41,6 @@ pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
 #[serde(transparent)]
 pub struct JournalPosition(pub u64);
 
-/// The last step of a job, when its search has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AtEnd {
-    /// It ends; jobs without test data, and those of the first journals.
-    #[default]
-    Nothing,
-    /// It evaluates the best trial on the test data, then ends.
-    Test,
-}
-
-/// Which extra evaluation of a job: there is one of each name at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RequestedEvaluation {
-    /// The trial.
-    pub trial: TrialId,
-    /// The rows.
-    pub split: DataSplit,
-    /// The epoch that the checkpoint ended.
-    pub epoch: Epoch,
-}
-
 /// An event with its place in the journal and its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,125 +53,9 @@ pub struct Record {
     pub event: Event,
 }
 
-/// The unit that a lease is for, by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-#[expect(missing_docs, reason = "fields are named by their types")]
-pub enum UnitKey {
-    /// A hop from batch `from` on; of several under one lease, the first.
-    Train { job: JobId, trial: TrialId, epoch: Epoch, shard: ShardId, from: u32 },
-    /// An evaluation of the checkpoint that an epoch ended with.
-    Evaluate { job: JobId, trial: TrialId, epoch: Epoch },
-    /// An evaluation outside the search.
-    Extra { job: JobId, name: RequestedEvaluation },
-}
-
-impl UnitKey {
-    /// The job.
-    #[must_use]
-    pub const fn job(&self) -> JobId {
-        match self {
-            UnitKey::Train { job, .. }
-            | UnitKey::Evaluate { job, .. }
-            | UnitKey::Extra { job, .. } => *job,
-        }
-    }
-
-    /// The trial.
-    #[must_use]
-    pub const fn trial(&self) -> TrialId {
-        match self {
-            UnitKey::Train { trial, .. } | UnitKey::Evaluate { trial, .. } => *trial,
-            UnitKey::Extra { name, .. } => name.trial,
-        }
-    }
-}
-
-/// A unit that is a hop, by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HopUnit {
-    pub(crate) job: JobId,
-    pub(crate) trial: TrialId,
-    pub(crate) shard: ShardId,
-}
-
-impl UnitKey {
-    /// The hop, where the unit is one.
-    pub(crate) const fn hop(&self) -> Option<HopUnit> {
-        match *self {
-            UnitKey::Train { job, trial, shard, .. } => Some(HopUnit { job, trial, shard }),
-            UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => None,
-        }
-    }
-}
-
-/// Why a lease ended without a report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum LeaseEnd {
-    /// Its host was not heard of in time.
-    Silent,
-    /// It made no progress in time.
-    Overdue,
-    /// Its host gave it back.
-    GivenBack {
-        /// Why.
-        reason: String,
-    },
-    /// Another result settled its unit, its trial ended, or its host was revoked.
-    Revoked,
-}
-
-/// Who asked for something: a user by the id of a token, or with one of the server's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// The server's own token.
-    Server,
-    /// A token that was issued.
-    Token(TokenId),
-}
-
-/// How a trial's results become versions (see `docs/internals/merging.md`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MergeMode {
-    /// One hop at a time: its result replaces the version that it was trained on.
-    Hop,
-    /// Several hops at a time: results are merged as they arrive.
-    Merging,
-    /// Merging still, until what is out has been settled; nothing more is handed out.
-    Draining,
-}
-
-/// Why a trial's results aren't merged though slots are idle.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MergeFault {
-    /// The validation loss after an epoch was too far above the best one before.
-    LossRose {
-        /// The epoch, counted from 1.
-        epoch: u32,
-        /// The mean loss after it; 0 where it was no number, which JSON can't hold.
-        loss: f64,
-        /// The lowest mean loss after an earlier epoch.
-        best: f64,
-    },
-}
-
-/// The party to blame for a refused result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fault {
-    /// The host sent what can't be.
-    #[default]
-    Host,
-    /// The server lost what the host had sent.
-    Server,
-}
-
 /// One fact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "fields are named by their types")]
 pub enum Event {
@@ -197,10 +63,14 @@ pub enum Event {
     /// token with which it enrolled, where that wasn't the server's own.
     HostEnrolled {
         host: HostId,
+        /// The host's name.
         name: String,
+        /// SHA-256 of the host's own token.
         token_sha256: Digest,
+        /// Whose the host is.
         #[serde(default, skip_serializing_if = "OwnerName::is_default")]
         owner: OwnerName,
+        /// The issued token with which it enrolled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<TokenId>,
     },
@@ -211,16 +81,23 @@ pub enum Event {
     /// A host that was blocked gets work again.
     HostUnblocked { host: HostId, by: By },
     /// Hosts were heard of, for the first time in long.
-    HostsSeen { hosts: Vec<HostId> },
+    HostsSeen {
+        /// These hosts.
+        hosts: Vec<HostId>,
+    },
     /// A host that wasn't heard of for long is no host any more.
     HostForgotten { host: HostId },
     /// A token was issued.
     TokenCreated {
         token: TokenId,
+        /// SHA-256 of its secret.
         sha256: Digest,
+        /// What it is for, in its maker's words.
         #[serde(default, skip_serializing_if = "TokenLabel::is_default")]
         label: TokenLabel,
+        /// What it opens.
         grant: Box<TokenGrant>,
+        /// When it ends; left out: never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<UnixMillis>,
         /// Who made it, since that is noted.
@@ -228,7 +105,11 @@ pub enum Event {
         by: Option<By>,
     },
     /// A token got another secret.
-    TokenRotated { token: TokenId, sha256: Digest },
+    TokenRotated {
+        token: TokenId,
+        /// SHA-256 of its new secret.
+        sha256: Digest,
+    },
     /// A token was taken away.
     TokenRevoked {
         token: TokenId,
@@ -242,7 +123,10 @@ pub enum Event {
     /// A token that opens nothing any more was forgotten.
     TokenForgotten { token: TokenId },
     /// What whoever buys machines says of them. What was known of each is replaced.
-    MachinesReported { machines: Vec<MachineReport> },
+    MachinesReported {
+        /// What is said of each.
+        machines: Vec<MachineReport>,
+    },
     /// A blob is in the store.
     BlobPublished { blob: BlobRef },
     /// A blob that nothing refers to will be deleted.
@@ -255,15 +139,23 @@ pub enum Event {
     BlobLost { blob: Digest },
     /// So much of the time before this event doesn't count: no server is known to have been active then, or a clock was
     /// wrong. What runs by the length of time that has passed ends so much later.
-    TimeSkipped { skipped: Millis },
+    TimeSkipped {
+        /// So long.
+        skipped: Millis,
+    },
     /// A job was submitted.
     JobSubmitted {
         job: JobId,
+        /// The job.
         spec: Box<JobSpec>,
+        /// Its data.
         data: Box<DataManifest>,
+        /// Digest of what was submitted: the same job again has the same one.
         key: Digest,
+        /// The submission's own name, where it has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nonce: Option<String>,
+        /// Its last step.
         #[serde(default, skip_serializing_if = "does_nothing")]
         at_end: AtEnd,
     },
@@ -278,7 +170,9 @@ pub enum Event {
     /// `used_up`: the budget that its trials have used up, where that is why.
     JobTrainingOver {
         job: JobId,
+        /// The longest time in which what is trained is still evaluated.
         grace: Millis,
+        /// The budget that its trials have used up.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         used_up: Option<SearchBudget>,
     },
@@ -288,27 +182,40 @@ pub enum Event {
     /// `named`: the user named them, so that the search holds them back no more.
     JobExtended {
         job: JobId,
+        /// These trials.
         trials: Vec<TrialId>,
+        /// Epochs in all.
         epochs: u32,
+        /// Whether the user named them.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         named: bool,
+        /// Who asked for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
     /// A job's user changed whose turn it is, and on how many hosts it may be.
     JobPlaced {
         job: JobId,
+        /// Jobs of a higher priority come first.
         priority: i32,
+        /// Its part among jobs of its priority.
         share: u32,
+        /// Hosts at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_hosts: Option<u32>,
+        /// What its machines may cost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<MicroUsd>,
+        /// When it should end, counted from its submission.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Millis>,
     },
     /// A job's user noted something about it; nothing: the note is gone.
-    JobNoted { job: JobId, note: String },
+    JobNoted {
+        job: JobId,
+        /// The note; empty where it is gone.
+        note: String,
+    },
     /// A job that had ended lost its data and its checkpoints, but the best model.
     JobThinned { job: JobId },
     /// A job that had ended was deleted: nothing is kept because of it any more.
@@ -320,30 +227,47 @@ pub enum Event {
     LeaseGranted {
         lease: LeaseId,
         host: HostId,
+        /// The host's device.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         device: String,
+        /// The unit.
         unit: UnitKey,
+        /// Shards whose hops follow under the same lease, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         then: Vec<ShardId>,
+        /// The batch of the last shard before which it ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<u32>,
+        /// The version that it trains or evaluates.
         base: Version,
+        /// The device's numeric class.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Digest>,
+        /// The live lease of the same unit beside which it is a second one.
         #[serde(rename = "copy_of", default, skip_serializing_if = "Option::is_none")]
         speculative_for: Option<LeaseId>,
+        /// Why this host got it.
         why: String,
     },
     /// A lease ended without a report.
-    LeaseEnded { lease: LeaseId, end: LeaseEnd },
+    LeaseEnded {
+        lease: LeaseId,
+        /// How.
+        end: LeaseEnd,
+    },
     /// A report was acknowledged. It ends its lease where that is live.
-    ReportAcknowledged { report: Box<Report>, host: HostId },
+    ReportAcknowledged {
+        /// The report.
+        report: Box<Report>,
+        host: HostId,
+    },
     /// A trained checkpoint became its trial's next version.
     /// `merged`: how, where it didn't replace the version before.
     Assimilated {
         lease: LeaseId,
         version: Version,
         checkpoint: BlobRef,
+        /// How it was merged, where it didn't replace the version before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         merged: Option<MergeRecord>,
     },
@@ -351,6 +275,7 @@ pub enum Event {
     Evaluated {
         lease: LeaseId,
         epoch: Epoch,
+        /// Sums over the validation rows.
         valid: Sums,
         /// Macro F1, where classes were counted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -362,28 +287,47 @@ pub enum Event {
     /// An acknowledged report was refused.
     Rejected {
         lease: LeaseId,
+        /// Why.
         reason: String,
+        /// Whose fault it is.
         #[serde(default)]
         fault: Fault,
     },
     /// An acknowledged report came after its unit was settled or its trial had ended.
     Superseded { lease: LeaseId },
     /// A trainer error was counted; with it the report has ended.
-    UnitFailed { lease: LeaseId, failure: Failure },
+    UnitFailed {
+        lease: LeaseId,
+        /// The error.
+        failure: Failure,
+    },
     /// A result that waits is taken in when other hosts have come to the same.
     Challenged { lease: LeaseId },
     /// Enough hosts came to the same result, the first of these, which is taken in; the others are refuted.
-    Verified { confirmed: Vec<LeaseId>, refuted: Vec<LeaseId> },
+    Verified {
+        /// Leases with the same result, the one that is taken in first.
+        confirmed: Vec<LeaseId>,
+        /// Leases with another result.
+        refuted: Vec<LeaseId>,
+    },
     /// A result is taken in unchecked: there is no other host of its numeric class to ask.
     Unverified { lease: LeaseId },
     /// A trial goes back to where it had trained so many epochs, as if nothing had been trained since.
-    TrialRolledBack { job: JobId, trial: TrialId, epochs: u32 },
+    TrialRolledBack {
+        job: JobId,
+        trial: TrialId,
+        /// Epochs that it keeps.
+        epochs: u32,
+    },
     /// The search lets a trial train up to so many epochs in all. `by`: the token of the user who did.
     TrialContinued {
         job: JobId,
         trial: TrialId,
+        /// Epochs in all.
         epochs: u32,
+        /// Why.
         why: String,
+        /// Who asked for it; left out: the search.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
@@ -391,7 +335,9 @@ pub enum Event {
     TrialStopped {
         job: JobId,
         trial: TrialId,
+        /// Why.
         why: String,
+        /// Who asked for it; left out: the search.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
@@ -399,44 +345,87 @@ pub enum Event {
     /// (`suggested`). `nonce` names the call that asked for them.
     TrialsAdded {
         job: JobId,
+        /// These trials.
         trials: Vec<AddedTrial>,
+        /// Combinations of the job's procedure among them.
         suggested: u32,
+        /// Why.
         why: String,
+        /// The name of the call that asked for them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nonce: Option<String>,
+        /// Who asked for it; left out: the search.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
     /// A search is to try so many combinations in all.
-    SearchExtended { job: JobId, trials: u32, by: By },
+    SearchExtended {
+        job: JobId,
+        /// Combinations in all.
+        trials: u32,
+        /// Who asked for it.
+        by: By,
+    },
     /// A search tries no more combinations.
     SearchEnded {
         job: JobId,
+        /// Why.
         why: String,
+        /// Who asked for it; left out: the search.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
     /// From now on a search takes combinations from this space.
-    SpaceChanged { job: JobId, models: Vec<ModelSpace>, training: Box<TrainingSpace>, by: By },
+    SpaceChanged {
+        job: JobId,
+        /// The `[[model]]` tables.
+        models: Vec<ModelSpace>,
+        /// How trials are trained.
+        training: Box<TrainingSpace>,
+        /// Who asked for it.
+        by: By,
+    },
     /// Whose turn a trial is among those of its job: those of a higher priority come first.
-    TrialPlaced { job: JobId, trial: TrialId, priority: i32, by: By },
+    TrialPlaced {
+        job: JobId,
+        trial: TrialId,
+        /// Its priority; 0 if nobody said another.
+        priority: i32,
+        /// Who asked for it.
+        by: By,
+    },
     /// From now on a trial's results are taken in like this.
     TrialOrdered {
         job: JobId,
         trial: TrialId,
+        /// How they are taken in.
         order: MergeMode,
         /// The reason, where it isn't the number of trials and slots.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<MergeFault>,
     },
     /// A trial ended with an error.
-    TrialFailed { job: JobId, trial: TrialId, error: String },
+    TrialFailed {
+        job: JobId,
+        trial: TrialId,
+        /// The error.
+        error: String,
+    },
     /// Somebody asked for an evaluation outside the search.
     ExtraAsked { job: JobId, name: RequestedEvaluation },
     /// Such an evaluation's counts were taken; those by class are in the report.
-    ExtraEvaluated { lease: LeaseId, sums: Sums },
+    ExtraEvaluated {
+        lease: LeaseId,
+        /// Sums over the rows.
+        sums: Sums,
+    },
     /// Such an evaluation ended with an error.
-    ExtraFailed { job: JobId, name: RequestedEvaluation, error: String },
+    ExtraFailed {
+        job: JobId,
+        name: RequestedEvaluation,
+        /// The error.
+        error: String,
+    },
 }
 
 impl Event {

@@ -3,6 +3,7 @@
 use super::{
     changes::Changes,
     error::HttpError,
+    json_answer::JsonAnswer,
     page::{RecentEvents, Sessions},
     token_cache::TokenCache,
 };
@@ -19,7 +20,7 @@ use std::{sync::Arc, time::Duration};
 /// The state as a handler's argument.
 pub(super) type App = web::Data<AppState>;
 /// The answer of a handler, in JSON.
-pub(super) type JsonResult<T> = Result<web::Json<T>, HttpError>;
+pub(super) type JsonResult<T> = Result<JsonAnswer<T>, HttpError>;
 
 /// The parts of the server, as handlers use them. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -62,6 +63,6 @@ pub(crate) struct AppState {
 impl AppState {
     /// The core's answer to a request, in JSON.
     pub(super) async fn answer<R: Request>(&self, request: R) -> JsonResult<R::Answer> {
-        Ok(web::Json(self.shell.request(request).await?))
+        Ok(JsonAnswer(self.shell.request(request).await?))
     }
 }

@@ -5,7 +5,7 @@
 //! blob as stored.
 
 use super::{
-    App, JsonResult,
+    App, JsonAnswer, JsonResult,
     auth::{Assimilator, Overseer},
     error::HttpError,
     request_body::Body,
@@ -48,13 +48,13 @@ pub(super) async fn take(
         // A merge that was begun comes first.
         if let Some(range) = app.assimilation.take_range() {
             app.assimilation.assimilators.heard(&name, 0);
-            return Ok(web::Json(TakeAnswer { unit: None, range: Some(range) }));
+            return Ok(JsonAnswer(TakeAnswer { unit: None, range: Some(range) }));
         }
         let unit = app.assimilation.take_unit(losses).await?.map(|unit| *unit);
         app.assimilation.assimilators.heard(&name, u64::from(unit.is_some()));
         // The sender lives as long as the server.
         if unit.is_some() || !matches!(timeout_at(until, work.changed()).await, Ok(Ok(()))) {
-            return Ok(web::Json(TakeAnswer { unit, range: None }));
+            return Ok(JsonAnswer(TakeAnswer { unit, range: None }));
         }
     }
 }
@@ -79,7 +79,7 @@ pub(super) async fn lead(
     if request.unit.lease != *lease {
         return Err(HttpError::new(ErrorKind::Invalid, "the unit is another lease's"));
     }
-    Ok(web::Json(app.assimilation.lead(&request).await))
+    Ok(JsonAnswer(app.assimilation.lead(&request).await))
 }
 
 /// Gives what came of a range.
@@ -99,7 +99,7 @@ pub(super) async fn range_made(
     Body(request): Body<RangeResultRequest>,
 ) -> JsonResult<OfferAnswer> {
     let offer = app.assimilation.range_made(*lease, request);
-    Ok(web::Json(OfferAnswer { offer }))
+    Ok(JsonAnswer(OfferAnswer { offer }))
 }
 
 /// Says that a unit is still worked at, so that it isn't given to another.
@@ -151,7 +151,7 @@ async fn offer_held(app: App, lease: LeaseId, made: NewVersion) -> JsonResult<Of
     }
     for blob in made.blobs() {
         if blobs.stored_size(blob.sha256).await? != Some(blob.bytes) {
-            return Ok(web::Json(OfferAnswer { offer: Offer::Unpublished }));
+            return Ok(JsonAnswer(OfferAnswer { offer: Offer::Unpublished }));
         }
     }
     let offered = answer(app.assimilation.assimilated(lease, made).await);
@@ -201,7 +201,7 @@ pub(super) async fn lost(
         ErrorKind::Unavailable => Offer::Stale,
         _ => return Err(found.into()),
     };
-    Ok(web::Json(OfferAnswer { offer }))
+    Ok(JsonAnswer(OfferAnswer { offer }))
 }
 
 /// How much there is to assimilate, and who does it.
@@ -214,7 +214,7 @@ pub(super) async fn lost(
 )]
 pub(super) async fn view(app: App, _: Overseer) -> JsonResult<AssimilationsView> {
     let counts = app.shell.request(request::GetAssimilations {}).await?;
-    Ok(web::Json(AssimilationsView {
+    Ok(JsonAnswer(AssimilationsView {
         waiting: counts.waiting,
         behind: counts.behind,
         taken: counts.taken,
@@ -228,5 +228,5 @@ pub(super) async fn view(app: App, _: Overseer) -> JsonResult<AssimilationsView>
 }
 
 fn answer(offer: Result<Offer, ApiError>) -> JsonResult<OfferAnswer> {
-    Ok(web::Json(OfferAnswer { offer: offer? }))
+    Ok(JsonAnswer(OfferAnswer { offer: offer? }))
 }

@@ -214,6 +214,11 @@ fn admitted(request: &HttpRequest) -> Option<Caller> {
     request.extensions().get::<Admitted>().map(|admitted| admitted.caller())
 }
 
+/// Is the answer for a user, or for anybody?
+pub(super) fn is_for_user(request: &HttpRequest) -> bool {
+    !matches!(admitted(request), Some(Caller::Host(_) | Caller::Assimilator))
+}
+
 /// A caller whom the resource let in, and whom the handler isn't for.
 fn not_admitted() -> HttpError {
     HttpError::unauthorized("this caller isn't served here")

@@ -1,12 +1,12 @@
 //! Blobs: read by hosts and users, uploaded by users.
 
 use super::{
-    App, AppState, JsonResult,
+    App, AppState, JsonAnswer, JsonResult,
     auth::{Reader, User},
     direct::url_term,
     error::HttpError,
     request_body::Body,
-    schema::Bytes,
+    schema::{Bytes, ContentEncoding},
     uploads::{Offset, declared_bytes, receive},
 };
 use crate::orphans::{self, CollectError};
@@ -142,9 +142,9 @@ const fn is_lost(error: &BlobError) -> bool {
         ("sha256" = Digest, Path, description = "SHA-256 of the whole decoded content."),
         ("offset" = Option<u64>, Query, description = "Bytes that the server holds already; 0 if left out."),
         ("sojourn-bytes" = u64, Header, description = "Size of the whole decoded content."),
-        ("content-encoding" = Option<String>, Header, description = "`zstd`, where the body is compressed."),
+        ("content-encoding" = Option<ContentEncoding>, Header, description = "`zstd`, where the body is compressed."),
     ),
-    request_body(content = Bytes, content_type = "application/octet-stream"),
+    request_body(content = Bytes, description = "The bytes after `offset`, in one body or in several calls; a blob has at most 16 TiB.", content_type = "application/octet-stream"),
     responses((status = 200, description = "How far the upload is; once complete, the blob is stored.", body = UploadState)),
     security(("admin" = []))
 )]
@@ -167,7 +167,7 @@ pub(super) async fn put(
         let published = actix_web::rt::spawn(publish).await;
         published.map_err(|error| HttpError::fault(&error))??;
     }
-    Ok(web::Json(state))
+    Ok(JsonAnswer(state))
 }
 
 /// How far the upload of a blob is.
@@ -187,7 +187,7 @@ pub(super) async fn upload_state(
     let name = UploadName::Blob(digest(&path)?);
     let uploads = app.uploads.clone();
     let state = web::block(move || uploads.state(name)).await?.map(|(_, state)| state);
-    Ok(web::Json(state.unwrap_or(UploadState { offset: 0, complete: false })))
+    Ok(JsonAnswer(state.unwrap_or(UploadState { offset: 0, complete: false })))
 }
 
 /// Which of these blobs does the server lack?
@@ -205,7 +205,7 @@ pub(super) async fn missing(
     Body(request): Body<MissingRequest>,
 ) -> JsonResult<MissingAnswer> {
     let missing = app.blobs.missing(request.blobs).await?;
-    Ok(web::Json(MissingAnswer { missing }))
+    Ok(JsonAnswer(MissingAnswer { missing }))
 }
 
 /// Throws away what lies in the store and the journal doesn't know, or says what that would be.
@@ -228,7 +228,7 @@ pub(super) async fn collect(
         orphans::collect(&app.shell, &app.blobs, &staging, &request).await
     });
     match collected.await.map_err(|error| HttpError::fault(&error))? {
-        Ok(answer) => Ok(web::Json(answer)),
+        Ok(answer) => Ok(JsonAnswer(answer)),
         Err(CollectError::Core(error)) => Err(error.into()),
         Err(CollectError::Store(error)) => Err(error.into()),
         Err(CollectError::Lease(lost)) => {

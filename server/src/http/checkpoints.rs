@@ -1,11 +1,11 @@
 //! The checkpoints of leases, uploaded through the server.
 
 use super::{
-    App, AppState, JsonResult,
+    App, AppState, JsonAnswer, JsonResult,
     auth::Host,
     complete_uploads,
     error::HttpError,
-    schema::Bytes,
+    schema::{Bytes, ContentEncoding},
     uploads::{Offset, declared_bytes, declared_digest, receive},
 };
 use actix_web::{HttpRequest, web};
@@ -29,9 +29,9 @@ use sojourn_protocol::{
         ("offset" = Option<u64>, Query, description = "Bytes that the server holds already; 0 if left out."),
         ("sojourn-sha256" = Digest, Header, description = "SHA-256 of the whole decoded content."),
         ("sojourn-bytes" = u64, Header, description = "Size of the whole decoded content."),
-        ("content-encoding" = Option<String>, Header, description = "`zstd`, where the body is compressed."),
+        ("content-encoding" = Option<ContentEncoding>, Header, description = "`zstd`, where the body is compressed."),
     ),
-    request_body(content = Bytes, content_type = "application/octet-stream"),
+    request_body(content = Bytes, description = "The bytes after `offset`, in one body or in several calls; as many in all as the lease says in `upload_bytes`.", content_type = "application/octet-stream"),
     responses((status = 200, description = "How far the upload is.", body = UploadState)),
     security(("host" = []))
 )]
@@ -52,7 +52,7 @@ pub(super) async fn put_checkpoint(
     if state.complete {
         complete_uploads::stage(&app, lease, blob).await?;
     }
-    Ok(web::Json(state))
+    Ok(JsonAnswer(state))
 }
 
 /// Refuses an upload that the lease doesn't declare, and one for which there is no room beside those that no report has named.
@@ -88,14 +88,14 @@ pub(super) async fn checkpoint_state(
     let state = web::block(move || uploads.state(UploadName::Lease(lease))).await?;
     let Some((blob, state)) = state else {
         // Nothing has come: whatever is wrong with the lease, the upload will say.
-        return Ok(web::Json(UploadState { offset: 0, complete: false }));
+        return Ok(JsonAnswer(UploadState { offset: 0, complete: false }));
     };
     let bytes = blob.bytes;
     app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
     if state.complete {
         complete_uploads::stage(&app, lease, blob).await?;
     }
-    Ok(web::Json(state))
+    Ok(JsonAnswer(state))
 }
 
 /// Refuses to say anything of a lease that isn't known, or is another host's: both in the same words. Of a provisional lease the

@@ -8,7 +8,7 @@
 //! A delta that can't be used is refused, and the host sends the whole checkpoint.
 
 use super::{
-    App, AppState, JsonResult,
+    App, AppState, JsonAnswer, JsonResult,
     auth::Host,
     checkpoints::{authorize, own_lease},
     complete_uploads,
@@ -72,7 +72,7 @@ impl Declared {
         ("sojourn-result-sha256" = Digest, Header, description = "SHA-256 of the checkpoint."),
         ("sojourn-result-bytes" = u64, Header, description = "Size of the checkpoint."),
     ),
-    request_body(content = Bytes, content_type = "application/octet-stream"),
+    request_body(content = Bytes, description = "The bytes after `offset`, in one body or in several calls; the checkpoint has at most 256 MiB.", content_type = "application/octet-stream"),
     responses((status = 200, description = "How far the upload of the delta is; once complete, the checkpoint is there.", body = UploadState)),
     security(("host" = []))
 )]
@@ -101,7 +101,7 @@ pub(super) async fn put(
         decoded.map_err(|error| HttpError::fault(&error))??;
         complete_uploads::stage(&app, lease, declared.result).await?;
     }
-    Ok(web::Json(state))
+    Ok(JsonAnswer(state))
 }
 
 /// The request's declarations, if it can be accepted.
@@ -217,9 +217,9 @@ pub(super) async fn state(
         (_, Some((_, state))) => (None, UploadState { complete: false, ..state }),
         (_, None) => (None, nothing),
     };
-    let Some(whole) = whole else { return Ok(web::Json(state)) };
+    let Some(whole) = whole else { return Ok(JsonAnswer(state)) };
     let bytes = whole.bytes;
     app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
     complete_uploads::stage(&app, lease, whole).await?;
-    Ok(web::Json(state))
+    Ok(JsonAnswer(state))
 }

@@ -1,7 +1,7 @@
 //! URLs of the object store, with which hosts reach it themselves.
 
 use super::{
-    App, AppState, JsonResult, auth::Host, checkpoints::authorize, error::HttpError,
+    App, AppState, JsonAnswer, JsonResult, auth::Host, checkpoints::authorize, error::HttpError,
     request_body::Body,
 };
 use actix_web::web;
@@ -43,9 +43,9 @@ pub(super) async fn direct(
     let (lease, checkpoint) = (*lease, request.checkpoint);
     authorize(&app, host, lease, checkpoint).await?;
     let Some(staging) = app.staging.as_ref().filter(|staging| staging.takes_uploads()) else {
-        return Ok(web::Json(DirectAnswer::Through));
+        return Ok(JsonAnswer(DirectAnswer::Through));
     };
-    Ok(web::Json(upload_route(staging, lease, checkpoint, url_term(&app)).await?))
+    Ok(JsonAnswer(upload_route(staging, lease, checkpoint, url_term(&app)).await?))
 }
 
 async fn upload_route(

@@ -1,9 +1,9 @@
 //! A job's events, as the journal has them.
 
-use super::{App, JsonResult, auth::User, error::HttpError};
+use super::{App, JsonAnswer, JsonResult, auth::User, error::HttpError};
 use actix_web::web;
 use sojourn_core::{JournalPosition, Record, request};
-use sojourn_protocol::{error::ErrorKind, ids::JobId, view::EventView};
+use sojourn_protocol::{decimal, error::ErrorKind, ids::JobId, view::EventView};
 
 /// Events in one answer, where the request says nothing.
 const DEFAULT_EVENTS: usize = 1_000;
@@ -43,13 +43,14 @@ pub(super) async fn events(
     app.shell.request(request::GetJob { job: *job }).await?;
     let limit = page.limit.unwrap_or(DEFAULT_EVENTS).min(MAX_EVENTS);
     let records = app.shell.events(*job, JournalPosition(page.after), limit).await?;
-    Ok(web::Json(records.iter().map(view).collect::<Result<_, _>>()?))
+    Ok(JsonAnswer(records.iter().map(view).collect::<Result<_, _>>()?))
 }
 
 /// An event is serialised as `{"kind": {...}}`.
 pub(super) fn view(record: &Record) -> Result<EventView, HttpError> {
     let position = record.position.0;
-    let value = serde_json::to_value(&record.event).map_err(|error| HttpError::fault(&error))?;
+    let value = decimal::as_text(|| serde_json::to_value(&record.event));
+    let value = value.map_err(|error| HttpError::fault(&error))?;
     let entry = match value {
         serde_json::Value::Object(object) => object.into_iter().next(),
         _ => None,

@@ -1,6 +1,6 @@
 //! What went wrong on hosts: counted as it is reported, and shown to users.
 
-use super::{App, AppState, JsonResult, auth::User, error::HttpError};
+use super::{App, AppState, JsonAnswer, JsonResult, auth::User, error::HttpError};
 use crate::failure_log::NewFailure;
 use actix_web::web;
 use sojourn_core::request;
@@ -26,7 +26,7 @@ use std::{
     security(("admin" = []))
 )]
 pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<FailureView>> {
-    Ok(web::Json(known(&app).await?))
+    Ok(JsonAnswer(known(&app).await?))
 }
 
 /// The errors of jobs that are there.

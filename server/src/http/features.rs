@@ -1,7 +1,7 @@
 //! What a caller says that it understands beyond the first version of the API.
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header::HeaderMap};
-use sojourn_protocol::api::{ENGINES, FEATURES_HEADER};
+use sojourn_protocol::api::{DECIMAL_SEEDS, ENGINES, FEATURES_HEADER};
 use std::{
     convert::Infallible,
     future::{Ready, ready},
@@ -12,13 +12,15 @@ use std::{
 pub(super) struct CallerFeatures {
     /// It names the engines of its devices to servers that know of them.
     pub(super) engines: bool,
+    /// It reads seeds that are decimal text.
+    pub(super) decimal_seeds: bool,
 }
 
 impl CallerFeatures {
-    fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
         let words = headers.get(FEATURES_HEADER).and_then(|value| value.to_str().ok());
         let has = |wanted| words.unwrap_or_default().split(',').any(|word| word.trim() == wanted);
-        Self { engines: has(ENGINES) }
+        Self { engines: has(ENGINES), decimal_seeds: has(DECIMAL_SEEDS) }
     }
 }
 

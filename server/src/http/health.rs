@@ -1,7 +1,6 @@
 //! Whether the server lives, and how much it has received and sent.
 
-use super::{App, JsonResult};
-use actix_web::web;
+use super::{App, JsonAnswer, JsonResult};
 use sojourn_core::request;
 use sojourn_protocol::api::Health;
 
@@ -17,7 +16,7 @@ pub(super) async fn health(app: App) -> JsonResult<Health> {
     let totals = app.traffic.totals();
     let storage = app.storage.seen();
     let position = app.shell.request(request::GetPosition {}).await?;
-    Ok(web::Json(Health {
+    Ok(JsonAnswer(Health {
         status: storage.level.status().to_owned(),
         storage,
         version: env!("CARGO_PKG_VERSION").to_owned(),

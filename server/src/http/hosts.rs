@@ -1,7 +1,7 @@
 //! Hosts: enrolled by themselves, listed, blocked and revoked by operators.
 
 use super::{
-    App, JsonResult,
+    App, JsonAnswer, JsonResult,
     auth::{Enroller, User, UserBy, bearer},
     error::HttpError,
     guard::caller,
@@ -47,7 +47,7 @@ pub(super) async fn enrol(
         }
     };
     app.traffic.enrolled();
-    Ok(web::Json(EnrolAnswer { host, token, stores: Some(app.stores.to_vec()) }))
+    Ok(JsonAnswer(EnrolAnswer { host, token, stores: Some(app.stores.to_vec()) }))
 }
 
 /// Every host.

@@ -1,7 +1,7 @@
 //! Programs for machines that start for the first time. Anybody may fetch them: they have no secrets, and the machine has no
 //! token yet that opens anything but its enrolment.
 
-use super::{App, error::HttpError};
+use super::{App, JsonAnswer, error::HttpError};
 use actix_web::{HttpResponse, body::SizedStream, http::header::ContentType, web};
 use bytes::Bytes;
 use futures::stream;
@@ -19,8 +19,8 @@ const CHUNK: usize = 256 << 10;
     operation_id = "programs",
     responses((status = 200, description = "Names, sizes and digests.", body = Vec<ProgramView>)),
 )]
-pub(super) async fn all(app: App) -> web::Json<Vec<ProgramView>> {
-    web::Json(app.programs.iter().map(|program| program.view.clone()).collect())
+pub(super) async fn all(app: App) -> JsonAnswer<Vec<ProgramView>> {
+    JsonAnswer(app.programs.iter().map(|program| program.view.clone()).collect())
 }
 
 /// A program, by its digest.

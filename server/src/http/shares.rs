@@ -3,7 +3,7 @@
 //! A link is a token that shows one job. Its secret is behind the `#` of the address, which browsers send to nobody.
 
 use super::{
-    App, AppState, JsonResult,
+    App, AppState, JsonAnswer, JsonResult,
     auth::{User, UserBy},
     error::HttpError,
     request_body::Body,
@@ -32,7 +32,7 @@ pub(super) async fn create(
     job: web::Path<JobId>,
     Body(request): Body<ShareRequest>,
 ) -> JsonResult<NewToken> {
-    tokens::issue(&app, token_request(*job, request), by.0).await.map(web::Json)
+    tokens::issue(&app, token_request(*job, request), by.0).await.map(JsonAnswer)
 }
 
 /// Every link to a job's page, without its secret.
@@ -46,7 +46,7 @@ pub(super) async fn create(
 )]
 pub(super) async fn all(app: App, _: User, job: web::Path<JobId>) -> JsonResult<Vec<TokenView>> {
     app.shell.request(request::GetJob { job: *job }).await?;
-    of(&app, *job).await.map(web::Json)
+    of(&app, *job).await.map(JsonAnswer)
 }
 
 /// Revokes a link to a job's page.

@@ -1,7 +1,7 @@
 //! Tokens that the server issues, and its own: made, listed, replaced and revoked by operators.
 
 use super::{
-    App, AppState, JsonResult,
+    App, AppState, JsonAnswer, JsonResult,
     auth::{User, UserBy},
     error::HttpError,
     request_body::Body,
@@ -30,7 +30,7 @@ pub(super) async fn create(
     by: UserBy,
     Body(request): Body<TokenRequest>,
 ) -> JsonResult<NewToken> {
-    issue(&app, request, by.0).await.map(web::Json)
+    issue(&app, request, by.0).await.map(JsonAnswer)
 }
 
 /// Issues a token with a new secret.
@@ -69,7 +69,7 @@ pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<TokenView>> {
 pub(super) async fn rotate(app: App, _: User, token: web::Path<TokenId>) -> JsonResult<NewToken> {
     let (secret, sha256) = new_secret()?;
     let token = app.shell.request(request::RotateToken { token: *token, sha256 }).await?;
-    Ok(web::Json(NewToken { secret, token }))
+    Ok(JsonAnswer(NewToken { secret, token }))
 }
 
 /// Revokes a token and all hosts that have enrolled with it; their leases go to others.
@@ -112,7 +112,7 @@ pub(super) async fn rotate_own(
         other => HttpError::fault(&other),
     })?;
     tracing::warn!(token = which.name(), "one of the server's own tokens was replaced");
-    Ok(web::Json(RotatedToken { secret }))
+    Ok(JsonAnswer(RotatedToken { secret }))
 }
 
 fn new_secret() -> Result<(String, Digest), HttpError> {

@@ -1,7 +1,6 @@
 //! What came over the network, and what was refused.
 
-use super::{App, auth::User};
-use actix_web::web;
+use super::{App, JsonAnswer, auth::User};
 use sojourn_protocol::view::TrafficView;
 
 /// Counts of connections, requests, bytes and refusals since this server started.
@@ -12,6 +11,6 @@ use sojourn_protocol::view::TrafficView;
     responses((status = 200, description = "The counts.", body = TrafficView)),
     security(("admin" = []))
 )]
-pub(super) async fn traffic(app: App, _: User) -> web::Json<TrafficView> {
-    web::Json(app.traffic.totals())
+pub(super) async fn traffic(app: App, _: User) -> JsonAnswer<TrafficView> {
+    JsonAnswer(app.traffic.totals())
 }

@@ -1,6 +1,8 @@
 //! A job's trials: their state, their history, and evaluations outside the search.
 
-use super::{App, AppState, JsonResult, auth::User, error::HttpError, request_body::Body};
+use super::{
+    App, AppState, JsonAnswer, JsonResult, auth::User, error::HttpError, request_body::Body,
+};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
@@ -24,7 +26,7 @@ const MAX_TRIALS_A_STEP: u32 = 4_096;
     security(("admin" = []))
 )]
 pub(super) async fn trials(app: App, _: User, job: web::Path<JobId>) -> JsonResult<Vec<TrialView>> {
-    Ok(web::Json(all(&app, *job).await?))
+    Ok(JsonAnswer(all(&app, *job).await?))
 }
 
 /// All trials of a job.

@@ -1,7 +1,7 @@
 //! Requests of hosts: work, heartbeats, releases, results.
 
 use super::{
-    App, AppState, JsonResult, auth::Host, checkpoints::check_owner, complete_uploads,
+    App, AppState, JsonAnswer, JsonResult, auth::Host, checkpoints::check_owner, complete_uploads,
     error::HttpError, failures, features::CallerFeatures, request_body::Body,
 };
 use actix_web::web;
@@ -40,10 +40,10 @@ pub(super) async fn work(
         .inventory
         .as_ref()
         .is_some_and(|inventory| inventory.devices.iter().any(Device::names_no_engine));
-    let web::Json(mut answer) = app.answer(request::Ask { host, request }).await?;
+    let JsonAnswer(mut answer) = app.answer(request::Ask { host, request }).await?;
     // It took this server for an older one.
     answer.send_inventory |= features.engines && names_no_engine;
-    Ok(web::Json(answer))
+    Ok(JsonAnswer(answer))
 }
 
 /// A sign of life for the leases that a host holds.
@@ -102,7 +102,7 @@ pub(super) async fn report(
 ) -> JsonResult<ReportAnswer> {
     // A task of its own: the mark of a report that isn't acknowledged is taken back even if the client hangs up.
     let reported = actix_web::rt::spawn(async move { acknowledge(&app, host, report).await });
-    Ok(web::Json(reported.await.map_err(|error| HttpError::fault(&error))??))
+    Ok(JsonAnswer(reported.await.map_err(|error| HttpError::fault(&error))??))
 }
 
 async fn acknowledge(

@@ -4,6 +4,7 @@ pub use crate::terminal::stderr::{colours, remark};
 
 use crate::terminal::exit::Failure;
 use serde::Serialize;
+use sojourn_protocol::decimal;
 use std::io::{self, IsTerminal, Write};
 
 /// Prints a line (or several) on stdout.
@@ -16,16 +17,17 @@ pub fn line(text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::output(&error))
 }
 
-/// Prints a value as JSON, in several lines.
+/// Prints a value as JSON, in several lines; seeds of 64 bits as decimal text.
 pub fn json(value: &impl Serialize) -> Result<(), Failure> {
-    let text =
-        serde_json::to_string_pretty(value).map_err(|error| Failure::work(error.to_string()))?;
+    let text = decimal::as_text(|| serde_json::to_string_pretty(value));
+    let text = text.map_err(|error| Failure::work(error.to_string()))?;
     line(&text)
 }
 
-/// Prints a value as JSON in one line, for streams of values.
+/// The same in one line, for streams of values.
 pub fn json_line(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(value).map_err(|error| Failure::work(error.to_string()))?;
+    let text = decimal::as_text(|| serde_json::to_string(value));
+    let text = text.map_err(|error| Failure::work(error.to_string()))?;
     line(&text)
 }
 
