@@ -23,6 +23,7 @@ mod jobs;
 mod json_answer;
 mod machines;
 mod metrics;
+mod objects;
 pub(crate) mod openapi;
 mod page;
 mod programs;
