@@ -49,6 +49,9 @@ impl Viewer {
 /// Pages of the navigation: address and name.
 const PAGES: [(&str, &str); 3] = [("/", "Jobs"), ("/hosts", "Hosts"), ("/failures", "Failures")];
 
+/// The page that describes the API.
+const API: &str = "/v1/docs";
+
 /// A whole page. `here`: its address in the navigation.
 pub(crate) fn page(title: &str, here: &str, content: &Markup) -> Markup {
     document(title, &html! { body { (navigation(here)) (main_of(content)) } }, true)
@@ -71,6 +74,7 @@ fn navigation(here: &str) -> Markup {
                 }
             }
             span #connection role="status" { }
+            a href=(API) { "API" }
             form method="post" action="/sign-out" { button.plain { "Sign out" } }
         }
     }
@@ -99,6 +103,18 @@ fn main_of(content: &Markup) -> Markup {
 /// A page without navigation.
 pub(crate) fn bare(title: &str, content: &Markup) -> Markup {
     document(title, &html! { body { main.bare #main { (content) } } }, false)
+}
+
+/// A page that anybody may read, without what only a signed-in viewer has.
+pub(crate) fn open(title: &str, content: &Markup) -> Markup {
+    let body = html! {
+        header {
+            a.skip href="#main" { "Skip to the content" }
+            nav aria-label="Pages" { a.brand href="/" { "Sojourn" } }
+        }
+        main #main tabindex="-1" { (content) }
+    };
+    document(title, &body, false)
 }
 
 fn document(title: &str, body: &Markup, is_live: bool) -> Markup {

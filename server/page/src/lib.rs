@@ -22,8 +22,10 @@
 //! | `failures.rs` | what went wrong on hosts |
 //! | `events.rs` | what happened |
 //! | `report/` | a job as one file, which loads nothing |
+//! | `api.rs` | the document that describes `/v1` |
 //! | `assets.rs` | scripts and styles by name |
 
+pub mod api;
 pub mod assets;
 pub mod compare;
 pub mod events;
