@@ -26,8 +26,8 @@ pub(super) enum Caller {
 }
 
 /// Addresses that anybody may ask.
-pub(super) const OPEN: [&str; 4] =
-    ["/v1/health", "/v1/openapi.json", "/v1/programs", "/v1/programs/{sha256}"];
+pub(super) const OPEN: [&str; 5] =
+    ["/v1/docs", "/v1/health", "/v1/openapi.json", "/v1/programs", "/v1/programs/{sha256}"];
 
 /// May anybody ask this path?
 pub(super) fn is_open(path: &str) -> bool {

@@ -7,6 +7,7 @@ mod assimilations;
 mod auth;
 mod blobs;
 mod body;
+mod body_limits;
 mod changes;
 mod checkpoints;
 mod complete_uploads;

@@ -2,9 +2,9 @@
 //! for it.
 
 use super::{
-    assimilations, auth, blobs, changes, checkpoints, deltas, direct, error::HttpError, events,
-    failures, health, hosts, jobs, machines, metrics, openapi, page, programs, searches, shares,
-    tokens, traffic, trials, work,
+    assimilations, auth, blobs, body_limits::body_limit, changes, checkpoints, deltas, direct,
+    error::HttpError, events, failures, health, hosts, jobs, machines, metrics, openapi, page,
+    programs, searches, shares, tokens, traffic, trials, work,
 };
 use actix_web::{
     Error, Resource,
@@ -15,11 +15,6 @@ use actix_web::{
 };
 use sojourn_protocol::{error::ErrorKind, text::plain_line};
 
-/// Most bytes of a body that grows with a job's shards or a host's cache: a job's manifest, the blobs that a submission
-/// asks for, the list of a host's cache, the sums of an evaluation.
-const MAX_JOB_BODY: usize = 16 << 20;
-/// Most bytes of any other JSON body.
-const MAX_BODY: usize = 1 << 20;
 /// Characters of a wrong address that an answer repeats.
 const MAX_PATH_CHARS: usize = 200;
 
@@ -42,7 +37,8 @@ fn resource(
         InitError = (),
     >,
 > {
-    web::resource(pattern).wrap(from_fn(move |request: ServiceRequest, next: Next<BoxBody>| {
+    let resource = web::resource(pattern).app_data(json(body_limit(pattern)));
+    resource.wrap(from_fn(move |request: ServiceRequest, next: Next<BoxBody>| {
         auth::authorize(pattern, request, next)
     }))
 }
@@ -63,22 +59,18 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
     let query = QueryConfig::default()
         .error_handler(|error, _| HttpError::new(ErrorKind::Invalid, error.to_string()).into());
     service
-        .app_data(json(MAX_BODY))
         .app_data(path)
         .app_data(query)
         .service(open_resource("/v1/openapi.json").route(web::get().to(openapi::document_route)))
+        .service(
+            open_resource("/v1/docs").route(web::get().to(openapi::docs)).wrap(Compress::default()),
+        )
         .service(open_resource("/v1/health").route(web::get().to(health::health)))
         .service(resource("/v1/enrol").route(web::post().to(hosts::enrol)))
-        .service(
-            resource("/v1/work").app_data(json(MAX_JOB_BODY)).route(web::post().to(work::work)),
-        )
+        .service(resource("/v1/work").route(web::post().to(work::work)))
         .service(resource("/v1/heartbeat").route(web::post().to(work::heartbeat)))
         .service(resource("/v1/release").route(web::post().to(work::release)))
-        .service(
-            resource("/v1/results")
-                .app_data(json(MAX_JOB_BODY))
-                .route(web::post().to(work::report)),
-        )
+        .service(resource("/v1/results").route(web::post().to(work::report)))
         .service(
             resource("/v1/leases/{lease}/checkpoint")
                 .route(web::put().to(checkpoints::put_checkpoint))
@@ -92,11 +84,7 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(
             resource("/v1/leases/{lease}/checkpoint/direct").route(web::post().to(direct::direct)),
         )
-        .service(
-            resource("/v1/blobs/missing")
-                .app_data(json(MAX_JOB_BODY))
-                .route(web::post().to(blobs::missing)),
-        )
+        .service(resource("/v1/blobs/missing").route(web::post().to(blobs::missing)))
         .service(resource("/v1/blobs/collect").route(web::post().to(blobs::collect)))
         .service(
             resource("/v1/blobs/{sha256}")
@@ -106,7 +94,6 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(resource("/v1/uploads/{sha256}").route(web::get().to(blobs::upload_state)))
         .service(
             resource("/v1/jobs")
-                .app_data(json(MAX_JOB_BODY))
                 .route(web::post().to(jobs::submit))
                 .route(web::get().to(jobs::all)),
         )
@@ -156,13 +143,10 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
             resource("/v1/assimilations/{lease}/renew").route(web::post().to(assimilations::renew)),
         )
         .service(
-            resource("/v1/assimilations/{lease}/lead")
-                .app_data(json(MAX_JOB_BODY))
-                .route(web::post().to(assimilations::lead)),
+            resource("/v1/assimilations/{lease}/lead").route(web::post().to(assimilations::lead)),
         )
         .service(
             resource("/v1/assimilations/{lease}/range")
-                .app_data(json(MAX_JOB_BODY))
                 .route(web::post().to(assimilations::range_made)),
         )
         .service(
@@ -242,11 +226,7 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(resource("/v1/demand").route(web::get().to(machines::demand)))
         .service(resource("/v1/costs").route(web::get().to(machines::costs)))
         .service(resource("/v1/speeds").route(web::get().to(machines::speeds)))
-        .service(
-            resource("/v1/machines")
-                .app_data(json(MAX_JOB_BODY))
-                .route(web::post().to(machines::report)),
-        )
+        .service(resource("/v1/machines").route(web::post().to(machines::report)))
         .service(resource("/v1/machines/drain").route(web::post().to(machines::drain)))
         .service(resource("/v1/leader").route(web::post().to(machines::lead)))
         .service(open_resource("/v1/programs").route(web::get().to(programs::all)))

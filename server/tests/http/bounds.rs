@@ -187,7 +187,14 @@ async fn the_largest_request_of_each_field_is_answered_and_one_past_its_bound_re
                     [400, 413].contains(&status) && !said.is_empty() && said.len() < 1_000;
                 fault(in_words, format!("{name} past its bound: {status} {said}"));
                 // A number that is none of its type, and a list of two that has more, are refused before that.
-                let unread = ["number out of range", "trailing characters", "invalid length"];
+                let unread = [
+                    "number out of range",
+                    "trailing characters",
+                    "invalid length",
+                    "expected u",
+                    "expected i",
+                    "expected a whole number from 0",
+                ];
                 let unread = status == 413 || unread.iter().any(|words| said.contains(words));
                 let is_bound =
                     !field.has_bound_of_its_own() || unread || refuses_for_a_bound(&said);

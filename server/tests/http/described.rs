@@ -139,7 +139,7 @@ fn work_off(lease: &Value) -> (Option<Vec<u8>>, Value) {
 }
 
 /// Asks for one lease, or for the ends of reports.
-fn ask(wanted: u32, reported: &[&Value]) -> Body<'static> {
+pub(crate) fn ask(wanted: u32, reported: &[&Value]) -> Body<'static> {
     let inventory = json!({
         "cached": [], "client": "a stranger",
         "devices": [{ "name": "cpu", "numeric_class": blob(b"class").sha256, "flops": 1e9 }],
@@ -182,6 +182,11 @@ async fn shards(described: &Described, admin: &str) -> Vec<Value> {
 
 /// A job of one trial, one epoch and two shards.
 async fn submit(described: &Described, admin: &str) -> Value {
+    submit_with_seed(described, admin, json!(7)).await
+}
+
+/// The same with this seed.
+pub(crate) async fn submit_with_seed(described: &Described, admin: &str, seed: Value) -> Value {
     let mut train = shards(described, admin).await;
     let valid = train.split_off(2);
     let fixed = |value: Value| json!({ "fixed": value });
@@ -195,7 +200,7 @@ async fn submit(described: &Described, admin: &str) -> Value {
         "gamma": fixed(json!(0.1)), "floor": fixed(json!(0.0)),
     });
     let spec = json!({
-        "name": "small", "seed": 7,
+        "name": "small", "seed": seed,
         "data": { "train": "x.csv", "label": "y", "scale": "none", "valid": { "share": 0.5 }, "shards": 2 },
         "models": [{ "arch": "mlp", "hidden": fixed(json!([3])) }],
         "training": {

@@ -63,11 +63,16 @@ impl Described {
         parameters.iter().map(|parameter| self.resolve(parameter)).collect()
     }
 
-    /// Fails where a value isn't what a schema of the document says.
-    pub(crate) fn check(&self, schema: &Value, value: &Value, what: &str) {
+    /// What checks values against a schema of the document.
+    pub(crate) fn validator(&self, schema: &Value) -> jsonschema::Validator {
         let mut whole = schema.clone();
         whole["components"] = self.document["components"].clone();
-        let validator = jsonschema::draft202012::new(&whole).unwrap();
+        jsonschema::draft202012::new(&whole).unwrap()
+    }
+
+    /// Fails where a value isn't what a schema of the document says.
+    pub(crate) fn check(&self, schema: &Value, value: &Value, what: &str) {
+        let validator = self.validator(schema);
         let errors: Vec<String> = validator
             .iter_errors(value)
             .map(|error| format!("{}: {error}", error.instance_path()))

@@ -8,6 +8,7 @@ mod bodies;
 mod bounds;
 mod deltas;
 mod described;
+mod descriptions;
 mod direct;
 mod document;
 mod engines;
@@ -20,11 +21,13 @@ mod s3;
 // The server with its own assimilators, joined as the command does it.
 mod network;
 mod page;
+mod seeds;
 #[path = "../../../src/serve/mod.rs"]
 mod serve;
 mod shares;
 mod storage;
 mod tokens;
+mod typed_events;
 mod uploads;
 mod world;
 

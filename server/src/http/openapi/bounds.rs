@@ -5,16 +5,23 @@
 
 use serde_json::{Map, Value, json};
 use sojourn_protocol::{
-    bounds::{Bound, Leaf},
-    text::MAX_NAME_CHARS,
+    api::{BYTES_HEADER, RESULT_BYTES_HEADER},
+    bounds::{Bound, Leaf, MAX_BLOB_BYTES},
+    text::{MAX_NAME_CHARS, NOT_IN_PLAIN_LINES},
 };
 use std::collections::BTreeSet;
+
+/// Names that people give, and that have no space at their ends.
+const GIVEN_NAMES: [&str; 2] = ["OwnerName", "TokenLabel"];
+/// Headers that say the size of a blob.
+const SIZES: [&str; 2] = [BYTES_HEADER, RESULT_BYTES_HEADER];
 
 /// Where schemas refer to others.
 const SCHEMAS: &str = "#/components/schemas/";
 
 /// Bounds each field of each type that a request's body consists of.
 pub(super) fn apply(document: &mut Value) {
+    bound_headers(document);
     let mut names = BTreeSet::new();
     let paths = document.get("paths").and_then(Value::as_object).into_iter().flatten();
     let operations = paths.filter_map(|(_, item)| item.as_object()).flatten();
@@ -24,6 +31,13 @@ pub(super) fn apply(document: &mut Value) {
     else {
         return;
     };
+    for name in GIVEN_NAMES {
+        if let Some(schema) = schemas.get_mut(name).and_then(Value::as_object_mut) {
+            let inner = NOT_IN_PLAIN_LINES;
+            let pattern = format!("^([^\\s{inner}]([^{inner}]*[^\\s{inner}])?)?$");
+            schema.insert("pattern".to_owned(), json!(pattern));
+        }
+    }
     while let Some(name) = left.pop() {
         if let Some(schema) = schemas.get(&name)
             && names.insert(name)
@@ -45,6 +59,23 @@ pub(super) fn apply(document: &mut Value) {
     for (name, bound) in listed {
         if let Some(schema) = schemas.get_mut(&name) {
             bound_value(schema, bound, 0);
+        }
+    }
+}
+
+/// Bounds the sizes of blobs in headers.
+fn bound_headers(document: &mut Value) {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut).into_iter().flatten();
+    let operations = paths.filter_map(|(_, item)| item.as_object_mut()).flatten();
+    let parameters = operations
+        .filter_map(|(_, operation)| operation.get_mut("parameters")?.as_array_mut())
+        .flatten();
+    for parameter in parameters {
+        let is_size =
+            parameter.get("name").is_some_and(|name| SIZES.iter().any(|size| name == size));
+        let schema = parameter.get_mut("schema").and_then(Value::as_object_mut);
+        if let Some(schema) = schema.filter(|_| is_size) {
+            schema.insert("maximum".to_owned(), json!(MAX_BLOB_BYTES));
         }
     }
 }
@@ -118,6 +149,9 @@ fn bound_value(schema: &mut Value, bound: Bound, depth: usize) {
             Leaf::Typed | Leaf::Whole(_) | Leaf::Real(_) => MAX_NAME_CHARS,
         };
         object.insert("maxLength".to_owned(), json!(most));
+        if let Leaf::Line(_) = bound.leaf {
+            object.insert("pattern".to_owned(), json!(format!("^[^{NOT_IN_PLAIN_LINES}]*$")));
+        }
     }
     if is_number || object.contains_key("$ref") {
         bound_number(object, bound.leaf);

@@ -27,6 +27,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("directCheckpoint", &[Forbidden, NotFound, Conflict, TooLarge]),
         ("deltaState", &[Forbidden, NotFound, Conflict, TooLarge]),
         ("checkpointState", &[Forbidden, NotFound, Conflict, TooLarge]),
+        ("program", &[NotFound]),
         ("blob", &[Forbidden, NotFound, RangeNotSatisfiable]),
         ("putBlob", &[Conflict, WrongOffset, TooLarge, DigestMismatch, StorageFull]),
         ("submitJob", &[Conflict]),

@@ -4,12 +4,19 @@
 //! rest. Anyone may read the document: it says nothing about this server's jobs or hosts.
 
 mod bounds;
+mod components;
+mod constants;
 mod errors;
+mod events;
+mod forms;
+mod numbers;
+mod values;
+mod words;
 
 use super::{
-    assimilations, blobs, changes, checkpoints, deltas, direct, error::HttpError, events, failures,
-    health, hosts, jobs, machines, metrics, programs, searches, shares, tokens, traffic, trials,
-    work,
+    assimilations, blobs, body_limits, changes, checkpoints, deltas, direct, error::HttpError,
+    failures, health, hosts, jobs, machines, metrics, page, programs, searches, shares, tokens,
+    traffic, trials, work,
 };
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
@@ -30,7 +37,7 @@ const EXAMPLES: &str = include_str!("examples.json");
 #[openapi(
     info(
         title = "Sojourn",
-        description = "What hosts and people ask a Sojourn server. Times are milliseconds since the Unix \
+        description = "What hosts and people ask a Sojourn server. Whole numbers are written without a decimal point. Times are milliseconds since the Unix \
                        epoch; trials, epochs, shards and batches count from 0; losses are sums over rows. \
                        What was posted may be posted again where its answer was lost: it isn't done twice. \
                        Not so `enrol`, which makes another host; `createToken` and the operations that rotate a token, which make another secret; `work`, which gives unheld leases again \
@@ -40,6 +47,7 @@ const EXAMPLES: &str = include_str!("examples.json");
     ),
     paths(
         document_route,
+        docs,
         health::health,
         hosts::enrol,
         work::work,
@@ -79,7 +87,7 @@ const EXAMPLES: &str = include_str!("examples.json");
         programs::one,
         trials::trials,
         trials::hops,
-        events::events,
+        super::events::events,
         trials::history,
         trials::evaluate,
         trials::evaluations,
@@ -109,7 +117,7 @@ const EXAMPLES: &str = include_str!("examples.json");
         changes::changes,
         metrics::metrics,
     ),
-    components(schemas(sojourn_protocol::tokens::ServerToken, sojourn_protocol::error::ApiError)),
+    components(schemas(super::schema::ContentEncoding, sojourn_core::Event, sojourn_protocol::tokens::ServerToken, sojourn_protocol::error::ApiError)),
     modifiers(&Tokens)
 )]
 struct Document;
@@ -145,8 +153,12 @@ pub(crate) static DOCUMENT: LazyLock<Result<Value, serde_json::Error>> = LazyLoc
 fn document() -> Result<Value, serde_json::Error> {
     let mut document = serde_json::to_value(Document::openapi())?;
     let examples: Map<String, Value> = serde_json::from_str(EXAMPLES)?;
-    relax_tagged(&mut document);
+    events::apply(&mut document);
+    values::describe(&mut document);
     bounds::apply(&mut document);
+    numbers::bound(&mut document);
+    forms::close(&mut document);
+    components::apply(&mut document);
     if let Some(components) = document.get_mut("components").and_then(Value::as_object_mut) {
         components.insert(
             "parameters".to_owned(),
@@ -158,7 +170,7 @@ fn document() -> Result<Value, serde_json::Error> {
         });
         let features = json!({
             "description": "What the server understands beyond the first version, divided by `, `: \
-                            `awaiting-shards` (the state `awaiting` of a held lease), `delta-uploads` (`putDelta`), `direct-uploads` (`directCheckpoint`), \
+                            `awaiting-shards` (the state `awaiting` of a held lease), `decimal-seeds` (seeds as decimal text), `delta-uploads` (`putDelta`), `direct-uploads` (`directCheckpoint`), \
                             `engines` (the engines of a device), `unsupported-units` (the failure `unsupported`, and a device's refused workloads), \
                             `upload-progress` (the state `sending` of a held lease). Nothing that needs one \
                             is to be sent to a server that doesn't say it.",
@@ -171,6 +183,7 @@ fn document() -> Result<Value, serde_json::Error> {
     for (operation, path) in operations(&mut document) {
         complete(operation, &path, &examples);
     }
+    words::plain(&mut document);
     Ok(document)
 }
 
@@ -179,7 +192,7 @@ fn protocol_parameter() -> Value {
         "name": PROTOCOL_HEADER,
         "in": "header",
         "description": "The version that the caller speaks; another than the server's is refused.",
-        "schema": { "type": "integer", "const": PROTOCOL_VERSION },
+        "schema": { "type": "integer", "minimum": PROTOCOL_VERSION, "maximum": PROTOCOL_VERSION },
     })
 }
 
@@ -187,7 +200,7 @@ fn features_parameter() -> Value {
     json!({
         "name": FEATURES_HEADER,
         "in": "header",
-        "description": "What the host understands beyond the first version, divided by `, `: `engines` (its devices name \
+        "description": "What the caller understands beyond the first version, divided by `, `: `decimal-seeds` (seeds come as decimal text), `engines` (its devices name \
                         their engines to servers with that feature; one that names none is asked for its inventory again).",
         "schema": { "type": "string" },
     })
@@ -215,7 +228,11 @@ fn complete(operation: &mut Map<String, Value>, path: &str, examples: &Map<Strin
     }
     let id = operation.get("operationId").and_then(Value::as_str).unwrap_or(path).to_owned();
     let secured = operation.contains_key("security");
-    let body = operation.get_mut("requestBody").and_then(|body| body.get_mut("content"));
+    let body = operation.get_mut("requestBody");
+    let body = body.and_then(|body| {
+        limit_body(body, path);
+        body.get_mut("content")
+    });
     let json_body = body.as_ref().is_some_and(|content| content.get("application/json").is_some());
     if let Some(content) = body {
         exemplify(content, examples);
@@ -242,6 +259,15 @@ fn complete(operation: &mut Map<String, Value>, path: &str, examples: &Map<Strin
     }
 }
 
+/// Says how large a JSON body may be.
+fn limit_body(body: &mut Value, path: &str) {
+    let is_json = body.pointer("/content/application~1json").is_some();
+    if let Some(body) = body.as_object_mut().filter(|_| is_json) {
+        let mebibytes = body_limits::body_limit(path) >> 20;
+        body.insert("description".to_owned(), json!(format!("At most {mebibytes} MiB.")));
+    }
+}
+
 /// Adds an example to each schema that names a type, or is a list of one.
 fn exemplify(content: &mut Value, examples: &Map<String, Value>) {
     let Some(body) = content.get_mut("application/json").and_then(Value::as_object_mut) else {
@@ -258,40 +284,28 @@ fn exemplify(content: &mut Value, examples: &Map<String, Value>) {
     }
 }
 
-/// An internally tagged variant is serialised as one object with its tag, so its own schema must allow the tag.
-fn relax_tagged(document: &mut Value) {
-    let mut tagged = Vec::new();
-    collect_tagged(document, &mut tagged);
-    let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut);
-    let Some(schemas) = schemas else { return };
-    for name in tagged {
-        if let Some(schema) = schemas.get_mut(&name).and_then(Value::as_object_mut) {
-            schema.remove("additionalProperties");
-        }
-    }
-}
-
-fn collect_tagged(value: &Value, tagged: &mut Vec<String>) {
-    match value {
-        Value::Object(object) => {
-            let all = object.get("allOf").and_then(Value::as_array).into_iter().flatten();
-            let names = all.filter_map(|part| part.get("$ref")?.as_str()?.rsplit('/').next());
-            tagged.extend(names.map(str::to_owned));
-            object.values().for_each(|value| collect_tagged(value, tagged));
-        }
-        Value::Array(values) => values.iter().for_each(|value| collect_tagged(value, tagged)),
-        _ => {}
-    }
-}
-
 /// This document.
 #[utoipa::path(
     get,
     path = "/v1/openapi.json",
+    tag = "document",
     operation_id = "openapi",
     responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json", body = Object))
 )]
 pub(super) async fn document_route() -> Result<HttpResponse, HttpError> {
     let document = DOCUMENT.as_ref().map_err(|error| HttpError::fault(error))?;
     Ok(HttpResponse::Ok().content_type(ContentType::json()).body(document.to_string()))
+}
+
+/// This document as a page for people.
+#[utoipa::path(
+    get,
+    path = "/v1/docs",
+    tag = "document",
+    operation_id = "docs",
+    responses((status = 200, description = "An HTML page.", content_type = "text/html; charset=utf-8", body = String))
+)]
+pub(super) async fn docs() -> Result<HttpResponse, HttpError> {
+    let document = DOCUMENT.as_ref().map_err(|error| HttpError::fault(error))?;
+    Ok(page::html(sojourn_page::api::page(document)))
 }

@@ -13,7 +13,7 @@ use sojourn_protocol::{digest::Digest, error::ApiError};
 use std::fmt;
 
 /// A whole page.
-pub(super) fn html(page: Markup) -> HttpResponse {
+pub(in crate::http) fn html(page: Markup) -> HttpResponse {
     with_status(StatusCode::OK, page)
 }
 

@@ -25,7 +25,7 @@ pub(super) mod shared;
 pub(super) mod sign_in;
 mod timeline;
 
-pub(super) use answer::fault;
+pub(super) use answer::{fault, html};
 pub(crate) use recent_events::RecentEvents;
 pub(super) use sessions::is_of_own_page;
 pub(crate) use sessions::{Sessions, now};
