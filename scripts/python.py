@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the Python environment of the tests, in which they run `examples/predict.py`, `examples/search/optuna_search.py`,
-readers of exported tables and stand-ins for S3 and EC2, and links it into a checkout.
+readers of exported tables, generators and checkers of the API's document, and stand-ins for S3 and EC2, and links it into a checkout.
 
 It lies in the user's cache folder, once for all checkouts; the system's Python stays as it is. A stamp,
 written last, says that it is whole; a lock keeps two runs apart.
@@ -18,14 +18,16 @@ REQUIREMENTS = [
     "mlflow>=3.5,<4",  # a tracking server, to which jobs are pushed
     "moto[s3,server]>=5.2,<6",
     "numpy>=1.26,<3",
+    "openapi-python-client>=0.29,<0.30",  # makes a client of the document that describes the API
     "optuna>=4.2,<6",  # drives a search from outside
     "pandas>=2.2,<4",  # reads exported tables
     "playwright>=1.50,<2",  # drives the system's Chromium over the web page
     "pyarrow>=17",  # reads Parquet for pandas
     "safetensors>=0.4,<1",
+    "schemathesis>=4.32,<5",  # tries a running server against that document
     "tensorboard>=2.18,<3",  # reads exported event files
 ]
-RECIPE = f"{' '.join(REQUIREMENTS)} recipe 6\n"  # another text makes every user's copy anew
+RECIPE = f"{' '.join(REQUIREMENTS)} recipe 7\n"  # another text makes every user's copy anew
 
 
 def is_whole(folder, recipe):
@@ -49,7 +51,7 @@ def environment(folder, requirements, recipe, purpose):
 
 
 def install(cache):
-    return environment(cache / "python-6", REQUIREMENTS, RECIPE, "the tests (mlflow, moto, numpy, optuna, pandas, tensorboard and others)")
+    return environment(cache / "python-7", REQUIREMENTS, RECIPE, "the tests (mlflow, moto, numpy, optuna, pandas, tensorboard and others)")
 
 
 if __name__ == "__main__":

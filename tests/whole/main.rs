@@ -8,6 +8,7 @@
 //! | `server` | the commands against a real server |
 //! | `people` | a job from its submission to a model, with real clients |
 //! | `ask_tell` | searches that a program drives, one with Optuna |
+//! | `api_document` | a client that is generated, and a server that is tried, from the document of the API
 //! | `control` | a job that is paused, resumed and extended |
 //! | `mlflow` | jobs in a real tracking server |
 //! | `exports` | tables and event files, read by pandas and TensorBoard |
@@ -52,6 +53,7 @@
     reason = "a test ends at what it did not expect"
 )]
 
+mod api_document;
 mod ask_tell;
 mod assimilators;
 mod browsing;
