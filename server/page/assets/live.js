@@ -27,8 +27,8 @@
     Idiomorph.morph(part, await answer.text(), {
       morphStyle: "innerHTML",
       ignoreActiveValue: true,
-      // What the reader has opened stays open.
-      callbacks: { beforeAttributeUpdated: (name, node) => !(name === "open" && node.tagName === "DETAILS") },
+      // What the reader has opened stays open, and what is ticked stays ticked.
+      callbacks: { beforeAttributeUpdated: (name, node) => name !== "checked" && !(name === "open" && node.tagName === "DETAILS") },
     });
     sayAges(part);
   }

@@ -112,6 +112,15 @@ def watching(browser):
     expect(page.locator("#curves .said")).to_contain_text("trial ")
     page.get_by_label("logarithmic").check()
     expect(page.locator("#curves canvas")).to_be_visible()
+    for per in ["hop", "time"]:
+        page.get_by_label("by", exact=True).select_option(per)
+        expect(page.locator("#curves canvas")).to_be_visible()
+    expect(page.locator("#scatter canvas")).to_be_visible()
+    assert page.get_by_label("against").locator("option").count() > 0
+    checkpoint = page.get_by_role("link", name="Download the").first
+    with page.expect_download() as download:
+        checkpoint.click()
+    assert download.value.suggested_filename.startswith(f"job-{JOB}-trial-"), download.value.suggested_filename
     visit.is_sound("job")
     visit.context.close()
 
@@ -254,6 +263,27 @@ def new_job(browser):
     visit.context.close()
 
 
+def comparing(browser):
+    """Two jobs that are ticked stand side by side."""
+    visit = Browsing(browser, DESK, "light")
+    page = visit.page
+    visit.sign_in("/")
+    for box in page.locator("#jobs input[name=job]").all()[:2]:
+        box.check()
+    # The list moves on, and the ticks stay.
+    before = page.locator("#jobs").inner_text()
+    page.wait_for_function("before => document.querySelector('#jobs').innerText !== before", arg=before)
+    assert page.locator("#jobs input[name=job]:checked").count() == 2
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_url(f"{URL}/compare?job=*&job=*")
+    expect(page.locator("#curves canvas")).to_be_visible()
+    expect(page.locator("#tables table").first.locator("thead th")).to_have_count(2)
+    expect(page.locator("#tables")).to_contain_text("training.epochs")
+    visit.is_sound("jobs side by side")
+    page.screenshot(path=f"{FOLDER}/compare-desk.png", full_page=True)
+    visit.context.close()
+
+
 def host(browser):
     """A host is blocked and unblocked by its page's buttons."""
     visit = Browsing(browser, DESK, "light")
@@ -305,6 +335,7 @@ with sync_playwright() as playwright:
     sharing(chromium)
     host(chromium)
     new_job(chromium)
+    comparing(chromium)
     found = looks(chromium)
     buttons(chromium)
     chromium.close()
