@@ -53,7 +53,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("blockHost", &[NotFound, Conflict]),
         ("unblockHost", &[NotFound, Conflict]),
         ("revokeHost", &[NotFound]),
-        ("createToken", &[Conflict]),
+        ("createToken", &[NotFound, Conflict]),
         ("rotateToken", &[NotFound, Conflict]),
         ("revokeToken", &[NotFound]),
         ("shareJob", &[NotFound, Conflict]),
