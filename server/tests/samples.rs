@@ -108,8 +108,31 @@ fn a_journal_of_the_version_before_leads_to_the_state_that_it_led_to() {
     // The program that wrote it knew events of version 6.
     let snapshot = String::from_utf8(core.snapshot().unwrap()).unwrap();
     let written = snapshot.replacen(&format!("\"version\":{EVENT_VERSION}"), "\"version\":6", 1);
+    let written = without_times(&written);
     assert_eq!(Digest::of(written.as_bytes()).to_string(), STATE);
     assert_eq!((core.position().0, kinds.len()), (445, 9), "{kinds:?}");
+}
+
+/// A snapshot without the times of the points of curves, which that version didn't keep.
+fn without_times(snapshot: &str) -> String {
+    let mut parts = snapshot.split("\"curve\":[");
+    let mut text = parts.next().unwrap().to_owned();
+    for part in parts {
+        let mut depth = 1;
+        let end = part.find(|c| {
+            depth += i32::from(c == '[') - i32::from(c == ']');
+            depth == 0
+        });
+        let (curve, rest) = part.split_at(end.unwrap());
+        let mut points = curve.split(",\"at\":");
+        text += "\"curve\":[";
+        text += points.next().unwrap();
+        for point in points {
+            text += point.trim_start_matches(|c: char| c.is_ascii_digit());
+        }
+        text += rest;
+    }
+    text
 }
 
 /// Reads what the version before has sent, and sees that it is written with all that it said.

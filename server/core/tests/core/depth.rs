@@ -9,7 +9,7 @@ fn bench(spread: &str) -> Bench {
     Bench::with_job_on(data(), 6, 3, &format!("[search]\nspread = \"{spread}\"\n"))
 }
 
-/// The most trials that have begun and not ended, while there were others that hadn't begun.
+/// The most trials that have begun and have something left to train, while there were others that hadn't begun.
 fn most_under_way(bench: &mut Bench) -> usize {
     let mut most = 0;
     while bench.core.state().jobs[&JOB].end.is_none() {
@@ -17,8 +17,8 @@ fn most_under_way(bench: &mut Bench) -> usize {
         let trials = &bench.core.state().jobs[&JOB].trials;
         let new = trials.iter().filter(|trial| trial.version == Version(0)).count();
         if new > 0 {
-            let running = trials.iter().filter(|trial| trial.end.is_none()).count();
-            most = most.max(running - new);
+            let left = trials.iter().filter(|trial| !trial.chain.is_done()).count();
+            most = most.max(left - new);
         }
     }
     most
