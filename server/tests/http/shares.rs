@@ -1,6 +1,6 @@
 //! Links to a job's page: what they show, what they don't, and how they end.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::{
     folder,

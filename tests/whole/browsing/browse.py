@@ -113,10 +113,10 @@ def watching(browser):
     page.get_by_label("logarithmic").check()
     expect(page.locator("#curves canvas")).to_be_visible()
     for per in ["hop", "time"]:
-        page.get_by_label("by", exact=True).select_option(per)
+        page.locator("#curves [name=per]").select_option(per)
         expect(page.locator("#curves canvas")).to_be_visible()
     expect(page.locator("#scatter canvas")).to_be_visible()
-    assert page.get_by_label("against").locator("option").count() > 0
+    assert page.locator("#scatter [name=key] option").count() > 0
     checkpoint = page.get_by_role("link", name="Download the").first
     with page.expect_download() as download:
         checkpoint.click()
