@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sojourn_codec::{Tensor, decode, encode};
 use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint, portable::ModelFile};
 use sojourn_protocol::{
-    PROTOCOL_VERSION,
+    PROTOCOL_VERSION, decimal,
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, ShardId, TrialId, Version},
     jobfile,
@@ -260,7 +260,7 @@ fn a_jobs_status_has_its_counts_and_the_leader_board() {
 #[test]
 fn json_is_the_servers_answer() {
     let world = World::new();
-    let (detail, trials) = (json!(world.detail), json!(world.trials));
+    let (detail, trials) = decimal::as_text(|| (json!(world.detail), json!(world.trials)));
     let server = world.serve();
     let parsed = |args: &[&str]| serde_json::from_str::<Value>(&printed(&server, args)).unwrap();
     assert_eq!(parsed(&["status", "1", "--json"]), detail);

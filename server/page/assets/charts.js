@@ -137,7 +137,7 @@ const Charts = (() => {
     shown.sort((a, b) => placeOf(a) - placeOf(b));
     const xs = shown.map(placeOf), low = xs[0], high = xs[xs.length - 1];
     const log = numbers && low > 0 && high / low > 100;
-    const named = numbers ? {} : { splits: names.map((_, at) => at), values: (_, all) => all.map((at) => names[at] ?? "") };
+    const named = numbers ? { values: (_, all) => all.map((value) => value === null ? "" : number(value)) } : { splits: names.map((_, at) => at), values: (_, all) => all.map((at) => names[at] ?? "") };
     const range = numbers ? {} : { range: [-0.5, names.length - 0.5] };
     const chart = {
       width: width(element), height: 260, legend: { show: false },

@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 use sojourn_protocol::{
     api::SearchTrial,
+    decimal,
     digest::BlobRef,
     figures,
     ids::TrialId,
@@ -77,7 +78,7 @@ pub struct Replay {
 /// Where the job can't be written as JSON, which is a fault of the program.
 pub fn document(report: &Report<'_>) -> Result<Markup, serde_json::Error> {
     let Report { job, trials, .. } = report;
-    let spec = serde_json::to_string_pretty(&job.spec)?;
+    let spec = decimal::as_text(|| serde_json::to_string_pretty(&job.spec))?;
     let curves = serde_json::to_string(report.curves)?;
     let reader = Viewer::of(Rights::Read);
     let content = html! {

@@ -13,7 +13,7 @@ use sojourn_page::{
     Viewer, assets, compare as compare_page, events as event_page, hosts as host_page,
     job as job_page, jobs as jobs_page, share as share_page,
 };
-use sojourn_protocol::{error::ErrorKind, ids::JobId, tokens::TokenView, view::EventView};
+use sojourn_protocol::{decimal, error::ErrorKind, ids::JobId, tokens::TokenView, view::EventView};
 
 /// Events of a job on its page.
 const EVENTS: usize = 30;
@@ -74,7 +74,7 @@ pub(in crate::http) async fn job(
     let part = match part.name() {
         None => {
             let detail = detail().await?;
-            let spec = serde_json::to_string_pretty(&detail.spec);
+            let spec = decimal::as_text(|| serde_json::to_string_pretty(&detail.spec));
             let last = app.recent_events.of(&app.shell, job).await?;
             let parts = job_page::Parts {
                 spec: spec.map_err(|error| HttpError::fault(&error))?,
