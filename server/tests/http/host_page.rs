@@ -197,7 +197,7 @@ async fn a_job_file_is_checked_and_submitted_over_the_data_of_an_earlier_job() {
     };
     let (one, two) = (detail(first.0).await, detail(2).await);
     assert_eq!(one["data"], two["data"]);
-    assert_eq!((&two["spec"]["seed"], &two["spec"]["data"]["seed"]), (&json!(3), &json!(7)));
+    assert_eq!((&two["spec"]["seed"], &two["spec"]["data"]["seed"]), (&json!("3"), &json!("7")));
     // The same again is the same job, unless it is to be another.
     let again = user.post("/jobs/new", &form(JOB)).await;
     assert_eq!(again.header("location"), Some("/jobs/2".into()));
