@@ -8,7 +8,7 @@
 //! unless [`as_text`] is around its serialisation: a journal, a digest and a trainer's lines keep their bytes.
 //!
 //! ```
-//! use sojourn_protocol::{context::Base, decimal};
+//! use sojourn_protocol::{decimal, unit::Base};
 //!
 //! let base = Base::Initial { seed: u64::MAX };
 //! let number = serde_json::to_string(&base).unwrap();
