@@ -20,7 +20,7 @@ use crate::{
     state::{Job, State, Trial},
 };
 use sojourn_protocol::{
-    ids::{JobId, TrialId},
+    ids::{JobId, TrialId, Version},
     quantity::SaturatingFrom as _,
     time::UnixMillis,
 };
@@ -174,5 +174,5 @@ fn remaining_work(job: JobId, trial: &Trial, estimates: &Estimates) -> Option<Re
     let work = estimates.work_left(job, trial);
     let merges = trial.merging.is_some();
     let at_once = if merges { u64::saturating_from(trial.hops_in_flight() + 1) } else { 1 };
-    Some(RemainingWork { work, at_once, merges })
+    Some(RemainingWork { work, at_once, merges, begun: trial.version != Version::default() })
 }

@@ -20,6 +20,12 @@ pub(crate) struct RemainingWorkIndex {
     total: u64,
     /// How many of them merge results.
     merging: usize,
+    /// Trials with a runnable hop that have begun, the least remaining work first.
+    begun: BTreeSet<(u64, TrialId)>,
+    /// Trials with a runnable hop that haven't.
+    new: BTreeSet<TrialId>,
+    /// How many running trials haven't begun, runnable or not.
+    to_begin: usize,
 }
 
 /// The remaining work of a trial.
@@ -31,6 +37,8 @@ pub(crate) struct RemainingWork {
     pub(crate) at_once: u64,
     /// The trial merges results.
     pub(crate) merges: bool,
+    /// Something of the trial is trained.
+    pub(crate) begun: bool,
 }
 
 impl RemainingWork {
@@ -56,9 +64,9 @@ impl RemainingWorkIndex {
             }
             *since = open.then_some(now);
             if open {
-                self.open.insert((Reverse(work), trial), now);
+                self.opens(trial, remaining, now);
             } else {
-                self.open.remove(&(Reverse(work), trial));
+                self.closes(trial, remaining);
             }
             return;
         }
@@ -68,9 +76,25 @@ impl RemainingWorkIndex {
         self.running.insert((Reverse(work), trial));
         self.total = self.total.saturating_add(remaining.work);
         self.merging += usize::from(remaining.merges);
+        self.to_begin += usize::from(!remaining.begun);
         if let Some(since) = since {
-            self.open.insert((Reverse(work), trial), since);
+            self.opens(trial, remaining, since);
         }
+    }
+
+    fn opens(&mut self, trial: TrialId, remaining: RemainingWork, since: UnixMillis) {
+        self.open.insert((Reverse(remaining.rank()), trial), since);
+        if remaining.begun {
+            self.begun.insert((remaining.rank(), trial));
+        } else {
+            self.new.insert(trial);
+        }
+    }
+
+    fn closes(&mut self, trial: TrialId, remaining: RemainingWork) {
+        self.open.remove(&(Reverse(remaining.rank()), trial));
+        self.begun.remove(&(remaining.rank(), trial));
+        self.new.remove(&trial);
     }
 
     /// Sets the remaining work of all trials of the job at once, in order; it forgets others. Each map is built from a
@@ -81,7 +105,8 @@ impl RemainingWorkIndex {
         now: UnixMillis,
     ) {
         let mut ranked = Vec::with_capacity(self.by_trial.len());
-        let (mut total, mut merging) = (0_u64, 0);
+        let (mut total, mut merging, mut to_begin) = (0_u64, 0, 0);
+        let (mut begun, mut new) = (Vec::new(), Vec::new());
         let mut known = self.by_trial.iter().peekable();
         let with_times = trials.into_iter().map(|(trial, remaining, open)| {
             while known.next_if(|(id, _)| **id < trial).is_some() {}
@@ -90,6 +115,12 @@ impl RemainingWorkIndex {
             ranked.push(((Reverse(remaining.rank()), trial), since));
             total = total.saturating_add(remaining.work);
             merging += usize::from(remaining.merges);
+            to_begin += usize::from(!remaining.begun);
+            match since {
+                Some(_) if remaining.begun => begun.push((remaining.rank(), trial)),
+                Some(_) => new.push(trial),
+                None => {}
+            }
             (trial, (remaining, since))
         });
         let with_times: Vec<_> = with_times.collect();
@@ -107,22 +138,35 @@ impl RemainingWorkIndex {
         let open = ranked.iter().filter_map(|(rank, since)| Some((*rank, (*since)?)));
         self.open = open.collect();
         self.running = ranked.into_iter().map(|(rank, _)| rank).collect();
-        (self.total, self.merging) = (total, merging);
+        (self.begun, self.new) = (begun.into_iter().collect(), new.into_iter().collect());
+        (self.total, self.merging, self.to_begin) = (total, merging, to_begin);
     }
 
     /// A trial has ended, or has nothing left to train. Since when it had a runnable hop.
     pub(crate) fn remove(&mut self, trial: TrialId) -> Option<UnixMillis> {
         let (remaining, since) = self.by_trial.remove(&trial)?;
         self.running.remove(&(Reverse(remaining.rank()), trial));
-        self.open.remove(&(Reverse(remaining.rank()), trial));
+        self.closes(trial, remaining);
         self.total = self.total.saturating_sub(remaining.work);
         self.merging -= usize::from(remaining.merges);
+        self.to_begin -= usize::from(!remaining.begun);
         since
     }
 
     /// Trials with a runnable hop, with their remaining work and since when: the most first, ties by id.
     pub(crate) fn open(&self) -> impl Iterator<Item = (TrialId, u64, UnixMillis)> + '_ {
         self.open.iter().map(|((Reverse(work), trial), since)| (*trial, *work, *since))
+    }
+
+    /// Trials with a runnable hop: those that have begun, the least remaining work first; then the others by id.
+    pub(crate) fn deepest_first(&self) -> impl Iterator<Item = TrialId> + '_ {
+        self.begun.iter().map(|(_, trial)| *trial).chain(self.new.iter().copied())
+    }
+
+    /// How many running trials haven't begun.
+    #[must_use]
+    pub(crate) fn to_begin(&self) -> usize {
+        self.to_begin
     }
 
     /// Running trials with their remaining work: the most first, ties by id.
@@ -180,13 +224,17 @@ mod tests {
     #[test]
     fn trials_stand_by_what_they_have_left() {
         let (mut index, now) = (RemainingWorkIndex::default(), UnixMillis(5));
-        let remaining = |work| RemainingWork { work, at_once: 1, merges: false };
+        let remaining = |work| RemainingWork { work, at_once: 1, merges: false, begun: work < 60 };
         index.set(TrialId(2), remaining(50), true, now);
         index.set(TrialId(1), remaining(50), true, now);
         index.set(TrialId(0), remaining(90), false, now);
         let open = [(TrialId(1), 50, now), (TrialId(2), 50, now)];
         assert_eq!(index.open().collect::<Vec<_>>(), open);
         assert_eq!((index.longest(), index.total()), (90, 190));
+        assert_eq!(
+            (index.deepest_first().collect::<Vec<_>>(), index.to_begin()),
+            (vec![TrialId(1), TrialId(2)], 1)
+        );
         index.set(TrialId(0), remaining(40), true, UnixMillis(7));
         index.set(TrialId(0), remaining(30), true, UnixMillis(9));
         assert_eq!(index.open().map(|(trial, ..)| trial.0).collect::<Vec<_>>(), [1, 2, 0]);
@@ -195,7 +243,7 @@ mod tests {
         assert_eq!(index.remove(TrialId(1)), Some(now));
         assert_eq!(index.remove(TrialId(1)), None);
         assert_eq!((index.longest(), index.total()), (50, 80));
-        let merging = RemainingWork { work: 30, at_once: 3, merges: true };
+        let merging = RemainingWork { work: 30, at_once: 3, merges: true, begun: true };
         index.set(TrialId(0), merging, true, now);
         let last = (TrialId(0), 10, UnixMillis(7));
         assert_eq!((index.open().last(), index.total()), (Some(last), 80));
@@ -212,7 +260,9 @@ mod tests {
         ) {
             let all = |of: Vec<(u64, u64, bool, bool)>| {
                 (0..).map(TrialId).zip(of).filter_map(|(trial, (work, at_once, merges, open))| {
-                    (work > 0).then_some((trial, RemainingWork { work, at_once, merges }, open))
+                    let begun = (work + at_once) % 2 == 0;
+                    let remaining = RemainingWork { work, at_once, merges, begun };
+                    (work > 0).then_some((trial, remaining, open))
                 })
             };
             let mut one_by_one = RemainingWorkIndex::default();

@@ -50,6 +50,11 @@ impl StoppingRules {
         known.search.decide(at_once.saturating_sub(known.busy.len()))
     }
 
+    /// How many trials of a job its rule hasn't let begin, as far as it was told.
+    pub(crate) fn held_back(&self, job: JobId) -> usize {
+        self.jobs.get(&job).map_or(0, |known| known.search.held_back())
+    }
+
     /// Is what the job's rule knows, told of what has changed since, that which its trials say?
     pub(crate) fn agree_with(&self, job: &Job) -> bool {
         let Some(known) = self.jobs.get(&job.id) else { return true };

@@ -7,13 +7,10 @@
 //! Where the transfer of a checkpoint takes time, trials are pinned to machines by a plan, and its order is one of depth.
 
 use super::scheduler::Scheduler;
-use crate::{
-    cost::Cost,
-    index::RemainingWorkIndex,
-    state::{Job, Trial},
-};
+use crate::{cost::Cost, index::RemainingWorkIndex, state::Job};
 use sojourn_protocol::{
-    ids::{TrialId, Version},
+    ids::TrialId,
+    inventory::Links,
     quantity::to_usize,
     spec::{Replicas, Spread},
 };
@@ -24,46 +21,36 @@ const MAX_TRIED: usize = 32;
 
 impl Scheduler<'_> {
     /// Do a job's trials go in depth now? More of them than half the slots haven't begun, any host may train any of them, and
-    /// checkpoints move in no time.
-    pub(super) fn is_in_depth(&self, job: &Job) -> bool {
+    /// checkpoints move in no time over these links.
+    pub(super) fn is_in_depth(&self, job: &Job, links: impl FnOnce() -> Links) -> bool {
         let placement = &job.spec.placement;
         if job.spec.search.spread != Spread::Depth
             || placement.replicas != Replicas::Demand
             || placement.max_hosts.is_some()
-            || self.index.remaining(job.id).is_none_or(RemainingWorkIndex::any_merges)
         {
             return false;
         }
-        let enough = to_usize(self.hosts.fleet().slots() / 2) + 1;
+        let Some(remaining) = self.index.remaining(job.id) else { return false };
         let search = Some(&job.search).filter(|search| search.is_open());
         let to_come = search.map_or(0, |of| to_usize(of.wanted.saturating_sub(of.suggested)));
-        let new = job.trials.iter().rev().filter(|trial| is_new(trial));
-        if to_come + new.take(enough).count() < enough {
+        let held_back = self.index.stopping_rules().held_back(job.id);
+        let to_begin = to_come.saturating_add(held_back).saturating_add(remaining.to_begin());
+        if remaining.any_merges() || to_begin <= to_usize(self.hosts.fleet().slots() / 2) {
             return false;
         }
-        let links = self.slowest_links();
-        let first = job.trials.iter().find(|trial| trial.is_running());
-        first.is_some_and(|trial| Cost::transfer_time_over(trial, links).is_negligible())
+        let first = remaining.trials().next().and_then(|trial| job.trial(trial));
+        first.is_some_and(|trial| Cost::transfer_time_over(trial, links()).is_negligible())
     }
 
     /// The trials of a job that a slot should train, the best choice first: those of the highest priority; of these the ones
     /// that have begun, by what they have left; then the others by number.
     pub(super) fn deepest_first(&self, job: &Job, remaining: &RemainingWorkIndex) -> Vec<TrialId> {
-        let open = remaining.open().filter_map(|(id, work, _)| {
-            let new = is_new(job.trial(id)?);
-            Some((Reverse(job.priority_of(id)), new, if new { 0 } else { work }, id))
-        });
-        let mut open: Vec<_> = open.collect();
-        if open.len() > MAX_TRIED {
-            open.select_nth_unstable(MAX_TRIED);
-            open.truncate(MAX_TRIED);
+        if job.priorities.is_empty() {
+            return remaining.deepest_first().take(MAX_TRIED).collect();
         }
-        open.sort_unstable();
-        open.into_iter().map(|(.., id)| id).collect()
+        let mut all: Vec<TrialId> = remaining.deepest_first().collect();
+        all.sort_by_key(|trial| Reverse(job.priority_of(*trial)));
+        all.truncate(MAX_TRIED);
+        all
     }
-}
-
-/// Is nothing of it trained yet, and may something be?
-fn is_new(trial: &Trial) -> bool {
-    trial.is_running() && trial.version == Version::default()
 }

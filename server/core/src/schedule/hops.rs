@@ -140,7 +140,8 @@ impl<'a> Scheduler<'a> {
     /// The hop of a job that a device gets, if any.
     pub(crate) fn hop_for(&self, job: &'a Job, at: DeviceRef<'_>, rng: &mut ChaCha8Rng) -> HopPick {
         let Some(remaining) = self.index.remaining(job.id) else { return HopPick::Nothing };
-        let in_depth = self.is_in_depth(job);
+        let links = || self.hosts.session(at.host).map(|session| session.links).unwrap_or_default();
+        let in_depth = self.is_in_depth(job, links);
         if in_depth && at.ahead {
             // The slot goes on with its trial, rather than take turns with another one.
             return HopPick::Nothing;

@@ -53,7 +53,7 @@ impl Scheduler<'_> {
     /// more slots than trials of one class; or trials come one after the other, in depth.
     pub(crate) fn plan_problem(&self, job: &Job) -> Option<(Problem, PlanRequest)> {
         let placement = &job.spec.placement;
-        if self.is_in_depth(job) {
+        if self.is_in_depth(job, || self.slowest_links()) {
             return None;
         }
         let (slots, machines, classes) = self.plan_machines(job);

@@ -92,6 +92,11 @@ impl Asha {
         self.whole -= before_was(&is_whole);
     }
 
+    /// How many trials haven't been let begin.
+    pub(super) fn held_back(&self) -> usize {
+        self.new.len()
+    }
+
     pub(super) fn decide(&self, room: usize, more_to_come: bool) -> Vec<Decision> {
         let promotions = self.rungs.iter().rev().flat_map(Rung::promotions);
         let begins = self.new.iter().map(|trial| Decision::Continue {

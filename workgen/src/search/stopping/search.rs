@@ -123,6 +123,15 @@ impl Search {
         }
     }
 
+    /// How many trials the rule hasn't let begin.
+    #[must_use]
+    pub fn held_back(&self) -> usize {
+        match &self.rule {
+            Rule::Asha(rule) => rule.held_back(),
+            Rule::Brackets(_) | Rule::Median(_) | Rule::Patience(_) => 0,
+        }
+    }
+
     /// What follows from what is known, where so many more trials should train at once; only asynchronous rules ask for that.
     /// Nothing where all is decided, and again nothing once this is carried out and told, until more is known.
     #[must_use]
