@@ -6,6 +6,7 @@ mod hops;
 mod hosts;
 mod over_seeds;
 mod programs;
+mod time_left;
 mod traffic;
 
 pub use evaluation::{EvaluationResult, EvaluationState, EvaluationView};
@@ -16,6 +17,7 @@ pub use hosts::{
 };
 pub use over_seeds::{OverSeeds, over_seeds};
 pub use programs::ProgramView;
+pub use time_left::TimeLeft;
 pub use traffic::{RefusalCounts, TrafficView};
 
 use crate::{
@@ -27,7 +29,7 @@ use crate::{
     report::Sums,
     seeds,
     spec::{Choices, Goal, JobSpec, MergeSpec},
-    time::{Millis, UnixMillis},
+    time::UnixMillis,
     unit::{Base, Flush, FormerLength, Hop, NextHop, Origin, TrialContext, shard_index},
 };
 use serde::{Deserialize, Serialize};
@@ -138,17 +140,6 @@ pub struct JobView {
     /// What its user has noted about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-}
-
-/// How long a job has to go, if it had all slots of the hosts in contact to itself: of what its trials may train so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct TimeLeft {
-    /// Milliseconds. No schedule is shorter: all its work on all slots, or its longest trial on the fastest one.
-    pub at_least: Millis,
-    /// Milliseconds, by the mean time of its hops so far. None before its first hop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expected: Option<Millis>,
 }
 
 /// The best trial of a job.
