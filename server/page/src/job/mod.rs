@@ -5,8 +5,7 @@
 //! | head | state, progress, best trial, what it waits for, and the buttons for it |
 //! | hops | its running trials by its shards (`matrix.rs`) |
 //! | leases | its leases by hosts and time (`gantt.rs`) |
-//! | over seeds | configurations of which there are several seeds (`seeds.rs`) |
-//! | leader board | its trials (`leaders.rs`) |
+//! | leader board | configurations with several seeds (`seeds.rs`), and its trials (`leaders.rs`) |
 //! | events | what happened last |
 
 mod gantt;
@@ -18,7 +17,6 @@ pub use gantt::{LeaseBar, LeaseBarEnd, Timeline, gantt};
 pub use leaders::{Board, leaders};
 pub(crate) use leaders::{controls, printed};
 pub use matrix::matrix;
-pub use seeds::seeds;
 
 use crate::{Viewer, events, frame, share, words};
 use maud::{Markup, html};
@@ -65,7 +63,6 @@ pub fn page(job: &JobDetail, parts: &Parts, board: &Board, viewer: Viewer) -> Ma
         }
         section aria-labelledby="board-title" {
             h2 #board-title { "Trials" }
-            div #seeds data-live={ "/jobs/" (id) "?part=seeds" } { (seeds(&job.summary, job.spec.search.goal, &parts.trials)) }
             (controls(board))
             div #board data-live={ "/jobs/" (id) "?part=board&" (board.query()) } {
                 (leaders(&job.summary, job.spec.search.goal, &parts.trials, board, viewer))

@@ -13,8 +13,7 @@ use sojourn_protocol::{
 const ROWS: usize = 20;
 
 /// The configurations, the best mean first; nothing where no seed was chosen.
-#[must_use]
-pub fn seeds(job: &JobView, goal: Goal, trials: &[TrialView]) -> Markup {
+pub(super) fn seeds(job: &JobView, goal: Goal, trials: &[TrialView]) -> Markup {
     let all = over_seeds(trials, goal);
     let number = |value: Option<f64>| words::metric(value);
     html! {

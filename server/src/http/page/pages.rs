@@ -99,11 +99,6 @@ pub(in crate::http) async fn job(
             job_page::leaders(&detail.summary, detail.spec.search.goal, &trials, &board, viewer)
         }
         Some("shares") => share_page::links(job, shares_for(&app, job, viewer).await?.as_deref()),
-        Some("seeds") => {
-            let detail = detail().await?;
-            let trials = trials::all(&app, job).await?;
-            job_page::seeds(&detail.summary, detail.spec.search.goal, &trials)
-        }
         Some("events") => {
             detail().await?;
             event_page::list(&latest(&app.recent_events.of(&app.shell, job).await?)?)
