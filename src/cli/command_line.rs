@@ -3,8 +3,8 @@
 use crate::cli::{
     cloud,
     jobs::{
-        backlog, block, cancel, delete, evaluate, events, extend, hosts, job_args::JobArgs, list,
-        pause, resume, revoke, rollback, search, set, share, status, top, traffic, trials,
+        backlog, cancel, delete, evaluate, events, extend, host_changes, hosts, job_args::JobArgs,
+        list, pause, resume, rollback, search, set, share, status, top, traffic, trials,
     },
     lab::{completions, demo, openapi, replay, simulate},
     model::{check, export, predict, report},
@@ -68,11 +68,11 @@ enum Command {
     /// List the machines that work for the server.
     Hosts(hosts::Args),
     /// Give a machine no new work until it is unblocked; what it holds goes on.
-    Block(block::Args),
+    Block(host_changes::Args),
     /// Give a machine work again that was blocked.
-    Unblock(block::Args),
+    Unblock(host_changes::Args),
     /// End a machine's right to work for the server.
-    Revoke(revoke::Args),
+    Revoke(host_changes::Args),
     /// Make, list, replace and revoke tokens: for machines that enrol, and for users.
     Token(token::Args),
     /// Delete the blobs and uploads in the server's store that nothing refers to.
@@ -207,9 +207,9 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Trials(args) => trials::run(&args).await,
         Command::Top(args) => top::run(&args).await,
         Command::Hosts(args) => hosts::run(&args).await,
-        Command::Block(args) => block::block(&args).await,
-        Command::Unblock(args) => block::unblock(&args).await,
-        Command::Revoke(args) => revoke::run(&args).await,
+        Command::Block(args) => host_changes::block(&args).await,
+        Command::Unblock(args) => host_changes::unblock(&args).await,
+        Command::Revoke(args) => host_changes::revoke(&args).await,
         Command::Token(args) => token::run(&args).await,
         Command::Gc(args) => gc::run(&args).await,
         Command::Events(args) => events::run(&args).await,

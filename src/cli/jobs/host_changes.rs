@@ -1,4 +1,5 @@
-//! `sojourn block` and `sojourn unblock`: a machine gets no new work, and gets work again.
+//! `sojourn block`, `unblock` and `revoke`: a machine gets no new work, gets work again, or loses its right to work, and others do what
+//! it holds.
 
 use crate::{
     api_client::ApiClient,
@@ -25,6 +26,10 @@ pub(crate) async fn block(args: &Args) -> Result<(), Failure> {
 
 pub(crate) async fn unblock(args: &Args) -> Result<(), Failure> {
     call(args, async |client| client.unblock(args.host).await).await
+}
+
+pub(crate) async fn revoke(args: &Args) -> Result<(), Failure> {
+    call(args, async |client| client.revoke(args.host).await).await
 }
 
 async fn call(
