@@ -1,20 +1,15 @@
 //! What went wrong on hosts: counted as it is reported, and shown to users.
 
 use super::{App, AppState, JsonAnswer, JsonResult, auth::User, error::HttpError};
-use crate::failure_log::NewFailure;
+use crate::{failure_log::NewFailure, shell::wall_time};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId},
-    quantity::SaturatingFrom as _,
     report::Failure,
-    time::UnixMillis,
     view::FailureView,
 };
-use std::{
-    collections::BTreeSet,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::collections::BTreeSet;
 
 /// Trainer errors that hosts have reported, counted by host, trial and first line, the last ones first: the last 500 kinds of
 /// them that this server has heard of.
@@ -49,8 +44,7 @@ pub(super) async fn count(
         return Ok(());
     };
     let (job, trial) = (unit.job(), unit.trial());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
-    let at = UnixMillis(u64::saturating_from(now));
+    let at = wall_time();
     let failures = app.failures.clone();
     let counted = web::block(move || {
         let failure = &failure;

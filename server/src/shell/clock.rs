@@ -49,17 +49,17 @@ struct Reading {
     differs: bool,
 }
 
+/// What the machine's clock says, which may be set back: for what people read, and for terms of days.
+pub(crate) fn wall_time() -> UnixMillis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UnixMillis(u64::saturating_from(since.as_millis()))
+}
+
 impl SteadyClock {
     /// The machine's clock.
     #[must_use]
     pub fn machine() -> Self {
-        Self::with(
-            || {
-                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                UnixMillis(u64::saturating_from(since.as_millis()))
-            },
-            since_boot,
-        )
+        Self::with(wall_time, since_boot)
     }
 }
 

@@ -26,6 +26,7 @@ mod side_effects;
 mod snapshot;
 mod writer;
 
+pub(crate) use clock::wall_time;
 pub use clock::{Clock, SteadyClock};
 pub use config::ShellConfig;
 pub(crate) use counts::ShellCounts;

@@ -4,7 +4,7 @@ use super::{
     book::{BookFile, Delivery},
     settings::Webhook,
 };
-use crate::http::now;
+use crate::shell::wall_time;
 use sojourn_protocol::{
     backoff,
     quantity::{Micros, SaturatingFrom as _},
@@ -40,7 +40,7 @@ pub(super) async fn run(webhook: Webhook, book: Arc<BookFile>) {
         // Before the book is asked: what comes meanwhile is noticed.
         more.borrow_and_update();
         let next = book.next(&webhook.name);
-        let wait = next.as_ref().map(|delivery| delivery.next_at - now());
+        let wait = next.as_ref().map(|delivery| delivery.next_at - wall_time());
         match (next, wait) {
             (Some(delivery), Some(Millis(0))) => {
                 let attempt = attempt(&webhook, &delivery).await;
@@ -63,7 +63,7 @@ pub(super) async fn run(webhook: Webhook, book: Arc<BookFile>) {
 }
 
 async fn attempt(webhook: &Webhook, delivery: &Delivery) -> Attempt {
-    let seconds = now().0 / 1000;
+    let seconds = wall_time().0 / 1000;
     let headers = webhook.secret.headers(&delivery.id, seconds, &delivery.body);
     match webhook.receiver.post(&headers, delivery.body.clone()).await {
         Ok(answer) if (200..300).contains(&answer.status) => Attempt::Accepted,
@@ -92,7 +92,7 @@ fn settle(name: &str, book: &BookFile, delivery: &Delivery, attempt: Attempt) {
             );
             book.end(name, id);
         }
-        Attempt::Failed { why, .. } if now() - *noticed_at >= GIVE_UP_AFTER => {
+        Attempt::Failed { why, .. } if wall_time() - *noticed_at >= GIVE_UP_AFTER => {
             tracing::error!(
                 webhook = name,
                 id,
@@ -112,7 +112,7 @@ fn settle(name: &str, book: &BookFile, delivery: &Delivery, attempt: Attempt) {
                 pause_ms = pause.0,
                 "a delivery has failed, and is tried again"
             );
-            book.put_off(name, id, UnixMillis(now().0.saturating_add(pause.0)));
+            book.put_off(name, id, UnixMillis(wall_time().0.saturating_add(pause.0)));
         }
     }
 }
@@ -131,7 +131,7 @@ fn random() -> u64 {
     let mut bytes = [0; 8];
     match getrandom::fill(&mut bytes) {
         Ok(()) => u64::from_le_bytes(bytes),
-        Err(_) => u64::saturating_from(now().0),
+        Err(_) => u64::saturating_from(wall_time().0),
     }
 }
 

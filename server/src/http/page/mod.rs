@@ -27,8 +27,8 @@ mod timeline;
 
 pub(super) use answer::{fault, html};
 pub(crate) use recent_events::RecentEvents;
+pub(crate) use sessions::Sessions;
 pub(super) use sessions::is_of_own_page;
-pub(crate) use sessions::{Sessions, now};
 
 /// Is this the address of a page, and none of programs?
 pub(super) fn is_page(path: &str) -> bool {

@@ -3,7 +3,7 @@
 //! A file of the data folder has them, so that whoever looks at a page need not sign in again when the server is started anew. It
 //! holds hashes alone: neither cookies nor tokens can be made of it.
 
-use crate::data_folder::new_token;
+use crate::{data_folder::new_token, shell::wall_time};
 use actix_web::{
     HttpRequest,
     cookie::{Cookie, SameSite, time::Duration as CookieAge},
@@ -15,12 +15,7 @@ use sojourn_files::{Access, Durability, if_exists};
 use sojourn_protocol::{
     digest::Digest, ids::JobId, quantity::SaturatingFrom as _, time::UnixMillis,
 };
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::PathBuf,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::BTreeMap, fs, io, path::PathBuf, time::Duration};
 
 const COOKIE: &str = "sojourn-session";
 /// The cookie of whoever has a link to a job's page. It holds the link's secret, and is for that job's addresses alone.
@@ -73,7 +68,7 @@ impl Sessions {
         request: &HttpRequest,
     ) -> Result<Cookie<'static>, getrandom::Error> {
         let secret = new_token()?;
-        let now = now();
+        let now = wall_time();
         let mut sessions = self.known.lock();
         sessions.retain(|_, session| session.until > now);
         if sessions.len() >= MAX_SESSIONS
@@ -110,7 +105,7 @@ impl Sessions {
         }
         let id = id_of(request)?;
         let sessions = self.known.lock();
-        let session = sessions.get(&id).filter(|session| session.until > now())?;
+        let session = sessions.get(&id).filter(|session| session.until > wall_time())?;
         Some(session.token_sha256)
     }
 
@@ -141,12 +136,6 @@ impl Sessions {
 /// Is this an address of a job's page for whoever has a link to it?
 pub(super) fn is_for_guests(path: &str) -> bool {
     path.starts_with(GUEST_PATH)
-}
-
-/// The time by this machine's clock.
-pub(crate) fn now() -> UnixMillis {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
-    UnixMillis(u64::saturating_from(now))
 }
 
 fn cookie(value: String, is_secure: bool, age: CookieAge) -> Cookie<'static> {

@@ -1,7 +1,10 @@
 //! The leases of a job in time, from its events and from what its hosts hold now.
 
-use super::{recent_events::LastEvents, sessions};
-use crate::http::{AppState, error::HttpError};
+use super::recent_events::LastEvents;
+use crate::{
+    http::{AppState, error::HttpError},
+    shell::wall_time,
+};
 use sojourn_core::{Event, LeaseEnd, Record, UnitKey, request};
 use sojourn_page::job::{LeaseBar, LeaseBarEnd, Timeline};
 use sojourn_protocol::{
@@ -26,7 +29,7 @@ pub(super) async fn collect(
     last: &LastEvents,
 ) -> Result<Timeline, HttpError> {
     let hosts = app.shell.request(request::GetHosts {}).await?;
-    Ok(timeline(job, &hosts, last, sessions::now()))
+    Ok(timeline(job, &hosts, last, wall_time()))
 }
 
 fn timeline(job: &JobView, hosts: &[HostView], of: &LastEvents, now: UnixMillis) -> Timeline {
