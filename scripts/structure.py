@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLOORS = [  # a package depends on packages of lower floors only
     ["protocol", "protocol/files"],
-    ["protocol/codec", "protocol/http", "client/slot", "client/libtorch", "deploy/fleet", "server/page"],
+    ["protocol/codec", "protocol/http", "client/slot", "client/shares", "client/libtorch", "deploy/fleet", "server/page"],
     ["protocol/model", "server/blobs", "workgen/ingest", "deploy/ec2"],
     ["protocol/graph", "workgen", "assimilator/rules", "client/core"],
     ["server/core", "client", "client/trainer"],

@@ -1,0 +1,54 @@
+//! A trial that runs on a host.
+
+use crate::{
+    history::{Carried, History},
+    policy::Share,
+};
+use sojourn_protocol::quantity::Micros;
+
+/// FlowCon's lists of trials: those whose growth efficiency has been below the threshold go one list further at each look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum List {
+    /// It learns (NL, the new list).
+    #[default]
+    New,
+    /// It was below the threshold once (WL, the watching list).
+    Watching,
+    /// It was so twice (CL, the completing list).
+    Completing,
+}
+
+/// What is known of how long a trial takes on this host with all of the processor that is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Estimate {
+    /// From its beginning to its end.
+    pub whole: Option<Micros>,
+    /// From now on.
+    pub remaining: Option<Micros>,
+}
+
+/// A trial that runs here.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Member {
+    pub(crate) list: List,
+    pub(crate) share: Share,
+    /// When it came, or last went from list to list or could have.
+    pub(crate) classified: Micros,
+    /// Has it ever had a growth efficiency?
+    pub(crate) is_known: bool,
+    pub(crate) history: History,
+    pub(crate) estimate: Estimate,
+}
+
+impl Member {
+    pub(crate) fn new(now: Micros, window: Micros, carried: &Carried) -> Self {
+        Self {
+            list: carried.list,
+            share: Share::FULL,
+            classified: now,
+            is_known: false,
+            history: History::new(window, carried),
+            estimate: Estimate::default(),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The shares of one host: who runs there, and when they are planned next.
+
+use crate::{
+    flowcon::Learning,
+    history::{Carried, Sample},
+    member::{Estimate, List, Member},
+    policy::{First, FlowCon, Share, SharePolicy},
+};
+use sojourn_protocol::{
+    ids::{JobId, TrialId},
+    quantity::Micros,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A trial of a job.
+pub type TrialKey = (JobId, TrialId);
+
+/// From now on a trial has this share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SetShare {
+    /// Whose.
+    pub trial: TrialKey,
+    /// How much.
+    pub share: Share,
+}
+
+/// Why shares are planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// The time has come.
+    Timer,
+    /// A trial has come or gone.
+    Members,
+}
+
+/// Divides one host's processor.
+#[derive(Debug, Clone)]
+pub struct Planner {
+    policy: SharePolicy,
+    /// The cores that trials may use.
+    capacity: f64,
+    members: BTreeMap<TrialKey, Member>,
+    interval: Micros,
+    due: Option<Micros>,
+}
+
+impl Planner {
+    /// A host on which nothing runs. `capacity`: the cores that its trials may use together, above 0.
+    #[must_use]
+    pub fn new(policy: SharePolicy, capacity: f64) -> Self {
+        let interval = interval(&policy);
+        Self { policy, capacity, members: BTreeMap::new(), interval, due: None }
+    }
+
+    /// The owner allows another number of cores.
+    pub const fn set_capacity(&mut self, capacity: f64) {
+        self.capacity = capacity;
+    }
+
+    /// Says which trials run here from now on, with what they come with (FlowCon's algorithm 2). Of those that are here already
+    /// what is known here counts. Gives the shares that change.
+    pub fn set_members(&mut self, now: Micros, trials: &[(TrialKey, Carried)]) -> Vec<SetShare> {
+        let present: BTreeSet<TrialKey> = trials.iter().map(|(trial, _)| *trial).collect();
+        if self.members.keys().copied().eq(present.iter().copied()) {
+            return Vec::new();
+        }
+        self.members.retain(|trial, _| present.contains(trial));
+        let mut came = BTreeSet::new();
+        let window = interval(&self.policy);
+        for (trial, carried) in trials {
+            self.members.entry(*trial).or_insert_with(|| {
+                came.insert(*trial);
+                Member::new(now, window, carried)
+            });
+        }
+        self.interval = window;
+        let mut set = self.plan(now, Cause::Members);
+        // Whoever came has to be given a share, also where it is the one that a trial begins with.
+        let told: BTreeSet<TrialKey> = set.iter().map(|set| set.trial).collect();
+        set.extend(came.difference(&told).filter_map(|trial| self.set(*trial)));
+        set
+    }
+
+    /// A trial has run a little further. One that isn't here is left alone.
+    pub fn record(&mut self, trial: TrialKey, sample: Sample) {
+        if let Some(member) = self.members.get_mut(&trial) {
+            member.history.record(sample);
+        }
+    }
+
+    /// How long a trial takes is known better.
+    pub fn estimate(&mut self, trial: TrialKey, estimate: Estimate) {
+        if let Some(member) = self.members.get_mut(&trial) {
+            member.estimate = estimate;
+        }
+    }
+
+    /// When [`Planner::run`] is to be called next; `None` while nothing runs, or shares never change.
+    #[must_use]
+    pub const fn due(&self) -> Option<Micros> {
+        self.due
+    }
+
+    /// Plans anew if that is due. Gives the shares that change.
+    pub fn run(&mut self, now: Micros) -> Vec<SetShare> {
+        match self.due {
+            Some(due) if due <= now => self.plan(now, Cause::Timer),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The share of a trial that is here.
+    #[must_use]
+    pub fn share(&self, trial: TrialKey) -> Option<Share> {
+        self.members.get(&trial).map(|member| member.share)
+    }
+
+    /// The list of a trial that is here.
+    #[must_use]
+    pub fn list(&self, trial: TrialKey) -> Option<List> {
+        self.members.get(&trial).map(|member| member.list)
+    }
+
+    /// What goes with a trial to another host.
+    #[must_use]
+    pub fn carried(&self, trial: TrialKey) -> Option<Carried> {
+        self.members.get(&trial).map(|member| member.history.carried(member.list))
+    }
+
+    fn set(&self, trial: TrialKey) -> Option<SetShare> {
+        self.share(trial).map(|share| SetShare { trial, share })
+    }
+
+    fn plan(&mut self, now: Micros, cause: Cause) -> Vec<SetShare> {
+        let before: Vec<Share> = self.members.values().map(|member| member.share).collect();
+        match &self.policy {
+            SharePolicy::Equal => {}
+            SharePolicy::First(first) => first.plan(self.members.values_mut()),
+            SharePolicy::FlowCon(flowcon) => {
+                let learning = flowcon.plan(now, self.capacity, self.members.values_mut());
+                self.interval = match (learning, cause) {
+                    (Learning::Some, _) => flowcon.interval,
+                    (Learning::None, Cause::Timer) => {
+                        let doubled = Micros(self.interval.0.saturating_mul(2));
+                        doubled.min(flowcon.longest_interval)
+                    }
+                    (Learning::None, Cause::Members) => self.interval,
+                };
+            }
+        }
+        let is_planned = self.policy != SharePolicy::Equal && !self.members.is_empty();
+        self.due = is_planned.then(|| now + self.interval);
+        let changed = self.members.iter().zip(before);
+        changed
+            .filter(|((_, member), before)| member.share != *before)
+            .map(|((trial, member), _)| SetShare { trial: *trial, share: member.share })
+            .collect()
+    }
+}
+
+/// Between two plans where nothing says otherwise.
+const fn interval(policy: &SharePolicy) -> Micros {
+    match policy {
+        SharePolicy::Equal => Micros::ZERO,
+        SharePolicy::FlowCon(FlowCon { interval, .. })
+        | SharePolicy::First(First { interval, .. }) => *interval,
+    }
+}
