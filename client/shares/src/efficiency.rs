@@ -3,19 +3,15 @@
 use crate::{
     history::{History, seconds},
     member::Estimate,
-    policy::{Efficiency, FlowCon},
+    policy::{FlowCon, Threshold},
 };
 
 /// A trial that has computed less than this part of a window says nothing of its efficiency.
 const LEAST_BUSY: f64 = 0.01;
 
-/// The growth efficiency of a trial; `None` while a window has no report, or it hardly computed. `capacity`: the cores that trials may use.
-pub(crate) fn efficiency(
-    policy: &FlowCon,
-    history: &History,
-    estimate: Estimate,
-    capacity: f64,
-) -> Option<f64> {
+/// The growth efficiency of a trial: the part of its highest loss that it sheds in a second that has the whole processor. `None` while a
+/// window has no report, or it hardly computed. `capacity`: the cores that trials may use.
+pub(crate) fn efficiency(policy: &FlowCon, history: &History, capacity: f64) -> Option<f64> {
     let fall = history.fall()?;
     let highest = history.highest().filter(|highest| *highest > 0.0)?;
     let busy = fall.busy / capacity;
@@ -23,9 +19,16 @@ pub(crate) fn efficiency(
         return None;
     }
     let fallen = fall.per_second / highest;
-    let per_second = if policy.absolute { fallen.abs() } else { fallen.max(0.0) } / busy;
-    match policy.efficiency {
-        Efficiency::PerSecond => Some(per_second),
-        Efficiency::PerTrial => Some(per_second * seconds(estimate.whole?)),
+    Some(if policy.absolute { fallen.abs() } else { fallen.max(0.0) } / busy)
+}
+
+impl FlowCon {
+    /// Is a growth efficiency enough to count as learning? `None` where that depends on what isn't known of the trial.
+    pub(crate) fn learns(&self, efficiency: f64, estimate: Estimate) -> Option<bool> {
+        let growth = match self.threshold {
+            Threshold::PerSecond => efficiency,
+            Threshold::PerTrial => efficiency * seconds(estimate.whole?),
+        };
+        Some(growth >= self.alpha)
     }
 }

@@ -25,7 +25,7 @@ impl FlowCon {
     ) -> Learning {
         let mut rated: Vec<(&mut Member, Option<f64>)> = members
             .map(|member| {
-                let growth = efficiency(self, &member.history, member.estimate, capacity);
+                let growth = efficiency(self, &member.history, capacity);
                 (member, growth)
             })
             .collect();
@@ -64,9 +64,10 @@ impl FlowCon {
         if now - member.classified < self.interval {
             return;
         }
+        let Some(learns) = self.learns(growth, member.estimate) else { return };
         member.classified = now;
         member.list = match member.list {
-            _ if growth >= self.alpha => List::New,
+            _ if learns => List::New,
             List::New => List::Watching,
             List::Watching | List::Completing => List::Completing,
         };

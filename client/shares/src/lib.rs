@@ -54,4 +54,4 @@ pub use divide::{Demand, divide};
 pub use history::{Carried, Sample, Window};
 pub use member::{Estimate, List};
 pub use planner::{Planner, SetShare, TrialKey};
-pub use policy::{Apply, Efficiency, First, FlowCon, Order, Share, SharePolicy};
+pub use policy::{Apply, First, FlowCon, Order, Share, SharePolicy, Threshold};

@@ -41,7 +41,7 @@ pub struct FlowCon {
     /// The growth efficiency below which a trial counts as one that learns little.
     pub alpha: f64,
     /// What `alpha` is compared with.
-    pub efficiency: Efficiency,
+    pub threshold: Threshold,
     /// Between two plans, and the length of a window.
     pub interval: Micros,
     /// The least share of each of n trials is 1 / (beta n).
@@ -54,9 +54,9 @@ pub struct FlowCon {
     pub apply: Apply,
 }
 
-/// The unit of a growth efficiency.
+/// What the threshold of growth efficiency is compared with. Shares go by efficiency per second in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Efficiency {
+pub enum Threshold {
     /// How much of its highest loss a trial sheds in a second that has the whole processor. Long trials have less of it than short ones.
     PerSecond,
     /// The same in the time that the whole trial takes with all the processor: 1 is the pace of a loss that falls evenly to zero.
@@ -79,7 +79,7 @@ impl FlowCon {
     pub const fn thesis() -> Self {
         Self {
             alpha: 0.05,
-            efficiency: Efficiency::PerSecond,
+            threshold: Threshold::PerSecond,
             interval: Micros::from_secs(30),
             beta: 2.0,
             longest_interval: Micros::from_secs(480),
@@ -90,11 +90,11 @@ impl FlowCon {
 }
 
 impl Default for FlowCon {
-    /// Efficiency for each trial's own length, weights, and a loss that rises isn't growth.
+    /// A threshold for each trial's own length, weights, and a loss that rises isn't growth.
     fn default() -> Self {
         Self {
             alpha: 1.0,
-            efficiency: Efficiency::PerTrial,
+            threshold: Threshold::PerTrial,
             absolute: false,
             apply: Apply::Weight,
             ..Self::thesis()

@@ -6,8 +6,8 @@ use sojourn_protocol::{
     quantity::Micros,
 };
 use sojourn_shares::{
-    Apply, Carried, Demand, Efficiency, Estimate, First, FlowCon, List, Order, Planner, Sample,
-    SharePolicy, TrialKey, divide,
+    Apply, Carried, Demand, Estimate, First, FlowCon, List, Order, Planner, Sample, SharePolicy,
+    Threshold, TrialKey, divide,
 };
 use std::collections::BTreeMap;
 
@@ -50,11 +50,11 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn flowcon() -> impl Strategy<Value = FlowCon> {
-    let efficiency = prop_oneof![Just(Efficiency::PerSecond), Just(Efficiency::PerTrial)];
-    (1..60_u64, 0.0..1.0_f64, 1.0..8.0_f64, any::<bool>(), efficiency).prop_map(
-        |(interval, alpha, beta, absolute, efficiency)| FlowCon {
+    let threshold = prop_oneof![Just(Threshold::PerSecond), Just(Threshold::PerTrial)];
+    (1..60_u64, 0.0..1.0_f64, 1.0..8.0_f64, any::<bool>(), threshold).prop_map(
+        |(interval, alpha, beta, absolute, threshold)| FlowCon {
             alpha,
-            efficiency,
+            threshold,
             interval: Micros::from_secs(interval),
             beta,
             longest_interval: Micros::from_secs(interval * 16),
