@@ -8,6 +8,7 @@
 //! | [`plan`] | whole schedules, made ahead from estimates |
 //! | [`policy`] | which trial and shard an idle slot gets, and why |
 //! | [`price`] | what a search should cost on bought machines |
+//! | [`residency`] | on which host a trial stays, and when it moves |
 //! | [`shards`] | how many shards, and how large |
 //!
 //! Nothing here reads a clock or the machine. Random numbers come in as a stream or follow from the job's seed.
@@ -34,6 +35,7 @@ pub mod chain;
 pub mod plan;
 pub mod policy;
 pub mod price;
+pub mod residency;
 pub mod search;
 pub mod shards;
 pub mod visits;
