@@ -1,5 +1,7 @@
 //! FlowCon's algorithms on the cases that the thesis describes, and on those in which its text is silent.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::Micros,
