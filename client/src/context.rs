@@ -14,7 +14,7 @@ use crate::{
         outbox::Outbox,
         stores::Stores,
     },
-    trainers::{devices::Devices, last_failure::LastFailure, runner::UnitRunner},
+    trainers::{devices::Devices, last_failure::LastFailure, runner::UnitRunner, usage::Usages},
     transfer::{Bandwidth, Fetcher},
 };
 use parking_lot::Mutex;
@@ -83,6 +83,8 @@ pub(crate) struct Trainers<R> {
     /// Enforces the owner's limits on the trainers.
     pub(crate) enforcement: LimitEnforcement,
     pub(crate) last_failure: LastFailure,
+    /// What running units take of the machine.
+    pub(crate) usages: Usages,
 }
 
 impl<R: UnitRunner> Context<R> {

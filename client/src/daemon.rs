@@ -25,6 +25,7 @@ use crate::{
         devices::Devices,
         last_failure::LastFailure,
         runner::{RunnerError, UnitRunner},
+        usage::Usages,
     },
     transfer::{Bandwidth, Fetcher},
 };
@@ -262,7 +263,12 @@ async fn set_up<R: UnitRunner>(
         sends_log,
         server: ServerAccess { host: identity.host, url: server, api, contact, fetcher, bandwidth },
         storage: Storage { folder, cache, outbox, measurements, disk, usage, stores },
-        trainers: Trainers { devices, enforcement, last_failure: LastFailure::default() },
+        trainers: Trainers {
+            devices,
+            enforcement,
+            last_failure: LastFailure::default(),
+            usages: Usages::default(),
+        },
         owner,
         messages: send,
         fatal,

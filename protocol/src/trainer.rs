@@ -8,6 +8,7 @@ use crate::{
     digest::Digest,
     engine::Engine,
     position::Position,
+    quantity::{Bytes, Micros},
     report::{Evaluated, Failure, Trained},
     time::Millis,
     unit::{TrialContext, Unit},
@@ -183,6 +184,27 @@ pub enum TrainerUpdate {
     /// At the end: the most bytes of its device's memory that the unit took.
     #[serde(rename = "peak")]
     PeakMemory(u64),
+    /// What the unit took of the machine since the last sample or its beginning; at most once a second.
+    Usage(UsageSample),
+}
+
+/// What a running unit took of the machine in a time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UsageSample {
+    /// How long that was, without pauses at pace 0.
+    pub span: Micros,
+    /// Processor time of all its threads.
+    pub busy: Micros,
+    /// The mean loss over the rows of the batches that ended in it; none of an evaluation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// Memory in use at its end.
+    pub memory: Bytes,
+    /// Read from disks.
+    pub read: Bytes,
+    /// Written to disks.
+    pub written: Bytes,
 }
 
 /// The first message of a trainer: its properties.

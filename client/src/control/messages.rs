@@ -3,6 +3,7 @@
 use crate::{
     limits::{Keepers, Limits, MonthState, Reason},
     log::Line,
+    trainers::usage::UnitUsage,
 };
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -160,6 +161,9 @@ pub struct UnitStatus {
     /// How fast it goes, where it runs: in the last seconds, or from its start where nobody has asked before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batches_per_second: Option<f64>,
+    /// What it takes of the machine, where it runs and its trainer has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UnitUsage>,
 }
 
 /// The work of a unit.

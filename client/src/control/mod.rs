@@ -11,6 +11,7 @@ mod call;
 mod messages;
 mod serve;
 
+pub use crate::trainers::usage::UnitUsage;
 pub use call::{CallError, call};
 pub use messages::{
     Answer, Ask, CacheState, Direction, DiskState, LimitsState, LogEnd, LogPart, Pause, Paused,

@@ -5,6 +5,7 @@ use crate::{
     control::{Resting, Task, UnitStatus, Work},
     message::AgentStatus,
     meter::Meter,
+    trainers::usage::UnitUsage,
 };
 use sojourn_protocol::{
     api::{Held, HeldState},
@@ -42,7 +43,7 @@ impl Units {
     }
 
     /// The status of a lease.
-    fn status(&self, held: Held) -> UnitStatus {
+    fn status(&self, held: Held, usage: Option<UnitUsage>) -> UnitStatus {
         let known = self.0.get(&held.lease);
         let rate = known.and_then(|known| match held.state {
             HeldState::Running { done, .. } => known.meter.as_ref()?.rate(u64::from(done)),
@@ -54,6 +55,7 @@ impl Units {
             state: held.state,
             work: known.map(|known| known.work.clone()),
             batches_per_second: rate,
+            usage,
         }
     }
 }
@@ -65,8 +67,13 @@ impl<R> Driver<R> {
             reason: reason.to_owned(),
             seconds_left: left.0 / 1_000_000,
         });
+        let usages = &self.context.trainers.usages;
+        let unit = |held: Held| {
+            let usage = usages.get(held.lease);
+            self.units.status(held, usage)
+        };
         AgentStatus {
-            units: held.into_iter().map(|held| self.units.status(held)).collect(),
+            units: held.into_iter().map(unit).collect(),
             out_of_use: u32::try_from(self.agent.slots_out_of_use()).unwrap_or(u32::MAX),
             resting,
             waiting: self.waiting.clone(),

@@ -229,6 +229,7 @@ impl<R: UnitRunner> UnitRun<'_, R> {
         // The time until the first progress counts from now.
         watchdog.is_busy();
         let mut peak_memory = None;
+        let running = context.trainers.usages.begin(lease.id);
         let on_update = |update| match update {
             TrainerUpdate::Progress(progress) => {
                 watchdog.done(progress.done);
@@ -250,6 +251,7 @@ impl<R: UnitRunner> UnitRun<'_, R> {
                 context.tell(Event::ShardNeeded(lease.id, blob));
             }
             TrainerUpdate::PeakMemory(bytes) => peak_memory = Some(bytes),
+            TrainerUpdate::Usage(sample) => running.took(&sample),
         };
         // The slot is free when this ends.
         let outcome = tokio::select! {
@@ -260,6 +262,7 @@ impl<R: UnitRunner> UnitRun<'_, R> {
             () = self.stops(Stop::Now) => return Err(RunError::Stopped),
         };
         drop(trainer);
+        drop(running);
         self.note(device, &outcome, peak_memory);
         Ok(outcome)
     }

@@ -6,4 +6,5 @@ pub(crate) mod last_failure;
 pub(crate) mod pool;
 pub(crate) mod runner;
 pub(crate) mod slot_runner;
+pub(crate) mod usage;
 pub(crate) mod watchdog;

@@ -158,6 +158,7 @@ impl Run<'_> {
     ) -> Result<Ended, TrainError> {
         let mut broken_off = false;
         let context = &self.hop.context;
+        let mut said = Sums::default();
         let (sums, end) = train(context, &on, until, model, data, &mut |reached: BatchEnd<'_>| {
             let end = reached.end;
             let done = self.done + (end - on.start.batch);
@@ -172,6 +173,11 @@ impl Run<'_> {
                 let not_kept =
                     |error: TrainError| TrainerUpdate::PartNotSaved(error.to_failure().message);
                 let _ = listener.update(kept.map_or_else(not_kept, TrainerUpdate::PartSaved));
+            }
+            if listener.wants_usage() {
+                let sums = reached.sums.so_far()?;
+                listener.say_usage(mean_loss(&said, &sums));
+                said = sums;
             }
             Ok(match listener.update(TrainerUpdate::Progress(Progress { done, of: self.of })) {
                 // It is no time of training.
@@ -205,6 +211,13 @@ impl Ended {
     fn position(&self) -> Position {
         Position { batch: self.end, step: self.on.step_at(self.end), ..self.on.start }
     }
+}
+
+/// The mean loss over the rows since other sums.
+#[expect(clippy::cast_precision_loss, reason = "a shard has fewer than 2^53 rows")]
+fn mean_loss(before: &Sums, now: &Sums) -> Option<f64> {
+    let rows = now.rows.saturating_sub(before.rows);
+    (rows > 0).then(|| (now.loss - before.loss) / rows as f64)
 }
 
 /// Is the base where the unit starts? A wrong one would be trained and only then refused.

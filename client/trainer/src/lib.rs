@@ -48,6 +48,7 @@ mod targets;
 mod train;
 mod unit;
 mod unit_control;
+mod usage;
 
 #[cfg(test)]
 mod fixture;

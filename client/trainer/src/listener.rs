@@ -12,6 +12,14 @@ pub(crate) trait Listener {
     /// Takes an update. It may stop the hop; else it returns how long it has paused the unit.
     fn update(&mut self, update: TrainerUpdate) -> ControlFlow<(), Duration>;
 
+    /// Is it time to say what the unit takes of the machine?
+    fn wants_usage(&self) -> bool {
+        false
+    }
+
+    /// The unit has gone on; `loss` is the mean over the rows of the batches since this was last said.
+    fn say_usage(&mut self, _loss: Option<f64>) {}
+
     /// Waits for a pending shard, and returns its file; `None` where the hop is to stop instead.
     fn wait_for(&mut self, blob: Digest) -> Option<PathBuf>;
 }

@@ -17,6 +17,7 @@ use crate::{
     predict::{LastModel, predict},
     unit,
     unit_control::{UnitControl, UnitMessages},
+    usage::UsageMeter,
 };
 use rustix::process::{Signal, getpid, kill_process};
 use sojourn_protocol::{
@@ -126,7 +127,8 @@ fn answer_all(
 
 fn answer(request: &RunUnit, shards: &mut Shards, pacer: Pacer<'_>) -> TrainerLine {
     let device = shards.device();
-    let mut listener = SlotListener { device, pacer, sent_at: Instant::now(), unsent: None };
+    let (sent_at, usage) = (Instant::now(), UsageMeter::new());
+    let mut listener = SlotListener { device, pacer, sent_at, unsent: None, usage };
     let peak = PeakMemory::of_unit(device);
     let answer =
         catch(|| unit::run(request, shards, &mut listener)).unwrap_or_else(TrainerLine::Failed);
@@ -144,6 +146,7 @@ struct SlotListener<'a> {
     sent_at: Instant,
     /// The latest progress, if it wasn't sent.
     unsent: Option<TrainerUpdate>,
+    usage: UsageMeter,
 }
 
 impl Listener for SlotListener<'_> {
@@ -165,7 +168,16 @@ impl Listener for SlotListener<'_> {
         }
         // The server must know the progress of a paused unit.
         let paused = self.pacer.pause(|| send(&update));
+        self.usage.paused(paused);
         if self.pacer.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(paused) }
+    }
+
+    fn wants_usage(&self) -> bool {
+        self.usage.is_due()
+    }
+
+    fn say_usage(&mut self, loss: Option<f64>) {
+        send(&TrainerUpdate::Usage(self.usage.sample(loss)));
     }
 
     fn wait_for(&mut self, blob: Digest) -> Option<PathBuf> {

@@ -77,6 +77,9 @@ fn run_evaluation(
             let done = u32::saturating_from(done);
             // Of half an evaluation nobody has any use.
             let told = TrainerUpdate::Progress(Progress { done: before.saturating_add(done), of });
+            if listener.wants_usage() {
+                listener.say_usage(None);
+            }
             if let ControlFlow::Continue(still) = listener.update(told) {
                 started += still;
             }
