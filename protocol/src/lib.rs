@@ -23,6 +23,7 @@
 //! | [`tokens`] | tokens that the server issues: what they open, and how they are asked for |
 //! | [`assimilation`] | the same for assimilators: claims, offers, the queue |
 //! | [`storage`] | the room on the server's disk |
+//! | [`trace`] | where a request belongs in a trace |
 //! | [`dtype`] | the element types of tensors |
 //! | [`ranges`] | how the merge of a large model is divided among assimilators |
 //! | [`trainer`] | the JSON lines between a slot and its trainer child |
@@ -80,6 +81,7 @@ pub mod tail_search;
 pub mod text;
 pub mod time;
 pub mod tokens;
+pub mod trace;
 pub mod trainer;
 pub mod trial_name;
 pub mod unit;

@@ -10,6 +10,7 @@ use sojourn_protocol::{
     ids::{JobId, LeaseId},
     names::{OwnerName, TokenLabel},
     time::Millis,
+    trace::TraceContext,
 };
 use sojourn_server::journal::{Durability, RedisUrl};
 
@@ -41,6 +42,7 @@ pub(crate) fn addresses(input: &[u8]) -> bool {
     taken |= shows_itself::<OwnerName>(text);
     taken |= shows_itself::<TokenLabel>(text);
     taken |= shows_itself::<Millis>(text);
+    taken |= shows_itself::<TraceContext>(text);
     taken
 }
 
