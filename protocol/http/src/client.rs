@@ -7,7 +7,7 @@ use crate::{
     servers::Servers,
     store::within_server,
     tls::Authorities,
-    transport,
+    trace, transport,
 };
 use reqwest::{
     Client, Method, RequestBuilder, Response,
@@ -15,7 +15,9 @@ use reqwest::{
     redirect::Policy,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER, error::ApiError};
+use sojourn_protocol::{
+    PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER, error::ApiError, trace::TRACE_HEADER,
+};
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 /// How long an unused connection is kept; longer than a work request is held open.
@@ -293,6 +295,9 @@ impl HttpClient {
         let mut request = request.header(PROTOCOL_HEADER, PROTOCOL_VERSION);
         if !self.features.is_empty() {
             request = request.header(FEATURES_HEADER, &*self.features);
+        }
+        if let Some(context) = trace::current() {
+            request = request.header(TRACE_HEADER, context.to_string());
         }
         match &self.token {
             Some(token) => request.bearer_auth(token),

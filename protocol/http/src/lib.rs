@@ -13,6 +13,7 @@
 //! | [`upload`] | the same in the other direction |
 //! | [`known_stores`] | where the store may be: what the server named first, and what the owner accepted |
 //! | [`receiver`] | posts to an address that is none of our servers |
+//! | [`trace`] | the trace that a task works for, which its requests say |
 //! | [`store`] | the object store of a server's blobs, by URLs that the server has signed |
 //!
 //! It knows nothing of jobs or leases: what to ask, and how to show the answer, is the caller's business.
@@ -45,6 +46,7 @@ pub mod retry;
 pub mod servers;
 pub mod store;
 pub mod tls;
+pub mod trace;
 pub mod transport;
 pub mod upload;
 
@@ -61,4 +63,5 @@ pub use retry::{Backoff, RetryPolicy};
 pub use servers::{Servers, ServersError};
 pub use store::{StoreClient, UploadTarget};
 pub use tls::{Authorities, AuthoritiesError, TlsFault};
+pub use trace::Traced;
 pub use transport::is_loopback;
