@@ -5,6 +5,7 @@
 //! comes again.
 
 use crate::queue::{Fault, NewVersion, Offer, Queue, QueueError, Work};
+use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use sojourn_http::{Backoff, CallError, Get, HttpClient, Post, RetryPolicy};
 use sojourn_protocol::{
@@ -17,8 +18,9 @@ use sojourn_protocol::{
     ids::{ClaimId, LeaseId},
     ranges::{LeadAnswer, LeadRequest, RangeResultRequest},
     time::Millis,
+    trace::TraceContext,
 };
-use std::{future::Future, time::Duration};
+use std::{collections::BTreeMap, future::Future, time::Duration};
 use tokio::{
     runtime::Handle,
     sync::watch,
@@ -86,6 +88,8 @@ pub struct HttpQueue {
     name: String,
     runtime: Handle,
     stopping: watch::Receiver<bool>,
+    /// Of work that was just taken.
+    traces: Mutex<BTreeMap<LeaseId, TraceContext>>,
 }
 
 impl HttpQueue {
@@ -98,7 +102,8 @@ impl HttpQueue {
         runtime: Handle,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self { http, name, runtime, stopping }
+        let traces = Mutex::new(BTreeMap::new());
+        Self { http, name, runtime, stopping, traces }
     }
 
     /// Is the token an assimilator's? A token that may only look can't renew a claim that doesn't exist.
@@ -184,12 +189,24 @@ impl Queue for HttpQueue {
         let request = TakeRequest { name: self.name.clone(), wait: POLL_WAIT, losses };
         let limit = Duration::from_millis(POLL_WAIT.0) + CALL_TIMEOUT;
         let take = self.post("v1/assimilations", &request, limit);
-        match self.runtime.block_on(self.unless_stopping(take)) {
-            Ok(TakeAnswer { unit: Some(unit), .. }) => Ok(Some(Work::Unit(Box::new(unit)))),
-            Ok(TakeAnswer { range, .. }) => Ok(range.map(|range| Work::Range(Box::new(range)))),
-            Err(HttpQueueError::Stopping) => Ok(None),
-            Err(error) => Err(queue_error(&error)),
+        let TakeAnswer { unit, range, trace } =
+            match self.runtime.block_on(self.unless_stopping(take)) {
+                Ok(answer) => answer,
+                Err(HttpQueueError::Stopping) => return Ok(None),
+                Err(error) => return Err(queue_error(&error)),
+            };
+        let work = match unit {
+            Some(unit) => Some(Work::Unit(Box::new(unit))),
+            None => range.map(|range| Work::Range(Box::new(range))),
+        };
+        if let (Some(work), Some(trace)) = (&work, trace) {
+            self.traces.lock().insert(work.lease(), trace);
         }
+        Ok(work)
+    }
+
+    fn trace(&self, lease: LeaseId) -> Option<TraceContext> {
+        self.traces.lock().remove(&lease)
     }
 
     fn renew(&self, lease: LeaseId, claim: ClaimId) -> Result<Offer, QueueError> {

@@ -4,6 +4,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{ClaimId, LeaseId},
     ranges::{LeadAnswer, LeadRequest, RangeResultRequest, RangeWork},
+    trace::TraceContext,
 };
 
 pub use sojourn_protocol::assimilation::{
@@ -22,6 +23,17 @@ pub enum Work {
     Unit(Box<Unit>),
     /// Do a range of a merge that another process leads.
     Range(Box<RangeWork>),
+}
+
+impl Work {
+    /// The lease whose result it is about.
+    #[must_use]
+    pub fn lease(&self) -> LeaseId {
+        match self {
+            Self::Unit(unit) => unit.lease,
+            Self::Range(work) => work.unit.lease,
+        }
+    }
 }
 
 /// The server's queue: in this process or over the network. All calls block.
@@ -45,6 +57,11 @@ pub trait Queue: Send + Sync + 'static {
     /// Where the queue doesn't answer.
     fn take_small(&self, _max_bytes: u64) -> Result<Option<Box<Unit>>, QueueError> {
         Ok(None)
+    }
+
+    /// The trace of work that was just taken, by its lease. Asked once for each piece of work.
+    fn trace(&self, _: LeaseId) -> Option<TraceContext> {
+        None
     }
 
     /// Renews the claim of a unit for another term, unless the unit was handed out again already.

@@ -18,6 +18,7 @@ use crate::{
 use bytes::Bytes;
 use rayon::prelude::*;
 use sojourn_codec::ranges::{Index, Piece};
+use sojourn_http::trace::UNITS;
 use sojourn_model::Lineage;
 use sojourn_protocol::{
     digest::{BlobRef, Digest, Hasher},
@@ -81,7 +82,7 @@ impl<Q: Queue> Leader<'_, Q> {
             Ok::<_, VersionError>((self.ranges.state_head(state, merger)?, state.bytes))
         });
         let state = state.transpose()?;
-        tracing::debug!(lease = unit.lease.0, ranges = left.len(), "merge shared");
+        tracing::debug!(target: UNITS, lease = unit.lease.0, ranges = left.len(), "merge shared");
 
         let mut squares = BTreeMap::new();
         self.run_all(RangeTask::Squares, &left, |range, done| {
@@ -98,7 +99,7 @@ impl<Q: Queue> Leader<'_, Q> {
             lineage,
         };
         let decided = merger.decide(&squares, &whole)?;
-        tracing::debug!(lease = unit.lease.0, "merge decided");
+        tracing::debug!(target: UNITS, lease = unit.lease.0, "merge decided");
 
         let head = self.ranges.store(unit, vec![Bytes::from(decided.state_head)])?;
         let task = RangeTask::Merge(encode_decision(&decided.decision));

@@ -11,6 +11,7 @@ use crate::{
     ids::{ClaimId, Version},
     ranges::RangeWork,
     time::Millis,
+    trace::TraceContext,
     unit::Flush,
 };
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,13 @@ pub struct TakeAnswer {
     /// A range of a merge that another leads; never with a unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<RangeWork>,
+    /// The trace of the unit's result, for the logs; left out where the server knows none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "openapi",
+        schema(value_type = Option<String>, pattern = "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$")
+    )]
+    pub trace: Option<TraceContext>,
 }
 
 /// Whoever has taken a unit is still at it.

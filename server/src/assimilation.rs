@@ -4,16 +4,19 @@
 
 use crate::{
     assimilators::{AssimilationThreads, Assimilators},
+    result_traces::ResultTraces,
     shell::ShellHandle,
 };
 use sojourn_blobs::{BlobStore, Staging, Uploads};
 use sojourn_core::{self as core, Command, MergeOffer, Offered, Request, request};
+use sojourn_http::trace::UNITS;
 use sojourn_protocol::{
     assimilation::{AssimilationUnit, Fault, Merged, NewVersion, Offer},
     digest::Digest,
     error::ApiError,
     ids::{ClaimId, LeaseId},
     ranges::{LeadAnswer, LeadRequest, RangeResultRequest, RangeWork},
+    trace::TraceContext,
 };
 use std::{fmt, io, sync::Arc};
 
@@ -25,6 +28,7 @@ pub struct AssimilationHandle {
     pub(crate) blobs: BlobStore,
     pub(crate) uploads: Uploads,
     pub(crate) staging: Option<Staging>,
+    pub(crate) traces: Arc<ResultTraces>,
 }
 
 /// How the threads of the server's process are started that assimilate.
@@ -66,6 +70,12 @@ impl AssimilationHandle {
         self.staging.as_ref()
     }
 
+    /// The trace of a lease's result, if one is known.
+    #[must_use]
+    pub fn trace(&self, lease: LeaseId) -> Option<TraceContext> {
+        self.traces.of(lease)
+    }
+
     /// A range of a merge that somebody else leads, if there is one.
     #[must_use]
     pub fn take_range(&self) -> Option<RangeWork> {
@@ -96,7 +106,7 @@ impl AssimilationHandle {
     /// # Errors
     /// The core's refusal, or [`sojourn_protocol::error::ErrorKind::Unavailable`].
     pub async fn renew(&self, lease: LeaseId, claim: ClaimId) -> Result<Offer, ApiError> {
-        self.offer(request::RenewAssimilation { lease, claim }).await
+        self.send(request::RenewAssimilation { lease, claim }).await
     }
 
     /// Offers what was made of a result. The caller holds the blobs that it names, and has put them in the store.
@@ -107,7 +117,7 @@ impl AssimilationHandle {
         let NewVersion { version, checkpoint, merged } = made;
         let merged =
             merged.map(|Merged { state, flush, in_flight }| MergeOffer { state, flush, in_flight });
-        self.offer(request::OfferAssimilated { lease, version, checkpoint, merged }).await
+        self.offer(lease, request::OfferAssimilated { lease, version, checkpoint, merged }).await
     }
 
     /// Refuses a result, for this reason.
@@ -124,7 +134,7 @@ impl AssimilationHandle {
             Fault::Host => core::Fault::Host,
             Fault::Server => core::Fault::Server,
         };
-        self.offer(request::OfferRejected { lease, reason, fault }).await
+        self.offer(lease, request::OfferRejected { lease, reason, fault }).await
     }
 
     /// Tells the core that the store has lost a blob.
@@ -143,7 +153,19 @@ impl AssimilationHandle {
         self.assimilators.range_made(lease, made)
     }
 
-    async fn offer(&self, offer: impl Request<Answer = Offered>) -> Result<Offer, ApiError> {
+    /// Sends an offer, which ends the assimilation of a result.
+    async fn offer(
+        &self,
+        lease: LeaseId,
+        offer: impl Request<Answer = Offered>,
+    ) -> Result<Offer, ApiError> {
+        let answer = self.send(offer).await?;
+        tracing::debug!(target: UNITS, lease = lease.0, offer = ?answer, "assimilation offered");
+        self.traces.ended(lease);
+        Ok(answer)
+    }
+
+    async fn send(&self, offer: impl Request<Answer = Offered>) -> Result<Offer, ApiError> {
         Ok(match self.shell.request(offer).await? {
             Offered::Taken => Offer::Taken,
             Offered::Stale => Offer::Stale,

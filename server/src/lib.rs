@@ -41,6 +41,7 @@ mod network;
 mod orphans;
 mod programs;
 mod range_merges;
+mod result_traces;
 mod server;
 pub mod shell;
 mod storage_watch;

@@ -69,6 +69,7 @@ pub(crate) fn serve(
             .wrap(from_fn(http::protocol))
             .wrap(from_fn(http::guard))
             .wrap(from_fn(http::time_requests))
+            .wrap(from_fn(http::trace))
             .configure(http::routes);
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {

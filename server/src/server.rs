@@ -143,6 +143,7 @@ impl Server {
             blobs,
             uploads: uploads.clone(),
             staging: staging.clone(),
+            traces: Arc::default(),
         };
         let assimilators = Arc::clone(&assimilation.assimilators);
         let traffic = Arc::<Traffic>::default();

@@ -6,6 +6,7 @@ use sojourn_protocol::{
     error::ApiError,
     ids::{ClaimId, LeaseId},
     ranges::{LeadAnswer, LeadRequest, RangeResultRequest},
+    trace::TraceContext,
 };
 use sojourn_server::AssimilationHandle;
 use tokio::runtime::Handle;
@@ -45,6 +46,10 @@ impl Queue for CoreQueue {
 
     fn take_small(&self, max_bytes: u64) -> Result<Option<Box<Unit>>, QueueError> {
         unless_standby(self.runtime.block_on(self.server.take_small_unit(max_bytes)))
+    }
+
+    fn trace(&self, lease: LeaseId) -> Option<TraceContext> {
+        self.server.trace(lease)
     }
 
     fn renew(&self, lease: LeaseId, claim: ClaimId) -> Result<Offer, QueueError> {

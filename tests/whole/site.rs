@@ -250,7 +250,7 @@ impl Site {
             .args(["--blobs", &self.blobs(), "--threads", "1", "--name", name])
             .args(more)
             .envs(self.environment.iter().map(|(word, value)| (word, value)))
-            .env("SOJOURN_LOG", "info,sojourn_assimilator=debug");
+            .env("SOJOURN_LOG", "info,sojourn_unit=debug");
         spawn(command, &self.path().join(format!("{name}.log")))
     }
 

@@ -6,6 +6,7 @@ use crate::{
     queue::{Fault, NewVersion, Offer, Queue, Unit},
 };
 use sojourn_blobs::BlobError;
+use sojourn_http::trace::UNITS;
 use sojourn_protocol::digest::Digest;
 use sojourn_rules::MergeError;
 
@@ -41,9 +42,9 @@ impl<Q: Queue> Assimilator<Q> {
     ) -> Result<Outcome, PipelineError> {
         let mut remaining = MAX_OFFERS;
         loop {
-            tracing::debug!(lease = unit.lease.0, "version made");
+            tracing::debug!(target: UNITS, lease = unit.lease.0, "version made");
             publish().map_err(PipelineError::Store)?;
-            tracing::debug!(lease = unit.lease.0, "version published");
+            tracing::debug!(target: UNITS, lease = unit.lease.0, "version published");
             remaining -= 1;
             match self.offer(unit, made) {
                 Err(PipelineError::Unpublished) if remaining > 0 => {}

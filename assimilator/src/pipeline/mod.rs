@@ -15,6 +15,7 @@ use crate::{
 use bytes::Bytes;
 use sojourn_blobs::{BlobError, BlobStore, HashedBytes};
 use sojourn_codec::ranges::{Index, MAX_PIECE_BYTES};
+use sojourn_http::{trace::UNITS, traced};
 use sojourn_model::{CheckpointLayout, Lineage};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -176,22 +177,39 @@ impl<Q: Queue> Assimilator<Q> {
 
     /// Does the work that was taken.
     fn carry_out(&self, taken: Result<Option<Work>, QueueError>) -> Step {
-        let unit = match taken {
+        match taken {
             Ok(Some(Work::Unit(unit))) => {
-                tracing::debug!(lease = unit.lease.0, claim = unit.claim.0, "unit taken");
-                unit
+                let trace = self.queue.trace(unit.lease);
+                let traced =
+                    traced!("assimilate", trace, otel.kind = "consumer", lease = unit.lease.0);
+                traced.run_blocking(|| self.carry_out_unit(&unit))
             }
-            Ok(Some(Work::Range(work))) => return self.merge_range(&work),
-            Ok(None) => return Step::Nothing,
+            Ok(Some(Work::Range(work))) => {
+                let trace = self.queue.trace(work.unit.lease);
+                let (lease, range) = (work.unit.lease.0, work.left.range);
+                let traced = traced!(
+                    "merge range",
+                    trace,
+                    otel.kind = "consumer",
+                    lease = lease,
+                    range = range
+                );
+                traced.run_blocking(|| self.merge_range(&work))
+            }
+            Ok(None) => Step::Nothing,
             Err(error) => {
                 tracing::warn!(%error, "can't take assimilation work");
-                return Step::Failed;
+                Step::Failed
             }
-        };
-        match while_renewing(&self.queue, &unit, || self.assimilate(&unit)) {
+        }
+    }
+
+    fn carry_out_unit(&self, unit: &Unit) -> Step {
+        tracing::debug!(target: UNITS, lease = unit.lease.0, claim = unit.claim.0, "unit taken");
+        match while_renewing(&self.queue, unit, || self.assimilate(unit)) {
             Ok(outcome) => {
                 let (lease, version) = (unit.lease.0, unit.version.0);
-                tracing::debug!(lease, version, ?outcome, "assimilation ended");
+                tracing::debug!(target: UNITS, lease, version, ?outcome, "assimilation ended");
                 Step::Done(outcome)
             }
             Err(error) => {
@@ -206,7 +224,7 @@ impl<Q: Queue> Assimilator<Q> {
     /// Does a range of another process's merge. Where that fails, some process gets the range again.
     fn merge_range(&self, work: &RangeWork) -> Step {
         let (lease, range) = (work.unit.lease, work.left.range);
-        tracing::debug!(lease = lease.0, range, "range taken");
+        tracing::debug!(target: UNITS, lease = lease.0, range, "range taken");
         let made = match self.ranges.merge_for_leader(work, &*self.uploads) {
             Ok(made) => made,
             Err(error) => {
@@ -219,7 +237,7 @@ impl<Q: Queue> Assimilator<Q> {
             RangeResultRequest { claim: work.unit.claim, done: RangeDone { range, result: made } };
         match self.queue.range_made(lease, &made) {
             Ok(offer) => {
-                tracing::debug!(lease = lease.0, range, ?offer, "range done");
+                tracing::debug!(target: UNITS, lease = lease.0, range, ?offer, "range done");
                 Step::RangeDone
             }
             Err(error) => {
@@ -243,7 +261,7 @@ impl<Q: Queue> Assimilator<Q> {
             Ok(checked) => checked,
             Err(refusal) => return self.reject(unit, Fault::Host, refusal.to_string()),
         };
-        tracing::debug!(lease = unit.lease.0, "upload read and checked");
+        tracing::debug!(target: UNITS, lease = unit.lease.0, "upload read and checked");
         // A screened upload has the same size as every checkpoint of its trial.
         let bytes = checkpoint.bytes;
         match &unit.merge {
@@ -320,7 +338,7 @@ impl<Q: Queue> Assimilator<Q> {
             Ok(indexes) => indexes,
             Err(error) => return self.merge_failed(unit, error),
         };
-        tracing::debug!(lease = unit.lease.0, "version made");
+        tracing::debug!(target: UNITS, lease = unit.lease.0, "version made");
         let made = offer_of(unit, merge, [checkpoint.blob(), state.blob()]);
         let hold = |index: &Index| self.runtime.block_on(self.blobs.hold(index.blob().sha256));
         let _holds = [hold(&checkpoint), hold(&state)];
@@ -328,7 +346,7 @@ impl<Q: Queue> Assimilator<Q> {
             let published = self.runtime.block_on(self.blobs.publish_ranged(index));
             published.map_err(PipelineError::Store)?;
         }
-        tracing::debug!(lease = unit.lease.0, "version published");
+        tracing::debug!(target: UNITS, lease = unit.lease.0, "version published");
         // Where it was deleted meanwhile, its pieces are gone too: the unit is then done from its beginning.
         self.offer(unit, made)
     }

@@ -72,7 +72,7 @@ fn queue(runtime: &Runtime, servers: &[String]) -> (HttpQueue, watch::Sender<boo
 #[test]
 fn a_unit_is_taken_from_the_server_that_answers() {
     let runtime = Runtime::new().unwrap();
-    let none = serde_json::to_string(&TakeAnswer { unit: None, range: None }).unwrap();
+    let none = serde_json::to_string(&TakeAnswer { unit: None, range: None, trace: None }).unwrap();
     let (busy, asked_busy) = server(vec![refusal(ErrorKind::Unavailable)]);
     let (active, asked) = server(vec![(200, none.clone()), (200, none)]);
     let (queue, _stop) = queue(&runtime, &[away(), busy, active]);

@@ -23,6 +23,7 @@ use sojourn_protocol::{
 };
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
+use tracing::Instrument as _;
 
 /// How long a request for a unit is held open at most.
 const MAX_WAIT: Duration = Duration::from_secs(20);
@@ -48,13 +49,15 @@ pub(super) async fn take(
         // A merge that was begun comes first.
         if let Some(range) = app.assimilation.take_range() {
             app.assimilation.assimilators.heard(&name, 0);
-            return Ok(JsonAnswer(TakeAnswer { unit: None, range: Some(range) }));
+            let trace = app.assimilation.trace(range.unit.lease);
+            return Ok(JsonAnswer(TakeAnswer { unit: None, range: Some(range), trace }));
         }
         let unit = app.assimilation.take_unit(losses).await?.map(|unit| *unit);
         app.assimilation.assimilators.heard(&name, u64::from(unit.is_some()));
         // The sender lives as long as the server.
         if unit.is_some() || !matches!(timeout_at(until, work.changed()).await, Ok(Ok(()))) {
-            return Ok(JsonAnswer(TakeAnswer { unit, range: None }));
+            let trace = unit.as_ref().and_then(|unit| app.assimilation.trace(unit.lease));
+            return Ok(JsonAnswer(TakeAnswer { unit, range: None, trace }));
         }
     }
 }
@@ -138,7 +141,8 @@ pub(super) async fn assimilated(
     Body(request): Body<NewVersion>,
 ) -> JsonResult<OfferAnswer> {
     // A task of its own: the holds last until the core has heard the offer, even if the client hangs up.
-    let offered = actix_web::rt::spawn(offer_held(app, *lease, request)).await;
+    let offered = offer_held(app, *lease, request).in_current_span();
+    let offered = actix_web::rt::spawn(offered).await;
     offered.map_err(|error| HttpError::fault(&error))?
 }
 

@@ -11,6 +11,7 @@ use super::{
 use actix_web::{HttpRequest, web};
 use sojourn_blobs::UploadName;
 use sojourn_core::request;
+use sojourn_http::trace::UNITS;
 use sojourn_protocol::{
     api::UploadState,
     digest::{BlobRef, Digest},
@@ -51,6 +52,7 @@ pub(super) async fn put_checkpoint(
     let state = receive(&app, name, blob, query.offset, &request, body).await?;
     if state.complete {
         complete_uploads::stage(&app, lease, blob).await?;
+        tracing::debug!(target: UNITS, lease = lease.0, host = host.0, bytes = blob.bytes, "checkpoint received");
     }
     Ok(JsonAnswer(state))
 }

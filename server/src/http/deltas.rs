@@ -21,6 +21,7 @@ use actix_web::{HttpRequest, web};
 use sojourn_blobs::{BlobError, UploadError, UploadName};
 use sojourn_codec::delta::{self, DeltaError, Head, Named};
 use sojourn_core::request;
+use sojourn_http::trace::UNITS;
 use sojourn_protocol::{
     api::{
         BASE_HEADER, MAX_DELTA_CHECKPOINT, RESULT_BYTES_HEADER, RESULT_SHA256_HEADER, UploadState,
@@ -100,6 +101,8 @@ pub(super) async fn put(
         let decoded = actix_web::rt::spawn(complete(app.clone(), lease, declared)).await;
         decoded.map_err(|error| HttpError::fault(&error))??;
         complete_uploads::stage(&app, lease, declared.result).await?;
+        let bytes = declared.delta.bytes;
+        tracing::debug!(target: UNITS, lease = lease.0, host = host.0, bytes, "delta received");
     }
     Ok(JsonAnswer(state))
 }

@@ -7,6 +7,7 @@ use super::{
 use actix_web::web;
 use sojourn_blobs::{Staging, UploadName};
 use sojourn_core::request;
+use sojourn_http::trace::{UNITS, current};
 use sojourn_protocol::{
     api::{
         HeartbeatAnswer, HeartbeatRequest, Held, HeldState, ReleaseAnswer, ReleaseRequest,
@@ -16,7 +17,9 @@ use sojourn_protocol::{
     ids::HostId,
     inventory::Device,
     report::{Outcome, Report},
+    trace::TraceContext,
 };
+use tracing::Instrument as _;
 
 /// Asks for work. Held open up to `wait` where there is none. Live leases that the request doesn't hold are
 /// given again, and new ones beside them, up to `wanted` in all.
@@ -41,6 +44,10 @@ pub(super) async fn work(
         .as_ref()
         .is_some_and(|inventory| inventory.devices.iter().any(Device::names_no_engine));
     let JsonAnswer(mut answer) = app.answer(request::Ask { host, request }).await?;
+    for lease in &answer.leases {
+        let (job, trial) = (lease.unit.job(), lease.unit.trial());
+        tracing::debug!(target: UNITS, lease = lease.id.0, host = host.0, job = job.0, trial = trial.0, "lease granted");
+    }
     // It took this server for an older one.
     answer.send_inventory |= features.engines && names_no_engine;
     Ok(JsonAnswer(answer))
@@ -82,7 +89,12 @@ pub(super) async fn release(
     Body(request): Body<ReleaseRequest>,
 ) -> JsonResult<ReleaseAnswer> {
     let ReleaseRequest { leases, reason } = request;
-    app.answer(request::Release { host, leases, reason }).await
+    let said = reason.to_string();
+    let answer = app.answer(request::Release { host, leases, reason }).await?;
+    for lease in &answer.0.released {
+        tracing::debug!(target: UNITS, lease = lease.0, host = host.0, reason = said, "lease given back");
+    }
+    Ok(answer)
 }
 
 /// Reports the end of a lease; a checkpoint has been uploaded before. The same report again gets the same answer.
@@ -101,7 +113,9 @@ pub(super) async fn report(
     Body(report): Body<Report>,
 ) -> JsonResult<ReportAnswer> {
     // A task of its own: the mark of a report that isn't acknowledged is taken back even if the client hangs up.
-    let reported = actix_web::rt::spawn(async move { acknowledge(&app, host, report).await });
+    let current = current();
+    let reported = async move { acknowledge(&app, host, report, current).await };
+    let reported = actix_web::rt::spawn(reported.in_current_span());
     Ok(JsonAnswer(reported.await.map_err(|error| HttpError::fault(&error))??))
 }
 
@@ -109,6 +123,7 @@ async fn acknowledge(
     app: &AppState,
     host: HostId,
     report: Report,
+    trace: Option<TraceContext>,
 ) -> Result<ReportAnswer, HttpError> {
     let lease = report.lease;
     let checkpoint = match &report.outcome {
@@ -120,6 +135,10 @@ async fn acknowledge(
         // Only the lease's own host keeps others from replacing the upload.
         check_owner(app, host, lease).await?;
         uploaded = complete_uploads::is_whole(app, lease, blob).await?.then_some(blob);
+        if let Some(trace) = trace {
+            // Before the core has it: an assimilator may take it at once.
+            app.assimilation.traces.reported(lease, trace);
+        }
     }
     let failure = match &report.outcome {
         Outcome::Failed(failure) => Some(failure.clone()),
@@ -128,6 +147,8 @@ async fn acknowledge(
     let answer = app.shell.request(request::Report { host, report, uploaded }).await;
     match &answer {
         Ok(_) => {
+            let has_checkpoint = uploaded.is_some();
+            tracing::debug!(target: UNITS, lease = lease.0, host = host.0, has_checkpoint, "result acknowledged");
             app.quota.forget(lease);
             if let Some(failure) = failure {
                 failures::count(app, host, lease, failure).await?;
@@ -137,6 +158,7 @@ async fn acknowledge(
         Err(error) if matches!(error.kind, ErrorKind::Unavailable | ErrorKind::Internal) => {}
         Err(_) => {
             if let Some(blob) = uploaded {
+                app.assimilation.traces.ended(lease);
                 complete_uploads::take_back(app, lease, blob).await?;
             }
         }

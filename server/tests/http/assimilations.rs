@@ -144,7 +144,7 @@ async fn a_merge_is_shared_by_ranges_with_other_assimilators() {
     let waiting = world.post("/v1/assimilations", &token, &request);
     let (answer, waiting) = tokio::join!(ask(vec![left(0), left(1)]), waiting);
     assert_eq!((answer.own, answer.done), (Some(0), vec![]));
-    let TakeAnswer { unit: none, range } = waiting.json();
+    let TakeAnswer { unit: none, range, .. } = waiting.json();
     let range = range.unwrap();
     assert_eq!((none, &range.unit, range.least), (None, &unit, 100));
     assert_eq!((range.left, range.task), (left(1), RangeTask::Squares));
