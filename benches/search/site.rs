@@ -67,7 +67,7 @@ impl Site {
         let server = self.url.trim_start_matches("http://").parse().unwrap();
         let url = format!("http://{}", line(server, rate));
         let mut command = self.client_command(name, 1, &url);
-        command.env("SOJOURN_LOG", "sojourn_client=debug");
+        command.env("SOJOURN_LOG", "sojourn_unit=debug");
         let client = spawn(command, &self.log(name));
         self.clients.borrow_mut().push(client);
     }

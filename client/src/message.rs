@@ -11,6 +11,7 @@ use sojourn_protocol::{
     api::{HeartbeatAnswer, WorkAnswer},
     digest::{BlobRef, Digest},
     inventory::Inventory,
+    trace::TraceContext,
 };
 use tokio::sync::oneshot;
 
@@ -19,8 +20,13 @@ use tokio::sync::oneshot;
 pub(crate) enum Message {
     /// Something for the agent alone.
     Event(Event),
-    /// A request for work has ended; it said this inventory.
-    Work { ask: AskId, inventory: Option<Inventory>, result: Result<WorkAnswer, CallError> },
+    /// A request for work has ended; it said this inventory, and was of this trace.
+    Work {
+        ask: AskId,
+        inventory: Option<Inventory>,
+        trace: Option<TraceContext>,
+        result: Result<WorkAnswer, CallError>,
+    },
     /// A heartbeat has ended.
     Heartbeat(Result<HeartbeatAnswer, CallError>),
     /// A blob is on the disk, or can't be had.

@@ -11,6 +11,7 @@ use crate::{
 use sojourn_client_core::{
     Action, AskId, BlobClass, Needs, Priority, ReleaseReason, SlotId, UploadStart,
 };
+use sojourn_http::{trace::UNITS, traced};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::LeaseId,
@@ -32,7 +33,9 @@ impl<R: UnitRunner> Driver<R> {
                 Action::Ask(ask) => self.ask(ask),
                 Action::Beat => {
                     let request = self.agent.heartbeat_request(&self.view);
-                    self.context.spawn(calls::beat(Arc::clone(&self.context), request));
+                    let traced = traced!("heartbeat", None, otel.kind = "client");
+                    let beat = calls::beat(Arc::clone(&self.context), request);
+                    self.context.spawn(traced.run(beat));
                 }
                 Action::Report(lease) => self.report(lease),
                 Action::Release(leases, reason) => self.release(leases, reason),
@@ -55,7 +58,8 @@ impl<R: UnitRunner> Driver<R> {
                     if let Some(unit) = self.running.remove(&lease) {
                         unit.task.abort();
                         stopped.insert(lease, unit.ended);
-                        tracing::debug!(%lease, "a unit is stopped");
+                        let span = self.traces.span(lease);
+                        tracing::debug!(target: UNITS, parent: &span, lease = lease.0, "a unit is stopped");
                     }
                 }
                 Action::Upload(lease, start) => self.upload(lease, start),
@@ -77,7 +81,9 @@ impl<R: UnitRunner> Driver<R> {
         let inventory = (is_new || self.agent.sends_inventory()).then_some(inventory);
         let request = self.agent.work_request(ask, inventory, &self.view);
         let limit = self.call_limit.filter(|_| request.demand.is_empty());
-        self.context.spawn(calls::ask(Arc::clone(&self.context), ask, request, limit));
+        let traced = traced!("ask", None, otel.name = "ask for work", otel.kind = "client");
+        let task = calls::ask(Arc::clone(&self.context), ask, request, limit);
+        self.context.spawn(traced.run(task));
     }
 
     fn inventory(&self) -> Inventory {
@@ -106,8 +112,16 @@ impl<R: UnitRunner> Driver<R> {
             }
             reason => tracing::info!(count, %reason, "units are given back"),
         }
+        for lease in &leases {
+            let span = self.traces.span(*lease);
+            tracing::debug!(target: UNITS, parent: &span, lease = lease.0, %reason, "lease given back");
+        }
+        // A call for several leases is of one trace: that of the first.
+        let parent = leases.first().and_then(|lease| self.traces.of(*lease));
+        let traced = traced!("release", parent, otel.kind = "client", ?leases);
         let context = Arc::clone(&self.context);
-        self.context.spawn(calls::release(context, leases, reason, self.call_limit));
+        let task = calls::release(context, leases, reason, self.call_limit);
+        self.context.spawn(traced.run(task));
     }
 
     fn fetch(&mut self, blob: BlobRef, class: BlobClass, priority: Priority) {
@@ -118,8 +132,12 @@ impl<R: UnitRunner> Driver<R> {
         if priority == Priority::Prefetch {
             tracing::debug!(blob = %blob.sha256.short(), "a shard is fetched ahead");
         }
+        let parent = self.traces.of_blob(&blob.sha256);
+        let (name, bytes) = (blob.sha256.short(), blob.bytes);
+        let traced = traced!("fetch", parent, otel.kind = "client", blob = name, bytes = bytes);
         let context = Arc::clone(&self.context);
-        let task = self.context.spawn(fetch::fetch(context, blob, class, flight, serial));
+        let task = fetch::fetch(context, blob, class, flight, serial);
+        let task = self.context.spawn(traced.run(task));
         self.fetches.insert(blob.sha256, Fetching { serial, task });
     }
 
@@ -149,7 +167,9 @@ impl<R: UnitRunner> Driver<R> {
             ended: ending,
         };
         self.units.started(id);
-        let task = self.context.spawn(run::run(Arc::clone(&self.context), job));
+        let traced = traced!("train", self.traces.of(id), lease = id.0);
+        let task = run::run(Arc::clone(&self.context), job);
+        let task = self.context.spawn(traced.run(task));
         let unit = RunningUnit { task, stop, here, watchdog, ended, upload_bytes };
         self.running.insert(id, unit);
     }
@@ -176,14 +196,18 @@ impl<R: UnitRunner> Driver<R> {
 
     fn upload(&mut self, lease: LeaseId, start: UploadStart) {
         let Some(attempt) = self.results.get(&lease).map(Arc::clone) else { return };
+        let traced =
+            traced!("upload", self.traces.of(lease), otel.kind = "client", lease = lease.0);
         let task = deliver::upload(Arc::clone(&self.context), attempt, start);
-        self.deliveries.insert(lease, self.context.spawn(task));
+        self.deliveries.insert(lease, self.context.spawn(traced.run(task)));
     }
 
     fn report(&mut self, lease: LeaseId) {
         let Some(attempt) = self.results.get(&lease).map(Arc::clone) else { return };
+        let traced =
+            traced!("report", self.traces.of(lease), otel.kind = "client", lease = lease.0);
         let task = deliver::report(Arc::clone(&self.context), attempt);
-        self.deliveries.insert(lease, self.context.spawn(task));
+        self.deliveries.insert(lease, self.context.spawn(traced.run(task)));
     }
 
     /// Deletes a final or partial result, once its unit's task has ended.

@@ -2,6 +2,7 @@
 
 use super::Driver;
 use crate::trainers::runner::UnitRunner;
+use sojourn_http::trace::UNITS;
 use sojourn_protocol::{
     api::ReportAnswer,
     report::{ReportEnd, ReportState},
@@ -20,17 +21,20 @@ impl<R: UnitRunner> Driver<R> {
             if self.agent.lease(lease).is_none() {
                 continue;
             }
+            let span = self.traces.span(lease);
             match end {
                 ReportEnd::Assimilated { version } => {
-                    tracing::debug!(%lease, %version, "a result was used");
+                    tracing::debug!(target: UNITS, parent: &span, lease = lease.0, %version, "a result was used");
                 }
-                ReportEnd::Superseded => tracing::debug!(%lease, "a result came too late"),
+                ReportEnd::Superseded => {
+                    tracing::debug!(target: UNITS, parent: &span, lease = lease.0, "a result came too late");
+                }
                 // The report itself says that the unit failed.
                 ReportEnd::Rejected { reason } if self.failed.contains(&lease) => {
-                    tracing::debug!(%lease, reason, "a failure was counted");
+                    tracing::debug!(target: UNITS, parent: &span, lease = lease.0, reason, "a failure was counted");
                 }
                 ReportEnd::Rejected { reason } => {
-                    tracing::warn!(%lease, reason, "the server refused a result");
+                    tracing::warn!(parent: &span, %lease, reason, "the server refused a result");
                 }
             }
         }
@@ -51,6 +55,7 @@ impl<R: UnitRunner> Driver<R> {
     pub(super) fn update(&mut self) {
         let agent = &self.agent;
         self.units.retain(|lease| agent.lease(lease).is_some());
+        self.traces.retain(|lease| agent.lease(lease).is_some());
         self.failed.retain(|lease| agent.lease(*lease).is_some());
         for (index, device) in self.context.trainers.devices.iter().enumerate() {
             device.trainers.set_usable(agent.usable_slots(index));

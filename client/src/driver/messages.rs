@@ -9,13 +9,14 @@ use crate::{
     transfer::FetchError,
 };
 use sojourn_client_core::{AskId, Event, ResultFacts};
-use sojourn_http::CallError;
+use sojourn_http::{CallError, trace::UNITS};
 use sojourn_protocol::{
     api::{HeartbeatAnswer, WorkAnswer},
     digest::{BlobRef, Digest},
     ids::LeaseId,
     inventory::Inventory,
     report::Outcome,
+    trace::TraceContext,
 };
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -24,7 +25,9 @@ impl<R: UnitRunner> Driver<R> {
     pub(super) fn take(&mut self, message: Message) -> bool {
         match message {
             Message::Event(event) => self.take_event(event),
-            Message::Work { ask, inventory, result } => self.work_answered(ask, inventory, result),
+            Message::Work { ask, inventory, trace, result } => {
+                self.work_answered(ask, inventory, trace, result)
+            }
             Message::Heartbeat(result) => self.heartbeat_answered(result),
             Message::Fetched { blob, serial, result } => self.fetched(blob, serial, result),
             Message::UnitEnded(ended) => {
@@ -51,12 +54,13 @@ impl<R: UnitRunner> Driver<R> {
         match &event {
             Event::UnitFailed(lease, error, _) => {
                 self.running.remove(lease);
-                let lease = *lease;
+                let (lease, span) = (*lease, self.traces.span(*lease));
                 let reason = format!("{error:?}");
-                tracing::debug!(%lease, reason, "a unit failed");
+                tracing::debug!(target: UNITS, parent: &span, lease = lease.0, reason, "a unit failed");
             }
             Event::Report(lease, Ok(answer)) => {
-                tracing::debug!(%lease, "result acknowledged");
+                let span = self.traces.span(*lease);
+                tracing::debug!(target: UNITS, parent: &span, lease = lease.0, "result acknowledged");
                 self.log_report_ends(std::slice::from_ref(answer));
             }
             Event::ShardNeeded(lease, blob) => {
@@ -75,7 +79,8 @@ impl<R: UnitRunner> Driver<R> {
         let waits = self.agent.lease(lease).is_some_and(|lease| lease.is_blocked());
         if let Some(unit) = self.running.get(&lease).filter(|_| waits) {
             unit.watchdog.waits(true);
-            tracing::debug!(%lease, blob = %blob.short(), "the unit waits for a shard");
+            let (span, blob) = (self.traces.span(lease), blob.short());
+            tracing::debug!(target: UNITS, parent: &span, lease = lease.0, blob, "the unit waits for a shard");
         }
     }
 
@@ -93,6 +98,7 @@ impl<R: UnitRunner> Driver<R> {
         &mut self,
         ask: AskId,
         inventory: Option<Inventory>,
+        trace: Option<TraceContext>,
         result: Result<WorkAnswer, CallError>,
     ) -> bool {
         let answer = match result {
@@ -115,7 +121,10 @@ impl<R: UnitRunner> Driver<R> {
         let _ = self.tell(Event::Owner(budget));
         for lease in answer.leases.iter().filter(|lease| self.agent.lease(lease.id).is_none()) {
             self.units.insert(lease);
-            tracing::debug!(lease = %lease.id, job = %lease.unit.job(), trial = %lease.unit.trial(), "lease taken");
+            self.traces.granted(lease, trace);
+            let (span, id) = (self.traces.span(lease.id), lease.id);
+            let (job, trial) = (lease.unit.job(), lease.unit.trial());
+            tracing::debug!(target: UNITS, parent: &span, lease = id.0, job = job.0, trial = trial.0, "lease taken");
         }
         self.tell(Event::Work(ask, Ok(answer)))
     }

@@ -10,6 +10,7 @@ mod carry_out;
 mod log;
 mod messages;
 mod status;
+mod traces;
 mod view;
 
 use crate::{
@@ -35,6 +36,7 @@ use tokio::{
     task::AbortHandle,
     time::Instant,
 };
+use traces::UnitTraces;
 use view::Transfers;
 
 /// The agent, and what its actions have started.
@@ -53,6 +55,7 @@ pub(crate) struct Driver<R> {
     failed: BTreeSet<LeaseId>,
     deliveries: BTreeMap<LeaseId, AbortHandle>,
     units: Units,
+    traces: UnitTraces,
     /// The inventory of the last answered request.
     sent_inventory: Option<Inventory>,
     serial: u64,
@@ -118,6 +121,7 @@ impl<R: UnitRunner> Driver<R> {
             failed: BTreeSet::new(),
             deliveries: BTreeMap::new(),
             units: Units::default(),
+            traces: UnitTraces::default(),
             sent_inventory: None,
             serial: 0,
             call_limit: None,
@@ -127,6 +131,7 @@ impl<R: UnitRunner> Driver<R> {
             waiting: None,
         };
         for finished in start.undelivered {
+            driver.traces.found(finished.report.lease);
             driver.hold_result(finished, None);
         }
         for event in start.events {

@@ -2,7 +2,7 @@
 
 use crate::{context::Context, message::Message};
 use sojourn_client_core::{AskId, Event, ReleaseReason};
-use sojourn_http::{CallError, Recovery};
+use sojourn_http::{CallError, Recovery, trace::current};
 use sojourn_protocol::{
     api::{HeartbeatRequest, ReleaseAnswer, ReleaseRequest, WorkRequest},
     ids::LeaseId,
@@ -32,9 +32,9 @@ pub(crate) async fn ask<R>(
     limit: Option<Duration>,
 ) {
     let result = limited(limit, context.server.api.work(&request)).await;
-    let inventory = request.inventory;
+    let (inventory, trace) = (request.inventory, current());
     context.send(match result {
-        Some(result) => Message::Work { ask, inventory, result },
+        Some(result) => Message::Work { ask, inventory, trace, result },
         None => Message::Event(Event::Work(ask, Err(retry_of(None)))),
     });
 }

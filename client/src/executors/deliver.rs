@@ -9,7 +9,7 @@ use crate::{
     transfer::{Delta, Outgoing, UploadError as Broken, delta, upload as send_file},
 };
 use sojourn_client_core::{Event, ReportError, UploadError, UploadStart, Uploaded};
-use sojourn_http::{CallError, Recovery, UploadTarget};
+use sojourn_http::{CallError, Recovery, UploadTarget, trace::UNITS};
 use sojourn_protocol::{
     digest::BlobRef,
     direct::DirectAnswer,
@@ -88,7 +88,7 @@ impl UploadAttempt {
         }
         if let Some(delta) = &self.delta {
             let (lease, bytes, whole) = (self.lease(), delta.blob.bytes, whole.bytes);
-            tracing::debug!(%lease, bytes, whole, "sending a delta");
+            tracing::debug!(target: UNITS, lease = lease.0, bytes, whole, "sending a delta");
         }
     }
 
@@ -259,11 +259,14 @@ pub(crate) async fn upload<R>(
         match attempt.step(&context, step).await {
             StepResult::Next(next) => step = next,
             StepResult::SendWhole(reason) => {
-                tracing::debug!(%lease, reason, "a delta isn't taken; sending the checkpoint whole");
+                tracing::debug!(target: UNITS, lease = lease.0, reason, "a delta isn't taken; sending the checkpoint whole");
                 attempt.delta = None;
                 step = Step::Locate;
             }
-            StepResult::Complete(uploaded) => break Event::Uploaded(lease, uploaded),
+            StepResult::Complete(uploaded) => {
+                tracing::debug!(target: UNITS, lease = lease.0, "checkpoint uploaded");
+                break Event::Uploaded(lease, uploaded);
+            }
             StepResult::End(failure) => return context.note(&failure),
             StepResult::Failed(error) => break Event::UploadFailed(lease, error),
         }

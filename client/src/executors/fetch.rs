@@ -7,6 +7,7 @@ use crate::{
     transfer::{FetchError, SharedDownload},
 };
 use sojourn_client_core::{BlobClass, UnitError};
+use sojourn_http::trace::UNITS;
 use sojourn_protocol::{digest::BlobRef, error::error_chain};
 use std::sync::Arc;
 
@@ -23,6 +24,10 @@ pub(crate) async fn fetch<R>(
         BlobClass::Data => Class::Data,
     };
     let result = context.server.fetcher.fetch(blob, class, &flight).await;
+    if result.is_ok() {
+        let (name, bytes) = (blob.sha256.short(), blob.bytes);
+        tracing::debug!(target: UNITS, blob = name, bytes, "blob fetched");
+    }
     context.send(Message::Fetched { blob: blob.sha256, serial, result });
 }
 

@@ -1,6 +1,7 @@
 //! The partial checkpoint of a running hop, on disk. It is sent if the rest of the hop fails.
 
 use crate::storage::outbox::{Finished, Outbox};
+use sojourn_http::trace::UNITS;
 use sojourn_protocol::{
     error::error_chain,
     report::{Outcome, Report, Trained},
@@ -36,7 +37,7 @@ impl<'a> PartialCheckpoint<'a> {
         let report = Report { lease, outcome: Outcome::Trained(trained) };
         match self.outbox.store(report, self.lease.heartbeat_every, path) {
             Ok(finished) => {
-                tracing::debug!(%lease, %end, "kept a partial checkpoint");
+                tracing::debug!(target: UNITS, lease = lease.0, %end, "kept a partial checkpoint");
                 self.kept = Some(finished);
                 self.is_reported = false;
                 true

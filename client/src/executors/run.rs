@@ -14,6 +14,7 @@ use crate::{
     },
 };
 use sojourn_client_core::{Event, TrainerState, UnitError};
+use sojourn_http::trace::UNITS;
 use sojourn_protocol::{
     digest::Digest,
     error::error_chain,
@@ -182,7 +183,7 @@ impl<R: UnitRunner> UnitRun<'_, R> {
                 tracing::warn!(lease = %lease.id, kind = ?failure.kind, error, "the trainer failed");
             }
             Outcome::Trained(_) | Outcome::Evaluated(_) => {
-                tracing::debug!(lease = %lease.id, "unit finished");
+                tracing::debug!(target: UNITS, lease = lease.id.0, "unit finished");
             }
         }
         let report = Report { lease: lease.id, outcome: self.as_told(outcome) };
@@ -222,7 +223,7 @@ impl<R: UnitRunner> UnitRun<'_, R> {
         };
         let mut trainer = Arc::clone(&self.trainer).lock_owned().await;
         device.check(&mut trainer, lease).await.map_err(no_trainer)?;
-        tracing::debug!(lease = %lease.id, "unit started");
+        tracing::debug!(target: UNITS, lease = lease.id.0, "unit started");
         let part_of = |end| run.part(end);
         let pace = || context.owner.pace(device.kind());
         let quota = || context.trainers.enforcement.share(&context.owner.limits());

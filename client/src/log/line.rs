@@ -11,7 +11,7 @@ const MAX_TEXT: usize = 500;
 /// Fields that the logger adds to each event.
 const MESSAGE: &str = "message";
 
-/// A line, as the program's logger makes it: `{"timestamp", "level", "fields": {"message", ...}, "target"}`.
+/// A line, as the program's logger makes it: `{"timestamp", "level", "fields": {"message", ...}, "target", "span"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     #[serde(default)]
@@ -22,6 +22,9 @@ pub struct Line {
     fields: Map<String, Value>,
     #[serde(default)]
     target: String,
+    /// The span of a trace that it belongs to, with its `trace_id`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    span: Map<String, Value>,
 }
 
 impl Line {
