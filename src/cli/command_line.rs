@@ -10,7 +10,11 @@ use crate::cli::{
     model::{check, export, predict, report},
     serve::{command as serve_command, gc, migrate},
     submit::{command as submit_command, validate},
-    terminal::{exit::Failure, log, secrets},
+    terminal::{
+        exit::Failure,
+        log::{self, Log, LogArgs, Program},
+        secrets,
+    },
     token,
     work::assimilate,
 };
@@ -20,7 +24,7 @@ use clap::{
 };
 use sojourn_daemon::{client, service};
 use std::process::ExitCode;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 /// Trains many deep-learning models on machines that come and go.
 #[derive(Debug, Parser)]
@@ -163,18 +167,28 @@ const MAX_VALUE_CHARS: usize = 80;
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| with_short_value(error).exit());
     secrets::warn_of_arguments();
-    match cli.command {
-        Command::Serve(_) => log::start(log::Program::Other, SERVER_LOG_FILTER),
-        Command::Client(_) => log::start(log::Program::Client, client::DEFAULT_LOG_FILTER),
-        Command::Assimilate(_) => log::start(log::Program::Other, "info"),
-        _ => log::start(log::Program::Other, "warn"),
-    }
     let runtime = match &cli.command {
         Command::Client(_) => client::runtime(),
         _ => runtime(),
     };
-    let result = runtime.and_then(|runtime| runtime.block_on(run(cli.command)));
+    let result = runtime.and_then(|runtime| {
+        let log = start_log(&cli.command, runtime.handle())?;
+        let result = runtime.block_on(run(cli.command));
+        log.end();
+        result
+    });
     result.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+fn start_log(command: &Command, runtime: &Handle) -> Result<Log, Failure> {
+    let text = LogArgs::default();
+    let (program, filter, args) = match command {
+        Command::Serve(args) => (Program::Server, SERVER_LOG_FILTER, &args.log),
+        Command::Client(args) => (Program::Client, client::DEFAULT_LOG_FILTER, args.log()),
+        Command::Assimilate(args) => (Program::Assimilator, "info", &args.log),
+        _ => (Program::Other, "warn", &text),
+    };
+    log::start(program, filter, args, runtime)
 }
 
 /// The error, which repeats no more of the wrong value than a line holds.

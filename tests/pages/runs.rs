@@ -17,7 +17,7 @@ use std::{
 use tempfile::TempDir;
 
 /// Blocks that no test can run. A new one is a decision: it takes a reason in the page, and this number.
-const NOT_RUN: usize = 41;
+const NOT_RUN: usize = 42;
 
 /// The port that pages name.
 const DEFAULT_PORT: &str = ":8642";
@@ -236,6 +236,7 @@ pages! {
     models: "docs/models.md",
     web_page: "docs/page.md",
     export: "docs/export.md",
+    logs: "docs/operate/logs.md",
     report: "docs/report.md",
     api: "docs/api.md",
     install: "docs/hosts/install.md",

@@ -25,6 +25,7 @@
 //! | `ctl` | `client ctl` with a running client |
 //! | `watch` | `client ctl --watch` on a terminal |
 //! | `webhooks` | addresses that are told of what happens |
+//! | `traces` | one id through the logs of all programs, and OpenTelemetry |
 //! | `top` | `sojourn top` without a terminal |
 //! | `hostile` | a machine that claims, floods, lies and stalls |
 //! | `simulate` | fleets in virtual time |
@@ -115,6 +116,7 @@ mod support;
 mod tls;
 mod tokens;
 mod top;
+mod traces;
 mod validate;
 mod verdicts;
 mod watch;

@@ -16,8 +16,18 @@ use tempfile::TempDir;
 /// The program, with nothing of the user's environment that would change what it says.
 pub(crate) fn sojourn(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sojourn"));
-    let variables = ["SERVER", "TOKEN", "ENROL_TOKEN", "DATA", "LOG", "CA", "TLS_CERT", "TLS_KEY"]
-        .map(|name| format!("SOJOURN_{name}"));
+    let variables = [
+        "SERVER",
+        "TOKEN",
+        "ENROL_TOKEN",
+        "DATA",
+        "LOG",
+        "LOG_FORMAT",
+        "CA",
+        "TLS_CERT",
+        "TLS_KEY",
+    ]
+    .map(|name| format!("SOJOURN_{name}"));
     for variable in variables {
         command.env_remove(variable);
     }

@@ -8,6 +8,7 @@ use crate::{
     terminal::{
         exit::Failure,
         local::{self, DEFAULT_SERVER, host_name},
+        log::LogArgs,
         secrets::secret,
         signals,
         trust::Trust,
@@ -96,9 +97,19 @@ pub struct Args {
     /// files of at most 4 MiB, or `none` [default: daily].
     #[arg(long, env = "SOJOURN_LOG_FILE", value_name = "WHERE")]
     log_file: Option<LogChoice>,
+    #[command(flatten)]
+    log: LogArgs,
     /// The trainer program; looked for beside this program if left out.
     #[arg(long, env = "SOJOURN_TRAINER", value_name = "FILE")]
     trainer: Option<PathBuf>,
+}
+
+impl Args {
+    /// How its log is written.
+    #[must_use]
+    pub const fn log(&self) -> &LogArgs {
+        &self.log
+    }
 }
 
 /// How many units run at once.

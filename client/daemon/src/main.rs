@@ -34,10 +34,13 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     warn_of_arguments();
     let result = match cli.command {
-        Command::Client(args) => {
-            log::start(Program::Client, client::DEFAULT_LOG_FILTER);
-            client::runtime().and_then(|runtime| runtime.block_on(client::run(&args)))
-        }
+        Command::Client(args) => client::runtime().and_then(|runtime| {
+            let handle = runtime.handle();
+            let log = log::start(Program::Client, client::DEFAULT_LOG_FILTER, args.log(), handle)?;
+            let result = runtime.block_on(client::run(&args));
+            log.end();
+            result
+        }),
         Command::Service(args) => service::run(&args),
     };
     result.map_or_else(|failure: Failure| failure.report(), |()| ExitCode::SUCCESS)

@@ -2,7 +2,8 @@
 //! followed, and nothing of an answer's body is read.
 
 use crate::{client::retry_after, transport};
-use reqwest::{Client, Url, redirect::Policy};
+use bytes::Bytes;
+use reqwest::{Client, Response, Url, header::HeaderMap, redirect::Policy};
 use std::time::Duration;
 
 /// An address that can't be posted to.
@@ -67,8 +68,22 @@ impl Receiver {
         let request =
             headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
         let response = request.body(body).send().await.map_err(reqwest::Error::without_url)?;
-        Ok(Answered { status: response.status().as_u16(), retry_after: retry_after(&response) })
+        Ok(answered(&response))
     }
+
+    /// Posts a body, whose type the headers say, once.
+    ///
+    /// # Errors
+    /// As [`Receiver::post`].
+    pub async fn send(&self, headers: HeaderMap, body: Bytes) -> Result<Answered, reqwest::Error> {
+        let request = self.http.post(self.url.clone()).headers(headers).body(body);
+        let response = request.send().await.map_err(reqwest::Error::without_url)?;
+        Ok(answered(&response))
+    }
+}
+
+fn answered(response: &Response) -> Answered {
+    Answered { status: response.status().as_u16(), retry_after: retry_after(response) }
 }
 
 #[cfg(test)]

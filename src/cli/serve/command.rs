@@ -6,7 +6,7 @@ use crate::{
             journal_url::JournalArgs,
             keep_jobs::{KeepJobs, OldJobs, retention},
         },
-        terminal::{exit::Failure, local, output},
+        terminal::{exit::Failure, local, log::LogArgs, output},
     },
     serve::AssimilatorConfig,
 };
@@ -125,6 +125,8 @@ pub(crate) struct Args {
     /// The same of all machines together [default: 4TiB].
     #[arg(long, value_name = "SIZE")]
     max_uploads: Option<Size>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 }
 
 fn at_least_one(text: &str) -> Result<usize, &'static str> {

@@ -4,6 +4,7 @@ use crate::cli::terminal::{
     connection::{servers, token},
     exit::Failure,
     local::{DEFAULT_SERVER, host_name},
+    log::LogArgs,
     signals,
     trust::Trust,
 };
@@ -53,6 +54,8 @@ pub(crate) struct Args {
     /// out.
     #[arg(long, env = "SOJOURN_TRAINER", value_name = "FILE")]
     trainer: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
