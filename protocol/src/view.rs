@@ -252,18 +252,24 @@ impl TrialView {
     /// The order of a leader board: best first, trials without a value last.
     #[must_use]
     pub fn leader_board(goal: Goal, a: &Self, b: &Self) -> Ordering {
-        let value = |trial: &Self| trial.best.as_ref().map(|best| best.value);
-        let order = match (value(a), value(b)) {
-            (Some(a), Some(b)) => match goal {
-                Goal::Max => b.total_cmp(&a),
-                Goal::Min => a.total_cmp(&b),
-            },
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (None, None) => Ordering::Equal,
-        };
-        order.then(a.trial.cmp(&b.trial))
+        let place = |trial: &Self| (trial.best.as_ref().map(|best| best.value), trial.trial);
+        leader_board(goal, place(a), place(b))
     }
+}
+
+/// The order of a leader board, of trials by their best values: best first, those without a value last.
+#[must_use]
+pub fn leader_board(goal: Goal, a: (Option<f64>, TrialId), b: (Option<f64>, TrialId)) -> Ordering {
+    let order = match (a.0, b.0) {
+        (Some(a), Some(b)) => match goal {
+            Goal::Max => b.total_cmp(&a),
+            Goal::Min => a.total_cmp(&b),
+        },
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    };
+    order.then(a.1.cmp(&b.1))
 }
 
 /// One evaluated epoch.

@@ -27,12 +27,16 @@ type Make = fn(ReplyTo) -> Command;
 const JOB: JobId = JobId(1);
 
 /// In this order: each finds the job as those before have left it.
-const COMMANDS: [(&str, Make); 8] = [
+const COMMANDS: [(&str, Make); 9] = [
     ("jobs", |to| Command::Query { to, query: Query::Jobs }),
     ("status", |to| Command::Query { to, query: Query::Job { job: JOB } }),
     // Trials are read in steps of so many.
     ("a step of trials", |to| {
         let query = Query::Trials { job: JOB, from: TrialId(0), limit: 4_096 };
+        Command::Query { to, query }
+    }),
+    ("the ten leading trials", |to| {
+        let query = Query::LeadingTrials { job: JOB, limit: 10 };
         Command::Query { to, query }
     }),
     ("pause", |to| Command::Pause { to, job: JOB, now: true }),

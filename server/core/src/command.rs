@@ -170,6 +170,8 @@ pub enum Query {
     Job { job: JobId },
     /// At most `limit` of a job's trials, in order from `from` on.
     Trials { job: JobId, from: TrialId, limit: u32 },
+    /// At most `limit` of a job's trials, as its leader board has them.
+    LeadingTrials { job: JobId, limit: u32 },
     /// How far the hops of a job's running trials are.
     Hops { job: JobId },
     /// How far a job's search has got.

@@ -167,6 +167,8 @@ queries! {
     GetJob { job: JobId } from Job => JobDetail, Answer::Job(job) => *job;
     GetTrials { job: JobId, from: TrialId, limit: u32 } from Trials => Vec<TrialView>,
         Answer::Trials(trials) => trials;
+    GetLeadingTrials { job: JobId, limit: u32 } from LeadingTrials => Vec<TrialView>,
+        Answer::Trials(trials) => trials;
     GetHops { job: JobId } from Hops => HopMatrixView, Answer::Hops(matrix) => *matrix;
     GetSearch { job: JobId } from Search => SearchView, Answer::Search(search) => *search;
     GetHistory { job: JobId, trial: TrialId } from History => TrialHistory,

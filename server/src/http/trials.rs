@@ -4,6 +4,7 @@ use super::{
     App, AppState, JsonAnswer, JsonResult, auth::User, error::HttpError, request_body::Body,
 };
 use actix_web::web;
+use serde::Deserialize;
 use sojourn_core::request;
 use sojourn_protocol::{
     api::EvaluateRequest,
@@ -15,18 +16,43 @@ use sojourn_protocol::{
 /// Trials that the core is asked for at once: others are answered between two steps.
 const MAX_TRIALS_A_STEP: u32 = 4_096;
 
+/// `?leading=N`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    leading: Option<u32>,
+}
+
 /// A job's trials. Those of a large job are read in steps, between which the job goes on.
 #[utoipa::path(
     get,
     path = "/v1/jobs/{job}/trials",
     tag = "jobs",
     operation_id = "trials",
-    params(("job" = JobId, Path, description = "The job.")),
-    responses((status = 200, description = "All its trials.", body = Vec<TrialView>)),
+    params(
+        ("job" = JobId, Path, description = "The job."),
+        (
+            "leading" = Option<u32>,
+            Query,
+            description = "Only so many, the best first; 4,096 at most. If left out, all in the order of their numbers.",
+        ),
+    ),
+    responses((status = 200, description = "Its trials.", body = Vec<TrialView>)),
     security(("admin" = []))
 )]
-pub(super) async fn trials(app: App, _: User, job: web::Path<JobId>) -> JsonResult<Vec<TrialView>> {
-    Ok(JsonAnswer(all(&app, *job).await?))
+pub(super) async fn trials(
+    app: App,
+    _: User,
+    job: web::Path<JobId>,
+    which: web::Query<Which>,
+) -> JsonResult<Vec<TrialView>> {
+    match which.leading {
+        None => Ok(JsonAnswer(all(&app, *job).await?)),
+        Some(leading) => {
+            let limit = leading.min(MAX_TRIALS_A_STEP);
+            app.answer(request::GetLeadingTrials { job: *job, limit }).await
+        }
+    }
 }
 
 /// All trials of a job.

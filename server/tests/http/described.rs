@@ -300,6 +300,9 @@ async fn a_client_made_from_the_document_alone_completes_a_unit() {
     assert_eq!(described.json("jobs", admin, &[], Body::None).await, json!([detail["summary"]]));
     let trials = described.json("trials", admin, &of_job, Body::None).await;
     assert_eq!((&trials[0]["state"], &trials[0]["version"]), (&json!("finished"), &json!(2)));
+    let leading = [("job", job.clone()), ("leading", json!(1))];
+    let leading = described.json("trials", admin, &leading, Body::None).await;
+    assert_eq!(leading, json!([trials[0]]));
     let of_trial = [("job", job.clone()), ("trial", trials[0]["trial"].clone())];
     let hops = described.json("hops", admin, &of_job, Body::None).await;
     assert_eq!(hops, json!({ "job": job, "shards": 2, "running": 0, "trials": [] }));

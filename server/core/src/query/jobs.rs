@@ -9,7 +9,7 @@ use sojourn_protocol::{
     spec::SearchMethod,
     view::{
         BestView, CurveView, EvaluationView, JobDetail, JobState, JobView, TrialHistory,
-        TrialState, TrialView,
+        TrialState, TrialView, leader_board,
     },
 };
 
@@ -41,6 +41,21 @@ impl Views<'_> {
         let trials = job.trials.iter().skip(to_usize(from.0));
         let trials = trials.take(to_usize(limit));
         Ok(trials.map(|trial| self.trial(job, trial)).collect())
+    }
+
+    /// At most `limit` trials of a job, the best first.
+    pub(crate) fn leading_trials(
+        &self,
+        job: JobId,
+        limit: u32,
+    ) -> Result<Vec<TrialView>, ApiError> {
+        let job = self.state.find_job(job)?;
+        let goal = job.spec.search.goal;
+        let place = |trial: &Trial| (trial.best.map(|best| best.value), trial.id);
+        let mut trials: Vec<&Trial> = job.trials.iter().collect();
+        trials.sort_by(|a, b| leader_board(goal, place(a), place(b)));
+        trials.truncate(to_usize(limit));
+        Ok(trials.into_iter().map(|trial| self.trial(job, trial)).collect())
     }
 
     pub(crate) fn history(&self, job: JobId, trial: TrialId) -> Result<TrialHistory, ApiError> {

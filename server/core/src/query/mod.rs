@@ -65,6 +65,7 @@ impl Views<'_> {
             Query::Jobs => Answer::Jobs(self.jobs()),
             Query::Job { job } => Answer::Job(Box::new(self.job(job)?)),
             Query::Trials { job, from, limit } => Answer::Trials(self.trials(job, from, limit)?),
+            Query::LeadingTrials { job, limit } => Answer::Trials(self.leading_trials(job, limit)?),
             Query::Hops { job } => Answer::Hops(Box::new(self.hops(job)?)),
             Query::Search { job } => Answer::Search(Box::new(self.search(job)?)),
             Query::History { job, trial } => Answer::History(Box::new(self.history(job, trial)?)),

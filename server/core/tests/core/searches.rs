@@ -15,9 +15,9 @@ use sojourn_protocol::{
     ids::TrialId,
     jobfile,
     report::Outcome,
-    spec::{Choices, JobSpec, SearchBudget},
+    spec::{Choices, Goal, JobSpec, SearchBudget},
     unit::{Base, Unit},
-    view::{JobState, TrialState},
+    view::{JobState, TrialState, TrialView},
 };
 
 /// A job over learning rates and batch sizes, compared by its loss.
@@ -476,4 +476,28 @@ fn what_an_earlier_job_found_out_counts_as_tried() {
     assert_eq!(trained(&bench), [1; 6]);
     let near = (0..6).filter(|trial| rate(&bench, *trial) < 0.01).count();
     assert!(near >= 4, "most are near what was good before: {near}");
+}
+
+#[test]
+fn the_leading_trials_are_those_at_the_top_of_the_leader_board() {
+    let mut bench = searching(1, "method = \"random\"\ntrials = 6\n");
+    let leading = |bench: &mut Bench, limit| {
+        let query = Query::LeadingTrials { job: JOB, limit };
+        match bench.answer(Command::Query { to: ReplyTo(1), query }) {
+            Ok(Answer::Trials(trials)) => trials,
+            other => panic!("{other:?}"),
+        }
+    };
+    let ids = |trials: &[TrialView]| trials.iter().map(|trial| trial.trial.0).collect::<Vec<_>>();
+    assert_eq!(ids(&leading(&mut bench, 3)), [0, 1, 2], "none has a value");
+    while bench.trials().iter().filter(|trial| trial.best.is_some()).count() < 4 {
+        work(&mut bench, HOST, &|trial, _| 9.0 - f64::from(trial));
+    }
+    let mut all = bench.trials();
+    all.sort_by(|a, b| TrialView::leader_board(Goal::Min, a, b));
+    assert!(all[0].trial.0 > all[1].trial.0, "the later one is better");
+    assert_eq!(leading(&mut bench, 6), all);
+    assert_eq!(leading(&mut bench, 2), all[..2]);
+    assert_eq!(leading(&mut bench, 0), []);
+    assert_eq!(leading(&mut bench, u32::MAX).len(), 6);
 }

@@ -381,6 +381,7 @@ impl Run {
                     Query::Host { host: OTHER },
                     Query::LeasedUnit { lease: LeaseId(1) },
                     Query::Trials { job: JOB, from: TrialId(0), limit: 2 },
+                    Query::LeadingTrials { job: JOB, limit: 2 },
                     Query::Hops { job: JOB },
                     Query::History { job: JOB, trial: TrialId(0) },
                     Query::Evaluations { job: JOB, trial: TrialId(0) },
