@@ -83,6 +83,15 @@ impl ApiClient {
         self.get(format!("v1/jobs/{job}/trials")).await
     }
 
+    /// The leading trials, the best first. A server of before knows no limit, and gives all in the order of their numbers.
+    pub(crate) async fn leading_trials(
+        &self,
+        job: JobId,
+        limit: usize,
+    ) -> CallResult<Vec<TrialView>> {
+        self.get(format!("v1/jobs/{job}/trials?leading={limit}")).await
+    }
+
     pub(crate) async fn history(&self, job: JobId, trial: TrialId) -> CallResult<TrialHistory> {
         self.get(format!("v1/jobs/{job}/trials/{trial}/history")).await
     }

@@ -113,6 +113,7 @@ mod standby;
 mod store;
 mod submit;
 mod support;
+mod terminal;
 mod tls;
 mod tokens;
 mod top;

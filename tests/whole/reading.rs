@@ -196,7 +196,8 @@ impl World {
         match path {
             "/v1/jobs" => ok(json!([self.detail.summary])),
             "/v1/jobs/1" => ok(json!(self.detail)),
-            "/v1/jobs/1/trials" => ok(json!(self.trials)),
+            // A server of before, which knows no limit.
+            "/v1/jobs/1/trials" | "/v1/jobs/1/trials?leading=10" => ok(json!(self.trials)),
             // Two pages, and the end.
             "/v1/jobs/1/events?after=0" => ok(json!([{
                 "position": 11, "at": 0, "kind": "trial-failed",

@@ -256,6 +256,11 @@ impl Site {
 
     /// Runs a command against the server.
     pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// A command that knows the server and its token.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(program());
         command
             .args(args)
@@ -266,7 +271,7 @@ impl Site {
         if let Some(Secured { ca, .. }) = &self.secured {
             command.env("SOJOURN_CA", ca);
         }
-        command.output().unwrap()
+        command
     }
 
     /// Runs a command that prints JSON; tries again while the server is away.

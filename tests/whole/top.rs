@@ -1,6 +1,6 @@
-//! `sojourn top` where nobody looks at a terminal.
+//! `sojourn top` and `sojourn status --watch`, on a terminal and where nobody looks at one.
 
-use crate::{site::Site, support::sojourn};
+use crate::{site::Site, support::sojourn, terminal::Terminal};
 
 #[test]
 fn top_prints_jobs_trials_hosts_and_events_once() {
@@ -41,6 +41,48 @@ fn top_prints_jobs_trials_hosts_and_events_once() {
     assert_eq!(report["jobs"], serde_json::json!([site.job(&job)]));
     assert_eq!(report["hosts"][0]["name"], "attic");
     assert_eq!(report.as_object().unwrap().len(), 2);
+
+    assert_eq!(site.json(&["status", "--watch"]), report, "without a job it is the same");
+    let watched = site.run(&["status", "--watch"]);
+    let watched = String::from_utf8(watched.stdout).unwrap();
+    // The first lines say how much room the server's disk has now.
+    let panes = |text: &str| text.lines().skip(2).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(panes(&watched), panes(&after));
+    let output = site.run(&["status"]);
+    assert_eq!(output.status.code(), Some(2), "without either it shows nothing");
+    let output = site.run(&["status", &job, "--watch"]);
+    let line = String::from_utf8(output.stdout).unwrap();
+    assert!(line.starts_with(&format!("job {job} finished: ")), "{line}");
+    assert_eq!((line.lines().count(), output.status.code()), (1, Some(0)));
+}
+
+#[test]
+fn a_job_is_watched_on_the_terminal_until_it_ends() {
+    let site = Site::start();
+    let job = site.submit(5, 1);
+    let watch = |args: &[&str]| Terminal::with(site.command(args));
+
+    let mut whole = watch(&["status", "--watch"]);
+    whole.until("running");
+    whole.until("digits");
+    whole.press("q");
+    whole.ends_clean(0);
+
+    let mut left = watch(&["status", "--watch", &job]);
+    left.until("evaluations");
+    left.press("q");
+    left.until("hasn't");
+    left.ends_clean(130);
+
+    let terminal = watch(&["status", "--watch", &job]);
+    terminal.until("evaluations");
+    let _client = site.client("attic");
+    terminal.until("attic");
+    // What stays there after the screen.
+    terminal.until("OF EPOCH");
+    let shown = terminal.ends_clean(0);
+    let page = shown.rsplit("\u{1b}[?1049l").next().unwrap();
+    assert!(page.contains(&format!("job {job} `digits` finished")), "{page:?}");
 }
 
 #[test]

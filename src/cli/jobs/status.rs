@@ -1,17 +1,18 @@
-//! `sojourn status`: one job and its best trials, once or until it ends.
+//! `sojourn status`: one job and its best trials, once or until it ends. On a terminal a job is watched on the screen of `sojourn top`.
 
 use crate::{
     api_client::ApiClient,
     cli::{
-        jobs::{job_ref::JobRef, trials},
+        jobs::{job_ref::JobRef, top, trials},
         render::{scores, text},
         submit::wait::{self, Watched},
-        terminal::{connection::Connection, exit::Failure, output},
+        terminal::{connection::Connection, exit::Failure, output, screen},
     },
 };
 use sojourn_protocol::{
     ids::JobId,
     manifest::Labels,
+    quantity::to_usize,
     spec::JobSpec,
     view::{EvaluationView, JobDetail, JobView, TrialView},
 };
@@ -21,13 +22,14 @@ const BOARD: usize = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job's number or name.
-    #[arg(value_name = "JOB")]
-    job: JobRef,
-    /// Show it again and again until the job has ended; exit with 1 unless it finished.
+    /// The job's number or name. With `--watch` it may be left out: then the whole server is shown, as by `sojourn top`.
+    #[arg(value_name = "JOB", required_unless_present = "watch")]
+    job: Option<JobRef>,
+    /// Show it on the whole terminal until the job has ended; exit with 1 unless it finished. Where stdout is no terminal, print a
+    /// line for each change.
     #[arg(long)]
     watch: bool,
-    /// Print JSON: one object, with `--watch` one line for each change.
+    /// Print JSON: one object, with `--watch` and a job one line for each change.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -35,29 +37,48 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let Some(job) = &args.job else {
+        return top::server(&args.connection, args.json).await;
+    };
     let client = args.connection.client()?;
-    let job = args.job.find(&client).await?;
-    if args.watch {
-        return watch(args, &client, job).await;
-    }
+    let job = job.find(&client).await?;
     let detail = client.job(job).await?;
+    if args.watch {
+        return match !args.json && screen::is_possible() {
+            true => on_screen(&client, detail).await,
+            false => in_lines(args.json, &client, job).await,
+        };
+    }
     if args.json {
         return output::json(&detail);
     }
-    let trials = client.trials(job).await?;
+    let trials = client.leading_trials(job, BOARD).await?;
     output::line(&page(&detail.summary, &detail.spec, &detail.data.labels, trials))
 }
 
-async fn watch(args: &Args, client: &ApiClient, job: JobId) -> Result<(), Failure> {
-    let JobDetail { spec, data, .. } = client.job(job).await?;
-    let mut drawn = 0;
+/// Shows a job on the whole terminal. Once it has ended, its page stays there.
+async fn on_screen(client: &ApiClient, detail: JobDetail) -> Result<(), Failure> {
+    let JobDetail { summary, spec, data } = detail;
+    let job = summary.job;
+    let ended = match summary.state.has_ended() {
+        true => summary,
+        false => top::job(client.clone(), job)
+            .await?
+            .ok_or_else(|| Failure::interrupted(format!("job {job} hasn't ended")))?,
+    };
+    let trials = client.leading_trials(job, BOARD).await?;
+    output::line(&page(&ended, &spec, &data.labels, trials))?;
+    wait::verdict(&ended)
+}
+
+/// Prints a line for each change, until the job has ended.
+async fn in_lines(json: bool, client: &ApiClient, job: JobId) -> Result<(), Failure> {
     let mut last: Option<JobView> = None;
     let ended = wait::until_end(client, job, async |watched| {
         let view = match watched {
             Watched::View(view) => view,
             Watched::Away(reason) => {
                 output::remark(&format!("{reason}; trying again"));
-                drawn = 0;
                 return Ok(());
             }
         };
@@ -65,18 +86,7 @@ async fn watch(args: &Args, client: &ApiClient, job: JobId) -> Result<(), Failur
             return Ok(());
         }
         last = Some(view.clone());
-        if args.json {
-            return output::json_line(view);
-        }
-        if !output::is_terminal() {
-            return output::line(&summary_line(view));
-        }
-        // A server that goes away between two requests is noticed by the next.
-        let Ok(trials) = client.trials(job).await else { return Ok(()) };
-        let page = page(view, &spec, &data.labels, trials);
-        wait::redraw(drawn, &page)?;
-        drawn = page.lines().count();
-        Ok(())
+        if json { output::json_line(view) } else { output::line(&summary_line(view)) }
     })
     .await?;
     wait::verdict(&ended)
@@ -97,54 +107,64 @@ fn summary_line(view: &JobView) -> String {
     )
 }
 
-fn page(view: &JobView, spec: &JobSpec, labels: &Labels, mut trials: Vec<TrialView>) -> String {
-    let goal = spec.search.goal;
-    let mut lines = vec![format!("job {} `{}` {}", view.job, view.name, view.state.name())];
-    if let Some(reason) = &view.waiting {
-        lines.push(format!("waits        {reason}"));
-    }
+/// What is known of a job, by its name.
+fn facts(view: &JobView, spec: &JobSpec) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    facts.extend(view.waiting.clone().map(|reason| ("waits", reason)));
     if view.thinned {
-        lines.push(
-            "thinned      its data and all checkpoints but the best model are deleted".to_owned(),
-        );
+        let thinned = "its data and all checkpoints but the best model are deleted";
+        facts.push(("thinned", thinned.to_owned()));
     }
     if !view.note.is_empty() {
-        lines.push(format!("note         {}", view.note));
+        facts.push(("note", view.note.clone()));
+    }
+    facts.push(("submitted", text::ago(view.submitted_at)));
+    if let Some(end) = view.ended_at {
+        facts.push(("took", text::duration((end - view.submitted_at).0)));
+    }
+    if let Some(budget) = spec.placement.budget {
+        facts.push(("budget", format!("{budget}; `sojourn jobs --cost` says what was spent")));
+    }
+    if let Some(deadline) = spec.placement.deadline {
+        facts.push(("deadline", format!("{} after it was submitted", text::duration(deadline.0))));
     }
     let failed = match view.trials_failed {
         0 => String::new(),
         failed => format!(", {failed} failed"),
     };
-    lines.push(format!("submitted    {}", text::ago(view.submitted_at)));
-    if let Some(end) = view.ended_at {
-        lines.push(format!("took         {}", text::duration((end - view.submitted_at).0)));
-    }
-    if let Some(budget) = spec.placement.budget {
-        lines.push(format!("budget       {budget}; `sojourn jobs --cost` says what was spent"));
-    }
-    if let Some(deadline) = spec.placement.deadline {
-        lines.push(format!("deadline     {} after it was submitted", text::duration(deadline.0)));
-    }
-    lines
-        .push(format!("trials       {} of {} finished{failed}", view.trials_finished, view.trials));
-    lines.push(format!("hops         {} of {}", view.hops, view.hops_expected));
-    lines.push(format!("evaluations  {} of {}", view.evaluations, view.evaluations_expected));
-    lines.push(format!(
-        "leases       {} live, {} ran out, {} returned, {} copies; results: {} superseded, {} rejected",
+    facts.push(("trials", format!("{} of {} finished{failed}", view.trials_finished, view.trials)));
+    facts.push(("hops", format!("{} of {}", view.hops, view.hops_expected)));
+    facts.push(("evaluations", format!("{} of {}", view.evaluations, view.evaluations_expected)));
+    let leases = format!(
+        "{} live, {} ran out, {} returned, {} copies; results: {} superseded, {} rejected",
         view.leases_live,
         view.leases_expired,
         view.leases_returned,
         view.speculative_leases,
         view.superseded,
         view.rejected
-    ));
-    lines.push(format!("trained      {}", text::duration(view.train_micros / 1000)));
-    lines.push(format!("best         {}", text::best(view)));
-    if let Some(test) = &view.test {
-        lines.push(format!("test         {}", scores::test(test)));
-    }
+    );
+    facts.push(("leases", leases));
+    facts.push(("trained", text::duration(view.train_micros / 1000)));
+    facts.push(("best", text::best(view)));
+    facts.extend(view.test.as_ref().map(|test| ("test", scores::test(test))));
+    facts
+}
+
+/// What is known of a job beside its line of a table, which has some of it.
+pub(super) fn facts_beside_a_line(view: &JobView, spec: &JobSpec) -> Vec<String> {
+    let facts = facts(view, spec).into_iter();
+    let others = facts.filter(|(name, _)| !["waits", "hops", "best"].contains(name));
+    others.map(|(name, fact)| format!("{name} {fact}")).collect()
+}
+
+fn page(view: &JobView, spec: &JobSpec, labels: &Labels, mut trials: Vec<TrialView>) -> String {
+    let goal = spec.search.goal;
+    let mut lines = vec![format!("job {} `{}` {}", view.job, view.name, view.state.name())];
+    let facts = facts(view, spec).into_iter();
+    lines.extend(facts.map(|(name, fact)| format!("{name:<12} {fact}")));
     trials.sort_by(|a, b| TrialView::leader_board(goal, a, b));
-    let hidden = trials.len().saturating_sub(BOARD);
+    let hidden = to_usize(view.trials).saturating_sub(BOARD);
     let mut grid = trials::board(&view.metric);
     for trial in trials.iter().take(BOARD) {
         let fields = trials::board_fields(trial);

@@ -4,7 +4,7 @@ use crate::{
     api_client::ApiClient,
     cli::{
         render::{scores, text},
-        terminal::{exit::Failure, output},
+        terminal::exit::Failure,
     },
 };
 use sojourn_daemon::terminal::call_error;
@@ -113,11 +113,4 @@ pub(crate) fn outcome_text(view: &JobView) -> String {
         view.trials,
         text::best(view),
     )
-}
-
-/// Draws over what was drawn before, `lines` high. The terminal cuts long lines off while it is drawn,
-/// or one of them would take two and the count would be wrong.
-pub(crate) fn redraw(lines: usize, text: &str) -> Result<(), Failure> {
-    let up = if lines == 0 { String::new() } else { format!("\u{1b}[{lines}A\u{1b}[J") };
-    output::line(&format!("{up}\u{1b}[?7l{text}\u{1b}[?7h"))
 }

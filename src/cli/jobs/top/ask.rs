@@ -1,19 +1,20 @@
-//! The requests of one round: the server's health, jobs and hosts, then what is shown of one job.
+//! The requests of one round: the server's health, jobs (or the one job) and hosts, then what is shown of one job.
 
-use super::view::{Detail, Leader, Snapshot};
-use crate::{api_client::ApiClient, cli::render::text};
+use super::view::{Detail, Leader, Scope, Snapshot};
+use crate::{
+    api_client::ApiClient,
+    cli::{jobs::status, render::text},
+};
 use sojourn_daemon::terminal::call_error;
 use sojourn_http::CallError;
 use sojourn_protocol::{
-    api::SearchTrial,
-    ids::{JobId, TrialId},
-    spec::Goal,
+    ids::JobId,
+    spec::SearchSpec,
     tail_search::TailSearch,
-    view::{EventView, JobView, TrialView},
+    view::{CurveView, EventView, JobView, TrialView},
 };
-use std::collections::BTreeMap;
 
-/// Leading trials that are kept.
+/// Leading trials that are asked for.
 const LEADERS: usize = 100;
 /// Events that are kept.
 const EVENTS: usize = 50;
@@ -23,13 +24,14 @@ const PAGE: usize = 200;
 /// Asks, and remembers what needn't be asked again.
 pub(super) struct Asker {
     client: ApiClient,
+    scope: Scope,
     known: Option<Known>,
 }
 
 /// What is known of a job from rounds before.
 struct Known {
     job: JobId,
-    goal: Goal,
+    search: SearchSpec,
     /// The journal position up to which its events are known.
     position: u64,
     /// The job as it was, and what is shown of it.
@@ -37,8 +39,8 @@ struct Known {
 }
 
 impl Asker {
-    pub(super) fn new(client: ApiClient) -> Self {
-        Self { client, known: None }
+    pub(super) fn new(client: ApiClient, scope: Scope) -> Self {
+        Self { client, scope, known: None }
     }
 
     /// Asks for all that is shown where this job is selected; where it is none or gone, the first.
@@ -46,9 +48,10 @@ impl Asker {
     /// # Errors
     /// Where the server doesn't answer. What it refuses of one job alone is said as that job's problem.
     pub(super) async fn round(&mut self, selected: Option<JobId>) -> Result<Snapshot, CallError> {
-        let (health, jobs, hosts) =
-            tokio::try_join!(self.client.health(), self.client.jobs(), self.client.hosts())?;
-        let mut snapshot = Snapshot::new(health, jobs, hosts);
+        let mut snapshot = match self.scope {
+            Scope::Server => self.server().await?,
+            Scope::Job(job) => self.one_job(job).await?,
+        };
         let end = snapshot.health.journal_position;
         let job = snapshot.jobs.iter().find(|job| Some(job.job) == selected);
         if let Some(job) = job.or_else(|| snapshot.jobs.first()) {
@@ -67,13 +70,27 @@ impl Asker {
         Ok(snapshot)
     }
 
+    async fn server(&self) -> Result<Snapshot, CallError> {
+        let (health, jobs, hosts) =
+            tokio::try_join!(self.client.health(), self.client.jobs(), self.client.hosts())?;
+        Ok(Snapshot::new(health, jobs, hosts))
+    }
+
+    async fn one_job(&self, id: JobId) -> Result<Snapshot, CallError> {
+        let (health, job, mut hosts) =
+            tokio::try_join!(self.client.health(), self.client.job(id), self.client.hosts())?;
+        hosts.retain(|host| host.leases.iter().any(|lease| lease.job == id));
+        let facts = status::facts_beside_a_line(&job.summary, &job.spec);
+        Ok(Snapshot { facts, ..Snapshot::new(health, vec![job.summary], hosts) })
+    }
+
     async fn detail(&mut self, job: &JobView, end: u64) -> Result<Detail, CallError> {
         let id = job.job;
         let mut known = match self.known.take().filter(|known| known.job == id) {
             Some(known) => known,
             None => {
-                let goal = self.client.job(id).await?.spec.search.goal;
-                Known { job: id, goal, position: end, last: None }
+                let search = self.client.job(id).await?.spec.search;
+                Known { job: id, search, position: end, last: None }
             }
         };
         let events = match &known.last {
@@ -93,9 +110,8 @@ impl Asker {
             // Nothing changes any more.
             Some((before, detail)) if job.state.has_ended() && before == *job && !is_new => detail,
             _ => {
-                let (trials, search) =
-                    tokio::try_join!(self.client.trials(id), self.client.search(id))?;
-                let leaders = leaders(trials, search.trials, known.goal);
+                let trials = self.client.leading_trials(id, LEADERS).await?;
+                let leaders = leaders(trials, &known.search);
                 let events = events.into_iter().take(EVENTS).collect();
                 Detail { job: id, leaders, events, problem: None }
             }
@@ -121,16 +137,19 @@ impl Asker {
 }
 
 /// The leading trials, with the values of the search's metric.
-fn leaders(mut trials: Vec<TrialView>, values: Vec<SearchTrial>, goal: Goal) -> Vec<Leader> {
-    let values = values.into_iter().map(|of| (of.trial, of.values));
-    let mut values: BTreeMap<TrialId, Vec<Option<f64>>> = values.collect();
-    trials.sort_by(|a, b| TrialView::leader_board(goal, a, b));
+fn leaders(mut trials: Vec<TrialView>, search: &SearchSpec) -> Vec<Leader> {
+    // A server of before gives all of them, in another order.
+    trials.sort_by(|a, b| TrialView::leader_board(search.goal, a, b));
+    let value = |CurveView { point, .. }: &CurveView| {
+        let value = search.value(&point.valid, point.f1, &point.own);
+        Some(value).filter(|value| value.is_finite())
+    };
     let leader = |trial: &TrialView| Leader {
         trial: trial.trial,
         name: text::trial_name(trial),
         epochs: format!("{}/{}", trial.epoch, trial.epochs),
         best: trial.best.as_ref().map(|best| best.value),
-        values: values.remove(&trial.trial).unwrap_or_default(),
+        values: trial.curve.iter().map(value).collect(),
         state: text::trial_state(trial),
     };
     trials.iter().take(LEADERS).map(leader).collect()

@@ -1,7 +1,10 @@
 //! Screens as they are drawn, large and small.
 
 use super::*;
-use crate::cli::jobs::top::fixture::{crowd, empty, view};
+use crate::cli::jobs::top::{
+    fixture::{crowd, empty, one_job, view},
+    view::Scope,
+};
 use ratatui::{Terminal, backend::TestBackend, crossterm::event::KeyCode};
 
 /// The screen of a terminal of this size, without the blanks at the ends of its lines.
@@ -44,6 +47,41 @@ fn a_terminal_shows_every_pane() {
 
     q quit  ↑↓ select  tab next pane  ? help
     "#);
+}
+
+#[test]
+fn one_job_has_the_same_panes() {
+    insta::assert_snapshot!(screen(&one_job(), 80, 24), @r#"
+    https://sojourn.example.org, sojourn 0.1.0
+    connected; storage enough, 12 GB free
+     job 3 `digits` ────────────────────────────────────────────────────────────────
+    submitted 3 min ago; trials 0 of 2 finished; evaluations 6 of 12
+      JOB NAME         STATE     HOPS                   BEST     LEASES WAITS
+        3 digits       running   █████░░░░░ 7/12        0.9000        1 no host in c
+     ▸ leading of 2 trials of job 3 `digits` ───────────────────────────────────────
+    the job waits: no host in contact has the memory for it
+    TRIAL NAME                    EPOCH   accuracy CURVE            STATE
+        1 mlp hidden=[64] lr=0.01 5/6     0.9000   ▁▄▇▇█            running
+        0 mlp hidden=[16] lr=0.00 2/6     0.6000   █▁               finished: place
+     hosts with a lease of job 3: 1, 1 live, 1 of 2 slots busy ─────────────────────
+     HOST NAME           STATE    BUSY    RUNS
+        2 lab            live     1/2     job 3, trial 1: train epoch 2, shard 3
+     events of job 3 `digits` ──────────────────────────────────────────────────────
+    01:17:23 of-a-newer-server job=3
+    01:17:22 trial 0 was stopped by the search: place 2 of 2
+    01:17:16 job 3 `digits` was submitted
+
+
+
+
+
+    q quit  ↑↓ select  tab next pane  ? help
+    "#);
+    let mut ended = one_job();
+    ended.snapshot.as_mut().unwrap().hosts.clear();
+    assert!(screen(&ended, 80, 24).contains("\nnone now\n"), "{}", screen(&ended, 80, 24));
+    let unasked = View::new("http://a".to_owned(), Scope::Job(ended.selected.unwrap()));
+    assert!(screen(&unasked, 80, 24).contains("not known yet"));
 }
 
 #[test]
@@ -161,7 +199,7 @@ fn a_server_that_is_gone_or_slow_or_full_is_said_in_the_head() {
     let full = "storage full: 12 GB free of 1.0 GB to keep; no checkpoints\nare taken";
     assert!(head(&view).ends_with(full), "{}", head(&view));
 
-    let mut unasked = View::new("http://a".to_owned());
+    let mut unasked = View::new("http://a".to_owned(), Scope::Server);
     assert_eq!(head(&unasked), "http://a\nasking the server");
     assert!(screen(&unasked, 80, 24).contains("not known yet"));
     assert!(!screen(&unasked, 80, 24).contains("0 running"));
@@ -193,7 +231,9 @@ fn help_covers_the_panes() {
 
 #[test]
 fn no_size_is_too_small() {
-    for (mut view, help) in [(view(), false), (crowd(), false), (empty(), false), (view(), true)] {
+    for (mut view, help) in
+        [(view(), false), (crowd(), false), (empty(), false), (one_job(), false), (view(), true)]
+    {
         view.help = help;
         for pane in Pane::ALL {
             view.pane = pane;

@@ -1,6 +1,6 @@
 //! A server with jobs and hosts, for tests of what is shown.
 
-use super::view::{Detail, Leader, Snapshot, View};
+use super::view::{Detail, Leader, Scope, Snapshot, View};
 use serde_json::{Value, json};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
@@ -70,7 +70,7 @@ pub(super) fn detail(job: u64) -> Detail {
 }
 
 fn view_of(mut snapshot: Snapshot) -> View {
-    let mut view = View::new("https://sojourn.example.org".to_owned());
+    let mut view = View::new("https://sojourn.example.org".to_owned(), Scope::Server);
     snapshot.detail = snapshot.jobs.first().map(|job| detail(job.job.0));
     view.take_snapshot(snapshot);
     view
@@ -109,6 +109,18 @@ pub(super) fn view() -> View {
         host(3, &json!({"name": "desk", "waiting": "it lends too little disk for any unit"})),
     ];
     view_of(snapshot(jobs, hosts))
+}
+
+/// The running one of these jobs, with the host that works for it.
+pub(super) fn one_job() -> View {
+    let Snapshot { health, mut jobs, mut hosts, detail, .. } = view().snapshot.unwrap();
+    jobs.retain(|job| job.job == JobId(3));
+    hosts.retain(|host| !host.leases.is_empty());
+    let facts = ["submitted 3 min ago", "trials 0 of 2 finished", "evaluations 6 of 12"];
+    let facts = facts.map(str::to_owned).into();
+    let mut view = View::new("https://sojourn.example.org".to_owned(), Scope::Job(JobId(3)));
+    view.take_snapshot(Snapshot { facts, detail, ..Snapshot::new(health, jobs, hosts) });
+    view
 }
 
 /// A thousand jobs and as many hosts.

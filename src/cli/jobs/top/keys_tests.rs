@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cli::jobs::top::{
-    fixture::{crowd, detail, empty, view},
+    fixture::{crowd, detail, empty, one_job, view},
     view::Snapshot,
 };
 use sojourn_protocol::ids::JobId;
@@ -67,6 +67,16 @@ fn tab_goes_round_the_panes_and_keys_move_there() {
     assert_eq!(view.selected, Some(JobId(2)));
     assert_eq!((view.cursors.events, view.cursors.hosts), (0, 1), "events are of another job now");
     assert!(view.detail().is_none(), "nothing is known of it yet");
+}
+
+#[test]
+fn keys_select_no_other_job_where_there_is_one() {
+    let mut view = one_job();
+    assert_eq!(view.pane, Pane::Trials, "its trials get the room");
+    press(&mut view, &[KeyCode::Down, KeyCode::BackTab, KeyCode::Down, KeyCode::End]);
+    assert_eq!((view.pane, view.cursors.trials), (Pane::Jobs, 1));
+    assert_eq!(view.selected, Some(JobId(3)));
+    assert_eq!(view.key(letter('q').into()), Next::Leave);
 }
 
 #[test]

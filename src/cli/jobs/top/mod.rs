@@ -1,4 +1,5 @@
-//! `sojourn top`: jobs, hosts and what happens at a server, on the whole terminal.
+//! `sojourn top`: jobs, hosts and what happens at a server, on the whole terminal. `sojourn status --watch` shows the same, of one job
+//! if that is named.
 //!
 //! ```text
 //!  keys ----.
@@ -49,7 +50,7 @@ use tokio::{
     },
     time::{interval, sleep},
 };
-use view::{Snapshot, View};
+use view::{Scope, Snapshot, View};
 
 /// The pause between two rounds of requests.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -79,34 +80,45 @@ enum News {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let client = args.connection.client()?;
-    if args.json {
+    server(&args.connection, args.json).await
+}
+
+/// Shows a server: on the whole terminal, until somebody has seen enough; where there is none, once as text; or once as JSON.
+pub(crate) async fn server(connection: &Connection, json: bool) -> Result<(), Failure> {
+    let client = connection.client()?;
+    if json {
         let (jobs, hosts) = tokio::try_join!(client.jobs(), client.hosts())?;
         return output::json(&Report { jobs, hosts });
     }
-    let mut view = View::new(client.server());
     if screen::is_possible() {
-        return on_screen(client, &mut view).await;
+        return on_screen(client, Scope::Server).await.map(drop);
     }
-    view.take_snapshot(Asker::new(client).round(None).await?);
+    let mut view = View::new(client.server(), Scope::Server);
+    view.take_snapshot(Asker::new(client, Scope::Server).round(None).await?);
     output::line(&draw::text(&view))
 }
 
-/// The whole terminal, until somebody has seen enough.
-async fn on_screen(client: ApiClient, view: &mut View) -> Result<(), Failure> {
+/// Shows a job on the whole terminal until it has ended; none where somebody has seen enough before.
+pub(crate) async fn job(client: ApiClient, job: JobId) -> Result<Option<JobView>, Failure> {
+    on_screen(client, Scope::Job(job)).await
+}
+
+/// The whole terminal, until somebody has seen enough or the one job has ended; then that job.
+async fn on_screen(client: ApiClient, scope: Scope) -> Result<Option<JobView>, Failure> {
+    let mut view = View::new(client.server(), scope);
     // Before the first sign of it: a signal would leave the terminal as it is.
     let shutdown = signals::requested();
     let mut screen = Screen::open().map_err(|error| broken(&error))?;
     let (news, mut updates) = unbounded_channel();
-    let (select, selected) = watch::channel(None);
+    let (select, selected) = watch::channel(view.selected);
     let of_keys = news.clone();
     thread::spawn(move || {
         screen::read_events(|event| of_keys.send(News::Terminal(event)).is_ok());
     });
-    let asker = tokio::spawn(ask(Asker::new(client.clone()), selected, news));
+    let asker = tokio::spawn(ask(Asker::new(client.clone(), scope), selected, news));
     let ended = tokio::select! {
-        ended = follow(&client, &mut screen, view, &mut updates, &select) => ended,
-        () = shutdown => Ok(()),
+        ended = follow(&client, &mut screen, &mut view, &mut updates, &select) => ended,
+        () = shutdown => Ok(None),
     };
     asker.abort();
     drop(screen);
@@ -115,21 +127,21 @@ async fn on_screen(client: ApiClient, view: &mut View) -> Result<(), Failure> {
 
 fn broken(error: &io::Error) -> Failure {
     Failure::work(format!(
-        "the terminal can't be used: {error}; `sojourn top | cat` prints the same once"
+        "the terminal can't be used: {error}; with `| cat` behind it the command prints text"
     ))
 }
 
-/// Shows what comes, until somebody has seen enough.
+/// Shows what comes, until somebody has seen enough or the one job has ended; then that job.
 ///
 /// # Errors
-/// Where the terminal is gone, or the first answer is a refusal.
+/// Where the terminal is gone, or the first answer is a refusal; where the one job is gone.
 async fn follow(
     client: &ApiClient,
     screen: &mut Screen,
     view: &mut View,
     updates: &mut UnboundedReceiver<News>,
     select: &watch::Sender<Option<JobId>>,
-) -> Result<(), Failure> {
+) -> Result<Option<JobView>, Failure> {
     let mut clock = interval(POLL_INTERVAL);
     let mut answered = Instant::now();
     loop {
@@ -143,19 +155,25 @@ async fn follow(
         };
         match news {
             // The reader of keys has a sender for as long as there is something to hear.
-            None => return Ok(()),
+            None => return Ok(None),
             Some(News::Terminal(Err(error))) => return Err(broken(&error)),
             Some(News::Terminal(Ok(Event::Key(key)))) => match view.key(key) {
                 Next::Stay => {}
-                Next::Leave => return Ok(()),
+                Next::Leave => return Ok(None),
             },
             Some(News::Terminal(Ok(_))) => {}
             Some(News::Answered(Ok(snapshot))) => {
                 answered = Instant::now();
                 view.take_snapshot(*snapshot);
+                let ended = view.job().filter(|job| job.state.has_ended());
+                if let (Scope::Job(_), Some(job)) = (view.scope, ended) {
+                    return Ok(Some(job.clone()));
+                }
             }
-            // A wrong token stays wrong: that is said as every command says it.
-            Some(News::Answered(Err(error))) if view.snapshot.is_none() && !error.is_away() => {
+            // A wrong token stays wrong, and a deleted job stays deleted: that is said as every command says it.
+            Some(News::Answered(Err(error)))
+                if !error.is_away() && (view.snapshot.is_none() || view.scope != Scope::Server) =>
+            {
                 return Err(error.into());
             }
             Some(News::Answered(Err(error))) => view.problem = Some(call_error::message(&error)),

@@ -2,7 +2,7 @@
 
 use super::{
     columns::{Cell, Columns, number, visible},
-    view::{Detail, Pane, View},
+    view::{Detail, Pane, Scope, View},
 };
 use crate::cli::{
     render::text,
@@ -74,6 +74,7 @@ fn title(view: &View, pane: Pane) -> String {
     let count = |count: usize| text::count(to_u64(count));
     let of_job = view.job().map(|job| format!("job {} `{}`", job.job, job.name));
     match pane {
+        Pane::Jobs if view.scope != Scope::Server => of_job.unwrap_or_else(|| "job".to_owned()),
         Pane::Jobs if view.snapshot.is_none() => "jobs".to_owned(),
         Pane::Hosts if view.snapshot.is_none() => "hosts".to_owned(),
         Pane::Jobs => {
@@ -92,8 +93,12 @@ fn title(view: &View, pane: Pane) -> String {
             let live: Vec<_> = hosts.iter().filter(|of| of.state == HostState::Live).collect();
             let slots: u64 = live.iter().map(|host| u64::from(host.slots)).sum();
             let busy: usize = live.iter().map(|host| busy(host)).sum();
+            let which = match view.scope {
+                Scope::Server => "hosts".to_owned(),
+                Scope::Job(job) => format!("hosts with a lease of job {job}"),
+            };
             format!(
-                "hosts: {}, {} live, {} of {} busy",
+                "{which}: {}, {} live, {} of {} busy",
                 count(hosts.len()),
                 count(live.len()),
                 count(busy),
@@ -112,6 +117,10 @@ fn notes(view: &View, pane: Pane, width: u16) -> Vec<Line<'static>> {
     };
     let (_, lines) = view.position(pane);
     let mut notes = Vec::new();
+    if pane == Pane::Jobs && !view.facts().is_empty() {
+        let facts = screen::packed(view.facts().to_vec(), "; ", width).into_iter();
+        notes.push(facts.map(Line::from).collect());
+    }
     if pane == Pane::Trials {
         let waiting = view.job().and_then(|job| job.waiting.as_deref());
         notes.extend(waiting.map(|reason| warning(&format!("the job waits: {reason}"))));
@@ -128,7 +137,9 @@ fn notes(view: &View, pane: Pane, width: u16) -> Vec<Line<'static>> {
 fn nothing(view: &View, pane: Pane) -> Line<'static> {
     let is_of_job = matches!(pane, Pane::Trials | Pane::Events) && view.job().is_some();
     let is_known = view.snapshot.is_some() && (!is_of_job || view.detail().is_some());
-    Line::from(if is_known { "none yet" } else { "not known yet" }).dim()
+    let is_now = pane == Pane::Hosts && view.scope != Scope::Server;
+    let none = if is_now { "none now" } else { "none yet" };
+    Line::from(if is_known { none } else { "not known yet" }).dim()
 }
 
 fn widths(pane: Pane, is_narrow: bool) -> Vec<Constraint> {

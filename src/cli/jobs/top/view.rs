@@ -8,9 +8,17 @@ use sojourn_protocol::{
 };
 use std::{cmp::Reverse, time::Duration};
 
+/// Whether the screen is about the whole server, or about one of its jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    Server,
+    Job(JobId),
+}
+
 /// All that is shown.
 #[derive(Debug)]
 pub(super) struct View {
+    pub(super) scope: Scope,
     /// The server's address.
     pub(super) server: String,
     /// The last answers; none before the first.
@@ -31,10 +39,12 @@ pub(super) struct View {
 #[derive(Debug)]
 pub(super) struct Snapshot {
     pub(super) health: Health,
-    /// In the order in which they are shown.
+    /// In the order in which they are shown; of [`Scope::Job`] that job alone.
     pub(super) jobs: Vec<JobView>,
-    /// In the order in which they are shown.
+    /// In the order in which they are shown; of [`Scope::Job`] those that have a lease of it.
     pub(super) hosts: Vec<HostView>,
+    /// What is said of the job beside its line; only of [`Scope::Job`].
+    pub(super) facts: Vec<String>,
     /// Of the selected job; none where there are no jobs.
     pub(super) detail: Option<Detail>,
 }
@@ -107,19 +117,24 @@ impl Snapshot {
             };
             (rank, host.host)
         });
-        Self { health, jobs, hosts, detail: None }
+        Self { health, jobs, hosts, facts: Vec::new(), detail: None }
     }
 }
 
 impl View {
-    pub(super) fn new(server: String) -> Self {
+    pub(super) fn new(server: String, scope: Scope) -> Self {
+        let (selected, pane) = match scope {
+            Scope::Server => (None, Pane::Jobs),
+            Scope::Job(job) => (Some(job), Pane::Trials),
+        };
         Self {
+            scope,
             server,
             snapshot: None,
             problem: None,
             silence: Duration::ZERO,
-            selected: None,
-            pane: Pane::Jobs,
+            selected,
+            pane,
             cursors: Cursors::default(),
             help: false,
         }
@@ -144,6 +159,11 @@ impl View {
         self.snapshot.as_ref().map_or(&[], |snapshot| &snapshot.hosts)
     }
 
+    pub(super) fn facts(&self) -> &[String] {
+        self.snapshot.as_ref().map_or(&[], |snapshot| &snapshot.facts)
+    }
+
+    /// The selected job.
     pub(super) fn job(&self) -> Option<&JobView> {
         self.jobs().iter().find(|job| Some(job.job) == self.selected)
     }
