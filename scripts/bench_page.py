@@ -19,6 +19,7 @@ SECTIONS = {  # the package and the bench of each figure
     "trainer": [("sojourn-trainer", "hop"), ("sojourn-trainer", "graphs"), ("sojourn-trainer", "pace")],
     "core": [
         ("sojourn-core", "commands"),
+        ("sojourn-core", "choices"),
         ("sojourn-core", "large_job"),
         ("sojourn-core", "searches"),
         ("sojourn-workgen", "plan"),
