@@ -132,6 +132,9 @@ fn pandas_and_tensorboard_read_what_a_job_was() {
     let rows = |table: &str| report["rows"][table].as_u64().unwrap();
     assert_eq!((rows("trials"), report["runs"].as_u64()), (4, Some(4)), "{report}");
     assert_eq!(report["files"].as_array().unwrap().len(), 6);
+    let first = site.run(&["export", "--json", &job, "--csv", "first"]);
+    let first: Value = serde_json::from_slice(&first.stdout).unwrap();
+    assert_eq!(first["rows"], report["rows"], "the word after it is the job");
     let printed = site.run(&["export", &job, "--json", "-"]);
     assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
     fs::write(site.path().join("all.json"), &printed.stdout).unwrap();
@@ -326,6 +329,13 @@ fn following_goes_on_until_the_end_through_a_restart_and_a_signal() {
 fn calls_that_ask_for_two_things_or_none_are_refused() {
     let server = FakeServer::start(|_| Answer::json(200, "[]"));
     let folder = Folder::with(&[]);
+    let export = |job: &[&str], args: &[&str]| {
+        let mut command = sojourn(&["export", "--server", &server.url]);
+        command.args(job).args(args).current_dir(folder.path()).output().unwrap()
+    };
+    let nameless = export(&[], &["--csv", "d", "--json"]);
+    let told = String::from_utf8(nameless.stderr).unwrap();
+    assert!(nameless.status.code() == Some(2) && told.contains("name a job"), "{told}");
     for (args, said) in [
         (&[][..], "nothing to export: name a model's file (`-o FILE`)"),
         (&["--json"], "nothing to export"),
@@ -341,11 +351,7 @@ fn calls_that_ask_for_two_things_or_none_are_refused() {
         (&["--follow", "--tensorboard", "d", "--csv", "d"], "cannot be used with"),
         (&["--follow", "--tensorboard", "d", "--json", "f"], "tables are written once"),
     ] {
-        let output = sojourn(&["export", "1", "--server", &server.url])
-            .args(args)
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
+        let output = export(&["1"], args);
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
         assert!(told.contains(said) && output.stdout.is_empty(), "{args:?}: {told}");

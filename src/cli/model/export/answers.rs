@@ -13,6 +13,10 @@ use sojourn_protocol::{
     view::{EventView, HopRecord, HostView, JobDetail, TrialHistory, TrialView},
 };
 use std::collections::BTreeMap;
+use tokio::task::JoinSet;
+
+/// Histories of trials that are asked for at a time.
+const HISTORIES: usize = 8;
 
 /// The fixed part of a trial, and the hops that are in its model.
 #[derive(Debug, Clone)]
@@ -130,9 +134,18 @@ async fn fresh(
     // The job first: once it has ended, no trial changes any more.
     let detail = client.job(job).await?;
     let trials = client.trials(job).await?;
+    let unknown = trials.iter().map(|view| view.trial).filter(|trial| !known.contains_key(trial));
+    let unknown: Vec<TrialId> = unknown.collect();
     let mut records = BTreeMap::new();
-    for trial in trials.iter().map(|view| view.trial).filter(|trial| !known.contains_key(trial)) {
-        records.insert(trial, TrialRecord::of(&client.history(job, trial).await?));
+    for some in unknown.chunks(HISTORIES) {
+        let mut asked = JoinSet::new();
+        for trial in some.iter().copied() {
+            let client = client.clone();
+            asked.spawn(async move { (trial, client.history(job, trial).await) });
+        }
+        for (trial, history) in asked.join_all().await {
+            records.insert(trial, TrialRecord::of(&history?));
+        }
     }
     let mut events = Vec::new();
     let mut after = after;

@@ -33,8 +33,8 @@ const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The job's number or name.
-    #[arg(value_name = "JOB")]
-    job: JobRef,
+    #[arg(value_name = "JOB", required_unless_present = "json")]
+    job: Option<JobRef>,
     #[command(flatten)]
     choice: checkpoint::Choice,
     /// Write a model into this file; an existing file is replaced.
@@ -104,11 +104,11 @@ impl TableFiles<'_> {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let json = args.json.as_ref().and_then(Option::as_deref);
+    let (job, json) = job_and_json(args)?;
     let files = TableFiles { csv: args.csv.as_deref(), parquet: args.parquet.as_deref(), json };
     check(args, &files)?;
     let client = args.connection.client()?;
-    let job = args.job.find(&client).await?;
+    let job = job.find(&client).await?;
     if let Some(path) = &args.output {
         return checkpoint::run(&client, job, &args.choice, path, args.json.is_some()).await;
     }
@@ -137,10 +137,23 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     if let Some(url) = &args.mlflow {
         report.mlflow = Some(mlflow::push(&client, url, &answers).await?);
     }
-    match (files.to_stdout(), &args.json) {
+    match (files.to_stdout(), args.json.is_some() && json.is_none()) {
         (true, _) => Ok(()),
-        (false, Some(None)) => output::json(&report),
-        (false, _) => output::line(&said(&report, args)),
+        (false, true) => output::json(&report),
+        (false, false) => output::line(&said(&report, args)),
+    }
+}
+
+/// The job, and the file of `--json`. What follows `--json` is its file only where a job is named elsewhere: else it is the job.
+fn job_and_json(args: &Args) -> Result<(JobRef, Option<&Path>), Failure> {
+    let file = args.json.as_ref().and_then(Option::as_deref);
+    match (&args.job, file) {
+        (Some(job), file) => Ok((job.clone(), file)),
+        (None, Some(job)) => {
+            let Ok(job) = job.to_string_lossy().parse();
+            Ok((job, None))
+        }
+        (None, None) => Err(Failure::call("name a job: its number, or its name")),
     }
 }
 
