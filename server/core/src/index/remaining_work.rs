@@ -158,6 +158,19 @@ impl RemainingWorkIndex {
         self.open.iter().map(|((Reverse(work), trial), since)| (*trial, *work, *since))
     }
 
+    /// What [`Self::open`] has of a trial, where that has a runnable hop.
+    pub(crate) fn open_trial(&self, trial: TrialId) -> Option<(TrialId, u64, UnixMillis)> {
+        let (remaining, since) = self.by_trial.get(&trial)?;
+        Some((trial, remaining.rank(), (*since)?))
+    }
+
+    /// The place of a trial with a runnable hop in [`Self::deepest_first`]: less is earlier.
+    pub(crate) fn depth_of(&self, trial: TrialId) -> Option<impl Ord + use<>> {
+        let (remaining, since) = self.by_trial.get(&trial)?;
+        let work = if remaining.begun { remaining.rank() } else { 0 };
+        since.map(|_| (!remaining.begun, work, trial))
+    }
+
     /// Trials with a runnable hop: those that have begun, the least remaining work first; then the others by id.
     pub(crate) fn deepest_first(&self) -> impl Iterator<Item = TrialId> + '_ {
         self.begun.iter().map(|(_, trial)| *trial).chain(self.new.iter().copied())
@@ -280,6 +293,13 @@ mod tests {
                 }
             }
             at_once.set_all(after, UnixMillis(2));
+            for (trial, work, since) in at_once.open() {
+                prop_assert_eq!(at_once.open_trial(trial), Some((trial, work, since)));
+            }
+            let open = (0..8).map(TrialId).filter(|trial| at_once.open_trial(*trial).is_some());
+            let mut by_depth: Vec<TrialId> = open.collect();
+            by_depth.sort_by_key(|trial| at_once.depth_of(*trial));
+            prop_assert_eq!(by_depth, at_once.deepest_first().collect::<Vec<_>>());
             prop_assert_eq!(at_once, one_by_one);
         }
     }

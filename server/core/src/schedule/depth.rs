@@ -48,8 +48,12 @@ impl Scheduler<'_> {
         if job.priorities.is_empty() {
             return remaining.deepest_first().take(MAX_TRIED).collect();
         }
-        let mut all: Vec<TrialId> = remaining.deepest_first().collect();
-        all.sort_by_key(|trial| Reverse(job.priority_of(*trial)));
+        // Those without a priority are in order already, and may be many.
+        let has_none = |trial: &TrialId| !job.priorities.contains_key(trial);
+        let others = remaining.deepest_first().filter(has_none).take(MAX_TRIED);
+        let mut all: Vec<TrialId> = job.priorities.keys().copied().chain(others).collect();
+        all.retain(|trial| remaining.open_trial(*trial).is_some());
+        all.sort_by_key(|trial| (Reverse(job.priority_of(*trial)), remaining.depth_of(*trial)));
         all.truncate(MAX_TRIED);
         all
     }

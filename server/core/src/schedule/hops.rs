@@ -16,6 +16,7 @@ use sojourn_protocol::{
     position::Position,
     quantity::{Micros, SaturatingFrom as _, Speed, Work, mul_div},
     spec::{LocalSteps, Replicas},
+    time::UnixMillis,
     unit::shard_index,
 };
 use sojourn_workgen::{Candidate, Choice, Decision, EarlierFinish, Forecast, PolicyView, Shards};
@@ -70,9 +71,20 @@ impl Turn {
     }
 }
 
+impl JobCandidates<'_> {
+    /// The runnable trials that a turn may be of, as the index has them. The one of [`Turn::Trial`] is looked up: it may be the
+    /// last one of many.
+    fn open(&self) -> Box<dyn Iterator<Item = (TrialId, u64, UnixMillis)> + '_> {
+        match self.turn {
+            Turn::Trial(only) => Box::new(self.remaining.open_trial(only).into_iter()),
+            Turn::All | Turn::Priority(_) => Box::new(self.remaining.open()),
+        }
+    }
+}
+
 impl PolicyView for JobCandidates<'_> {
     fn candidates(&self) -> Box<dyn Iterator<Item = Candidate<'_>> + '_> {
-        let open = self.remaining.open().filter_map(|(trial, work, since)| {
+        let open = self.open().filter_map(|(trial, work, since)| {
             let known = self.job.trial(trial).filter(|_| self.turn.is_of(self.job, trial))?;
             // A hop that waits in a busy slot becomes stale, while others go on.
             let ages = self.at.ahead && known.merging.is_some();
