@@ -107,7 +107,9 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(
             resource("/v1/jobs/{job}/search")
                 .route(web::get().to(searches::one))
-                .route(web::post().to(searches::change)),
+                .route(web::post().to(searches::change))
+                // The charts of a job's page are drawn from it.
+                .wrap(Compress::default()),
         )
         .service(resource("/v1/jobs/{job}/placement").route(web::post().to(jobs::place)))
         .service(resource("/v1/jobs/{job}/note").route(web::post().to(jobs::note)))
