@@ -35,6 +35,18 @@ impl Connection {
         }
     }
 
+    /// Bytes of the last answer, its head included.
+    pub(crate) fn received(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Waits for the beginning of an answer, which must be one of success.
+    pub(crate) fn begins(&mut self) {
+        let mut head = [0; 12];
+        self.stream.read_exact(&mut head).unwrap();
+        assert_eq!(head, *b"HTTP/1.1 200");
+    }
+
     /// Sends a request.
     pub(crate) fn send(&mut self, method: &str, path: &str, more: &str, body: &[u8]) {
         let (token, length) = (&self.token, body.len());
@@ -52,6 +64,9 @@ impl Connection {
 fn body_of(answer: &[u8]) -> Option<usize> {
     let head = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let text = std::str::from_utf8(&answer[..head]).unwrap();
+    if text.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        return answer.ends_with(b"\r\n0\r\n\r\n").then_some(head + 4);
+    }
     let mut lines = text.lines().filter_map(|line| line.split_once(": "));
     let length = lines.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let length: usize = length.map_or(0, |(_, value)| value.trim().parse().unwrap());

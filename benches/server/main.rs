@@ -12,6 +12,7 @@
 //!           server's memory
 //! waiting   8,000 hosts with a request each that the server holds open: its memory, and a heartbeat beside
 //! replay    from the start of the program to a healthy answer, from Redis, beside SQLite
+//! page      the page of a job of 1,000 trials: weight, first paint, answers a second, memory of 500 viewers; and of 1,000 hosts
 //! restart   from the start of the program to a healthy answer, after SIGKILL, with 1,000,000 events
 //!           in the journal, as far from a snapshot as snapshots are apart
 //! ```
@@ -25,6 +26,7 @@
 
 mod connection;
 mod load;
+mod page;
 mod past;
 mod plain;
 mod program;
@@ -83,6 +85,9 @@ fn main() {
     }
     if is_wanted("waiting") {
         waiting::waiting();
+    }
+    if is_wanted("page") {
+        page::page();
     }
     if is_wanted("replay") {
         redis::replay();

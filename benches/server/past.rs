@@ -108,6 +108,21 @@ impl Past {
         }
     }
 
+    /// Trains and evaluates until so many trials have ended.
+    pub(crate) fn train_trials(&mut self, trials: usize) {
+        let ended = |core: &Core| {
+            let jobs = core.state().jobs.values();
+            jobs.flat_map(|job| &job.trials).filter(|trial| !trial.is_running()).count()
+        };
+        for host in (1..=HOSTS).map(HostId).cycle() {
+            if ended(&self.core) >= trials {
+                return;
+            }
+            let lease = self.lease(host, 1).unwrap();
+            self.finish(host, &lease);
+        }
+    }
+
     /// Does what there is to do until there are so many events, with the snapshots that a server makes:
     /// the last one as far back as possible.
     pub(crate) fn train_until(&mut self, events: u64) {

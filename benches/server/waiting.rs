@@ -37,7 +37,7 @@ pub(crate) fn waiting() {
     let program = Program::serve_with(folder.path(), &Syncs::new(Duration::ZERO), &more);
     let alone = heartbeat(&program);
     let before = program.resident();
-    let body = serde_json::to_vec(&ask()).unwrap();
+    let body = serde_json::to_vec(&ask(Millis::from_secs(60))).unwrap();
     let asks = (1..=hosts).map(|host| {
         let mut asks = Connection::open(program.address, &past::token(host));
         asks.send("POST", "/v1/work", "", &body);
@@ -55,8 +55,8 @@ pub(crate) fn waiting() {
     drop(asks);
 }
 
-/// The request of a host with one slot that waits as long as it may.
-fn ask() -> WorkRequest {
+/// The request of a host with one slot, which waits so long for work.
+pub(crate) fn ask(wait: Millis) -> WorkRequest {
     let inventory = Inventory {
         devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
         client: "bench".to_owned(),
@@ -66,7 +66,7 @@ fn ask() -> WorkRequest {
         demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],
         holding: Vec::new(),
         reported: Vec::new(),
-        wait: Millis::from_secs(60),
+        wait,
         inventory: Some(inventory),
     }
 }
