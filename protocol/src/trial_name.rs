@@ -37,6 +37,15 @@ pub fn last_word(key: &str) -> &str {
     owner.rsplit('.').next().unwrap_or(owner)
 }
 
+/// Are these the last words of a dimension's name: `lr` or `optimizer.lr` of `training.optimizer.lr`?
+#[must_use]
+pub fn ends_with(key: &str, words: &str) -> bool {
+    let ends = |key: &str| {
+        key.strip_suffix(words).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    ends(key) || key.strip_suffix(".name").is_some_and(ends)
+}
+
 fn value_text(value: &Value) -> String {
     let text = match value {
         Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), number_text),

@@ -8,15 +8,15 @@ use sojourn_protocol::{
         Choices, JobSpec,
         dimension::{Chooser, Normal, Range},
     },
-    trial_name::last_word,
+    trial_name::ends_with,
 };
 use std::collections::BTreeSet;
 
 /// How far a number may be from a step of its range, as a part of the step: programs compute steps in other ways.
 const STEP_TOLERANCE: f64 = 1e-6;
 
-/// The combination with these values: one for each dimension that varies, by its name or by the last word of that where no other one
-/// of the trial ends with the same. Where there are several `[[model]]` tables, `model` is the number of one, from 0.
+/// The combination with these values: one for each dimension that varies, by its name or by the last words of that (`lr`,
+/// `optimizer.lr`) where no other one of the trial ends with the same. Where there are several `[[model]]` tables, `model` is the number of one, from 0.
 ///
 /// # Errors
 /// [`SearchError`] where a value is missing, is none of its dimension's, belongs to no dimension, or breaks a constraint.
@@ -57,7 +57,8 @@ impl<'a> Given<'a> {
     /// The value of a dimension.
     fn take(&mut self, name: &str) -> Result<&'a Value, SearchError> {
         let values = self.values;
-        let found = values.get_key_value(name).or_else(|| values.get_key_value(last_word(name)));
+        let named = || values.iter().find(|(key, _)| ends_with(name, key));
+        let found = values.get_key_value(name).or_else(named);
         let Some((key, value)) = found else {
             return Err(SearchError::NotGiven { dimension: name.into() });
         };

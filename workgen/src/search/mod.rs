@@ -90,6 +90,8 @@ pub enum SearchError {
     Outside { dimension: String, value: String },
     #[error("`{name}` is no dimension of this job's search")]
     NoDimension { name: String },
+    #[error("there is no setting `{name}`{}", .nearest.as_ref().map_or_else(String::new, |near| format!("; did you mean `{near}`?")))]
+    NoSetting { name: String, nearest: Option<String> },
     #[error("`{name}` stands for several dimensions: `{dimension}` must be written out")]
     Ambiguous { name: String, dimension: String },
     #[error("the values break the constraint `{constraint}`")]
