@@ -1,5 +1,6 @@
 //! `search.stopping`: which trials end before their last epoch, and which wait until the search lets them go on.
 
+use crate::figures::counted;
 use serde::{Deserialize, Serialize};
 
 /// The largest factor by which a rung thins out trials.
@@ -144,7 +145,8 @@ impl Stopping {
         let shorter = |key: &str, number: u32| {
             at_least(key, number, 1)?;
             let text = format!(
-                "`search.stopping.{key}` is {number}, and trials have {epochs} epochs: none would be stopped"
+                "`search.stopping.{key}` is {number}, and trials have {}: none would be stopped",
+                counted(u64::from(epochs), "epoch")
             );
             if number < epochs { Ok(()) } else { Err(text) }
         };
@@ -160,7 +162,8 @@ impl Stopping {
                     return Ok(());
                 }
                 Err(format!(
-                    "`search.stopping.reduction` is {reduction}, and trials have {epochs} epochs: there would be one bracket, which stops nothing"
+                    "`search.stopping.reduction` is {reduction}, and trials have {}: there would be one bracket, which stops nothing",
+                    counted(u64::from(epochs), "epoch")
                 ))
             }
             Stopping::Median { min_epochs, min_trials } => {
@@ -231,6 +234,11 @@ mod tests {
             let fault = rule.check(9).unwrap_err();
             assert!(fault.starts_with(expected) || fault.contains(expected), "{fault}");
         }
+        let fault = halving(3, 1).check(1).unwrap_err();
+        assert_eq!(
+            fault,
+            "`search.stopping.min_epochs` is 1, and trials have 1 epoch: none would be stopped"
+        );
         for rule in [
             halving(2, 8),
             Stopping::Hyperband { reduction: 9 },
