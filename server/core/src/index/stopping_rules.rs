@@ -100,14 +100,26 @@ impl KnownSearch {
 
 /// A trial as its rule sees it. Rungs stay where they were when the job was submitted, with so many epochs.
 fn progress(trial: &Trial, search: &SearchSpec, epochs: u32) -> TrialProgress {
-    let points = (0u32..).zip(&trial.curve);
-    // Epochs may be evaluated in another order than they were trained in.
-    let known = points.take_while(|(epoch, point)| point.epoch.0 == *epoch);
+    let inherited = trial.origin.map_or(0, |origin| origin.epochs);
+    let mut values: Vec<f64> = Vec::with_capacity(trial.curve.len());
+    for point in &trial.curve {
+        // Epochs of the trial that it is a clone of may never be evaluated: they count as the one before.
+        while values.len() < to_usize(point.epoch.0.min(inherited)) {
+            values.push(values.last().copied().unwrap_or(f64::NAN));
+        }
+        // Epochs may be evaluated in another order than they were trained in.
+        if values.len() != to_usize(point.epoch.0) {
+            break;
+        }
+        values.push(search.value(&point.valid, point.f1, &point.own));
+    }
     TrialProgress {
         // One that the user extended has passed all rungs.
         allowed: trial.chain.epochs().min(epochs),
         trained: trial.chain.epoch().0,
-        values: known.map(|(_, point)| search.value(&point.valid, point.f1, &point.own)).collect(),
+        values,
         has_ended: !trial.is_running(),
+        inherited,
+        is_exempt: trial.is_exempt,
     }
 }

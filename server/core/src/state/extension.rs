@@ -87,6 +87,7 @@ impl Trial {
         (self.end, self.stopped) = (None, None);
         let unevaluated = std::mem::take(&mut self.unevaluated);
         self.evaluations.extend(unevaluated);
+        self.is_exempt |= named;
         self.renew_merging();
     }
 }

@@ -426,6 +426,7 @@ pub(super) fn new_trial(
         extras: Vec::new(),
         evaluations: BTreeMap::new(),
         unevaluated: BTreeMap::new(),
+        is_exempt: false,
         live: BTreeSet::new(),
         awaiting: std::collections::VecDeque::new(),
         failures: BTreeMap::new(),

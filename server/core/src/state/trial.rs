@@ -65,6 +65,9 @@ pub struct Trial {
     /// It runs, and nothing more of it is trained: its job's time is up.
     #[serde(default, skip_serializing_if = "is_default")]
     pub training_over: bool,
+    /// Its user has let it go on by its name: no rule of early stopping ends it any more.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_exempt: bool,
     /// The numeric class of the host that made its first version.
     pub class: Option<Digest>,
     /// Hosts of several numeric classes (or of unknown ones) made its versions.

@@ -1,5 +1,5 @@
 //! The median rule: a trial ends whose best value is worse than the median of the others' means, each over as many epochs as the
-//! trial has.
+//! trial has. The best value of a clone is that of its own epochs.
 //!
 //! For each number of epochs all means are kept in order, and the trials that have come so far and no farther by their bests. A
 //! decision looks the median up, and at the trials whose bests are worse.
@@ -85,10 +85,10 @@ impl Median {
             let others = length.others();
             let s = if epochs == 1 { "" } else { "s" };
             length.worse(self.goal, self.min_trials).map(move |(trial, median)| {
-                let values = trials.get(to_usize(trial.0)).map_or(&[][..], |of| &of.values);
+                let values = trials.get(to_usize(trial.0)).map_or(&[][..], |of| of.own_values());
                 let best = best(self.goal, values);
                 let why = format!(
-                    "its best after {epochs} epoch{s} is {best:.6}, the median of {others} others' means {median:.6}"
+                    "its best after {epochs} epoch{s} is {best:.6}, worse than the median of {others} others' means, {median:.6}"
                 );
                 (trial, why)
             })
@@ -116,7 +116,7 @@ impl Median {
     /// The epochs by which the trial is judged, its best value over them and its mean.
     fn judged(&self, trial: TrialId, of: &TrialProgress) -> Option<(u32, Scored, ValueRank)> {
         let epochs = u32::saturating_from(judged(of, self.min_epochs, self.epochs)?);
-        let rank = ValueRank::of(self.goal, best(self.goal, &of.values));
+        let rank = ValueRank::of(self.goal, best(self.goal, of.own_values()));
         let (_, mean) = self.means(&of.values, of.values.len() - 1).into_iter().next()?;
         Some((epochs, Scored { rank, trial }, mean))
     }

@@ -31,7 +31,7 @@ pub use search::Search;
 
 use sojourn_protocol::{
     ids::TrialId,
-    quantity::{SaturatingFrom as _, to_u64},
+    quantity::{SaturatingFrom as _, to_u64, to_usize},
     spec::Stopping,
 };
 
@@ -46,6 +46,10 @@ pub struct TrialProgress {
     pub values: Vec<f64>,
     /// It has finished, failed, or was stopped.
     pub has_ended: bool,
+    /// So many of its first epochs are those of the trial that it is a clone of: it isn't judged by them.
+    pub inherited: u32,
+    /// Its user has let it go on: no rule ends it.
+    pub is_exempt: bool,
 }
 
 /// Values are equal where their bits are: also those that are no numbers.
@@ -53,7 +57,7 @@ impl PartialEq for TrialProgress {
     fn eq(&self, other: &Self) -> bool {
         let bits =
             |of: &Self| -> Vec<u64> { of.values.iter().map(|value| value.to_bits()).collect() };
-        let of = |of: &Self| (of.allowed, of.trained, of.has_ended);
+        let of = |of: &Self| (of.allowed, of.trained, of.has_ended, of.inherited, of.is_exempt);
         of(self) == of(other) && bits(self) == bits(other)
     }
 }
@@ -65,6 +69,11 @@ impl TrialProgress {
     fn after(&self, epochs: u32) -> Option<f64> {
         let index = usize::try_from(epochs).ok()?.checked_sub(1)?;
         self.values.get(index).copied()
+    }
+
+    /// The values of epochs that it has trained itself.
+    fn own_values(&self) -> &[f64] {
+        self.values.get(to_usize(self.inherited)..).unwrap_or_default()
     }
 
     /// All that it is allowed is trained and evaluated, and it hasn't ended.
@@ -123,18 +132,24 @@ pub fn first_epochs(rule: Option<&Stopping>, trial: TrialId, epochs: u32) -> u32
     }
 }
 
-/// Its evaluated epochs, where there are enough, and it has something left to train: to stop it then saves nothing.
+/// Its evaluated epochs, where enough of them are its own, a rule may end it, and it has something left to train: to stop it then
+/// saves nothing.
 fn judged(of: &TrialProgress, least: u32, all: u32) -> Option<usize> {
-    let epochs = u32::saturating_from(of.values.len());
-    (!of.has_ended && epochs >= least && of.trained < all).then_some(of.values.len())
+    let own = u32::saturating_from(of.own_values().len());
+    let is_judged = !of.has_ended && !of.is_exempt && own >= least && of.trained < all;
+    is_judged.then_some(of.values.len())
 }
 
 /// `place 2 of 9 after 1 epoch: the best 3 go on`.
 fn said_place(place: usize, of: usize, epochs: u32, go_on: usize) -> String {
     let s = if epochs == 1 { "" } else { "s" };
-    let go = if go_on == 1 { "goes" } else { "go" };
     let place = to_u64(place) + 1;
-    format!("place {place} of {of} after {epochs} epoch{s}: the best {go_on} {go} on")
+    let go_on = match go_on {
+        0 => "too few for one to go on".to_owned(),
+        1 => "the best 1 goes on".to_owned(),
+        _ => format!("the best {go_on} go on"),
+    };
+    format!("place {place} of {of} after {epochs} epoch{s}: {go_on}")
 }
 
 #[cfg(test)]

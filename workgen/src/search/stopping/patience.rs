@@ -1,4 +1,5 @@
-//! A trial ends that hasn't become better by more than `min_delta` for some epochs. It is compared with itself alone.
+//! A trial ends that hasn't become better by more than `min_delta` for some epochs. It is compared with itself alone, and a clone not with
+//! the trial that it goes on from.
 
 use super::{Decision, TrialProgress, judged};
 use sojourn_protocol::{ids::TrialId, spec::Goal};
@@ -38,7 +39,7 @@ impl Patience {
     fn reason(&self, of: &TrialProgress) -> Option<String> {
         judged(of, 1, self.epochs)?;
         let (mut best, mut since) = (f64::NAN, 0u32);
-        for value in &of.values {
+        for value in of.own_values() {
             let improved = match self.goal {
                 Goal::Min => *value < best - self.min_delta,
                 Goal::Max => *value > best + self.min_delta,

@@ -52,9 +52,16 @@ fn value() -> impl Strategy<Value = f64> {
 
 fn progress() -> impl Strategy<Value = TrialProgress> {
     let values = prop::collection::vec(value(), 0..12);
-    (0u32..12, 0u32..12, values, any::<bool>()).prop_map(|(allowed, trained, values, has_ended)| {
-        TrialProgress { allowed, trained, values, has_ended }
-    })
+    (0u32..12, 0u32..12, values, any::<bool>(), 0u32..6, prop::bool::weighted(0.2)).prop_map(
+        |(allowed, trained, values, has_ended, inherited, is_exempt)| TrialProgress {
+            allowed,
+            trained,
+            values,
+            has_ended,
+            inherited,
+            is_exempt,
+        },
+    )
 }
 
 fn step() -> impl Strategy<Value = Step> {

@@ -49,9 +49,7 @@ impl<'a> Run<'a> {
     ) -> Self {
         let first = |trial| TrialProgress {
             allowed: first_epochs(Some(&rule), TrialId(trial), epochs),
-            trained: 0,
-            values: Vec::new(),
-            has_ended: false,
+            ..TrialProgress::default()
         };
         let trials = (0..trials).map(first).collect();
         let search = Search::new(&rule, epochs, goal);
@@ -299,6 +297,40 @@ fn a_trial_that_gets_no_better_ends_after_its_patience() {
     let mut search = Run::new(patience, 1, 7, &never);
     search.run(1, &mut |_| 0);
     assert_eq!(search.trials[0].values.len(), 2);
+}
+
+#[test]
+fn a_clone_is_judged_by_its_own_epochs_and_a_trial_that_goes_on_by_hand_by_none() {
+    // The trial got worse after its second epoch; the clone gets better from there on.
+    let patience = Stopping::Patience { epochs: 2, min_delta: 0.0 };
+    let median = Stopping::Median { min_epochs: 1, min_trials: 1 };
+    let of = |values: &[f64], inherited: u32, is_exempt: bool| TrialProgress {
+        allowed: 9,
+        trained: u32::saturating_from(values.len()),
+        values: values.to_vec(),
+        inherited,
+        is_exempt,
+        ..TrialProgress::default()
+    };
+    let parent = [0.5, 0.8, 0.3, 0.2];
+    let stops = |rule: &Stopping, of: TrialProgress| {
+        let good = TrialProgress { has_ended: true, values: vec![0.6; 9], ..of.clone() };
+        let search = Search::from_trials(rule, 9, Goal::Max, [of, good]);
+        !search.decide(0).is_empty()
+    };
+    for rule in [patience, median] {
+        assert!(
+            stops(&rule, of(&[&parent[..], &[0.1, 0.1]].concat(), 0, false)) == (rule == patience)
+        );
+        assert!(!stops(&rule, of(&parent, 4, false)), "nothing of its own");
+        assert!(!stops(&rule, of(&[&parent[..], &[0.1, 0.1]].concat(), 0, true)), "by hand");
+    }
+    let clone = |own: &[f64]| of(&[&parent[..], own].concat(), 4, false);
+    assert!(!stops(&patience, clone(&[0.2])));
+    assert!(!stops(&patience, clone(&[0.2, 0.3, 0.3])));
+    assert!(stops(&patience, clone(&[0.2, 0.1, 0.1])));
+    assert!(!stops(&median, clone(&[0.65])));
+    assert!(stops(&median, clone(&[0.55])), "the best of its parent isn't its own");
 }
 
 proptest! {

@@ -17,12 +17,12 @@ pub(super) fn median(min_epochs: u32, min_trials: u32, progress: &Progress<'_>) 
         means.sort_by(|a, b| better_first(progress.goal, *a, *b));
         // Of two in the middle the worse, so that fewer trials end.
         let median = means.get(means.len() / 2)?.1;
-        let best = best(progress.goal, of.values.get(..epochs)?);
+        let best = best(progress.goal, of.own_values());
         let is_worse = is_better(progress.goal, median, best);
         is_worse.then(|| Decision::Stop {
             trial,
             why: format!(
-                "its best after {epochs} epoch{} is {best:.6}, the median of {} others' means {median:.6}",
+                "its best after {epochs} epoch{} is {best:.6}, worse than the median of {} others' means, {median:.6}",
                 if epochs == 1 { "" } else { "s" },
                 means.len()
             ),
@@ -36,7 +36,7 @@ pub(super) fn patience(patience: u32, min_delta: f64, progress: &Progress<'_>) -
     let stop = |(trial, of): (TrialId, &TrialProgress)| {
         judged(of, 1, progress.epochs)?;
         let (mut best, mut since) = (f64::NAN, 0u32);
-        for value in &of.values {
+        for value in of.own_values() {
             let improved = match progress.goal {
                 Goal::Min => *value < best - min_delta,
                 Goal::Max => *value > best + min_delta,
