@@ -4,6 +4,7 @@ use crate::{
     digest::Digest,
     ids::{HostId, ShardId},
     money::MicroUsd,
+    spec::SearchBudget,
     storage::Storage,
     time::Millis,
 };
@@ -112,6 +113,13 @@ pub enum WaitReason {
     JobPaused,
     /// Its time is up: nothing more is trained, and what is trained is evaluated for so long at most.
     TimeUp(Millis),
+    /// A budget of all trials together is used up: nothing more is trained, and what is trained is evaluated for so long at most.
+    UsedUp {
+        /// The budget.
+        budget: SearchBudget,
+        /// So long.
+        left: Millis,
+    },
     /// The search has ended; the best trial is being evaluated on the test data.
     Testing,
     /// The store has lost a blob of the job's data.
@@ -158,6 +166,8 @@ pub enum WaitReason {
     Search,
     /// Its generation isn't over: others of the population train or are evaluated.
     Generation,
+    /// A program of the user's own decides after each epoch which trials go on.
+    Program,
     /// The search begins it when fewer trials train.
     NotBegun,
     /// Its budget is used up, and only bought machines are in contact.
@@ -227,8 +237,24 @@ impl fmt::Display for WaitReason {
                 "its time is up: nothing more is trained, and what is trained is evaluated for up to {} min",
                 left.0.div_ceil(MINUTE)
             ),
+            Self::UsedUp { budget, left } => {
+                match budget {
+                    SearchBudget::Epochs(_) => {
+                        write!(f, "all trials together have trained {budget}, as many as they may")?;
+                    }
+                    SearchBudget::Cost(cost) => {
+                        write!(f, "all trials together have cost {cost}, as much as they may")?;
+                    }
+                }
+                let left = left.0.div_ceil(MINUTE);
+                write!(
+                    f,
+                    ": nothing more is trained, and what is trained is evaluated for up to {left} min"
+                )
+            }
             Self::JobPaused => f.write_str("its job is paused"),
             Self::Search => f.write_str("the search compares it with others before it goes on"),
+            Self::Program => f.write_str("it waits for the program that decides after each epoch"),
             Self::Generation => f.write_str("it waits for the others of its generation"),
             Self::NotBegun => f.write_str("the search begins it when fewer trials train"),
             Self::Testing => f.write_str("the best trial is being evaluated on the test data"),

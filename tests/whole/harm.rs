@@ -59,7 +59,7 @@ fn what_is_trained_by_the_end_of_the_wall_time_is_evaluated_and_its_job_can_be_e
     let said = String::from_utf8(site.run(&["events", &job]).stdout).unwrap();
     let place = |text: &str| said.find(text).unwrap_or_else(|| panic!("{text}: {said}"));
     let over = place("nothing more is trained, what is trained is evaluated for up to 10min");
-    assert!(over < place("the search of job 1 ends, as its time is up"));
+    assert!(over < place("the search of job 1 ends with what is evaluated"));
     // The same epochs, for the same time once more.
     let extended = site.json(&["extend", &job, "--epochs", "1000"]);
     assert_eq!(extended["state"], "running");

@@ -32,7 +32,7 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
             )
         }
         "job-time-up" => {
-            format!("the search of job {} ends, as its time is up", of.number("job")?)
+            format!("the search of job {} ends with what is evaluated", of.number("job")?)
         }
         "job-placed" => format!(
             "job {} has priority {}, share {}{}",

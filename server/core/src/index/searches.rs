@@ -65,4 +65,5 @@ fn decides(job: &Job) -> bool {
         || search.total_epochs.is_some()
         || matches!(search.method, SearchMethod::Pbt(_))
         || (job.search.is_open() && !is_outside)
+        || job.ended_by_program().is_some()
 }

@@ -1,6 +1,6 @@
 //! A search that its user, or a program of the user's, changes: trials that are added, stopped or let go on, another space.
 
-use super::{JobHandler, submit::check_trial};
+use super::{JobHandler, control::to_extend, submit::check_trial, suggest::nothing_more};
 use crate::{
     added_trial::{AddedTrial, CloneOf},
     event::{By, Event},
@@ -21,6 +21,7 @@ use sojourn_protocol::{
     unit::TrialContext,
 };
 use sojourn_workgen::search::{MAX_TRIALS, SearchError, changed, further, given, with_seeds};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Combinations of a changed space that are looked at before it is taken.
 const TRIED_OF_SPACE: u32 = 16;
@@ -45,15 +46,7 @@ impl JobHandler<'_> {
         let by_user = Some(by);
         let had_ended = !known.is_running();
         let first = u32::saturating_from(known.trials.len());
-        for trial in &request.stop {
-            let in_flight = self.state().in_flight(job, *trial);
-            let why = said("by hand");
-            self.record(Event::TrialStopped { job, trial: *trial, why, by: by_user })?;
-            self.results.abandon(in_flight)?;
-        }
-        for TrialPriority { trial, priority } in request.priorities {
-            self.record(Event::TrialPlaced { job, trial, priority, by })?;
-        }
+        let Change { added: trials, suggested, stopped, priorities, continued, extended } = change;
         if let Some(Space { models, training }) = request.space.map(|space| *space) {
             let training = Box::new(training);
             self.record(Event::SpaceChanged { job, models, training, by })?;
@@ -61,17 +54,26 @@ impl JobHandler<'_> {
         if let Some(trials) = request.trials {
             self.record(Event::SearchExtended { job, trials, by })?;
         }
-        let count = u32::saturating_from(change.added.len());
+        // Before any trial is stopped: one of which an epoch is still to be evaluated has its checkpoint for that alone.
+        let count = u32::saturating_from(trials.len());
         if count > 0 || nonce.is_some() {
-            let Change { added: trials, suggested, .. } = change;
             let why = said("by hand");
             self.record(Event::TrialsAdded { job, trials, suggested, why, nonce, by: by_user })?;
         }
-        for (trial, epochs) in change.continued {
+        for trial in stopped {
+            let in_flight = self.state().in_flight(job, trial);
+            let why = said("by hand");
+            self.record(Event::TrialStopped { job, trial, why, by: by_user })?;
+            self.results.abandon(in_flight)?;
+        }
+        for (trial, priority) in priorities {
+            self.record(Event::TrialPlaced { job, trial, priority, by })?;
+        }
+        for (trial, epochs) in continued {
             let why = said("by hand");
             self.record(Event::TrialContinued { job, trial, epochs, why, by: by_user })?;
         }
-        for (trial, epochs) in change.extended {
+        for (trial, epochs) in extended {
             self.extend(job, epochs, Some(trial), by_user)?;
         }
         if request.end {
@@ -85,15 +87,17 @@ impl JobHandler<'_> {
     }
 }
 
-/// What a request comes to.
+/// What a request comes to: each trial once, whatever the request says twice.
 struct Change {
     added: Vec<AddedTrial>,
     /// Combinations of the job's own procedure among them.
     suggested: u32,
+    stopped: BTreeSet<TrialId>,
+    priorities: BTreeMap<TrialId, i32>,
     /// Trials that the search holds back, with the epochs up to which they go on.
-    continued: Vec<(TrialId, u32)>,
+    continued: BTreeMap<TrialId, u32>,
     /// Trials that have ended, or are to train for longer than they were to.
-    extended: Vec<(TrialId, u32)>,
+    extended: BTreeMap<TrialId, u32>,
 }
 
 fn invalid<T>(message: impl Into<String>) -> Result<T, Refusal> {
@@ -126,62 +130,108 @@ impl Change {
                 return conflict(format!("trial {trial} of job {id} has ended already"));
             }
         }
-        for TrialPriority { trial, priority } in &request.priorities {
-            find(job, *trial)?;
-            if !(-MAX_TRIAL_PRIORITY..=MAX_TRIAL_PRIORITY).contains(priority) {
-                return invalid(format!(
-                    "a priority of {priority}: -{MAX_TRIAL_PRIORITY} to {MAX_TRIAL_PRIORITY} is wanted"
-                ));
-            }
-        }
         if let Some(trials) = request.trials {
             check_trials(job, trials)?;
+            let is_over = job.search.over.is_some() && trials > job.search.suggested;
+            let nothing = Some(job).filter(|_| is_over && request.space.is_none());
+            if let Some(why) = nothing.and_then(nothing_more) {
+                return conflict(format!(
+                    "the search of job {id} tries no more combinations: {why}"
+                ));
+            }
         }
         let mut spec = job.spec.clone();
         if let Some(space) = &request.space {
             spec = changed_space(job, space)?;
         }
+        let stopped = request.stop.iter().copied().collect();
+        let priorities = Self::priorities(job, request)?;
         let (continued, extended) = Self::go_on(job, request)?;
-        let (added, suggested) = Self::added(job, &spec, &request.add)?;
-        if request.end && !job.search.is_open() && request.trials.is_none() {
+        let (added, suggested) = Self::added(job, &spec, request)?;
+        // Trials that wait for a program end with the search.
+        let by_epochs = matches!(job.spec.search.method, SearchMethod::Epochs { .. });
+        let is_open =
+            job.search.is_open() || (by_epochs && job.is_running() && job.search.over.is_none());
+        if request.end && !is_open && request.trials.is_none() {
             return conflict(format!("the search of job {id} tries no more combinations anyway"));
         }
-        Ok(Self { added, suggested, continued, extended })
+        Ok(Self { added, suggested, stopped, priorities, continued, extended })
+    }
+
+    fn priorities(job: &Job, request: &SearchRequest) -> Reply<BTreeMap<TrialId, i32>> {
+        let mut priorities = BTreeMap::new();
+        for TrialPriority { trial, priority } in &request.priorities {
+            let goes_on = || request.go_on.iter().any(|of| of.trial == *trial);
+            if !find(job, *trial)?.is_running() && !goes_on() {
+                return conflict(format!("trial {trial} of job {} has ended already", job.id));
+            }
+            if !(-MAX_TRIAL_PRIORITY..=MAX_TRIAL_PRIORITY).contains(priority) {
+                return invalid(format!(
+                    "a priority of {priority}: -{MAX_TRIAL_PRIORITY} to {MAX_TRIAL_PRIORITY} is wanted"
+                ));
+            }
+            match priorities.insert(*trial, *priority) {
+                Some(other) if other != *priority => {
+                    return invalid(format!(
+                        "trial {trial} is given the priorities {other} and {priority}"
+                    ));
+                }
+                Some(_) | None => {}
+            }
+        }
+        Ok(priorities)
     }
 
     /// The trials that go on: those that are held back, and those that are extended.
-    #[expect(clippy::type_complexity, reason = "two lists of one kind")]
     fn go_on(
         job: &Job,
         request: &SearchRequest,
-    ) -> Reply<(Vec<(TrialId, u32)>, Vec<(TrialId, u32)>)> {
-        let (mut continued, mut extended) = (Vec::new(), Vec::new());
-        for GoOn { trial: id, epochs } in &request.go_on {
-            let trial = find(job, *id)?;
-            if *epochs > MAX_EPOCHS {
+    ) -> Reply<(BTreeMap<TrialId, u32>, BTreeMap<TrialId, u32>)> {
+        let mut named = BTreeMap::new();
+        for GoOn { trial, epochs } in &request.go_on {
+            match named.insert(*trial, *epochs) {
+                Some(other) if other != *epochs => {
+                    return invalid(format!(
+                        "trial {trial} is to go on up to {other} epochs and up to {epochs}"
+                    ));
+                }
+                Some(_) | None => {}
+            }
+        }
+        let (mut continued, mut extended) = (BTreeMap::new(), BTreeMap::new());
+        for (id, epochs) in named {
+            let trial = find(job, id)?;
+            if epochs > MAX_EPOCHS {
                 return invalid(format!("{epochs} epochs are too many: {MAX_EPOCHS} is the most"));
             }
-            if request.stop.contains(id) {
+            if request.stop.contains(&id) {
                 return invalid(format!("trial {id} can't be stopped and go on at once"));
             }
             let (allowed, all) = (trial.chain.epochs(), trial.epochs());
-            if trial.is_running() && !trial.training_over && *epochs <= all {
-                if *epochs <= allowed {
+            if trial.is_running() && !trial.training_over && epochs <= all {
+                if epochs <= allowed {
                     return conflict(format!(
                         "trial {id} of job {} may train {allowed} epochs already",
                         job.id
                     ));
                 }
-                continued.push((*id, *epochs));
+                continued.insert(id, epochs);
             } else {
-                extended.push((*id, *epochs));
+                if to_extend(job, epochs, Some(id))?.is_empty() {
+                    return conflict(format!(
+                        "trial {id} of job {} may train {all} epochs already",
+                        job.id
+                    ));
+                }
+                extended.insert(id, epochs);
             }
         }
         Ok((continued, extended))
     }
 
     /// The trials that are added, and how many combinations of the job's own procedure they are.
-    fn added(job: &Job, spec: &JobSpec, add: &[NewTrial]) -> Reply<(Vec<AddedTrial>, u32)> {
+    fn added(job: &Job, spec: &JobSpec, request: &SearchRequest) -> Reply<(Vec<AddedTrial>, u32)> {
+        let add = &request.add;
         if add.len() > MAX_ADDED_TRIALS {
             return invalid(format!("{MAX_ADDED_TRIALS} trials at most are added at once"));
         }
@@ -206,13 +256,15 @@ impl Change {
             return invalid(SearchError::TooMany.to_string());
         }
         let search = job.search_progress();
-        if suggested > 0 && search.over.is_some() {
+        // More trials open it again.
+        if suggested > 0 && search.over.is_some() && request.trials.is_none() {
             return conflict(format!("the search of job {} has ended: no trial is added", job.id));
         }
-        if suggested > search.wanted.saturating_sub(search.suggested) {
+        let wanted = request.trials.unwrap_or(search.wanted);
+        if suggested > wanted.saturating_sub(search.suggested) {
             return conflict(format!(
-                "the search of job {} is to try {} combinations, and has tried {}",
-                job.id, search.wanted, search.suggested
+                "the search of job {} is to try {wanted} combinations, and has tried {}",
+                job.id, search.suggested
             ));
         }
         Ok((all, suggested))
@@ -264,8 +316,10 @@ fn clone_of(job: &Job, of: &Trial, new: &NewTrial) -> Reply<AddedTrial> {
         ));
     }
     let from = Some(CloneOf { trial: number, epochs });
-    // Where a program decides on each epoch, a clone waits after the next one as every trial does.
-    let by_epochs = matches!(job.spec.search.method, SearchMethod::Epochs { .. });
+    // Where a program decides on each epoch, a clone waits after the next one as every trial does, unless the search has ended.
+    let by_epochs = matches!(job.spec.search.method, SearchMethod::Epochs { .. })
+        && job.is_running()
+        && job.search.over.is_none();
     let allowed = if by_epochs { epochs.saturating_add(1) } else { all };
     Ok(AddedTrial { from, allowed: Some(allowed), ..AddedTrial::new(trial) })
 }

@@ -9,7 +9,7 @@ use crate::{
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{JobId, LeaseId, TrialId},
-    spec::MAX_EPOCHS,
+    spec::{MAX_EPOCHS, SearchMethod},
 };
 
 impl JobHandler<'_> {
@@ -56,7 +56,12 @@ impl JobHandler<'_> {
             let has_results =
                 |id: &&TrialId| known.trial(**id).is_some_and(|of| of.waiting().next().is_some());
             let with_results: Vec<TrialId> = trials.iter().filter(has_results).copied().collect();
-            let named = trial.is_some() && known.spec.search.stopping.is_some();
+            // Where nobody holds trials back, one is extended as all are.
+            let search = &known.spec.search;
+            let holds_back = search.stopping.is_some()
+                || matches!(search.method, SearchMethod::Epochs { .. })
+                || known.search.over_by_time;
+            let named = trial.is_some() && holds_back;
             self.record(Event::JobExtended { job, trials, epochs, named, by })?;
             for trial in with_results {
                 self.results.drop_verifications(job, trial)?;
@@ -86,7 +91,11 @@ impl JobHandler<'_> {
 }
 
 /// The trials that are extended; none where all train for so long already.
-fn to_extend(job: &Job, epochs: u32, trial: Option<TrialId>) -> Result<Vec<TrialId>, ApiError> {
+pub(super) fn to_extend(
+    job: &Job,
+    epochs: u32,
+    trial: Option<TrialId>,
+) -> Result<Vec<TrialId>, ApiError> {
     if epochs > MAX_EPOCHS {
         let message = format!("{epochs} epochs are too many: {MAX_EPOCHS} is the most");
         return Err(ApiError::new(ErrorKind::Invalid, message));

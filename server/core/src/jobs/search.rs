@@ -1,12 +1,7 @@
 //! Early stopping: has the rule of a search decide which of its trials go on, and carries that out.
 
 use super::JobHandler;
-use crate::{
-    event::Event,
-    fault::CoreFault,
-    ledger::Ledger,
-    state::{Job, Trial},
-};
+use crate::{event::Event, fault::CoreFault, ledger::Ledger, state::Job};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_usize,
@@ -32,6 +27,7 @@ impl JobHandler<'_> {
         }
         self.decide_on_trials(job, slots)?;
         self.decide_on_population(job)?;
+        self.end_waiting(job)?;
         let suggested = self.suggest(job, slots)?;
         if suggested.any() {
             self.decide_on_trials(job, slots)?;
@@ -43,12 +39,21 @@ impl JobHandler<'_> {
     /// The budget of epochs that a job's trials have used up, if they have.
     fn used_up(&self, job: JobId) -> Option<SearchBudget> {
         let job = self.state().jobs.get(&job)?;
-        let budget = job.spec.search.total_epochs.filter(|_| job.grace.is_none())?;
-        let own = |trial: &Trial| {
-            let before = trial.origin.map_or(0, |origin| origin.epochs);
-            u64::from(trial.chain.epoch().0.saturating_sub(before))
+        let limit = job.epoch_limit().filter(|_| job.grace.is_none())?;
+        (job.trained_epochs() >= limit).then_some(SearchBudget::Epochs(limit))
+    }
+
+    /// Where a program decides epoch by epoch, and has ended the search: nobody decides on trials that wait any more.
+    fn end_waiting(&mut self, job: JobId) -> Result<(), CoreFault> {
+        let known = self.state().jobs.get(&job).filter(|job| job.is_running());
+        let Some((known, over)) = known.and_then(|job| Some((job, job.ended_by_program()?))) else {
+            return Ok(());
         };
-        (job.trials.iter().map(own).sum::<u64>() >= budget).then_some(SearchBudget::Epochs(budget))
+        let why = format!("the search has ended: {over}");
+        let waiting = known.trials.iter().filter(|trial| trial.is_held()).map(|trial| trial.id);
+        let stops: Vec<Decision> =
+            waiting.map(|trial| Decision::Stop { trial, why: why.clone() }).collect();
+        stops.into_iter().try_for_each(|stop| self.carry_out(job, stop))
     }
 
     /// Has the job's rule of early stopping decide on its trials.

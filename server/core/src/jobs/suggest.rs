@@ -104,6 +104,14 @@ fn wanted(job: &Job, slots: u64) -> (u32, u32) {
     }
 }
 
+/// Why a job's procedure has no further combination, where it hasn't.
+pub(super) fn nothing_more(job: &Job) -> Option<String> {
+    if job.spec.search.method.is_outside() {
+        return None;
+    }
+    next(job, 1).err()
+}
+
 /// The next combinations, at most so many: their trials, how many combinations they are, and why they come.
 fn next(job: &Job, wanted: u32) -> Result<(Vec<AddedTrial>, u32, String), String> {
     let (from, spec) = (job.search.suggested, &job.spec);

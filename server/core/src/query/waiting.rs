@@ -22,7 +22,11 @@ impl Views<'_> {
             return Some(WaitReason::Paused { leases_live: job.counters.leases_live });
         }
         if let Some(until) = job.time_up_at().filter(|_| job.grace.is_some()) {
-            return Some(WaitReason::TimeUp(until - self.now));
+            let left = until - self.now;
+            return Some(match job.used_up {
+                Some((budget, _)) => WaitReason::UsedUp { budget, left },
+                None => WaitReason::TimeUp(left),
+            });
         }
         let testing = job.search_ended().then(|| {
             let mut extras = job.extras.iter();
@@ -145,6 +149,9 @@ impl Views<'_> {
                 0 => WaitReason::NotBegun,
                 _ if matches!(job.spec.search.method, SearchMethod::Pbt(_)) => {
                     WaitReason::Generation
+                }
+                _ if matches!(job.spec.search.method, SearchMethod::Epochs { .. }) => {
+                    WaitReason::Program
                 }
                 _ => WaitReason::Search,
             });

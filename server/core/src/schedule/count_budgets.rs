@@ -21,7 +21,7 @@ impl PlanHandler<'_> {
         let mut left: BTreeMap<JobId, MicroUsd> = with_budget.collect();
         let training = open().filter(|job| job.grace.is_none());
         let mut used_up: Vec<(JobId, MicroUsd)> =
-            training.filter_map(|job| Some((job.id, job.spec.search.total_cost?))).collect();
+            training.filter_map(|job| Some((job.id, job.cost_limit()?))).collect();
         if !left.is_empty() || !used_up.is_empty() {
             let costs = state.costs(now);
             used_up.retain(|(job, limit)| costs.of_job(*job).paid >= *limit);

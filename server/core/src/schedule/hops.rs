@@ -47,6 +47,8 @@ struct JobCandidates<'a> {
     forecast: Forecast,
     /// A plan says who trains which trial.
     planned: bool,
+    /// A trial may begin another epoch.
+    may_begin: bool,
     turn: Turn,
 }
 
@@ -89,6 +91,7 @@ impl PolicyView for JobCandidates<'_> {
             // A hop that waits in a busy slot becomes stale, while others go on.
             let ages = self.at.ahead && known.merging.is_some();
             let fits = !ages
+                && (self.may_begin || !known.open_chain().is_between_epochs())
                 && !self.scheduler.is_left_to_other_class(self.job, known, self.at)
                 && self.scheduler.may_train(self.job, known, self.at)
                 && self.scheduler.is_capable(self.at.slots, known);
@@ -174,6 +177,7 @@ impl<'a> Scheduler<'a> {
             residency: self.residency(job, at),
             forecast: self.forecast(job, remaining, at),
             planned: self.planner.pins_trials(job.id),
+            may_begin: self.may_begin_epoch(job),
             turn: Turn::All,
         };
         let turns: Vec<Turn> = match has_turns {

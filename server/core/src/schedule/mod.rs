@@ -20,6 +20,7 @@ mod budgets;
 mod count_budgets;
 mod depth;
 mod eligibility;
+mod epoch_budget;
 mod evaluations;
 mod explain;
 mod fair_share;

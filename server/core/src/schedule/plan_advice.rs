@@ -33,7 +33,8 @@ impl Scheduler<'_> {
         let plan = self.planner.plan(job.id)?;
         let device = &at.slots.device.name;
         let is_over = |hop: &PlannedHop| self.is_planned_hop_over(job, hop);
-        let status = |hop: &PlannedHop| self.hop_status(job, hop, at);
+        let may_begin = self.may_begin_epoch(job);
+        let status = |hop: &PlannedHop| self.hop_status(job, hop, at, may_begin);
         let wait = |until: UnixMillis| HopPick::Expect((until - self.now).0.saturating_mul(1000));
         match plan.advise((at.host, device), self.now, is_over, status) {
             PlanAdvice::Take(hop, further) => {
@@ -191,23 +192,31 @@ impl Scheduler<'_> {
         chain.epoch() == hop.epoch && is_next()
     }
 
-    /// How a planned hop that isn't over stands for a device.
-    fn hop_status(&self, job: &Job, hop: &PlannedHop, at: DeviceRef<'_>) -> HopStatus {
+    /// How a planned hop that isn't over stands for a device. `may_begin`: a trial may begin another epoch.
+    fn hop_status(
+        &self,
+        job: &Job,
+        hop: &PlannedHop,
+        at: DeviceRef<'_>,
+        may_begin: bool,
+    ) -> HopStatus {
         let Some(trial) = job.trial(hop.trial) else { return HopStatus::Later };
         let class = self.state.required_class(job, trial);
         let class = class.unwrap_or_else(|| self.class_for(job, &at.slots.classes));
         let may = self.may_train(job, trial, at)
             && self.is_capable(at.slots, trial)
             && self.keeps_replica(job, class, hop.shard, at.host);
+        let may_train = |chain: &Chain| may && (may_begin || !chain.is_between_epochs());
         if trial.is_runnable() {
-            let open = may && self.comes_next(job, &trial.chain, hop);
+            let open = may_train(&trial.chain) && self.comes_next(job, &trial.chain, hop);
             return if open { HopStatus::Open } else { HopStatus::Later };
         }
         // Where the transfer of a checkpoint is negligible, nothing is gained by it.
         let continued = Some(trial).filter(|_| self.planner.pins_trials(job.id));
         let continued = continued
             .and_then(|trial| self.continued_on(trial, at))
-            .filter(|continued| may && self.comes_next(job, &continued.chain, hop));
+            .filter(|continued| may_train(&continued.chain))
+            .filter(|continued| self.comes_next(job, &continued.chain, hop));
         match continued {
             Some(ContinuedTrial { after: Some(_), .. }) if !at.ahead => HopStatus::Open,
             Some(_) if at.ahead => HopStatus::GoesOn,

@@ -3,6 +3,7 @@
 use super::{Job, Merging, Trial};
 use sojourn_protocol::{
     ids::{LeaseId, TrialId},
+    money::MicroUsd,
     spec::{OrderChoice, SearchMethod},
     time::UnixMillis,
     unit::FormerLength,
@@ -10,18 +11,18 @@ use sojourn_protocol::{
 use std::{collections::BTreeSet, sync::Arc};
 
 impl Job {
-    /// Extends trials to `epochs` epochs. A job that had ended runs again; one whose time was up has it once more. Leases up to
-    /// `until` were granted before.
+    /// Extends trials to `epochs` epochs. A job that had ended runs again; one whose time was up has it once more, and so with a
+    /// used-up budget; `paid` is what it has cost by now. Leases up to `until` were granted before.
     pub(super) fn extend(
         &mut self,
         trials: &[TrialId],
         epochs: u32,
         named: bool,
         until: LeaseId,
-        at: UnixMillis,
+        (at, paid): (UnixMillis, MicroUsd),
     ) {
         let meant: BTreeSet<TrialId> = trials.iter().copied().collect();
-        let is_time_up = self.grace.is_some() || self.is_time_up(at);
+        let is_over = self.is_over(at);
         // Generations go on, unless a trial is meant by name.
         let pbt = match self.spec.search.method {
             SearchMethod::Pbt(pbt) if !named => Some(pbt),
@@ -41,8 +42,9 @@ impl Job {
         if !trials.is_empty() {
             self.run_again(at);
         }
-        if is_time_up {
-            self.begin_anew(at);
+        if is_over {
+            // Who means one trial means no other ones.
+            self.begin_anew(at, paid, !named);
         }
         self.recount_load();
     }
@@ -85,9 +87,9 @@ impl Trial {
             self.chain.extend(allowed);
         }
         (self.end, self.stopped) = (None, None);
+        self.is_exempt |= named;
         let unevaluated = std::mem::take(&mut self.unevaluated);
         self.evaluations.extend(unevaluated);
-        self.is_exempt |= named;
         self.renew_merging();
     }
 }

@@ -233,7 +233,8 @@ impl State {
                     self.known_trial(*job, *trial)?;
                 }
                 let until = self.last_lease;
-                self.known_job_mut(*job)?.extend(trials, *epochs, *named, until, at);
+                let paid = self.paid_of_used_up(*job, at);
+                self.known_job_mut(*job)?.extend(trials, *epochs, *named, until, (at, paid));
                 changes.extend([Change::Job(*job), Change::WallTime]);
             }
             Event::JobPlaced { job, priority, share, max_hosts, budget, deadline } => {
@@ -359,6 +360,7 @@ impl State {
             | Event::JobTimeUp { job }
             | Event::JobDeleted { job }
             | Event::TrialsAdded { job, .. }
+            | Event::SearchExtended { job, .. }
             | Event::TrialPlaced { job, .. }
             | Event::JobExtended { job, .. } => return Some((*job, None)),
             Event::LeaseGranted { lease, .. }
@@ -395,7 +397,6 @@ impl State {
             | Event::JobPaused { .. }
             | Event::JobResumed { .. }
             | Event::JobPlaced { .. }
-            | Event::SearchExtended { .. }
             | Event::SearchEnded { .. }
             | Event::SpaceChanged { .. }
             | Event::JobNoted { .. }

@@ -2,7 +2,7 @@
 
 use super::{
     AtEnd, DataSizes, ExtraEvaluation, FoldFault, Lease, Merging, RequestedEvaluation,
-    SearchProgress,
+    SearchProgress, Spent,
     disk::KeptBytes,
     is_default,
     open::Open,
@@ -65,6 +65,9 @@ pub struct Job {
     /// The budget that its trials have used up together, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_up: Option<(SearchBudget, UnixMillis)>,
+    /// What its trials had used up together when its budgets last began.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub spent: Spent,
     /// The step after the end of its search.
     #[serde(default)]
     pub at_end: AtEnd,
@@ -166,6 +169,7 @@ impl Job {
             paused_for: Millis(0),
             grace: None,
             used_up: None,
+            spent: Spent::default(),
             at_end,
             search,
             priorities: BTreeMap::new(),
@@ -417,6 +421,7 @@ pub(super) fn new_trial(
         end: None,
         stopped: None,
         training_over: false,
+        is_exempt: false,
         class: None,
         mixed: false,
         history: Vec::new(),
@@ -426,7 +431,6 @@ pub(super) fn new_trial(
         extras: Vec::new(),
         evaluations: BTreeMap::new(),
         unevaluated: BTreeMap::new(),
-        is_exempt: false,
         live: BTreeSet::new(),
         awaiting: std::collections::VecDeque::new(),
         failures: BTreeMap::new(),

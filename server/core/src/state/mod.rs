@@ -59,7 +59,7 @@ pub(crate) use queries::{InFlight, running_in_flight};
 pub use reliability::Reliability;
 pub use requested_evaluation::{ExtraEnd, ExtraEvaluation, ExtraResult};
 pub use search::{Call, SearchProgress};
-pub use stop::Stopped;
+pub use stop::{Spent, Stopped};
 pub(crate) use trial::marks;
 pub use trial::{Best, FailedBy, PendingEvaluation, StoredCheckpoints, Trial, TrialEnd};
 pub use verification::{PendingVerification, Trust};

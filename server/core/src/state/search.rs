@@ -7,7 +7,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     ids::{Epoch, JobId, TrialId, Version},
     quantity::{SaturatingFrom as _, to_usize},
-    spec::{ModelSpace, TrainingSpace},
+    spec::{ModelSpace, SearchMethod, TrainingSpace},
     time::UnixMillis,
     unit::Origin,
 };
@@ -153,6 +153,7 @@ impl State {
         nonce: Option<&String>,
         at: UnixMillis,
     ) -> Result<(), FoldFault> {
+        let paid = self.paid_of_used_up(job, at);
         let known = self.known_job_mut(job)?;
         known.search = known.search_progress();
         let first = TrialId(u32::saturating_from(known.trials.len()));
@@ -180,7 +181,12 @@ impl State {
             }
         }
         if !added.is_empty() {
+            // By its search it gets no more once its time is up: a user means that it goes on.
+            let is_over = known.grace.is_some() || (!known.is_running() && known.is_time_up(at));
             known.run_again(at);
+            if is_over {
+                known.begin_anew(at, paid, false);
+            }
         }
         known.recount_load();
         Ok(())
@@ -194,21 +200,30 @@ impl State {
         at: UnixMillis,
     ) -> Result<(), FoldFault> {
         let known = self.known_job_mut(job)?;
-        known.search = SearchProgress { over: Some(why.to_owned()), ..known.search_progress() };
+        let (over, over_by_time) = (Some(why.to_owned()), false);
+        known.search = SearchProgress { over, over_by_time, ..known.search_progress() };
         self.settle(job, at)
     }
 
-    /// A search is to try so many combinations in all.
+    /// A search is to try so many combinations in all. Where its time was up, it has that once more for them.
     pub(super) fn search_extended(
         &mut self,
         job: JobId,
         trials: u32,
         at: UnixMillis,
     ) -> Result<(), FoldFault> {
+        let paid = self.paid_of_used_up(job, at);
         let known = self.known_job_mut(job)?;
-        known.search = SearchProgress { wanted: trials, over: None, ..known.search_progress() };
+        let (over, over_by_time) = (None, false);
+        let before = known.search_progress();
+        known.search = SearchProgress { wanted: trials, over, over_by_time, ..before };
         if known.search.is_open() {
+            let is_over = known.grace.is_some() || (!known.is_running() && known.is_time_up(at));
             known.run_again(at);
+            if is_over {
+                known.begin_anew(at, paid, true);
+                known.recount_load();
+            }
         }
         Ok(())
     }
@@ -236,6 +251,13 @@ impl Job {
         }
         let all = u32::saturating_from(self.trials.len() / self.spec.seeds.len().max(1));
         SearchProgress { suggested: all, wanted: all, ..SearchProgress::default() }
+    }
+
+    /// Why no more combinations are tried, where a program decides on trials epoch by epoch and the search was ended.
+    #[must_use]
+    pub fn ended_by_program(&self) -> Option<&str> {
+        let by_epochs = matches!(self.spec.search.method, SearchMethod::Epochs { .. });
+        self.search.over.as_deref().filter(|_| by_epochs && !self.search.over_by_time)
     }
 
     /// The trials that a call of this name has added.

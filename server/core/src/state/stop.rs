@@ -5,6 +5,7 @@ use super::{FoldFault, Job, State, Trial, TrialEnd};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     ids::{Epoch, JobId, LeaseId, TrialId},
+    money::MicroUsd,
     spec::{SearchBudget, SearchSpec},
     time::{Millis, UnixMillis},
 };
@@ -29,6 +30,17 @@ pub enum Stopped {
         /// The reason.
         why: String,
     },
+}
+
+/// What a job's trials had used up together when its budgets last began: `total_epochs` and `total_cost` count from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Spent {
+    /// Epochs.
+    #[serde(default)]
+    pub epochs: u64,
+    /// What was paid for bought machines.
+    #[serde(default)]
+    pub cost: MicroUsd,
 }
 
 impl State {
@@ -76,6 +88,12 @@ impl State {
 }
 
 impl Trial {
+    /// Of so many epochs, those that aren't of the trial that it goes on from.
+    #[must_use]
+    pub fn own_epochs(&self, epochs: u32) -> u32 {
+        epochs.saturating_sub(self.origin.map_or(0, |origin| origin.epochs))
+    }
+
     /// Ends it as finished. The caller ends its live leases.
     fn stop(&mut self, why: Stopped) {
         self.end_as(TrialEnd::Finished);
@@ -195,18 +213,42 @@ impl Job {
         (running.peek().is_some() || self.search.is_open()) && !running.any(waits)
     }
 
-    /// It has its wall time once more, from now on.
-    pub(super) fn begin_anew(&mut self, at: UnixMillis) {
+    /// Epochs that its trials have trained together. Those that a clone goes on from are of the other trial.
+    #[must_use]
+    pub fn trained_epochs(&self) -> u64 {
+        self.trials.iter().map(|trial| u64::from(trial.own_epochs(trial.chain.epoch().0))).sum()
+    }
+
+    /// The epochs that its trials may have trained together, since its search has a budget of them.
+    #[must_use]
+    pub fn epoch_limit(&self) -> Option<u64> {
+        Some(self.spec.search.total_epochs?.saturating_add(self.spent.epochs))
+    }
+
+    /// What it may have cost, since its search has a budget of that.
+    #[must_use]
+    pub fn cost_limit(&self) -> Option<MicroUsd> {
+        Some(self.spec.search.total_cost? + self.spent.cost)
+    }
+
+    /// Is its time up, or a budget used up?
+    #[must_use]
+    pub(super) fn is_over(&self, at: UnixMillis) -> bool {
+        self.grace.is_some() || self.is_time_up(at)
+    }
+
+    /// It has its wall time once more, from now on, or the budget that is used up; `paid` is what it has cost by now. Its search tries
+    /// more combinations only where `tries_more`.
+    pub(super) fn begin_anew(&mut self, at: UnixMillis, paid: MicroUsd, tries_more: bool) {
         let from = self.paused_at.unwrap_or(at);
         self.paused_for = from - self.submitted_at;
         self.grace = None;
-        if std::mem::take(&mut self.search.over_by_time) {
+        if tries_more && std::mem::take(&mut self.search.over_by_time) {
             self.search.over = None;
         }
-        // Who lets it go on means so.
         match self.used_up.take() {
-            Some((SearchBudget::Epochs(_), _)) => self.spec.search.total_epochs = None,
-            Some((SearchBudget::Cost(_), _)) => self.spec.search.total_cost = None,
+            Some((SearchBudget::Epochs(_), _)) => self.spent.epochs = self.trained_epochs(),
+            Some((SearchBudget::Cost(_), _)) => self.spent.cost = paid,
             None => {}
         }
         self.trials.iter_mut().for_each(|trial| trial.training_over = false);
@@ -221,6 +263,15 @@ impl Job {
 }
 
 impl State {
+    /// What a job has cost by now, where that is its used-up budget.
+    pub(super) fn paid_of_used_up(&self, job: JobId, at: UnixMillis) -> MicroUsd {
+        let used_up = self.jobs.get(&job).and_then(|job| job.used_up);
+        match used_up {
+            Some((SearchBudget::Cost(_), _)) => self.costs(at).of_job(job).paid,
+            Some((SearchBudget::Epochs(_), _)) | None => MicroUsd::default(),
+        }
+    }
+
     /// The job of an evaluation that has ended its trial early: other units of the trial are over too.
     pub(super) fn stopped_by(&self, evaluation: LeaseId) -> Option<JobId> {
         let unit = self.past.get(&evaluation)?.lease.unit;
@@ -259,7 +310,15 @@ impl State {
         let running: Vec<(TrialId, bool)> =
             running.map(|trial| (trial.id, trial.curve.is_empty())).collect();
         for (trial, is_new) in running {
-            let error = || format!("stopped after {after}, before an epoch was evaluated");
+            let error = || match why {
+                Stopped::UsedUp(SearchBudget::Epochs(_)) => format!(
+                    "all trials together had trained {after} before an epoch of this one was evaluated"
+                ),
+                Stopped::UsedUp(SearchBudget::Cost(cost)) => format!(
+                    "all trials together had cost {cost} before an epoch of this one was evaluated"
+                ),
+                _ => format!("stopped after {after}, before an epoch was evaluated"),
+            };
             let failed = is_new.then(error);
             let why = why.clone();
             self.change_trial(job, trial, at, |trial| trial.end_for_time(failed, is_kept, why))?;

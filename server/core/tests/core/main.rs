@@ -40,6 +40,7 @@ mod reliability;
 mod replicas;
 mod requested_evaluations;
 mod retention;
+mod search_changes;
 mod searches;
 mod searching;
 mod sequences;

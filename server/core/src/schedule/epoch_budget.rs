@@ -1,0 +1,33 @@
+//! The budget of epochs of a search: no epoch begins that its trials may not train, with those that have begun.
+
+use super::scheduler::Scheduler;
+use crate::state::{Job, Trial};
+use sojourn_workgen::Chain;
+
+impl Scheduler<'_> {
+    /// May a trial of the job begin another epoch? All that have begun are counted as if they were trained to their end.
+    pub(crate) fn may_begin_epoch(&self, job: &Job) -> bool {
+        let Some(limit) = job.epoch_limit() else { return true };
+        let begun = |trial: &Trial| u64::from(trial.own_epochs(self.begun_epochs(trial)));
+        job.trials.iter().map(begun).sum::<u64>() < limit
+    }
+
+    /// The epochs of a trial that are trained, or that it has begun and goes on with.
+    fn begun_epochs(&self, trial: &Trial) -> u32 {
+        if !trial.trains() {
+            return trial.chain.epoch().0;
+        }
+        if trial.merging.as_ref().is_some_and(|merging| merging.in_flight().next().is_some()) {
+            return trial.chain.epoch().0.saturating_add(1);
+        }
+        if trial.in_hand().next().is_some() {
+            return begun(&self.expected_chain(trial));
+        }
+        begun(&trial.chain)
+    }
+}
+
+/// The epochs that a chain has begun, the last one maybe not to its end.
+fn begun(chain: &Chain) -> u32 {
+    chain.epoch().0.saturating_add(u32::from(!chain.is_between_epochs()))
+}
