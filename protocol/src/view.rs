@@ -21,6 +21,7 @@ pub use time_left::TimeLeft;
 pub use traffic::{RefusalCounts, TrafficView};
 
 use crate::{
+    api::Space,
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
     manifest::DataManifest,
@@ -167,6 +168,9 @@ pub struct JobDetail {
     pub summary: JobView,
     /// The job as submitted.
     pub spec: JobSpec,
+    /// The space that further combinations are taken from, where that was changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<Box<Space>>,
     /// Its data.
     pub data: DataManifest,
 }
@@ -222,6 +226,9 @@ pub struct TrialView {
     /// Where it goes on from, where it is a clone of another trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// Whose turn it is among the trials of its job: a higher one comes first, and 0 is that of most.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub priority: i32,
     /// The epoch that it is in (its number of epochs, at the end).
     pub epoch: Epoch,
     /// Epochs in all.

@@ -113,6 +113,7 @@ impl World {
                 arch: "mlp".into(),
                 choices: trial.choices,
                 origin: None,
+                priority: 0,
                 epoch: Epoch(1),
                 epochs: 1,
                 hops: 1,
@@ -187,7 +188,7 @@ impl World {
             time_left: None,
             note: "the first".into(),
         };
-        Self { detail: JobDetail { summary, spec, data }, trials, histories, blobs }
+        Self { detail: JobDetail { summary, spec, space: None, data }, trials, histories, blobs }
     }
 
     pub(crate) fn answer(&self, path: &str) -> Answer {

@@ -1,7 +1,7 @@
 //! Events of searches as sentences: which trials are added, go on or stop, and who asked for it.
 
 use super::fields::Fields;
-use crate::figures;
+use crate::{figures, space};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -26,10 +26,7 @@ pub(super) fn sentence(kind: &str, of: Fields<'_>) -> Option<String> {
                 Some(with) => format!("the search of job {job} was ended {with}: {why}"),
             }
         }
-        "space-changed" => format!(
-            "the search of job {} takes combinations from another space from now on{asked}",
-            of.number("job")?
-        ),
+        "space-changed" => space_changed(of, &asked)?,
         "trial-placed" => {
             let (trial, priority) = (of.number("trial")?, of.0.get("priority")?.as_i64()?);
             format!("trial {trial} has priority {priority} among those of its job{asked}")
@@ -46,9 +43,11 @@ pub(super) fn sentence(kind: &str, of: Fields<'_>) -> Option<String> {
         "job-extended" => {
             let trials = of.0.get("trials")?.as_array()?;
             let (job, epochs) = (of.number("job")?, of.number("epochs")?);
-            let trials = figures::counted(u64::try_from(trials.len()).ok()?, "trial");
+            let count = u64::try_from(trials.len()).ok()?;
+            let trials = figures::counted(count, "trial");
             let epochs = figures::counted(epochs, "epoch");
-            format!("{trials} of job {job} train for {epochs} in all{asked}")
+            let train = if count == 1 { "trains" } else { "train" };
+            format!("{trials} of job {job} {train} for {epochs} in all{asked}")
         }
         _ => return None,
     })
@@ -56,7 +55,26 @@ pub(super) fn sentence(kind: &str, of: Fields<'_>) -> Option<String> {
 
 /// Is an event of this kind a decision with its reason?
 pub(super) fn is_decision(kind: &str) -> bool {
-    ["trials-added", "trial-continued", "trial-stopped", "search-ended"].contains(&kind)
+    ["trials-added", "trial-continued", "trial-stopped", "search-ended", "space-changed"]
+        .contains(&kind)
+}
+
+/// Which dimensions are other, and how.
+fn space_changed(of: Fields<'_>, asked: &str) -> Option<String> {
+    let job = of.number("job")?;
+    let why = of.text("why").map(|why| format!(": {why}")).unwrap_or_default();
+    let places = of.0.get("changed").and_then(Value::as_array);
+    let changes = places.into_iter().flatten().filter_map(Value::as_str).map(|place| {
+        let now = of.0.pointer(place);
+        let now = now.map_or_else(|| "its default".to_owned(), space::in_words);
+        format!("`{}` from {now}", space::name_of(place))
+    });
+    let changes: Vec<String> = changes.collect();
+    let what = match changes.is_empty() {
+        true => "combinations from another space".to_owned(),
+        false => changes.join(", "),
+    };
+    Some(format!("the search of job {job} takes {what} from now on{asked}{why}"))
 }
 
 fn added(of: Fields<'_>, with: Option<String>) -> Option<String> {
@@ -149,6 +167,22 @@ mod tests {
                 "space-changed",
                 json!({"job": 1, "models": [], "training": {}, "by": token}),
                 "the search of job 1 takes combinations from another space from now on, as asked with token 4",
+            ),
+            (
+                "space-changed",
+                json!({
+                    "job": 1, "models": [{"arch": "mlp", "hidden": {"choice": [[4], [8]]}}],
+                    "training": {"optimizer": {"lr": {"range": {"spread": "log_uniform", "low": 1e-5, "high": 0.1}}}},
+                    "changed": ["/models/0/dropout", "/models/0/hidden", "/training/optimizer/lr"],
+                    "why": "the best was at the edge", "by": token
+                }),
+                "the search of job 1 takes `model[0].dropout` from its default, `model[0].hidden` from { choice = [[4],[8]] }, \
+                 `training.optimizer.lr` from { log_uniform = [0.00001, 0.1] } from now on, as asked with token 4: the best was at the edge",
+            ),
+            (
+                "job-extended",
+                json!({"job": 1, "trials": [0], "epochs": 4}),
+                "1 trial of job 1 trains for 4 epochs in all",
             ),
             (
                 "trial-placed",

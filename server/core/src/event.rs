@@ -382,6 +382,12 @@ pub enum Event {
         models: Vec<ModelSpace>,
         /// How trials are trained.
         training: Box<TrainingSpace>,
+        /// The dimensions that are other than before, as JSON pointers into the two.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<String>,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
         /// Who asked for it.
         by: By,
     },

@@ -37,7 +37,13 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     if args.changes.any() {
         let request = args.changes.request(&client, job).await?;
         let answer = client.change_search(job, &request).await?;
-        return show(&answer, args.json, |answer| args.changes.said(&answer.added));
+        let mut origins = Vec::new();
+        if !answer.added.is_empty() {
+            let trials = client.trials(job).await?;
+            let added = trials.iter().filter(|of| answer.added.contains(&of.trial));
+            origins.extend(added.filter_map(|of| Some((of.trial, of.origin?))));
+        }
+        return show(&answer, args.json, |_| args.changes.said(&origins));
     }
     let mut trials = client.trials(job).await?;
     if args.json {

@@ -2,7 +2,7 @@
 
 use crate::{
     api_client::ApiClient,
-    cli::{submit::command::nonce, terminal::exit::Failure},
+    cli::{render::text, submit::command::nonce, terminal::exit::Failure},
 };
 use serde_json::Value;
 use sojourn_protocol::{
@@ -10,10 +10,16 @@ use sojourn_protocol::{
     ids::{JobId, TrialId},
     spec::Choices,
     text::is_plain_line,
+    unit::Origin,
 };
 
-/// Flags that change trials instead of listing them.
+// Flags that change trials instead of listing them. No doc comment: it would become the help of the command.
 #[derive(Debug, Default, clap::Args)]
+#[command(
+    group = clap::ArgGroup::new("change")
+        .multiple(true)
+        .args(["stop", "revive", "clone", "priority"])
+)]
 pub(crate) struct Changes {
     /// Stop this trial: it ends with what it has. May be repeated.
     #[arg(long, value_name = "N")]
@@ -36,7 +42,7 @@ pub(crate) struct Changes {
     #[arg(long, value_name = "N[=P]", value_parser = priority)]
     priority: Vec<TrialPriority>,
     /// Why, for the journal: one line.
-    #[arg(long, value_name = "TEXT", value_parser = why)]
+    #[arg(long, value_name = "TEXT", value_parser = why, requires = "change")]
     why: Option<String>,
 }
 
@@ -76,12 +82,14 @@ impl Changes {
         })
     }
 
-    /// What was done, a line each.
-    pub(crate) fn said(&self, added: &[TrialId]) -> String {
+    /// What was done, a line each. `origins`: where the trials that were added go on from.
+    pub(crate) fn said(&self, origins: &[(TrialId, Origin)]) -> String {
         let stopped = self.stop.iter().map(|trial| format!("trial {trial} is stopped"));
         let revived = self.revive.iter().map(|trial| format!("trial {trial} goes on"));
-        let from = self.clone.map_or_else(String::new, |from| from.to_string());
-        let cloned = added.iter().map(|trial| format!("trial {trial} goes on from trial {from}"));
+        let cloned = origins.iter().map(|(trial, origin)| {
+            let epochs = text::counted(u64::from(origin.epochs), "epoch");
+            format!("trial {trial} goes on from trial {} after {epochs}", origin.trial)
+        });
         let placed = self.priority.iter().map(|TrialPriority { trial, priority }| {
             format!("trial {trial} has priority {priority}")
         });

@@ -16,7 +16,8 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{JobId, TrialId},
     quantity::{SaturatingFrom as _, to_usize},
-    spec::{JobSpec, MAX_EPOCHS, ModelSpace, SearchMethod},
+    space,
+    spec::{JobSpec, MAX_EPOCHS, ModelSpace, SearchMethod, TrainingSpace},
     text::is_plain_line,
     unit::TrialContext,
 };
@@ -48,8 +49,9 @@ impl JobHandler<'_> {
         let first = u32::saturating_from(known.trials.len());
         let Change { added: trials, suggested, stopped, priorities, continued, extended } = change;
         if let Some(Space { models, training }) = request.space.map(|space| *space) {
-            let training = Box::new(training);
-            self.record(Event::SpaceChanged { job, models, training, by })?;
+            let (training, why) = (Box::new(training), Some(said("by hand")));
+            let changed = changed_space_of(self.state().find_job(job)?, &models, &training);
+            self.record(Event::SpaceChanged { job, models, training, changed, why, by })?;
         }
         if let Some(trials) = request.trials {
             self.record(Event::SearchExtended { job, trials, by })?;
@@ -343,6 +345,12 @@ pub(super) fn settings(of: &Trial) -> sojourn_workgen::Trial {
         choices: of.choices.clone(),
         seed: of.seed,
     }
+}
+
+/// The dimensions of a job that are other in this space.
+fn changed_space_of(job: &Job, models: &[ModelSpace], training: &TrainingSpace) -> Vec<String> {
+    let before = space::as_json(&job.spec.models, &job.spec.training);
+    space::changed(&before, &space::as_json(models, training))
 }
 
 /// The job with another space, if it can have that.

@@ -27,7 +27,8 @@ impl Views<'_> {
         let job = self.state.find_job(job)?;
         let mut summary = self.summary(job);
         summary.test = job.test_of_best().and_then(|test| self.evaluation_of(job, &test));
-        Ok(JobDetail { summary, spec: job.spec.clone(), data: job.data.clone() })
+        let (spec, space) = job.submitted_spec();
+        Ok(JobDetail { summary, spec, space: space.map(Box::new), data: job.data.clone() })
     }
 
     /// At most `limit` trials of a job, from one on.
@@ -148,6 +149,7 @@ impl Views<'_> {
             arch: trial.context.config.model.name().into(),
             choices: trial.choices.clone(),
             origin: trial.origin,
+            priority: job.priority_of(trial.id),
             epoch: trial.chain.epoch(),
             epochs: trial.epochs(),
             hops: trial.chain.hops(),

@@ -12,6 +12,7 @@ use crate::event::UnitKey;
 use serde::{Deserialize, Serialize};
 use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{
+    api::Space,
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, TrialId},
     manifest::{DataManifest, DataSplit, Scaling},
@@ -31,8 +32,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Job {
     /// Its id.
     pub id: JobId,
-    /// The submitted job file.
+    /// The submitted job file; with another space, where that was changed.
     pub spec: JobSpec,
+    /// The space that was submitted, where it was changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<Box<Space>>,
     /// Its data.
     pub data: DataManifest,
     /// Its sizes.
@@ -159,6 +163,7 @@ impl Job {
             sizes: DataSizes::of(&data),
             kept: KeptBytes::default(),
             spec,
+            submitted: None,
             data,
             key,
             submitted_at: at,

@@ -4,10 +4,11 @@ use super::{FoldFault, Job, PendingEvaluation, State, Trial, is_default, job::ne
 use crate::added_trial::{AddedTrial, CloneOf};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
+    api::Space,
     digest::BlobRef,
     ids::{Epoch, JobId, TrialId, Version},
     quantity::{SaturatingFrom as _, to_usize},
-    spec::{ModelSpace, SearchMethod, TrainingSpace},
+    spec::{JobSpec, ModelSpace, SearchMethod, TrainingSpace},
     time::UnixMillis,
     unit::Origin,
 };
@@ -235,9 +236,11 @@ impl State {
         models: &[ModelSpace],
         training: &TrainingSpace,
     ) -> Result<(), FoldFault> {
-        let spec = &mut self.known_job_mut(job)?.spec;
-        models.clone_into(&mut spec.models);
-        spec.training.clone_from(training);
+        let known = self.known_job_mut(job)?;
+        let spec = &mut known.spec;
+        let models = std::mem::replace(&mut spec.models, models.to_vec());
+        let training = std::mem::replace(&mut spec.training, training.clone());
+        known.submitted.get_or_insert_with(|| Box::new(Space { models, training }));
         Ok(())
     }
 }
@@ -251,6 +254,16 @@ impl Job {
         }
         let all = u32::saturating_from(self.trials.len() / self.spec.seeds.len().max(1));
         SearchProgress { suggested: all, wanted: all, ..SearchProgress::default() }
+    }
+
+    /// The job as it was submitted, and the space that combinations are taken from, where that was changed.
+    #[must_use]
+    pub fn submitted_spec(&self) -> (JobSpec, Option<Space>) {
+        let mut spec = self.spec.clone();
+        let Some(submitted) = self.submitted.as_deref().cloned() else { return (spec, None) };
+        let models = std::mem::replace(&mut spec.models, submitted.models);
+        let training = std::mem::replace(&mut spec.training, submitted.training);
+        (spec, Some(Space { models, training }))
     }
 
     /// Why no more combinations are tried, where a program decides on trials epoch by epoch and the search was ended.

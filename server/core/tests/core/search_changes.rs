@@ -6,7 +6,7 @@ use crate::{
 };
 use proptest::prelude::*;
 use serde_json::json;
-use sojourn_core::{Answer, By, Command, Core, Event, ReplyTo};
+use sojourn_core::{Answer, By, Command, Core, Event, Query, ReplyTo};
 use sojourn_protocol::{
     api::{GoOn, NewTrial, RollbackRequest, SearchAnswer, SearchRequest, Space, TrialPriority},
     error::{ApiError, ErrorKind},
@@ -318,6 +318,31 @@ fn no_more_combinations_are_added_than_the_same_request_leaves() {
     );
     let request = SearchRequest { add, trials: Some(3), ..SearchRequest::default() };
     assert_eq!(ask(&mut bench, request).unwrap().added.len(), 3);
+}
+
+#[test]
+fn another_space_says_what_is_other_and_why_and_the_submitted_job_is_still_known() {
+    let mut bench = searching(1, "method = \"random\"\ntrials = 2\n");
+    let before = bench.core.state().jobs[&JOB].spec.clone();
+    let (models, mut training) = (before.models.clone(), before.training.clone());
+    training.optimizer.lr = Dimension::Choice(vec![0.3, 0.7]);
+    let space = Space { models, training };
+    let request = SearchRequest {
+        space: Some(Box::new(space.clone())),
+        why: Some("the best was at the edge".into()),
+        ..SearchRequest::default()
+    };
+    let events = bench.events(change(request));
+    let [Event::SpaceChanged { changed, why, .. }] = events.as_slice() else {
+        panic!("{events:?}")
+    };
+    assert_eq!(changed, &["/training/optimizer/lr"]);
+    assert_eq!(why.as_deref(), Some("the best was at the edge"));
+    let query = Query::Job { job: JOB };
+    let Ok(Answer::Job(detail)) = bench.answer(Command::Query { to: ReplyTo(1), query }) else {
+        panic!("a job")
+    };
+    assert_eq!((detail.spec, detail.space.as_deref()), (before, Some(&space)));
 }
 
 /// One thing that may happen; numbers pick among what there is.

@@ -11,6 +11,7 @@ use sojourn_protocol::{
     ids::JobId,
     spec::Goal,
     trial_name,
+    unit::Origin,
     view::{JobView, TrialState, TrialView},
 };
 use std::{cmp::Ordering, collections::BTreeSet};
@@ -175,7 +176,7 @@ fn table<'a>(
                             td.number { strong { (words::metric(trial.best.as_ref().map(|best| best.value))) } }
                             td.number { (trial.epoch) "/" (trial.epochs) }
                             td { (state(trial)) }
-                            td { (trial.arch) }
+                            td { (trial.arch) @if let Some(origin) = &trial.origin { " " span.hint { (clone_of(origin)) } } }
                             @for setting in settings { td { (setting_of(trial, setting)) } }
                             (more(trial))
                         }
@@ -184,6 +185,12 @@ fn table<'a>(
             }
         }
     }
+}
+
+/// `clone of trial 3 after 2 epochs`.
+fn clone_of(origin: &Origin) -> String {
+    let epochs = figures::counted(u64::from(origin.epochs), "epoch");
+    format!("clone of trial {} after {epochs}", origin.trial)
 }
 
 /// The head of a column. Its address is relative to the page's: the page of guests has the board too.
@@ -281,6 +288,7 @@ mod tests {
             arch: "mlp".into(),
             choices: [("training.optimizer.lr".to_owned(), lr.into())].into(),
             origin: None,
+            priority: 0,
             epoch: Epoch(number),
             epochs: 9,
             hops: 0,

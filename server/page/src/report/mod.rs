@@ -79,6 +79,9 @@ pub struct Replay {
 pub fn document(report: &Report<'_>) -> Result<Markup, serde_json::Error> {
     let Report { job, trials, .. } = report;
     let spec = decimal::as_text(|| serde_json::to_string_pretty(&job.spec))?;
+    let space = job.space.as_ref();
+    let space = space.map(|space| decimal::as_text(|| serde_json::to_string_pretty(space)));
+    let space = space.transpose()?;
     let curves = serde_json::to_string(report.curves)?;
     let reader = Viewer::of(Rights::Read);
     let content = html! {
@@ -100,6 +103,13 @@ pub fn document(report: &Report<'_>) -> Result<Markup, serde_json::Error> {
         }
         section aria-labelledby="digests-title" { h2 #digests-title { "Digests" } (digests(job)) }
         section aria-labelledby="spec-title" { h2 #spec-title { "Job as submitted" } pre #spec tabindex="0" { (spec) } }
+        @if let Some(space) = space {
+            section aria-labelledby="space-title" {
+                h2 #space-title { "Space as changed since" }
+                p { "Combinations were taken from this space from the change on." }
+                pre #space tabindex="0" { (space) }
+            }
+        }
     };
     let title = format!("{} · report of Sojourn", job.summary.name);
     Ok(file::page(&title, &content, (TRIALS, &curves)))

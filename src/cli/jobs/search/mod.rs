@@ -8,12 +8,14 @@ use crate::cli::{
     terminal::{connection::Connection, exit::Failure, output, simple::show},
 };
 use sojourn_protocol::{
-    api::{SearchRequest, SearchTrialState, SearchView},
+    api::{SearchRequest, SearchTrialState, SearchView, Space},
     quantity::to_u64,
+    view::JobDetail,
 };
 
 /// Without `--widen` and `--end` it prints how far the search has got.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("change").multiple(true).args(["widen", "end"]))]
 pub(crate) struct Args {
     /// The job's number or name.
     #[arg(value_name = "JOB")]
@@ -26,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long)]
     end: bool,
     /// Why, for the journal: one line.
-    #[arg(long, value_name = "TEXT", value_parser = why)]
+    #[arg(long, value_name = "TEXT", value_parser = why, requires = "change")]
     why: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
@@ -49,7 +51,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let space = match args.widen.as_slice() {
         [] => None,
         dimensions => {
-            let spec = client.job(job).await?.spec;
+            let JobDetail { mut spec, space, .. } = client.job(job).await?;
+            if let Some(Space { models, training }) = space.map(|changed| *changed) {
+                (spec.models, spec.training) = (models, training);
+            }
             let space = widen::space(&spec, dimensions).map_err(Failure::call)?;
             Some(Box::new(space))
         }

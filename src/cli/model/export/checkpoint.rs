@@ -211,7 +211,7 @@ fn steps(checkpoint: &[u8]) -> Result<u64, Failure> {
 }
 
 fn describe(detail: &JobDetail, context: TrialContext, chosen: &Chosen, steps: u64) -> Description {
-    let JobDetail { summary, spec, data } = detail;
+    let JobDetail { summary, spec, data, .. } = detail;
     Description {
         format: FORMAT,
         architecture: context.config.model,

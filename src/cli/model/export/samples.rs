@@ -130,6 +130,7 @@ pub(in crate::cli::model) fn fresh(samples: &[Sample]) -> (Fresh, CostsView) {
             arch: "mlp".into(),
             choices: of.choices.clone(),
             origin: None,
+            priority: 0,
             epoch: Epoch(sample.epochs),
             epochs: 9,
             hops: hops.len() as u64,
@@ -160,7 +161,7 @@ pub(in crate::cli::model) fn fresh(samples: &[Sample]) -> (Fresh, CostsView) {
     let costs = costs(&trials);
     let ended = trials.iter().all(|trial| trial.state == TrialState::Finished);
     let summary = summary(trials.len(), ended);
-    let detail = JobDetail { summary, spec, data };
+    let detail = JobDetail { summary, spec, space: None, data };
     (Fresh { detail, trials, records, events: journal.events }, costs)
 }
 
