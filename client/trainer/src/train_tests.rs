@@ -55,7 +55,9 @@ fn a_partial_checkpoint_equals_that_of_a_shorter_hop() {
         match told {
             TrainerUpdate::PartSaved(trained) => kept.push(trained),
             TrainerUpdate::Progress(_) => {}
-            TrainerUpdate::PeakMemory(_) => panic!("the process says that, not the unit"),
+            TrainerUpdate::PeakMemory(_) | TrainerUpdate::Usage(_) => {
+                panic!("the process says that, not the unit")
+            }
             TrainerUpdate::PartNotSaved(reason) => panic!("{reason}"),
             TrainerUpdate::ShardNeeded(blob) => panic!("it waits for {blob}"),
         }
