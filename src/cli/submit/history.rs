@@ -29,6 +29,11 @@ pub(crate) async fn find(client: &ApiClient, job: &mut Job) -> Result<Option<u64
     };
     past.trials = trials.into_iter().filter_map(known).collect();
     let count = to_u64(past.trials.len());
+    if count == 0 {
+        return Err(Failure::call(format!(
+            "`search.history` is job {id}, of which no trial has been evaluated yet"
+        )));
+    }
     let preview = preview(&job.spec).map_err(|error| Failure::call(error.to_string()))?;
     job.trials = preview.trials;
     Ok(Some(count))
