@@ -58,7 +58,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 
 /// Shows a job on the whole terminal. Once it has ended, its page stays there.
 async fn on_screen(client: &ApiClient, detail: JobDetail) -> Result<(), Failure> {
-    let JobDetail { summary, spec, data } = detail;
+    let JobDetail { summary, spec, data, .. } = detail;
     let job = summary.job;
     let ended = match summary.state.has_ended() {
         true => summary,
