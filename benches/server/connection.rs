@@ -6,9 +6,10 @@ use std::{
 };
 
 pub(crate) struct Connection {
-    stream: TcpStream,
+    pub(crate) stream: TcpStream,
     token: String,
-    buffer: Vec<u8>,
+    /// The last answer, its head included.
+    pub(crate) buffer: Vec<u8>,
 }
 
 impl Connection {
@@ -33,18 +34,6 @@ impl Connection {
                 return &self.buffer[body..];
             }
         }
-    }
-
-    /// Bytes of the last answer, its head included.
-    pub(crate) fn received(&self) -> usize {
-        self.buffer.len()
-    }
-
-    /// Waits for the beginning of an answer, which must be one of success.
-    pub(crate) fn begins(&mut self) {
-        let mut head = [0; 12];
-        self.stream.read_exact(&mut head).unwrap();
-        assert_eq!(head, *b"HTTP/1.1 200");
     }
 
     /// Sends a request.

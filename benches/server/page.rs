@@ -13,6 +13,8 @@ use sojourn_protocol::time::Millis;
 use std::{
     collections::BTreeSet,
     fs,
+    io::Read as _,
+    net::TcpStream,
     path::Path,
     process::Command,
     time::{Duration, Instant},
@@ -85,20 +87,20 @@ fn weight(user: &mut Connection) {
     let mut all = 0;
     for path in assets.iter().map(String::as_str).chain([JOB, SEARCH]) {
         user.call("GET", path, GZIP, b"");
-        all += user.received();
+        all += user.buffer.len();
     }
     let name = format!(
         "first load of the page of a job of {} trials with its files, gzip; beside the target",
         trials()
     );
     figure(&name, kilobytes(all), "kB", WEIGHT / 1e3);
-    let packed = user.received();
+    let packed = user.buffer.len();
     user.call("GET", SEARCH, "", b"");
     let name = format!(
         "what the charts of {} trials are drawn from, gzip; beside the same unpacked",
         trials()
     );
-    figure(&name, kilobytes(packed), "kB", kilobytes(user.received()));
+    figure(&name, kilobytes(packed), "kB", kilobytes(user.buffer.len()));
 }
 
 /// The files that a page names.
@@ -142,6 +144,13 @@ fn per_second(user: &mut Connection, path: &str) -> f64 {
     f64::from(answers) / begun.elapsed().as_secs_f64()
 }
 
+/// Waits for the beginning of an answer, which must be one of success.
+fn begins(stream: &mut TcpStream) {
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    assert_eq!(head, *b"HTTP/1.1 200");
+}
+
 fn memory_of_viewers(program: &Program, token: &str, user: &mut Connection) {
     // What the first answers need, the next ones have.
     user.call("GET", JOB, GZIP, b"");
@@ -149,7 +158,7 @@ fn memory_of_viewers(program: &Program, token: &str, user: &mut Connection) {
     let listening = (0..viewers()).map(|_| {
         let mut viewer = Connection::open(program.address, token);
         viewer.send("GET", "/v1/changes", "", b"");
-        viewer.begins();
+        begins(&mut viewer.stream);
         viewer
     });
     let listening: Vec<Connection> = listening.collect();
@@ -175,7 +184,7 @@ fn page_of_hosts(program: &Program, token: &str) {
     let asked = Instant::now();
     user.call("GET", "/hosts", GZIP, b"");
     let took = asked.elapsed().as_secs_f64() * 1e3;
-    let received = user.received();
+    let received = user.buffer.len();
     let asked = Instant::now();
     user.call("GET", "/v1/health", "", b"");
     let health = asked.elapsed().as_secs_f64() * 1e3;

@@ -77,7 +77,6 @@ fn a_job_is_watched_on_the_terminal_until_it_ends() {
     let terminal = watch(&["status", "--watch", &job]);
     terminal.until("evaluations");
     let _client = site.client("attic");
-    terminal.until("attic");
     // What stays there after the screen.
     terminal.until("OF EPOCH");
     let shown = terminal.ends_clean(0);
