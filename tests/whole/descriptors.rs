@@ -83,7 +83,9 @@ fn health_is_answered_though_more_hosts_wait_than_there_are_descriptors() {
         health.starts_with("HTTP/1.1 200 ").then_some(())
     });
     assert!(health.is_some(), "no health check was answered");
-    assert!(is_pending(&asks[0]), "health had to wait for the hosts");
+    // As many as have a place wait on: which ones, the server's threads decide.
+    let waiting = asks.iter().filter(|ask| is_pending(ask)).count();
+    assert!(waiting >= 20, "health had to wait for the hosts: {waiting} of them wait on");
     assert!(server.is_running());
 
     // The others were told to come again, and the server says how many.
@@ -92,15 +94,18 @@ fn health_is_answered_though_more_hosts_wait_than_there_are_descriptors() {
     let refused = answer(last);
     assert!(refused.is_empty() || refused.starts_with("HTTP/1.1 429 "), "{refused}");
     let admin = fs::read_to_string(folder.path().join("server").join("admin-token")).unwrap();
+    let mut refused = Value::Null;
     let counted = poll(|| {
         let traffic = answer(send(address, "GET /v1/traffic", admin.trim(), ""));
         let (head, body) = traffic.split_once("\r\n\r\n")?;
-        head.starts_with("HTTP/1.1 200 ").then(|| serde_json::from_str::<Value>(body).unwrap())
+        let traffic =
+            head.starts_with("HTTP/1.1 200 ").then(|| serde_json::from_str::<Value>(body));
+        refused = traffic?.unwrap()["refused"].clone();
+        let told = refused["connections_of_address"].as_u64().unwrap();
+        let closed = refused["connections_closed"].as_u64().unwrap();
+        (told + closed >= 270).then_some(())
     });
-    let refused = counted.unwrap()["refused"].clone();
-    let told = refused["connections_of_address"].as_u64().unwrap();
-    let closed = refused["connections_closed"].as_u64().unwrap();
-    assert!(told + closed >= 270, "{refused}");
+    assert!(counted.is_some(), "{refused}");
 }
 
 #[test]
