@@ -6,15 +6,9 @@ use sojourn_shares::{Apply, First, FlowCon, Order, SharePolicy};
 use sojourn_sim::fluid::{
     Arrivals, Curve, Exclusive, Kind, Placement, Queue, Residency, SharedHosts, SharedTrial,
     SharingRun, Work,
+    thesis::{CELLS, SCHEDULE},
 };
 use sojourn_workgen::residency::{Listing, SpeCon};
-
-/// The thesis' three jobs on one host.
-const SCHEDULE: [SharedTrial; 3] = [
-    SharedTrial { arrival: 0.0, work: 259.7, curve: Curve::VAE },
-    SharedTrial { arrival: 40.0, work: 106.1, curve: Curve::GRU },
-    SharedTrial { arrival: 80.0, work: 28.2, curve: Curve::GRU },
-];
 
 fn completions(run: &SharingRun) -> Vec<f64> {
     run.trials.iter().map(|trial| (trial.completion * 10.0).round() / 10.0).collect()
@@ -29,22 +23,9 @@ fn equal_shares_give_the_times_of_the_thesis() {
 
 #[test]
 fn flowcon_meets_the_table_of_the_thesis() {
-    // Threshold, interval, and by how many percent the third job ended earlier.
-    let cells = [
-        (0.10, 20, 26.2),
-        (0.10, 30, 32.4),
-        (0.10, 40, 14.3),
-        (0.10, 50, 15.3),
-        (0.10, 60, 3.1),
-        (0.01, 20, 32.1),
-        (0.03, 20, 31.0),
-        (0.05, 20, 21.4),
-        (0.15, 20, 19.8),
-        (0.05, 30, 31.9),
-    ];
     let equal = SharedHosts::one(SharePolicy::Equal).run(&SCHEDULE, 1);
     let mut distance = 0.0;
-    for (alpha, interval, earlier) in cells {
+    for (alpha, interval, earlier) in CELLS {
         let policy = FlowCon {
             alpha,
             interval: Micros::from_secs(interval),

@@ -10,6 +10,7 @@
 //! | `moves.rs` | who moves from host to host |
 //! | `world.rs` | hosts and trials in virtual time |
 //! | `exclusive.rs` | the same with hosts that have one trial at a time |
+//! | `thesis.rs` | the experiment of the thesis that FlowCon is held to |
 //! | `result.rs` | when each trial ended, and what that makes in all |
 //!
 //! It is the model of the studies of FlowCon and SpeCon in `examples/shares/`. The policies are the ones that run for real.
@@ -20,6 +21,7 @@ mod host;
 mod moves;
 mod result;
 mod state;
+pub mod thesis;
 mod trial;
 mod world;
 
