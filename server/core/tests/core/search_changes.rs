@@ -1,8 +1,9 @@
 //! Changes of a search by hand: contradictions and doubles in one request, and any requests at any time.
 
 use crate::{
+    searches::{searching, spec},
     searching::{by_trial, evaluate, to_the_end, trained, work},
-    support::{Bench, HOST, JOB, OTHER, data, done, request},
+    support::{Bench, HOST, JOB, OTHER, done, request},
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -11,24 +12,10 @@ use sojourn_protocol::{
     api::{GoOn, NewTrial, RollbackRequest, SearchAnswer, SearchRequest, Space, TrialPriority},
     error::{ApiError, ErrorKind},
     ids::{HostId, TrialId},
-    jobfile,
     spec::{Choices, Dimension, JobSpec},
     unit::{Lease, Unit},
     view::JobState,
 };
-
-fn spec(epochs: u32, search: &str) -> JobSpec {
-    let text = format!(
-        "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = {epochs}\nbatch_size = {{ choice = [4, 8] }}\noptimizer = {{ name = \"sgd\", lr = {{ log_uniform = [1e-3, 1e-1] }} }}\n[search]\nmetric = \"valid/loss\"\n{search}"
-    );
-    jobfile::parse(&text).unwrap()
-}
-
-fn searching(epochs: u32, search: &str) -> Bench {
-    let mut bench = Bench::new();
-    bench.begin_with(data(), spec(epochs, search));
-    bench
-}
 
 fn change(request: SearchRequest) -> Command {
     let (request, by) = (Box::new(request), By::Server);

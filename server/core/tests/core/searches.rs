@@ -22,14 +22,14 @@ use sojourn_protocol::{
 use std::collections::BTreeSet;
 
 /// A job over learning rates and batch sizes, compared by its loss.
-fn spec(epochs: u32, search: &str) -> JobSpec {
+pub(crate) fn spec(epochs: u32, search: &str) -> JobSpec {
     let text = format!(
         "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = {epochs}\nbatch_size = {{ choice = [4, 8] }}\noptimizer = {{ name = \"sgd\", lr = {{ log_uniform = [1e-3, 1e-1] }} }}\n[search]\nmetric = \"valid/loss\"\n{search}"
     );
     jobfile::parse(&text).unwrap()
 }
 
-fn searching(epochs: u32, search: &str) -> Bench {
+pub(crate) fn searching(epochs: u32, search: &str) -> Bench {
     let mut bench = Bench::new();
     bench.begin_with(data(), spec(epochs, search));
     bench
