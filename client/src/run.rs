@@ -15,7 +15,11 @@ use crate::{
 use futures::future::{FusedFuture as _, FutureExt as _};
 use sojourn_protocol::{inventory::CPU, quantity::SaturatingFrom as _};
 use sojourn_slot::{Slot, SlotConfig, SlotError};
-use std::{path::Path, pin::pin, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    pin::pin,
+    sync::Arc,
+};
 
 /// Runs a daemon with a trainer child for each slot, until `shutdown` ends: units are then stopped,
 /// leases given back, and results that can't be sent any more kept for the next start.
@@ -45,9 +49,8 @@ async fn run_once(
     config.validate()?;
     let base = slot_config(config.trainer.as_deref()).map_err(RunnerError::from_source);
     let base = base.map_err(ClientError::Trainer)?;
-    let enforcement = LimitEnforcement::find(config.allowance.limits().cgroup != Some(false));
+    let mut enforcement = LimitEnforcement::find(config.allowance.limits().cgroup != Some(false));
     let base = SlotConfig { trainer_group: Arc::clone(enforcement.trainer_group()), ..base };
-    let group = enforcement.group();
     let mut shutdown = pin!(shutdown);
     let mut ready = tokio::select! {
         () = &mut shutdown => return Ok(()),
@@ -72,6 +75,8 @@ async fn run_once(
     let all = slots.saturating_add(cpu_slots);
     config.slots = Some(all);
     let on_cores = if ready.is_some() { cpu_slots } else { slots };
+    enforcement.divide(on_cores);
+    let group = enforcement.group();
     let threads = enforcement.threads();
     // Trainers of units that pin none start with these.
     let limits = config.allowance.limits();
@@ -83,13 +88,18 @@ async fn run_once(
         );
     }
     let memory = memory_of_machine().and_then(|memory| memory.checked_div(u64::from(on_cores)));
+    let mut number_on_cores = 0;
+    let places: Vec<Option<PathBuf>> =
+        (0..on_cores).map(|slot| enforcement.place_of(slot)).collect();
     let make = |number: u32| {
         let on_gpu = ready.as_mut().filter(|_| number < slots);
         let (slot, device) = on_gpu
             .and_then(|ready| ready.slot((number, slots), gpu_memory, &base))
             .unwrap_or_else(|| {
                 let device = RunnerDevice { name: CPU.to_owned(), memory };
-                (Slot::new(base.clone()), device)
+                let own_group = places.get(number_on_cores).cloned().flatten();
+                number_on_cores += 1;
+                (Slot::new(SlotConfig { own_group, ..base.clone() }), device)
             });
         Ok(SlotRunner::new(slot, device, Arc::clone(&threads)))
     };

@@ -84,6 +84,7 @@ use crate::{
     inventory::{Demand, Inventory},
     reason::ReleaseReason,
     report::ReportState,
+    shares::HeldShare,
     storage::Storage,
     time::Millis,
     trainer::Progress,
@@ -140,6 +141,9 @@ pub const DISK_RESERVES: &str = "disk-reserves";
 /// client knows of them and its inventory names none, the server asks for the inventory again.
 pub const ENGINES: &str = "engines";
 
+/// A feature of clients: they divide their processors as a lease says ([`LeaseShares`](crate::shares::LeaseShares)).
+pub const HOST_SHARES: &str = "host-shares";
+
 /// A feature: a host says that its engines can't do a unit ([`FailureKind::Unsupported`](crate::report::FailureKind),
 /// [`Device::unsupported`](crate::inventory::Device::unsupported)).
 pub const UNSUPPORTED_UNITS: &str = "unsupported-units";
@@ -189,7 +193,7 @@ pub struct WorkRequest {
 }
 
 /// A lease that a host holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Held {
@@ -201,13 +205,16 @@ pub struct Held {
     /// [`PRODUCED_CHECKPOINTS`].
     #[serde(rename = "made", default, skip_serializing_if = "Option::is_none")]
     pub result: Option<BlobRef>,
+    /// Its share of the host's processor, where its lease names a policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<HeldShare>,
 }
 
 impl Held {
     /// A held lease, of which there is no more to say.
     #[must_use]
     pub const fn new(lease: LeaseId, state: HeldState) -> Self {
-        Self { lease, state, result: None }
+        Self { lease, state, result: None, share: None }
     }
 }
 
@@ -300,7 +307,7 @@ pub struct WorkAnswer {
 }
 
 /// A sign of life for held leases.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatRequest {

@@ -73,6 +73,7 @@ pub mod reason;
 pub mod report;
 pub mod seeds;
 pub mod sentence;
+pub mod shares;
 pub mod space;
 pub mod spec;
 pub mod storage;

@@ -7,6 +7,7 @@ use crate::{
     metrics::{Counting, is_default},
     position::Position,
     quantity::to_usize,
+    shares::LeaseShares,
     spec::MergeSpec,
     time::{Millis, UnixMillis},
 };
@@ -126,6 +127,9 @@ pub struct Lease {
     pub heartbeat_every: Millis,
     /// The exact size of the checkpoint to upload; 0 where none is.
     pub upload_bytes: u64,
+    /// How its host divides its processor, where not equally.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<LeaseShares>,
 }
 
 /// How a result is to be merged, where it doesn't replace its trial's version (docs/internals/merging.md).

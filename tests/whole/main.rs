@@ -105,6 +105,7 @@ mod report;
 mod s3;
 mod server;
 mod service;
+mod shares;
 mod signals;
 mod simulate;
 mod site;

@@ -2,7 +2,7 @@
 
 use crate::{
     event::{AskId, ReleaseReason},
-    share::Share,
+    shares::UnitShare,
     slots::SlotId,
 };
 use sojourn_protocol::{
@@ -46,8 +46,8 @@ pub enum Action {
     DeleteResult(LeaseId),
     /// Delete a blob that nobody will need any more, unless a unit in work does.
     Evict(Digest),
-    /// Give a slot this share of its device.
-    SetShare(SlotId, Share),
+    /// From now on running units have these shares of their devices, and all others equal ones.
+    SetShares(Vec<(LeaseId, UnitShare)>),
     /// End the program.
     Exit,
 }

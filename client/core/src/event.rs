@@ -10,7 +10,7 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind, Retry},
     ids::LeaseId,
     report::{FailureKind, Outcome},
-    trainer::Progress,
+    trainer::{Progress, UsageSample},
 };
 
 /// Something that happened.
@@ -30,6 +30,8 @@ pub enum Event {
     BlobFailed(Digest, UnitError),
     /// A unit has come so far.
     Progress(LeaseId, Progress),
+    /// What a running unit took over the last moment, and the cores that the units of its device may take together.
+    Usage(LeaseId, UsageSample, f64),
     /// A unit waits for a shard of its later hops.
     ShardNeeded(LeaseId, Digest),
     /// A part of a unit's result is on the disk.

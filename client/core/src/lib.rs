@@ -43,7 +43,7 @@ pub mod lease;
 mod needs;
 mod requests;
 mod retry;
-mod share;
+mod shares;
 mod shutdown;
 mod slots;
 mod time;
@@ -59,6 +59,6 @@ pub use event::{
     StoredResult, TrainerState, TransferView, UnitError, UploadError, Uploaded,
 };
 pub use needs::{Need, Needs, batches_of, model_of};
-pub use share::{FullShares, Share, SharePolicy};
+pub use shares::UnitShare;
 pub use slots::{OUT_OF_USE, SlotId};
 pub use time::Micros;

@@ -72,6 +72,7 @@ fn lease(id: u64, shards: &[u8]) -> Lease {
         heartbeat_every: Millis(1000),
         upload_bytes: 50,
         instructions: None,
+        shares: None,
     }
 }
 
@@ -284,7 +285,7 @@ impl World {
                     }
                     self.releases.push(leases);
                 }
-                Action::Evict(_) | Action::SetShare(..) => {}
+                Action::Evict(_) | Action::SetShares(_) => {}
                 Action::Exit => self.exited = true,
             }
         }

@@ -3,8 +3,8 @@
 use crate::{
     history::{History, seconds},
     member::Estimate,
-    policy::{FlowCon, Threshold},
 };
+use sojourn_protocol::spec::{FlowCon, Threshold};
 
 /// A trial that has computed less than this part of a window says nothing of its efficiency.
 const LEAST_BUSY: f64 = 0.01;
@@ -22,13 +22,11 @@ pub(crate) fn efficiency(policy: &FlowCon, history: &History, capacity: f64) -> 
     Some(if policy.absolute { fallen.abs() } else { fallen.max(0.0) } / busy)
 }
 
-impl FlowCon {
-    /// Is a growth efficiency enough to count as learning? `None` where that depends on what isn't known of the trial.
-    pub(crate) fn learns(&self, efficiency: f64, estimate: Estimate) -> Option<bool> {
-        let growth = match self.threshold {
-            Threshold::PerSecond => efficiency,
-            Threshold::PerTrial => efficiency * seconds(estimate.whole?),
-        };
-        Some(growth >= self.alpha)
-    }
+/// Is a growth efficiency enough to count as learning? `None` where that depends on what isn't known of the trial.
+pub(crate) fn learns(policy: &FlowCon, efficiency: f64, estimate: Estimate) -> Option<bool> {
+    let growth = match policy.threshold {
+        Threshold::PerSecond => efficiency,
+        Threshold::PerTrial => efficiency * seconds(estimate.whole?),
+    };
+    Some(growth >= policy.alpha)
 }

@@ -1,6 +1,9 @@
 //! What a trial has reported lately, by its own running time.
 
-use sojourn_protocol::quantity::Micros;
+use sojourn_protocol::{
+    quantity::Micros,
+    shares::{Carried, List, Window},
+};
 use std::collections::VecDeque;
 
 /// What a running trial did in a short time, usually a second.
@@ -12,28 +15,6 @@ pub struct Sample {
     pub busy: Micros,
     /// The mean loss of the batches that ended in it, if any did and the loss is a number.
     pub loss: Option<f64>,
-}
-
-/// The mean of a window of running time.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Window {
-    /// Mean loss, if there is any report.
-    pub loss: Option<f64>,
-    /// Seconds of processor time in a second of running time.
-    pub busy: f64,
-}
-
-/// What goes with a trial to the host on which it runs next.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Carried {
-    /// The list that it is in.
-    pub list: crate::List,
-    /// The highest loss so far.
-    pub highest: Option<f64>,
-    /// The last window and the one before; `None` before there is any.
-    pub windows: [Option<Window>; 2],
-    /// Processor time so far.
-    pub attained: Micros,
 }
 
 /// How a loss falls.
@@ -134,7 +115,7 @@ impl History {
         before.map_or(self.first, |before| before.loss)
     }
 
-    pub(crate) fn carried(&self, list: crate::List) -> Carried {
+    pub(crate) fn carried(&self, list: List) -> Carried {
         let [now, before] = self.windows();
         let first = Window { loss: self.first, busy: 0.0 };
         let windows = [now, before.or(now.map(|_| first))];

@@ -1,9 +1,9 @@
 //! Which share of a host's processor each of the trials that run on it gets. No clock, no I/O: samples of the running trials and
-//! the time come in, shares go out. A simulation applies them exactly, a machine by control groups or by pauses between batches.
+//! the time come in, shares go out. The policies with their parameters are those of a job's placement. A simulation applies them exactly, a machine by control groups or by pauses between batches.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `policy.rs` | the policies with their parameters |
+//! | `share.rs` | the share of one trial |
 //! | `history.rs` | what a trial has reported over its last two windows of running time |
 //! | `efficiency.rs` | growth efficiency, of such a history |
 //! | `member.rs` | a trial that runs here: its list, its share |
@@ -11,6 +11,7 @@
 //! | `first.rs` | policies by which one trial goes before the others |
 //! | `planner.rs` | a host: who is here, when shares are planned next |
 //! | `divide.rs` | what shares amount to on a busy processor |
+//! | `paces.rs` | the same by pauses between batches |
 //!
 //! FlowCon is from W. Zheng, M. Tynes, H. Gorelick, Y. Mao, L. Cheng, Y. Hou, "FlowCon: Elastic Flow Configuration for Containerized
 //! Deep Learning Applications" (2019).
@@ -47,11 +48,17 @@ mod first;
 mod flowcon;
 mod history;
 mod member;
+mod paces;
 mod planner;
-mod policy;
+mod share;
 
 pub use divide::{Demand, divide};
-pub use history::{Carried, Sample, Window};
-pub use member::{Estimate, List};
+pub use history::Sample;
+pub use member::Estimate;
+pub use paces::{Runner, paces};
 pub use planner::{Planner, SetShare, TrialKey};
-pub use policy::{Apply, First, FlowCon, Order, Share, SharePolicy, Threshold};
+pub use share::Share;
+pub use sojourn_protocol::{
+    shares::{Carried, List, Window},
+    spec::{Apply, First, FlowCon, Order, SharePolicy, Threshold},
+};

@@ -1,22 +1,10 @@
 //! A trial that runs on a host.
 
-use crate::{
-    history::{Carried, History},
-    policy::Share,
+use crate::{history::History, share::Share};
+use sojourn_protocol::{
+    quantity::Micros,
+    shares::{Carried, List},
 };
-use sojourn_protocol::quantity::Micros;
-
-/// FlowCon's lists of trials: those whose growth efficiency has been below the threshold go one list further at each look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum List {
-    /// It learns (NL, the new list).
-    #[default]
-    New,
-    /// It was below the threshold once (WL, the watching list).
-    Watching,
-    /// It was so twice (CL, the completing list).
-    Completing,
-}
 
 /// What is known of how long a trial takes on this host with all of the processor that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

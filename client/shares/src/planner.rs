@@ -1,14 +1,17 @@
 //! The shares of one host: who runs there, and when they are planned next.
 
 use crate::{
-    flowcon::Learning,
-    history::{Carried, Sample},
-    member::{Estimate, List, Member},
-    policy::{First, FlowCon, Share, SharePolicy},
+    first,
+    flowcon::{self, Learning},
+    history::Sample,
+    member::{Estimate, Member},
+    share::Share,
 };
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::Micros,
+    shares::{Carried, List},
+    spec::{First, FlowCon, SharePolicy},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -135,9 +138,10 @@ impl Planner {
         let before: Vec<Share> = self.members.values().map(|member| member.share).collect();
         match &self.policy {
             SharePolicy::Equal => {}
-            SharePolicy::First(first) => first.plan(self.members.values_mut()),
+            SharePolicy::First(policy) => first::plan(policy, self.members.values_mut()),
             SharePolicy::FlowCon(flowcon) => {
-                let learning = flowcon.plan(now, self.capacity, self.members.values_mut());
+                let members = self.members.values_mut();
+                let learning = flowcon::plan(flowcon, now, self.capacity, members);
                 self.interval = match (learning, cause) {
                     (Learning::Some, _) => flowcon.interval,
                     (Learning::None, Cause::Timer) => {

@@ -103,7 +103,7 @@ impl Child {
         let failed = |source| SlotError::Start { trainer: trainer.clone(), source };
         let mut process = command(config, mode).spawn().map_err(failed)?;
         let pid = process.id().ok_or_else(|| failed(io::Error::other("it has no process id")))?;
-        let member = config.trainer_group.enter(pid);
+        let member = config.trainer_group.enter(pid, config.own_group.clone());
         let pipe = || failed(io::Error::other("it has no pipes"));
         let requests = process.stdin.take().ok_or_else(pipe)?;
         let mut lines = BufReader::new(process.stdout.take().ok_or_else(pipe)?);

@@ -23,6 +23,9 @@ pub struct SlotConfig {
     pub gpu_memory: Option<MemoryShare>,
     /// The trainers among which it is; of slots that are looked after together it is one.
     pub trainer_group: Arc<TrainerGroup>,
+    /// A control group of the slot's own: its trainers enter through this file once they work, where the others of the
+    /// trainer group enter through [`Places::at_work`](crate::Places::at_work).
+    pub own_group: Option<PathBuf>,
 }
 
 impl SlotConfig {
@@ -31,7 +34,8 @@ impl SlotConfig {
     pub fn new(trainer: PathBuf) -> Self {
         let (threads, instructions, device) = (1, InstructionSet::COMMON, Device::Cpu);
         let (gpu_memory, trainer_group) = (None, Arc::default());
-        Self { trainer, threads, instructions, device, gpu_memory, trainer_group }
+        let own_group = None;
+        Self { trainer, threads, instructions, device, gpu_memory, trainer_group, own_group }
     }
 
     /// The trainer beside the running program (or, for a test program, one folder above), one thread,

@@ -96,13 +96,13 @@ impl TrainerGroup {
         self.state.lock().outside
     }
 
-    /// A trainer has started.
-    pub(crate) fn enter(self: &Arc<Self>, pid: u32) -> Member {
+    /// A trainer has started. `own`: the file of a group of its slot's own, into which it goes once it works.
+    pub(crate) fn enter(self: &Arc<Self>, pid: u32, own: Option<PathBuf>) -> Member {
         // It hasn't been waited for: the number is its own.
         let process = raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         self.state.lock().members.insert(pid, MemberState { reason: None, process });
         self.put(pid, &self.places.at_start);
-        Member { trainer_group: Arc::clone(self), pid }
+        Member { trainer_group: Arc::clone(self), pid, own }
     }
 
     fn put(&self, pid: u32, places: &[PathBuf]) {
@@ -137,12 +137,15 @@ fn raw(pid: u32) -> Option<Pid> {
 pub(crate) struct Member {
     trainer_group: Arc<TrainerGroup>,
     pid: u32,
+    own: Option<PathBuf>,
 }
 
 impl Member {
     /// It has said hello.
     pub(crate) fn works(&self) {
-        self.trainer_group.put(self.pid, &self.trainer_group.places.at_work);
+        let places = &self.trainer_group.places;
+        self.trainer_group
+            .put(self.pid, self.own.as_ref().map_or(&places.at_work[..], std::slice::from_ref));
     }
 
     /// Was it memory that it ended for? In words.
@@ -191,7 +194,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let trainer_group = trainer_group(folder.path());
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).ok();
-        let member = trainer_group.enter(70);
+        let member = trainer_group.enter(70, None);
         assert_eq!((read("start").as_deref(), read("work")), (Some("70"), None));
         member.works();
         assert_eq!(read("work").as_deref(), Some("70"));
@@ -199,8 +202,18 @@ mod tests {
         drop(member);
         assert!(trainer_group.pids().is_empty());
         folder.close().unwrap();
-        drop(trainer_group.enter(71));
+        drop(trainer_group.enter(71, None));
         assert!(trainer_group.is_outside());
+    }
+
+    #[test]
+    fn a_slots_own_group_stands_for_the_one_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let trainer_group = trainer_group(folder.path());
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).ok();
+        trainer_group.enter(70, Some(folder.path().join("own"))).works();
+        assert_eq!((read("start").as_deref(), read("work")), (Some("70"), None));
+        assert_eq!(read("own").as_deref(), Some("70"));
     }
 
     #[test]
@@ -212,7 +225,7 @@ mod tests {
             fs::write(folder.path().join("events"), text).unwrap();
         };
         let killed = || Ok(ExitStatus::from_raw(SIGKILL));
-        let (first, second) = (trainer_group.enter(1), trainer_group.enter(2));
+        let (first, second) = (trainer_group.enter(1, None), trainer_group.enter(2, None));
         assert_eq!(first.out_of_memory(&killed()), None, "there is no such file");
         events(0);
         assert_eq!(first.out_of_memory(&killed()), None, "somebody else did it");
@@ -228,7 +241,7 @@ mod tests {
     fn a_trainer_is_ended_and_whoever_has_its_number_afterwards_is_not() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let trainer_group = Arc::new(TrainerGroup::default());
-        let member = trainer_group.enter(child.id());
+        let member = trainer_group.enter(child.id(), None);
         trainer_group.kill(child.id()).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL));
         // From now on the number may be anybody's.
@@ -241,7 +254,7 @@ mod tests {
     #[test]
     fn a_trainer_ended_for_memory_reports_the_reason() {
         let trainer_group = Arc::new(TrainerGroup::default());
-        let member = trainer_group.enter(1);
+        let member = trainer_group.enter(1, None);
         assert!(trainer_group.condemn(1, "it took most".to_owned()));
         assert_eq!(member.out_of_memory(&Ok(ExitStatus::from_raw(0))), None, "it was quicker");
         let why = member.out_of_memory(&Ok(ExitStatus::from_raw(SIGKILL)));

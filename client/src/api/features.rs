@@ -5,8 +5,8 @@ use reqwest::header::HeaderMap;
 use sojourn_protocol::{
     PROTOCOL_HEADER,
     api::{
-        AWAITING_SHARDS, DELTA_UPLOADS, DISK_RESERVES, ENGINES, FEATURES_HEADER, Held, HeldState,
-        PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, UNSUPPORTED_UNITS, UPLOAD_PROGRESS,
+        AWAITING_SHARDS, DELTA_UPLOADS, DISK_RESERVES, ENGINES, FEATURES_HEADER, HOST_SHARES, Held,
+        HeldState, PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, UNSUPPORTED_UNITS, UPLOAD_PROGRESS,
     },
     direct::DIRECT_UPLOADS,
     inventory::Inventory,
@@ -14,7 +14,7 @@ use sojourn_protocol::{
 };
 
 /// The features that the client says that it has.
-pub(super) const OWN: &[&str] = &[ENGINES];
+pub(super) const OWN: &[&str] = &[ENGINES, HOST_SHARES];
 
 /// The features that this client can use.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,6 +62,8 @@ impl Features {
         };
         let reduced = holding.iter().map(|held| Held {
             result: held.result.filter(|_| self.produced_checkpoints),
+            // Only where its lease says so: the server knows of shares.
+            share: held.share,
             ..Held::new(held.lease, reduce(held.state))
         });
         reduced.collect()

@@ -10,6 +10,7 @@ use sojourn_protocol::{
     api::HeldState,
     digest::Digest,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
+    shares::HeldShare,
 };
 use std::path::PathBuf;
 
@@ -164,6 +165,9 @@ pub struct UnitStatus {
     /// What it takes of the machine, where it runs and its trainer has said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UnitUsage>,
+    /// Its share of the device's processor as planned, where its job has a policy for that, and what was seen of its trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<HeldShare>,
 }
 
 /// The work of a unit.

@@ -6,7 +6,7 @@ use crate::{
         calls, deliver, fetch,
         run::{self, Job, Stop},
     },
-    trainers::{runner::UnitRunner, watchdog::Watchdog},
+    trainers::{runner::UnitRunner, share::KeptShare, watchdog::Watchdog},
 };
 use sojourn_client_core::{
     Action, AskId, BlobClass, Needs, Priority, ReleaseReason, SlotId, UploadStart,
@@ -19,7 +19,11 @@ use sojourn_protocol::{
     trainer::ShardArrived,
     unit::Lease,
 };
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+};
 use tokio::sync::{mpsc, oneshot, watch};
 
 impl<R: UnitRunner> Driver<R> {
@@ -65,8 +69,7 @@ impl<R: UnitRunner> Driver<R> {
                 Action::Upload(lease, start) => self.upload(lease, start),
                 Action::DeleteResult(lease) => self.delete_result(lease, stopped.remove(&lease)),
                 Action::Evict(blob) => self.context.storage.cache.evict(&[blob]),
-                // Every slot has its full share by default.
-                Action::SetShare(..) => {}
+                Action::SetShares(shares) => self.set_shares(shares),
                 Action::Exit => has_ended = true,
             }
         }
@@ -156,6 +159,11 @@ impl<R: UnitRunner> Driver<R> {
         let (ending, ended) = oneshot::channel();
         let watchdog = Arc::new(Watchdog::new(self.context.timing.standstill));
         let upload_bytes = lease.upload_bytes;
+        let free = self.context.trainers.enforcement.threads();
+        let pinned = lease.unit.context().pinned_threads;
+        let threads = pinned.unwrap_or_else(|| free.load(Ordering::Relaxed));
+        let device = lease.device.clone();
+        let share = watch::Sender::new(KeptShare::EQUAL);
         let job = Job {
             lease,
             trainer,
@@ -163,6 +171,7 @@ impl<R: UnitRunner> Driver<R> {
             coming,
             here: comes,
             stop: stops,
+            share: share.subscribe(),
             watchdog: Arc::clone(&watchdog),
             ended: ending,
         };
@@ -170,7 +179,8 @@ impl<R: UnitRunner> Driver<R> {
         let traced = traced!("train", self.traces.of(id), lease = id.0);
         let task = run::run(Arc::clone(&self.context), job);
         let task = self.context.spawn(traced.run(task));
-        let unit = RunningUnit { task, stop, here, watchdog, ended, upload_bytes };
+        let unit =
+            RunningUnit { task, stop, here, watchdog, ended, upload_bytes, device, threads, share };
         self.running.insert(id, unit);
     }
 

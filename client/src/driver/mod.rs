@@ -9,6 +9,7 @@
 mod carry_out;
 mod log;
 mod messages;
+mod shares;
 mod status;
 mod traces;
 mod view;
@@ -19,10 +20,10 @@ use crate::{
     executors::{deliver::UploadAttempt, run::Stop},
     message::Message,
     storage::{cache::Pin, outbox::Finished},
-    trainers::{runner::UnitRunner, watchdog::Watchdog},
+    trainers::{runner::UnitRunner, share::KeptShare, watchdog::Watchdog},
 };
 use sojourn_client_core::{
-    Agent, AgentConfig, DeviceSlots, Event, Micros, OwnerEvent, StoredResult,
+    Agent, AgentConfig, DeviceSlots, Event, Micros, OwnerEvent, StoredResult, UnitShare,
 };
 use sojourn_protocol::{digest::Digest, ids::LeaseId, inventory::Inventory, trainer::ShardArrived};
 use status::Units;
@@ -66,6 +67,12 @@ pub(crate) struct Driver<R> {
     budget_open: bool,
     /// Why the server gives it nothing, as that has said.
     waiting: Option<String>,
+    /// The shares of units under a policy.
+    shares: BTreeMap<LeaseId, UnitShare>,
+    shares_are_new: bool,
+    /// The units among which the processor was divided last, and whether any was under a policy then.
+    shared_by: Vec<LeaseId>,
+    has_shares: bool,
 }
 
 #[derive(Debug)]
@@ -83,6 +90,10 @@ struct RunningUnit {
     /// Ends once the unit's task has ended.
     ended: oneshot::Receiver<()>,
     upload_bytes: u64,
+    /// The device that it is on, and the threads of its trainer.
+    device: String,
+    threads: u32,
+    share: watch::Sender<KeptShare>,
 }
 
 /// The state in which the driver starts.
@@ -129,6 +140,10 @@ impl<R: UnitRunner> Driver<R> {
             out_of_use: 0,
             budget_open: true,
             waiting: None,
+            shares: BTreeMap::new(),
+            shares_are_new: false,
+            shared_by: Vec::new(),
+            has_shares: false,
         };
         for finished in start.undelivered {
             driver.traces.found(finished.report.lease);
@@ -171,7 +186,7 @@ impl<R: UnitRunner> Driver<R> {
 
     /// Passes an event to the agent, and carries out its actions. True once the agent has ended.
     fn tell(&mut self, event: Event) -> bool {
-        let is_progress = matches!(event, Event::Progress(..));
+        let is_progress = matches!(event, Event::Progress(..) | Event::Usage(..));
         let is_end = matches!(
             event,
             Event::Shutdown
@@ -198,6 +213,7 @@ impl<R: UnitRunner> Driver<R> {
             return false;
         }
         let has_ended = self.carry_out(actions);
+        self.keep_shares();
         self.update();
         has_ended
     }

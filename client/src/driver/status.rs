@@ -56,6 +56,7 @@ impl Units {
             work: known.map(|known| known.work.clone()),
             batches_per_second: rate,
             usage,
+            share: held.share,
         }
     }
 }

@@ -126,6 +126,7 @@ mod tests {
             renew_by,
             heartbeat_every,
             upload_bytes,
+            shares: None,
             device,
             instructions,
         }

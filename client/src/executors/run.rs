@@ -4,12 +4,14 @@ use super::partial_checkpoint::PartialCheckpoint;
 use crate::{
     context::Context,
     error::ClientError,
+    limits::Kind,
     message::{EndedUnit, Message},
     storage::{folder::ScratchDir, outbox::Finished},
     trainers::{
         devices::Device,
         pool::Trainer,
         runner::{RunnerError, UnitRunner},
+        share::{KeptShare, UnitPace},
         watchdog::Watchdog,
     },
 };
@@ -18,10 +20,10 @@ use sojourn_http::trace::UNITS;
 use sojourn_protocol::{
     digest::Digest,
     error::error_chain,
-    quantity::SaturatingFrom as _,
-    report::{Failure, FailureKind, Outcome, Report},
+    quantity::{Micros, SaturatingFrom as _, mul_div},
+    report::{Failure, FailureKind, Outcome, Report, Trained},
     time::Millis,
-    trainer::{RunUnit, ShardArrived, TrainerUpdate},
+    trainer::{RunUnit, ShardArrived, TrainerUpdate, UsageSample},
     unit::{Lease, Unit},
 };
 use std::{
@@ -56,6 +58,8 @@ pub(crate) struct Job<R> {
     /// Says that one of those is here.
     pub(crate) here: UnboundedReceiver<ShardArrived>,
     pub(crate) stop: watch::Receiver<Stop>,
+    /// Its share of the processor, as it is kept.
+    pub(crate) share: watch::Receiver<KeptShare>,
     pub(crate) watchdog: Arc<Watchdog>,
     /// Dropped once nothing of it is left.
     pub(crate) ended: oneshot::Sender<()>,
@@ -83,9 +87,9 @@ impl RunError {
 
 /// Runs the unit.
 pub(crate) async fn run<R: UnitRunner>(context: Arc<Context<R>>, job: Job<R>) {
-    let Job { lease, trainer, files, coming, here, stop, watchdog, ended } = job;
+    let Job { lease, trainer, files, coming, here, stop, share, watchdog, ended } = job;
     let mut part = PartialCheckpoint::new(&context.storage.outbox, &lease);
-    let unit_run = UnitRun { context: &context, lease: &lease, trainer, stop, watchdog };
+    let unit_run = UnitRun { context: &context, lease: &lease, trainer, stop, share, watchdog };
     let result = unit_run.attempt(files, coming, here, &mut part).await;
     let message = match result {
         Ok(finished) => Message::UnitEnded(Box::new(unit_run.keep(finished))),
@@ -123,6 +127,7 @@ struct UnitRun<'a, R> {
     lease: &'a Lease,
     trainer: Arc<Mutex<Trainer<R>>>,
     stop: watch::Receiver<Stop>,
+    share: watch::Receiver<KeptShare>,
     watchdog: Arc<Watchdog>,
 }
 
@@ -225,8 +230,13 @@ impl<R: UnitRunner> UnitRun<'_, R> {
         device.check(&mut trainer, lease).await.map_err(no_trainer)?;
         tracing::debug!(target: UNITS, lease = lease.id.0, "unit started");
         let part_of = |end| run.part(end);
-        let pace = || context.owner.pace(device.kind());
-        let quota = || context.trainers.enforcement.share(&context.owner.limits());
+        let mut pace = UnitPace::new(context.owner.pace(device.kind()), self.share.clone());
+        let (to_trainer, to_watchdog) = (pace.subscribe(), pace.subscribe());
+        let quota = || {
+            let quota = context.trainers.enforcement.share(&context.owner.limits());
+            let kernel = u32::from(self.share.borrow().kernel) * u32::from(quota);
+            u8::try_from(kernel.div_ceil(100)).unwrap_or(quota)
+        };
         // The time until the first progress counts from now.
         watchdog.is_busy();
         let mut peak_memory = None;
@@ -252,20 +262,51 @@ impl<R: UnitRunner> UnitRun<'_, R> {
                 context.tell(Event::ShardNeeded(lease.id, blob));
             }
             TrainerUpdate::PeakMemory(bytes) => peak_memory = Some(bytes),
-            TrainerUpdate::Usage(sample) => running.took(&sample),
+            TrainerUpdate::Usage(sample) => {
+                running.took(&sample);
+                if lease.shares.is_some() {
+                    let kept = *self.share.borrow();
+                    context.tell(self.usage_event(device.kind(), sample, kept));
+                }
+            }
         };
         // The slot is free when this ends.
         let outcome = tokio::select! {
-            outcome = trainer.runner.run(run.clone(), on_update, self.stops(Stop::AfterBatch), pace(), here) => {
+            outcome = trainer.runner.run(run.clone(), on_update, self.stops(Stop::AfterBatch), to_trainer, here) => {
                 outcome.map_err(no_trainer)?
             }
-            still = watchdog.stalled(pace(), quota) => stalled(still),
+            still = watchdog.stalled(to_watchdog, quota) => stalled(still),
+            never = pace.keep() => match never {},
             () = self.stops(Stop::Now) => return Err(RunError::Stopped),
         };
         drop(trainer);
         drop(running);
+        let outcome = match outcome {
+            // What is measured is the machine's speed, whatever its share was.
+            Outcome::Trained(trained) => {
+                let train_micros = pace.as_equal(trained.train_micros);
+                Outcome::Trained(Trained { train_micros, ..trained })
+            }
+            other => other,
+        };
         self.note(device, &outcome, peak_memory);
         Ok(outcome)
+    }
+
+    /// What the agent hears of a sample.
+    fn usage_event(&self, kind: Kind, sample: UsageSample, kept: KeptShare) -> Event {
+        let Self { context, lease, .. } = self;
+        match kind {
+            Kind::Cpu => {
+                let capacity = context.trainers.enforcement.capacity(&context.owner.limits());
+                Event::Usage(lease.id, sample, capacity)
+            }
+            // The processor time of its trainer says nothing of the GPU's: that is busy unless it pauses.
+            Kind::Gpu => {
+                let busy = Micros(mul_div(sample.span.0, kept.pace.get().into(), 100));
+                Event::Usage(lease.id, UsageSample { busy, ..sample }, 1.0)
+            }
+        }
     }
 
     fn note(&self, device: &Device<R>, outcome: &Outcome, peak_memory: Option<u64>) {

@@ -96,7 +96,7 @@ fn is_looked_after(limits: &Limits) -> bool {
 }
 
 /// The cores that this process may use.
-pub(super) fn cores() -> u32 {
+pub(crate) fn cores() -> u32 {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     u32::saturating_from(cores)
 }

@@ -10,9 +10,12 @@ use super::{
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sojourn_slot::TrainerGroup;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 /// The means by which one daemon's limits are enforced.
@@ -113,6 +116,52 @@ impl LimitEnforcement {
         }
     }
 
+    /// Gives each of several slots on the processor a group of its own, before any trainer works. Where that can't be, slots
+    /// have their shares by pauses.
+    pub(crate) fn divide(&mut self, slots: u32) {
+        let Some(group) = self.group.as_mut().and_then(Arc::get_mut) else { return };
+        if slots > 1
+            && group.has_cpu()
+            && let Err(error) = group.divide(slots)
+        {
+            tracing::debug!(%error, "slots have no control groups of their own");
+        }
+    }
+
+    /// The file through which the trainers of a slot on the processor enter its own group, where it has one.
+    pub(crate) fn place_of(&self, slot: u32) -> Option<PathBuf> {
+        self.group.as_ref()?.place_of(slot)
+    }
+
+    /// Has the kernel give a slot on the processor so much of it beside the others, where 1 is usual, and no more than `cap`, as
+    /// a part of what is lent. False where it doesn't.
+    pub(crate) fn give(&self, slot: u32, weight: f64, cap: Option<f64>, limits: &Limits) -> bool {
+        let Some(group) = self.group.as_ref().filter(|_| !self.trainer_group.is_outside()) else {
+            return false;
+        };
+        let cap = cap.map(|cap| hundredths(cap * self.capacity(limits)));
+        match group.give(slot, weight, cap) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::debug!(slot, %error, "a slot's control group doesn't take its share");
+                false
+            }
+        }
+    }
+
+    /// Has the kernel give all slots the same.
+    pub(crate) fn level(&self) {
+        let levelled = self.group.as_ref().map_or(Ok(()), |group| group.level());
+        if let Err(error) = levelled {
+            tracing::debug!(%error, "a slot's control group doesn't take its share");
+        }
+    }
+
+    /// The cores that trainers may take together, as far as the kernel sees to that.
+    pub(crate) fn capacity(&self, limits: &Limits) -> f64 {
+        f64::from(cores()) * f64::from(self.share(limits)) / 100.0
+    }
+
     /// The trainers.
     pub(crate) fn trainer_group(&self) -> &Arc<TrainerGroup> {
         &self.trainer_group
@@ -173,6 +222,16 @@ impl LimitEnforcement {
         let group = self.group.as_ref().filter(|_| why_none.is_none());
         Keepers { groups: group.map(|group| group.to_string()), why_none }
     }
+}
+
+/// A quota of so many cores.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "cores are few and not negative"
+)]
+fn hundredths(cores: f64) -> Quota {
+    Quota((cores * 100.0).round() as u64)
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub use amounts::{GpuMemory, Memory};
 pub(crate) use data_usage::DataUsage;
 pub use data_usage::MonthState;
 pub(crate) use disk::{DiskWatch, watch_disk};
-pub(crate) use enforce::enforce;
+pub(crate) use enforce::{cores, enforce};
 pub use enforcement::Keepers;
 pub(crate) use enforcement::LimitEnforcement;
 pub use hours::Hours;

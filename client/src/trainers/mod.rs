@@ -5,6 +5,7 @@ pub(crate) mod gpus;
 pub(crate) mod last_failure;
 pub(crate) mod pool;
 pub(crate) mod runner;
+pub(crate) mod share;
 pub(crate) mod slot_runner;
 pub(crate) mod usage;
 pub(crate) mod watchdog;

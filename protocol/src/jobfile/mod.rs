@@ -18,6 +18,7 @@ mod categories;
 mod data;
 mod dimension;
 mod error;
+mod host_shares;
 mod init;
 mod merge;
 mod method;

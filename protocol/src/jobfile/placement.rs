@@ -1,7 +1,7 @@
 //! `[placement]`.
 
 use super::{
-    merge,
+    host_shares, merge,
     reader::{Node, Section},
 };
 use crate::{
@@ -65,6 +65,9 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
     let budget = section.optional("budget").map_or(Some(None), |node| amount(&node).map(Some));
     let deadline =
         section.optional("deadline").map_or(Some(None), |node| deadline(&node).map(Some));
+    let host_shares = section
+        .optional("host_shares")
+        .map_or(Some(defaults.host_shares), |node| host_shares::read(&node));
     Some(PlacementSpec {
         order: order?,
         reproducible,
@@ -81,6 +84,7 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         visits: visits?,
         budget: budget?,
         deadline: deadline?,
+        host_shares: host_shares?,
     })
 }
 

@@ -13,6 +13,7 @@ pub mod data;
 pub mod dimension;
 mod distribution;
 mod graph;
+mod host_shares;
 mod job;
 mod merge;
 mod method;
@@ -40,6 +41,10 @@ pub use dimension::Dimension;
 pub use graph::{
     ExportedGraph, Graph, GraphColumn, GraphRole, GraphTensor, InitialWeights, Real, Setting,
     Start, WINDOW,
+};
+pub use host_shares::{
+    Apply, BETAS, First, FlowCon, LEAST_WEIGHTS, MAX_ALPHA, MAX_SHARE_INTERVAL, Order,
+    SHARE_INTERVALS, SharePolicy, Threshold,
 };
 pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, SearchBudget, SearchSpec, Spread};
 pub use merge::{

@@ -3,7 +3,7 @@
 //! Fields that were added later are left out of JSON where they have their defaults. So a job that doesn't use them is
 //! the same job, byte for byte, as before.
 
-use super::{MergeSpec, dimension::is_default};
+use super::{MergeSpec, SharePolicy, dimension::is_default};
 use crate::{
     money::{MAX_USD, MicroUsd},
     time::Millis,
@@ -88,6 +88,9 @@ pub struct PlacementSpec {
     /// By when it is to end, from its submission. Machines are bought so that it does, as far as budgets and limits allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Millis>,
+    /// How its trials that run on one host divide the processor.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub host_shares: SharePolicy,
 }
 
 impl PlacementSpec {
@@ -160,6 +163,9 @@ impl PlacementSpec {
         if self.order == OrderChoice::Merge && self.has_fixed_visits() {
             return Err(FIXED_VISITS_MERGE.into());
         }
+        self.host_shares
+            .check()
+            .map_err(|(key, wanted)| format!("`placement.host_shares.{key}` {wanted}"))?;
         let Some(verify) = self.verify else { return Ok(()) };
         within("verify.quorum", verify.quorum, 2..=MAX_QUORUM)?;
         thousandths("verify.rate", verify.rate, 1)?;
@@ -189,6 +195,7 @@ impl PlacementSpec {
             visits: None,
             budget: None,
             deadline: None,
+            host_shares: SharePolicy::Equal,
         }
     }
 }

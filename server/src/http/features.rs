@@ -1,7 +1,7 @@
 //! What a caller says that it understands beyond the first version of the API.
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header::HeaderMap};
-use sojourn_protocol::api::{DECIMAL_SEEDS, ENGINES, FEATURES_HEADER};
+use sojourn_protocol::api::{DECIMAL_SEEDS, ENGINES, FEATURES_HEADER, HOST_SHARES};
 use std::{
     convert::Infallible,
     future::{Ready, ready},
@@ -14,13 +14,19 @@ pub(super) struct CallerFeatures {
     pub(super) engines: bool,
     /// It reads seeds that are decimal text.
     pub(super) decimal_seeds: bool,
+    /// It divides its processor as leases say.
+    pub(super) host_shares: bool,
 }
 
 impl CallerFeatures {
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let words = headers.get(FEATURES_HEADER).and_then(|value| value.to_str().ok());
         let has = |wanted| words.unwrap_or_default().split(',').any(|word| word.trim() == wanted);
-        Self { engines: has(ENGINES), decimal_seeds: has(DECIMAL_SEEDS) }
+        Self {
+            engines: has(ENGINES),
+            decimal_seeds: has(DECIMAL_SEEDS),
+            host_shares: has(HOST_SHARES),
+        }
     }
 }
 

@@ -44,6 +44,9 @@ pub(super) async fn work(
         .as_ref()
         .is_some_and(|inventory| inventory.devices.iter().any(Device::names_no_engine));
     let JsonAnswer(mut answer) = app.answer(request::Ask { host, request }).await?;
+    for lease in &mut answer.leases {
+        lease.shares = lease.shares.filter(|_| features.host_shares);
+    }
     for lease in &answer.leases {
         let (job, trial) = (lease.unit.job(), lease.unit.trial());
         tracing::debug!(target: UNITS, lease = lease.id.0, host = host.0, job = job.0, trial = trial.0, "lease granted");

@@ -7,7 +7,6 @@ use crate::{
     event::{ReleaseReason, TrainerState, TransferView, UnitError},
     lease::{Blocked, HeldLease, LeaseAction, LeaseEvent, LeaseState, Releasing},
     needs::Rest,
-    share::Share,
     time::Micros,
 };
 use sojourn_protocol::{
@@ -52,11 +51,8 @@ impl Agent {
             LeaseAction::Fetch => self.fetch_first(id, turn),
             LeaseAction::FetchRest => self.fetch_rest(id, turn),
             LeaseAction::Start(lease, slot) => {
+                self.shares.begin(&lease, slot);
                 turn.out.push(Action::Start(lease, slot));
-                let share = self.shares.share(slot);
-                if share != Share::FULL {
-                    turn.out.push(Action::SetShare(slot, share));
-                }
                 let Some(held) = self.lease(id) else { return };
                 let here = held.needs.later.iter().map(|need| need.blob.sha256);
                 let here = here.filter(|blob| self.fetches.is_here(blob));

@@ -21,7 +21,7 @@ use crate::{
     lease::{HeldLease, LeaseEvent, LeaseState},
     requests::Requests,
     retry::Rng,
-    share::{FullShares, SharePolicy},
+    shares::Shares,
     shutdown::{Mode, Notice},
     slots::Slots,
     time::Micros,
@@ -49,7 +49,7 @@ pub struct Agent {
     requests: Requests,
     cooldown: Cooldown,
     budget: DataBudget,
-    shares: Box<dyn SharePolicy>,
+    shares: Shares,
     mode: Mode,
     notice: Option<Notice>,
     /// Since when no unit is in a slot.
@@ -100,7 +100,7 @@ impl Agent {
             requests: Requests::new(),
             cooldown: Cooldown::default(),
             budget: DataBudget::default(),
-            shares: Box::new(FullShares),
+            shares: Shares::default(),
             mode: Mode::Normal,
             notice: None,
             idle_since: None,
@@ -131,8 +131,8 @@ impl Agent {
     #[must_use]
     pub fn handle(&mut self, now: Micros, event: Event, view: &impl TransferView) -> Vec<Action> {
         let mut turn = Turn { now, view, out: Vec::new(), withdrawn: Vec::new() };
-        // Units say this batch by batch, and nothing is due because of it.
-        let is_progress = matches!(event, Event::Progress(..));
+        // Units say this batch by batch, or each second, and nothing is due because of it.
+        let is_progress = matches!(event, Event::Progress(..) | Event::Usage(..));
         self.take(event, &mut turn);
         if !is_progress {
             self.settle(&mut turn);
@@ -150,6 +150,11 @@ impl Agent {
             Event::BlobFailed(blob, error) => self.blob_failed(&blob, &error, turn),
             Event::Progress(lease, progress) => {
                 self.apply(lease, LeaseEvent::Progress(progress), turn);
+            }
+            Event::Usage(lease, sample, capacity) => {
+                let unit = self.lease(lease).and_then(HeldLease::in_slot);
+                let done = unit.map_or(0, |unit| unit.progress.done);
+                self.shares.record(lease, &sample, (done, capacity));
             }
             Event::ShardNeeded(lease, blob) => {
                 // It may have come while this was said.
@@ -246,7 +251,8 @@ impl Agent {
     /// The held leases, as the server is told of them.
     #[must_use]
     pub fn holding(&self, view: &impl TransferView) -> Vec<Held> {
-        self.leases.iter().filter_map(|lease| lease.held(view)).collect()
+        let held = self.leases.iter().filter_map(|lease| lease.held(view));
+        held.map(|held| self.shares.tell(held)).collect()
     }
 
     /// Acknowledged reports whose end isn't known.

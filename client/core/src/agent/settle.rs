@@ -28,6 +28,7 @@ impl Agent {
             self.begin_queued(turn);
         }
         self.assign_slots(turn);
+        self.divide(turn);
         self.leave_idle(turn);
         self.advance_ending(turn);
         if matches!(self.mode, Mode::Normal) {
@@ -51,7 +52,8 @@ impl Agent {
         });
         let beat = self.requests.next_beat(self.heartbeat_interval());
         let idle = self.idle_end().filter(|_| matches!(self.mode, Mode::Normal));
-        let other = [self.slots.next_deadline(), self.ending_deadline(), self.ask_at(), beat, idle];
+        let (slots, shares) = (self.slots.next_deadline(), self.shares.due());
+        let other = [slots, shares, self.ending_deadline(), self.ask_at(), beat, idle];
         retries.chain(other.into_iter().flatten()).filter(|at| *at > self.now).min()
     }
 
@@ -154,6 +156,15 @@ impl Agent {
                 self.apply(id, event, turn);
             }
         }
+    }
+
+    /// Gives running units their shares.
+    fn divide<V>(&mut self, turn: &mut Turn<'_, V>) {
+        let unit = |id: LeaseId| self.leases.iter().find(|lease| lease.id() == id);
+        let is_running = |id: LeaseId| unit(id).and_then(HeldLease::slot).is_some();
+        let is_held = |id: LeaseId| unit(id).is_some();
+        let shares = self.shares.settle(turn.now, is_running, is_held);
+        turn.out.extend(shares.map(Action::SetShares));
     }
 
     fn first_ready(&self, device: usize) -> Option<LeaseId> {

@@ -23,6 +23,7 @@ use crate::{
     delivery::Delivery,
     event::{ResultFacts, StoredResult, TransferView},
     needs::Needs,
+    slots::SlotId,
     time::Micros,
 };
 use sojourn_protocol::{
@@ -157,6 +158,12 @@ impl HeldLease {
     #[must_use]
     pub const fn is_in_slot(&self) -> bool {
         self.in_slot().is_some()
+    }
+
+    /// The slot in which its unit is; none once that is free for the next unit.
+    #[must_use]
+    pub fn slot(&self) -> Option<SlotId> {
+        self.in_slot().and_then(|unit| unit.slot)
     }
 
     /// Does its unit wait for a shard, in a slot?

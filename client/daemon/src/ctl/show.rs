@@ -57,6 +57,9 @@ fn status(status: &Status) -> String {
         if let Some(usage) = usage(unit) {
             let _ = write!(text, "; {usage}");
         }
+        if let Some(share) = share(unit) {
+            let _ = write!(text, "; {share}");
+        }
     }
     if let Some(stores) = status.stores.as_ref().filter(|stores| !stores.is_empty()) {
         let _ = write!(text, "\nthe server may send this machine to: {}", stores.join(", "));
@@ -186,6 +189,12 @@ pub(super) fn usage(unit: &UnitStatus) -> Option<String> {
         let _ = write!(text, ", loss {loss:.4}");
     }
     Some(text)
+}
+
+/// A unit's share of the processor, where its job has a policy for that: `share 25 %, completing`.
+pub(super) fn share(unit: &UnitStatus) -> Option<String> {
+    let share = unit.share.as_ref()?;
+    Some(format!("share {:.0} %, {}", share.share * 100.0, share.carried.list.name()))
 }
 
 /// How long a unit takes yet, where it moves.
@@ -338,7 +347,8 @@ mod tests {
             r#"{{"status":{{"host":"3","server":"http://a","server_away":false,"device":"cpu","slots":2,"pace":100,
             "draining":false,"units":[{{"lease":7,"state":{{"running":{{"done":300,"of":900}}}},"work":{{"job":1,
             "trial":4,"task":{{"train":{{"epoch":1,"shard":3}}}},"download":5}},"batches_per_second":12.34,"usage":
-            {{"cores":1.87,"memory":312000000,"read_per_second":1200000.0,"written_per_second":9.0,"loss":0.43125}}}},
+            {{"cores":1.87,"memory":312000000,"read_per_second":1200000.0,"written_per_second":9.0,"loss":0.43125}},
+            "share":{{"share":0.25,"carried":{{"list":"completing","windows":[null,null],"attained":5}}}}}},
             {{"lease":9,"state":"waiting","work":{{"job":1,"trial":6,"task":{{"train":{{"epoch":0,"shard":3,
             "then":[0,2]}}}},"download":5}}}},{{"lease":8,"state":{{"fetching":{{"fetched":10}}}},"work":{{"job":1,"trial":5,"task":{{"evaluate":
             {{"epoch":0}}}},"download":4000}}}}],"transfers":[{{"direction":"down","blob":"{blob}","bytes":10,
@@ -346,7 +356,7 @@ mod tests {
             "limits":{{}},"cache":{{"used":5,"limit":100,"shards":1}}}}}}"#
         );
         let text = "host 3 of http://a\n2 slots on cpu, computing\n  \
-            unit 7 (job 1, trial 4, epoch 2, shard 3): batch 300 of 900, 12.3/s, 49 s left; 1.9 cores, 312 MB of memory, reads 1.2 MB/s, loss 0.4313\n  \
+            unit 7 (job 1, trial 4, epoch 2, shard 3): batch 300 of 900, 12.3/s, 49 s left; 1.9 cores, 312 MB of memory, reads 1.2 MB/s, loss 0.4313; share 25 %, completing\n  \
             unit 9 (job 1, trial 6, epoch 1, shards 3, 0 and 2): waits for a slot\n  \
             unit 8 (job 1, trial 5, evaluates epoch 1): 10 B of 4.0 kB here\n  \
             down blob abababababab: 10 B of 4.0 kB, 1.5 kB/s\n  up checkpoint of unit 6: 1 B of 2 B\n\

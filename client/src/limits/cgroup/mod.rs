@@ -8,6 +8,8 @@
 //!                                            HOME/sojourn-PID/working   cpu.max
 //! ```
 //!
+//! Where there are several slots, each has a group `slot-N` below the one of the quota, for its share.
+//!
 //! A trainer that starts isn't slowed down, so that a small quota doesn't make it late; the memory that it then
 //! takes counts. In version 2 a group that has groups below it can't have processes too: a daemon that is alone
 //! in its group (as a service whose unit says `Delegate=`, or in a scope of its own) moves into `sojourn-PID-daemon`.
@@ -15,15 +17,18 @@
 //! | file | holds |
 //! |---|---|
 //! | `home.rs` | the groups that this process is in |
+//! | `slots.rs` | a group for each slot |
 //! | `tree.rs` | folders that are made and removed again |
 //! | `version1.rs`, `version2.rs` | the groups of either |
 
 mod home;
+mod slots;
 mod tree;
 mod version1;
 mod version2;
 
 use home::Homes;
+use slots::SlotGroups;
 use sojourn_slot::Places;
 use std::{
     fmt, fs, io,
@@ -72,12 +77,13 @@ pub(crate) enum CgroupError {
 }
 
 /// The groups of one daemon.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Group {
     cpu: Option<Control>,
     memory: Option<Control>,
     places: Places,
     trees: Vec<Tree>,
+    slots: SlotGroups,
 }
 
 /// A limit's file, and what it may be given.
@@ -109,7 +115,7 @@ impl Group {
     /// The same for the process `pid` of a machine whose files lie in `root`.
     fn make_in(root: &Path, pid: u32) -> Result<Self, CgroupError> {
         let homes = Homes::find(root);
-        let mut group = Self { cpu: None, memory: None, places: Places::default(), trees: vec![] };
+        let mut group = Self::default();
         let mut refused = None;
         if let Some(home) = &homes.two {
             tree::clear(home, root);
@@ -162,19 +168,9 @@ impl Group {
 
     /// Has trainers take no more processor time than this; as much as they want where nothing is said.
     pub(crate) fn limit_cpu(&self, quota: Option<Quota>) -> Result<(), CgroupError> {
-        let Some(Control { version, folder }) = &self.cpu else { return Err(CgroupError::None) };
-        let micros = quota.map(Quota::micros);
-        match version {
-            Version::One => {
-                write(&folder.join("cpu.cfs_period_us"), &QUOTA_PERIOD.to_string())?;
-                let micros = micros.map_or_else(|| "-1".to_owned(), |micros| micros.to_string());
-                write(&folder.join("cpu.cfs_quota_us"), &micros)
-            }
-            Version::Two => {
-                let micros = micros.map_or_else(|| "max".to_owned(), |micros| micros.to_string());
-                write(&folder.join("cpu.max"), &format!("{micros} {QUOTA_PERIOD}"))
-            }
-        }
+        let Some(control) = &self.cpu else { return Err(CgroupError::None) };
+        self.lift_caps()?;
+        slots::set_quota(control, quota)
     }
 
     /// Has trainers take no more memory than this together, in bytes.

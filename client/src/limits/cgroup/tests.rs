@@ -191,3 +191,52 @@ async fn the_kernel_takes_the_limits_and_the_groups_go_again() {
         assert!(!door.parent().unwrap().exists(), "{door:?} is left");
     }
 }
+
+#[test]
+fn each_slot_has_a_group_of_its_own_below_the_one_of_the_quota() {
+    let files = [
+        ("sys/fs/cgroup/cpu/sojourn-7/cpu.cfs_quota_us", "-1"),
+        ("sys/fs/cgroup/memory/a/cgroup.procs", "7"),
+    ];
+    let root = machine(ONE, "4:memory:/a\n1:cpu:/\n", &files);
+    let mut group = Group::make_in(root.path(), PID).unwrap();
+    assert_eq!(group.place_of(0), None);
+    assert!(group.give(0, 1.0, None).is_err());
+    group.divide(2).unwrap();
+    let own = root.path().join("sys/fs/cgroup/cpu/sojourn-7/slot-1");
+    assert_eq!(group.place_of(1), Some(own.join("cgroup.procs")));
+    assert_eq!(group.place_of(2), None);
+    let file = |name: &str| read(&root, &format!("sys/fs/cgroup/cpu/sojourn-7/slot-1/{name}"));
+    for (weight, shares) in [(1.0, "1024"), (0.25, "256"), (1e-9, "2"), (1e9, "262144")] {
+        group.give(1, weight, None).unwrap();
+        assert_eq!(file("cpu.shares"), shares);
+    }
+    assert!(!own.join("cpu.cfs_quota_us").exists(), "it has none");
+    group.give(1, 1.0, Some(Quota(50))).unwrap();
+    assert_eq!(file("cpu.cfs_quota_us"), "50000");
+    // Before the quota of all is changed those below it are lifted.
+    group.limit_cpu(Some(Quota(40))).unwrap();
+    assert_eq!(file("cpu.cfs_quota_us"), "-1");
+    group.give(1, 0.5, Some(Quota(20))).unwrap();
+    assert_eq!((file("cpu.shares"), file("cpu.cfs_quota_us")), ("512".into(), "20000".into()));
+    group.level().unwrap();
+    assert_eq!((file("cpu.shares"), file("cpu.cfs_quota_us")), ("1024".into(), "-1".into()));
+}
+
+#[test]
+fn slots_of_version_two_have_weights_once_the_group_above_hands_them_down() {
+    let files = [
+        ("sys/fs/cgroup/unit/cgroup.controllers", "cpu memory"),
+        ("sys/fs/cgroup/unit/cgroup.procs", "7\n"),
+    ];
+    let root = machine(TWO, "0::/unit\n", &files);
+    let mut group = Group::make_in(root.path(), PID).unwrap();
+    group.divide(3).unwrap();
+    let file = |name: &str| read(&root, &format!("sys/fs/cgroup/unit/sojourn-7/working/{name}"));
+    assert_eq!(file("cgroup.subtree_control"), "+cpu");
+    group.give(2, 0.02, Some(Quota(150))).unwrap();
+    assert_eq!(
+        (file("slot-2/cpu.weight"), file("slot-2/cpu.max")),
+        ("2".into(), "150000 100000".into())
+    );
+}

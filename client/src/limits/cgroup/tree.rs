@@ -33,6 +33,25 @@ impl Tree {
         Ok(folder)
     }
 
+    /// Is the folder one of this tree?
+    pub(super) fn has(&self, folder: &Path) -> bool {
+        self.folders.iter().any(|own| own == folder)
+    }
+
+    /// How many folders it has.
+    pub(super) fn len(&self) -> usize {
+        self.folders.len()
+    }
+
+    /// Removes the folders that were made after the first so many.
+    pub(super) fn remove_after(&mut self, count: usize) {
+        let mut later = self.folders.split_off(count.min(self.folders.len()));
+        if let Err(error) = remove(&mut later) {
+            tracing::debug!(%error, "a control group can't be removed");
+        }
+        self.folders.append(&mut later);
+    }
+
     /// Moves the process into a folder of this tree, from `home`, and back at the end.
     pub(super) fn moves(&mut self, pid: u32, home: &Path, to: &Path) -> Result<(), CgroupError> {
         write(&to.join("cgroup.procs"), &pid.to_string())?;
@@ -92,8 +111,11 @@ pub(super) fn clear(home: &Path, root: &Path) {
         if is_alive(root, pid) {
             continue;
         }
+        // Files are the kernel's, and no folders.
         for below in fs::read_dir(group.path()).into_iter().flatten().flatten() {
-            // Files are the kernel's, and no folders.
+            for slot in fs::read_dir(below.path()).into_iter().flatten().flatten() {
+                let _ = fs::remove_dir(slot.path());
+            }
             let _ = fs::remove_dir(below.path());
         }
         match fs::remove_dir(group.path()) {

@@ -9,7 +9,7 @@ pub(super) fn make(home: &Path, pid: u32, controller: &str) -> Result<Group, Cgr
     let folder = tree.make(home.join(format!("{PREFIX}{pid}")))?;
     let doors = vec![folder.join("cgroup.procs")];
     let control = Some(Control { version: Version::One, folder: folder.clone() });
-    let group = Group { cpu: None, memory: None, places: Places::default(), trees: vec![tree] };
+    let group = Group { trees: vec![tree], ..Group::default() };
     if controller == "cpu" {
         // A kernel may be built without quotas.
         let quota = folder.join("cpu.cfs_quota_us");

@@ -32,7 +32,7 @@ pub(super) fn make(home: &Path, pid: u32, wanted: Vec<&str>) -> Result<Group, Cg
     let memory = has("memory").then(|| Control { version: Version::Two, folder: folder.clone() });
     let kills = has("memory").then(|| folder.join("memory.events"));
     let places = Places { at_start: vec![door.join("cgroup.procs")], at_work, kills };
-    Ok(Group { cpu, memory, places, trees: vec![tree] })
+    Ok(Group { cpu, memory, places, trees: vec![tree], ..Group::default() })
 }
 
 /// Has the groups in `home` have these controllers. Where this process stands in the way, and no other, it moves

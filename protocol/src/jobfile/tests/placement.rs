@@ -1,7 +1,10 @@
 //! `[placement]`.
 
 use super::*;
-use crate::spec::Verify;
+use crate::{
+    quantity::Micros,
+    spec::{Apply, First, FlowCon, Order, SharePolicy, Threshold, Verify},
+};
 
 #[test]
 fn a_job_says_how_it_stands_to_others() {
@@ -80,4 +83,84 @@ fn visits_are_fixed_or_free_and_left_open_otherwise() {
         "12: `placement.visits` doesn't go with `order = \"merge\"`: results are merged in the order in which they \
          arrive"
     );
+}
+
+#[test]
+fn trials_on_one_host_have_equal_shares_or_a_policy() {
+    let shares = |text: &str| {
+        let text = format!("{SMALL}[placement]\nhost_shares = {text}\n");
+        parse(&text).unwrap().placement.host_shares
+    };
+    assert_eq!(shares("\"equal\""), SharePolicy::Equal);
+    assert_eq!(shares("\"flowcon\""), SharePolicy::FlowCon(FlowCon::default()));
+    let thesis = "{ policy = \"flowcon\", alpha = 0.05, threshold = \"per-second\", absolute = true, apply = \"cap\" }";
+    assert_eq!(shares(thesis), SharePolicy::FlowCon(FlowCon::thesis()));
+    let (threshold, apply) = (Threshold::PerTrial, Apply::Weight);
+    let interval = Micros::from_secs(900);
+    assert_eq!(
+        shares("{ policy = \"flowcon\", interval = \"15m\", beta = 4 }"),
+        SharePolicy::FlowCon(FlowCon {
+            interval,
+            beta: 4.0,
+            longest_interval: interval,
+            threshold,
+            apply,
+            ..FlowCon::default()
+        })
+    );
+    let first = First::new(Order::LeastAttained);
+    assert_eq!(shares("\"las\""), SharePolicy::First(first));
+    assert_eq!(
+        shares("{ policy = \"srpt\", interval = \"10s\", least = 0.1 }"),
+        SharePolicy::First(First {
+            order: Order::ShortestRemaining,
+            interval: Micros::from_secs(10),
+            least: 0.1
+        })
+    );
+    let written = serde_json::to_string(&parse(SMALL).unwrap()).unwrap();
+    assert!(!written.contains("host_shares"), "jobs of before stay what they are: {written}");
+    let refused = |text: &str| {
+        errors_with("epochs = 2", &format!("epochs = 2\n[placement]\nhost_shares = {text}"))
+    };
+    for (text, said) in [
+        (
+            "\"flow\"",
+            "`placement.host_shares` is `\"flow\"`; one of `equal`, `flowcon`, `srpt`, `las` is wanted",
+        ),
+        (
+            "{ alpha = 1 }",
+            "`placement.host_shares.policy` is missing: a policy such as `\"flowcon\"`",
+        ),
+        (
+            "{ policy = \"equal\", alpha = 1 }",
+            "`placement.host_shares.alpha` is no key of `equal`, which has no parameters",
+        ),
+        (
+            "{ policy = \"las\", alpha = 1 }",
+            "`placement.host_shares.alpha` is no key of `las`, which has `interval`, `least`",
+        ),
+        (
+            "{ policy = \"las\", least = 0 }",
+            "`placement.host_shares.least` has to be from 0.001 to 1",
+        ),
+        (
+            "{ policy = \"flowcon\", interval = \"2h\" }",
+            "`placement.host_shares.interval` has to be from 1s to 1h",
+        ),
+        (
+            "{ policy = \"flowcon\", alpha = -1 }",
+            "`placement.host_shares.alpha` has to be from 0 to 1000",
+        ),
+        (
+            "{ policy = \"flowcon\", beta = 0.5 }",
+            "`placement.host_shares.beta` has to be from 1 to 1000",
+        ),
+        (
+            "{ policy = \"flowcon\", longest_interval = \"1s\" }",
+            "`placement.host_shares.longest_interval` has to be from `interval` to 1d",
+        ),
+    ] {
+        assert_eq!(refused(text), format!("11: {said}"));
+    }
 }

@@ -75,6 +75,8 @@ impl Cost<'_> {
         let nanos = self.estimates.plausible_nanos(self.device_of(lease), (job, trial));
         let (longest, least) = nanos.unwrap_or((u64::MAX, 0));
         let times = |nanos: u64| Millis(nanos.saturating_mul(rows) / 1_000_000);
+        let slower = self.slowdown(known, lease);
+        let longest = longest.saturating_mul(slower);
         let grace = self.config.start_grace.0;
         let moved = |bytes: u64| Millis(grace.saturating_add(bytes / MIN_LINK_SPEED));
         Allowance {
@@ -87,6 +89,21 @@ impl Cost<'_> {
             upload,
             review: Millis((grace / REVIEWS).max(1)),
         }
+    }
+}
+
+impl Cost<'_> {
+    /// How many times longer a lease's unit may take for its share of the host, where the job has a policy for that.
+    fn slowdown(&self, job: &Job, lease: &Lease) -> u64 {
+        let slots = self.hosts.device(lease.host, &lease.device).map_or(1, |of| of.count);
+        let slower = job.spec.placement.host_shares.longest_slowdown(slots);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "at least 1, and bounded by the policy's parameters"
+        )]
+        let slower = slower.ceil() as u64;
+        slower
     }
 }
 

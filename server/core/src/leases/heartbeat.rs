@@ -49,6 +49,7 @@ impl LeaseHandler<'_> {
             held.iter().any(|held| held.state.progress().is_some() && self.is_own(host, held));
         let mut slots = SlotCount { slots, running: None, busy };
         for held in held {
+            self.hear_share(host, held);
             let live = self.ledger.state.leases.get(&held.lease);
             let own = live.is_some_and(|lease| lease.host == host);
             let deadline = self.ledger.leases.deadline(held.lease).copied();
@@ -62,6 +63,17 @@ impl LeaseHandler<'_> {
             self.ledger.leases.deadlines.set(held.lease, deadline);
         }
         Ok(())
+    }
+
+    /// Keeps what the host has seen of the trial of one of its leases.
+    fn hear_share(&mut self, host: HostId, held: &Held) {
+        let Some(share) = held.share else { return };
+        let state = &*self.ledger.state;
+        let live = state.leases.get(&held.lease);
+        let lease = live.or_else(|| state.past.get(&held.lease).map(|past| &past.lease));
+        if let Some(lease) = lease.filter(|lease| lease.host == host) {
+            self.ledger.leases.shares_mut().heard(state, lease, share);
+        }
     }
 
     /// May a held lease be in a slot: does it live, or has it run out, or is it provisional, and is it the host's?

@@ -32,6 +32,7 @@ impl Occupancy<'_> {
                 UnitKey::Train { job, trial, .. } => self.state.trial(job, trial)?.checkpoint_bytes,
                 UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => 0,
             },
+            shares: self.leases.shares().of_lease(self.state, known),
         })
     }
 
@@ -51,6 +52,7 @@ impl Occupancy<'_> {
             renew_by: self.now + self.config.lease_term,
             heartbeat_every: self.config.heartbeat_every,
             upload_bytes: provisional.base.bytes,
+            shares: self.leases.shares().of_lease(self.state, lease),
         })
     }
 

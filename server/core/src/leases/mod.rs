@@ -11,6 +11,7 @@
 //! | `access.rs` | what a host may upload and read |
 //! | `confirm.rs` | how a provisional lease becomes a granted one |
 //! | `message.rs` | a lease as its host gets it |
+//! | `trial_shares.rs` | what goes with a trial whose shares of a host follow a policy |
 
 mod access;
 mod bounds;
@@ -23,6 +24,7 @@ mod message;
 mod new_deadline;
 mod provisional;
 mod release;
+mod trial_shares;
 
 pub(crate) use confirm::{ContinuedTrial, ResultBefore};
 pub(crate) use deadline::{Deadline, Deadlines};
@@ -32,6 +34,7 @@ pub(crate) use release::FREE_RELEASES;
 
 use sojourn_protocol::{ids::LeaseId, time::UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
+use trial_shares::TrialShares;
 
 /// The soft state of leases.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,6 +45,7 @@ pub(crate) struct Leases {
     overrunning: BTreeMap<LeaseId, (u32, UnixMillis)>,
     /// Leases that ran out and that their host was told to drop: what was uploaded under them is gone.
     dropped_uploads: BTreeSet<LeaseId>,
+    shares: TrialShares,
 }
 
 impl Leases {
@@ -68,6 +72,16 @@ impl Leases {
     /// The same, to change them.
     pub(crate) fn provisional_mut(&mut self) -> &mut ProvisionalLeases {
         &mut self.provisional
+    }
+
+    /// What goes with trials whose shares of a host follow a policy.
+    pub(crate) fn shares(&self) -> &TrialShares {
+        &self.shares
+    }
+
+    /// The same, to change it.
+    pub(crate) fn shares_mut(&mut self) -> &mut TrialShares {
+        &mut self.shares
     }
 
     /// A host runs a lease that ran out, and has done so many batches of it.

@@ -1,0 +1,237 @@
+//! How the units that run here divide the host's processor: the trials of a job by the policy that their leases name, jobs and all other
+//! units equally.
+//!
+//! Units come and go as they begin and leave their slots. Samples of what they take come in each second, plans are made when they are due,
+//! and what has been learnt of a trial goes to the server with the lease.
+
+use crate::{slots::SlotId, time::Micros};
+use sojourn_protocol::{
+    api::Held,
+    ids::{JobId, LeaseId},
+    shares::{Carried, HeldShare, LeaseShares, List},
+    spec::{Apply, SharePolicy},
+    trainer::UsageSample,
+    unit::{Lease, Unit},
+};
+use sojourn_shares::{Estimate, Planner, Sample, Share, TrialKey};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Trials of which is remembered what was seen of them here, so that their next units begin with it.
+const MAX_REMEMBERED: usize = 64;
+
+/// What a running unit has of its device's processor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UnitShare {
+    /// How much it gets beside others, where a unit without a policy has 1.
+    pub weight: f64,
+    /// The most that it may have of the processor that is lent, as a part of it.
+    pub cap: Option<f64>,
+    /// Its share as planned, above 0, at most 1.
+    pub share: f64,
+    /// The list that its trial is in.
+    pub list: List,
+}
+
+/// The shares of all devices of a host.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    /// By device and job.
+    groups: BTreeMap<(usize, JobId), Group>,
+    /// Of ended units that are held yet.
+    ended: BTreeMap<LeaseId, HeldShare>,
+    /// Of trials that ran here, the latest last.
+    remembered: VecDeque<(TrialKey, Carried)>,
+}
+
+/// The units of a job on a device.
+#[derive(Debug)]
+struct Group {
+    planner: Planner,
+    policy: SharePolicy,
+    units: BTreeMap<LeaseId, TrialUnit>,
+}
+
+/// A hop that runs.
+#[derive(Debug, Clone, Copy)]
+struct TrialUnit {
+    trial: TrialKey,
+    carried: Carried,
+    /// Batches of training that the trial has in all.
+    batches: u64,
+    /// Those that were done before the unit.
+    before: u64,
+    /// Processor time that the unit has taken.
+    busy: Micros,
+}
+
+impl Shares {
+    /// A unit has got a slot. Of jobs whose leases name no policy nothing is kept.
+    pub(crate) fn begin(&mut self, lease: &Lease, slot: SlotId) {
+        let (Some(shares), Unit::Train(hop)) = (lease.shares, &lease.unit) else { return };
+        let LeaseShares { policy, carried } = shares;
+        if policy == SharePolicy::Equal {
+            return;
+        }
+        let trial = (hop.job, hop.trial);
+        let here = self.remembered.iter().find(|(known, _)| *known == trial);
+        // What was seen here may be newer than what the server knew when it granted the lease.
+        let newer = here.map(|(_, carried)| *carried).into_iter().chain(carried);
+        let carried = newer.max_by_key(|carried| carried.attained).unwrap_or_default();
+        let unit = TrialUnit {
+            trial,
+            carried,
+            batches: hop.context.total_steps,
+            before: hop.start.step,
+            busy: Micros::ZERO,
+        };
+        let group = self.groups.entry((slot.device, hop.job)).or_insert_with(|| Group {
+            planner: Planner::new(policy, 1.0),
+            policy,
+            units: BTreeMap::new(),
+        });
+        group.units.insert(lease.id, unit);
+    }
+
+    /// What a running unit took. `capacity`: the cores that the units of its device may take together. `done`: batches that it has done.
+    pub(crate) fn record(
+        &mut self,
+        lease: LeaseId,
+        sample: &UsageSample,
+        (done, capacity): (u32, f64),
+    ) {
+        let group = self.groups.values_mut().find(|group| group.units.contains_key(&lease));
+        let Some(group) = group else { return };
+        group.planner.set_capacity(capacity);
+        let Some(unit) = group.units.get_mut(&lease) else { return };
+        unit.busy += sample.busy;
+        let unit = *unit;
+        // Of several units of a trial one stands for it.
+        let speaks = group.units.iter().find(|(_, other)| other.trial == unit.trial);
+        if speaks.is_none_or(|(first, _)| *first != lease) {
+            return;
+        }
+        let UsageSample { span, busy, loss, .. } = *sample;
+        group.planner.record(unit.trial, Sample { span, busy, loss });
+        group.planner.estimate(unit.trial, unit.estimate(done, capacity));
+    }
+
+    /// Plans anew where units have come or gone, or a plan is due. Gives the shares of all units under a policy where one has changed.
+    /// `is_running`: is the unit in a slot? `is_held`: is its lease known yet?
+    pub(crate) fn settle(
+        &mut self,
+        now: Micros,
+        is_running: impl Fn(LeaseId) -> bool,
+        is_held: impl Fn(LeaseId) -> bool,
+    ) -> Option<Vec<(LeaseId, UnitShare)>> {
+        let mut has_changed = false;
+        for group in self.groups.values_mut() {
+            for (lease, trial, held) in group.take_ended(&is_running) {
+                self.ended.insert(lease, held);
+                remember(&mut self.remembered, trial, held.carried);
+                has_changed = true;
+            }
+            has_changed |= group.plan(now);
+        }
+        self.groups.retain(|_, group| !group.units.is_empty());
+        self.ended.retain(|lease, _| is_held(*lease));
+        has_changed.then(|| self.all())
+    }
+
+    /// When a plan is due; none where nothing runs under a policy.
+    pub(crate) fn due(&self) -> Option<Micros> {
+        self.groups.values().filter_map(|group| group.planner.due()).min()
+    }
+
+    /// A held lease as the server is told of it, with what was seen of its trial.
+    pub(crate) fn tell(&self, held: Held) -> Held {
+        let running = self.groups.values().find_map(|group| group.held(held.lease));
+        Held { share: running.or_else(|| self.ended.get(&held.lease).copied()), ..held }
+    }
+
+    fn all(&self) -> Vec<(LeaseId, UnitShare)> {
+        self.groups.values().flat_map(Group::shares).collect()
+    }
+}
+
+fn remember(remembered: &mut VecDeque<(TrialKey, Carried)>, trial: TrialKey, carried: Carried) {
+    remembered.retain(|(known, _)| *known != trial);
+    if remembered.len() == MAX_REMEMBERED {
+        remembered.pop_front();
+    }
+    remembered.push_back((trial, carried));
+}
+
+impl Group {
+    /// Has a share changed, or a unit come?
+    fn plan(&mut self, now: Micros) -> bool {
+        let trials: BTreeMap<TrialKey, Carried> =
+            self.units.values().map(|unit| (unit.trial, unit.carried)).collect();
+        let trials: Vec<(TrialKey, Carried)> = trials.into_iter().collect();
+        let moved = !self.planner.set_members(now, &trials).is_empty();
+        let planned = !self.planner.run(now).is_empty();
+        moved || planned
+    }
+
+    /// Takes out the units that aren't in a slot any more.
+    fn take_ended(
+        &mut self,
+        is_running: impl Fn(LeaseId) -> bool,
+    ) -> Vec<(LeaseId, TrialKey, HeldShare)> {
+        let ended = self.units.iter().filter(|(lease, _)| !is_running(**lease));
+        let ended: Vec<_> = ended
+            .filter_map(|(lease, unit)| Some((*lease, unit.trial, self.held(*lease)?)))
+            .collect();
+        self.units.retain(|lease, _| is_running(*lease));
+        ended
+    }
+
+    fn held(&self, lease: LeaseId) -> Option<HeldShare> {
+        let trial = self.units.get(&lease)?.trial;
+        let (share, carried) = (self.planner.share(trial)?, self.planner.carried(trial)?);
+        Some(HeldShare { share: share.get(), carried })
+    }
+
+    /// The shares of the units. As weights they add up to as many as there are units, so that no job has more of a host for its policy.
+    fn shares(&self) -> impl Iterator<Item = (LeaseId, UnitShare)> {
+        let share = |unit: &TrialUnit| self.planner.share(unit.trial).unwrap_or(Share::FULL).get();
+        let sum: f64 = self.units.values().map(share).sum();
+        #[expect(clippy::cast_precision_loss, reason = "units of one host are few")]
+        let units = self.units.len() as f64;
+        self.units.iter().map(move |(lease, unit)| {
+            let share = share(unit);
+            let cap = (self.policy.apply() == Apply::Cap).then_some(share);
+            let list = self.planner.list(unit.trial).unwrap_or_default();
+            (*lease, UnitShare { weight: share * units / sum, cap, share, list })
+        })
+    }
+}
+
+impl TrialUnit {
+    /// How long the trial takes with all the processor, by what a batch has taken so far.
+    fn estimate(&self, done: u32, capacity: f64) -> Estimate {
+        let (busy, batches) = match done {
+            0 => (self.carried.attained, self.before),
+            done => (self.busy, u64::from(done)),
+        };
+        if batches == 0 || busy.is_zero() {
+            return Estimate::default();
+        }
+        let left = self.batches.saturating_sub(self.before + u64::from(done));
+        let takes = |of: u64| Some(whole(float(busy.0) / float(batches) * float(of) / capacity));
+        Estimate { whole: takes(self.batches), remaining: takes(left) }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+const fn float(number: u64) -> f64 {
+    number as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a time that is not negative; one that is too long is the longest"
+)]
+const fn whole(micros: f64) -> Micros {
+    Micros(micros as u64)
+}

@@ -1,0 +1,110 @@
+//! `host_shares` of `[placement]`: a policy by its word, or a table of the policy and its parameters.
+
+use super::reader::{Node, Section, list};
+use crate::{
+    quantity::Micros,
+    spec::{Apply, First, FlowCon, Order, SharePolicy, Threshold},
+    time::Millis,
+};
+
+/// The keys of FlowCon's parameters.
+const OF_FLOWCON: &[&str] =
+    &["alpha", "threshold", "interval", "beta", "longest_interval", "absolute", "apply"];
+/// The keys of the policies by which one trial goes first.
+const OF_FIRST: &[&str] = &["interval", "least"];
+const THRESHOLDS: &[(&str, Threshold)] =
+    &[("per-trial", Threshold::PerTrial), ("per-second", Threshold::PerSecond)];
+const WAYS: &[(&str, Apply)] = &[("weight", Apply::Weight), ("cap", Apply::Cap)];
+
+/// The policies by their words, with their defaults.
+fn policies() -> [(&'static str, SharePolicy); 4] {
+    let first = |order| SharePolicy::First(First::new(order));
+    [
+        ("equal", SharePolicy::Equal),
+        ("flowcon", SharePolicy::FlowCon(FlowCon::default())),
+        ("srpt", first(Order::ShortestRemaining)),
+        ("las", first(Order::LeastAttained)),
+    ]
+}
+
+/// Reads `host_shares`.
+pub(super) fn read(node: &Node<'_>) -> Option<SharePolicy> {
+    if node.is_string() {
+        return node.word(&policies());
+    }
+    let section = node.section()?;
+    let policy = section.required("policy", "a policy such as `\"flowcon\"`")?;
+    let policy = match policy.word(&policies())? {
+        SharePolicy::Equal => {
+            has_only(&section, "equal", &[])?;
+            SharePolicy::Equal
+        }
+        SharePolicy::FlowCon(defaults) => {
+            has_only(&section, "flowcon", OF_FLOWCON)?;
+            SharePolicy::FlowCon(flowcon(&section, defaults)?)
+        }
+        SharePolicy::First(defaults) => {
+            let name = SharePolicy::First(defaults).name();
+            has_only(&section, name, OF_FIRST)?;
+            let interval = optional(&section, "interval", defaults.interval, time);
+            let least = optional(&section, "least", defaults.least, Node::number);
+            SharePolicy::First(First { interval: interval?, least: least?, ..defaults })
+        }
+    };
+    match policy.check() {
+        Ok(()) => Some(policy),
+        Err((key, wanted)) => section.refuse(key, wanted),
+    }
+}
+
+fn flowcon(section: &Section<'_>, defaults: FlowCon) -> Option<FlowCon> {
+    let alpha = optional(section, "alpha", defaults.alpha, Node::number);
+    let threshold =
+        optional(section, "threshold", defaults.threshold, |node| node.word(THRESHOLDS));
+    let interval = optional(section, "interval", defaults.interval, time);
+    let beta = optional(section, "beta", defaults.beta, Node::number);
+    let longest = defaults.longest_interval.max(interval?);
+    let longest = optional(section, "longest_interval", longest, time);
+    let absolute = optional(section, "absolute", defaults.absolute, Node::boolean);
+    let apply = optional(section, "apply", defaults.apply, |node| node.word(WAYS));
+    Some(FlowCon {
+        alpha: alpha?,
+        threshold: threshold?,
+        interval: interval?,
+        beta: beta?,
+        longest_interval: longest?,
+        absolute: absolute?,
+        apply: apply?,
+    })
+}
+
+fn optional<'a, T>(
+    section: &Section<'a>,
+    key: &str,
+    default: T,
+    read: impl FnOnce(&Node<'a>) -> Option<T>,
+) -> Option<T> {
+    section.optional(key).map_or(Some(default), |node| read(&node))
+}
+
+/// Refuses the keys of other policies.
+fn has_only(section: &Section<'_>, name: &str, own: &[&str]) -> Option<()> {
+    let others = section.known().iter().filter(|key| **key != "policy" && !own.contains(key));
+    let mut mine = Some(());
+    for node in others.filter_map(|key| section.optional(key)) {
+        mine = node.refuse(match own {
+            [] => format!("is no key of `{name}`, which has no parameters"),
+            own => format!("is no key of `{name}`, which has {}", list(own)),
+        });
+    }
+    mine
+}
+
+/// A length of time such as `"30s"`.
+fn time(node: &Node<'_>) -> Option<Micros> {
+    let text = node.string("a length of time such as `\"30s\"`")?;
+    match text.parse::<Millis>() {
+        Ok(time) => Some(time.into()),
+        Err(wanted) => node.refuse(format!("is {text}; {wanted}")),
+    }
+}

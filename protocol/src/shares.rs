@@ -1,0 +1,83 @@
+//! What a host and the server tell each other of a host's shares: the policy comes with a lease, what the trial has learned lately goes
+//! back, and with the trial to the host on which it runs next.
+
+use crate::{quantity::Micros, spec::SharePolicy};
+use serde::{Deserialize, Serialize};
+
+/// FlowCon's lists of trials: those whose growth efficiency has been below the threshold go one list further at each look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum List {
+    /// It learns (NL, the new list).
+    #[default]
+    New,
+    /// It was below the threshold once (WL, the watching list).
+    Watching,
+    /// It was so twice (CL, the completing list).
+    Completing,
+}
+
+impl List {
+    /// In a word, for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Watching => "watching",
+            Self::Completing => "completing",
+        }
+    }
+}
+
+/// The mean of a window of running time.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// Mean loss, if there is any report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// Seconds of processor time in a second of running time.
+    pub busy: f64,
+}
+
+/// What goes with a trial to the host on which it runs next.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Carried {
+    /// The list that it is in.
+    pub list: List,
+    /// The highest loss so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub highest: Option<f64>,
+    /// The last window and the one before; `None` before there is any.
+    pub windows: [Option<Window>; 2],
+    /// Processor time so far.
+    pub attained: Micros,
+}
+
+/// What a lease says of shares: the job's policy, and what was seen of its trial. Only for clients with the feature
+/// [`HOST_SHARES`](crate::api::HOST_SHARES); left out where shares are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LeaseShares {
+    /// The job's policy.
+    pub policy: SharePolicy,
+    /// What was seen of the trial on the host before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
+}
+
+/// The share of a unit that runs, and what its host has seen of the trial. Only for leases that name a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct HeldShare {
+    /// Above 0, at most 1.
+    pub share: f64,
+    /// What goes with the trial.
+    pub carried: Carried,
+}
