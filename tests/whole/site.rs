@@ -212,15 +212,16 @@ impl Site {
         self.client_with(name, &[])
     }
 
-    /// The same with these arguments.
+    /// The same with these arguments; with as many slots as they say.
     pub(crate) fn client_with(&self, name: &str, more: &[&str]) -> Process {
         let data = self.path().join(name);
         let mut command = Command::new(program());
         command
             .args(["client", "--server", &self.url])
             .env("SOJOURN_ENROL_TOKEN", &self.enrolment)
-            .args(["--name", name, "--slots", "1", "--data"])
+            .args(["--name", name, "--data"])
             .arg(data)
+            .args(["--slots", "1"].iter().filter(|_| !more.contains(&"--slots")))
             .args(more)
             .env("SOJOURN_METADATA", "none");
         if let Some(Secured { ca, .. }) = &self.secured {

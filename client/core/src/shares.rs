@@ -1,7 +1,7 @@
 //! How the units that run here divide the host's processor: the trials of a job by the policy that their leases name, jobs and all other
 //! units equally.
 //!
-//! Units come and go as they begin and leave their slots. Samples of what they take come in each second, plans are made when they are due,
+//! Units come and go as they begin and leave their slots; a trial stays for an interval after its unit, since its next hop often follows here. Samples of what they take come in each second, plans are made when they are due,
 //! and what has been learnt of a trial goes to the server with the lease.
 
 use crate::{slots::SlotId, time::Micros};
@@ -39,6 +39,8 @@ pub(crate) struct Shares {
     groups: BTreeMap<(usize, JobId), Group>,
     /// Of ended units that are held yet.
     ended: BTreeMap<LeaseId, HeldShare>,
+    /// Has a unit begun since shares were set?
+    has_begun: bool,
     /// Of trials that ran here, the latest last.
     remembered: VecDeque<(TrialKey, Carried)>,
 }
@@ -49,6 +51,8 @@ struct Group {
     planner: Planner,
     policy: SharePolicy,
     units: BTreeMap<LeaseId, TrialUnit>,
+    /// Trials between two hops, and until when they count as ones that run here: with each that comes or goes planning begins anew.
+    between: BTreeMap<TrialKey, (Carried, Micros)>,
 }
 
 /// A hop that runs.
@@ -88,8 +92,11 @@ impl Shares {
             planner: Planner::new(policy, 1.0),
             policy,
             units: BTreeMap::new(),
+            between: BTreeMap::new(),
         });
+        group.between.remove(&trial);
         group.units.insert(lease.id, unit);
+        self.has_begun = true;
     }
 
     /// What a running unit took. `capacity`: the cores that the units of its device may take together. `done`: batches that it has done.
@@ -123,23 +130,26 @@ impl Shares {
         is_running: impl Fn(LeaseId) -> bool,
         is_held: impl Fn(LeaseId) -> bool,
     ) -> Option<Vec<(LeaseId, UnitShare)>> {
-        let mut has_changed = false;
+        let mut has_changed = std::mem::take(&mut self.has_begun);
         for group in self.groups.values_mut() {
             for (lease, trial, held) in group.take_ended(&is_running) {
                 self.ended.insert(lease, held);
                 remember(&mut self.remembered, trial, held.carried);
+                let until = now + group.policy.interval();
+                group.between.insert(trial, (held.carried, until));
                 has_changed = true;
             }
             has_changed |= group.plan(now);
         }
-        self.groups.retain(|_, group| !group.units.is_empty());
+        self.groups.retain(|_, group| !group.units.is_empty() || !group.between.is_empty());
         self.ended.retain(|lease, _| is_held(*lease));
         has_changed.then(|| self.all())
     }
 
     /// When a plan is due; none where nothing runs under a policy.
     pub(crate) fn due(&self) -> Option<Micros> {
-        self.groups.values().filter_map(|group| group.planner.due()).min()
+        let running = self.groups.values().filter(|group| !group.units.is_empty());
+        running.filter_map(|group| group.planner.due()).min()
     }
 
     /// A held lease as the server is told of it, with what was seen of its trial.
@@ -164,8 +174,10 @@ fn remember(remembered: &mut VecDeque<(TrialKey, Carried)>, trial: TrialKey, car
 impl Group {
     /// Has a share changed, or a unit come?
     fn plan(&mut self, now: Micros) -> bool {
-        let trials: BTreeMap<TrialKey, Carried> =
-            self.units.values().map(|unit| (unit.trial, unit.carried)).collect();
+        self.between.retain(|_, (_, until)| *until > now);
+        let between = self.between.iter().map(|(trial, (carried, _))| (*trial, *carried));
+        let running = self.units.values().map(|unit| (unit.trial, unit.carried));
+        let trials: BTreeMap<TrialKey, Carried> = between.chain(running).collect();
         let trials: Vec<(TrialKey, Carried)> = trials.into_iter().collect();
         let moved = !self.planner.set_members(now, &trials).is_empty();
         let planned = !self.planner.run(now).is_empty();

@@ -83,7 +83,9 @@ impl Host {
     }
 
     fn gets(&mut self, lease: Lease) {
+        let id = lease.id;
         self.tell(Event::Work(self.ask, Ok(gives(vec![lease]))));
+        assert!(self.agent.lease(id).is_some_and(|lease| lease.slot().is_some()), "{id} {:?}", self.agent.lease(id));
     }
 
     /// Each of the units computes for a second, with this loss and share of the two cores.
@@ -237,4 +239,30 @@ fn a_trial_of_several_units_at_once_counts_once() {
     let weights = [1, 2, 3].map(|unit| host.weight(unit).unwrap());
     assert!((weights.iter().sum::<f64>() - 3.0).abs() < 1e-9, "{weights:?}");
     assert!((weights[0] - weights[1]).abs() < 1e-9 && weights[0] > weights[2], "{weights:?}");
+}
+
+#[test]
+fn hops_shorter_than_an_interval_do_not_begin_planning_anew() {
+    let mut host = Host::new();
+    let policy = policy(Order::LeastAttained);
+    // The first trial trains hop after hop of two seconds; the second comes later, and has had less.
+    let mut unit = 1;
+    host.gets(hop(unit, (1, 0), Some(policy)));
+    host.gets(hop(100, (1, 1), Some(policy)));
+    for _ in 0..8 {
+        host.second(&[(unit, 1.0, 0.9), (100, 1.0, 0.1)]);
+        host.second(&[(unit, 1.0, 0.9), (100, 1.0, 0.1)]);
+        host.tell(Event::UnitEnded(LeaseId(unit), ResultFacts::default()));
+        unit += 1;
+        host.gets(hop(unit, (1, 0), Some(policy)));
+    }
+    let (often, seldom) = (host.weight(unit).unwrap(), host.weight(100).unwrap());
+    assert!(seldom > 90.0 * often, "{often} {seldom}");
+    assert_eq!(host.held(unit).unwrap().carried.attained, micros(8.0 * 2.0 * 0.9 * 2.0));
+    // A trial that doesn't come back is gone after an interval.
+    host.tell(Event::UnitEnded(LeaseId(unit), ResultFacts::default()));
+    for _ in 0..25 {
+        host.second(&[(100, 1.0, 0.1)]);
+    }
+    assert_eq!(host.shares.get(&LeaseId(100)).map(|share| share.share), Some(1.0));
 }

@@ -11,7 +11,7 @@ use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::Micros,
     shares::{Carried, List},
-    spec::{First, FlowCon, SharePolicy},
+    spec::SharePolicy,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,7 @@ impl Planner {
     /// A host on which nothing runs. `capacity`: the cores that its trials may use together, above 0.
     #[must_use]
     pub fn new(policy: SharePolicy, capacity: f64) -> Self {
-        let interval = interval(&policy);
+        let interval = policy.interval();
         Self { policy, capacity, members: BTreeMap::new(), interval, due: None }
     }
 
@@ -69,7 +69,7 @@ impl Planner {
         }
         self.members.retain(|trial, _| present.contains(trial));
         let mut came = BTreeSet::new();
-        let window = interval(&self.policy);
+        let window = self.policy.interval();
         for (trial, carried) in trials {
             self.members.entry(*trial).or_insert_with(|| {
                 came.insert(*trial);
@@ -159,14 +159,5 @@ impl Planner {
             .filter(|((_, member), before)| member.share != *before)
             .map(|((trial, member), _)| SetShare { trial: *trial, share: member.share })
             .collect()
-    }
-}
-
-/// Between two plans where nothing says otherwise.
-const fn interval(policy: &SharePolicy) -> Micros {
-    match policy {
-        SharePolicy::Equal => Micros::ZERO,
-        SharePolicy::FlowCon(FlowCon { interval, .. })
-        | SharePolicy::First(First { interval, .. }) => *interval,
     }
 }

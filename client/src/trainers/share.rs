@@ -33,7 +33,8 @@ pub(crate) struct UnitPace {
     owner: watch::Receiver<Pace>,
     share: watch::Receiver<KeptShare>,
     pace: watch::Sender<Pace>,
-    /// Since when the present share holds, and the time before as equal shares would have taken it.
+    /// The present share, since when it holds, and the time before as equal shares would have taken it.
+    kept: KeptShare,
     since: Instant,
     begun: Instant,
     as_equal: Duration,
@@ -42,9 +43,10 @@ pub(crate) struct UnitPace {
 impl UnitPace {
     /// Of a unit that begins now.
     pub(crate) fn new(owner: watch::Receiver<Pace>, share: watch::Receiver<KeptShare>) -> Self {
-        let pace = share.borrow().of(*owner.borrow());
-        let (now, pace) = (Instant::now(), watch::Sender::new(pace));
-        Self { owner, share, pace, since: now, begun: now, as_equal: Duration::ZERO }
+        let kept = *share.borrow();
+        let pace = watch::Sender::new(kept.of(*owner.borrow()));
+        let now = Instant::now();
+        Self { owner, share, pace, kept, since: now, begun: now, as_equal: Duration::ZERO }
     }
 
     /// The pace that holds at each time.
@@ -56,14 +58,14 @@ impl UnitPace {
     pub(crate) async fn keep(&mut self) -> Infallible {
         loop {
             let kept = *self.share.borrow_and_update();
-            let owner = *self.owner.borrow_and_update();
-            let pace = kept.of(owner);
+            self.pass();
+            self.kept = kept;
+            let pace = kept.of(*self.owner.borrow_and_update());
             self.pace.send_if_modified(|now| std::mem::replace(now, pace) != pace);
             let changed = tokio::select! {
                 changed = self.owner.changed() => changed,
                 changed = self.share.changed() => changed,
             };
-            self.pass(kept);
             if changed.is_err() {
                 // The driver has forgotten the unit, and is about to abort it.
                 return std::future::pending().await;
@@ -71,17 +73,16 @@ impl UnitPace {
         }
     }
 
-    fn pass(&mut self, kept: KeptShare) {
+    /// Counts the time since the last look.
+    fn pass(&mut self) {
         let now = Instant::now();
-        let passed = now - self.since;
-        self.as_equal += passed.mul_f64(kept.relative.max(0.0));
+        self.as_equal += (now - self.since).mul_f64(self.kept.relative.max(0.0));
         self.since = now;
     }
 
     /// What a time of training would have been with equal shares.
     pub(crate) fn as_equal(&mut self, micros: u64) -> u64 {
-        let kept = *self.share.borrow();
-        self.pass(kept);
+        self.pass();
         let (whole, equal) = (self.since - self.begun, self.as_equal);
         let [whole, equal] =
             [whole, equal].map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));

@@ -191,6 +191,10 @@ impl Run<'_> {
                 }
             })
         })?;
+        // A short hop is done before it is time.
+        if sums.rows > said.rows {
+            listener.say_usage(mean_loss(&said, &sums));
+        }
         self.before = std::mem::take(&mut self.before).plus(&sums);
         self.done += end - on.start.batch;
         Ok(Ended { on, end, sums: self.before.clone(), broken_off })

@@ -121,8 +121,12 @@ fn several_hops_cut_or_kept_anywhere_go_on_to_the_same_bytes() {
     }
 }
 
-/// Asks for what the unit takes after every batch.
-struct Asking(Vec<Option<f64>>);
+/// Hears what the unit takes.
+struct Asking {
+    losses: Vec<Option<f64>>,
+    /// After every batch, or only when each hop has ended?
+    always: bool,
+}
 
 impl Listener for Asking {
     fn update(&mut self, _: TrainerUpdate) -> ControlFlow<(), Duration> {
@@ -130,11 +134,11 @@ impl Listener for Asking {
     }
 
     fn wants_usage(&self) -> bool {
-        true
+        self.always
     }
 
     fn say_usage(&mut self, loss: Option<f64>) {
-        self.0.push(loss);
+        self.losses.push(loss);
     }
 
     fn wait_for(&mut self, _: Digest) -> Option<PathBuf> {
@@ -148,22 +152,30 @@ fn the_losses_that_are_said_on_the_way_are_those_of_the_batches_and_change_no_by
     let hop = several(&mut world, context(mlp()));
     let (trained, bytes) = world.train(&hop, last_batch(&hop)).unwrap();
     let request = world.request(Unit::Train(hop.clone()));
-    let mut asking = Asking(Vec::new());
+    let mut asking = Asking { losses: Vec::new(), always: true };
     let alone = TORCH_RNG.lock();
     let line = unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut asking).unwrap();
     drop(alone);
     let TrainerLine::Trained(again) = line else { panic!("{line:?}") };
     assert_eq!((&again.sums, fs::read(&request.output).unwrap()), (&trained.sums, bytes));
 
-    assert_eq!(asking.0.len(), usize::try_from(hop.to_train()).unwrap());
+    assert_eq!(asking.losses.len(), usize::try_from(hop.to_train()).unwrap());
     let size = hop.context.config.training.batch_size;
     let rows = hop.segments().flat_map(|on| {
         let batches = on.start.batch..on.end.batch;
         batches.map(move |batch| (on.shard.rows - batch * size).min(size))
     });
     let sum: f64 =
-        asking.0.iter().zip(rows).map(|(loss, rows)| loss.unwrap() * f64::from(rows)).sum();
+        asking.losses.iter().zip(rows).map(|(loss, rows)| loss.unwrap() * f64::from(rows)).sum();
     assert!((sum - trained.sums.loss).abs() < 1e-6, "{sum} of {}", trained.sums.loss);
+
+    // Hops that are too short for that say it once, when they end.
+    let mut asking = Asking { losses: Vec::new(), always: false };
+    let alone = TORCH_RNG.lock();
+    unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut asking).unwrap();
+    drop(alone);
+    assert_eq!(asking.losses.len(), 1 + hop.then.len());
+    assert!(asking.losses.iter().all(Option::is_some));
 }
 
 /// Batches of its last shard.

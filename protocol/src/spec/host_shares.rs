@@ -146,6 +146,17 @@ impl SharePolicy {
         }
     }
 
+    /// Between two plans where nothing says otherwise; none where shares never change.
+    #[must_use]
+    pub const fn interval(&self) -> Micros {
+        match self {
+            Self::Equal => Micros::ZERO,
+            Self::FlowCon(FlowCon { interval, .. }) | Self::First(First { interval, .. }) => {
+                *interval
+            }
+        }
+    }
+
     /// What a share means for the processor.
     #[must_use]
     pub const fn apply(&self) -> Apply {
@@ -171,12 +182,8 @@ impl SharePolicy {
     /// # Errors
     /// The key of the first that isn't, and what it has to be.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
-        let interval = match self {
-            Self::Equal => return Ok(()),
-            Self::FlowCon(flowcon) => flowcon.interval,
-            Self::First(first) => first.interval,
-        };
-        if !SHARE_INTERVALS.contains(&interval) {
+        let interval = self.interval();
+        if *self != Self::Equal && !SHARE_INTERVALS.contains(&interval) {
             return Err(("interval", "has to be from 1s to 1h".into()));
         }
         match self {

@@ -126,7 +126,7 @@ fn trials_on_one_host_have_equal_shares_or_a_policy() {
     for (text, said) in [
         (
             "\"flow\"",
-            "`placement.host_shares` is `\"flow\"`; one of `equal`, `flowcon`, `srpt`, `las` is wanted",
+            "`placement.host_shares` is `\"flow\"`; did you mean `flowcon`? one of `equal`, `flowcon`, `srpt`, `las` is wanted",
         ),
         (
             "{ alpha = 1 }",
