@@ -85,7 +85,11 @@ impl Host {
     fn gets(&mut self, lease: Lease) {
         let id = lease.id;
         self.tell(Event::Work(self.ask, Ok(gives(vec![lease]))));
-        assert!(self.agent.lease(id).is_some_and(|lease| lease.slot().is_some()), "{id} {:?}", self.agent.lease(id));
+        assert!(
+            self.agent.lease(id).is_some_and(|lease| lease.slot().is_some()),
+            "{id} {:?}",
+            self.agent.lease(id)
+        );
     }
 
     /// Each of the units computes for a second, with this loss and share of the two cores.

@@ -211,3 +211,20 @@ impl SharePolicy {
 fn range(wanted: &RangeInclusive<f64>) -> String {
     format!("has to be from {} to {}", wanted.start(), wanted.end())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_bounds_how_much_longer_a_unit_takes() {
+        let (las, flowcon) = (First::new(Order::LeastAttained), FlowCon::default());
+        for (policy, times) in [
+            (SharePolicy::Equal, 1.0),
+            (SharePolicy::First(las), 101.0),
+            (SharePolicy::FlowCon(flowcon), 8.0),
+        ] {
+            assert!((policy.longest_slowdown(4) - times).abs() < 1e-9, "{policy:?}");
+        }
+    }
+}

@@ -25,6 +25,7 @@ mod figures;
 mod forgotten;
 mod graphs;
 mod hop_matrix;
+mod host_shares;
 mod initial_weights;
 mod lease_ends;
 mod machines;
