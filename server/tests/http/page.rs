@@ -9,9 +9,11 @@ use crate::{
 };
 use serde_json::json;
 use sojourn_protocol::{
+    api::{SearchRequest, Space, SubmitAnswer, SubmitRequest},
     error::ErrorKind,
+    spec::{Dimension, SearchMethod},
     tokens::NewToken,
-    view::{JobState, JobView, TrafficView, TrialState, TrialView},
+    view::{JobDetail, JobState, JobView, TrafficView, TrialState, TrialView},
 };
 use std::time::Duration;
 use tokio::{
@@ -208,6 +210,34 @@ async fn each_button_of_a_job_does_what_it_says() {
 
     press("action=cancel").await;
     assert_eq!(state(&world).await, JobState::Cancelled);
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_space_that_was_changed_is_on_the_page_of_its_job() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let first = world.submit().await.job;
+    let detail: JobDetail = world.get(&format!("/v1/jobs/{first}"), &world.admin).await.json();
+    let JobDetail { mut spec, data, .. } = detail;
+    spec.search.method = SearchMethod::Random { trials: 2 };
+    spec.training.optimizer.lr = Dimension::Choice(vec![0.1, 0.2]);
+    let (models, mut training) = (spec.models.clone(), spec.training.clone());
+    let request = SubmitRequest { spec, data, again: false, nonce: None };
+    let job = world.post("/v1/jobs", &world.admin, &request).await.json::<SubmitAnswer>().job;
+    let cookie = sign_in(&world, &world.admin).await;
+    let with = [("cookie", cookie.as_str())];
+    let shown = async |path: &str| text(&get(&world, &format!("/jobs/{job}{path}"), &with).await);
+    assert_eq!(shown("?part=space").await, "");
+    training.optimizer.lr = Dimension::Choice(vec![0.123, 0.7]);
+    let space = Some(Box::new(Space { models, training }));
+    let request = SearchRequest { space, ..SearchRequest::default() };
+    let changed = world.post(&format!("/v1/jobs/{job}/search"), &world.admin, &request).await;
+    assert_eq!(changed.status, 200, "{}", text(&changed));
+    for path in ["?part=space", ""] {
+        let shown = shown(path).await;
+        assert!(shown.contains("Space as changed since") && shown.contains("0.123"), "{shown}");
+    }
     world.server.stop().await;
 }
 

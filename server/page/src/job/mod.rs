@@ -31,6 +31,8 @@ use sojourn_protocol::{
 pub struct Parts {
     /// The job as submitted, in JSON.
     pub spec: String,
+    /// The space of its search in JSON, where that was changed since.
+    pub space: Option<String>,
     /// All its trials.
     pub trials: Vec<TrialView>,
     /// Its running trials by its shards.
@@ -73,8 +75,23 @@ pub fn page(job: &JobDetail, parts: &Parts, board: &Board, viewer: Viewer) -> Ma
             div #events data-live={ "/jobs/" (id) "?part=events" } { (events::list(&parts.events)) }
         }
         details { summary { "Job as submitted" } pre #spec { (parts.spec) } }
+        div #space data-live={ "/jobs/" (id) "?part=space" } { (space(parts.space.as_deref())) }
     };
     frame::page(&job.summary.name, "", &content)
+}
+
+/// The space of a job's search in JSON, where that was changed.
+#[must_use]
+pub fn space(changed: Option<&str>) -> Markup {
+    html! {
+        @if let Some(space) = changed {
+            details {
+                summary { "Space as changed since" }
+                p { "Combinations were taken from this space from the change on." }
+                pre { (space) }
+            }
+        }
+    }
 }
 
 /// The charts of a job's trials, which their script draws from what is at an address, or in the element that a `#` names.

@@ -13,7 +13,13 @@ use sojourn_page::{
     Viewer, assets, compare as compare_page, events as event_page, hosts as host_page,
     job as job_page, jobs as jobs_page, share as share_page,
 };
-use sojourn_protocol::{decimal, error::ErrorKind, ids::JobId, tokens::TokenView, view::EventView};
+use sojourn_protocol::{
+    decimal,
+    error::ErrorKind,
+    ids::JobId,
+    tokens::TokenView,
+    view::{EventView, JobDetail},
+};
 
 /// Events of a job on its page.
 const EVENTS: usize = 30;
@@ -78,6 +84,7 @@ pub(in crate::http) async fn job(
             let last = app.recent_events.of(&app.shell, job).await?;
             let parts = job_page::Parts {
                 spec: spec.map_err(|error| HttpError::fault(&error))?,
+                space: changed_space(&detail)?,
                 trials: trials::all(&app, job).await?,
                 hops: app.shell.request(request::GetHops { job }).await?,
                 timeline: timeline::collect(&app, &detail.summary, &last).await?,
@@ -98,6 +105,7 @@ pub(in crate::http) async fn job(
             let trials = trials::all(&app, job).await?;
             job_page::leaders(&detail.summary, detail.spec.search.goal, &trials, &board, viewer)
         }
+        Some("space") => job_page::space(changed_space(&detail().await?)?.as_deref()),
         Some("shares") => share_page::links(job, shares_for(&app, job, viewer).await?.as_deref()),
         Some("events") => {
             detail().await?;
@@ -109,6 +117,12 @@ pub(in crate::http) async fn job(
         }
     };
     Ok(answer::part(&request, part))
+}
+
+/// The space of a job's search, where that was changed.
+fn changed_space(job: &JobDetail) -> Result<Option<String>, HttpError> {
+    let text = |space| decimal::as_text(|| serde_json::to_string_pretty(space));
+    job.space.as_ref().map(text).transpose().map_err(|error| HttpError::fault(&error))
 }
 
 /// The links to a job's page, for whoever may make some.
