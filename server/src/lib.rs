@@ -31,6 +31,7 @@ mod boot_time;
 mod config;
 mod data_folder;
 mod errands;
+mod event_view;
 mod failure_log;
 mod http;
 pub mod journal;
@@ -57,6 +58,7 @@ pub use assimilation::{AssimilationHandle, LocalAssimilators, StartAssimilators}
 pub use assimilators::AssimilationThreads;
 pub use config::{ServeConfig, ServeError, ServeReady, Transport};
 pub use data_folder::{DataFolder, DataFolderError};
+pub use event_view::event_view;
 pub use migrate::{MigrateError, Migrated, migrate};
 pub use network::{
     DEFAULT_ENROLMENTS_PER_ADDRESS, DEFAULT_ENROLMENTS_PER_TOKEN,

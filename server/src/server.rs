@@ -305,18 +305,16 @@ fn start_services(
     Ok(Services { http, http_task: tokio::spawn(server), errands })
 }
 
-/// Serves until the process gets SIGTERM or SIGINT. Then it finishes replies and writes a snapshot.
+/// Serves until the process gets SIGTERM or SIGINT. Then it finishes replies and writes a snapshot. `on_ready` hears of the server when
+/// it answers.
 ///
 /// # Errors
 /// As [`Server::start`], [`ServeError::CoreEnded`] and [`ServeError::FolderGone`].
-pub async fn serve(
-    config: ServeConfig,
-    on_ready: impl FnOnce(&ServeReady),
-) -> Result<(), ServeError> {
+pub async fn serve(config: ServeConfig, on_ready: impl FnOnce(&Server)) -> Result<(), ServeError> {
     let mut server = Server::start(config).await?;
     // Before anybody hears of the server: a signal may come at once.
     let told_to_end = told_to_end().map_err(ServeError::System)?;
-    on_ready(server.ready());
+    on_ready(&server);
     tokio::select! {
         () = told_to_end => {
             server.stop().await;

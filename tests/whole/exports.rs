@@ -277,17 +277,20 @@ fn add(site: &Site, job: &str, rate: f64) {
     assert_eq!(answer["added"].as_array().unwrap().len(), 1, "{answer}");
 }
 
+/// The validation losses that TensorBoard finds in a folder.
+fn count_losses(site: &Site, folder: &str) -> usize {
+    let read = python(site.path(), READ_EVENTS, &[folder]);
+    let runs = read["scalars"].as_object().unwrap().values();
+    runs.filter_map(|run| run.get("valid/loss")?.as_array()).map(Vec::len).sum()
+}
+
 /// Waits until TensorBoard finds so many validation losses.
 fn has_losses(site: &Site, wanted: usize) {
     let losses = || {
         if !site.path().join("board").is_dir() {
             return None;
         }
-        let read = python(site.path(), READ_EVENTS, &["board"]);
-        let runs = read["scalars"].as_object().unwrap().values();
-        let found = runs.filter_map(|run| run.get("valid/loss")?.as_array());
-        let found: usize = found.map(Vec::len).sum();
-        (found == wanted).then_some(())
+        (count_losses(site, "board") == wanted).then_some(())
     };
     assert!(poll(losses).is_some(), "{}", site.log("follow"));
 }
@@ -323,6 +326,49 @@ fn following_goes_on_until_the_end_through_a_restart_and_a_signal() {
     assert!(at_once.status.success());
     let read = |folder: &str| python(site.path(), READ_EVENTS, &[folder]);
     assert_eq!(read("board"), read("at-once"));
+}
+
+#[test]
+fn a_server_keeps_event_files_of_all_jobs_through_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let boards = folder.path().join("boards");
+    let more = ["--tensorboard".to_owned(), boards.to_string_lossy().into_owned()];
+    let mut site = Site::start_in(folder, more.to_vec());
+    let open = submit_open(&site);
+    let mut client = site.client("a");
+    add(&site, &open, 0.01);
+    let losses = |site: &Site, job: &str, wanted: usize| {
+        let folder = format!("boards/{job}");
+        let found = || {
+            let is_there = site.path().join(&folder).is_dir();
+            is_there.then(|| count_losses(site, &folder)).filter(|found| *found == wanted)
+        };
+        assert!(poll(found).is_some(), "{job}: {}", site.log("server"));
+    };
+    losses(&site, "job-1-open", 2);
+    // The next server goes on with the files of this one, and nothing is in them twice.
+    client.kill();
+    site.restart();
+    add(&site, &open, 0.001);
+    client = site.client("a");
+    losses(&site, "job-1-open", 4);
+    let searched = submit(&site, 2);
+    let view = site.wait(&searched, |view| view["state"] != "running");
+    assert_eq!(view["state"], "finished", "{view}");
+    site.json(&["search", &open, "--end"]);
+    site.wait(&open, |view| view["state"] != "running");
+    drop(client);
+    let read = |folder: &str| python(site.path(), READ_EVENTS, &[folder]);
+    for (job, folder) in [(&open, "job-1-open"), (&searched, "job-2-taken_out")] {
+        let at_once = format!("at-once-{job}");
+        assert!(site.run(&["export", job, "--tensorboard", &at_once]).status.success());
+        let wanted = read(&at_once);
+        let kept = || {
+            let is_there = boards.join(folder).is_dir();
+            (is_there && read(&format!("boards/{folder}")) == wanted).then_some(())
+        };
+        assert!(poll(kept).is_some(), "{folder}: {}", site.log("server"));
+    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! A job's events, as the journal has them.
 
 use super::{App, JsonAnswer, JsonResult, auth::User, error::HttpError};
+use crate::event_view;
 use actix_web::web;
 use sojourn_core::{JournalPosition, Record, request};
-use sojourn_protocol::{decimal, error::ErrorKind, ids::JobId, view::EventView};
+use sojourn_protocol::{ids::JobId, view::EventView};
 
 /// Events in one answer, where the request says nothing.
 const DEFAULT_EVENTS: usize = 1_000;
@@ -46,18 +47,7 @@ pub(super) async fn events(
     Ok(JsonAnswer(records.iter().map(view).collect::<Result<_, _>>()?))
 }
 
-/// An event is serialised as `{"kind": {...}}`.
+/// An event, as an answer has it.
 pub(super) fn view(record: &Record) -> Result<EventView, HttpError> {
-    let position = record.position.0;
-    let value = decimal::as_text(|| serde_json::to_value(&record.event));
-    let value = value.map_err(|error| HttpError::fault(&error))?;
-    let entry = match value {
-        serde_json::Value::Object(object) => object.into_iter().next(),
-        _ => None,
-    };
-    let (kind, event) = entry.ok_or_else(|| {
-        tracing::error!(position, "an event is serialised without its kind");
-        HttpError::new(ErrorKind::Internal, "the server failed; its log says why")
-    })?;
-    Ok(EventView { position, at: record.at, kind, event })
+    event_view(record).map_err(|error| HttpError::fault(&error))
 }

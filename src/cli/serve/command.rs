@@ -2,6 +2,7 @@
 
 use crate::{
     cli::{
+        model::export::live::LiveBoards,
         serve::{
             journal_url::JournalArgs,
             keep_jobs::{KeepJobs, OldJobs, retention},
@@ -15,7 +16,7 @@ use sojourn_client::limits::Size;
 use sojourn_core::{CoreConfig, Invariant};
 use sojourn_protocol::{error::error_chain, time::Millis};
 use sojourn_server::{
-    NetworkConfig, PerAddress, ServeConfig, ServeError, ServeReady, StoreSettings, TlsFiles,
+    NetworkConfig, PerAddress, ServeConfig, ServeError, ServeReady, Server, StoreSettings, TlsFiles,
     Transport, journal::JournalError, shell::ShellError,
 };
 use sojourn_slot::SlotConfig;
@@ -114,6 +115,10 @@ pub(crate) struct Args {
     /// Anybody who reaches the server can fetch them.
     #[arg(long, env = "SOJOURN_PROGRAMS", value_name = "DIR")]
     programs: Option<PathBuf>,
+    /// Keep event files of all jobs for TensorBoard in this folder, live: `job-3-digits/` has a run for each trial of job 3. What is
+    /// there of an earlier server is gone on with.
+    #[arg(long, env = "SOJOURN_TENSORBOARD", value_name = "DIR")]
+    tensorboard: Option<PathBuf>,
     /// A file with addresses that are told of what happens: a job is done, a value is the best, a host is lost, a budget is nearly
     /// used up, a job makes no progress.
     #[arg(long, env = "SOJOURN_WEBHOOKS", value_name = "FILE")]
@@ -261,7 +266,13 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         retention: retention(&args.keep_jobs, args.old_jobs).map_err(Failure::call)?,
         ..CoreConfig::with_lease_term(Millis::from_secs(args.lease_seconds))
     };
-    sojourn_server::serve(config, announce).await.map_err(|error| failure(&error))
+    let boards = args.tensorboard.clone().map(LiveBoards::new);
+    let on_ready = |server: &Server| {
+        // It ends with the process. What it was writing is gone on with at the next start.
+        drop(boards.map(|boards| tokio::spawn(boards.keep(server.shell().clone()))));
+        announce(server.ready());
+    };
+    sojourn_server::serve(config, on_ready).await.map_err(|error| failure(&error))
 }
 
 /// Prints the server's address, and how machines and people connect.

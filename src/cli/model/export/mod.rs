@@ -7,12 +7,15 @@
 //! answers (of /v1) --> tables: trials, hops, metrics --> CSV, Parquet, JSON
 //!    |---------------------------------------------> mlflow: a run for each trial in a tracking server
 //!    '-- journal: when leases were granted, ... '------> tensorboard: a run folder for each trial
+//!
+//! the core's answers --> live: the event files of all jobs, which `sojourn serve` keeps itself
 //! ```
 
 pub(in crate::cli::model) mod answers;
 mod checkpoint;
 mod command;
 pub(in crate::cli::model) mod journal;
+pub(crate) mod live;
 mod mlflow;
 #[cfg(test)]
 pub(in crate::cli::model) mod samples;

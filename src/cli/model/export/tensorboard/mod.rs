@@ -27,6 +27,7 @@ mod run;
 use super::answers::Answers;
 use crate::cli::terminal::exit::Failure;
 use folder::EventFolder;
+use sojourn_protocol::view::JobView;
 use std::path::Path;
 
 /// The event files of a job, which may be brought up to date while it runs.
@@ -39,6 +40,11 @@ impl TensorBoard {
     pub(super) fn open(path: &Path, answers: &Answers) -> Result<Self, Failure> {
         let summary = &answers.detail.summary;
         Ok(Self { folder: EventFolder::open(path, summary.job, summary.submitted_at)? })
+    }
+
+    /// The folder of a job among those of others: `job-3-digits`.
+    pub(super) fn folder_of(view: &JobView) -> String {
+        format!("job-{}-{}", view.job, run::safe_name(&view.name))
     }
 
     /// Writes what isn't written yet. Returns the number of trials that have a run.

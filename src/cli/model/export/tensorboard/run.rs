@@ -21,18 +21,22 @@ use std::collections::BTreeSet;
 /// Characters of a trial's name in the name of its folder.
 const MAX_NAME_CHARS: usize = 80;
 
-/// The folder of a trial's run: `trial-3-mlp-hidden_64`. Characters that a file system or a shell may not take become `_`.
+/// The folder of a trial's run: `trial-3-mlp-hidden_64`.
 pub(super) fn folder_name(trial: &TrialView) -> String {
+    format!("trial-{}-{}", trial.trial, safe_name(&text::trial_name(trial)))
+}
+
+/// A name without characters that a file system or a shell may not take: they become `_`.
+pub(super) fn safe_name(of: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '=' | '+');
     let mut name = String::new();
-    for c in text::trial_name(trial).chars().map(|c| if is_safe(c) { c } else { '_' }) {
+    for c in of.chars().map(|c| if is_safe(c) { c } else { '_' }) {
         if c != '_' || !name.ends_with('_') {
             name.push(c);
         }
     }
     let name: String = name.chars().take(MAX_NAME_CHARS).collect();
-    let name = name.trim_matches(|c| matches!(c, '_' | '.'));
-    format!("trial-{}-{name}", trial.trial)
+    name.trim_matches(|c| matches!(c, '_' | '.')).to_owned()
 }
 
 /// The experiment; `None` before the first evaluation, which says what metrics there are.
