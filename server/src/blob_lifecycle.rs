@@ -77,8 +77,7 @@ impl BlobLifecycle {
         &self.store
     }
 
-    /// Publishes a verified file as a blob that the core knows.
-    #[cfg(test)]
+    /// Publishes a file as a blob that the core knows. As of [`Self::publish_upload`], the future must not be dropped before it ends.
     pub(crate) async fn publish(&self, blob: BlobRef, file: &Path) -> Result<(), PublishError> {
         let _hold = self.store.hold(blob.sha256).await;
         self.publish_held(blob, file).await

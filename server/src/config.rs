@@ -3,8 +3,11 @@
 use crate::{
     assimilation::LocalAssimilators,
     data_folder::DataFolderError,
+    data_uploads::DEFAULT_MAX_DATA_UPLOAD_BYTES,
+    data_urls::DataUrl,
     journal::OpenJournal,
     network::NetworkConfig,
+    prepare_job::PrepareJob,
     programs::ProgramsError,
     shell::{Clock, ShellConfig, ShellError, SteadyClock},
     tls::{TlsError, TlsFiles},
@@ -50,6 +53,12 @@ pub struct ServeConfig {
     pub upload_limits: UploadLimits,
     /// The threads of this process that assimilate; `None` where processes of their own do it.
     pub assimilators: Option<LocalAssimilators>,
+    /// What makes jobs of files that browsers send; `None`: none are taken.
+    pub prepare: Option<Arc<dyn PrepareJob>>,
+    /// Bytes of such files together that wait for their jobs; 0: none are taken.
+    pub max_data_uploads: u64,
+    /// Where such jobs may have data fetched from.
+    pub data_urls: Vec<DataUrl>,
     /// The folder of the programs that machines can fetch; `None`: there are none.
     pub programs: Option<PathBuf>,
     /// The file of the webhooks; `None`: there are none.
@@ -84,6 +93,9 @@ impl ServeConfig {
             network: NetworkConfig::default(),
             upload_limits: UploadLimits::default(),
             assimilators: None,
+            prepare: None,
+            max_data_uploads: DEFAULT_MAX_DATA_UPLOAD_BYTES,
+            data_urls: Vec::new(),
             programs: None,
             webhooks: None,
         }
@@ -131,6 +143,8 @@ pub enum ServeError {
     /// The uploads can't be used.
     #[error(transparent)]
     Uploads(#[from] UploadError),
+    #[error("can't use the data folder's files of data for new jobs")]
+    DataUploads(#[source] io::Error),
     #[error("another program listens on {0}: give another address or port")]
     AddressInUse(SocketAddr),
     #[error("can't listen on {address}")]

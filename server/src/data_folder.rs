@@ -131,6 +131,12 @@ impl DataFolder {
         self.root.join("uploads")
     }
 
+    /// The folder of the data that browsers send for new jobs.
+    #[must_use]
+    pub fn data_uploads(&self) -> PathBuf {
+        self.root.join("data-uploads")
+    }
+
     /// The file that says where the server listens, while it does.
     #[must_use]
     pub fn address_file(&self) -> PathBuf {

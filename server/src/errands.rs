@@ -50,7 +50,13 @@ pub(crate) async fn run(side_effects: UnboundedReceiver<SideEffect>, app: AppSta
                 // One on a disk that hangs isn't joined by others.
                 if look.as_ref().is_none_or(JoinHandle::is_finished) {
                     let (storage, shell) = (storage.clone(), shell.clone());
-                    look = Some(spawn_blocking(move || storage.look_for(&shell)));
+                    let data_uploads = sweeper.data_uploads.clone();
+                    look = Some(spawn_blocking(move || {
+                        storage.look_for(&shell);
+                        if let Some((uploads, _)) = data_uploads {
+                            uploads.sweep(std::time::Instant::now());
+                        }
+                    }));
                 }
             }
             _ = sweeps.tick() => {

@@ -30,6 +30,8 @@ mod blob_lifecycle;
 mod boot_time;
 mod config;
 mod data_folder;
+mod data_uploads;
+mod data_urls;
 mod errands;
 mod event_view;
 mod failure_log;
@@ -40,6 +42,7 @@ mod metrics;
 mod migrate;
 mod network;
 mod orphans;
+mod prepare_job;
 mod programs;
 mod range_merges;
 mod result_traces;
@@ -58,12 +61,15 @@ pub use assimilation::{AssimilationHandle, LocalAssimilators, StartAssimilators}
 pub use assimilators::AssimilationThreads;
 pub use config::{ServeConfig, ServeError, ServeReady, Transport};
 pub use data_folder::{DataFolder, DataFolderError};
+pub use data_uploads::DEFAULT_MAX_DATA_UPLOAD_BYTES;
+pub use data_urls::DataUrl;
 pub use event_view::event_view;
 pub use migrate::{MigrateError, Migrated, migrate};
 pub use network::{
     DEFAULT_ENROLMENTS_PER_ADDRESS, DEFAULT_ENROLMENTS_PER_TOKEN,
     DEFAULT_MAX_CONNECTIONS_PER_ADDRESS, NetworkConfig, PerAddress, Rate,
 };
+pub use prepare_job::{BytesRead, JobFiles, PrepareJob, PreparedJob};
 pub use server::{Server, serve};
 pub use sojourn_blobs::StoreSettings;
 pub use tls::{TlsError, TlsFiles};

@@ -5,6 +5,7 @@ use crate::{
     blob_lifecycle::BlobLifecycle,
     config::{ServeConfig, ServeError, ServeReady, Transport, url},
     data_folder::{DataFolder, DataFolderError, new_token},
+    data_uploads::DataUploads,
     errands,
     failure_log::FailureLog,
     http::{AppState, Sessions},
@@ -55,6 +56,7 @@ pub struct Server {
     http_task: JoinHandle<io::Result<()>>,
     errands: JoinHandle<()>,
     log: WriteAheadLog,
+    data_uploads: DataUploads,
     /// They end with the server.
     webhooks: Option<Webhooks>,
     folder: DataFolder,
@@ -98,6 +100,11 @@ impl Server {
             (Some(_), None) => storage.beside_store(),
         };
         storage.look();
+        let (prepare, limit) =
+            (config.prepare.filter(|_| config.max_data_uploads > 0), config.max_data_uploads);
+        let data_uploads =
+            DataUploads::open(folder.data_uploads(), limit, config.data_urls, storage.clone());
+        let data_uploads = data_uploads.map_err(ServeError::DataUploads)?;
         let lease_term = Duration::from_millis(config.shell.core.lease_term.0);
         let uploads = Uploads::with_log(&folder.uploads(), config.disk, log.clone())?;
 
@@ -155,6 +162,7 @@ impl Server {
             blobs: lifecycle,
             assimilation,
             uploads,
+            data_uploads: prepare.map(|prepare| (data_uploads.clone(), prepare)),
             quota,
             staging,
             storage,
@@ -199,7 +207,18 @@ impl Server {
             journal,
         };
         tracing::info!(address = ready.url(), active, "serving");
-        Ok(Self { ready, tokens, shell, http, http_task, errands, log, webhooks, folder })
+        Ok(Self {
+            ready,
+            tokens,
+            shell,
+            http,
+            http_task,
+            errands,
+            log,
+            data_uploads,
+            webhooks,
+            folder,
+        })
     }
 
     /// Where the server listens, and how machines join.
@@ -231,6 +250,8 @@ impl Server {
     /// Answers the requests that wait, writes a snapshot, and ends.
     pub async fn stop(self) {
         drop(self.webhooks);
+        // Data that is being read would delay the end of the process.
+        self.data_uploads.abort_all();
         // The core ends first: requests that it holds open would delay the rest.
         self.shell.stop().await;
         self.http.stop(true).await;

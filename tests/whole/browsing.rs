@@ -1,6 +1,9 @@
 //! The web page in a real browser: each page and each button, over a server with a job that trains.
 
-use crate::site::{Process, Site};
+use crate::{
+    http::poll,
+    site::{Process, Site},
+};
 use std::{fs, path::Path, process::Command};
 
 /// `scripts/setup-tests` makes it, with Playwright; and installs Chromium.
@@ -24,4 +27,7 @@ fn a_browser_shows_a_job_as_it_trains_and_its_buttons_work() {
     let (said, failed) =
         (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "{said}{failed}\n{}", site.log("server"));
+    // Of files that were sent nothing stays, whether their jobs have begun or not.
+    let left = || fs::read_dir(site.data().join("data-uploads")).unwrap().count();
+    assert!(poll(|| (left() == 0).then_some(())).is_some(), "{} uploads stay", left());
 }

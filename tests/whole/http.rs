@@ -71,6 +71,20 @@ impl HttpClient {
         })
     }
 
+    /// Sends a form or a file; the answer, which is a good one, as text.
+    pub(crate) fn send_body(&self, method: &str, url: &str, body: &str) -> String {
+        self.runtime.block_on(async {
+            let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+            let request = self.http.request(method, url).bearer_auth(&self.token);
+            let request = request.header("content-type", "application/x-www-form-urlencoded");
+            let response = request.body(body.to_owned()).send().await.unwrap();
+            let status = response.status();
+            let text = response.text().await.unwrap();
+            assert!(status.is_success(), "{url} answered {status}: {text}");
+            text
+        })
+    }
+
     /// A server's answer to a call with this body.
     pub(crate) fn post(&self, server: &str, path: &str, body: &Value) -> Option<Value> {
         let url = format!("{server}/v1/{path}");

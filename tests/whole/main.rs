@@ -103,6 +103,7 @@ mod report;
 #[expect(dead_code, reason = "the stores' own suite uses all of it")]
 #[path = "../../server/blobs/tests/contract/s3.rs"]
 mod s3;
+mod sent_data;
 mod server;
 mod service;
 mod shares;

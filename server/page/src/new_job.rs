@@ -1,4 +1,5 @@
-//! A new job over the data of an earlier one: a job file that is dropped or written, checked as one types.
+//! A new job over the data of an earlier one, or over files that the browser sends: a job file that is dropped or written, checked
+//! as one types.
 
 use crate::frame;
 use maud::{Markup, html};
@@ -11,32 +12,76 @@ pub struct Checked {
     pub problems: Vec<(Option<usize>, String)>,
     /// What would run, a line each.
     pub plan: Vec<String>,
+    /// Where the browser is to send the data: the keys that name files or folders, and what they name.
+    pub files: Vec<(&'static str, String)>,
 }
 
-/// The page. `over`: the job whose data is chosen; `checked`: what was found, where the file was sent.
+/// The data that is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataOf {
+    /// That of an earlier job.
+    Job(JobId),
+    /// Files that the browser sends.
+    Files,
+}
+
+/// The value of the form's choice that stands for files.
+pub const FILES: &str = "files";
+
+/// How far a job over files is that have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Making {
+    /// Its files are still coming.
+    Receiving,
+    /// The data of another job is being read.
+    Waiting,
+    /// Its data is being read.
+    Reading {
+        /// Bytes that were read.
+        bytes: u64,
+        /// Bytes to read, over all passes.
+        of: u64,
+    },
+    /// Its shards go into the store.
+    Storing {
+        /// Bytes that are there.
+        bytes: u64,
+        /// Bytes of all.
+        of: u64,
+    },
+}
+
+/// The page. `data`: what is chosen; `takes_files`: whether this viewer may send files; `checked`: what was found, where the file was
+/// sent.
 #[must_use]
 pub fn page(
     jobs: &[JobView],
-    over: Option<JobId>,
+    data: Option<DataOf>,
+    takes_files: bool,
     text: &str,
     checked: Option<&Checked>,
 ) -> Markup {
+    let sends = takes_files && (jobs.is_empty() || data == Some(DataOf::Files));
     let content = html! {
         h1 { "New job" }
-        @if jobs.is_empty() {
+        @if jobs.is_empty() && !takes_files {
             p.hint { "A job here uses the data of an earlier one, and there is none yet: " code { "sojourn submit job.toml" } " starts the first." }
         } @else {
             form #new .stack method="post" action="/jobs/new" {
-                label for="over" { "Data of" }
+                label for="over" { "Data" }
                 select #over name="over" {
+                    @if takes_files { option value=(FILES) selected[sends] { "new data" } }
                     @for job in jobs.iter().rev() {
-                        option value=(job.job) selected[over == Some(job.job)] { "job " (job.job) ": " (job.name) }
+                        option value=(job.job) selected[data == Some(DataOf::Job(job.job)) || (data.is_none() && jobs.last() == Some(job))] {
+                            "of job " (job.job) ": " (job.name)
+                        }
                     }
                 }
+                @if takes_files { (files(sends)) }
                 label for="text" { "Job file" }
                 textarea #text name="text" rows="24" spellcheck="false" required aria-describedby="hint" placeholder=(PLACEHOLDER) { (text) }
                 p #hint .hint {
-                    "Drop a " code { "job.toml" } " here or write one. The data is that job's, in the same shards: what the file says in "
+                    "Drop a " code { "job.toml" } " here or write one. Over the data of a job it gets the same shards, and what the file says in "
                     code { "[data]" } " isn't used."
                 }
                 div #checked role="status" { @if let Some(checked) = checked { (result(checked)) } }
@@ -50,7 +95,20 @@ pub fn page(
     frame::with_script("New job", "/", &content, "new.js")
 }
 
-const PLACEHOLDER: &str = "name = \"digits\"\n\n[[model]]\narch = \"mlp\"\nhidden = { choice = [[64], [128]] }\n\n[training]\nepochs = 10\n\n[search]\nmethod = \"grid\"";
+/// Where files are chosen.
+fn files(are_shown: bool) -> Markup {
+    html! {
+        div #files .stack hidden[!are_shown] {
+            label for="chosen" { "Files of the data" }
+            input #chosen type="file" multiple;
+            label for="folder" { "Or a folder of them" }
+            input #folder type="file" webkitdirectory;
+            p #taken .hint { "Drop files here or choose them. What the job file names in " code { "[data]" } " must be among them, unless the server fetches it from a URL." }
+        }
+    }
+}
+
+const PLACEHOLDER: &str = "name = \"digits\"\n\n[data]\ntrain = \"digits.csv\"\nlabel = \"digit\"\n\n[[model]]\narch = \"mlp\"\nhidden = { choice = [[64], [128]] }\n\n[training]\nepochs = 10\n\n[search]\nmethod = \"grid\"";
 
 /// What was found in a job file.
 #[must_use]
@@ -58,7 +116,10 @@ pub fn result(checked: &Checked) -> Markup {
     html! {
         @if checked.problems.is_empty() {
             p { strong.good { "It can be submitted." } }
-            ul.plan { @for line in &checked.plan { li { (line) } } }
+            ul.plan {
+                @for line in &checked.plan { li { (line) } }
+                @for (key, path) in &checked.files { li data-file=(path) { code { (key) } ": " code { (path) } span.hint { } } }
+            }
         } @else {
             p { strong.error { (figures::counted(to_u64(checked.problems.len()), "problem")) } }
             ul.problems {
@@ -70,32 +131,91 @@ pub fn result(checked: &Checked) -> Markup {
     }
 }
 
+/// How far a job is. The script asks again as long as it finds `data-making`.
+#[must_use]
+pub fn making(making: Making) -> Markup {
+    let (said, done) = match making {
+        Making::Receiving => ("Files are coming.", None),
+        Making::Waiting => ("Waiting until the data of another job is read.", None),
+        Making::Reading { bytes, of } => ("Reading the data", Some((bytes, of))),
+        Making::Storing { bytes, of } => ("Storing the shards", Some((bytes, of))),
+    };
+    html! {
+        p data-making {
+            @if let Some((bytes, of)) = done { progress value=(bytes) max=(of.max(1)) aria-label=(said) { } " " }
+            (said)
+        }
+    }
+}
+
+/// The job that was made. The script leads to it.
+#[must_use]
+pub fn made(job: JobId) -> Markup {
+    html! { p { a.made href={ "/jobs/" (job) } { "Job " (job) } " has begun." } }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn job() -> JobView {
+        serde_json::from_str(include_str!("../tests/job.json")).unwrap()
+    }
+
     #[test]
     fn problems_are_shown_with_their_lines_and_as_text() {
         let problems = vec![(Some(3), "`a` <b>".to_owned()), (None, "no trial".to_owned())];
-        let text = result(&Checked { problems, plan: Vec::new() }).into_string();
+        let text = result(&Checked { problems, ..Checked::default() }).into_string();
         assert!(text.contains("2 problems") && text.contains("data-line=\"3\""), "{text}");
         assert!(text.contains("&lt;b&gt;") && !text.contains("can be submitted"), "{text}");
         let plan = vec!["4 trials".to_owned()];
-        let text = result(&Checked { problems: Vec::new(), plan }).into_string();
+        let files = vec![("data.train", "a\" b<.csv".to_owned())];
+        let text = result(&Checked { problems: Vec::new(), plan, files }).into_string();
         assert!(text.contains("can be submitted") && text.contains("4 trials"), "{text}");
+        assert!(text.contains("data-file=\"a&quot; b&lt;.csv\""), "{text}");
     }
 
     #[test]
     fn a_file_is_shown_as_it_was_sent() {
-        let job: JobView = serde_json::from_str(include_str!("../tests/job.json")).unwrap();
-        let text =
-            page(&[job], Some(JobId(1)), "name = \"</textarea><script>\"", None).into_string();
+        let sent = "name = \"</textarea><script>\"";
+        let over = Some(DataOf::Job(JobId(1)));
+        let text = page(&[job()], over, false, sent, None).into_string();
         assert!(
             text.contains("&lt;/textarea&gt;&lt;script&gt;")
                 && !text.contains("</textarea><script>"),
             "{text}"
         );
         assert!(text.contains("selected") && text.contains("/assets/new.js"), "{text}");
-        assert!(page(&[], None, "", None).into_string().contains("there is none yet"));
+    }
+
+    #[test]
+    fn files_can_be_chosen_by_whoever_may_send_some() {
+        let shown = |jobs: &[JobView], data, takes| page(jobs, data, takes, "", None).into_string();
+        assert!(shown(&[], None, false).contains("there is none yet"));
+        assert!(!shown(&[job()], None, false).contains("type=\"file\""));
+        let first = shown(&[], None, true);
+        assert!(first.contains("type=\"file\"") && !first.contains("hidden>"), "{first}");
+        // The data of a job comes first where there is one.
+        let later = shown(&[job()], None, true);
+        assert!(
+            later.contains("id=\"files\" hidden") && later.contains("value=\"1\" selected"),
+            "{later}"
+        );
+        let chosen = shown(&[job()], Some(DataOf::Files), true);
+        assert!(
+            chosen.contains("value=\"files\" selected") && !chosen.contains("value=\"1\" selected"),
+            "{chosen}"
+        );
+    }
+
+    #[test]
+    fn a_job_that_is_being_made_is_asked_for_until_it_is_there() {
+        let reading = making(Making::Reading { bytes: 5, of: 9 }).into_string();
+        assert!(
+            reading.contains("data-making") && reading.contains("value=\"5\" max=\"9\""),
+            "{reading}"
+        );
+        let made = made(JobId(7)).into_string();
+        assert!(made.contains("href=\"/jobs/7\"") && !made.contains("data-making"), "{made}");
     }
 }

@@ -8,9 +8,10 @@ use super::{
     token_cache::TokenCache,
 };
 use crate::{
-    assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, failure_log::FailureLog,
-    metrics::RequestTimes, network::Network, programs::Program, shell::ShellHandle,
-    storage_watch::StorageWatch, tokens::ServerTokens, traffic::Traffic, upload_quota::UploadQuota,
+    assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, data_uploads::DataUploads,
+    failure_log::FailureLog, metrics::RequestTimes, network::Network, prepare_job::PrepareJob,
+    programs::Program, shell::ShellHandle, storage_watch::StorageWatch, tokens::ServerTokens,
+    traffic::Traffic, upload_quota::UploadQuota,
 };
 use actix_web::web;
 use sojourn_blobs::{Staging, Uploads};
@@ -28,6 +29,8 @@ pub(crate) struct AppState {
     pub(crate) shell: ShellHandle,
     pub(crate) blobs: BlobLifecycle,
     pub(crate) uploads: Uploads,
+    /// Files that browsers send for new jobs, and what makes the jobs; `None` where none are taken.
+    pub(crate) data_uploads: Option<(DataUploads, Arc<dyn PrepareJob>)>,
     /// How much may be uploaded that no report has named.
     pub(crate) quota: UploadQuota,
     /// Complete uploads in the object store; `None` where the blobs are in the data folder.

@@ -189,6 +189,15 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
                 .route(web::get().to(page::new_job::show))
                 .route(web::post().to(page::new_job::submit)),
         )
+        .service(resource("/jobs/new/data").route(web::post().to(page::new_data::begin)))
+        .service(
+            resource("/jobs/new/data/{upload}")
+                .app_data(FormConfig::default().limit(page::new_job::MAX_FORM))
+                .route(web::put().to(page::new_data::file))
+                .route(web::post().to(page::new_data::submit))
+                .route(web::get().to(page::new_data::show))
+                .route(web::delete().to(page::new_data::abort)),
+        )
         .service(
             resource("/jobs/{job}")
                 .route(web::get().to(page::pages::job))

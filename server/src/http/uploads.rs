@@ -191,6 +191,18 @@ async fn gather(traffic: &Traffic, body: &mut web::Payload) -> (BytesMut, End) {
     (group, End::More)
 }
 
+/// The same for a body that is of no use where it breaks; and whether it has ended.
+pub(super) async fn next_bytes(
+    traffic: &Traffic,
+    body: &mut web::Payload,
+) -> Result<(BytesMut, bool), HttpError> {
+    match gather(traffic, body).await {
+        (bytes, End::More) => Ok((bytes, false)),
+        (bytes, End::Whole) => Ok((bytes, true)),
+        (_, End::Broken(error)) => Err(error),
+    }
+}
+
 fn write(mut upload: Upload, bytes: &[u8], whole: bool) -> Result<Fed, UploadError> {
     upload.write(bytes)?;
     if whole { upload.finish().map(Fed::Ended) } else { Ok(Fed::Upload(upload)) }

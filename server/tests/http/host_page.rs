@@ -16,18 +16,18 @@ use sojourn_protocol::{
 const OWN: (&str, &str) = ("sec-fetch-site", "same-origin");
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
-fn text(answer: &Answer) -> String {
+pub(crate) fn text(answer: &Answer) -> String {
     String::from_utf8_lossy(&answer.body).into_owned()
 }
 
 /// A browser of a user with these rights.
-struct Browser<'a> {
+pub(crate) struct Browser<'a> {
     world: &'a World,
     cookie: String,
 }
 
 impl<'a> Browser<'a> {
-    async fn sign_in(world: &'a World, rights: &str) -> Self {
+    pub(crate) async fn sign_in(world: &'a World, rights: &str) -> Self {
         let request = json!({ "label": rights, "grant": { "access": { "rights": rights } } });
         let token: NewToken = world.post("/v1/tokens", &world.admin, &request).await.json();
         let form = format!("token={}", token.secret);
@@ -37,14 +37,20 @@ impl<'a> Browser<'a> {
         Self { world, cookie: cookie.split(';').next().unwrap().to_owned() }
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         let headers = [("cookie", self.cookie.as_str()), OWN];
         send(self.world.address(), "GET", path, "", &headers, b"").await
     }
 
-    async fn post(&self, path: &str, form: &str) -> Answer {
+    pub(crate) async fn post(&self, path: &str, form: &str) -> Answer {
         let headers = [("cookie", self.cookie.as_str()), OWN, FORM];
         send(self.world.address(), "POST", path, "", &headers, form.as_bytes()).await
+    }
+
+    /// A request with another method, which a page of `site` sends.
+    pub(crate) async fn send(&self, method: &str, path: &str, site: &str, body: &[u8]) -> Answer {
+        let headers = [("cookie", self.cookie.as_str()), ("sec-fetch-site", site)];
+        send(self.world.address(), method, path, "", &headers, body).await
     }
 }
 

@@ -6,6 +6,7 @@ mod access;
 mod assimilations;
 mod bodies;
 mod bounds;
+mod data_uploads;
 mod deltas;
 mod described;
 mod descriptions;

@@ -11,6 +11,7 @@ use crate::{
             graphs::PythonArgs,
             init_weights,
             jobfile::{self, Job},
+            reading::Reading,
             sharding::Known,
             workspace::Workspace,
         },
@@ -20,6 +21,7 @@ use crate::{
 };
 use serde::Serialize;
 use sojourn_client::GpuChoice;
+use sojourn_ingest::Progress;
 use sojourn_protocol::{
     digest::Digest,
     ids::TrialId,
@@ -60,8 +62,11 @@ pub(crate) async fn run(path: &Path, options: &Options<'_>) -> Result<(), Failur
     let instructions = instructions(options.instructions)?;
     let workspace = Workspace::new()?;
     let known = Known::default();
-    let (ingested, chosen) =
-        tokio::task::block_in_place(|| cut(&mut job, options.python, &known, &workspace))?;
+    let mut reading = Reading::new();
+    let tell = &mut |progress: Progress<'_>| reading.tell(progress);
+    let (ingested, chosen) = tokio::task::block_in_place(|| {
+        cut(&mut job, options.python, &known, workspace.path(), tell)
+    })?;
     if chosen.visits.visits == Visits::Free {
         return Err(Failure::call(format!(
             "the visits of `{}` are {}; without its server's history nobody knows their order. \

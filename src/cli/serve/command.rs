@@ -7,6 +7,7 @@ use crate::{
             journal_url::JournalArgs,
             keep_jobs::{KeepJobs, OldJobs, retention},
         },
+        submit::sent::SentJobs,
         terminal::{exit::Failure, local, log::LogArgs, output},
     },
     serve::AssimilatorConfig,
@@ -16,12 +17,12 @@ use sojourn_client::limits::Size;
 use sojourn_core::{CoreConfig, Invariant};
 use sojourn_protocol::{error::error_chain, time::Millis};
 use sojourn_server::{
-    NetworkConfig, PerAddress, ServeConfig, ServeError, ServeReady, Server, StoreSettings, TlsFiles,
-    Transport, journal::JournalError, shell::ShellError,
+    DataUrl, NetworkConfig, PerAddress, ServeConfig, ServeError, ServeReady, Server, StoreSettings,
+    TlsFiles, Transport, journal::JournalError, shell::ShellError,
 };
 use sojourn_slot::SlotConfig;
 use sojourn_workgen::PolicyName;
-use std::{net::SocketAddr, path::PathBuf, str::FromStr};
+use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -130,6 +131,13 @@ pub(crate) struct Args {
     /// The same of all machines together [default: 4TiB].
     #[arg(long, value_name = "SIZE")]
     max_uploads: Option<Size>,
+    /// Files of data that browsers have sent and whose jobs aren't made yet. 0: none are taken [default: 64GiB].
+    #[arg(long, env = "SOJOURN_MAX_DATA_UPLOADS", value_name = "SIZE")]
+    max_data_uploads: Option<Size>,
+    /// Jobs that administrators begin on the web page may have their data fetched by this server from URLs that begin so:
+    /// https://data.example.org/ or s3://bucket/sets/, several with commas between [default: none].
+    #[arg(long, env = "SOJOURN_DATA_URLS", value_name = "URL", value_delimiter = ',')]
+    data_urls: Vec<DataUrl>,
     #[command(flatten)]
     pub(crate) log: LogArgs,
 }
@@ -247,6 +255,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
     if let Some(Size(bytes)) = args.max_uploads {
         config.upload_limits.all.bytes = bytes;
+    }
+    config.prepare = Some(Arc::new(SentJobs));
+    config.data_urls.clone_from(&args.data_urls);
+    if let Some(Size(bytes)) = args.max_data_uploads {
+        config.max_data_uploads = bytes;
     }
     config.tls = args
         .tls_cert

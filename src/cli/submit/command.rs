@@ -36,7 +36,10 @@ use sojourn_protocol::{
     spec::Visits,
     view::{JobState, JobView},
 };
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -123,8 +126,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
 
     let workspace = Workspace::new()?;
-    let (ingested, chosen) =
-        tokio::task::block_in_place(|| cut(&mut job, &args.python, &known, &workspace))?;
+    let mut reading = Reading::new();
+    let tell = &mut |progress: Progress<'_>| reading.tell(progress);
+    let (ingested, chosen) = tokio::task::block_in_place(|| {
+        cut(&mut job, &args.python, &known, workspace.path(), tell)
+    })?;
     let may_differ = chosen.may_differ(&job.spec);
     let Chosen { shards, why, visits, .. } = chosen;
     job.spec.data.shards = Some(shards);
@@ -218,18 +224,17 @@ pub(crate) fn cut(
     job: &mut Job,
     python: &PythonArgs,
     known: &Known,
-    workspace: &Workspace,
+    workspace: &Path,
+    tell: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(Ingested, Chosen), Failure> {
-    let mut reading = Reading::new();
-    let tell = &mut |progress: Progress<'_>| reading.tell(progress);
     let spec = job.spec.clone();
-    let data = sojourn_ingest::survey(&spec, &job.folder, workspace.path(), tell)
-        .map_err(ingest_failure)?;
+    let data =
+        sojourn_ingest::survey(&spec, &job.folder, workspace, tell).map_err(ingest_failure)?;
     columns::take(job, &data)?;
-    graphs::export_all(job, &data, python, workspace.path())?;
+    graphs::export_all(job, &data, python, workspace)?;
     validate::check(job, &data)?;
     let chosen = sharding::choose(job, &data, known)?;
-    let ingested = data.ingest(&chosen.cut, workspace.path(), tell).map_err(ingest_failure)?;
+    let ingested = data.ingest(&chosen.cut, workspace, tell).map_err(ingest_failure)?;
     Ok((ingested, chosen))
 }
 

@@ -42,10 +42,6 @@ pub(crate) struct Problem {
 
 /// Reads a job file; or all that is wrong with it.
 pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
-    let plain = |message: String| {
-        let problem = Problem { line: None, key: None, message: message.clone() };
-        (Failure::call(message), vec![problem])
-    };
     let shown = path.display();
     let text = fs::read_to_string(path).map_err(|error| {
         plain(match error.kind() {
@@ -54,6 +50,20 @@ pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
         })
     })?;
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    of_text(&text, &shown.to_string(), folder)
+}
+
+fn plain(message: String) -> (Failure, Vec<Problem>) {
+    let problem = Problem { line: None, key: None, message: message.clone() };
+    (Failure::call(message), vec![problem])
+}
+
+/// Reads the text of a job file, which is shown under a name, as if it lay in a folder; or all that is wrong with it.
+pub(crate) fn of_text(
+    text: &str,
+    shown: &str,
+    folder: PathBuf,
+) -> Result<Job, (Failure, Vec<Problem>)> {
     let mut given = BTreeMap::new();
     let mut open = |file: &str| {
         let model = match given.entry(file.to_owned()) {
@@ -70,7 +80,7 @@ pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
             scale_label: model.scale_label(),
         })
     };
-    let mut spec = jobfile::parse_with(&text, &mut open).map_err(|error| {
+    let mut spec = jobfile::parse_with(text, &mut open).map_err(|error| {
         let lines =
             error.problems().map(|problem| format!("{shown}:{}: {problem}", problem.line()));
         let problems = error.problems().map(|problem| Problem {

@@ -71,6 +71,11 @@ impl Known {
         }
         Ok(Self { hosts, same })
     }
+
+    /// The same of what the server has said already: its hosts, and jobs of the same name, the newest first.
+    pub(crate) fn among(job: &Job, hosts: Vec<HostView>, earlier: Vec<JobDetail>) -> Self {
+        Self { hosts, same: earlier.into_iter().find(|of| is_same(&job.spec, &of.spec)) }
+    }
 }
 
 /// Are they the same but for what was chosen for the earlier one?

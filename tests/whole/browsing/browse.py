@@ -6,6 +6,7 @@ FOLDER gets screenshots of each page at the widths of a desk and a phone. Prints
 """
 
 import json
+import re
 import sys
 import urllib.request
 
@@ -16,6 +17,7 @@ URL, TOKEN, JOB, FOLDER = sys.argv[1:]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 PAGES = {
     "jobs": "/", "job": f"/jobs/{JOB}", "hosts": "/hosts", "host": "/hosts/1", "failures": "/failures", "new job": f"/jobs/new?over={JOB}",
+    "new job over files": "/jobs/new?over=files",
 }
 FILE = """name = "from the page"
 [[model]]
@@ -27,6 +29,18 @@ optimizer = { name = "sgd", lr = 1e30 }
 [data]
 train = "not-looked-at.csv"
 """
+SENT = """name = "sent by the page"
+[data]
+train = "parts/rows.csv"
+label = "y"
+shards = 2
+[[model]]
+arch = "mlp"
+hidden = [4]
+[training]
+epochs = 2
+"""
+ROWS = "x,y\n" + "".join(f"{row},{row % 2}\n" for row in range(200))
 expect.set_options(timeout=60_000)
 
 
@@ -263,6 +277,80 @@ def new_job(browser):
     visit.context.close()
 
 
+def sending(browser):
+    """Files of data are chosen, stopped on their way, refused for what is in them, and become a job."""
+    visit = Browsing(browser, DESK, "dark")
+    page = visit.page
+    visit.sign_in("/jobs/new")
+    page.get_by_label("Data", exact=True).select_option("files")
+    checked, field, submit = page.locator("#checked"), page.get_by_label("Job file"), page.get_by_role("button", name="Submit")
+    field.fill(SENT.replace("parts", "../parts"))
+    expect(checked).to_contain_text("`sojourn submit` reads files anywhere")
+    field.fill(SENT)
+    expect(checked).to_contain_text("data.train: parts/rows.csv not chosen yet")
+    submit.click()
+    expect(submit).to_be_enabled()
+    assert page.url == URL + "/jobs/new", page.url
+    page.get_by_label("Files of the data").set_input_files({"name": "rows.csv", "mimeType": "text/csv", "buffer": ROWS.encode()})
+    expect(page.locator("#taken")).to_contain_text("1 file")
+    expect(checked.locator("[data-file]")).to_have_text("data.train: parts/rows.csv chosen")
+    visit.is_sound("files that were chosen")
+    page.screenshot(path=f"{FOLDER}/new-job-files-desk.png")
+
+    # One that stays on its way until it is stopped.
+    held = []
+    page.route("**/jobs/new/data/*?name=*", lambda route: held.append(route))
+    submit.click()
+    with page.expect_request(lambda request: request.method == "DELETE"):
+        page.get_by_role("button", name="Stop").click()
+    expect(checked).to_contain_text("stopped")
+    assert len(held) == 1 and held[0].request.url.endswith("?name=parts%2Frows.csv"), held
+    page.unroute("**/jobs/new/data/*?name=*")
+    visit.is_sound("files that were stopped")
+
+    # What is wrong with the data is said, and it isn't sent twice.
+    sent = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "PUT" else None)
+    field.fill(SENT.replace('"y"', '"z"'))
+    submit.click()
+    expect(checked).to_contain_text("1 problem")
+    expect(checked).to_contain_text("z")
+    visit.is_sound("data that is wrong")
+    field.fill(SENT)
+    submit.click()
+    page.wait_for_url(re.compile(r"/jobs/\d+$"))
+    expect(page.locator("h1")).to_contain_text("sent by the page")
+    assert len(sent) == 1, sent
+    expect(page.locator("#head .state")).to_have_text("finished")
+    visit.is_sound("job of files")
+
+    # A folder is sent with its files' names.
+    page.goto(URL + "/jobs/new?over=files")
+    field.fill(SENT.replace("sent by the page", "a folder"))
+    page.locator("#folder").evaluate("""(input, text) => {
+        const data = new DataTransfer(), file = new File([text], "rows.csv");
+        Object.defineProperty(file, "webkitRelativePath", { value: "parts/rows.csv" });
+        data.items.add(file);
+        Object.defineProperty(input, "files", { value: [file] });
+        input.dispatchEvent(new Event("change"));
+    }""", ROWS)
+    expect(checked.locator("[data-file]")).to_have_text("data.train: parts/rows.csv chosen")
+    submit.click()
+    page.wait_for_url(re.compile(r"/jobs/\d+$"))
+    expect(page.locator("h1")).to_contain_text("a folder")
+    # A file that goes no further than the page is forgotten with it.
+    page.goto(URL + "/jobs/new?over=files")
+    field.fill(SENT.replace("sent by the page", "left"))
+    page.get_by_label("Files of the data").set_input_files({"name": "rows.csv", "mimeType": "text/csv", "buffer": ROWS.encode()})
+    expect(checked.locator("[data-file]")).to_contain_text(" chosen")
+    page.route("**/jobs/new/data/*?name=*", lambda route: held.append(route))
+    submit.click()
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    # That the server hears of it is seen by what is left in its folder.
+    page.goto(URL + "/hosts")
+    visit.context.close()
+
+
 def comparing(browser):
     """Two jobs that are ticked stand side by side."""
     visit = Browsing(browser, DESK, "light")
@@ -336,6 +424,7 @@ with sync_playwright() as playwright:
     host(chromium)
     new_job(chromium)
     comparing(chromium)
+    sending(chromium)
     found = looks(chromium)
     buttons(chromium)
     chromium.close()

@@ -7,6 +7,7 @@
 //! | `sign_in.rs` | signing in and out, and being sent there |
 //! | `pages.rs` | the pages |
 //! | `new_job.rs` | a new job over the data of an earlier one |
+//! | `new_data.rs` | a new job over files of data that the browser sends |
 //! | `host.rs` | a host's page and its buttons; what went wrong on all hosts |
 //! | `shared.rs` | the page of a job for whoever has a link to it |
 //! | `recent_events.rs` | the last events of the jobs that are shown |
@@ -17,6 +18,7 @@
 pub(super) mod actions;
 mod answer;
 pub(super) mod host;
+pub(super) mod new_data;
 pub(super) mod new_job;
 pub(super) mod pages;
 mod recent_events;

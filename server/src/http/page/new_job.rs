@@ -1,8 +1,8 @@
-//! A new job over the data of an earlier one: its file is checked by what reads job files everywhere, and by what the core
+//! A new job over the data of an earlier one, or over files (`new_data.rs`): its file is checked by what reads job files everywhere, and by what the core
 //! refuses of a submission.
 
-use super::{answer, answer::PageError, pages::Part};
-use crate::http::{App, auth::User, error::HttpError};
+use super::{answer, answer::PageError, new_data, pages::Part};
+use crate::http::{App, AppState, auth::UserRights, error::HttpError};
 use actix_web::{
     HttpResponse,
     http::StatusCode,
@@ -10,25 +10,30 @@ use actix_web::{
 };
 use serde::Deserialize;
 use sojourn_core::{check_submission, request};
-use sojourn_page::new_job::{self, Checked};
+use sojourn_page::{
+    Viewer,
+    new_job::{self, Checked, DataOf, FILES},
+};
 use sojourn_protocol::{
-    figures, ids::JobId, jobfile, quantity::to_u64, spec::JobSpec, view::JobDetail,
+    error::ErrorKind, figures, ids::JobId, jobfile, jobfile::JobFileError, quantity::to_u64,
+    spec::JobSpec, view::JobDetail,
 };
 
 /// Most bytes of a form with a job file.
 pub(in crate::http) const MAX_FORM: usize = 512 << 10;
 
-/// `?over=JOB`.
+/// `?over=JOB`, or `?over=files`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(in crate::http) struct Over {
-    over: Option<JobId>,
+    over: Option<String>,
 }
 
 /// What the form sends.
 #[derive(Debug, Deserialize)]
 pub(in crate::http) struct NewJob {
-    over: JobId,
+    /// A job's number, or [`FILES`].
+    over: String,
     text: String,
     #[serde(default)]
     again: bool,
@@ -37,32 +42,65 @@ pub(in crate::http) struct NewJob {
 /// The page.
 pub(in crate::http) async fn show(
     app: App,
-    _: User,
+    UserRights(rights): UserRights,
     Query(query): Query<Over>,
 ) -> Result<HttpResponse, PageError> {
+    let takes_files = takes_files(&app, Viewer::of(rights));
     let jobs = app.shell.request(request::GetJobs {}).await?;
-    Ok(answer::html(new_job::page(&jobs, query.over, "", None)))
+    let data = query.over.as_deref().map(data_of).transpose()?;
+    Ok(answer::html(new_job::page(&jobs, data, takes_files, "", None)))
+}
+
+fn takes_files(app: &AppState, viewer: Viewer) -> bool {
+    viewer.may_administer() && new_data::are_taken(app)
+}
+
+/// The data that a form has chosen.
+fn data_of(over: &str) -> Result<DataOf, HttpError> {
+    if over == FILES {
+        return Ok(DataOf::Files);
+    }
+    let job = over.parse().map(|number| DataOf::Job(JobId(number)));
+    job.map_err(|_| HttpError::new(ErrorKind::Invalid, "`over` is no job's number"))
 }
 
 /// Checks a file (`?part=check`), or submits it and leads to the job's page.
 pub(in crate::http) async fn submit(
     app: App,
-    _: User,
+    UserRights(rights): UserRights,
     Query(part): Query<Part>,
     Form(new): Form<NewJob>,
 ) -> Result<HttpResponse, PageError> {
     let NewJob { over, text, again } = new;
-    let earlier = app.shell.request(request::GetJob { job: over }).await?;
+    let data = data_of(&over)?;
     let file = text.clone();
     // Large spaces take a while.
-    let checked = web::block(move || check(&file, earlier)).await.map_err(HttpError::from)?;
-    if part.name().is_some() {
-        return Ok(answer::html(new_job::result(&checked.0)));
+    let (checked, job) = match data {
+        DataOf::Job(over) => {
+            let earlier = app.shell.request(request::GetJob { job: over }).await?;
+            web::block(move || check(&file, earlier)).await
+        }
+        DataOf::Files => {
+            let urls = new_data::urls(&app);
+            web::block(move || (new_data::check(&file, &urls), None)).await
+        }
     }
-    let (checked, job) = checked;
+    .map_err(HttpError::from)?;
+    if part.name().is_some() {
+        return Ok(answer::html(new_job::result(&checked)));
+    }
     let Some((spec, data)) = job else {
+        let checked = match data {
+            // The script of the page sends them and the job file, and not this form.
+            DataOf::Files if checked.problems.is_empty() => Checked {
+                problems: vec![(None, "files are sent by the page's script".to_owned())],
+                ..Checked::default()
+            },
+            _ => checked,
+        };
+        let takes_files = takes_files(&app, Viewer::of(rights));
         let jobs = app.shell.request(request::GetJobs {}).await?;
-        let page = new_job::page(&jobs, Some(over), &text, Some(&checked));
+        let page = new_job::page(&jobs, Some(data), takes_files, &text, Some(&checked));
         return Ok(answer::with_status(StatusCode::BAD_REQUEST, page));
     };
     let submit = request::Submit { spec, data, again, nonce: None };
@@ -74,26 +112,16 @@ type Submission = (Box<JobSpec>, Box<sojourn_protocol::manifest::DataManifest>);
 
 /// What is wrong with a job file for a job over the data of an earlier one; or the job.
 fn check(text: &str, earlier: JobDetail) -> (Checked, Option<Submission>) {
-    let refused = |problems| (Checked { problems, plan: Vec::new() }, None);
+    let refused = |problems| (Checked { problems, ..Checked::default() }, None);
     let mut spec = match jobfile::parse_over(text, &earlier.spec.data) {
         Ok(spec) => spec,
-        Err(error) => {
-            let problems = error.problems();
-            return refused(
-                problems.map(|problem| (Some(problem.line()), problem.to_string())).collect(),
-            );
-        }
+        Err(error) => return refused(at_lines(&error)),
     };
     // Its rows lie in the shards as the earlier job's seed has put them.
     let seed = earlier.spec.data.seed.unwrap_or(earlier.spec.seed);
     spec.data.seed = Some(seed).filter(|seed| *seed != spec.seed);
     spec.placement.visits = spec.placement.visits.or(earlier.spec.placement.visits);
-    if spec.has_graphs() {
-        let why = "`arch = \"graph\"` runs your code, on your machine: `sojourn submit` does that";
-        return refused(vec![(None, why.to_owned())]);
-    }
-    if spec.search.history.is_some() {
-        let why = "`search.history` is read by `sojourn submit`: leave it out here";
+    if let Some(why) = needs_command(&spec) {
         return refused(vec![(None, why.to_owned())]);
     }
     match check_submission(&spec, &earlier.data) {
@@ -101,9 +129,25 @@ fn check(text: &str, earlier: JobDetail) -> (Checked, Option<Submission>) {
         Ok(trials) => {
             let plan = plan(&spec, &earlier, trials);
             let job = (Box::new(spec), Box::new(earlier.data));
-            (Checked { problems: Vec::new(), plan }, Some(job))
+            (Checked { plan, ..Checked::default() }, Some(job))
         }
     }
+}
+
+/// What is wrong with a job file, by its lines.
+pub(super) fn at_lines(error: &JobFileError) -> Vec<(Option<usize>, String)> {
+    error.problems().map(|problem| (Some(problem.line()), problem.to_string())).collect()
+}
+
+/// Why a job can only be submitted by the command.
+pub(super) fn needs_command(spec: &JobSpec) -> Option<&'static str> {
+    if spec.has_graphs() {
+        return Some(
+            "`arch = \"graph\"` runs your code, on your machine: `sojourn submit` does that",
+        );
+    }
+    spec.search.history.as_ref()?;
+    Some("`search.history` is read by `sojourn submit`: leave it out here")
 }
 
 /// What would run, in words.

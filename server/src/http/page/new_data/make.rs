@@ -1,0 +1,108 @@
+//! Makes a job of files that have come: reads the data, stores the shards, submits.
+
+use super::{NewJob, data_uploads};
+use crate::{
+    data_uploads::{DataUpload, UploadStage},
+    http::{AppState, error::HttpError},
+    prepare_job::{BytesRead, JobFiles, PrepareJob, PreparedJob},
+    storage_watch::Coming,
+};
+use actix_web::web;
+use sojourn_blobs::UploadName;
+use sojourn_core::request;
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    error::{ApiError, ErrorKind},
+    ids::JobId,
+    jobfile,
+    manifest::DataManifest,
+    spec::JobSpec,
+    view::JobDetail,
+};
+use std::{collections::BTreeMap, ops::ControlFlow, path::PathBuf, sync::Arc};
+
+/// Makes the job, or says why not.
+pub(super) async fn make(
+    app: &AppState,
+    upload: &Arc<DataUpload>,
+    prepare: Arc<dyn PrepareJob>,
+    new: NewJob,
+) -> Result<JobId, Vec<String>> {
+    let said = |error: HttpError| vec![error.to_string()];
+    let (uploads, _) = data_uploads(app).map_err(said)?;
+    let _turn = uploads.turn().await;
+    let NewJob { text, again } = new;
+    let hosts =
+        app.shell.request(request::GetHosts {}).await.map_err(|error| said(error.into()))?;
+    let earlier = if again { Vec::new() } else { earlier(app, &text).await.map_err(said)? };
+    let (storage, reading) = (app.storage.clone(), Arc::clone(upload));
+    let prepared = web::block(move || {
+        let mut why = None;
+        let mut tell = |BytesRead { bytes, of }| {
+            reading.set_stage(UploadStage::Reading(bytes, of));
+            if reading.is_aborted() {
+                why = Some("it was ended".to_owned());
+            } else if let Err(error) = storage.admit(ANY_BLOB, Coming { spooled: 0, stored: 0 }) {
+                // The shards go to the disk too.
+                why = Some(error.message);
+            }
+            why.as_ref().map_or(ControlFlow::Continue(()), |_| ControlFlow::Break(()))
+        };
+        let (folder, shards) = (reading.data(), reading.shards());
+        let files = JobFiles { text: &text, folder: &folder, shards: &shards, hosts, earlier };
+        let prepared = prepare.prepare(files, &mut tell);
+        prepared.map_err(|problems| why.map_or(problems, |why| vec![why]))
+    });
+    let prepared = prepared.await.map_err(|error| said(error.into()))??;
+    let PreparedJob { spec, data, files } = prepared;
+    store(app, upload, &spec, &data, &files).await.map_err(said)?;
+    let submit = request::Submit { spec: Box::new(spec), data: Box::new(data), again, nonce: None };
+    let submitted = app.shell.request(submit).await.map_err(|error| said(error.into()))?;
+    Ok(submitted.job)
+}
+
+/// Any blob, where only the floor counts that the disk has for blobs.
+const ANY_BLOB: UploadName = UploadName::Blob(Digest([0; 32]));
+
+/// Jobs of the name that a job file has, the newest first.
+async fn earlier(app: &AppState, text: &str) -> Result<Vec<JobDetail>, HttpError> {
+    let Ok(spec) = jobfile::parse(text) else { return Ok(Vec::new()) };
+    let mut details = Vec::new();
+    for job in app.shell.request(request::GetJobs {}).await?.iter().rev() {
+        if job.name == spec.name {
+            details.push(app.shell.request(request::GetJob { job: job.job }).await?);
+        }
+    }
+    Ok(details)
+}
+
+/// Puts the blobs of a job into the store that it lacks.
+async fn store(
+    app: &AppState,
+    upload: &DataUpload,
+    spec: &JobSpec,
+    data: &DataManifest,
+    files: &BTreeMap<Digest, PathBuf>,
+) -> Result<(), HttpError> {
+    let blobs: BTreeMap<Digest, BlobRef> =
+        data.blobs().chain(spec.blobs()).map(|blob| (blob.sha256, blob)).collect();
+    let missing = app.blobs.missing(blobs.values().copied().collect()).await?;
+    let missing: Vec<BlobRef> =
+        missing.iter().filter_map(|blob| blobs.get(blob)).copied().collect();
+    let of = missing.iter().map(|blob| blob.bytes).sum();
+    let mut stored = 0_u64;
+    for blob in missing {
+        upload.set_stage(UploadStage::Storing(stored, of));
+        if upload.is_aborted() {
+            return Err(ApiError::new(ErrorKind::Conflict, "it was ended").into());
+        }
+        app.storage.admit(ANY_BLOB, Coming { spooled: 0, stored: blob.bytes })?;
+        let file = files.get(&blob.sha256).ok_or_else(|| {
+            let message = format!("the blob {} was not made", blob.sha256);
+            HttpError::new(ErrorKind::Internal, message)
+        })?;
+        app.blobs.publish(blob, file).await?;
+        stored = stored.saturating_add(blob.bytes);
+    }
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! Files of data that a browser sends for a new job: who may send them, how much, and what is left of them.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use crate::{
+    folder,
+    host_page::{Browser, text},
+    serve::AssimilatorConfig,
+    world::{World, blob},
+};
+use sojourn_codec::{Tensor, encode};
+use sojourn_protocol::{
+    jobfile,
+    manifest::{DataManifest, Labels, Scaling, Shard, Targets},
+    view::JobView,
+};
+use sojourn_server::{BytesRead, JobFiles, PrepareJob, PreparedJob};
+use std::{collections::BTreeMap, fs, ops::ControlFlow, path::Path, sync::Arc, time::Duration};
+use tokio::time::timeout;
+
+/// So long that a test that waits for it has failed.
+const LONG: Duration = Duration::from_secs(60);
+const FILE: &str = "name = \"sent\"\n[data]\ntrain = \"parts/t.csv\"\nlabel = \"y\"\n[[model]]\n\
+                    arch = \"mlp\"\nhidden = [3]\n[training]\nepochs = 1\n";
+
+/// Makes two shards of whatever `parts/t.csv` has, unless that says that it is wrong.
+#[derive(Debug)]
+struct Reads;
+
+impl PrepareJob for Reads {
+    fn prepare(
+        &self,
+        files: JobFiles<'_>,
+        tell: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
+    ) -> Result<PreparedJob, Vec<String>> {
+        let train =
+            fs::read(files.folder.join("parts/t.csv")).map_err(|_| ["no t.csv".to_owned()])?;
+        if train.starts_with(b"wrong") {
+            return Err(vec!["line 1 is <wrong>".to_owned(), "so is line 2".to_owned()]);
+        }
+        assert!(tell(BytesRead { bytes: 1, of: 2 }).is_continue());
+        let mut made = BTreeMap::new();
+        let mut shard = |number: u8| {
+            let x = [f32::from(number); 20];
+            let tensors = [Tensor::f32("x", [10u64, 2], &x), Tensor::i64("y", [10u64], &[0; 10])];
+            let bytes = encode(&tensors).unwrap();
+            let path = files.shards.join(number.to_string());
+            fs::write(&path, &bytes).unwrap();
+            made.insert(blob(&bytes).sha256, path);
+            Shard { blob: blob(&bytes), rows: 10 }
+        };
+        let (train, valid) = (vec![shard(train[0]), shard(train[1])], vec![shard(0)]);
+        let data = DataManifest {
+            columns: Vec::new(),
+            shape: vec![2],
+            features: vec!["a".to_owned(), "b".to_owned()],
+            labels: Labels::Classes(vec!["no".to_owned(), "yes".to_owned()]),
+            categories: Vec::new(),
+            fill: Vec::new(),
+            scaling: Scaling::None,
+            targets: Targets::Plain,
+            train,
+            valid,
+            test: vec![],
+        };
+        let mut spec = jobfile::parse(files.text).unwrap();
+        spec.name_data_seed();
+        spec.data.shards = Some(2);
+        Ok(PreparedJob { spec, data, files: made })
+    }
+}
+
+async fn world(folder: &Path, limit: u64) -> World {
+    let mut config = World::config(folder, AssimilatorConfig::default());
+    config.prepare = Some(Arc::new(Reads));
+    config.max_data_uploads = limit;
+    World::with(config).await
+}
+
+fn form(file: &str) -> String {
+    let encoded = file.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+    format!("text={encoded}")
+}
+
+/// The bytes of all files of uploads.
+fn left(folder: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut folders = vec![folder.join("data-uploads")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.path() {
+                path if path.is_dir() => folders.push(path),
+                _ => bytes += entry.metadata().map_or(0, |of| of.len()),
+            }
+        }
+    }
+    bytes
+}
+
+async fn is_empty(folder: &Path) {
+    timeout(LONG, async {
+        while left(folder) > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .unwrap();
+}
+
+/// Begins an upload: its address.
+async fn begin(user: &Browser<'_>) -> String {
+    let begun = user.post("/jobs/new/data", "").await;
+    assert_eq!(begun.status, 200, "{}", text(&begun));
+    format!("/jobs/new/data/{}", text(&begun))
+}
+
+async fn put(user: &Browser<'_>, upload: &str, name: &str, bytes: &[u8]) -> (u16, String) {
+    let answer = user.send("PUT", &format!("{upload}?name={name}"), "same-origin", bytes).await;
+    (answer.status, text(&answer))
+}
+
+/// What is shown when it has ended, well or not.
+async fn outcome(user: &Browser<'_>, upload: &str) -> String {
+    timeout(LONG, async {
+        loop {
+            let shown = text(&user.get(upload).await);
+            if !shown.contains("data-making") {
+                return shown;
+            }
+        }
+    })
+    .await
+    .unwrap()
+}
+
+async fn jobs(world: &World) -> Vec<JobView> {
+    world.get("/v1/jobs", &world.admin).await.json()
+}
+
+#[tokio::test]
+async fn a_job_begins_over_files_that_were_sent_and_nothing_stays_of_them() {
+    let folder = folder();
+    let world = world(folder.path(), 1_000).await;
+    let user = Browser::sign_in(&world, "administer").await;
+    assert!(text(&user.get("/jobs/new").await).contains("type=\"file\""));
+    let check = format!("over=files&{}", form(FILE));
+    let checked = text(&user.post("/jobs/new?part=check", &check).await);
+    assert!(checked.contains("data-file=\"parts/t.csv\""), "{checked}");
+
+    let upload = begin(&user).await;
+    assert_eq!(put(&user, &upload, "parts/t.csv", b"wrong").await.0, 204);
+    assert!(text(&user.post(&upload, &form(FILE)).await).contains("data-making"));
+    let refused = outcome(&user, &upload).await;
+    assert!(refused.contains("2 problems") && refused.contains("&lt;wrong&gt;"), "{refused}");
+    // A job file that is wrong is refused before any data is read.
+    let wrong = text(&user.post(&upload, &form(&FILE.replace("epochs", "epocs"))).await);
+    assert!(wrong.contains("data-line=\"8\"") && !wrong.contains("data-making"), "{wrong}");
+    assert_eq!(put(&user, &upload, "parts/t.csv", b"ab").await.0, 204);
+    user.post(&upload, &form(FILE)).await;
+    let made = outcome(&user, &upload).await;
+    let jobs = jobs(&world).await;
+    assert_eq!((jobs.len(), jobs[0].name.as_str()), (1, "sent"), "{made}");
+    assert!(made.contains(&format!("class=\"made\" href=\"/jobs/{}\"", jobs[0].job)), "{made}");
+    is_empty(folder.path()).await;
+    assert_eq!(user.post(&upload, &form(FILE)).await.status, 409);
+    // The same files again are the same job.
+    let upload = begin(&user).await;
+    put(&user, &upload, "parts/t.csv", b"ab").await;
+    user.post(&upload, &form(FILE)).await;
+    assert_eq!(outcome(&user, &upload).await, made);
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn names_sizes_and_job_files_that_may_not_be_are_refused() {
+    let folder = folder();
+    let world = world(folder.path(), 1_000).await;
+    let user = Browser::sign_in(&world, "administer").await;
+    let upload = begin(&user).await;
+    for name in
+        ["..%2F..%2Fescaped", "%2Fetc%2Fpasswd", "a%2F..%2Fb", "~%2Fx", "", "a%00b", "a%5C..%5Cb"]
+    {
+        let (status, said) = put(&user, &upload, name, b"x").await;
+        assert!(status == 400 && said.contains("role=\"alert\""), "{name}: {status} {said}");
+    }
+    assert!(!folder.path().join("escaped").exists());
+    assert_eq!(put(&user, &upload, "a", &[7; 600]).await.0, 204);
+    let (status, said) = put(&user, &upload, "b", &[7; 401]).await;
+    assert!(status == 413 && said.contains("`sojourn submit`"), "{status} {said}");
+    let large = user.post("/jobs/new/data?bytes=401", "").await;
+    assert_eq!(large.status, 413, "{}", text(&large));
+    // Whoever comes beside gets none of the room that is taken.
+    let other = begin(&user).await;
+    assert_eq!(put(&user, &other, "c", &[7; 500]).await.0, 413);
+    assert_eq!(left(folder.path()), 600);
+    for (file, why) in [
+        (FILE.replace("parts/t.csv", "/etc/passwd"), "`data.train`"),
+        (FILE.replace("parts/t.csv", "http://127.0.0.1/x.csv"), "is a URL"),
+        (FILE.replace("\"mlp\"\nhidden = [3]", "\"graph\"\nentry = \"m.py:M\""), "runs your code"),
+    ] {
+        let said = text(&user.post(&upload, &form(&file)).await);
+        assert!(said.contains(why) && !said.contains("data-making"), "{why}: {said}");
+    }
+    assert_eq!(jobs(&world).await.len(), 0);
+    for upload in [&upload, &other] {
+        let ended = user.send("DELETE", upload, "same-origin", b"").await;
+        assert_eq!(ended.status, 204);
+        assert_eq!(user.get(upload).await.status, 404);
+        assert_eq!(put(&user, upload, "a", b"x").await.0, 404);
+    }
+    is_empty(folder.path()).await;
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn only_administrators_send_files_and_only_from_pages_of_the_server() {
+    let folder = folder();
+    let world = world(folder.path(), 1_000).await;
+    let user = Browser::sign_in(&world, "administer").await;
+    let upload = begin(&user).await;
+    for method in ["PUT", "POST", "DELETE"] {
+        let path = format!("{upload}?name=t.csv");
+        for site in ["cross-site", "same-site"] {
+            assert_eq!(user.send(method, &path, site, b"x").await.status, 403, "{method} {site}");
+        }
+        for rights in ["read", "submit"] {
+            let other = Browser::sign_in(&world, rights).await;
+            assert_eq!(
+                other.send(method, &path, "same-origin", b"x").await.status,
+                403,
+                "{method} {rights}"
+            );
+        }
+    }
+    let submitter = Browser::sign_in(&world, "submit").await;
+    assert_eq!(submitter.post("/jobs/new/data", "").await.status, 403);
+    assert!(!text(&submitter.get("/jobs/new").await).contains("type=\"file\""));
+    assert_eq!(user.get(&upload).await.status, 200);
+    assert_eq!(user.get(&format!("{upload}0")).await.status, 404);
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_told_so_takes_no_files() {
+    let folder = folder();
+    let world = world(folder.path(), 0).await;
+    let user = Browser::sign_in(&world, "administer").await;
+    assert!(!text(&user.get("/jobs/new").await).contains("type=\"file\""));
+    let refused = user.post("/jobs/new/data", "").await;
+    assert!(refused.status == 404 && text(&refused).contains("`sojourn submit`"));
+    world.server.stop().await;
+}

@@ -1,0 +1,80 @@
+//! Jobs over data that the page's addresses take: what they become is what `sojourn submit` makes, and data at URLs is fetched only
+//! where the operator allows it.
+
+use crate::{
+    http::{HttpClient, poll},
+    site::Site,
+    support::{Answer, FakeServer},
+};
+use serde_json::Value;
+use std::fs;
+
+const JOB: &str = "name = \"sent\"\n[data]\ntrain = \"rows.csv\"\nlabel = \"y\"\nvalid = 0.2\nshards = 3\n[[model]]\n\
+                   arch = \"mlp\"\nhidden = [4]\n[training]\nepochs = 1\n";
+
+fn rows() -> String {
+    let rows = (0..200).map(|row| format!("{row},{}\n", row % 2)).collect::<String>();
+    format!("x,y\n{rows}")
+}
+
+/// Sends files and a job file; what is shown at the end.
+fn send(site: &Site, files: &[(&str, &str)], job: &str) -> String {
+    let http = HttpClient::new(&site.token, None);
+    let data = format!("{}/jobs/new/data", site.url);
+    let upload = http.send_body("POST", &data, "");
+    let upload = format!("{data}/{upload}");
+    for (name, text) in files {
+        http.send_body("PUT", &format!("{upload}?name={name}"), text);
+    }
+    let form: String = job.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    http.send_body("POST", &upload, &format!("text={form}"));
+    let ended = || http.text(&upload).filter(|shown| !shown.contains("data-making"));
+    poll(ended).unwrap_or_else(|| panic!("{}", site.log("server")))
+}
+
+/// The number of the job that was made.
+fn made(shown: &str) -> &str {
+    let (_, rest) = shown.split_once("href=\"/jobs/").unwrap_or_else(|| panic!("{shown}"));
+    rest.split_once('"').unwrap().0
+}
+
+#[test]
+fn a_job_over_files_that_were_sent_is_the_one_that_submit_makes() {
+    let site = Site::start();
+    fs::write(site.path().join("job.toml"), JOB).unwrap();
+    fs::write(site.path().join("rows.csv"), rows()).unwrap();
+    let submitted = site.json(&["submit", "job.toml"])["job"].to_string();
+    let shown = send(&site, &[("rows.csv", &rows())], JOB);
+    assert_eq!(made(&shown), submitted, "{shown}");
+    let other = JOB.replace("epochs = 1", "epochs = 2").replace("\"sent\"", "\"other\"");
+    let shown = send(&site, &[("rows.csv", &rows())], &other);
+    let data = |job: &str| -> Value { site.get(&format!("jobs/{job}"))["data"].clone() };
+    assert_ne!(made(&shown), submitted);
+    assert_eq!(data(made(&shown)), data(&submitted));
+    // What is wrong with the data is said by the reader.
+    let shown = send(&site, &[("rows.csv", "x,y\n1,0\nonly one\n")], JOB);
+    assert!(shown.contains("rows.csv") && shown.contains("1 problem"), "{shown}");
+    assert!(!shown.contains("href=\"/jobs/"), "{shown}");
+}
+
+#[test]
+fn data_at_a_url_is_fetched_where_the_operator_allows_it() {
+    let store = FakeServer::start(|_| Answer::json(200, rows()));
+    let allowed = format!("{}/sets/", store.url);
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::start_in(folder, vec!["--data-urls".to_owned(), allowed.clone()]);
+    let at = |url: &str| JOB.replace("rows.csv", url);
+    let shown = send(&site, &[], &at(&format!("{allowed}rows.csv")));
+    let job = site.get(&format!("jobs/{}", made(&shown)));
+    assert_eq!(job["data"]["train"].as_array().unwrap().len(), 3, "{job}");
+    assert_eq!(store.lines(), ["GET /sets/rows.csv"]);
+    let http = HttpClient::new(&site.token, None);
+    for elsewhere in [format!("{}/rows.csv", store.url), format!("{allowed}../rows.csv")] {
+        let data = format!("{}/jobs/new/data", site.url);
+        let upload = format!("{data}/{}", http.send_body("POST", &data, ""));
+        let form: String = at(&elsewhere).bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let shown = http.send_body("POST", &upload, &format!("text={form}"));
+        assert!(shown.contains("may not fetch") && shown.contains("--data-urls"), "{shown}");
+    }
+    assert_eq!(store.lines().len(), 1, "{:?}", store.lines());
+}
