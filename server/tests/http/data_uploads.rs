@@ -23,7 +23,7 @@ const LONG: Duration = Duration::from_secs(60);
 const FILE: &str = "name = \"sent\"\n[data]\ntrain = \"parts/t.csv\"\nlabel = \"y\"\n[[model]]\n\
                     arch = \"mlp\"\nhidden = [3]\n[training]\nepochs = 1\n";
 
-/// Makes two shards of whatever `parts/t.csv` has, unless that says that it is wrong.
+/// Makes two shards of whatever `parts/t.csv` has, unless that says that it is wrong, or has no end.
 #[derive(Debug)]
 struct Reads;
 
@@ -38,7 +38,14 @@ impl PrepareJob for Reads {
         if train.starts_with(b"wrong") {
             return Err(vec!["line 1 is <wrong>".to_owned(), "so is line 2".to_owned()]);
         }
-        assert!(tell(BytesRead { bytes: 1, of: 2 }).is_continue());
+        let mut is_ended = || tell(BytesRead { bytes: 1, of: 2 }).is_break();
+        if train.starts_with(b"endless") {
+            while !is_ended() {
+                std::thread::yield_now();
+            }
+            return Err(vec!["it was ended".to_owned()]);
+        }
+        assert!(!is_ended());
         let mut made = BTreeMap::new();
         let mut shard = |number: u8| {
             let x = [f32::from(number); 20];
@@ -238,6 +245,33 @@ async fn only_administrators_send_files_and_only_from_pages_of_the_server() {
     assert_eq!(user.get(&upload).await.status, 200);
     assert_eq!(user.get(&format!("{upload}0")).await.status, 404);
     world.server.stop().await;
+}
+
+#[tokio::test]
+async fn data_is_read_no_longer_than_its_upload_and_the_server_are_there() {
+    let folder = folder();
+    let world = world(folder.path(), 1_000).await;
+    let user = Browser::sign_in(&world, "administer").await;
+    let endless = async || {
+        let upload = begin(&user).await;
+        put(&user, &upload, "parts/t.csv", b"endless").await;
+        user.post(&upload, &form(FILE)).await;
+        let is_read = async || text(&user.get(&upload).await).contains("Reading the data");
+        timeout(LONG, async { while !is_read().await {} }).await.unwrap();
+        upload
+    };
+    let first = endless().await;
+    // Data is read for one job at a time.
+    let next = begin(&user).await;
+    put(&user, &next, "parts/t.csv", b"ab").await;
+    let waiting = text(&user.post(&next, &form(FILE)).await);
+    assert!(waiting.contains("Waiting until"), "{waiting}");
+    assert_eq!(user.send("DELETE", &first, "same-origin", b"").await.status, 204);
+    assert!(outcome(&user, &next).await.contains("class=\"made\""));
+    is_empty(folder.path()).await;
+    endless().await;
+    timeout(LONG, world.server.stop()).await.unwrap();
+    is_empty(folder.path()).await;
 }
 
 #[tokio::test]

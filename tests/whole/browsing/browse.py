@@ -341,8 +341,12 @@ def sending(browser):
     # A file that goes no further than the page is forgotten with it.
     page.goto(URL + "/jobs/new?over=files")
     field.fill(SENT.replace("sent by the page", "left"))
-    page.get_by_label("Files of the data").set_input_files({"name": "rows.csv", "mimeType": "text/csv", "buffer": ROWS.encode()})
-    expect(checked.locator("[data-file]")).to_contain_text(" chosen")
+    page.locator("#files").evaluate("""(box, text) => {
+        const data = new DataTransfer();
+        data.items.add(new File([text], "rows.csv"));
+        box.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    }""", ROWS)
+    expect(checked.locator("[data-file]")).to_have_text("data.train: parts/rows.csv chosen")
     page.route("**/jobs/new/data/*?name=*", lambda route: held.append(route))
     submit.click()
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
