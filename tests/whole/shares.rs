@@ -24,9 +24,9 @@ fn submit(site: &Site, policy: &str) -> String {
     site.json(&["submit", "shares.toml"])["job"].to_string()
 }
 
-/// The digests of all trials, once the job has ended; `cgroup`: are control groups used where they can be? The client is killed
+/// The digests of all trials with their numeric classes, once the job has ended; `cgroup`: are control groups used where they can be? The client is killed
 /// once, where it has given a trial less than the others.
-fn trained(policy: &str, cgroup: bool) -> Vec<Value> {
+fn trained(policy: &str, cgroup: bool) -> Vec<(Value, Value)> {
     let site = Site::start();
     let job = submit(&site, policy);
     let folder = site.path().join(CLIENT);
@@ -62,7 +62,17 @@ fn trained(policy: &str, cgroup: bool) -> Vec<Value> {
         assert_eq!(replay["verdict"], "identical", "{replay}");
     }
     drop(running);
-    trials.iter().map(|trial| trial["checkpoint"]["sha256"].clone()).collect()
+    let made =
+        |trial: &Value| (trial["numeric_class"].clone(), trial["checkpoint"]["sha256"].clone());
+    trials.iter().map(made).collect()
+}
+
+/// A machine may offer several numeric classes, and its speed decides: in one class the bytes are the same.
+fn agree(some: &[(Value, Value)], others: &[(Value, Value)]) {
+    assert_eq!(some.len(), others.len());
+    for ((class, digest), (other_class, other_digest)) in some.iter().zip(others) {
+        assert!(class != other_class || digest == other_digest, "{some:?} {others:?}");
+    }
 }
 
 #[test]
@@ -70,8 +80,9 @@ fn every_policy_comes_to_the_same_bytes() {
     let equal = trained("\"equal\"", true);
     assert_eq!(equal.len(), 3);
     let first = "{ policy = \"las\", interval = \"1s\", least = 0.1 }";
-    assert_eq!(trained(first, true), equal);
+    agree(&trained(first, true), &equal);
     let capped = "{ policy = \"flowcon\", interval = \"1s\", alpha = 0, apply = \"cap\" }";
-    assert_eq!(trained(capped, true), equal);
-    assert_eq!(trained(capped, false), equal, "by pauses");
+    agree(&trained(capped, true), &equal);
+    // By pauses.
+    agree(&trained(capped, false), &equal);
 }

@@ -178,6 +178,22 @@ fn the_trial_with_the_shortest_rest_goes_first() {
 }
 
 #[test]
+fn a_trial_whose_rest_is_not_known_yet_waits_for_nobody() {
+    let mut host = Host::new();
+    let srpt = policy(Order::ShortestRemaining);
+    host.gets(hop(1, (1, 0), Some(srpt)));
+    host.done(1, 2);
+    host.second(&[(1, 1.0, 1.0)]);
+    host.gets(hop(2, (1, 1), Some(srpt)));
+    assert_eq!((host.weight(1), host.weight(2)), (Some(1.0), Some(1.0)));
+    // It turns out to be shorter, and goes first at once.
+    host.done(2, 8);
+    host.second(&[(1, 1.0, 0.5), (2, 1.0, 0.5)]);
+    let (first, second) = (host.weight(1).unwrap(), host.weight(2).unwrap());
+    assert!(second > 90.0 * first, "{first} {second}");
+}
+
+#[test]
 fn a_job_has_no_more_of_a_host_for_its_policy() {
     let mut host = Host::new();
     let las = policy(Order::LeastAttained);

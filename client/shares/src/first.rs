@@ -6,13 +6,15 @@ use sojourn_protocol::{
     spec::{First, Order},
 };
 
-/// Gives the first of a host's trials all, and the others the least. Of trials that are alike the one that comes first does.
+/// Gives the first of a host's trials all, and the others the least. Of trials that are alike the one that comes first does. A trial
+/// whose rest isn't known yet has all, too: it may be the shortest.
 pub(crate) fn plan<'a>(policy: &First, members: impl Iterator<Item = &'a mut Member>) {
     let mut members: Vec<&mut Member> = members.collect();
-    let rank = |n: &usize| members.get(*n).map(|of| rank(policy.order, of));
-    let first = (0..members.len()).min_by_key(rank);
+    let ranks = |n: &usize| members.get(*n).map(|of| rank(policy.order, of));
+    let first = (0..members.len()).min_by_key(ranks);
     for (n, member) in members.iter_mut().enumerate() {
-        let share = if Some(n) == first { 1.0 } else { policy.least };
+        let is_unknown = rank(policy.order, member) == Micros::MAX;
+        let share = if Some(n) == first || is_unknown { 1.0 } else { policy.least };
         member.share = Share::between(policy.least, share);
     }
 }

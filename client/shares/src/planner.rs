@@ -11,7 +11,7 @@ use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::Micros,
     shares::{Carried, List},
-    spec::SharePolicy,
+    spec::{First, Order, SharePolicy},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,10 +91,16 @@ impl Planner {
         }
     }
 
-    /// How long a trial takes is known better.
+    /// How long a trial takes is known better. Where its rest decides and wasn't known before, a plan is due.
     pub fn estimate(&mut self, trial: TrialKey, estimate: Estimate) {
-        if let Some(member) = self.members.get_mut(&trial) {
-            member.estimate = estimate;
+        let Some(member) = self.members.get_mut(&trial) else { return };
+        let before = std::mem::replace(&mut member.estimate, estimate);
+        let by_rest = matches!(
+            self.policy,
+            SharePolicy::First(First { order: Order::ShortestRemaining, .. })
+        );
+        if by_rest && before.remaining.is_none() && estimate.remaining.is_some() {
+            self.due = Some(Micros::ZERO);
         }
     }
 

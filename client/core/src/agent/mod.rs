@@ -134,7 +134,8 @@ impl Agent {
         // Units say this batch by batch, or each second, and nothing is due because of it.
         let is_progress = matches!(event, Event::Progress(..) | Event::Usage(..));
         self.take(event, &mut turn);
-        if !is_progress {
+        let plans = self.shares.due().is_some_and(|due| due <= now);
+        if !is_progress || plans {
             self.settle(&mut turn);
         }
         turn.out
