@@ -1,11 +1,11 @@
 //! Early stopping: has the rule of a search decide which of its trials go on, and carries that out.
 
 use super::JobHandler;
-use crate::{event::Event, fault::CoreFault, ledger::Ledger, state::Job};
+use crate::{cost::Cost, event::Event, fault::CoreFault, ledger::Ledger, state::Job};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_usize,
-    spec::SearchBudget,
+    spec::{SearchBudget, Spread},
 };
 use sojourn_workgen::search::stopping::Decision;
 
@@ -103,6 +103,22 @@ impl JobHandler<'_> {
             Some(trial) if of_job.is_some_and(|all| epochs >= all) => trial.epochs(),
             _ => epochs,
         }
+    }
+
+    /// How many further combinations a procedure may suggest that learns from those before. In depth, where checkpoints move in no
+    /// time, one trial for each slot is enough: a combination that is suggested ahead knows less.
+    pub(super) fn room_for_suggestions(&self, job: &Job, slots: u64) -> usize {
+        let room = room(job, slots);
+        if room == 0 || job.spec.search.spread != Spread::Depth {
+            return room;
+        }
+        let links = Cost::new(&self.results.ledger, self.results.hosts).slowest_links();
+        let mut running = job.trials.iter().filter(|trial| trial.is_running());
+        let takes_time = |trial| !Cost::transfer_time_over(trial, links).is_negligible();
+        if running.next().is_some_and(takes_time) {
+            return room;
+        }
+        room.saturating_sub(at_once(slots).saturating_sub(to_usize(slots.max(MIN_TRIALS_AT_ONCE))))
     }
 }
 

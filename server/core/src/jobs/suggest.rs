@@ -1,6 +1,6 @@
 //! Searches that try further combinations while others train.
 
-use super::{JobHandler, search::room, submit::check_trial};
+use super::{JobHandler, submit::check_trial};
 use crate::{
     added_trial::AddedTrial,
     event::Event,
@@ -49,7 +49,7 @@ impl JobHandler<'_> {
         let mut done = 0;
         loop {
             let Some(known) = self.state().jobs.get(&job) else { return Ok(Suggested::Nothing) };
-            let (wanted, limit) = wanted(known, slots);
+            let (wanted, limit) = wanted(known, || self.room_for_suggestions(known, slots));
             if wanted == 0 {
                 break;
             }
@@ -73,8 +73,8 @@ impl JobHandler<'_> {
     }
 }
 
-/// How many combinations are to be suggested now, and at most in one step.
-fn wanted(job: &Job, slots: u64) -> (u32, u32) {
+/// How many combinations are to be suggested now, and at most in one step, where there is room for so many trials.
+fn wanted(job: &Job, room: impl FnOnce() -> usize) -> (u32, u32) {
     // Once its time is up nothing more is trained.
     if !job.is_open() || job.grace.is_some() || !job.search.is_open() {
         return (0, 0);
@@ -98,7 +98,7 @@ fn wanted(job: &Job, slots: u64) -> (u32, u32) {
             if job.trials.iter().any(|trial| trial.is_running() && !has_begun(trial)) {
                 return (0, 0);
             }
-            let room = room(job, slots).div_ceil(job.spec.seeds.len().max(1));
+            let room = room().div_ceil(job.spec.seeds.len().max(1));
             (left.min(u32::saturating_from(room)), MAX_A_STEP)
         }
     }

@@ -94,6 +94,19 @@ impl Scheduler<'_> {
         Some(best.assignment(GrantReason::Backlog(waiting)))
     }
 
+    /// An evaluation that comes before the next hop: of a job in depth, of what the device's host has trained. So the search knows
+    /// of an epoch before its trial has trained another, as rules of early stopping and suggestions need it.
+    pub(super) fn own_evaluation_for(&self, job: &Job, at: DeviceRef<'_>) -> Option<Assignment> {
+        let links = || self.hosts.session(at.host).map(|session| session.links).unwrap_or_default();
+        let any = job.open.evaluations().next().is_some();
+        if at.ahead || !any || !self.may_go_in_depth(job, links) {
+            return None;
+        }
+        let own = self.wanted(job).filter(|wanted| wanted.producer() == Some(at.host));
+        let best = self.best_of(job, own.take(MAX_CANDIDATES), at, None)?;
+        Some(best.assignment(GrantReason::Own))
+    }
+
     /// An evaluation of the search, for a device that gets no hop.
     pub(super) fn evaluation_for(
         &self,

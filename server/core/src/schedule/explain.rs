@@ -18,10 +18,14 @@ pub(crate) enum GrantReason {
     Policy(PolicyReason),
     /// It is first in depth. Nothing of its trial is trained yet?
     Depth { begins: bool },
+    /// It would otherwise end when the other slots have nothing left.
+    Critical,
     /// It was planned there.
     Planned(PlannedStep),
     /// An evaluation: more of them wait than twice the slots.
     Backlog(usize),
+    /// An evaluation: the host has trained what is evaluated.
+    Own,
     /// An evaluation: there is no hop for the device.
     NoHop,
     /// A second copy of a running hop.
@@ -91,6 +95,10 @@ impl fmt::Display for GrantReason {
             GrantReason::Depth { begins: true } => {
                 write!(f, "depth: no trial that has begun waits, so the next one begins")
             }
+            GrantReason::Critical => write!(
+                f,
+                "depth: the longest, which would end last: on the fastest slot it takes about as long as all trials on all slots"
+            ),
             GrantReason::Planned(PlannedStep { step, steps, late, early, standing, is_fixed }) => {
                 write!(f, "rollout: step {step} of the plan's {steps}, planned here")?;
                 match (late, early) {
@@ -103,6 +111,9 @@ impl fmt::Display for GrantReason {
             }
             GrantReason::Backlog(waiting) => {
                 write!(f, "evaluation: {waiting} wait, more than twice the slots")
+            }
+            GrantReason::Own => {
+                write!(f, "evaluation: trained here, and the search is to know before it goes on")
             }
             GrantReason::NoHop => write!(f, "evaluation: there is no hop for this place"),
             GrantReason::Speculation(speculation) => speculation.fmt(f),

@@ -49,6 +49,8 @@ struct JobCandidates<'a> {
     planned: bool,
     /// A trial may begin another epoch.
     may_begin: bool,
+    /// In depth: the remaining work from which a trial is critical.
+    critical: u64,
     turn: Turn,
 }
 
@@ -82,6 +84,11 @@ impl JobCandidates<'_> {
             Turn::All | Turn::Priority(_) => Box::new(self.remaining.open()),
         }
     }
+
+    /// Does the trial come before those that are further, since it would end last?
+    fn is_critical(&self, trial: TrialId) -> bool {
+        self.remaining.open_trial(trial).is_some_and(|(_, work, _)| work >= self.critical)
+    }
 }
 
 impl PolicyView for JobCandidates<'_> {
@@ -90,7 +97,10 @@ impl PolicyView for JobCandidates<'_> {
             let known = self.job.trial(trial).filter(|_| self.turn.is_of(self.job, trial))?;
             // A hop that waits in a busy slot becomes stale, while others go on.
             let ages = self.at.ahead && known.merging.is_some();
+            let is_left = matches!(self.turn, Turn::Trial(_))
+                && self.scheduler.is_kept_by_its_host(known, self.at.host);
             let fits = !ages
+                && !is_left
                 && (self.may_begin || !known.open_chain().is_between_epochs())
                 && !self.scheduler.is_left_to_other_class(self.job, known, self.at)
                 && self.scheduler.may_train(self.job, known, self.at)
@@ -178,14 +188,15 @@ impl<'a> Scheduler<'a> {
             forecast: self.forecast(job, remaining, at),
             planned: self.planner.pins_trials(job.id),
             may_begin: self.may_begin_epoch(job),
+            critical: if in_depth { self.critical_work(job, remaining) } else { u64::MAX },
             turn: Turn::All,
         };
         let turns: Vec<Turn> = match has_turns {
             false => vec![Turn::All],
             true if in_depth => {
-                let deepest = self.deepest_first(job, remaining).into_iter().map(Turn::Trial);
+                let deepest = self.deepest_first(job, remaining, candidates.critical, at.host);
                 // None of these may be one for this host.
-                deepest.chain([Turn::All]).collect()
+                deepest.into_iter().map(Turn::Trial).chain([Turn::All]).collect()
             }
             true => {
                 let open = remaining.open().map(|(trial, ..)| Reverse(job.priority_of(trial)));
@@ -231,6 +242,7 @@ impl<'a> Scheduler<'a> {
         };
         let then = batch_hops(chain, choice.shard, locality, most);
         let why = match candidates.turn {
+            Turn::Trial(_) if candidates.is_critical(trial.id) => GrantReason::Critical,
             Turn::Trial(_) => GrantReason::Depth { begins: trial.version == Version::default() },
             Turn::All | Turn::Priority(_) => GrantReason::Policy(choice.reason),
         };

@@ -107,6 +107,13 @@ impl<'a> Scheduler<'a> {
         if let Some(first) = self.verification_for(job, at).or_else(|| self.backlog_for(job, at)) {
             return Some(first);
         }
+        if let Some(micros) = self.keeps_slot_for(job, at) {
+            deferred.wait(micros);
+            return None;
+        }
+        if let Some(first) = self.own_evaluation_for(job, at) {
+            return Some(first);
+        }
         match self.hop_for(job, at, rng) {
             HopPick::Assign(assignment) => return Some(*assignment),
             HopPick::Defer(micros) => deferred.wait(micros),
