@@ -61,7 +61,8 @@ impl ResultHandler<'_> {
         let wanted = state.is_wanted(&lease)
             && !self.was_upload_dropped(id)
             && !self.is_overtaken(&lease, &report.outcome)
-            && !self.is_of_other_length(&lease);
+            && !self.is_of_other_length(&lease)
+            && !self.eligibility().begins_beyond_budget(&lease);
         let refusal = if wanted { mismatch(state, &lease, &report.outcome) } else { None };
         if let Outcome::Trained(trained) = &report.outcome
             && wanted

@@ -1,15 +1,31 @@
 //! The budget of epochs of a search: no epoch begins that its trials may not train, with those that have begun.
 
-use super::scheduler::Scheduler;
-use crate::state::{Job, Trial};
+use crate::{
+    cost::Occupancy,
+    event::UnitKey,
+    state::{Job, Lease, Trial},
+};
 use sojourn_workgen::Chain;
 
-impl Scheduler<'_> {
+impl Occupancy<'_> {
     /// May a trial of the job begin another epoch? All that have begun are counted as if they were trained to their end.
     pub(crate) fn may_begin_epoch(&self, job: &Job) -> bool {
         let Some(limit) = job.epoch_limit() else { return true };
         let begun = |trial: &Trial| u64::from(trial.own_epochs(self.begun_epochs(trial)));
         job.trials.iter().map(begun).sum::<u64>() < limit
+    }
+
+    /// Would a result that arrives when its lease has ended begin an epoch that the job's trials may not train any more? Others have
+    /// begun theirs meanwhile.
+    pub(crate) fn begins_beyond_budget(&self, lease: &Lease) -> bool {
+        let UnitKey::Train { job, trial, .. } = lease.unit else { return false };
+        if self.state.leases.contains_key(&lease.id) {
+            return false;
+        }
+        let job = self.state.jobs.get(&job);
+        job.and_then(|job| Some((job, job.trial(trial)?))).is_some_and(|(job, trial)| {
+            self.begun_epochs(trial) == trial.chain.epoch().0 && !self.may_begin_epoch(job)
+        })
     }
 
     /// The epochs of a trial that are trained, or that it has begun and goes on with.

@@ -18,6 +18,7 @@ mod devices;
 mod early_stopping;
 mod ended_jobs;
 mod engines;
+mod epoch_budget;
 mod evaluations;
 mod extended;
 mod faults;
