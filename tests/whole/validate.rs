@@ -106,9 +106,31 @@ fn settings_that_are_hardly_meant_are_warned_of() {
             with("optimizer = { name = \"adam\", lr = { choice = [0.001, 30.0] } }"),
             "2 trials with learning rates up to 30: adam hardly survives these",
         ),
+        (
+            with("[search]\nmethod = { name = \"tpe\", startup = 6 }\ntrials = 6"),
+            "`startup` is 6, and the search has 6 trials: all are random, and `tpe` suggests none",
+        ),
+        (
+            with("[search]\nstopping = { rule = \"median\", min_trials = 2 }"),
+            "`min_trials` is 2, and the search has 2 trials: `median` waits for so many others, and stops none",
+        ),
+        (
+            warned(
+                &format!("{}[search]\nmethod = \"random\"\ntrials = 3\n", JOB.replace(", [8]", "")),
+                &csv(),
+            ),
+            "`method = \"random\"` may try 3 combinations, and the space has one: nothing in it varies",
+        ),
     ] {
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].contains(expected), "{warnings:?}");
+    }
+    for good in [
+        "[search]\nmethod = { name = \"tpe\", startup = 5 }\ntrials = 6",
+        "[search]\nstopping = { rule = \"median\", min_trials = 1 }",
+        "[search]\nmethod = \"random\"\ntrials = 9",
+    ] {
+        assert_eq!(with(good), [""; 0]);
     }
     // A regression is none, whatever its numbers are.
     let regression = format!("{JOB}loss = \"mse\"\n");
@@ -118,7 +140,7 @@ fn settings_that_are_hardly_meant_are_warned_of() {
 #[test]
 fn settings_that_differ_from_the_defaults_are_shown() {
     let job = format!(
-        "{JOB}[search]\ntarget = 0.95\nwall_time = \"90m\"\n[placement]\norder = \"merge\"\n\
+        "{JOB}[search]\ntarget = 0.95\nwall_time = \"90m\"\ntotal_epochs = 3\ntotal_cost = \"2.5 usd\"\n[placement]\nbudget = \"7.25 usd\"\norder = \"merge\"\n\
          merge = {{ rule = \"vc-asgd\", alpha = \"e/(e+1)\", staleness = \"polynomial\" }}\n\
          local_steps = \"by-speed\"\n"
     );
@@ -130,6 +152,9 @@ fn settings_that_differ_from_the_defaults_are_shown() {
                  steps   of a shard, by the speed of the host\n\
                  until   valid/accuracy is 0.95\n\
                  until   90min have passed\n\
+                 until   all trials together have trained 3 epochs\n\
+                 until   all trials together have cost $2.50\n\
+                 budget  $7.25 for bought machines\n\
                  visits  free: results are merged in the order in which they arrive; `submit` asks the server for its hosts\n\
                  note    another run may end with other models: the order of free visits follows the hosts, and \
                  `reproducible` pins the arithmetic alone\n\
@@ -140,7 +165,8 @@ fn settings_that_differ_from_the_defaults_are_shown() {
         sojourn(&["validate", "--json", "job.toml"]).current_dir(folder.path()).output().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&report["target"], &report["wall_time"]), (&0.95.into(), &5_400_000.into()));
-    assert_eq!(report["order"], "merge");
+    assert_eq!((&report["total_epochs"], &report["total_cost"]), (&3.into(), &2_500_000.into()));
+    assert_eq!((&report["budget"], &report["order"]), (&7_250_000.into(), &"merge".into()));
     assert_eq!(report["merge"]["rule"]["rule"], "vc-asgd");
     assert_eq!(report["visits"], "free");
     assert_eq!(report["may_differ"].as_array().unwrap().len(), 2);

@@ -3,6 +3,7 @@
 use crate::cli::render::text;
 use serde::Serialize;
 use sojourn_protocol::{
+    money::MicroUsd,
     spec::{
         Alpha, DEFAULT_MERGE_IN_FLIGHT, JobSpec, LocalSteps, MergeSpec, OptimizerMerge,
         OrderChoice, Outer, Pbt, PlacementSpec, RuleSpec, SearchMethod, Staleness, Stopping, Tpe,
@@ -29,6 +30,15 @@ pub(crate) struct ScheduleSettings {
     target: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     wall_time: Option<Millis>,
+    /// Epochs that all trials together may train.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_epochs: Option<u64>,
+    /// What all trials together may cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_cost: Option<MicroUsd>,
+    /// What bought machines may cost for the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<MicroUsd>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stopping: Option<Stopping>,
     /// A procedure that suggests trials while others train.
@@ -63,6 +73,9 @@ impl ScheduleSettings {
                 .then_some(placement.local_steps),
             target: job.search.target,
             wall_time: job.search.wall_time,
+            total_epochs: job.search.total_epochs,
+            total_cost: job.search.total_cost,
+            budget: placement.budget,
             stopping: job.search.stopping,
             method: Some(job.search.method)
                 .filter(|method| method.suggests() || matches!(method, SearchMethod::Pbt(_))),
@@ -108,6 +121,14 @@ impl ScheduleSettings {
         if let Some(length) = self.wall_time {
             lines.push(("until", format!("{length} have passed")));
         }
+        if let Some(epochs) = self.total_epochs {
+            let epochs = text::counted(epochs, "epoch");
+            lines.push(("until", format!("all trials together have trained {epochs}")));
+        }
+        if let Some(cost) = self.total_cost {
+            lines.push(("until", format!("all trials together have cost {cost}")));
+        }
+        lines.extend(self.budget.map(|budget| ("budget", format!("{budget} for bought machines"))));
         lines.extend(self.stopping.map(|stopping| ("stop", said(&stopping, self.epochs))));
         lines
     }

@@ -4,8 +4,13 @@ use crate::{
     api_client::ApiClient,
     cli::{jobs::job_ref::JobRef, submit::jobfile::Job, terminal::exit::Failure},
 };
-use sojourn_protocol::{api::SearchTrial, quantity::to_u64, spec::PastTrial};
+use sojourn_protocol::{
+    api::SearchTrial,
+    quantity::to_u64,
+    spec::{Choices, PastTrial},
+};
 use sojourn_workgen::search::preview;
+use std::collections::BTreeSet;
 
 /// Takes the results of the job that `search.history` names into the job. Their number, where it names one.
 pub(crate) async fn find(client: &ApiClient, job: &mut Job) -> Result<Option<u64>, Failure> {
@@ -35,6 +40,27 @@ pub(crate) async fn find(client: &ApiClient, job: &mut Job) -> Result<Option<u64
         )));
     }
     let preview = preview(&job.spec).map_err(|error| Failure::call(error.to_string()))?;
+    let past = job.spec.search.history.iter().flat_map(|past| &past.trials);
+    let theirs = dimensions(past.map(|trial| (trial.model, &trial.choices)));
+    let own = dimensions(preview.trials.iter().map(|trial| (trial.model, &trial.choices)));
+    if theirs.is_disjoint(&own) {
+        let said = |names: &BTreeSet<&str>| match names.is_empty() {
+            true => "nothing".to_owned(),
+            false => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+        };
+        let (theirs, own) = (said(&theirs), said(&own));
+        return Err(Failure::call(format!(
+            "`search.history` is job {id}, which searched {theirs}, and this one searches {own}: it would learn nothing from it"
+        )));
+    }
     job.trials = preview.trials;
     Ok(Some(count))
+}
+
+/// What varies among trials: dimensions by their names, and which model table it is where they are of several.
+fn dimensions<'a>(trials: impl Iterator<Item = (u32, &'a Choices)> + Clone) -> BTreeSet<&'a str> {
+    let choices = trials.clone().flat_map(|(_, choices)| choices.keys().map(String::as_str));
+    let models: BTreeSet<u32> = trials.map(|(model, _)| model).collect();
+    let several = (models.len() > 1).then_some("model");
+    choices.filter(|name| *name != "seed").chain(several).collect()
 }

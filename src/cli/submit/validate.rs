@@ -21,7 +21,7 @@ use sojourn_ingest::{Progress, Summary, Surveyed};
 use sojourn_protocol::{
     column::Column,
     manifest::Labels,
-    quantity::{SaturatingFrom as _, to_u64, to_usize},
+    quantity::{SaturatingFrom as _, to_u64},
     spec::Visits,
     trial_name::trial_name,
 };
@@ -211,10 +211,7 @@ fn check_models(trials: &[Trial], data: &Surveyed<'_>) -> Result<Models, Failure
 
 fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report {
     let epochs = job.spec.training.epochs;
-    let suggested = job.spec.search.method.trials().filter(|_| job.spec.search.method.suggests());
-    let trials = suggested.map_or(job.trials.len(), |trials| {
-        to_usize(trials).saturating_mul(job.spec.seeds.len().max(1))
-    });
+    let trials = warnings::trials_in_all(job);
     let shards = to_u64(summary.train.len());
     let models = models.into_iter().rev();
     let warnings = warnings::of(job, &summary.labels, &summary.train);

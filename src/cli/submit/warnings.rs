@@ -3,8 +3,8 @@
 use crate::cli::{render::text, submit::jobfile::Job};
 use sojourn_protocol::{
     manifest::Labels,
-    quantity::{SaturatingFrom as _, to_u64},
-    spec::{DEFAULT_BATCH_SIZE, Loss, Optimizer, OptimizerName},
+    quantity::{SaturatingFrom as _, to_u64, to_usize},
+    spec::{DEFAULT_BATCH_SIZE, Loss, Optimizer, OptimizerName, SearchMethod, Stopping, Tpe},
 };
 use std::{collections::BTreeSet, thread::available_parallelism};
 
@@ -25,6 +25,9 @@ pub(crate) fn of(job: &Job, labels: &Labels, shards: &[u32]) -> Vec<String> {
         threads_above(threads, cores),
         large_batch(job, shards),
         large_rate(job),
+        nothing_varies(job),
+        nothing_suggested(job),
+        nobody_stops(job),
     ];
     all.into_iter().flatten().collect()
 }
@@ -79,5 +82,56 @@ fn large_rate(job: &Job) -> Option<String> {
         let trials = text::counted(to_u64(large.len()), "trial");
         let names = names.into_iter().collect::<Vec<_>>().join(" and ");
         format!("{trials} with learning rates up to {largest}: {names} hardly survives these, and the loss becomes NaN")
+    })
+}
+
+/// Several combinations of a space that has one.
+fn nothing_varies(job: &Job) -> Option<String> {
+    let method = &job.spec.search.method;
+    let wanted = method.trials().filter(|trials| *trials > 1)?;
+    let combination = |trial: &sojourn_workgen::Trial| {
+        let mut choices = trial.choices.clone();
+        choices.remove("seed");
+        (trial.model, serde_json::json!(choices).to_string())
+    };
+    let known: BTreeSet<_> = job.trials.iter().map(combination).collect();
+    (known.len() == 1).then(|| {
+        format!(
+            "`method = \"{}\"` may try {wanted} combinations, and the space has one: nothing in it varies",
+            method.name()
+        )
+    })
+}
+
+/// Suggestions that would begin when there are to be no more trials.
+fn nothing_suggested(job: &Job) -> Option<String> {
+    let SearchMethod::Tpe(Tpe { trials, .. }) = job.spec.search.method else { return None };
+    let startup = job.spec.search.startup();
+    (startup >= trials && trials > 0).then(|| {
+        let trials = text::counted(u64::from(trials), "trial");
+        format!(
+            "`startup` is {startup}, and the search has {trials}: all are random, and `tpe` suggests none"
+        )
+    })
+}
+
+/// A rule that waits for more trials than there are.
+fn nobody_stops(job: &Job) -> Option<String> {
+    let Some(Stopping::Median { min_trials, .. }) = job.spec.search.stopping else { return None };
+    let trials = to_u64(trials_in_all(job));
+    (u64::from(min_trials) >= trials).then(|| {
+        let trials = text::counted(trials, "trial");
+        format!(
+            "`min_trials` is {min_trials}, and the search has {trials}: `median` waits for so many others, and stops none"
+        )
+    })
+}
+
+/// How many trials there are to be, those that are suggested later among them.
+pub(crate) fn trials_in_all(job: &Job) -> usize {
+    let method = &job.spec.search.method;
+    let suggested = method.trials().filter(|_| method.suggests());
+    suggested.map_or(job.trials.len(), |trials| {
+        to_usize(trials).saturating_mul(job.spec.seeds.len().max(1))
     })
 }
