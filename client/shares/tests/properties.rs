@@ -147,27 +147,45 @@ proptest! {
     ) {
         let mut planner = Planner::new(SharePolicy::First(First::new(order)), 1.0);
         let mut now = Micros::ZERO;
-        let mut present = 0;
+        // Of the trials that are here: is their rest known?
+        let mut known: BTreeMap<u32, bool> = BTreeMap::new();
         for step in steps {
+            let mut is_planned = false;
             match step {
                 Step::Wait(millis) => {
                     now += Micros::from_millis(millis);
+                    is_planned = planner.due().is_some_and(|due| due <= now);
                     planner.run(now);
                 }
                 Step::Record(n, sample) => planner.record(trial(n), sample),
-                Step::Estimate(n, estimate) => planner.estimate(trial(n), estimate),
+                Step::Estimate(n, estimate) => {
+                    planner.estimate(trial(n), estimate);
+                    known.entry(n).and_modify(|known| *known = estimate.remaining.is_some());
+                }
                 Step::Members(bits) => {
+                    let present = |n: &u32| bits & (1 << n) != 0;
                     let members: Vec<_> = (0..TRIALS)
-                        .filter(|n| bits & (1 << n) != 0)
+                        .filter(present)
                         .map(|n| (trial(n), Carried::default()))
                         .collect();
-                    present = members.len();
                     planner.set_members(now, &members);
+                    known.retain(|n, _| present(n));
+                    (0..TRIALS).filter(present).for_each(|n| {
+                        known.entry(n).or_insert(false);
+                    });
                 }
             }
-            let shares = (0..TRIALS).filter_map(|n| planner.share(trial(n)));
-            let full = shares.filter(|share| share.get() >= 1.0).count();
-            prop_assert_eq!(full, present.min(1));
+            let full = |n: &u32| planner.share(trial(*n)).is_some_and(|share| share.get() >= 1.0);
+            let all = known.keys().filter(|n| full(n)).count();
+            match order {
+                Order::LeastAttained => prop_assert_eq!(all, known.len().min(1)),
+                // Those of which nothing is known wait for nobody.
+                Order::ShortestRemaining => {
+                    prop_assert!(all >= known.len().min(1));
+                    let of_known = known.iter().filter(|(n, known)| **known && full(n)).count();
+                    prop_assert!(!is_planned || of_known <= 1);
+                }
+            }
         }
     }
 
