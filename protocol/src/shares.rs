@@ -52,8 +52,12 @@ pub struct Carried {
     /// The highest loss so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest: Option<f64>,
-    /// The last window and the one before; `None` before there is any.
-    pub windows: [Option<Window>; 2],
+    /// The last window, once there is any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Window>,
+    /// The window before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Window>,
     /// Processor time so far.
     pub attained: Micros,
 }

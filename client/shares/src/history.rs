@@ -39,7 +39,7 @@ pub(crate) struct History {
 impl History {
     /// Of a trial that comes with this.
     pub(crate) fn new(window: Micros, carried: &Carried) -> Self {
-        let earlier = carried.windows.iter().rev().flatten();
+        let earlier = [carried.before, carried.last].into_iter().flatten();
         let samples = earlier.map(|mean| {
             let busy = mean.busy * seconds(window) * 1e6;
             Sample { span: window, busy: Micros(whole(busy)), loss: mean.loss }
@@ -116,10 +116,10 @@ impl History {
     }
 
     pub(crate) fn carried(&self, list: List) -> Carried {
-        let [now, before] = self.windows();
+        let [last, before] = self.windows();
         let first = Window { loss: self.first, busy: 0.0 };
-        let windows = [now, before.or(now.map(|_| first))];
-        Carried { list, highest: self.highest, windows, attained: self.attained }
+        let before = before.or(last.map(|_| first));
+        Carried { list, highest: self.highest, last, before, attained: self.attained }
     }
 }
 

@@ -199,7 +199,9 @@ fn a_trial_keeps_what_is_known_of_it_on_another_host() {
     first.run(59, &[(0, &flat)]);
     assert_eq!(first.list(0), List::Watching);
     let carried = first.planner.carried(trial(0)).unwrap();
-    let [Some(last), Some(_)] = carried.windows else { panic!("it has run for two windows") };
+    let (Some(last), Some(_)) = (carried.last, carried.before) else {
+        panic!("it has run for two windows")
+    };
     assert!((last.loss.unwrap() - 0.2).abs() < 1e-9 && (last.busy - 1.0).abs() < 1e-9);
 
     let mut second_host = Planner::new(SharePolicy::FlowCon(FlowCon::thesis()), 1.0);

@@ -361,7 +361,7 @@ async fn a_unit_that_the_trainer_refuses_is_reported_so_and_named_until_the_clie
         assert_eq!(first.engines.len(), 1);
         assert!(first.trains("mlp") && !first.trains("cnn"), "{first:?}");
         let work = world.requests.iter().find(|request| request.path == "/v1/work").unwrap();
-        assert_eq!(work.headers["sojourn-features"], "engines");
+        assert_eq!(work.headers["sojourn-features"], "engines, host-shares");
     }
     server.change(|world| world.works.clear());
     let daemon = Daemon::start(config(&server, &dir), &trainer);

@@ -348,7 +348,7 @@ mod tests {
             "draining":false,"units":[{{"lease":7,"state":{{"running":{{"done":300,"of":900}}}},"work":{{"job":1,
             "trial":4,"task":{{"train":{{"epoch":1,"shard":3}}}},"download":5}},"batches_per_second":12.34,"usage":
             {{"cores":1.87,"memory":312000000,"read_per_second":1200000.0,"written_per_second":9.0,"loss":0.43125}},
-            "share":{{"share":0.25,"carried":{{"list":"completing","windows":[null,null],"attained":5}}}}}},
+            "share":{{"share":0.25,"carried":{{"list":"completing","attained":5}}}}}},
             {{"lease":9,"state":"waiting","work":{{"job":1,"trial":6,"task":{{"train":{{"epoch":0,"shard":3,
             "then":[0,2]}}}},"download":5}}}},{{"lease":8,"state":{{"fetching":{{"fetched":10}}}},"work":{{"job":1,"trial":5,"task":{{"evaluate":
             {{"epoch":0}}}},"download":4000}}}}],"transfers":[{{"direction":"down","blob":"{blob}","bytes":10,
