@@ -17,7 +17,7 @@ fn submit(site: &Site, policy: &str) -> String {
     let job = format!(
         "name = \"shares\"\nseed = 5\n[data]\ntrain = \"digits.csv\"\nlabel = \"label\"\nshape = [1, 8, 8]\n\
          scale = \"standard\"\nvalid = 0.2\nshards = 1\n[[model]]\narch = \"mlp\"\nhidden = {{ choice = [[100], [700, 700], [400]] }}\n\
-         [training]\nepochs = 24\nbatch_size = 8\noptimizer = {{ name = \"sgd\", lr = 0.1, momentum = 0.9 }}\n\
+         [training]\nepochs = 10\nbatch_size = 8\noptimizer = {{ name = \"sgd\", lr = 0.01, momentum = 0.9 }}\n\
          [search]\nmethod = \"grid\"\n[placement]\nvisits = \"fixed\"\nthreads = 2\nhost_shares = {policy}\n"
     );
     fs::write(site.path().join("shares.toml"), job).unwrap();

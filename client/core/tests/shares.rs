@@ -1,7 +1,5 @@
 //! Shares of a host's processor: who has how much, and what the server hears of it.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
-
 mod support;
 
 use sojourn_client_core::{
