@@ -24,8 +24,8 @@ fn submit(site: &Site, policy: &str) -> String {
     site.json(&["submit", "shares.toml"])["job"].to_string()
 }
 
-/// The digests of all trials with their numeric classes, once the job has ended; `cgroup`: are control groups used where they can be? The client is killed
-/// once, where it has given a trial less than the others.
+/// The digests of all trials with their numeric classes, once the job has ended. `cgroup`: are control groups used where they
+/// can be? The client is killed once, in the middle.
 fn trained(policy: &str, cgroup: bool) -> Vec<(Value, Value)> {
     let site = Site::start();
     let job = submit(&site, policy);
@@ -34,13 +34,11 @@ fn trained(policy: &str, cgroup: bool) -> Vec<(Value, Value)> {
     fs::write(folder.join("client.toml"), format!("[limits]\ncgroup = {cgroup}\n")).unwrap();
     let client = || site.client_with(CLIENT, &["--slots", "3"]);
     let mut running: Process = client();
+    // Of trials that begin together least attained service gives one more than the others at once.
+    let least = if policy.contains("las") { 0.5 } else { 1.0 };
+    let has_share = |unit: &Value| unit["share"]["share"].as_f64().is_some_and(|of| of <= least);
     let has_shares = |status: &Value| {
-        let units = status["units"].as_array();
-        units.is_some_and(|units| {
-            units.iter().any(|unit| {
-                unit["share"]["share"].as_f64() < Some(1.0) && unit["share"].is_object()
-            })
-        })
+        status["units"].as_array().is_some_and(|units| units.iter().any(has_share))
     };
     let ended = || site.job(&job)["state"] != "running";
     if policy != "\"equal\"" {
@@ -84,5 +82,5 @@ fn every_policy_comes_to_the_same_bytes() {
     let capped = "{ policy = \"flowcon\", interval = \"1s\", alpha = 0, apply = \"cap\" }";
     agree(&trained(capped, true), &equal);
     // By pauses.
-    agree(&trained(capped, false), &equal);
+    agree(&trained(first, false), &equal);
 }
