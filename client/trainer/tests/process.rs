@@ -254,6 +254,7 @@ fn a_unit_that_is_paused_as_it_runs_does_no_batch_more_than_it_tells() {
             TrainerLine::Update(TrainerUpdate::PeakMemory(bytes)) => {
                 assert!(bytes > 1 << 20, "{bytes}")
             }
+            TrainerLine::Update(TrainerUpdate::Usage(_)) => {}
             TrainerLine::Trained(part) => break part,
             other => panic!("{other:?}"),
         }
@@ -325,6 +326,7 @@ impl Trainer {
             match line(&mut self.lines) {
                 TrainerLine::Update(TrainerUpdate::Progress(progress)) => done = progress.done,
                 TrainerLine::Update(TrainerUpdate::ShardNeeded(blob)) => return (blob, done),
+                TrainerLine::Update(TrainerUpdate::Usage(_)) => {}
                 other => panic!("{other:?}"),
             }
         }
