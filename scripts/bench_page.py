@@ -25,6 +25,7 @@ SECTIONS = {  # the package and the bench of each figure
         ("sojourn-workgen", "plan"),
         ("sojourn-workgen", "search"),
         ("sojourn-workgen", "stopping"),
+        ("sojourn-shares", "plan"),
         ("sojourn-sim", "fleet"),
     ],
     "server": [("sojourn", "server")],

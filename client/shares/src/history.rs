@@ -89,7 +89,11 @@ impl History {
         for sample in self.samples.iter().rev() {
             let to = from + sample.span;
             for (sum, begin) in sums.iter_mut().zip([Micros::ZERO, self.window]) {
-                sum.add(sample, to.min(begin + self.window) - from.max(begin));
+                let part = to.min(begin + self.window) - from.max(begin);
+                // Most samples lie in one of them alone.
+                if !part.is_zero() {
+                    sum.add(sample, part);
+                }
             }
             from = to;
         }
