@@ -1,6 +1,6 @@
 //! `host_shares` of `[placement]`: a policy by its word, or a table of the policy and its parameters.
 
-use super::reader::{Node, Section, list};
+use super::reader::{Node, Section, list, optional};
 use crate::{
     quantity::Micros,
     spec::{Apply, First, FlowCon, Order, SharePolicy, Threshold},
@@ -76,15 +76,6 @@ fn flowcon(section: &Section<'_>, defaults: FlowCon) -> Option<FlowCon> {
         absolute: absolute?,
         apply: apply?,
     })
-}
-
-fn optional<'a, T>(
-    section: &Section<'a>,
-    key: &str,
-    default: T,
-    read: impl FnOnce(&Node<'a>) -> Option<T>,
-) -> Option<T> {
-    section.optional(key).map_or(Some(default), |node| read(&node))
 }
 
 /// Refuses the keys of other policies.

@@ -1,6 +1,6 @@
 //! `merge` of `[placement]`: a rule by its name, or a table of the rule and its parameters.
 
-use super::reader::{Node, Section, list};
+use super::reader::{Node, Section, list, optional};
 use crate::spec::{
     Alpha, MAX_ARRIVALS, MAX_LOSS_RATIO, MergeSpec, OptimizerMerge, Outer, RuleSpec, Staleness,
 };
@@ -55,15 +55,6 @@ fn canary(node: &Node<'_>) -> Option<f64> {
         ));
     }
     Some(most)
-}
-
-fn optional<'a, T>(
-    section: &Section<'a>,
-    key: &str,
-    default: T,
-    read: impl FnOnce(&Node<'a>) -> Option<T>,
-) -> Option<T> {
-    section.optional(key).map_or(Some(default), |node| read(&node))
 }
 
 /// The keys of a rule, besides those of every rule.

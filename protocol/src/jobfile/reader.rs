@@ -310,6 +310,16 @@ impl<'a> Node<'a> {
     }
 }
 
+/// The value of a key that may be left out; the default where it is.
+pub(super) fn optional<'a, T>(
+    section: &Section<'a>,
+    key: &str,
+    default: T,
+    read: impl FnOnce(&Node<'a>) -> Option<T>,
+) -> Option<T> {
+    section.optional(key).map_or(Some(default), |node| read(&node))
+}
+
 /// Words in backticks, with commas.
 pub(super) fn list(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
