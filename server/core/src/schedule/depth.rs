@@ -27,7 +27,7 @@ use sojourn_protocol::{
     spec::{Replicas, Spread},
     time::Millis,
 };
-use std::{cmp::Reverse, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 /// Trials that are tried for one slot: those behind them are left for the next one.
 const MAX_TRIED: usize = 32;
@@ -119,7 +119,10 @@ impl Scheduler<'_> {
         let own = remaining.deepest_first().take(MAX_LOOKED_AT).filter(is_own);
         let all = longest.take(MAX_TRIED).chain(own.take(MAX_TRIED));
         if job.priorities.is_empty() {
-            return all.chain(remaining.deepest_first().take(MAX_TRIED)).collect();
+            // A critical trial or an own one may be among the deepest too, and isn't tried twice.
+            let mut seen = BTreeSet::new();
+            let all = all.chain(remaining.deepest_first().take(MAX_TRIED));
+            return all.filter(|trial| seen.insert(*trial)).collect();
         }
         // Those without a priority are in order already, and may be many.
         let has_none = |trial: &TrialId| !job.priorities.contains_key(trial);
