@@ -1,9 +1,12 @@
 //! What the server is told of idle slots, where that changes between a request's beginning and its sending.
 
+#[path = "support/all_here.rs"]
+mod all_here;
 mod support;
 
+use all_here::Disk;
 use sojourn_client_core::{
-    Action, Agent, AgentConfig, AskId, DeviceSlots, Event, Micros, ResultFacts, TransferView,
+    Action, Agent, AgentConfig, AskId, DeviceSlots, Event, Micros, ResultFacts,
 };
 use sojourn_protocol::{
     api::WorkAnswer,
@@ -12,27 +15,6 @@ use sojourn_protocol::{
 };
 use std::sync::Arc;
 use support::{gives, lease};
-
-/// All blobs are here.
-struct Disk;
-
-impl TransferView for Disk {
-    fn has(&self, _: &Digest) -> bool {
-        true
-    }
-    fn fetched(&self, _: &Digest) -> u64 {
-        0
-    }
-    fn sent(&self, _: LeaseId) -> u64 {
-        0
-    }
-    fn capacity(&self) -> u64 {
-        u64::MAX
-    }
-    fn has_room(&self, _: u64) -> bool {
-        true
-    }
-}
 
 /// Tells the agent something, and that each blob that it asks for is here. The request for work that it begins.
 fn tell(agent: &mut Agent, event: Event) -> Option<AskId> {

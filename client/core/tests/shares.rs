@@ -1,10 +1,12 @@
 //! Shares of a host's processor: who has how much, and what the server hears of it.
 
+#[path = "support/all_here.rs"]
+mod all_here;
 mod support;
 
+use all_here::Disk;
 use sojourn_client_core::{
-    Action, Agent, AgentConfig, AskId, DeviceSlots, Event, Micros, ResultFacts, TransferView,
-    UnitShare,
+    Action, Agent, AgentConfig, AskId, DeviceSlots, Event, Micros, ResultFacts, UnitShare,
 };
 use sojourn_protocol::{
     api::Held,
@@ -18,27 +20,6 @@ use sojourn_protocol::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 use support::{gives, lease};
-
-/// All blobs are here.
-struct Disk;
-
-impl TransferView for Disk {
-    fn has(&self, _: &Digest) -> bool {
-        true
-    }
-    fn fetched(&self, _: &Digest) -> u64 {
-        0
-    }
-    fn sent(&self, _: LeaseId) -> u64 {
-        0
-    }
-    fn capacity(&self) -> u64 {
-        u64::MAX
-    }
-    fn has_room(&self, _: u64) -> bool {
-        true
-    }
-}
 
 /// A host of four slots that share two cores.
 struct Host {
