@@ -144,6 +144,9 @@ pub const ENGINES: &str = "engines";
 /// A feature of clients: they divide their processors as a lease says ([`LeaseShares`](crate::shares::LeaseShares)).
 pub const HOST_SHARES: &str = "host-shares";
 
+/// A feature of servers: held leases say the losses of their units so far ([`Held::losses`]).
+pub const TRAIN_LOSSES: &str = "train-losses";
+
 /// A feature: a host says that its engines can't do a unit ([`FailureKind::Unsupported`](crate::report::FailureKind),
 /// [`Device::unsupported`](crate::inventory::Device::unsupported)).
 pub const UNSUPPORTED_UNITS: &str = "unsupported-units";
@@ -208,13 +211,38 @@ pub struct Held {
     /// Its share of the host's processor, where its lease names a policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<HeldShare>,
+    /// The losses of its unit so far, once there are any. Only for servers with the feature [`TRAIN_LOSSES`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub losses: Option<LossSum>,
+}
+
+/// The training losses of a unit's batches so far.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LossSum {
+    /// Their sum, of one for each batch: the mean over its rows.
+    pub sum: f64,
+    /// How many batches that is.
+    pub batches: u32,
+}
+
+impl LossSum {
+    /// So many batches follow, with this mean loss.
+    #[must_use]
+    pub fn plus(self, mean: f64, batches: u32) -> Self {
+        Self {
+            sum: self.sum + mean * f64::from(batches),
+            batches: self.batches.saturating_add(batches),
+        }
+    }
 }
 
 impl Held {
     /// A held lease, of which there is no more to say.
     #[must_use]
     pub const fn new(lease: LeaseId, state: HeldState) -> Self {
-        Self { lease, state, result: None, share: None }
+        Self { lease, state, result: None, share: None, losses: None }
     }
 }
 

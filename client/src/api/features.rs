@@ -6,7 +6,8 @@ use sojourn_protocol::{
     PROTOCOL_HEADER,
     api::{
         AWAITING_SHARDS, DELTA_UPLOADS, DISK_RESERVES, ENGINES, FEATURES_HEADER, HOST_SHARES, Held,
-        HeldState, PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, UNSUPPORTED_UNITS, UPLOAD_PROGRESS,
+        HeldState, PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, TRAIN_LOSSES, UNSUPPORTED_UNITS,
+        UPLOAD_PROGRESS,
     },
     direct::DIRECT_UPLOADS,
     inventory::Inventory,
@@ -24,6 +25,7 @@ pub(super) struct Features {
     engines: bool,
     produced_checkpoints: bool,
     several_classes: bool,
+    train_losses: bool,
     unsupported_units: bool,
     upload_progress: bool,
     /// The server accepts checkpoints as deltas.
@@ -44,6 +46,7 @@ impl Features {
             engines: has(ENGINES),
             produced_checkpoints: has(PRODUCED_CHECKPOINTS),
             several_classes: has(SEVERAL_CLASSES),
+            train_losses: has(TRAIN_LOSSES),
             unsupported_units: has(UNSUPPORTED_UNITS),
             upload_progress: has(UPLOAD_PROGRESS),
             delta_uploads: has(DELTA_UPLOADS),
@@ -64,6 +67,7 @@ impl Features {
             result: held.result.filter(|_| self.produced_checkpoints),
             // Only where its lease says so: the server knows of shares.
             share: held.share,
+            losses: held.losses.filter(|_| self.train_losses),
             ..Held::new(held.lease, reduce(held.state))
         });
         reduced.collect()

@@ -5,7 +5,7 @@ use crate::{
     action::{Action, Priority, UploadStart},
     delivery::DeliveryStep,
     event::{ReleaseReason, TrainerState, TransferView, UnitError},
-    lease::{Blocked, HeldLease, LeaseAction, LeaseEvent, LeaseState, Releasing},
+    lease::{Blocked, HeldLease, LeaseAction, LeaseEvent, LeaseState, Losses, Releasing},
     needs::Rest,
     time::Micros,
 };
@@ -53,7 +53,9 @@ impl Agent {
             LeaseAction::Start(lease, slot) => {
                 self.shares.begin(&lease, slot);
                 turn.out.push(Action::Start(lease, slot));
-                let Some(held) = self.lease(id) else { return };
+                let held = self.index(id).ok().and_then(|at| self.leases.get_mut(at));
+                let Some(held) = held else { return };
+                held.losses = Losses::from(held.in_slot().map_or(0, |unit| unit.progress.done));
                 let here = held.needs.later.iter().map(|need| need.blob.sha256);
                 let here = here.filter(|blob| self.fetches.is_here(blob));
                 turn.out.extend(here.map(|blob| Action::HandOver(id, blob)));

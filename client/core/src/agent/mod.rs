@@ -156,6 +156,10 @@ impl Agent {
                 let unit = self.lease(lease).and_then(HeldLease::in_slot);
                 let done = unit.map_or(0, |unit| unit.progress.done);
                 self.shares.record(lease, &sample, (done, capacity));
+                let held = self.index(lease).ok().and_then(|at| self.leases.get_mut(at));
+                if let Some(held) = held.filter(|held| held.is_in_slot()) {
+                    held.losses.heard(sample.loss, done);
+                }
             }
             Event::ShardNeeded(lease, blob) => {
                 // It may have come while this was said.

@@ -10,9 +10,11 @@
 //! `state` has a struct for each state; `transition` has the table of all transitions, and nothing else changes a
 //! state. The table's explanation is in `docs/internals/lease-lifecycle.md`.
 
+mod losses;
 mod state;
 mod transition;
 
+pub(crate) use losses::Losses;
 pub use state::{
     Acknowledged, Blocked, Fetching, InSlot, LeaseState, Queued, Ready, Releasing, Reporting,
     Running, Stored, Uploading,
@@ -65,6 +67,8 @@ pub struct HeldLease {
     pub(crate) reserved_fetch: u64,
     /// See `reserved_fetch`.
     pub(crate) reserved_upload: u64,
+    /// The training losses of its unit so far.
+    pub(crate) losses: Losses,
     /// The blobs that it needs; none of a finished one.
     pub(crate) needs: Needs,
     pub(crate) state: LeaseState,
@@ -83,6 +87,7 @@ impl HeldLease {
             continues: None,
             reserved_fetch: 0,
             reserved_upload: 0,
+            losses: Losses::default(),
             needs: Needs::of(&lease.unit),
             state: LeaseState::Queued(Queued { lease }),
         }
@@ -103,6 +108,7 @@ impl HeldLease {
             continues: None,
             reserved_fetch: 0,
             reserved_upload: 0,
+            losses: Losses::default(),
             needs: Needs::default(),
             state: LeaseState::Reporting(state),
         }
@@ -231,7 +237,8 @@ impl HeldLease {
             LeaseState::Uploading(_) => HeldState::Sending { sent: view.sent(self.id) },
             LeaseState::Acknowledged(_) => return None,
         };
-        Some(Held { result: self.continues_from(), ..Held::new(self.id, state) })
+        let (result, losses) = (self.continues_from(), self.losses.sum());
+        Some(Held { result, losses, ..Held::new(self.id, state) })
     }
 
     /// The checkpoint that the trial can go on from here, once the unit has ended.

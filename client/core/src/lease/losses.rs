@@ -1,0 +1,31 @@
+//! The training losses of a unit, which the server hears with each heartbeat.
+
+use sojourn_protocol::api::LossSum;
+
+/// What its samples have said so far.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Losses {
+    sum: LossSum,
+    /// Batches that were done at the last sample, and before the first one when the unit began here.
+    heard_at: u32,
+}
+
+impl Losses {
+    /// Of a unit that begins with so many batches done.
+    pub(crate) fn from(done: u32) -> Self {
+        Self { sum: LossSum::default(), heard_at: done }
+    }
+
+    /// The mean over the batches since the last sample. `done`: those that are done by now.
+    pub(crate) fn heard(&mut self, mean: Option<f64>, done: u32) {
+        let before = std::mem::replace(&mut self.heard_at, done);
+        if let Some(mean) = mean.filter(|mean| mean.is_finite()) {
+            self.sum = self.sum.plus(mean, done.saturating_sub(before));
+        }
+    }
+
+    /// All of them; none where there are no batches yet.
+    pub(crate) fn sum(&self) -> Option<LossSum> {
+        Some(self.sum).filter(|sum| sum.batches > 0)
+    }
+}
