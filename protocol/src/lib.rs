@@ -71,6 +71,7 @@ pub mod quantity;
 pub mod ranges;
 pub mod reason;
 pub mod report;
+pub mod residency;
 pub mod seeds;
 pub mod sentence;
 pub mod shares;

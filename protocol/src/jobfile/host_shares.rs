@@ -1,11 +1,7 @@
 //! `host_shares` of `[placement]`: a policy by its word, or a table of the policy and its parameters.
 
-use super::reader::{Node, Section, list, optional};
-use crate::{
-    quantity::Micros,
-    spec::{Apply, First, FlowCon, Order, SharePolicy, Threshold},
-    time::Millis,
-};
+use super::reader::{Node, Section, optional, refuse_others};
+use crate::spec::{Apply, First, FlowCon, Order, SharePolicy, Threshold};
 
 /// The keys of FlowCon's parameters.
 const OF_FLOWCON: &[&str] =
@@ -36,17 +32,17 @@ pub(super) fn read(node: &Node<'_>) -> Option<SharePolicy> {
     let policy = section.required("policy", "a policy such as `\"flowcon\"`")?;
     let policy = match policy.word(&policies())? {
         SharePolicy::Equal => {
-            has_only(&section, "equal", &[])?;
+            refuse_others(&section, "equal", &[])?;
             SharePolicy::Equal
         }
         SharePolicy::FlowCon(defaults) => {
-            has_only(&section, "flowcon", OF_FLOWCON)?;
+            refuse_others(&section, "flowcon", OF_FLOWCON)?;
             SharePolicy::FlowCon(flowcon(&section, defaults)?)
         }
         SharePolicy::First(defaults) => {
             let name = SharePolicy::First(defaults).name();
-            has_only(&section, name, OF_FIRST)?;
-            let interval = optional(&section, "interval", defaults.interval, time);
+            refuse_others(&section, name, OF_FIRST)?;
+            let interval = optional(&section, "interval", defaults.interval, Node::duration);
             let least = optional(&section, "least", defaults.least, Node::number);
             SharePolicy::First(First { interval: interval?, least: least?, ..defaults })
         }
@@ -61,10 +57,10 @@ fn flowcon(section: &Section<'_>, defaults: FlowCon) -> Option<FlowCon> {
     let alpha = optional(section, "alpha", defaults.alpha, Node::number);
     let threshold =
         optional(section, "threshold", defaults.threshold, |node| node.word(THRESHOLDS));
-    let interval = optional(section, "interval", defaults.interval, time);
+    let interval = optional(section, "interval", defaults.interval, Node::duration);
     let beta = optional(section, "beta", defaults.beta, Node::number);
     let longest = defaults.longest_interval.max(interval?);
-    let longest = optional(section, "longest_interval", longest, time);
+    let longest = optional(section, "longest_interval", longest, Node::duration);
     let absolute = optional(section, "absolute", defaults.absolute, Node::boolean);
     let apply = optional(section, "apply", defaults.apply, |node| node.word(WAYS));
     Some(FlowCon {
@@ -76,26 +72,4 @@ fn flowcon(section: &Section<'_>, defaults: FlowCon) -> Option<FlowCon> {
         absolute: absolute?,
         apply: apply?,
     })
-}
-
-/// Refuses the keys of other policies.
-fn has_only(section: &Section<'_>, name: &str, own: &[&str]) -> Option<()> {
-    let others = section.known().iter().filter(|key| **key != "policy" && !own.contains(key));
-    let mut mine = Some(());
-    for node in others.filter_map(|key| section.optional(key)) {
-        mine = node.refuse(match own {
-            [] => format!("is no key of `{name}`, which has no parameters"),
-            own => format!("is no key of `{name}`, which has {}", list(own)),
-        });
-    }
-    mine
-}
-
-/// A length of time such as `"30s"`.
-fn time(node: &Node<'_>) -> Option<Micros> {
-    let text = node.string("a length of time such as `\"30s\"`")?;
-    match text.parse::<Millis>() {
-        Ok(time) => Some(time.into()),
-        Err(wanted) => node.refuse(format!("is {text}; {wanted}")),
-    }
 }

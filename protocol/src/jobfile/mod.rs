@@ -25,6 +25,7 @@ mod method;
 mod model;
 mod placement;
 mod reader;
+mod residency;
 mod search;
 mod stopping;
 mod training;

@@ -3,6 +3,7 @@
 use super::{
     host_shares, merge,
     reader::{Node, Section},
+    residency,
 };
 use crate::{
     money::MicroUsd,
@@ -68,7 +69,10 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
     let host_shares = section
         .optional("host_shares")
         .map_or(Some(defaults.host_shares), |node| host_shares::read(&node));
-    Some(PlacementSpec {
+    let residency = section
+        .optional("residency")
+        .map_or(Some(defaults.residency), |node| residency::read(&node));
+    let placement = PlacementSpec {
         order: order?,
         reproducible,
         threads: threads?,
@@ -85,7 +89,12 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         budget: budget?,
         deadline: deadline?,
         host_shares: host_shares?,
-    })
+        residency: residency?,
+    };
+    match placement.check_residency() {
+        Ok(()) => Some(placement),
+        Err(reason) => section.refuse("residency", reason.into()),
+    }
 }
 
 /// An amount of money that machines may cost, such as `"20 usd"`.

@@ -7,6 +7,7 @@ use super::{
     error::{JobFileError, Problem},
     vocabulary,
 };
+use crate::{quantity::Micros, time::Millis};
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeSet,
@@ -258,6 +259,15 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// A length of time such as `"30s"`.
+    pub(super) fn duration(&self) -> Option<Micros> {
+        let text = self.string("a length of time such as `\"30s\"`")?;
+        match text.parse::<Millis>() {
+            Ok(time) => Some(time.into()),
+            Err(wanted) => self.refuse(format!("is {text}; {wanted}")),
+        }
+    }
+
     /// The elements of a list.
     pub(super) fn list(&self, wanted: &str) -> Option<Vec<Node<'a>>> {
         let Some(array) = self.value.as_array() else {
@@ -308,6 +318,19 @@ impl<'a> Node<'a> {
             .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
         self.refuse(format!("is `\"{text}\"`; {hint}one of {} is wanted", list(&names)))
     }
+}
+
+/// Of a table whose keys depend on its policy: refuses the keys of other policies.
+pub(super) fn refuse_others(section: &Section<'_>, policy: &str, own: &[&str]) -> Option<()> {
+    let others = section.known().iter().filter(|key| **key != "policy" && !own.contains(key));
+    let mut mine = Some(());
+    for node in others.filter_map(|key| section.optional(key)) {
+        mine = node.refuse(match own {
+            [] => format!("is no key of `{policy}`, which has no parameters"),
+            own => format!("is no key of `{policy}`, which has {}", list(own)),
+        });
+    }
+    mine
 }
 
 /// The value of a key that may be left out; the default where it is.

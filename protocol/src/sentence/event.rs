@@ -1,6 +1,6 @@
 //! Events as sentences. They are read as JSON, so that events of a newer server are shown too, in general words.
 
-use super::{fields::Fields, search};
+use super::{fields::Fields, residency, search};
 use crate::{
     figures, money::MicroUsd, report::FailureKind, spec::SearchBudget, time::Millis,
     view::EventView,
@@ -165,7 +165,7 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
         }
         "extra-failed" => format!("{} failed: {}", extra(of)?, of.text("error")?),
         "blob-lost" => format!("the store has lost blob {}", of.text("blob")?),
-        kind => return search::sentence(kind, of),
+        kind => return search::sentence(kind, of).or_else(|| residency::sentence(kind, of)),
     })
 }
 
@@ -263,7 +263,7 @@ fn leases(leases: &[u64]) -> String {
 /// The text of an event that is a decision with its reason: a grant of a lease, or one of the search.
 #[must_use]
 pub fn decision(event: &EventView) -> Option<String> {
-    if search::is_decision(&event.kind) {
+    if search::is_decision(&event.kind) || residency::is_decision(&event.kind) {
         return sentence(event);
     }
     let lease = Fields(&event.event);

@@ -15,6 +15,10 @@ impl Fields<'_> {
         self.0.get(name)?.as_u64()
     }
 
+    pub(super) fn decimal(self, name: &str) -> Option<f64> {
+        self.0.get(name)?.as_f64()
+    }
+
     /// An epoch as people count it: from 1.
     pub(super) fn epoch(self, name: &str) -> Option<u64> {
         self.number(name)?.checked_add(1)

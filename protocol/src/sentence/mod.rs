@@ -2,6 +2,7 @@
 
 mod event;
 mod fields;
+mod residency;
 mod search;
 
 pub use event::decision;

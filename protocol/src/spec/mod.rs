@@ -20,6 +20,7 @@ mod method;
 mod metric;
 mod model;
 mod placement;
+mod residency;
 mod search;
 mod share;
 mod stopping;
@@ -58,6 +59,10 @@ pub use placement::{
     DEFAULT_MERGE_IN_FLIGHT, FIXED_VISITS_MERGE, LocalSteps, MAX_DEADLINE, MAX_HOSTS,
     MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE, MAX_THREADS,
     MIN_DEADLINE, MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify, Visits,
+};
+pub use residency::{
+    Growth, Listing, MAX_GROWTH, MAX_LOOKS, MAX_MARGIN, RESIDENCY_INTERVALS, Rebalancing,
+    ResidencyPolicy, Scope, SpeCon,
 };
 pub use share::Share;
 pub use stopping::{Bracket, Halving, MAX_REDUCTION, Stopping, hyperband};

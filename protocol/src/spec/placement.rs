@@ -3,7 +3,7 @@
 //! Fields that were added later are left out of JSON where they have their defaults. So a job that doesn't use them is
 //! the same job, byte for byte, as before.
 
-use super::{MergeSpec, SharePolicy, dimension::is_default};
+use super::{MergeSpec, ResidencyPolicy, SharePolicy, dimension::is_default};
 use crate::{
     money::{MAX_USD, MicroUsd},
     time::Millis,
@@ -91,6 +91,9 @@ pub struct PlacementSpec {
     /// How its trials that run on one host divide the processor.
     #[serde(default, skip_serializing_if = "is_default")]
     pub host_shares: SharePolicy,
+    /// On which host its trials stay, and when one moves to another.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub residency: ResidencyPolicy,
 }
 
 impl PlacementSpec {
@@ -109,7 +112,7 @@ impl PlacementSpec {
     /// May the server merge results of this job's trials: always, or once hop order doesn't keep the hosts busy?
     #[must_use]
     pub fn may_merge(&self) -> bool {
-        self.order != OrderChoice::Hop && !self.has_fixed_visits()
+        self.order != OrderChoice::Hop && !self.has_fixed_visits() && !self.residency.keeps_trials()
     }
 
     /// Writes the defaults down where results may be merged and nothing says how.
@@ -166,6 +169,10 @@ impl PlacementSpec {
         self.host_shares
             .check()
             .map_err(|(key, wanted)| format!("`placement.host_shares.{key}` {wanted}"))?;
+        self.residency
+            .check()
+            .map_err(|(key, wanted)| format!("`placement.residency.{key}` {wanted}"))?;
+        self.check_residency().map_err(|reason| format!("`placement.residency` {reason}"))?;
         let Some(verify) = self.verify else { return Ok(()) };
         within("verify.quorum", verify.quorum, 2..=MAX_QUORUM)?;
         thousandths("verify.rate", verify.rate, 1)?;
@@ -174,6 +181,26 @@ impl PlacementSpec {
         }
         Err("`placement.verify` needs `reproducible`: other arithmetic comes to other results"
             .into())
+    }
+
+    /// Does the policy of residency, where trials stay on one host, go with the rest?
+    ///
+    /// # Errors
+    /// Why it doesn't.
+    pub fn check_residency(&self) -> Result<(), &'static str> {
+        match self.residency {
+            ResidencyPolicy::None => Ok(()),
+            _ if self.order == OrderChoice::Merge => Err(
+                "doesn't go with `order = \"merge\"`: a trial that several hosts train stays on none",
+            ),
+            _ if self.replicas != Replicas::Demand => Err(
+                "doesn't go with `replicas`: a trial that stays on a host needs all shards there",
+            ),
+            _ if self.max_hosts.is_some() => {
+                Err("doesn't go with `max_hosts`: no plan is made, which would choose the hosts")
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A placement with the defaults for all else.
@@ -196,6 +223,7 @@ impl PlacementSpec {
             budget: None,
             deadline: None,
             host_shares: SharePolicy::Equal,
+            residency: ResidencyPolicy::None,
         }
     }
 }

@@ -136,6 +136,9 @@ impl Core {
             self.jobs().end_costly(used_up)?;
         }
         self.plans().request_due();
+        if !self.index.movable().is_empty() || self.looks.next().is_some() {
+            self.residency().settle()?;
+        }
         Ok(())
     }
 

@@ -20,6 +20,7 @@ use crate::{
     leases::{LeaseHandler, Leases},
     ledger::{Ledger, Output},
     query::Views,
+    residency::{Looks, ResidencyHandler},
     results::ResultHandler,
     schedule::{Eligibility, Locality, PlanHandler, Planner, Scheduler},
     state::State,
@@ -51,6 +52,7 @@ pub struct Core {
     pub(crate) queue: AssimilationQueue,
     pub(crate) waiters: Waiters,
     pub(crate) planner: Planner,
+    pub(crate) looks: Looks,
     /// The room on the server's disk, as the shell said last. Soft: a core begins with enough.
     pub(crate) storage: Storage,
     /// When jobs that have ended are looked at next, where not all of them are kept. Soft: a start looks at once.
@@ -85,6 +87,7 @@ impl Core {
             queue: AssimilationQueue::default(),
             waiters: Waiters::default(),
             planner: Planner::default(),
+            looks: Looks::default(),
             storage: Storage::default(),
             next_retention: None,
             leaders: Leaders::default(),
@@ -143,6 +146,7 @@ impl Core {
             self.scheduler().next_plan(),
             self.state.blobs.next_collection(&self.config),
             self.next_retention,
+            self.looks.next(),
         ];
         times.into_iter().flatten().min()
     }
@@ -205,6 +209,7 @@ impl Core {
             hosts: &mut self.hosts,
             data: &mut self.data,
             queue: &mut self.queue,
+            looks: &mut self.looks,
             policy: self.policy.as_ref(),
             rng: &mut self.rng,
             storage: &self.storage,
@@ -258,6 +263,11 @@ impl Core {
         PlanHandler { ledger, hosts, data, policy, rng }
     }
 
+    pub(crate) fn residency(&mut self) -> ResidencyHandler<'_> {
+        let Parts { ledger, hosts, data, policy, looks, .. } = self.parts();
+        ResidencyHandler { leases: LeaseHandler { ledger, hosts }, data, policy, looks }
+    }
+
     pub(crate) fn dispatcher(&mut self) -> Dispatcher<'_> {
         let Parts { ledger, hosts, data, policy, rng, storage, .. } = self.parts();
         Dispatcher { leases: LeaseHandler { ledger, hosts }, data, policy, rng, storage }
@@ -270,6 +280,7 @@ struct Parts<'a> {
     hosts: &'a mut Hosts,
     data: &'a mut DataPlacement,
     queue: &'a mut AssimilationQueue,
+    looks: &'a mut Looks,
     policy: &'a dyn Policy,
     rng: &'a mut ChaCha8Rng,
     storage: &'a Storage,

@@ -15,6 +15,7 @@ use sojourn_protocol::{
     money::MicroUsd,
     names::{OwnerName, TokenLabel},
     report::{Failure, Report, Sums},
+    residency::{Category, MoveKind},
     spec::{JobSpec, ModelSpace, SearchBudget, TrainingSpace},
     time::{Millis, UnixMillis},
     tokens::TokenGrant,
@@ -29,7 +30,7 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 /// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
 /// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, a time in which trained jobs are still evaluated, jobs that are thinned or
 /// deleted, machines that are bought, units that are refused as unsupported, trials that a search lets go on or stops, searches that
-/// go on (trials that are added, spaces that change), and hosts that are blocked.
+/// go on (trials that are added, spaces that change), hosts that are blocked, and trials that stay on hosts and move.
 pub const EVENT_VERSION: u32 = 8;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
@@ -400,6 +401,31 @@ pub enum Event {
         /// Who asked for it.
         by: By,
     },
+    /// A look at the loss of a trial that stays on hosts has put it into this category.
+    TrialCategorized {
+        job: JobId,
+        trial: TrialId,
+        /// How far it seems to be.
+        category: Category,
+        /// How much its loss had fallen since the look before, as the job's policy counts that.
+        growth: f64,
+    },
+    /// A trial that stays on hosts goes to another one. Where both are the same a move was weighed and none was better, and that
+    /// counts as one.
+    TrialMoved {
+        job: JobId,
+        trial: TrialId,
+        /// The host that it leaves.
+        from: HostId,
+        /// The host on which it stays from now on.
+        to: HostId,
+        /// Why.
+        kind: MoveKind,
+        /// The load of the host that it leaves.
+        from_load: f64,
+        /// The load of the other host before.
+        to_load: f64,
+    },
     /// From now on a trial's results are taken in like this.
     TrialOrdered {
         job: JobId,
@@ -483,6 +509,8 @@ impl Event {
             Event::TrialStopped { .. } => "trial-stopped",
             Event::TrialsAdded { .. } => "trials-added",
             Event::TrialPlaced { .. } => "trial-placed",
+            Event::TrialCategorized { .. } => "trial-categorized",
+            Event::TrialMoved { .. } => "trial-moved",
             Event::SearchExtended { .. } => "search-extended",
             Event::SearchEnded { .. } => "search-ended",
             Event::SpaceChanged { .. } => "space-changed",

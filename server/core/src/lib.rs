@@ -59,6 +59,7 @@ mod memo;
 mod query;
 mod reply;
 pub mod request;
+mod residency;
 mod results;
 mod schedule;
 mod snapshot;

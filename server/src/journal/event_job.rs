@@ -53,6 +53,8 @@ impl EventJob {
             | Event::TrialStopped { job, .. }
             | Event::TrialsAdded { job, .. }
             | Event::TrialPlaced { job, .. }
+            | Event::TrialCategorized { job, .. }
+            | Event::TrialMoved { job, .. }
             | Event::SearchExtended { job, .. }
             | Event::SearchEnded { job, .. }
             | Event::SpaceChanged { job, .. }

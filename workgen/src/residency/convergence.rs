@@ -1,31 +1,10 @@
 //! The category of a trial (SpeCon's algorithm 3).
 
-use super::rules::{Growth, Listing, SpeCon};
-use sojourn_protocol::quantity::Micros;
-
-/// How far a trial seems to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Category {
-    /// It learns (PC, the progressing category).
-    #[default]
-    Progressing,
-    /// At the last look it hardly did (WC, the watching category).
-    Watching,
-    /// It did so again (CC, the converged category).
-    Converged,
-}
-
-impl Category {
-    /// What a trial counts for in the score of its host.
-    #[must_use]
-    pub const fn weight(self) -> f64 {
-        match self {
-            Self::Progressing => 2.0,
-            Self::Watching => 1.5,
-            Self::Converged => 1.0,
-        }
-    }
-}
+use sojourn_protocol::{
+    quantity::Micros,
+    residency::Category,
+    spec::{Growth, Listing, SpeCon},
+};
 
 /// What is known at a look at a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,6 +39,12 @@ pub struct Convergence {
 const FLAT: f64 = 0.1;
 
 impl Convergence {
+    /// How much its loss had fallen at the last look, once there were two.
+    #[must_use]
+    pub const fn growth(&self) -> Option<f64> {
+        self.growth
+    }
+
     /// Looks at the trial. Is it to move, if others on its host still learn? Too few batches, or a loss that is no number, are no look.
     pub fn look(&mut self, now: Micros, look: &Look, rules: &SpeCon) -> bool {
         if self.has_moved || look.batches < rules.least_batches || !look.loss.is_finite() {

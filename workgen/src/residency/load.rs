@@ -1,10 +1,10 @@
 //! Scores of hosts, and where a converged trial goes (SpeCon's algorithm 4).
 
-use super::{
-    convergence::Category,
-    rules::{Listing, SpeCon},
+use sojourn_protocol::{
+    ids::HostId,
+    residency::Category,
+    spec::{Listing, SpeCon},
 };
-use sojourn_protocol::ids::HostId;
 
 /// A host and the trials that live there.
 #[derive(Debug, Clone, Copy, PartialEq)]

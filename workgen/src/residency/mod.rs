@@ -10,16 +10,17 @@
 //! | `convergence.rs` | the category of a trial, by looks at its loss (algorithm 3) |
 //! | `load.rs` | hosts' scores, and to which a converged trial goes (algorithm 4) |
 //! | `rebalance.rs` | what moves when all have converged (algorithm 5) |
-//! | `rules.rs` | parameters, and the readings of the algorithms |
 //!
-//! Everything here is pure: looks and hosts come in, moves go out.
+//! Everything here is pure: looks and hosts come in, moves go out. The parameters are a job's: `sojourn_protocol::spec::SpeCon`.
 
 mod convergence;
 mod load;
 mod rebalance;
-mod rules;
 
-pub use convergence::{Category, Convergence, Look};
+pub use convergence::{Convergence, Look};
 pub use load::{Destination, HostLoad, destination};
 pub use rebalance::{Resident, ResidentHost, Transfer, rebalance, shortest_remaining};
-pub use rules::{Growth, Listing, Scope, SpeCon};
+pub use sojourn_protocol::{
+    residency::Category,
+    spec::{Growth, Listing, Scope, SpeCon},
+};

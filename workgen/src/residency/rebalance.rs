@@ -1,9 +1,9 @@
 //! What moves when all trials have converged (SpeCon's algorithm 5), and the same by work that is known to be left.
 
-use super::rules::Listing;
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     quantity::Micros,
+    spec::Listing,
 };
 
 /// A trial that lives on a host.

@@ -3,7 +3,10 @@
 use super::*;
 use crate::{
     quantity::Micros,
-    spec::{Apply, First, FlowCon, Order, SharePolicy, Threshold, Verify},
+    spec::{
+        Apply, First, FlowCon, Growth, Listing, Order, Rebalancing, ResidencyPolicy, Scope,
+        SharePolicy, SpeCon, Threshold, Verify,
+    },
 };
 
 #[test]
@@ -163,4 +166,84 @@ fn trials_on_one_host_have_equal_shares_or_a_policy() {
     ] {
         assert_eq!(refused(text), format!("11: {said}"));
     }
+}
+
+#[test]
+fn trials_stay_nowhere_or_by_a_policy() {
+    let residency = |text: &str| {
+        let text = format!("{SMALL}[placement]\nresidency = {text}\n");
+        parse(&text).unwrap().placement.residency
+    };
+    assert_eq!(residency("\"none\""), ResidencyPolicy::None);
+    assert_eq!(residency("\"least-loaded\""), ResidencyPolicy::LeastLoaded);
+    assert_eq!(residency("\"specon\""), ResidencyPolicy::SpeCon(SpeCon::default()));
+    let interval = Micros::from_secs(20);
+    assert_eq!(
+        residency("{ policy = \"srpt\", interval = \"20s\" }"),
+        ResidencyPolicy::ShortestRemaining(Rebalancing { interval })
+    );
+    let printed = SpeCon { listing: Listing::Printed, ..SpeCon::thesis() };
+    assert_eq!(
+        residency("{ policy = \"specon\", reproduction = true }"),
+        ResidencyPolicy::SpeCon(printed)
+    );
+    let all = "{ policy = \"specon\", reproduction = true, listing = \"thesis\", alpha = 0.05, growth = \"per-trial\", \
+               interval = \"20s\", least_batches = 5, confirm = 0, scope = \"cluster\", margin = 0.5, absolute = false }";
+    assert_eq!(
+        residency(all),
+        ResidencyPolicy::SpeCon(SpeCon {
+            alpha: 0.05,
+            growth: Growth::PerTrial,
+            interval,
+            least_batches: 5,
+            confirm: 0,
+            scope: Scope::Cluster,
+            margin: 0.5,
+            absolute: false,
+            listing: Listing::Thesis
+        })
+    );
+    let written = serde_json::to_string(&parse(SMALL).unwrap()).unwrap();
+    assert!(!written.contains("residency"), "jobs of before stay what they are: {written}");
+}
+
+#[test]
+fn trials_that_stay_on_hosts_go_with_no_merging_no_replicas_and_no_chosen_hosts() {
+    let refused =
+        |text: &str| errors_with("epochs = 2", &format!("epochs = 2\n[placement]\n{text}"));
+    for (text, said) in [
+        (
+            "residency = \"spekon\"",
+            "11: `placement.residency` is `\"spekon\"`; did you mean `specon`? one of `none`, `least-loaded`, `specon`, `srpt` is wanted",
+        ),
+        (
+            "residency = { policy = \"srpt\", alpha = 1 }",
+            "11: `placement.residency.alpha` is no key of `srpt`, which has `interval`",
+        ),
+        (
+            "residency = { policy = \"specon\", interval = \"2h\" }",
+            "11: `placement.residency.interval` has to be from 1s to 1h",
+        ),
+        (
+            "residency = { policy = \"specon\", margin = -1 }",
+            "11: `placement.residency.margin` has to be from 0 to 1000",
+        ),
+        (
+            "residency = \"specon\"\norder = \"merge\"",
+            "11: `placement.residency` doesn't go with `order = \"merge\"`: a trial that several hosts train stays on none",
+        ),
+        (
+            "residency = \"specon\"\nreplicas = 2",
+            "11: `placement.residency` doesn't go with `replicas`: a trial that stays on a host needs all shards there",
+        ),
+        (
+            "residency = \"srpt\"\nmax_hosts = 2",
+            "11: `placement.residency` doesn't go with `max_hosts`: no plan is made, which would choose the hosts",
+        ),
+    ] {
+        assert_eq!(refused(text), said);
+    }
+    // With the default order results are merged where few trials are there; trials that stay aren't.
+    let stays = parse(&format!("{SMALL}[placement]\nresidency = \"specon\"\n")).unwrap();
+    assert!(!stays.placement.may_merge() && parse(SMALL).unwrap().placement.may_merge());
 }

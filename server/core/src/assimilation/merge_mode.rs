@@ -131,7 +131,7 @@ impl MergeModeHandler<'_> {
         let Some(job) = self.ledger.state.jobs.get(&job) else { return Vec::new() };
         let Some(remaining) = self.ledger.index.remaining(job.id) else { return Vec::new() };
         let placement = &job.spec.placement;
-        if placement.order != OrderChoice::Auto || placement.has_fixed_visits() || !job.is_open() {
+        if placement.order != OrderChoice::Auto || !placement.may_merge() || !job.is_open() {
             return Vec::new();
         }
         let share = job.spec.placement.merge_below;

@@ -136,6 +136,7 @@ impl Waiters {
             | Event::JobTimeUp { .. }
             | Event::TrialRolledBack { .. }
             | Event::TrialOrdered { .. }
+            | Event::TrialMoved { .. }
             | Event::TrialsAdded { .. }
             | Event::ExtraAsked { .. }
             | Event::Challenged { .. }
@@ -175,7 +176,7 @@ impl<'a> Scheduler<'a> {
         let Some(of_job) = known.trial(trial) else { return Vec::new() };
         let planned = self.planned_host(known, of_job);
         let last = of_job.history.last().map(|hop| hop.host);
-        let first = planned.into_iter().chain(last);
+        let first = of_job.home().into_iter().chain(planned).chain(last);
         let mut hosts: Vec<HostId> = first.filter(|host| self.waiters.waits(*host)).collect();
         match self.data.replicas(job) {
             Some(replicas) => {

@@ -3,15 +3,18 @@
 //! | file | holds |
 //! |---|---|
 //! | `remaining_work.rs` | the running trials of a job by the work that they have left |
+//! | `residents.rs` | trials that stay on hosts, by host and category |
 //! | `searches.rs` | the jobs whose rule of early stopping is to be asked |
 //! | `stopping_rules.rs` | what these rules know of the jobs' trials |
 
 mod remaining_work;
+mod residents;
 mod searches;
 mod stopping_rules;
 
 pub(crate) use remaining_work::{RemainingWork, RemainingWorkIndex};
 
+use residents::Residents;
 use searches::Searches;
 use stopping_rules::StoppingRules;
 
@@ -24,7 +27,7 @@ use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     time::UnixMillis,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The derived index. It can be made anew from the state and the estimates at any time.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,6 +40,9 @@ pub(crate) struct DerivedIndex {
     wall_time: Option<UnixMillis>,
     searches: Searches,
     stopping_rules: StoppingRules,
+    residents: Residents,
+    /// Running jobs whose trials may move from host to host.
+    movable: BTreeSet<JobId>,
 }
 
 impl DerivedIndex {
@@ -94,9 +100,28 @@ impl DerivedIndex {
     /// Something of the job has changed; or it isn't there any more.
     pub(crate) fn job_changed(&mut self, id: JobId, job: Option<&Job>) {
         self.searches.changed(id, job);
+        let moves =
+            |job: &&Job| job.is_running() && job.spec.placement.residency.interval().is_some();
+        match job.filter(moves) {
+            Some(_) => self.movable.insert(id),
+            None => self.movable.remove(&id),
+        };
+        if job.is_none() {
+            self.residents.forget(id);
+        }
         if !job.is_some_and(Job::is_running) {
             self.stopping_rules.job_changed(id);
         }
+    }
+
+    /// Trials that stay on hosts.
+    pub(crate) fn residents(&self) -> &Residents {
+        &self.residents
+    }
+
+    /// Running jobs whose trials may move from host to host.
+    pub(crate) fn movable(&self) -> &BTreeSet<JobId> {
+        &self.movable
     }
 
     /// What the rules of early stopping know.
@@ -119,6 +144,7 @@ impl DerivedIndex {
     /// Updates all trials of a job.
     pub(crate) fn update_job(&mut self, job: &Job, estimates: &mut Estimates, now: UnixMillis) {
         estimates.register(job);
+        self.residents.update_job(job);
         let estimates = &*estimates;
         let with_work = job.trials.iter().filter_map(|trial| {
             let remaining = remaining_work(job.id, trial, estimates)?;
@@ -140,6 +166,7 @@ impl DerivedIndex {
         estimates: &Estimates,
         now: UnixMillis,
     ) {
+        self.residents.update(job, trial);
         match remaining_work(job, trial, estimates) {
             Some(remaining) => {
                 self.of_job(job).set(trial.id, remaining, trial.is_runnable(), now);

@@ -50,6 +50,7 @@ impl LeaseHandler<'_> {
         let mut slots = SlotCount { slots, running: None, busy };
         for held in held {
             self.hear_share(host, held);
+            self.hear_losses(host, held);
             let live = self.ledger.state.leases.get(&held.lease);
             let own = live.is_some_and(|lease| lease.host == host);
             let deadline = self.ledger.leases.deadline(held.lease).copied();
@@ -74,6 +75,21 @@ impl LeaseHandler<'_> {
         if let Some(lease) = lease.filter(|lease| lease.host == host) {
             self.ledger.leases.shares_mut().heard(state, lease, share);
         }
+    }
+
+    /// Takes in the losses of a unit, where its job's policy looks at them.
+    fn hear_losses(&mut self, host: HostId, held: &Held) {
+        let Some(losses) = held.losses else { return };
+        let state = &*self.ledger.state;
+        let lease = state.leases.get(&held.lease).filter(|lease| lease.host == host);
+        let hop = lease.and_then(|lease| lease.unit.hop());
+        let job = hop.as_ref().and_then(|hop| state.jobs.get(&hop.job));
+        let (Some(hop), true) = (hop, job.is_some_and(|job| job.spec.placement.residency.looks()))
+        else {
+            return;
+        };
+        let of_lease = (held.lease, losses);
+        self.ledger.leases.losses_mut().heard(state, (hop.job, hop.trial), of_lease);
     }
 
     /// May a held lease be in a slot: does it live, or has it run out, or is it provisional, and is it the host's?

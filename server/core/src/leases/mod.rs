@@ -11,6 +11,7 @@
 //! | `access.rs` | what a host may upload and read |
 //! | `confirm.rs` | how a provisional lease becomes a granted one |
 //! | `message.rs` | a lease as its host gets it |
+//! | `trial_losses.rs` | training losses of trials that stay on hosts |
 //! | `trial_shares.rs` | what goes with a trial whose shares of a host follow a policy |
 
 mod access;
@@ -24,6 +25,7 @@ mod message;
 mod new_deadline;
 mod provisional;
 mod release;
+mod trial_losses;
 mod trial_shares;
 
 pub(crate) use confirm::{ContinuedTrial, ResultBefore};
@@ -34,6 +36,7 @@ pub(crate) use release::FREE_RELEASES;
 
 use sojourn_protocol::{ids::LeaseId, time::UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
+use trial_losses::TrialLosses;
 use trial_shares::TrialShares;
 
 /// The soft state of leases.
@@ -46,6 +49,7 @@ pub(crate) struct Leases {
     /// Leases that ran out and that their host was told to drop: what was uploaded under them is gone.
     dropped_uploads: BTreeSet<LeaseId>,
     shares: TrialShares,
+    losses: TrialLosses,
 }
 
 impl Leases {
@@ -82,6 +86,11 @@ impl Leases {
     /// The same, to change it.
     pub(crate) fn shares_mut(&mut self) -> &mut TrialShares {
         &mut self.shares
+    }
+
+    /// Training losses of trials that stay on hosts, to take in and to look at.
+    pub(crate) fn losses_mut(&mut self) -> &mut TrialLosses {
+        &mut self.losses
     }
 
     /// A host runs a lease that ran out, and has done so many batches of it.

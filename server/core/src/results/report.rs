@@ -18,7 +18,7 @@ use sojourn_protocol::{
     error::ErrorKind,
     ids::{HostId, LeaseId},
     metrics::ByClass,
-    report::{Evaluated, Outcome, Report, ReportState, Trained},
+    report::{Evaluated, Outcome, Report, ReportState, Sums, Trained},
     text::plain_text,
     time::Millis,
 };
@@ -85,6 +85,9 @@ impl ResultHandler<'_> {
         let outcome = report.outcome.clone();
         self.ledger.record(Event::ReportAcknowledged { report: Box::new(report), host })?;
         let trained = wanted && refusal.is_none() && matches!(outcome, Outcome::Trained(_));
+        if let (true, Outcome::Trained(of)) = (trained, &outcome) {
+            self.hear_losses(&lease, &of.sums);
+        }
         match refusal {
             Some(reason) => {
                 let reason = plain_text(&reason, MAX_REASON_CHARS);
@@ -102,6 +105,16 @@ impl ResultHandler<'_> {
         }
         let state = self.ledger.state.past.get(&id).and_then(|past| past.report_state());
         Ok(ReportAnswer { lease: id, state: state.unwrap_or(ReportState::Acknowledged) })
+    }
+
+    /// Takes in the training losses of a hop, where its job's policy looks at them.
+    fn hear_losses(&mut self, lease: &Lease, sums: &Sums) {
+        let state = &*self.ledger.state;
+        let Some(hop) = lease.unit.hop() else { return };
+        let job = state.jobs.get(&hop.job).filter(|job| job.spec.placement.residency.looks());
+        if let Some(trial) = job.and_then(|job| job.trial(hop.trial)) {
+            self.ledger.leases.losses_mut().reported(state, trial, (hop.job, lease.id), sums);
+        }
     }
 
     /// Was the upload under this lease thrown away? Then whoever reports it may have seen the upload a moment before.

@@ -1,8 +1,8 @@
 //! Which hop of a job a device gets: what the policy sees, and what it chooses.
 
 use super::{
-    assignment::Assignment, batching::batch_hops, explain::GrantReason, residency::Residency,
-    scheduler::Scheduler,
+    assignment::Assignment, batching::batch_hops, device_shards::DeviceShards,
+    explain::GrantReason, homes::MAX_LEFT, scheduler::Scheduler,
 };
 use crate::{
     event::UnitKey,
@@ -12,11 +12,11 @@ use crate::{
 };
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
-    ids::{ShardId, TrialId, Version},
+    ids::{HostId, ShardId, TrialId, Version},
     position::Position,
     quantity::{Micros, SaturatingFrom as _, Speed, Work, mul_div},
     spec::{LocalSteps, Replicas},
-    time::UnixMillis,
+    time::{Millis, UnixMillis},
     unit::shard_index,
 };
 use sojourn_workgen::{Candidate, Choice, Decision, EarlierFinish, Forecast, PolicyView, Shards};
@@ -24,6 +24,8 @@ use std::{cmp::Reverse, collections::BTreeSet};
 
 /// Hops of one lease, where their number follows from the size of the checkpoint.
 const MAX_HOPS: u32 = 1024;
+/// Trials that are looked at for ones that are left to other hosts.
+const MAX_LEFT_TRIALS: usize = 64;
 
 /// The choice among the hops of one job, for a device.
 pub(crate) enum HopPick {
@@ -43,8 +45,10 @@ struct JobCandidates<'a> {
     job: &'a Job,
     remaining: &'a RemainingWorkIndex,
     at: DeviceRef<'a>,
-    residency: Residency<'a>,
+    shards: DeviceShards<'a>,
     forecast: Forecast,
+    /// Hosts that are loaded less, where trials stay on hosts.
+    lighter: Vec<HostId>,
     /// A plan says who trains which trial.
     planned: bool,
     /// A trial may begin another epoch.
@@ -85,6 +89,22 @@ impl JobCandidates<'_> {
         }
     }
 
+    /// Is a trial that stays nowhere yet left to a host that is loaded less?
+    fn is_left_to_lighter(&self, trial: &Trial, waited: Millis) -> bool {
+        trial.home() != Some(self.at.host)
+            && waited < MAX_LEFT
+            && self.lighter.iter().any(|host| self.scheduler.may_stay(self.job, trial, *host))
+    }
+
+    /// Is any trial left to hosts that are loaded less?
+    fn leaves_any(&self) -> bool {
+        let is_left = |(trial, _, since)| {
+            let known = self.job.trial(trial);
+            known.is_some_and(|of| self.is_left_to_lighter(of, self.scheduler.now - since))
+        };
+        !self.lighter.is_empty() && self.remaining.open().take(MAX_LEFT_TRIALS).any(is_left)
+    }
+
     /// Does the trial come before those that are further, since it would end last?
     fn is_critical(&self, trial: TrialId) -> bool {
         self.remaining.open_trial(trial).is_some_and(|(_, work, _)| work >= self.critical)
@@ -99,13 +119,15 @@ impl PolicyView for JobCandidates<'_> {
             let ages = self.at.ahead && known.merging.is_some();
             let is_left = matches!(self.turn, Turn::Trial(_))
                 && self.scheduler.is_kept_by_its_host(known, self.at.host);
+            let waited = self.scheduler.now - since;
             let fits = !ages
                 && !is_left
+                && !self.is_left_to_lighter(known, waited)
+                && !self.scheduler.is_kept_at_home(self.job, known, self.at.host)
                 && (self.may_begin || !known.open_chain().is_between_epochs())
                 && !self.scheduler.is_left_to_other_class(self.job, known, self.at)
                 && self.scheduler.may_train(self.job, known, self.at)
                 && self.scheduler.is_capable(self.at.slots, known);
-            let waited = Micros::from(self.scheduler.now - since);
             fits.then(|| {
                 let transfer_time = if self.planned {
                     Micros(self.scheduler.round_trip_time(known, self.at.host))
@@ -113,6 +135,7 @@ impl PolicyView for JobCandidates<'_> {
                     Micros::ZERO
                 };
                 let (chain, work) = (known.open_chain(), Work(work));
+                let waited = Micros::from(waited);
                 Candidate { trial, chain, work, waited, transfer_time }
             })
         });
@@ -120,7 +143,7 @@ impl PolicyView for JobCandidates<'_> {
     }
 
     fn shards(&self) -> Shards<'_> {
-        self.residency.shards()
+        self.shards.shards()
     }
 
     fn forecast(&self) -> Forecast {
@@ -139,6 +162,10 @@ impl PolicyView for JobCandidates<'_> {
         enough: u32,
     ) -> Option<EarlierFinish> {
         let trial = self.job.trial(trial)?;
+        if self.job.spec.placement.residency.keeps_trials() {
+            // It is no other host's.
+            return None;
+        }
         self.scheduler.earlier_finish(self.job, trial, self.at, (work, within), enough)
     }
 }
@@ -184,8 +211,9 @@ impl<'a> Scheduler<'a> {
             job,
             remaining,
             at,
-            residency: self.residency(job, at),
+            shards: self.device_shards(job, at),
             forecast: self.forecast(job, remaining, at),
+            lighter: self.lighter_hosts(job, at.host),
             planned: self.planner.pins_trials(job.id),
             may_begin: self.may_begin_epoch(job),
             critical: if in_depth { self.critical_work(job, remaining) } else { u64::MAX },
@@ -221,6 +249,10 @@ impl<'a> Scheduler<'a> {
                 Decision::Nothing => {}
             }
         }
+        if matches!(pick, HopPick::Nothing) && candidates.leaves_any() {
+            // It takes it itself where they don't.
+            return HopPick::Defer(Micros::from(MAX_LEFT).0);
+        }
         pick
     }
 
@@ -235,7 +267,7 @@ impl<'a> Scheduler<'a> {
             shard: choice.shard,
             from: start.batch,
         };
-        let locality = |shard| candidates.residency.standing(shard);
+        let locality = |shard| candidates.shards.standing(shard);
         let most = match trial.merging {
             None => self.hops_per_lease(candidates.job, trial, choice.shard, candidates.at),
             Some(_) => 1,

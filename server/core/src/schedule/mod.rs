@@ -6,7 +6,8 @@
 //! | `select.rs` | the unit that a slot gets |
 //! | `hops.rs`, `plan_advice.rs`, `evaluations.rs` | candidates of each kind |
 //! | `depth.rs` | jobs whose trials are to end one after the other |
-//! | `eligibility.rs`, `locality.rs`, `residency.rs` | who may do a unit, and what a fetch costs |
+//! | `eligibility.rs`, `locality.rs`, `device_shards.rs` | who may do a unit, and what a fetch costs |
+//! | `homes.rs` | trials that stay on hosts: which host keeps one, and which is loaded less |
 //! | `fair_share.rs`, `shares.rs` | the order in which jobs are served |
 //! | `budgets.rs`, `count_budgets.rs` | jobs whose money is used up |
 //! | `priority.rs` | slots and leases that jobs of higher priority get from others |
@@ -19,11 +20,13 @@ mod batching;
 mod budgets;
 mod count_budgets;
 mod depth;
+mod device_shards;
 mod eligibility;
 mod epoch_budget;
 mod evaluations;
 mod explain;
 mod fair_share;
+mod homes;
 mod hops;
 mod job_plan;
 mod locality;
@@ -34,7 +37,6 @@ mod plan_request;
 mod planner;
 mod plans;
 mod priority;
-mod residency;
 mod scheduler;
 mod select;
 mod shares;

@@ -3,11 +3,11 @@
 use super::{
     assignment::Assignment,
     batching::batch_hops,
+    device_shards::DeviceShards,
     explain::{GrantReason, PlannedStep},
     hops::HopPick,
     plan::{HopStatus, PlanAdvice, PlannedHop},
     plan_problem::has_planned_work,
-    residency::Residency,
     scheduler::Scheduler,
 };
 use crate::{
@@ -45,8 +45,8 @@ impl Scheduler<'_> {
                     self.continued_on(trial, at)?
                 };
                 let chain = &continued.chain;
-                let residency = self.residency(job, at);
-                let shard = self.planned_shard(job, chain, &hop, &residency)?;
+                let shards = self.device_shards(job, at);
+                let shard = self.planned_shard(job, chain, &hop, &shards)?;
                 let start = chain.next(shard)?;
                 let unit = UnitKey::Train {
                     job: job.id,
@@ -61,11 +61,11 @@ impl Scheduler<'_> {
                     steps: plan.steps(),
                     late: now.saturating_sub(hop.start),
                     early: hop.start.saturating_sub(now),
-                    standing: residency.standing(shard),
+                    standing: shards.standing(shard),
                     is_fixed: chain.has_fixed_visits(),
                 });
                 let most = self.hops_per_lease(job, trial, shard, at).min(further + 1);
-                let then = batch_hops(chain, shard, |shard| residency.standing(shard), most);
+                let then = batch_hops(chain, shard, |shard| shards.standing(shard), most);
                 let after = continued.after.map(|(lease, produced)| ResultBefore {
                     lease,
                     produced,
@@ -138,12 +138,12 @@ impl Scheduler<'_> {
         job: &Job,
         chain: &Chain,
         hop: &PlannedHop,
-        residency: &Residency<'_>,
+        shards: &DeviceShards<'_>,
     ) -> Option<ShardId> {
         if chain.has_fixed_visits() {
             return chain.next_shards().next();
         }
-        let is_cached = |shard: &ShardId| residency.standing(*shard) == DataLocality::Local;
+        let is_cached = |shard: &ShardId| shards.standing(*shard) == DataLocality::Local;
         if self.has_replicas(job) || is_cached(&hop.shard) {
             return Some(hop.shard);
         }

@@ -50,10 +50,10 @@ impl Scheduler<'_> {
     /// A job's remaining work on the hosts in contact, as a planner sees it.
     ///
     /// `None` where there is nothing to plan: any device may train any shard, transfers are negligible, and there are
-    /// more slots than trials of one class; or trials come one after the other, in depth.
+    /// more slots than trials of one class; or trials come one after the other, in depth; or they stay on hosts.
     pub(crate) fn plan_problem(&self, job: &Job) -> Option<(Problem, PlanRequest)> {
         let placement = &job.spec.placement;
-        if self.is_in_depth(job, || self.slowest_links()) {
+        if placement.residency.keeps_trials() || self.is_in_depth(job, || self.slowest_links()) {
             return None;
         }
         let (slots, machines, classes) = self.plan_machines(job);

@@ -306,9 +306,9 @@ impl Scheduler<'_> {
         let kept = lease.class.filter(|_| job.spec.placement.reproducible);
         let name = at.key(kept.unwrap_or_else(|| self.class_for(job, &at.slots.classes)));
         let mut bytes = 0;
-        let residency = self.residency(job, at);
+        let shards = self.device_shards(job, at);
         for shard in lease.visits() {
-            match residency.standing(shard) {
+            match shards.standing(shard) {
                 DataLocality::Local => {}
                 DataLocality::Remote => {
                     let shard = job.data.train.get(shard_index(shard));

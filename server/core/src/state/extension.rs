@@ -84,6 +84,7 @@ impl Trial {
         context.config.training.epochs = epochs;
         context.total_steps = u64::from(epochs) * steps_per_epoch;
         if !is_limited {
+            self.leave_home_if_done();
             self.chain.extend(allowed);
         }
         (self.end, self.stopped) = (None, None);

@@ -282,6 +282,12 @@ impl State {
                 }
                 changes.push(Change::Job(*job));
             }
+            Event::TrialCategorized { job, trial, category, .. } => {
+                self.trial_categorized((*job, *trial), *category, at)?;
+            }
+            Event::TrialMoved { job, trial, to, kind, .. } => {
+                self.trial_moved((*job, *trial), *to, *kind)?;
+            }
             Event::TrialContinued { job, trial, epochs, .. } => {
                 self.trial_continued(*job, *trial, *epochs, at)?;
                 changes.push(Change::Job(*job));
@@ -350,7 +356,9 @@ impl State {
                 return Some((*job, Some((*trial, Some(epoch)))));
             }
             // Most trials of a job may be stopped: not all of them are looked at for each.
-            Event::TrialStopped { job, trial, .. } => return Some((*job, Some((*trial, None)))),
+            Event::TrialStopped { job, trial, .. }
+            | Event::TrialCategorized { job, trial, .. }
+            | Event::TrialMoved { job, trial, .. } => return Some((*job, Some((*trial, None)))),
             Event::TrialFailed { job, .. }
             | Event::TrialOrdered { job, .. }
             | Event::TrialRolledBack { job, .. }

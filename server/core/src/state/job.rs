@@ -442,6 +442,7 @@ pub(super) fn new_trial(
         merging: (spec.placement.order == OrderChoice::Merge)
             .then(|| Merging::new(&chain, spec.placement.merge_in_flight)),
         chain,
+        residence: None,
         verification: None,
         verdicts: BTreeMap::new(),
         kept: BTreeMap::new(),

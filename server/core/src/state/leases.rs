@@ -27,6 +27,7 @@ impl State {
         self.known_host_mut(lease.host)?.live.insert(lease.id);
         self.machine_took(lease.host);
         self.change_hop(&lease, at, |trial, _| trial.hop_granted(&lease))?;
+        self.settle_trial(&lease)?;
         self.last_lease = self.last_lease.max(lease.id);
         self.leases.insert(lease.id, Arc::new(lease));
         Ok(())

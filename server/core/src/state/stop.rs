@@ -58,6 +58,7 @@ impl State {
             return Err(FoldFault::NotContinued { job, trial: id, epochs });
         }
         self.change_trial(job, id, at, |trial| {
+            trial.leave_home_if_done();
             trial.chain.extend(epochs);
             trial.renew_merging();
         })?;

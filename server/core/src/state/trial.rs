@@ -1,6 +1,8 @@
 //! One trial: its chain, its version, its evaluations, and the results that wait for it.
 
-use super::{ExtraResult, Merging, PendingVerification, RequestedEvaluation, Stopped, is_default};
+use super::{
+    ExtraResult, Merging, PendingVerification, RequestedEvaluation, Residence, Stopped, is_default,
+};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -97,6 +99,9 @@ pub struct Trial {
     /// While results are merged: its units in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merging: Option<Merging>,
+    /// Where it stays, in jobs whose trials stay on hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residence: Option<Residence>,
     /// In hop order: the verification that its next version waits for.
     #[serde(rename = "check", default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<PendingVerification>,

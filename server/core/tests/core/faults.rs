@@ -10,6 +10,7 @@ use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TokenId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
     report::{Failure, FailureKind, Outcome, Report, Sums},
+    residency::{Category, MoveKind},
     spec::JobSpec,
     time::UnixMillis,
     unit::{Flush, Lease},
@@ -117,6 +118,8 @@ fn an_unknown_job_is_named() {
         Event::TrialRolledBack { job, trial: TRIAL, epochs: 0 },
         Event::TrialContinued { job, trial: TRIAL, epochs: 1, why: "w".into(), by: None },
         Event::TrialPlaced { job, trial: TRIAL, priority: 1, by: By::Server },
+        categorized(job, TRIAL),
+        moved(job, TRIAL, HOST),
         Event::TrialStopped { job, trial: TRIAL, why: "w".into(), by: None },
         Event::SearchExtended { job, trials: 9, by: By::Server },
         Event::SearchEnded { job, why: "w".into(), by: None },
@@ -148,6 +151,8 @@ fn an_unknown_trial_is_named() {
         Event::TrialRolledBack { job, trial, epochs: 0 },
         Event::TrialContinued { job, trial, epochs: 1, why: "w".into(), by: None },
         Event::TrialPlaced { job, trial, priority: 1, by: By::Server },
+        categorized(job, trial),
+        moved(job, trial, HOST),
         Event::TrialStopped { job, trial, why: "w".into(), by: None },
         granted(HOST, unit),
     ] {
@@ -156,12 +161,22 @@ fn an_unknown_trial_is_named() {
     }
 }
 
+fn categorized(job: JobId, trial: TrialId) -> Event {
+    Event::TrialCategorized { job, trial, category: Category::Watching, growth: 0.1 }
+}
+
+fn moved(job: JobId, trial: TrialId, to: HostId) -> Event {
+    let kind = MoveKind::Speculative;
+    Event::TrialMoved { job, trial, from: HOST, to, kind, from_load: 11.0, to_load: 3.5 }
+}
+
 #[test]
 fn an_unknown_host_is_named() {
     let (bench, _) = leased();
     let unit =
         UnitKey::Train { job: JOB, trial: TRIAL, epoch: Epoch(0), shard: ShardId(0), from: 0 };
-    for event in [Event::HostRevoked { host: NO_HOST }, granted(NO_HOST, unit)] {
+    let moved = moved(JOB, TRIAL, NO_HOST);
+    for event in [Event::HostRevoked { host: NO_HOST }, granted(NO_HOST, unit), moved] {
         assert_eq!(fault(bench.core.state(), event), FoldFault::UnknownHost(NO_HOST));
     }
 }
@@ -448,6 +463,8 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
         | Event::TrialContinued { job, trial, .. }
         | Event::TrialStopped { job, trial, .. }
         | Event::TrialPlaced { job, trial, .. }
+        | Event::TrialCategorized { job, trial, .. }
+        | Event::TrialMoved { job, trial, .. }
         | Event::TrialOrdered { job, trial, .. }
         | Event::TrialFailed { job, trial, .. } => {
             *trial = NO_TRIAL;

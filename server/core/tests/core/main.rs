@@ -41,6 +41,7 @@ mod recovery;
 mod reliability;
 mod replicas;
 mod requested_evaluations;
+mod residency;
 mod retention;
 mod search_changes;
 mod searches;

@@ -61,7 +61,7 @@ fn change(bench: &mut Bench, request: SearchRequest) {
 fn restarted(bench: &Bench) -> Bench {
     let snapshot = bench.core.snapshot().unwrap();
     let core = Core::from_snapshot(&snapshot, *bench.core.config()).unwrap();
-    let mut again = Bench { core, now: bench.now, plans: Vec::new() };
+    let mut again = Bench { core, now: bench.now, plans: Vec::new(), journal: Vec::new() };
     again.apply(Command::Started);
     again
 }
@@ -235,7 +235,8 @@ fn a_server_that_ends_after_any_event_of_a_decision_decides_the_rest() {
                     let at = UnixMillis(bench.now);
                     core.fold(&Record { position, at, event: event.clone() }).unwrap();
                 }
-                let mut again = Bench { core, now: bench.now, plans: Vec::new() };
+                let mut again =
+                    Bench { core, now: bench.now, plans: Vec::new(), journal: Vec::new() };
                 again.apply(Command::Started);
                 assert_eq!(course_without_faults(again), whole, "after {:?}", &events[..cut]);
                 cuts += 1;

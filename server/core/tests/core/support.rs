@@ -2,7 +2,7 @@
 
 use sojourn_core::{
     Answer, AssimilationUnit, Command, Core, CoreConfig, Effect, Envelope, Event, MergeOffer,
-    Query, ReplyTo,
+    Query, Record, ReplyTo,
 };
 use sojourn_protocol::{
     api::{Held, HeldState, WorkAnswer, WorkRequest},
@@ -31,6 +31,8 @@ pub(crate) struct Bench {
     pub(crate) now: u64,
     /// Plans that were asked for.
     pub(crate) plans: Vec<Effect>,
+    /// Its journal.
+    pub(crate) journal: Vec<Record>,
 }
 
 impl Bench {
@@ -50,7 +52,8 @@ impl Bench {
     }
 
     fn with_config(config: CoreConfig) -> Self {
-        let mut bench = Self { core: Core::new(config), now: 1_000, plans: Vec::new() };
+        let mut bench =
+            Self { core: Core::new(config), now: 1_000, plans: Vec::new(), journal: Vec::new() };
         for (name, host) in [("a", HOST), ("b", OTHER)] {
             let token_sha256 = Digest::of(name.as_bytes());
             let name = name.into();
@@ -187,6 +190,11 @@ impl Bench {
         self.core.check_invariants().unwrap();
         let plans = effects.iter().filter(|effect| matches!(effect, Effect::Plan { .. }));
         self.plans.extend(plans.cloned());
+        let records = effects.iter().filter_map(|effect| match effect {
+            Effect::Persist(record) => Some(record.clone()),
+            _ => None,
+        });
+        self.journal.extend(records);
         effects
     }
 
@@ -325,7 +333,7 @@ pub(crate) fn events(effects: Vec<Effect>) -> Vec<Event> {
     persisted.collect()
 }
 
-fn spec(trials: u32, epochs: u32, more: &str) -> JobSpec {
+pub(crate) fn spec(trials: u32, epochs: u32, more: &str) -> JobSpec {
     let rates: Vec<String> = (1..=trials).map(|n| format!("0.{n}")).collect();
     let text = format!(
         "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = {epochs}\nbatch_size = 8\noptimizer = {{ name = \"sgd\", lr = {{ choice = [{}] }} }}\n{more}",

@@ -12,7 +12,7 @@ use sojourn_protocol::{ids::ShardId, unit::shard_index};
 use sojourn_workgen::{DataLocality, Shards};
 
 /// A job's shards as a device's host has them.
-pub(crate) struct Residency<'a> {
+pub(crate) struct DeviceShards<'a> {
     job: &'a Job,
     /// The shards that the host keeps, in order, where the job fixes its replicas; elsewhere it may have any.
     kept: Option<&'a [ShardId]>,
@@ -23,11 +23,11 @@ pub(crate) struct Residency<'a> {
 
 impl<'a> Locality<'a> {
     /// A job's shards as a device has them.
-    pub(crate) fn residency(&self, job: &'a Job, at: DeviceRef<'_>) -> Residency<'a> {
+    pub(crate) fn device_shards(&self, job: &'a Job, at: DeviceRef<'_>) -> DeviceShards<'a> {
         let replicas = self.data.replicas(job.id);
         let session = self.hosts.session(at.host);
         let class = self.class_for(job, &at.slots.classes);
-        Residency {
+        DeviceShards {
             job,
             kept: replicas.map(|of| of.of(replica_class(job, class), at.host)),
             session,
@@ -36,7 +36,7 @@ impl<'a> Locality<'a> {
     }
 }
 
-impl<'a> Residency<'a> {
+impl<'a> DeviceShards<'a> {
     /// The same as plain tables, of a host whose cache is indexed.
     pub(crate) fn shards(&self) -> Shards<'a> {
         let Self { job, kept, cached, .. } = *self;

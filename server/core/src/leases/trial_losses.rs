@@ -1,0 +1,85 @@
+//! The training losses of trials that stay on hosts, since somebody looked.
+//!
+//! Hosts say the losses of a unit so far with each heartbeat, and those of all of it with the report. None of it is journalled: what
+//! looks decide is.
+
+use crate::state::{State, Trial};
+use sojourn_protocol::{
+    api::LossSum,
+    ids::{JobId, LeaseId, TrialId},
+    quantity::SaturatingFrom as _,
+    report::Sums,
+};
+use std::collections::BTreeMap;
+
+/// So many trials are remembered without a look whether they are still under way.
+const MIN_TRIALS: usize = 64;
+
+/// By trial, what was heard of its losses.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct TrialLosses {
+    heard: BTreeMap<(JobId, TrialId), Heard>,
+    /// With so many, ended ones are forgotten.
+    full_at: usize,
+}
+
+/// What was heard of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Heard {
+    /// Its latest lease that said any.
+    lease: LeaseId,
+    /// What that one has said so far.
+    of_lease: LossSum,
+    /// All since the last look.
+    since: LossSum,
+}
+
+impl TrialLosses {
+    /// A lease has said the losses of its unit so far. Older ones of the trial count no more.
+    pub(crate) fn heard(
+        &mut self,
+        state: &State,
+        trial: (JobId, TrialId),
+        (lease, losses): (LeaseId, LossSum),
+    ) {
+        let heard = self.heard.entry(trial).or_default();
+        if lease < heard.lease {
+            return;
+        }
+        if lease > heard.lease {
+            (heard.lease, heard.of_lease) = (lease, LossSum::default());
+        }
+        let more = losses.batches.saturating_sub(heard.of_lease.batches);
+        let sum = losses.sum - heard.of_lease.sum;
+        if more > 0 && sum.is_finite() {
+            heard.since = heard.since.plus(sum / f64::from(more), more);
+            heard.of_lease = losses;
+        }
+        if self.heard.len() > self.full_at.max(MIN_TRIALS) {
+            self.heard
+                .retain(|(job, trial), _| state.trial(*job, *trial).is_some_and(Trial::is_running));
+            self.full_at = self.heard.len() * 2;
+        }
+    }
+
+    /// A lease was reported, with these sums over all rows of its unit.
+    pub(crate) fn reported(
+        &mut self,
+        state: &State,
+        trial: &Trial,
+        (job, lease): (JobId, LeaseId),
+        sums: &Sums,
+    ) {
+        let batch_size = u64::from(trial.context.config.training.batch_size).max(1);
+        let batches = u32::saturating_from(sums.rows.div_ceil(batch_size));
+        let losses = LossSum::default().plus(sums.mean_loss(), batches);
+        self.heard(state, (job, trial.id), (lease, losses));
+    }
+
+    /// What was heard since the last look, of at least so many batches; another look begins.
+    pub(crate) fn take(&mut self, trial: (JobId, TrialId), least: u32) -> Option<LossSum> {
+        let heard = self.heard.get_mut(&trial)?;
+        let enough = heard.since.batches >= least.max(1);
+        enough.then(|| std::mem::take(&mut heard.since))
+    }
+}

@@ -1,0 +1,53 @@
+//! What earlier looks at trials have shown, and when the next are due.
+//!
+//! Soft: after a restart looks begin anew, with the categories and moves that are journalled.
+
+use sojourn_protocol::{
+    ids::{JobId, TrialId},
+    quantity::Micros,
+    time::{Millis, UnixMillis},
+};
+use sojourn_workgen::residency::Convergence;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Looks at the trials of jobs whose trials may move.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Looks {
+    jobs: BTreeMap<JobId, LooksOfJob>,
+}
+
+/// Looks at the trials of a job.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct LooksOfJob {
+    /// When they are due next.
+    pub(super) due: UnixMillis,
+    /// How many trials stayed somewhere when it was decided last who moves.
+    pub(super) residents: u32,
+    /// By trial.
+    pub(super) trials: BTreeMap<TrialId, Convergence>,
+}
+
+impl Looks {
+    /// When the first are due.
+    pub(crate) fn next(&self) -> Option<UnixMillis> {
+        self.jobs.values().map(|job| job.due).min()
+    }
+
+    /// Forgets jobs that have ended.
+    pub(super) fn keep(&mut self, jobs: &BTreeSet<JobId>) {
+        if self.jobs.len() > jobs.len() || !self.jobs.keys().all(|job| jobs.contains(job)) {
+            self.jobs.retain(|job, _| jobs.contains(job));
+        }
+    }
+
+    /// Those of a job. The first are due an interval after it was heard of.
+    pub(super) fn of(&mut self, job: JobId, now: UnixMillis, interval: Micros) -> &mut LooksOfJob {
+        let new = || LooksOfJob { due: now + interval_of(interval), ..LooksOfJob::default() };
+        self.jobs.entry(job).or_insert_with(new)
+    }
+}
+
+/// As the clock counts it.
+pub(super) const fn interval_of(interval: Micros) -> Millis {
+    Millis(interval.0.div_ceil(1000))
+}

@@ -1,0 +1,17 @@
+//! Trials that stay on hosts and move: what looks at their losses decide.
+//!
+//! ```text
+//!   heartbeats, reports --losses--> looks.rs --category, request--> handler.rs --TrialMoved--> the trial's home (schedule/homes.rs)
+//!                                                                        '---- its hop is to end where it is far from its end
+//! ```
+//!
+//! | file | holds |
+//! |---|---|
+//! | `looks.rs` | what earlier looks at trials have shown, and when the next are due |
+//! | `handler.rs` | looks, moves by speculation, and moves to rebalance the hosts |
+
+mod handler;
+mod looks;
+
+pub(crate) use handler::ResidencyHandler;
+pub(crate) use looks::Looks;
