@@ -26,8 +26,8 @@ still falls for the processor time that it takes, or one that has long converged
 guesses from how the loss falls that a trial has converged, and moves it out of the way of those that still learn. Both are from one thesis
 (2020; W. Zheng and others, "FlowCon", 2019; Y. Mao and others, "Speculative Container Scheduling", 2022).
 
-**Sojourn's hosts share equally unless a job [says otherwise](../../docs/scheduling.md#shares-of-a-host), and it moves no trial for such a
-reason.** This page says what the two would change.
+**Sojourn's hosts share equally unless a job [says otherwise](../../docs/scheduling.md#shares-of-a-host), and its trials
+stay on no host unless a job [says so](../../docs/scheduling.md#trials-that-stay-on-a-host).** This page says what the two would change.
 
 **The model** is fluid: a host has capacity 1, which its trials divide without loss (`server/sim/src/fluid`). A trial is an arrival, an amount
 of work, and a loss that falls as 0.02 + 0.98 exp(-k f) once the part f of the work is done, reported each second with a noise of 0.01. The k

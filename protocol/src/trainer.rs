@@ -189,7 +189,7 @@ pub enum TrainerUpdate {
 }
 
 /// What a running unit took of the machine in a time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UsageSample {
     /// How long that was, without pauses at pace 0.

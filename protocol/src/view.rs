@@ -29,6 +29,7 @@ use crate::{
     manifest::DataManifest,
     metrics::is_default,
     report::Sums,
+    residency::ResidenceView,
     spec::{Choices, Goal, JobSpec},
     time::UnixMillis,
     unit::Origin,
@@ -253,6 +254,9 @@ pub struct TrialView {
     pub test: Option<EvaluationView>,
     /// Why it stands still, where it does.
     pub waiting: Option<String>,
+    /// Where it stays, in jobs whose trials stay on hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residence: Option<ResidenceView>,
 }
 
 impl TrialView {

@@ -100,6 +100,7 @@ mod redis_server;
 #[path = "../../server/tests/support/replicas.rs"]
 mod replicas;
 mod report;
+mod residency;
 #[expect(dead_code, reason = "the stores' own suite uses all of it")]
 #[path = "../../server/blobs/tests/contract/s3.rs"]
 mod s3;

@@ -133,6 +133,7 @@ impl World {
                 best: Some(BestView { trial: id, name, epoch: Epoch(0), value, checkpoint }),
                 test: None,
                 waiting: None,
+                residence: None,
             });
             let position = Position { epoch: Epoch(0), shard: ShardId(0), batch: 1, step: 1 };
             histories.push(TrialHistory {

@@ -6,6 +6,7 @@ use sojourn_protocol::{
     error::ApiError,
     ids::{JobId, TrialId},
     quantity::{SaturatingFrom as _, to_u64, to_usize},
+    residency::ResidenceView,
     spec::SearchMethod,
     view::{
         BestView, CurveView, EvaluationView, JobDetail, JobState, JobView, TrialHistory,
@@ -167,6 +168,9 @@ impl Views<'_> {
             }),
             test: self.test_of(job, trial).map(EvaluationView::brief),
             waiting: self.trial_waits(job, trial).map(|reason| reason.to_string()),
+            residence: trial
+                .residence
+                .map(|of| ResidenceView { host: of.host, category: of.category }),
         }
     }
 }

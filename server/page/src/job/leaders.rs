@@ -300,6 +300,7 @@ mod tests {
             best: None,
             test: None,
             waiting: None,
+            residence: None,
         }
     }
 

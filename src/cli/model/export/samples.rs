@@ -142,6 +142,7 @@ pub(in crate::cli::model) fn fresh(samples: &[Sample]) -> (Fresh, CostsView) {
             best,
             test,
             waiting: None,
+            residence: None,
         });
         let history = TrialHistory {
             job: JobId(1),
