@@ -1,11 +1,13 @@
 """A server and a client in a folder of their own, for the scripts that try the programs from end to end."""
 
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import time
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -48,9 +50,9 @@ class Fleet:
             self.join(self._client)
         return self
 
-    def join(self, arguments):
-        """Starts the client; its process."""
-        return self._start("client", ["client", "--token-file", "server/enrol-token", "--data", "client", *arguments])
+    def join(self, arguments, name="client"):
+        """Starts the client of a name; its process."""
+        return self._start(name, ["client", "--token-file", "server/enrol-token", "--data", name, *arguments])
 
     def __exit__(self, *_error):
         for child in reversed(self._children):
@@ -79,6 +81,26 @@ class Fleet:
 
     def sojourn(self, *arguments, **options):
         return self.run("sojourn", *arguments, **options)
+
+
+class Search:
+    """A search whose trials this script begins."""
+
+    def __init__(self, fleet, text):
+        self._fleet = fleet
+        (fleet.folder / "job.toml").write_text(text, encoding="utf-8")
+        self.job = str(json.loads(fleet.sojourn("submit", "job.toml", "--json"))["job"])
+        self._token = pathlib.Path(fleet.environment["SOJOURN_TOKEN_FILE"]).read_text(encoding="utf-8").strip()
+
+    def call(self, body=None):
+        address = f"{self._fleet.environment['SOJOURN_SERVER']}/v1/jobs/{self.job}/search"
+        headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}
+        request = urllib.request.Request(address, json.dumps(body).encode() if body else None, headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def begin(self, values):
+        self.call({"add": [{"values": values}]})
 
 
 def want(holds, otherwise):
