@@ -45,6 +45,7 @@ fn two_hundred_worlds_keep_all_promises() {
         all.stale += outcome.stale;
         all.confirmed += outcome.confirmed;
         all.refuted += outcome.refuted;
+        all.moved += outcome.moved;
     }
     // The worlds are as hard as they are meant to be.
     assert!(all.expired > 100, "{all:?}");
@@ -64,6 +65,7 @@ fn two_hundred_worlds_keep_all_promises() {
     assert!(all.stale > 300, "{all:?}");
     assert!(all.confirmed > 300, "{all:?}");
     assert!(all.refuted > 10, "{all:?}");
+    assert!(all.moved > 10, "{all:?}");
 }
 
 /// Whatever hosts and servers do, each finished trial's checkpoint is the one that its job decides: see `outcome::check`.

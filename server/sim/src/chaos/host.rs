@@ -16,7 +16,7 @@ use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     report::{Evaluated, Failure, FailureKind, Outcome, Report, Trained},
     time::{Millis, UnixMillis},
-    trainer::Progress,
+    trainer::{Progress, UsageSample},
     unit::{Lease, Unit},
 };
 use std::{
@@ -246,15 +246,19 @@ impl Host {
         unit.is_some_and(|unit| unit.awaits.take_if(|awaited| *awaited == shard).is_some())
     }
 
-    /// How far each unit is.
+    /// How far each unit is, and of hops the loss since it was said last.
     pub(crate) fn progress(&self, now: UnixMillis) -> Vec<Event> {
         let progress = |(lease, unit): (&LeaseId, &Running)| {
             let done = batches_in(now - unit.since, self.millis_per_batch).min(unit.batches);
             let honest = Progress { done, of: unit.batches };
             let said = self.trick.map(|trick| trick.progress(now - unit.since, honest));
-            Event::Progress(*lease, said.unwrap_or(honest))
+            let loss =
+                matches!(unit.lease.unit, Unit::Train(_)).then(|| training::loss(*lease, done));
+            let sample = UsageSample { loss, ..UsageSample::default() };
+            let usage = Event::Usage(*lease, sample, 1.0);
+            [Event::Progress(*lease, said.unwrap_or(honest)), usage]
         };
-        self.running.iter().map(progress).collect()
+        self.running.iter().flat_map(progress).collect()
     }
 
     /// A unit ends. Its result is on the disk from now on; none where it isn't in a slot any more.

@@ -68,6 +68,8 @@ pub struct Outcome {
     pub unverified: u64,
     /// Units that a host got while the result that they go on from was on its way.
     pub went_on: u64,
+    /// Moves of trials that stay on hosts.
+    pub moved: u64,
 }
 
 /// A world that didn't, with the line that runs it again.

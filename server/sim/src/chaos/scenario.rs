@@ -6,13 +6,14 @@ use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     manifest::{DataManifest, Labels, Scaling, Shard, Targets},
-    quantity::{SaturatingFrom as _, to_usize},
+    quantity::{Micros, SaturatingFrom as _, to_usize},
     seeds,
     spec::{
-        AugmentSpace, Channels, ClassWeights, DataSpec, Dimension, JobSpec, LocalSteps, Loss,
-        MergeSpec, Metric, Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, Pbt,
-        PlacementSpec, Precision, Replicas, RuleSpec, Sampling, Scale, ScaleLabel, ScheduleSpace,
-        SearchMethod, SearchSpec, Split, Stopping, TrainingSpace, Verify, Visits,
+        AugmentSpace, Channels, ClassWeights, DataSpec, Dimension, JobSpec, Listing, LocalSteps,
+        Loss, MergeSpec, Metric, Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice,
+        Pbt, PlacementSpec, Precision, Rebalancing, Replicas, ResidencyPolicy, RuleSpec, Sampling,
+        Scale, ScaleLabel, ScheduleSpace, Scope, SearchMethod, SearchSpec, SpeCon, Split, Stopping,
+        TrainingSpace, Verify, Visits,
     },
     time::Millis,
 };
@@ -145,6 +146,7 @@ impl Scenario {
         let most_copied = rate(100);
         let placement =
             PlacementSpec { replicas, max_hosts, ..placement_of_seed(seed, reproducible) };
+        let placement = with_residency(placement, seed);
         // All that they come to is checked, by hosts that are more.
         let checks = placement.verify.is_some_and(|verify| verify.rate == 1000);
         let liars = u32::from(checks && classes == 1 && hosts > 3);
@@ -270,6 +272,32 @@ fn placement_of_seed(seed: u64, reproducible: bool) -> PlacementSpec {
         local_steps,
         verify: verify.filter(|_| reproducible),
         ..PlacementSpec::new(order, reproducible, 1)
+    }
+}
+
+/// Trials stay on hosts in most of the worlds in which they may.
+fn with_residency(placement: PlacementSpec, seed: u64) -> PlacementSpec {
+    let mut chance = seeds::stream("scenario-residency", &[seed]);
+    let mut rate = |most: u32| seeds::below(&mut chance, most + 1);
+    let interval = Micros::from_secs(u64::from(1 + rate(9)));
+    let specon = SpeCon {
+        interval,
+        least_batches: rate(3),
+        confirm: rate(1),
+        scope: if rate(1) == 0 { Scope::Host } else { Scope::Cluster },
+        listing: if rate(3) == 0 { Listing::Thesis } else { Listing::Improved },
+        ..SpeCon::default()
+    };
+    let residency = match rate(7) {
+        0 => ResidencyPolicy::LeastLoaded,
+        1 | 2 => ResidencyPolicy::ShortestRemaining(Rebalancing { interval }),
+        3..6 => ResidencyPolicy::SpeCon(specon),
+        _ => ResidencyPolicy::None,
+    };
+    let stays = PlacementSpec { residency, ..placement };
+    match stays.check_residency() {
+        Ok(()) => stays,
+        Err(_) => PlacementSpec { residency: ResidencyPolicy::None, ..stays },
     }
 }
 

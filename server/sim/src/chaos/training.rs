@@ -3,7 +3,7 @@
 use sojourn_core::state::{Job, Trial};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{Epoch, Version},
+    ids::{Epoch, LeaseId, Version},
     metrics::{ByClass, ClassDetail, Confusion},
     position::{Position, batches},
     quantity::SaturatingFrom as _,
@@ -146,6 +146,12 @@ pub fn evaluated(evaluation: &Evaluation) -> Evaluated {
         ClassDetail::Confusion => Some(ByClass::Confusion(matrix)),
     };
     evaluated
+}
+
+/// A made-up loss of a hop after so many batches: it falls, and it trembles.
+pub fn loss(lease: LeaseId, done: u32) -> f64 {
+    let chance = seeds::below(&mut seeds::stream("loss", &[lease.0, u64::from(done)]), 8);
+    1.0 / f64::from(1 + done) + f64::from(chance) / 16.0
 }
 
 /// Made-up sums over `rows`.

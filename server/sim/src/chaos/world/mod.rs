@@ -194,6 +194,11 @@ impl World {
         let hops = state.jobs.values().flat_map(|job| &job.trials).flat_map(|trial| &trial.history);
         let unverified = hops.filter(|hop| hop.verified == Some(Verification::Unverified));
         self.outcome.unverified = to_u64(unverified.count());
+        let trials = state.jobs.values().flat_map(|job| &job.trials);
+        for residence in trials.filter_map(|trial| trial.residence) {
+            self.outcome.moved += u64::from(residence.has_moved);
+            self.outcome.moved += u64::from(residence.is_rebalanced);
+        }
         for host in state.hosts.values() {
             self.outcome.confirmed += host.trust.confirmed;
             self.outcome.refuted += host.trust.refuted;
