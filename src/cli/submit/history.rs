@@ -6,6 +6,7 @@ use crate::{
 };
 use sojourn_protocol::{
     api::SearchTrial,
+    ids::JobId,
     quantity::to_u64,
     spec::{Choices, PastTrial},
 };
@@ -43,16 +44,7 @@ pub(crate) async fn find(client: &ApiClient, job: &mut Job) -> Result<Option<u64
     let past = job.spec.search.history.iter().flat_map(|past| &past.trials);
     let theirs = dimensions(past.map(|trial| (trial.model, &trial.choices)));
     let own = dimensions(preview.trials.iter().map(|trial| (trial.model, &trial.choices)));
-    if theirs.is_disjoint(&own) {
-        let said = |names: &BTreeSet<&str>| match names.is_empty() {
-            true => "nothing".to_owned(),
-            false => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
-        };
-        let (theirs, own) = (said(&theirs), said(&own));
-        return Err(Failure::call(format!(
-            "`search.history` is job {id}, which searched {theirs}, and this one searches {own}: it would learn nothing from it"
-        )));
-    }
+    have_in_common(id, &theirs, &own).map_err(Failure::call)?;
     job.trials = preview.trials;
     Ok(Some(count))
 }
@@ -63,4 +55,50 @@ fn dimensions<'a>(trials: impl Iterator<Item = (u32, &'a Choices)> + Clone) -> B
     let models: BTreeSet<u32> = trials.map(|(model, _)| model).collect();
     let several = (models.len() > 1).then_some("model");
     choices.filter(|name| *name != "seed").chain(several).collect()
+}
+
+/// Does a search learn anything from one of other dimensions?
+fn have_in_common(id: JobId, theirs: &BTreeSet<&str>, own: &BTreeSet<&str>) -> Result<(), String> {
+    if !theirs.is_disjoint(own) {
+        return Ok(());
+    }
+    let said = |names: &BTreeSet<&str>| match names.is_empty() {
+        true => "nothing".to_owned(),
+        false => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+    };
+    let (theirs, own) = (said(theirs), said(own));
+    Err(format!(
+        "`search.history` is job {id}, which searched {theirs}, and this one searches {own}: it would learn nothing from it"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choices(names: &[&str]) -> Choices {
+        names.iter().map(|name| ((*name).to_owned(), 0.1.into())).collect()
+    }
+
+    #[test]
+    fn a_history_of_which_nothing_is_searched_is_refused() {
+        let (lr, width) = (choices(&["lr", "seed"]), choices(&["width", "seed"]));
+        let of = |trials: &[(u32, &Choices)]| -> Result<(), String> {
+            let own = dimensions(trials.iter().copied());
+            have_in_common(JobId(4), &dimensions([(0, &lr)].into_iter()), &own)
+        };
+        assert_eq!(of(&[(0, &lr)]), Ok(()));
+        // Seeds are tried, and not searched.
+        assert_eq!(
+            of(&[(0, &width)]),
+            Err("`search.history` is job 4, which searched `lr`, and this one searches `width`: it would learn nothing from it".into())
+        );
+        // Of several tables the table itself is searched.
+        let nothing = choices(&[]);
+        assert_eq!(
+            of(&[(0, &nothing), (1, &nothing)]),
+            Err("`search.history` is job 4, which searched `lr`, and this one searches `model`: it would learn nothing from it".into())
+        );
+        assert!(of(&[(0, &nothing)]).is_err_and(|said| said.contains("searches nothing")));
+    }
 }

@@ -65,6 +65,9 @@ pub(super) fn indexes_are_those_of_a_recount(of: Subject<'_>) -> Result<(), Viol
         holds(Invariant::L3, job.is_kept_right(), || {
             format!("the bytes that are kept for job {} differ from a recount", job.id)
         })?;
+        holds(Invariant::L3, residents_agree(of, job), || {
+            format!("the index of where job {}'s trials stay differs from a recount", job.id)
+        })?;
         let mut hosts: BTreeMap<HostId, u32> = BTreeMap::new();
         for lease in of.state.leases.values().filter(|lease| lease.unit.job() == job.id) {
             *hosts.entry(lease.host).or_default() += 1;
@@ -85,6 +88,15 @@ fn ranking_agrees(of: Subject<'_>, job: &Job) -> bool {
     let ranked: BTreeSet<TrialId> =
         ranked.into_iter().flat_map(RemainingWorkIndex::open).map(|(trial, ..)| trial).collect();
     of.clock.is_recovering() || job.open.hops().eq(ranked)
+}
+
+/// Does the index have each trial of the job that stays somewhere, there and in its category?
+fn residents_agree(of: Subject<'_>, job: &Job) -> bool {
+    let staying = job.trials.iter().filter(|trial| trial.trains()).filter_map(|trial| {
+        let residence = trial.residence?;
+        Some((trial.id, residence.host?, residence.category))
+    });
+    of.clock.is_recovering() || of.index.residents().of(job.id).eq(staying)
 }
 
 /// L4: what is promised goes on from a lease that its trial has in hand, of the same host and device, and has an
