@@ -89,6 +89,7 @@ use crate::{
     time::Millis,
     trainer::Progress,
     unit::Lease,
+    usage::UnitUsage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -146,6 +147,9 @@ pub const HOST_SHARES: &str = "host-shares";
 
 /// A feature of servers: held leases say the losses of their units so far ([`Held::losses`]).
 pub const TRAIN_LOSSES: &str = "train-losses";
+
+/// A feature of servers: heartbeats may say what each running unit takes of its host ([`Held::usage`]).
+pub const UNIT_USAGE: &str = "unit-usage";
 
 /// A feature: a host says that its engines can't do a unit ([`FailureKind::Unsupported`](crate::report::FailureKind),
 /// [`Device::unsupported`](crate::inventory::Device::unsupported)).
@@ -211,6 +215,10 @@ pub struct Held {
     /// Its share of the host's processor, where its lease names a policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<HeldShare>,
+    /// What its unit takes of the host, where it runs and that is measured. In heartbeats, and only for servers with the feature
+    /// [`UNIT_USAGE`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UnitUsage>,
     /// The losses of its unit so far, once there are any. Only for servers with the feature [`TRAIN_LOSSES`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub losses: Option<LossSum>,
@@ -242,7 +250,7 @@ impl Held {
     /// A held lease, of which there is no more to say.
     #[must_use]
     pub const fn new(lease: LeaseId, state: HeldState) -> Self {
-        Self { lease, state, result: None, share: None, losses: None }
+        Self { lease, state, result: None, share: None, usage: None, losses: None }
     }
 }
 

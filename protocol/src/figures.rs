@@ -25,6 +25,17 @@ pub fn bytes(count: u64) -> String {
     if value < 9.95 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
 }
 
+/// `1.2 MB/s`.
+#[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "two digits are shown of what is above zero"
+)]
+pub fn bytes_per_second(rate: f64) -> String {
+    format!("{}/s", bytes(rate as u64))
+}
+
 /// `1,797`.
 #[must_use]
 pub fn count(number: u64) -> String {

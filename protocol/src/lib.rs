@@ -88,6 +88,7 @@ pub mod trace;
 pub mod trainer;
 pub mod trial_name;
 pub mod unit;
+pub mod usage;
 pub mod view;
 
 /// The version of the wire format; sent with every request and answer in [`PROTOCOL_HEADER`].

@@ -6,7 +6,7 @@ use sojourn_protocol::{
     PROTOCOL_HEADER,
     api::{
         AWAITING_SHARDS, DELTA_UPLOADS, DISK_RESERVES, ENGINES, FEATURES_HEADER, HOST_SHARES, Held,
-        HeldState, PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, TRAIN_LOSSES, UNSUPPORTED_UNITS,
+        HeldState, PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, TRAIN_LOSSES, UNIT_USAGE, UNSUPPORTED_UNITS,
         UPLOAD_PROGRESS,
     },
     direct::DIRECT_UPLOADS,
@@ -26,6 +26,7 @@ pub(super) struct Features {
     produced_checkpoints: bool,
     several_classes: bool,
     train_losses: bool,
+    unit_usage: bool,
     unsupported_units: bool,
     upload_progress: bool,
     /// The server accepts checkpoints as deltas.
@@ -47,6 +48,7 @@ impl Features {
             produced_checkpoints: has(PRODUCED_CHECKPOINTS),
             several_classes: has(SEVERAL_CLASSES),
             train_losses: has(TRAIN_LOSSES),
+            unit_usage: has(UNIT_USAGE),
             unsupported_units: has(UNSUPPORTED_UNITS),
             upload_progress: has(UPLOAD_PROGRESS),
             delta_uploads: has(DELTA_UPLOADS),
@@ -68,6 +70,7 @@ impl Features {
             // Only where its lease says so: the server knows of shares.
             share: held.share,
             losses: held.losses.filter(|_| self.train_losses),
+            usage: held.usage.filter(|_| self.unit_usage),
             ..Held::new(held.lease, reduce(held.state))
         });
         reduced.collect()

@@ -3,7 +3,6 @@
 use crate::{
     limits::{Keepers, Limits, MonthState, Reason},
     log::Line,
-    trainers::usage::UnitUsage,
 };
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -11,6 +10,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
     shares::HeldShare,
+    usage::UnitUsage,
 };
 use std::path::PathBuf;
 

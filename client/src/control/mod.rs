@@ -11,13 +11,13 @@ mod call;
 mod messages;
 mod serve;
 
-pub use crate::trainers::usage::UnitUsage;
 pub use call::{CallError, call};
 pub use messages::{
     Answer, Ask, CacheState, Direction, DiskState, LimitsState, LogEnd, LogPart, Pause, Paused,
     Resting, Status, Task, Transfer, UnitStatus, Work,
 };
 pub use sojourn_protocol::api::HeldState;
+pub use sojourn_protocol::usage::UnitUsage;
 
 pub(crate) use serve::{ControlSocket, serve};
 

@@ -36,7 +36,10 @@ impl<R: UnitRunner> Driver<R> {
             match action {
                 Action::Ask(ask) => self.ask(ask),
                 Action::Beat => {
-                    let request = self.agent.heartbeat_request(&self.view);
+                    let mut request = self.agent.heartbeat_request(&self.view);
+                    for held in &mut request.holding {
+                        held.usage = self.usage(held.lease);
+                    }
                     let traced = traced!("heartbeat", None, otel.kind = "client");
                     let beat = calls::beat(Arc::clone(&self.context), request);
                     self.context.spawn(traced.run(beat));
@@ -135,7 +138,11 @@ impl<R: UnitRunner> Driver<R> {
         if priority == Priority::Prefetch {
             tracing::debug!(blob = %blob.sha256.short(), "a shard is fetched ahead");
         }
-        let parent = self.traces.of_blob(&blob.sha256);
+        let lease = self.traces.oldest_with(&blob.sha256);
+        if let Some(lease) = lease {
+            self.units.receives(lease, flight.received());
+        }
+        let parent = lease.and_then(|lease| self.traces.of(lease));
         let (name, bytes) = (blob.sha256.short(), blob.bytes);
         let traced = traced!("fetch", parent, otel.kind = "client", blob = name, bytes = bytes);
         let context = Arc::clone(&self.context);

@@ -5,14 +5,20 @@ use crate::{
     control::{Resting, Task, UnitStatus, Work},
     message::AgentStatus,
     meter::Meter,
-    trainers::usage::UnitUsage,
 };
 use sojourn_protocol::{
     api::{Held, HeldState},
     ids::LeaseId,
     unit::{Lease, Unit},
+    usage::UnitUsage,
 };
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 /// The units of held leases.
 #[derive(Debug, Default)]
@@ -23,12 +29,30 @@ struct Known {
     work: Work,
     /// From its start in a slot.
     meter: Option<Meter>,
+    /// Bytes that have come over the network, for each of its blobs of which any have.
+    received: Vec<Arc<AtomicU64>>,
 }
 
 impl Units {
     /// Adds a lease.
     pub(super) fn insert(&mut self, lease: &Lease) {
-        self.0.insert(lease.id, Known { work: work_of(lease), meter: None });
+        let known = Known { work: work_of(lease), meter: None, received: Vec::new() };
+        self.0.insert(lease.id, known);
+    }
+
+    /// A blob of the unit is fetched; `received` counts its bytes.
+    pub(super) fn receives(&mut self, lease: LeaseId, received: Arc<AtomicU64>) {
+        let Some(known) = self.0.get_mut(&lease) else { return };
+        // A download that is taken up again goes on counting.
+        if !known.received.iter().any(|other| Arc::ptr_eq(other, &received)) {
+            known.received.push(received);
+        }
+    }
+
+    /// Bytes that have come over the network for a unit.
+    fn received(&self, lease: LeaseId) -> Option<u64> {
+        let counts = self.0.get(&lease)?.received.iter();
+        Some(counts.map(|count| count.load(Ordering::Relaxed)).fold(0, u64::saturating_add))
     }
 
     /// The unit has started in a slot.
@@ -62,17 +86,19 @@ impl Units {
 }
 
 impl<R> Driver<R> {
+    /// What a unit takes, where it runs and its trainer has said so.
+    pub(super) fn usage(&self, lease: LeaseId) -> Option<UnitUsage> {
+        let usage = self.context.trainers.usages.get(lease)?;
+        Some(UnitUsage { received: self.units.received(lease), ..usage })
+    }
+
     pub(super) fn status(&self) -> AgentStatus {
         let held = self.agent.holding(&self.view);
         let resting = self.agent.cooldown().map(|(left, reason)| Resting {
             reason: reason.to_owned(),
             seconds_left: left.0 / 1_000_000,
         });
-        let usages = &self.context.trainers.usages;
-        let unit = |held: Held| {
-            let usage = usages.get(held.lease);
-            self.units.status(held, usage)
-        };
+        let unit = |held: Held| self.units.status(held, self.usage(held.lease));
         AgentStatus {
             units: held.into_iter().map(unit).collect(),
             out_of_use: u32::try_from(self.agent.slots_out_of_use()).unwrap_or(u32::MAX),

@@ -38,10 +38,10 @@ impl UnitTraces {
         self.0.get(&lease).map(|trace| trace.unit.context())
     }
 
-    /// The same for a blob: the oldest lease that needs it.
-    pub(super) fn of_blob(&self, blob: &Digest) -> Option<TraceContext> {
-        let needing = self.0.values().find(|trace| trace.blobs.contains(blob));
-        needing.map(|trace| trace.unit.context())
+    /// The oldest lease that needs a blob.
+    pub(super) fn oldest_with(&self, blob: &Digest) -> Option<LeaseId> {
+        let needing = self.0.iter().find(|(_, trace)| trace.blobs.contains(blob));
+        needing.map(|(lease, _)| *lease)
     }
 
     /// The span of lines about a lease.

@@ -1,43 +1,28 @@
 //! What running units take of the machine, as their trainers say each second.
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
+    bounds::MAX_AMOUNT,
     ids::LeaseId,
-    quantity::{Bytes, Micros},
+    quantity::Micros,
     trainer::UsageSample,
+    usage::{MAX_CORES, MAX_DISK_RATE, UnitUsage},
 };
 use std::{collections::BTreeMap, sync::Arc};
 
-/// What a running unit takes of the machine, over the last second or two.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct UnitUsage {
-    /// Cores that it keeps busy.
-    pub cores: f64,
-    /// Bytes of memory in use.
-    pub memory: u64,
-    /// Bytes read from disks in a second.
-    pub read_per_second: f64,
-    /// Bytes written to disks in a second.
-    pub written_per_second: f64,
-    /// The mean loss, of a unit that trains.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<f64>,
-}
-
-impl UnitUsage {
-    /// Of a sample; `None` where no time passed in it.
-    fn of(sample: &UsageSample) -> Option<Self> {
-        let seconds = seconds(sample.span);
-        let per_second = |bytes: Bytes| float(bytes.0) / seconds;
-        (seconds > 0.0).then(|| Self {
-            cores: self::seconds(sample.busy) / seconds,
-            memory: sample.memory.0,
-            read_per_second: per_second(sample.read),
-            written_per_second: per_second(sample.written),
-            loss: sample.loss,
-        })
-    }
+/// The rates of a sample; `None` where no time passed in it.
+fn rates(sample: &UsageSample) -> Option<UnitUsage> {
+    let seconds = seconds(sample.span);
+    // A trainer of another make may say anything, and a server takes no heartbeat with more.
+    let rate = |count: f64, most: f64| (count / seconds).min(most);
+    (seconds > 0.0).then(|| UnitUsage {
+        cores: rate(self::seconds(sample.busy), MAX_CORES),
+        memory: sample.memory.0.min(MAX_AMOUNT),
+        read_per_second: rate(float(sample.read.0), MAX_DISK_RATE),
+        written_per_second: rate(float(sample.written.0), MAX_DISK_RATE),
+        received: None,
+        loss: sample.loss,
+    })
 }
 
 fn seconds(time: Micros) -> f64 {
@@ -75,7 +60,7 @@ pub(crate) struct RunningUnit {
 impl RunningUnit {
     /// Its trainer has said what it took.
     pub(crate) fn took(&self, sample: &UsageSample) {
-        if let Some(usage) = UnitUsage::of(sample) {
+        if let Some(usage) = rates(sample) {
             self.usages.lock().insert(self.lease, usage);
         }
     }
@@ -90,6 +75,21 @@ impl Drop for RunningUnit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sojourn_protocol::{bounds::Bounded, quantity::Bytes};
+
+    #[test]
+    fn no_sample_is_more_than_a_server_takes() {
+        let everything = UsageSample {
+            span: Micros(1),
+            busy: Micros(u64::MAX),
+            loss: Some(f64::MIN),
+            memory: Bytes(u64::MAX),
+            read: Bytes(u64::MAX),
+            written: Bytes(u64::MAX),
+        };
+        let usage = rates(&everything).unwrap();
+        assert!(Bounded::new(usage).is_ok(), "{usage:?}");
+    }
 
     #[test]
     fn what_a_unit_takes_is_known_while_it_runs() {
@@ -119,6 +119,7 @@ mod tests {
             memory: 100,
             read_per_second: 5.0,
             written_per_second: 0.0,
+            received: None,
             loss: Some(0.5),
         };
         assert_eq!(usages.get(lease), Some(usage));

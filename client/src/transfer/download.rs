@@ -62,12 +62,19 @@ pub(crate) struct SharedDownload {
     alone: Arc<tokio::sync::Mutex<()>>,
     /// Bytes of the blob that are here.
     fetched: Arc<AtomicU64>,
+    /// Bytes that have come over the network, those that came twice too.
+    received: Arc<AtomicU64>,
 }
 
 impl SharedDownload {
     /// How many bytes of the blob are here, as they come.
     pub(crate) fn fetched(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.fetched)
+    }
+
+    /// How many bytes have come over the network for it, as they come.
+    pub(crate) fn received(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.received)
     }
 }
 
@@ -122,7 +129,8 @@ impl Fetcher {
         loop {
             let before = part.written();
             let direct = store_failures < MAX_STORE_FAILURES;
-            let (reached, ended) = self.attempt(blob, part, direct).await.map_err(disk)?;
+            let (reached, ended) =
+                self.attempt(blob, part, direct, &flight.received).await.map_err(disk)?;
             part = reached;
             let advanced = part.written() > before;
             let asked_store = !matches!(ended, Ended::Unopened(_));
@@ -192,7 +200,13 @@ impl Fetcher {
     }
 
     /// One request, in its turn. Gives the part back as far as it came.
-    async fn attempt(&self, blob: BlobRef, part: Part, direct: bool) -> io::Result<(Part, Ended)> {
+    async fn attempt(
+        &self,
+        blob: BlobRef,
+        part: Part,
+        direct: bool,
+        received: &AtomicU64,
+    ) -> io::Result<(Part, Ended)> {
         let _permit = self.bandwidth.download.permit().await;
         let _shown = self.bandwidth.moving.download(blob, part.count());
         let mut download = match self.api.blob(blob.sha256, part.written(), direct).await {
@@ -214,6 +228,7 @@ impl Fetcher {
                         break Ended::TooLong;
                     }
                     let bytes = chunk.len();
+                    received.fetch_add(bytes as u64, Ordering::Relaxed);
                     // A closed channel: the writer has failed, and says why below.
                     if chunks.send(chunk).await.is_err() {
                         break Ended::Normally;

@@ -23,6 +23,7 @@ mod rates;
 mod restarts;
 mod server;
 mod trainer;
+mod usage;
 
 use server::{ENROLMENT, Server, World};
 use sojourn_client::{

@@ -4,10 +4,11 @@ use sojourn_client::{RunnerDevice, RunnerError, UnitRunner};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     engine::Engine,
+    quantity::{Bytes, Micros},
     report::{Evaluated, Failure, FailureKind, Outcome, Sums, Trained},
     trainer::{
         Hello, InstructionSet, Pace, Progress, RunUnit, ShardArrived, TRAINER_PROTOCOL,
-        TrainerUpdate,
+        TrainerUpdate, UsageSample,
     },
     unit::Unit,
 };
@@ -53,6 +54,15 @@ pub struct Trainer {
 
 /// The memory that units take, in bytes.
 pub const PEAK: u64 = 12_345;
+/// What each unit takes.
+pub const SAMPLE: UsageSample = UsageSample {
+    span: Micros::from_secs(2),
+    busy: Micros::from_secs(3),
+    loss: Some(0.25),
+    memory: Bytes(312),
+    read: Bytes(10),
+    written: Bytes(0),
+};
 /// As a class: the trainer is killed as it starts.
 pub const KILLED: &str = "killed";
 
@@ -190,6 +200,7 @@ impl UnitRunner for Runner {
             fs::write(&unit.output, b"half").unwrap();
         }
         on_update(TrainerUpdate::Progress(Progress { done: 1, of: 2 }));
+        on_update(TrainerUpdate::Usage(SAMPLE));
         let reached = trainer.reached.load(Ordering::SeqCst);
         if trainer.keeps.load(Ordering::SeqCst) {
             let Unit::Train(hop) = &unit.unit else { panic!("a part of no hop") };

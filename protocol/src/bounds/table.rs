@@ -12,6 +12,7 @@ use crate::{
     sums::MAX_NAMED_SUMS,
     text::MAX_NAME_CHARS,
     tokens::MAX_TOKEN_HOSTS,
+    usage::{MAX_CORES, MAX_DISK_RATE},
 };
 
 /// Characters of a name as it is sent: of a host, an assimilator, a call, a column, a class. Shown and stored names are shorter.
@@ -144,6 +145,7 @@ const PLACE: Bound = Bound::leaf(Leaf::Text(MAX_PLACE_CHARS));
 const TIME: Bound = Bound::leaf(Leaf::Whole(MAX_TIME));
 const AMOUNT: Bound = Bound::leaf(Leaf::Whole(MAX_AMOUNT));
 const FLOPS: Bound = Bound::leaf(Leaf::Real(MAX_FLOPS));
+const DISK_RATE: Bound = Bound::leaf(Leaf::Real(MAX_DISK_RATE));
 const SLOTS: Bound = Bound::leaf(Leaf::Whole(MAX_SLOTS));
 const TRAIN_MICROS: Bound = Bound::leaf(Leaf::Whole(MAX_TRAIN_MICROS));
 const MACHINES: Bound = Bound::list(&[MAX_MACHINES]);
@@ -292,6 +294,11 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("Trained", "train_micros", TRAIN_MICROS),
     ("TrialContext", "columns", BATCH_COLUMNS),
     ("TrialContext", "shape", SHAPE),
+    ("UnitUsage", "cores", Bound::leaf(Leaf::Real(MAX_CORES))),
+    ("UnitUsage", "memory", AMOUNT),
+    ("UnitUsage", "read_per_second", DISK_RATE),
+    ("UnitUsage", "received", AMOUNT),
+    ("UnitUsage", "written_per_second", DISK_RATE),
     ("WorkRequest", "demand", Bound::list(&[MAX_DEVICES])),
     ("WorkRequest", "holding", LEASES),
     ("WorkRequest", "reported", LEASES),

@@ -7,9 +7,12 @@ use crate::{
     inventory::{Links, Measured, OfferedClass, Workload},
     metrics::is_default,
     names::OwnerName,
+    shares::List,
     time::{Millis, UnixMillis},
+    usage::UnitUsage,
 };
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -223,4 +226,42 @@ pub struct HeldView {
     pub running: bool,
     /// How long ago it was granted.
     pub age: Millis,
+    /// What its unit takes of the host, as the host's last heartbeat said. Only of units that run, and of hosts that measure it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UnitUsage>,
+    /// Its share of the host's processor, where it runs and its job has a policy for that (`placement.host_shares`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<ShareView>,
+}
+
+/// The share that a running unit has of its host's processor, as planned.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ShareView {
+    /// Above 0, at most 1.
+    pub share: f64,
+    /// The list that its trial is in; only of the policy that has lists, FlowCon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<List>,
+}
+
+/// `share 25 %, completing`.
+impl fmt::Display for ShareView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "share {:.0} %", self.share * 100.0)?;
+        self.list.map_or(Ok(()), |list| write!(f, ", {}", list.name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_said_with_its_list_where_there_are_lists() {
+        let first = ShareView { share: 0.99, list: None };
+        assert_eq!(first.to_string(), "share 99 %");
+        let learns = ShareView { share: 0.25, list: Some(List::Completing) };
+        assert_eq!(learns.to_string(), "share 25 %, completing");
+    }
 }

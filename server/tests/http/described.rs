@@ -242,9 +242,14 @@ async fn a_client_made_from_the_document_alone_completes_a_unit() {
     // Taken, said to run, and given back.
     let answer = described.json("work", host, &[], ask(1, &[])).await;
     let lease = answer["leases"][0]["id"].clone();
-    let held = json!([{ "lease": lease, "state": { "running": { "done": 0, "of": 3 } } }]);
+    let usage =
+        json!({ "cores": 0.5, "memory": 1000, "read_per_second": 0.0, "written_per_second": 10.5 });
+    let held =
+        json!([{ "lease": lease, "state": { "running": { "done": 0, "of": 3 } }, "usage": usage }]);
     let beat = Body::Json(json!({ "holding": held, "reported": [] }));
     assert_eq!(described.json("heartbeat", host, &[], beat).await["drop"], json!([]));
+    let hosts = described.json("hosts", admin, &[], Body::None).await;
+    assert_eq!(hosts[0]["leases"][0]["usage"], usage);
     let hops = described.json("hops", admin, &of_job, Body::None).await;
     let mut cells = hops["trials"][0]["cells"].as_array().unwrap().iter();
     assert!(

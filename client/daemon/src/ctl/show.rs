@@ -7,7 +7,7 @@ use sojourn_client::{
     },
     limits::{Keepers, Limits},
 };
-use sojourn_protocol::figures::{bytes, duration, shards};
+use sojourn_protocol::figures::{bytes, bytes_per_second, duration, shards};
 use std::fmt::Write as _;
 
 /// The text, without the end of its last line.
@@ -54,7 +54,7 @@ fn status(status: &Status) -> String {
         if let Some(left) = unit_left(status, unit) {
             let _ = write!(text, ", {left} left");
         }
-        if let Some(usage) = usage(unit) {
+        if let Some(usage) = &unit.usage {
             let _ = write!(text, "; {usage}");
         }
         if let Some(share) = share(unit) {
@@ -73,7 +73,7 @@ fn status(status: &Status) -> String {
     for transfer in &status.transfers {
         let _ = write!(text, "\n  {} {}: {}", way(transfer), what(transfer), so_far(transfer));
         if let Some(rate) = transfer.bytes_per_second {
-            let _ = write!(text, ", {}", speed(rate));
+            let _ = write!(text, ", {}", bytes_per_second(rate));
         }
     }
     if let Some(disk) = status.disk.filter(|disk| disk.is_low) {
@@ -177,20 +177,6 @@ pub(super) fn pace(unit: &UnitStatus) -> Option<String> {
     Some(if rate < 99.5 { format!("{rate:.1}/s") } else { format!("{rate:.0}/s") })
 }
 
-/// What a unit takes of the machine: `1.9 cores, 312 MB of memory, reads 1.2 MB/s, loss 0.4312`.
-pub(super) fn usage(unit: &UnitStatus) -> Option<String> {
-    let usage = unit.usage.as_ref()?;
-    let mut text = format!("{:.1} cores, {} of memory", usage.cores, bytes(usage.memory));
-    let disk = [("reads", usage.read_per_second), ("writes", usage.written_per_second)];
-    for (what, rate) in disk.into_iter().filter(|(_, rate)| *rate >= 1e5) {
-        let _ = write!(text, ", {what} {}", speed(rate));
-    }
-    if let Some(loss) = usage.loss {
-        let _ = write!(text, ", loss {loss:.4}");
-    }
-    Some(text)
-}
-
 /// A unit's share of the processor, where its job has a policy for that: `share 25 %, completing`.
 pub(super) fn share(unit: &UnitStatus) -> Option<String> {
     let share = unit.share.as_ref()?;
@@ -241,16 +227,6 @@ pub(super) fn what(transfer: &Transfer) -> String {
 
 pub(super) fn so_far(transfer: &Transfer) -> String {
     format!("{} of {}", bytes(transfer.bytes), bytes(transfer.of))
-}
-
-/// `1.2 MB/s`.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "two digits are shown of what is above zero"
-)]
-pub(super) fn speed(rate: f64) -> String {
-    format!("{}/s", bytes(rate as u64))
 }
 
 fn limits(limits: &LimitsState) -> String {

@@ -38,6 +38,10 @@ pub(super) fn live_leases_have_deadlines(of: Subject<'_>) -> Result<(), Violatio
     holds(Invariant::L2, live.eq(deadlines.all().map(|(lease, _)| lease)), || {
         "live leases and deadlines differ".into()
     })?;
+    let mut running = of.leases.running_units();
+    holds(Invariant::L2, running.all(|lease| deadlines.get(lease).is_some()), || {
+        "a unit that has ended counts as one that runs".into()
+    })?;
     for (lease, term) in deadlines.all() {
         let granted = of.state.leases.get(&lease).map(|lease| lease.granted_at);
         let after = granted.is_some_and(|at| term.renew_by > at && term.due > at);

@@ -32,7 +32,7 @@ impl LeaseHandler<'_> {
     pub(crate) fn close(&mut self, lease: LeaseId, end: LeaseEnd) -> Result<(), CoreFault> {
         let known = self.ledger.state.leases.get(&lease).cloned();
         let deadline = self.ledger.leases.deadline(lease).copied();
-        self.ledger.leases.deadlines.clear(lease);
+        self.ledger.leases.end(lease);
         let Some(known) = known else { return Ok(()) };
         let host = known.host;
         let now = self.ledger.clock.now();

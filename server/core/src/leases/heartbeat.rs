@@ -60,6 +60,7 @@ impl LeaseHandler<'_> {
                 self.ledger.leases.provisional.was_provisional(held.lease, last);
                 continue;
             };
+            self.ledger.leases.running.heard(held);
             let deadline = self.progressed(host, deadline, held, &mut slots);
             self.ledger.leases.deadlines.set(held.lease, deadline);
         }

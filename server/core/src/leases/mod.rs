@@ -13,6 +13,7 @@
 //! | `message.rs` | a lease as its host gets it |
 //! | `trial_losses.rs` | training losses of trials that stay on hosts |
 //! | `trial_shares.rs` | what goes with a trial whose shares of a host follow a policy |
+//! | `running_units.rs` | what hosts have said last of the units that they run, to be shown |
 
 mod access;
 mod bounds;
@@ -25,6 +26,7 @@ mod message;
 mod new_deadline;
 mod provisional;
 mod release;
+mod running_units;
 mod trial_losses;
 mod trial_shares;
 
@@ -34,6 +36,7 @@ pub(crate) use handler::LeaseHandler;
 pub(crate) use provisional::{ProvisionalLease, ProvisionalLeases};
 pub(crate) use release::FREE_RELEASES;
 
+use running_units::{RunningUnit, RunningUnits};
 use sojourn_protocol::{ids::LeaseId, time::UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
 use trial_losses::TrialLosses;
@@ -50,6 +53,7 @@ pub(crate) struct Leases {
     dropped_uploads: BTreeSet<LeaseId>,
     shares: TrialShares,
     losses: TrialLosses,
+    running: RunningUnits,
 }
 
 impl Leases {
@@ -66,6 +70,22 @@ impl Leases {
     /// The deadline of a live lease.
     pub(crate) fn deadline(&self, lease: LeaseId) -> Option<&Deadline> {
         self.deadlines.get(lease)
+    }
+
+    /// A lease is live no more.
+    pub(crate) fn end(&mut self, lease: LeaseId) {
+        self.deadlines.clear(lease);
+        self.running.end(lease);
+    }
+
+    /// What the host of a live lease has said last of its unit, where that runs.
+    pub(crate) fn running_unit(&self, lease: LeaseId) -> RunningUnit {
+        self.running.of(lease)
+    }
+
+    /// Live leases of whose running units something is known.
+    pub(crate) fn running_units(&self) -> impl Iterator<Item = LeaseId> {
+        self.running.leases()
     }
 
     /// Leases that hosts hold before they are granted.

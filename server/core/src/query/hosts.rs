@@ -4,6 +4,7 @@ use super::Views;
 use crate::{
     event::UnitKey,
     hosts::{DeviceSlots, Session},
+    leases::Deadline,
     schedule::idle_reason,
     state::{Host, Job, Lease},
 };
@@ -14,7 +15,12 @@ use sojourn_protocol::{
     inventory::Device,
     quantity::{SaturatingFrom as _, to_u64},
     reason::IdleReason,
-    view::{CachedOfJob, DeviceView, HeldView, HostDetail, HostState, HostView, SuspectResult},
+    shares::HeldShare,
+    spec::SharePolicy,
+    view::{
+        CachedOfJob, DeviceView, HeldView, HostDetail, HostState, HostView, ShareView,
+        SuspectResult,
+    },
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -187,13 +193,25 @@ impl Views<'_> {
             }
         };
         let deadline = self.leases.deadline(lease.id);
+        let running = deadline.is_some_and(Deadline::is_running);
+        let told = Some(self.leases.running_unit(lease.id)).filter(|_| running);
         HeldView {
             lease: lease.id,
             job: lease.unit.job(),
             trial: lease.unit.trial(),
             unit,
-            running: deadline.is_some_and(|deadline| deadline.started && !deadline.finished),
+            running,
             age: self.now - lease.granted_at,
+            usage: told.and_then(|told| told.usage),
+            share: told.and_then(|told| told.share).map(|held| self.share_view(lease, held)),
         }
+    }
+
+    /// The share of a running unit. Only one policy has lists.
+    fn share_view(&self, lease: &Lease, held: HeldShare) -> ShareView {
+        let job = self.state.jobs.get(&lease.unit.job());
+        let policy = job.map(|job| job.spec.placement.host_shares);
+        let has_lists = matches!(policy, Some(SharePolicy::FlowCon(_)));
+        ShareView { share: held.share, list: has_lists.then_some(held.carried.list) }
     }
 }

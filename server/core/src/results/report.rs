@@ -76,7 +76,7 @@ impl ResultHandler<'_> {
         let seen = self.ledger.leases.deadline(id).and_then(Deadline::pace);
         let seen = seen.map_or(0, |(micros, _)| micros / MAX_PAUSED);
         trim(&mut report.outcome, wanted && refusal.is_none());
-        self.ledger.leases.deadlines_mut().clear(id);
+        self.ledger.leases.end(id);
         self.ledger.leases.reported(id);
         self.hosts.clear_releases(host);
         if self.ledger.state.leases.contains_key(&id) {

@@ -43,6 +43,7 @@ mod replicas;
 mod requested_evaluations;
 mod residency;
 mod retention;
+mod running_units;
 mod search_changes;
 mod searches;
 mod searching;

@@ -152,7 +152,7 @@ fn unit_widths(width: u16) -> Vec<Constraint> {
 
 fn transfers(status: &Status, width: u16) -> Vec<[String; 5]> {
     let rows = status.transfers.iter().map(|transfer| {
-        let rate = transfer.bytes_per_second.map(show::speed).unwrap_or_default();
+        let rate = transfer.bytes_per_second.map(figures::bytes_per_second).unwrap_or_default();
         let left = show::transfer_left(transfer).map(|left| format!("{left} left"));
         let what = show::what(transfer);
         let what = if width < NARROW { what.replace("checkpoint of ", "") } else { what };
@@ -178,7 +178,11 @@ fn transfer_widths(width: u16) -> Vec<Constraint> {
 
 fn transfers_title(status: &Status) -> String {
     let (down, up) = (rate(status, Direction::Down), rate(status, Direction::Up));
-    format!("transfers: {} down, {} up", show::speed(down), show::speed(up))
+    format!(
+        "transfers: {} down, {} up",
+        figures::bytes_per_second(down),
+        figures::bytes_per_second(up)
+    )
 }
 
 /// Bytes in a second.
@@ -225,8 +229,10 @@ fn used(status: &Status, limit: &str) -> Option<String> {
             let month = status.month.as_ref()?;
             Some(format!("{} in {}", figures::bytes(month.bytes), month.month))
         }
-        "download" => Some(format!("now {}", show::speed(rate(status, Direction::Down)))),
-        "upload" => Some(format!("now {}", show::speed(rate(status, Direction::Up)))),
+        "download" => {
+            Some(format!("now {}", figures::bytes_per_second(rate(status, Direction::Down))))
+        }
+        "upload" => Some(format!("now {}", figures::bytes_per_second(rate(status, Direction::Up)))),
         "slots" => {
             let in_slots = |unit: &&UnitStatus| unit.state.progress().is_some();
             Some(format!("{} in use", status.units.iter().filter(in_slots).count()))

@@ -1,0 +1,47 @@
+//! What hosts have said last of the units that they run: what each takes of its host, and its share of it.
+//!
+//! It is shown, and nothing is decided by it. None of it is journalled: after a restart it is unknown until the hosts are heard.
+
+use sojourn_protocol::{api::Held, ids::LeaseId, shares::HeldShare, usage::UnitUsage};
+use std::collections::BTreeMap;
+
+/// What a host has said last of a unit that it runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct RunningUnit {
+    /// What it takes of the host, in the last heartbeat that said so: requests for work don't.
+    pub(crate) usage: Option<UnitUsage>,
+    /// Its share of the host's processor.
+    pub(crate) share: Option<HeldShare>,
+}
+
+/// Live leases whose units run, as far as their hosts have said anything of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct RunningUnits(BTreeMap<LeaseId, RunningUnit>);
+
+impl RunningUnits {
+    /// The host of a live lease has told of it.
+    pub(crate) fn heard(&mut self, held: &Held) {
+        if held.state.progress().is_none() {
+            self.end(held.lease);
+        } else if held.usage.is_some() || held.share.is_some() {
+            let unit = self.0.entry(held.lease).or_default();
+            unit.usage = held.usage.or(unit.usage);
+            unit.share = held.share.or(unit.share);
+        }
+    }
+
+    /// A lease is live no more, or its unit has ended.
+    pub(crate) fn end(&mut self, lease: LeaseId) {
+        self.0.remove(&lease);
+    }
+
+    /// Those of which something is known.
+    pub(crate) fn leases(&self) -> impl Iterator<Item = LeaseId> {
+        self.0.keys().copied()
+    }
+
+    /// What is known of a unit.
+    pub(crate) fn of(&self, lease: LeaseId) -> RunningUnit {
+        self.0.get(&lease).copied().unwrap_or_default()
+    }
+}
