@@ -87,6 +87,10 @@
   listen();
   document.addEventListener("visibilitychange", note);
   addEventListener("scroll", updateAll, { passive: true });
+  // Parts with what the journal doesn't have, such as the memory that units take, are asked for by the clock too.
+  for (const part of document.querySelectorAll("[data-live][data-every]")) {
+    setInterval(() => { stale.add(part); updateAll(); }, 1000 * part.dataset.every);
+  }
   sayAges(document);
   setInterval(() => sayAges(document), 10000);
 })();

@@ -7,11 +7,13 @@ use sojourn_protocol::{
     ids::HostId,
     inventory::{Measured, Workload},
     quantity::to_u64,
-    view::{CachedOfJob, DeviceView, FailureView, HostDetail, HostState, HostView},
+    view::{CachedOfJob, DeviceView, FailureView, HeldView, HostDetail, HostState, HostView},
 };
 
 /// Floating-point operations in a gigaflop.
 const GIGA: f64 = 1e9;
+/// What units take isn't in the journal: so often, in seconds, it is asked for anew. Hosts say it with their heartbeats.
+const USAGE_SECONDS: u32 = 10;
 /// Shards of a job that are named; more are counted.
 const MAX_NAMED_SHARDS: usize = 40;
 
@@ -20,22 +22,22 @@ const MAX_NAMED_SHARDS: usize = 40;
 pub fn page(detail: &HostDetail, failures: &[FailureView], viewer: Viewer) -> Markup {
     let host = &detail.host;
     let part = |name: &str| format!("/hosts/{}?part={name}", host.host);
-    let section = |id: &str, title: &str, content: Markup| {
+    let section = |id: &str, title: &str, every: Option<u32>, content: Markup| {
         let heading = format!("{id}-title");
         html! {
             section aria-labelledby=(heading) {
                 h2 id=(heading) { (title) }
-                div id=(id) data-live=(part(id)) { (content) }
+                div id=(id) data-live=(part(id)) data-every=[every] { (content) }
             }
         }
     };
     let content = html! {
         h1 { (host.name) " " span.hint { "host " (host.host) @if !host.owner.is_default() { " of " (host.owner) } } }
         section #head data-live=(part("head")) { (head(host, viewer)) }
-        (section("leases", "Slots now", leases(host)))
-        (section("devices", "Speeds", devices(host)))
-        (section("cache", "Cache", cache(detail)))
-        (section("errors", "Errors", errors(host.host, failures)))
+        (section("leases", "Slots now", Some(USAGE_SECONDS), leases(host)))
+        (section("devices", "Speeds", None, devices(host)))
+        (section("cache", "Cache", None, cache(detail)))
+        (section("errors", "Errors", None, errors(host.host, failures)))
     };
     frame::page(&host.name, "/hosts", &content)
 }
@@ -122,6 +124,7 @@ pub fn leases(host: &HostView) -> Markup {
                 thead { tr {
                     th.number scope="col" { "Lease" } th scope="col" { "Job" } th.number scope="col" { "Trial" }
                     th scope="col" { "Unit" } th scope="col" { "State" } th.number scope="col" { "For" }
+                    th scope="col" { "Takes" }
                 } }
                 tbody {
                     @for lease in &host.leases {
@@ -132,12 +135,20 @@ pub fn leases(host: &HostView) -> Markup {
                             td { (lease.unit) }
                             td { (words::state(if lease.running { "running" } else { "waits" })) }
                             td.number { (figures::duration(lease.age.0)) }
+                            td { (taken(lease)) }
                         }
                     }
                 }
             }
         }
     }
+}
+
+/// What a running unit takes of the host, and its share of it.
+fn taken(lease: &HeldView) -> String {
+    let usage = lease.usage.map(|usage| usage.to_string());
+    let share = lease.share.map(|share| share.to_string());
+    usage.into_iter().chain(share).collect::<Vec<_>>().join("; ")
 }
 
 /// How fast it is: by class of its arithmetic, and as measured by workload.

@@ -103,6 +103,38 @@ async fn a_hosts_page_shows_what_it_has_and_its_buttons_block_it() {
 }
 
 #[tokio::test]
+async fn what_a_unit_takes_is_said_by_its_host_and_shown() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    world.submit().await;
+    let host = world.enrol("lab-7").await;
+    let lease = world.lease(&host.token).await;
+    let usage = |cores: f64| json!({ "cores": cores, "memory": 312_000_000, "read_per_second": 1.2e6, "written_per_second": 0.0, "loss": 0.5 });
+    let beat = |usage: &Value| {
+        let state = json!({ "running": { "done": 1, "of": 3 } });
+        json!({ "holding": [{ "lease": lease.id, "state": state, "usage": usage }], "reported": [] })
+    };
+    let features = world.get("/v1/health", "").await.header("sojourn-features").unwrap();
+    assert!(features.contains("unit-usage"), "{features}");
+    let refused = world.post("/v1/heartbeat", &host.token, &beat(&usage(-1.0))).await;
+    assert_eq!(refused.status, 400, "no unit takes less than nothing");
+    assert_eq!(world.post("/v1/heartbeat", &host.token, &beat(&usage(1.9))).await.status, 200);
+    let path = format!("/v1/hosts/{}", host.host);
+    let detail: Value = world.get(&path, &world.admin).await.json();
+    assert_eq!(detail["host"]["leases"][0]["usage"], usage(1.9));
+    assert_eq!(detail["host"]["leases"][0]["running"], true);
+    let page = format!("/hosts/{}", host.host);
+    let reader = Browser::sign_in(&world, "read").await;
+    let words = "1.9 cores, 312 MB of memory, reads 1.2 MB/s, loss 0.5000";
+    for address in [page.clone(), format!("{page}?part=leases")] {
+        let html = text(&reader.get(&address).await);
+        assert!(html.contains(words), "{html}");
+    }
+    assert!(text(&reader.get(&page).await).contains("data-every=\"10\""));
+    world.server.stop().await;
+}
+
+#[tokio::test]
 async fn what_a_host_has_in_its_cache_is_said_by_jobs() {
     let folder = folder();
     let world = World::start(folder.path()).await;
