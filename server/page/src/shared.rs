@@ -134,6 +134,7 @@ mod tests {
                 from: job.submitted_at,
                 to: job.submitted_at,
                 end: job::LeaseBarEnd::Live,
+                share: None,
             }],
         };
         let text = gantt(timeline).into_string();

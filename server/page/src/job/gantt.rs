@@ -16,6 +16,7 @@ use sojourn_protocol::{
     ids::{HostId, LeaseId, TrialId},
     quantity::{SaturatingFrom as _, to_u64},
     time::UnixMillis,
+    view::ShareView,
 };
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -98,7 +99,7 @@ impl LeaseBarEnd {
 }
 
 /// A lease, from its grant to its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LeaseBar {
     /// The lease.
     pub lease: LeaseId,
@@ -114,10 +115,12 @@ pub struct LeaseBar {
     pub to: UnixMillis,
     /// How it ended.
     pub end: LeaseBarEnd,
+    /// The share of its host's processor that it has now, where it runs and its job has a policy for that.
+    pub share: Option<ShareView>,
 }
 
 /// What a chart shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Timeline {
     /// Where it begins.
     pub from: UnixMillis,
@@ -260,7 +263,7 @@ fn bar_of(timeline: &Timeline, host: &str, bar: &LeaseBar, top: u64) -> Markup {
         g #{ "lease-" (bar.lease) } class={ "bar " (bar.end.class()) " colour-" (colour) } {
             title {
                 "trial " (bar.trial) ": " (bar.unit) ", on " (host) ", " (figures::duration((bar.to - bar.from).0)) ", "
-                (bar.end.words()) " (lease " (bar.lease) ")"
+                (bar.end.words()) @if let Some(share) = bar.share { ", " (share) } " (lease " (bar.lease) ")"
             }
             rect x=(percent(from)) y=(top) width=(percent(width)) height=(BAR) rx="2" { }
             @if width >= LABELLED_BAR {

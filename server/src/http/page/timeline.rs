@@ -47,7 +47,7 @@ fn timeline(job: &JobView, hosts: &[HostView], of: &LastEvents, now: UnixMillis)
         hosts.iter().flat_map(|host| host.leases.iter().map(move |held| (host, held)))
     {
         if held.job == job.job {
-            leases.entry(held.lease).or_insert_with(|| LeaseBar {
+            let bar = leases.entry(held.lease).or_insert_with(|| LeaseBar {
                 lease: held.lease,
                 host: host.host,
                 trial: held.trial,
@@ -55,7 +55,9 @@ fn timeline(job: &JobView, hosts: &[HostView], of: &LastEvents, now: UnixMillis)
                 from: UnixMillis(until.0.saturating_sub(held.age.0)),
                 to: until,
                 end: LeaseBarEnd::Live,
+                share: None,
             });
+            bar.share = held.share;
         }
     }
     Timeline {
@@ -81,6 +83,7 @@ fn bars(records: &VecDeque<Arc<Record>>, until: UnixMillis) -> BTreeMap<LeaseId,
                     from: record.at,
                     to: until.max(record.at),
                     end: LeaseBarEnd::Live,
+                    share: None,
                 };
                 bars.insert(*lease, bar);
                 continue;
@@ -216,6 +219,15 @@ mod tests {
     }
 
     #[test]
+    fn a_bar_has_the_share_that_its_host_says_now() {
+        let now = UnixMillis(10_000_000);
+        let records = last([granted(9_000_000, 12), granted(9_000_000, 13)], false);
+        let timeline = timeline(&job(1_000, None), &[host()], &records, now);
+        let shares: Vec<_> = timeline.leases.iter().map(|bar| bar.share).collect();
+        assert_eq!(shares, [host().leases[0].share, None]);
+    }
+
+    #[test]
     fn what_hosts_hold_is_shown_though_its_grant_is_no_event_here() {
         let now = UnixMillis(10_000_000);
         let timeline = timeline(&job(1_000, None), &[host()], &last([], false), now);
@@ -223,5 +235,7 @@ mod tests {
         assert_eq!((bar.lease, bar.host.0, bar.end), (LeaseId(12), 3, LeaseBarEnd::Live));
         assert_eq!((bar.from.0, bar.to), (10_000_000 - 1_500, now));
         assert_eq!(timeline.names[&bar.host], "lab-7");
+        assert_eq!(bar.share, host().leases[0].share);
+        assert!(bar.share.is_some(), "the example has one");
     }
 }
