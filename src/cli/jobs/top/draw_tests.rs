@@ -118,10 +118,10 @@ fn without_a_terminal_all_of_it_is_text() {
         1 mlp hidden=[64] lr=0.01                         5/6     0.9000   ▁▄▇▇█            running
         0 mlp hidden=[16] lr=0.001                        2/6     0.6000   █▁               finished: place 2 of 2
      hosts: 3, 2 live, 1 of 4 slots busy ───────────────────────────────────────────────────────────────────────────────────
-     HOST NAME                     STATE    BUSY    RUNS
-        2 lab                      live     1/2     job 3, trial 1: train epoch 2, shard 3
-        3 desk                     live     0/2     it lends too little disk for any unit
-        1 attic                    away     0/2
+     HOST NAME                  STATE    BUSY    CORES MEMORY RUNS
+        2 lab                   live     1/2       1.9 312 MB job 3, trial 1: train epoch 2, shard 3, share 25 %, completing
+        3 desk                  live     0/2         -      - it lends too little disk for any unit
+        1 attic                 away     0/2         -      -
      events of job 3 `digits` ──────────────────────────────────────────────────────────────────────────────────────────────
     01:17:23 of-a-newer-server job=3
     01:17:22 trial 0 was stopped by the search: place 2 of 2

@@ -101,7 +101,9 @@ pub(super) fn view() -> View {
         ),
     ];
     let lease = json!({
-        "lease": 8, "job": 3, "trial": 1, "unit": "train epoch 2, shard 3", "running": true, "age": 1000
+        "lease": 8, "job": 3, "trial": 1, "unit": "train epoch 2, shard 3", "running": true, "age": 1000,
+        "usage": {"cores": 1.94, "memory": 312_000_000, "read_per_second": 0.0, "written_per_second": 0.0},
+        "share": {"share": 0.25, "list": "completing"}
     });
     let hosts = vec![
         host(1, &json!({"name": "attic", "state": "away"})),

@@ -18,11 +18,13 @@ use ratatui::{
 use sojourn_protocol::{
     quantity::{mul_div, to_u64},
     sentence,
-    view::{EventView, HostState, HostView, JobState, JobView},
+    view::{EventView, HeldView, HostState, HostView, JobState, JobView},
 };
 
 /// Narrower screens have fewer columns.
 const NARROW: u16 = 60;
+/// Wider ones have more.
+const WIDE: u16 = 100;
 /// Characters of a job's hops.
 const HOPS: u16 = 11;
 
@@ -33,6 +35,24 @@ pub(super) fn wanted(view: &View, pane: Pane, width: u16) -> u16 {
     // Its title, and the names of the columns.
     let names = usize::from(lines > 0 && pane != Pane::Events);
     u16::try_from(notes + lines + names + 1).unwrap_or(u16::MAX)
+}
+
+/// How many columns there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Little,
+    Enough,
+    Much,
+}
+
+impl Room {
+    const fn of(width: u16) -> Self {
+        match width {
+            ..NARROW => Self::Little,
+            NARROW..WIDE => Self::Enough,
+            WIDE.. => Self::Much,
+        }
+    }
 }
 
 /// Draws a pane.
@@ -56,16 +76,16 @@ pub(super) fn pane(view: &View, pane: Pane, area: Rect, buffer: &mut Buffer) {
     if lines == 0 {
         return;
     }
-    let is_narrow = area.width < NARROW;
-    let mut columns = Columns::new(&widths(pane, is_narrow), inside);
+    let has = Room::of(area.width);
+    let mut columns = Columns::new(&widths(pane, has), inside);
     // In one line the selected one is of more use than the names.
     if pane != Pane::Events && inside.height > 1 {
-        columns.head(&names(view, pane, is_narrow), buffer);
+        columns.head(&names(view, pane, has), buffer);
     }
     for line in visible(at, lines, columns.room()) {
         let style = if is_in_keys && line == at { Style::new().reversed() } else { Style::new() };
         let style = if pane == Pane::Jobs && line == at { style.bold() } else { style };
-        let Some(cells) = cells(view, pane, line, is_narrow) else { return };
+        let Some(cells) = cells(view, pane, line, has) else { return };
         columns.line(cells, style, buffer);
     }
 }
@@ -142,11 +162,11 @@ fn nothing(view: &View, pane: Pane) -> Line<'static> {
     Line::from(if is_known { none } else { "not known yet" }).dim()
 }
 
-fn widths(pane: Pane, is_narrow: bool) -> Vec<Constraint> {
+fn widths(pane: Pane, room: Room) -> Vec<Constraint> {
     use Constraint::{Fill, Length};
-    match (pane, is_narrow) {
-        (Pane::Jobs, true) => vec![Length(4), Fill(1), Length(9), Length(5), Length(8)],
-        (Pane::Jobs, false) => vec![
+    match (pane, room) {
+        (Pane::Jobs, Room::Little) => vec![Length(4), Fill(1), Length(9), Length(5), Length(8)],
+        (Pane::Jobs, _) => vec![
             Length(5),
             Fill(1),
             Length(9),
@@ -156,26 +176,29 @@ fn widths(pane: Pane, is_narrow: bool) -> Vec<Constraint> {
             Length(6),
             Fill(1),
         ],
-        (Pane::Trials, true) => vec![Length(5), Fill(1), Length(8), Length(8)],
-        (Pane::Trials, false) => {
+        (Pane::Trials, Room::Little) => vec![Length(5), Fill(1), Length(8), Length(8)],
+        (Pane::Trials, _) => {
             vec![Length(5), Fill(3), Length(7), Length(8), Length(16), Fill(2)]
         }
-        (Pane::Hosts, true) => vec![Length(4), Fill(1), Length(8), Length(7)],
-        (Pane::Hosts, false) => vec![Length(5), Fill(1), Length(8), Length(7), Fill(3)],
+        (Pane::Hosts, Room::Little) => vec![Length(4), Fill(1), Length(8), Length(7)],
+        (Pane::Hosts, Room::Enough) => vec![Length(5), Fill(1), Length(8), Length(7), Fill(3)],
+        (Pane::Hosts, Room::Much) => {
+            vec![Length(5), Fill(1), Length(8), Length(7), Length(5), Length(6), Fill(3)]
+        }
         (Pane::Events, _) => vec![Length(8), Fill(1)],
     }
 }
 
 /// The names of a pane's columns; true for numbers.
-fn names(view: &View, pane: Pane, is_narrow: bool) -> Vec<(&str, bool)> {
+fn names(view: &View, pane: Pane, room: Room) -> Vec<(&str, bool)> {
     let metric = view.job().map_or("BEST", |job| job.metric.as_str());
     // `accuracy` of `valid/accuracy`: there is room for that.
     let metric = metric.rsplit('/').next().unwrap_or(metric);
-    match (pane, is_narrow) {
-        (Pane::Jobs, true) => {
+    match (pane, room) {
+        (Pane::Jobs, Room::Little) => {
             vec![("JOB", true), ("NAME", false), ("STATE", false), ("HOPS", true), ("BEST", false)]
         }
-        (Pane::Jobs, false) => vec![
+        (Pane::Jobs, _) => vec![
             ("JOB", true),
             ("NAME", false),
             ("STATE", false),
@@ -185,10 +208,10 @@ fn names(view: &View, pane: Pane, is_narrow: bool) -> Vec<(&str, bool)> {
             ("LEASES", true),
             ("WAITS", false),
         ],
-        (Pane::Trials, true) => {
+        (Pane::Trials, Room::Little) => {
             vec![("TRIAL", true), ("NAME", false), (metric, false), ("CURVE", false)]
         }
-        (Pane::Trials, false) => vec![
+        (Pane::Trials, _) => vec![
             ("TRIAL", true),
             ("NAME", false),
             ("EPOCH", false),
@@ -196,10 +219,19 @@ fn names(view: &View, pane: Pane, is_narrow: bool) -> Vec<(&str, bool)> {
             ("CURVE", false),
             ("STATE", false),
         ],
-        (Pane::Hosts, true) => {
+        (Pane::Hosts, Room::Little) => {
             vec![("HOST", true), ("NAME", false), ("STATE", false), ("BUSY", false)]
         }
-        (Pane::Hosts, false) => vec![
+        (Pane::Hosts, Room::Much) => vec![
+            ("HOST", true),
+            ("NAME", false),
+            ("STATE", false),
+            ("BUSY", false),
+            ("CORES", true),
+            ("MEMORY", true),
+            ("RUNS", false),
+        ],
+        (Pane::Hosts, Room::Enough) => vec![
             ("HOST", true),
             ("NAME", false),
             ("STATE", false),
@@ -211,19 +243,19 @@ fn names(view: &View, pane: Pane, is_narrow: bool) -> Vec<(&str, bool)> {
 }
 
 /// A line of a pane; none where it isn't there.
-fn cells(view: &View, pane: Pane, line: usize, is_narrow: bool) -> Option<Vec<Cell>> {
+fn cells(view: &View, pane: Pane, line: usize, room: Room) -> Option<Vec<Cell>> {
     Some(match pane {
-        Pane::Jobs => job(view.jobs().get(line)?, is_narrow),
-        Pane::Trials => trial(view.detail()?, line, is_narrow)?,
-        Pane::Hosts => host(view.hosts().get(line)?, is_narrow),
+        Pane::Jobs => job(view.jobs().get(line)?, room),
+        Pane::Trials => trial(view.detail()?, line, room)?,
+        Pane::Hosts => host(view.hosts().get(line)?, room),
         Pane::Events => event(view.detail()?.events.get(line)?),
     })
 }
 
-fn job(job: &JobView, is_narrow: bool) -> Vec<Cell> {
+fn job(job: &JobView, room: Room) -> Vec<Cell> {
     let best = job.best.as_ref().map_or_else(|| "-".to_owned(), |best| text::metric(best.value));
     let mut cells = vec![number(job.job.to_string()), job.name.clone().into(), state(job)];
-    if is_narrow {
+    if room == Room::Little {
         cells.extend([number(percent(job)), best.into()]);
         return cells;
     }
@@ -256,12 +288,12 @@ fn state(job: &JobView) -> Cell {
     })
 }
 
-fn trial(detail: &Detail, line: usize, is_narrow: bool) -> Option<Vec<Cell>> {
+fn trial(detail: &Detail, line: usize, room: Room) -> Option<Vec<Cell>> {
     let of = detail.leaders.get(line)?;
     let (id, name) = (number(of.trial.to_string()), of.name.clone().into());
     let best: Cell = of.best.map_or_else(|| "-".to_owned(), text::metric).into();
     let curve = Cell::Curve(of.values.clone());
-    Some(if is_narrow {
+    Some(if room == Room::Little {
         vec![id, name, best, curve]
     } else {
         vec![id, name, of.epochs.clone().into(), best, curve, of.state.clone().into()]
@@ -273,7 +305,7 @@ fn busy(host: &HostView) -> usize {
     host.leases.iter().filter(|lease| lease.running).count()
 }
 
-fn host(host: &HostView, is_narrow: bool) -> Vec<Cell> {
+fn host(host: &HostView, room: Room) -> Vec<Cell> {
     let state = Line::from(host.status());
     let state = if host.state == HostState::Live { state.fg(Color::Green) } else { state.dim() };
     let mut cells = vec![
@@ -282,11 +314,12 @@ fn host(host: &HostView, is_narrow: bool) -> Vec<Cell> {
         Cell::Text(state),
         format!("{}/{}", busy(host), host.slots).into(),
     ];
-    if !is_narrow {
+    if room == Room::Much {
+        cells.extend(taken(host));
+    }
+    if room != Room::Little {
         let running = host.leases.iter().filter(|lease| lease.running);
-        let running = running
-            .map(|lease| format!("job {}, trial {}: {}", lease.job, lease.trial, lease.unit));
-        let runs = running.collect::<Vec<_>>().join("; ");
+        let runs = running.map(|lease| runs(lease, room)).collect::<Vec<_>>().join("; ");
         cells.push(match &host.waiting {
             Some(reason) if runs.is_empty() => {
                 Cell::Text(Line::from(text::first_line(reason)).fg(Color::Yellow))
@@ -295,6 +328,24 @@ fn host(host: &HostView, is_narrow: bool) -> Vec<Cell> {
         });
     }
     cells
+}
+
+/// Cores that the units of a host keep busy and their memory, as far as it has said so.
+fn taken(host: &HostView) -> [Cell; 2] {
+    let usages = || host.leases.iter().filter_map(|lease| lease.usage);
+    if usages().next().is_none() {
+        return ["-", "-"].map(|none| number(none.to_owned()));
+    }
+    let cores: f64 = usages().map(|usage| usage.cores).sum();
+    let memory = usages().map(|usage| usage.memory).fold(0, u64::saturating_add);
+    [number(format!("{cores:.1}")), number(text::bytes(memory))]
+}
+
+/// What runs in a slot: `job 3, trial 1: train epoch 2, shard 3, share 25 %`. Where there is little room, without the share.
+fn runs(lease: &HeldView, room: Room) -> String {
+    let share = lease.share.filter(|_| room == Room::Much);
+    let share = share.map(|share| format!(", {share}")).unwrap_or_default();
+    format!("job {}, trial {}: {}{share}", lease.job, lease.trial, lease.unit)
 }
 
 fn event(event: &EventView) -> Vec<Cell> {
