@@ -2,7 +2,11 @@
 
 use super::{fields::Fields, residency, search};
 use crate::{
-    figures, money::MicroUsd, report::FailureKind, spec::SearchBudget, time::Millis,
+    figures,
+    money::MicroUsd,
+    report::FailureKind,
+    spec::{SearchBudget, SharePolicy},
+    time::Millis,
     view::EventView,
 };
 use serde_json::Value;
@@ -260,22 +264,29 @@ fn leases(leases: &[u64]) -> String {
     }
 }
 
-/// The text of an event that is a decision with its reason: a grant of a lease, or one of the search.
+/// The text of an event that is a decision with its reason: a grant of a lease, or one of the search. `shares`: by which policy of the
+/// job hosts divide their processors among its trials.
 #[must_use]
-pub fn decision(event: &EventView) -> Option<String> {
+pub fn decision(event: &EventView, shares: SharePolicy) -> Option<String> {
     if search::is_decision(&event.kind) || residency::is_decision(&event.kind) {
         return sentence(event);
     }
     let lease = Fields(&event.event);
     let (id, host, unit) = (lease.number("lease")?, lease.number("host")?, unit(lease)?);
     let why = lease.0.get("why")?.as_str()?;
-    Some(format!("lease {id} to host {host}: {unit}: {why}"))
+    // Evaluations have an equal share.
+    let has_policy = shares != SharePolicy::Equal && lease.0.get("unit")?.get("train").is_some();
+    let shares = if has_policy { format!("; shares: {}", shares.name()) } else { String::new() };
+    Some(format!("lease {id} to host {host}: {unit}: {why}{shares}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::UnixMillis;
+    use crate::{
+        spec::{First, Order},
+        time::UnixMillis,
+    };
     use serde_json::json;
 
     fn event(kind: &str, event: Value) -> EventView {
@@ -289,20 +300,22 @@ mod tests {
             "lease": 7, "host": 4, "device": "cpu", "unit": unit, "then": [5], "base": 0, "why": "it is the first"
         });
         let granted = event("lease-granted", granted);
-        let text = decision(&granted).unwrap();
+        let text = decision(&granted, SharePolicy::Equal).unwrap();
         assert_eq!(text, "lease 7 to host 4: train trial 2, epoch 1, shards 3, 5: it is the first");
         assert_eq!(
             sentence(&granted).unwrap(),
             "host 4 gets lease 7: train trial 2, epoch 1, shards 3, 5 (it is the first)"
         );
+        let first = SharePolicy::First(First::new(Order::ShortestRemaining));
+        assert_eq!(decision(&granted, first).unwrap(), format!("{text}; shares: srpt"));
         let name = json!({"trial": 1, "split": "test", "epoch": 2});
         let extra = json!({
             "lease": 8, "host": 4, "unit": {"extra": {"job": 1, "name": name}}, "base": 0, "why": "asked"
         });
-        let text = decision(&event("lease-granted", extra)).unwrap();
+        let text = decision(&event("lease-granted", extra), first).unwrap();
         assert_eq!(text, "lease 8 to host 4: evaluate trial 1, epoch 3, on the test data: asked");
         let ended = event("lease-ended", json!({"lease": 8, "end": "silent"}));
-        assert_eq!(decision(&ended), None);
+        assert_eq!(decision(&ended, first), None);
     }
 
     #[test]

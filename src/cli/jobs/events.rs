@@ -5,7 +5,7 @@ use crate::cli::{
     render::text,
     terminal::{connection::Connection, exit::Failure, output},
 };
-use sojourn_protocol::{sentence, view::EventView};
+use sojourn_protocol::{sentence, spec::SharePolicy, view::EventView};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -13,7 +13,7 @@ pub(crate) struct Args {
     #[arg(value_name = "JOB")]
     job: JobRef,
     /// Print what was decided and why: what each machine was given, of which choices, how long it should take, whether others
-    /// stood idle; and which trials a search adds, lets go on or stops.
+    /// stood idle, and by which policy it divides its processor; and which trials a search adds, lets go on or stops.
     #[arg(long)]
     why: bool,
     /// Print one JSON object a line.
@@ -26,13 +26,17 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let job = args.job.find(&client).await?;
+    let mut shares = SharePolicy::Equal;
+    if args.why && !args.json {
+        shares = client.job(job).await?.spec.placement.host_shares;
+    }
     let mut after = 0;
     loop {
         let events = client.events(job, after).await?;
         let Some(last) = events.last() else { return Ok(()) };
         after = last.position;
         for event in &events {
-            let decision = args.why.then(|| sentence::decision(event));
+            let decision = args.why.then(|| sentence::decision(event, shares));
             if let Some(None) = decision {
                 continue;
             }
