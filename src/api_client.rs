@@ -133,6 +133,11 @@ impl ApiClient {
         self.get("v1/hosts").await
     }
 
+    /// The hosts that have live leases of a job. A server of before gives all.
+    pub(crate) async fn hosts_of(&self, job: JobId) -> CallResult<Vec<HostView>> {
+        self.get(format!("v1/hosts?job={job}")).await
+    }
+
     pub(crate) async fn collect(&self, request: &CollectRequest) -> CallResult<CollectAnswer> {
         self.post("v1/blobs/collect", request).await
     }

@@ -24,8 +24,8 @@ pub struct UnitUsage {
     pub read_per_second: f64,
     /// Bytes written to disks in a second.
     pub written_per_second: f64,
-    /// Bytes of its blobs that have come over the network so far: those that were in the cache don't count. A blob that several units
-    /// need counts for the first of them. None where a client of before doesn't say.
+    /// Bytes of its blobs that have come over the network so far: those that were in the cache or were fetched ahead don't count. A blob
+    /// that several units need counts for the first of them. None where a client of before doesn't say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
     /// The mean loss, of a unit that trains.

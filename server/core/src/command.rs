@@ -182,6 +182,8 @@ pub enum Query {
     Evaluations { job: JobId, trial: TrialId },
     /// All hosts.
     Hosts,
+    /// The hosts that have live leases of a job.
+    HostsOf { job: JobId },
     /// One host, with what lies in its cache.
     Host { host: HostId },
     /// The unit of a lease, live or past, if it is known.

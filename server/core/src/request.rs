@@ -176,6 +176,7 @@ queries! {
     GetEvaluations { job: JobId, trial: TrialId } from Evaluations => Vec<EvaluationView>,
         Answer::Evaluations(evaluations) => evaluations;
     GetHosts {} from Hosts => Vec<HostView>, Answer::Hosts(hosts) => hosts;
+    GetHostsOf { job: JobId } from HostsOf => Vec<HostView>, Answer::Hosts(hosts) => hosts;
     GetHost { host: HostId } from Host => HostDetail, Answer::HostDetail(host) => *host;
     GetLeasedUnit { lease: LeaseId } from LeasedUnit => Option<UnitKey>,
         Answer::LeasedUnit(unit) => unit;

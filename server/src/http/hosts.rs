@@ -14,7 +14,7 @@ use sojourn_protocol::{
     api::{EnrolAnswer, EnrolRequest},
     digest::Digest,
     error::ErrorKind,
-    ids::HostId,
+    ids::{HostId, JobId},
     view::{HostDetail, HostView},
 };
 
@@ -50,16 +50,27 @@ pub(super) async fn enrol(
     Ok(JsonAnswer(EnrolAnswer { host, token, stores: Some(app.stores.to_vec()) }))
 }
 
-/// Every host.
+/// `?job=N`.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    job: Option<JobId>,
+}
+
+/// Every host, or those that work for a job now.
 #[utoipa::path(
     get,
     path = "/v1/hosts",
     operation_id = "hosts",
-    responses((status = 200, description = "All hosts.", body = Vec<HostView>)),
+    params(("job" = Option<JobId>, Query, description = "Only hosts that have live leases of this job; all if left out.")),
+    responses((status = 200, description = "The hosts.", body = Vec<HostView>)),
     security(("admin" = []))
 )]
-pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<HostView>> {
-    app.answer(request::GetHosts {}).await
+pub(super) async fn all(app: App, _: User, which: web::Query<Which>) -> JsonResult<Vec<HostView>> {
+    match which.job {
+        None => app.answer(request::GetHosts {}).await,
+        Some(job) => app.answer(request::GetHostsOf { job }).await,
+    }
 }
 
 /// A host, with what lies in its cache.

@@ -135,6 +135,28 @@ async fn what_a_unit_takes_is_said_by_its_host_and_shown() {
 }
 
 #[tokio::test]
+async fn the_hosts_of_a_job_are_those_that_have_leases_of_it() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let job = world.submit().await.job;
+    let (works, idle) = (world.enrol("lab-7").await, world.enrol("lab-8").await);
+    let of_job = format!("/v1/hosts?job={job}");
+    let names = async |path: &str| -> Vec<u64> {
+        let hosts: Vec<HostView> = world.get(path, &world.admin).await.json();
+        hosts.iter().map(|host| host.host.0).collect()
+    };
+    assert_eq!(names(&of_job).await, Vec::<u64>::new());
+    world.lease(&works.token).await;
+    assert_eq!(names(&of_job).await, [works.host.0]);
+    assert_eq!(names("/v1/hosts").await, [works.host.0, idle.host.0]);
+    for (wrong, status) in [("job=99", 404), ("job=x", 400), ("of=1", 400)] {
+        let answer = world.get(&format!("/v1/hosts?{wrong}"), &world.admin).await;
+        assert_eq!(answer.status, status, "{wrong}");
+    }
+    world.server.stop().await;
+}
+
+#[tokio::test]
 async fn what_a_host_has_in_its_cache_is_said_by_jobs() {
     let folder = folder();
     let world = World::start(folder.path()).await;

@@ -24,8 +24,8 @@ pub(super) fn slots_hold_one_unit_each(of: Subject<'_>) -> Result<(), Violation>
     Ok(())
 }
 
-/// L2: every live lease has a deadline after its grant, and the index by time has the same ones. Before the core is
-/// started leases have none.
+/// L2: every live lease has a deadline after its grant, and the index by time has the same ones. No other lease counts as one whose
+/// unit runs. Before the core is started leases have none.
 pub(super) fn live_leases_have_deadlines(of: Subject<'_>) -> Result<(), Violation> {
     if of.clock.is_recovering() {
         return Ok(());

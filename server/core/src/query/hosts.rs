@@ -11,7 +11,7 @@ use crate::{
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
-    ids::{HostId, ShardId},
+    ids::{HostId, JobId, ShardId},
     inventory::Device,
     quantity::{SaturatingFrom as _, to_u64},
     reason::IdleReason,
@@ -75,6 +75,12 @@ impl Views<'_> {
 
     pub(crate) fn hosts(&self) -> Vec<HostView> {
         self.state.hosts.keys().filter_map(|host| self.known_host(*host)).collect()
+    }
+
+    /// The hosts that have live leases of a job.
+    pub(crate) fn hosts_of(&self, job: JobId) -> Result<Vec<HostView>, ApiError> {
+        let hosts = self.state.find_job(job)?.hosts.keys();
+        Ok(hosts.filter_map(|host| self.known_host(*host)).collect())
     }
 
     pub(crate) fn known_host(&self, host: HostId) -> Option<HostView> {

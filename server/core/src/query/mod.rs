@@ -71,6 +71,7 @@ impl Views<'_> {
             Query::History { job, trial } => Answer::History(Box::new(self.history(job, trial)?)),
             Query::Evaluations { job, trial } => Answer::Evaluations(self.evaluations(job, trial)?),
             Query::Hosts => Answer::Hosts(self.hosts()),
+            Query::HostsOf { job } => Answer::Hosts(self.hosts_of(job)?),
             Query::Host { host } => Answer::HostDetail(Box::new(self.host_detail(host)?)),
             Query::LeasedUnit { lease } => {
                 Answer::LeasedUnit(self.state.lease(lease).map(|lease| lease.unit))

@@ -378,6 +378,7 @@ impl Run {
                     Query::Assimilations,
                     Query::Jobs,
                     Query::Hosts,
+                    Query::HostsOf { job: JOB },
                     Query::Host { host: OTHER },
                     Query::LeasedUnit { lease: LeaseId(1) },
                     Query::Trials { job: JOB, from: TrialId(0), limit: 2 },

@@ -49,6 +49,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("evaluate", &[NotFound, Conflict]),
         ("evaluations", &[NotFound]),
         ("offerAssimilated", &[StorageFull]),
+        ("hosts", &[NotFound]),
         ("host", &[NotFound]),
         ("blockHost", &[NotFound, Conflict]),
         ("unblockHost", &[NotFound, Conflict]),

@@ -78,7 +78,7 @@ impl Asker {
 
     async fn one_job(&self, id: JobId) -> Result<Snapshot, CallError> {
         let (health, job, mut hosts) =
-            tokio::try_join!(self.client.health(), self.client.job(id), self.client.hosts())?;
+            tokio::try_join!(self.client.health(), self.client.job(id), self.client.hosts_of(id))?;
         hosts.retain(|host| host.leases.iter().any(|lease| lease.job == id));
         let facts = status::facts_beside_a_line(&job.summary, &job.spec);
         Ok(Snapshot { facts, ..Snapshot::new(health, vec![job.summary], hosts) })
