@@ -14,7 +14,7 @@ use sojourn_protocol::{
 
 const RUNS: HeldState = HeldState::Running { done: 1, of: 5 };
 
-fn usage(cores: f64) -> UnitUsage {
+pub(crate) fn usage(cores: f64) -> UnitUsage {
     UnitUsage {
         cores,
         memory: 1 << 20,

@@ -5,6 +5,7 @@
 
 use crate::{
     faults::naming_nothing,
+    running_units,
     support::{Bench, HOST, JOB, OTHER, data_of_four, demand, done, offer, request, trained_after},
 };
 use proptest::{
@@ -307,7 +308,10 @@ impl Run {
                 self.apply(Command::Ask { to, host: host(n), request });
             }
             Step::Heartbeat { host: n, holds, done } => {
-                let holding = self.holding(holds, HeldState::Running { done, of: 3 });
+                let mut holding = self.holding(holds, HeldState::Running { done, of: 3 });
+                for held in &mut holding {
+                    held.usage = Some(running_units::usage(1.0));
+                }
                 self.apply(Command::Heartbeat { to, host: host(n), holding, reported: Vec::new() });
             }
             Step::Report { host: n, lease, how } => self.report(host(n), lease, how),
