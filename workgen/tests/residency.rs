@@ -204,3 +204,37 @@ fn known_work_moves_what_shortens_the_last_end() {
     // Nothing is won where the move takes longer than it saves.
     assert_eq!(shortest_remaining(&hosts, &trials, Micros::from_secs(1_000)), None);
 }
+
+#[test]
+fn losses_that_no_model_has_are_no_growth() {
+    let rules = SpeCon::default();
+    let mut trial = Convergence::default();
+    looks(&mut trial, &[1.0, 1.0, 1.0], &rules);
+    for loss in [-1.7e308, 1.7e308, -1.7e308] {
+        trial.look(Micros::from_secs(1), &look(loss), &rules);
+        assert!(trial.growth().is_none_or(f64::is_finite), "{trial:?}");
+    }
+}
+
+#[test]
+fn a_loss_that_is_negative_falls_too() {
+    let rules = SpeCon { growth: Growth::PerLook, alpha: 0.01, ..SpeCon::default() };
+    let mut trial = Convergence::default();
+    looks(&mut trial, &[-1.0, -2.0, -3.0, -4.0], &rules);
+    assert_eq!(trial.category, Category::Progressing);
+    looks(&mut trial, &[-4.0, -4.0, -4.0], &rules);
+    assert_ne!(trial.category, Category::Progressing, "it falls no more");
+}
+
+#[test]
+fn no_host_gets_more_for_its_capacity_than_the_one_that_gives() {
+    let capacities = [(1, 1.2), (2, 0.2)];
+    let hosts = capacities.map(|(host, capacity)| ResidentHost {
+        host: HostId(host),
+        capacity,
+        takes: true,
+    });
+    let trials = residents(&[(1, 0), (1, 1), (1, 2)]);
+    assert_eq!(rebalance(&hosts, &trials, Listing::Improved), None, "2.5 and 0; then 1.7 and 5");
+    assert!(rebalance(&hosts, &trials, Listing::Thesis).is_some());
+}

@@ -29,6 +29,7 @@ pub struct Convergence {
     /// Has it been moved to rebalance the hosts?
     pub is_rebalanced: bool,
     highest: Option<f64>,
+    lowest: Option<f64>,
     loss: Option<f64>,
     growth: Option<f64>,
     /// Looks since it came into the last category.
@@ -51,9 +52,12 @@ impl Convergence {
             return false;
         }
         let highest = self.highest.map_or(look.loss, |highest| highest.max(look.loss));
-        self.highest = Some(highest);
+        let lowest = self.lowest.map_or(look.loss, |lowest| lowest.min(look.loss));
+        (self.highest, self.lowest) = (Some(highest), Some(lowest));
+        // A loss that may be negative has no part of its highest value.
+        let scale = if lowest < 0.0 { highest - lowest } else { highest };
         let Some(before) = self.loss.replace(look.loss) else { return false };
-        let Some(growth) = growth(before, look, highest, rules) else { return false };
+        let Some(growth) = growth(before, look, scale, rules) else { return false };
         let Some(last) = self.growth.replace(growth) else { return false };
         if growth >= rules.alpha {
             (self.category, self.converged_at) = (Category::Progressing, None);
@@ -82,13 +86,13 @@ impl Convergence {
     }
 }
 
-/// How much of its highest loss a trial has shed since the last look.
-fn growth(before: f64, look: &Look, highest: f64, rules: &SpeCon) -> Option<f64> {
-    let fallen = (before - look.loss) / highest;
+/// How much a trial's loss has fallen since the last look, as a part of `scale`; none where that is no number.
+fn growth(before: f64, look: &Look, scale: f64, rules: &SpeCon) -> Option<f64> {
+    let fallen = (before - look.loss) / scale;
     let fallen = if rules.absolute { fallen.abs() } else { fallen.max(0.0) };
     let growth = match rules.growth {
         Growth::PerLook => fallen,
         Growth::PerTrial => fallen / look.done.filter(|done| *done > 0.0)?,
     };
-    (highest > 0.0).then_some(growth)
+    Some(growth).filter(|growth| scale > 0.0 && growth.is_finite())
 }

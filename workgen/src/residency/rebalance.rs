@@ -5,6 +5,7 @@ use sojourn_protocol::{
     quantity::Micros,
     spec::Listing,
 };
+use std::collections::BTreeMap;
 
 /// A trial that lives on a host.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,14 +55,19 @@ pub fn rebalance(
         // Its condition holds for no host that has trials to give.
         return None;
     }
-    let count = |of: &ResidentHost| {
-        let here = trials.iter().filter(|trial| trial.host == of.host).count();
-        f64::from(u32::try_from(here).unwrap_or(u32::MAX)) / of.capacity
-    };
+    let mut counts: BTreeMap<HostId, f64> = BTreeMap::new();
+    for trial in trials {
+        *counts.entry(trial.host).or_default() += 1.0;
+    }
+    let count = |of: &ResidentHost| counts.get(&of.host).copied().unwrap_or(0.0) / of.capacity;
     let takers = hosts.iter().filter(|host| host.takes);
     let to = takers.min_by(|a, b| count(a).total_cmp(&count(b)).then(a.host.cmp(&b.host)))?;
-    let mut donors: Vec<&ResidentHost> =
-        hosts.iter().filter(|host| count(host) - count(to) >= 2.0).collect();
+    // With a trial more the receiver mustn't have more than the donor had, whatever their capacities.
+    let is_better = |from: &ResidentHost| {
+        listing != Listing::Improved || count(to) + 1.0 / to.capacity < count(from)
+    };
+    let gives = |host: &&ResidentHost| count(host) - count(to) >= 2.0 && is_better(host);
+    let mut donors: Vec<&ResidentHost> = hosts.iter().filter(gives).collect();
     donors.sort_by(|a, b| count(b).total_cmp(&count(a)).then(a.host.cmp(&b.host)));
     donors.into_iter().find_map(|from| {
         let here = trials.iter().filter(|trial| trial.host == from.host && !trial.is_rebalanced);
@@ -84,10 +90,11 @@ pub fn shortest_remaining(
     trials: &[Resident],
     overhead: Micros,
 ) -> Option<Transfer> {
-    let left = |of: &ResidentHost| {
-        let here = trials.iter().filter(|trial| trial.host == of.host);
-        seconds(here.map(|trial| trial.remaining).sum()) / of.capacity
-    };
+    let mut loads: BTreeMap<HostId, f64> = BTreeMap::new();
+    for trial in trials {
+        *loads.entry(trial.host).or_default() += seconds(trial.remaining);
+    }
+    let left = |of: &ResidentHost| loads.get(&of.host).copied().unwrap_or(0.0) / of.capacity;
     let most = |a: &&ResidentHost, b: &&ResidentHost| {
         left(a).total_cmp(&left(b)).then(b.host.cmp(&a.host))
     };

@@ -187,6 +187,12 @@ impl Fleet {
         self.hosts.iter().map(|(host, pools)| (*host, pools.as_slice()))
     }
 
+    /// How many hosts there are.
+    #[must_use]
+    pub(crate) fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
     /// A host's devices; none where it isn't in the fleet.
     #[must_use]
     pub(crate) fn pools(&self, host: HostId) -> &[DevicePool] {

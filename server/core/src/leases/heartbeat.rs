@@ -83,14 +83,14 @@ impl LeaseHandler<'_> {
         let Some(losses) = held.losses else { return };
         let state = &*self.ledger.state;
         let lease = state.leases.get(&held.lease).filter(|lease| lease.host == host);
-        let hop = lease.and_then(|lease| lease.unit.hop());
-        let job = hop.as_ref().and_then(|hop| state.jobs.get(&hop.job));
-        let (Some(hop), true) = (hop, job.is_some_and(|job| job.spec.placement.residency.looks()))
-        else {
-            return;
-        };
-        let of_lease = (held.lease, losses);
-        self.ledger.leases.losses_mut().heard(state, (hop.job, hop.trial), of_lease);
+        let Some(hop) = lease.and_then(|lease| lease.unit.hop()) else { return };
+        let job = state.jobs.get(&hop.job).filter(|job| job.spec.placement.residency.looks());
+        let Some(trial) = job.and_then(|job| job.trial(hop.trial)) else { return };
+        // No more than its unit has.
+        let of = self.ledger.leases.deadline(held.lease).map_or(0, |deadline| deadline.of);
+        if losses.batches <= of {
+            self.ledger.leases.losses_mut().heard(state, (hop.job, trial), (held.lease, losses));
+        }
     }
 
     /// May a held lease be in a slot: does it live, or has it run out, or is it provisional, and is it the host's?

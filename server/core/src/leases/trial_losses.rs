@@ -30,6 +30,8 @@ struct Heard {
     lease: LeaseId,
     /// What that one has said so far.
     of_lease: LossSum,
+    /// The step after which nothing was heard yet: batches that are trained again count once.
+    furthest: u64,
     /// All since the last look.
     since: LossSum,
 }
@@ -39,10 +41,12 @@ impl TrialLosses {
     pub(crate) fn heard(
         &mut self,
         state: &State,
-        trial: (JobId, TrialId),
+        (job, trial): (JobId, &Trial),
         (lease, losses): (LeaseId, LossSum),
     ) {
-        let heard = self.heard.entry(trial).or_default();
+        // In hop order the unit goes on from where the trial stands.
+        let begin = trial.chain.step();
+        let heard = self.heard.entry((job, trial.id)).or_default();
         if lease < heard.lease {
             return;
         }
@@ -50,10 +54,12 @@ impl TrialLosses {
             (heard.lease, heard.of_lease) = (lease, LossSum::default());
         }
         let more = losses.batches.saturating_sub(heard.of_lease.batches);
-        let sum = losses.sum - heard.of_lease.sum;
-        if more > 0 && sum.is_finite() {
-            heard.since = heard.since.plus(sum / f64::from(more), more);
-            heard.of_lease = losses;
+        let mean = (losses.sum - heard.of_lease.sum) / f64::from(more);
+        if more > 0 && mean.is_finite() {
+            let end = begin.saturating_add(losses.batches.into());
+            let new = u32::saturating_from(end.saturating_sub(heard.furthest)).min(more);
+            heard.since = heard.since.plus(mean, new);
+            (heard.of_lease, heard.furthest) = (losses, heard.furthest.max(end));
         }
         if self.heard.len() > self.full_at.max(MIN_TRIALS) {
             self.heard
@@ -73,7 +79,7 @@ impl TrialLosses {
         let batch_size = u64::from(trial.context.config.training.batch_size).max(1);
         let batches = u32::saturating_from(sums.rows.div_ceil(batch_size));
         let losses = LossSum::default().plus(sums.mean_loss(), batches);
-        self.heard(state, (job, trial.id), (lease, losses));
+        self.heard(state, (job, trial), (lease, losses));
     }
 
     /// What was heard since the last look, of at least so many batches; another look begins.

@@ -2,6 +2,7 @@
 
 use super::looks::{Looks, interval_of};
 use crate::{
+    cost::Cost,
     data::DataPlacement,
     event::Event,
     fault::CoreFault,
@@ -50,9 +51,11 @@ impl ResidencyHandler<'_> {
     /// Looks at the trials whose time has come, and moves those that are to move. Where a trial has ended the hosts are
     /// compared at once.
     pub(crate) fn settle(&mut self) -> Result<(), CoreFault> {
-        let jobs = self.leases.ledger.index.movable().clone();
-        self.looks.keep(&jobs);
         let now = self.leases.ledger.clock.now();
+        let index = &*self.leases.ledger.index;
+        self.looks.keep(index.movable());
+        let wants = |job: &JobId| self.looks.is_due(*job, index.residents().count_of(*job), now);
+        let jobs: Vec<JobId> = index.movable().iter().copied().filter(wants).collect();
         for id in jobs {
             let Some(job) = self.leases.ledger.state.jobs.get(&id) else { continue };
             let (policy, is_paused) = (job.spec.placement.residency, job.paused_at.is_some());
@@ -141,17 +144,16 @@ impl ResidencyHandler<'_> {
         let scheduler = self.scheduler();
         let known = scheduler.state.jobs.get(&job).and_then(|job| Some((job, job.trial(trial)?)));
         let Some((of_job, of)) = known else { return Ok(()) };
-        let loads: Vec<HostLoad> = scheduler
-            .live_hosts(None)
-            .map(|host| scheduler.load_of(host, scheduler.takes(of_job, of, host)))
-            .collect();
+        let own = scheduler.load_of(from).score();
+        let loads = scheduler.live_hosts(None).map(|host| {
+            let load = scheduler.load_of(host);
+            HostLoad { takes: load.score() < own && scheduler.takes(of_job, of, host), ..load }
+        });
+        let loads: Vec<HostLoad> = loads.collect();
         let (to, loads) = match destination(from, &loads, rules) {
             Destination::Move { to, from_score, to_score } => (to, (from_score, to_score)),
             // As the thesis has it, a stay counts as the move.
-            Destination::Stay if rules.listing != Listing::Improved => {
-                let score = scheduler.load_of(from, true).score();
-                (from, (score, score))
-            }
+            Destination::Stay if rules.listing != Listing::Improved => (from, (own, own)),
             Destination::Stay => return Ok(()),
         };
         let kind = MoveKind::Speculative;
@@ -179,15 +181,18 @@ impl ResidencyHandler<'_> {
         let Some(known) = self.leases.ledger.state.trial(job, trial).filter(|_| from != to) else {
             return Ok(());
         };
-        let overhead = self.scheduler().move_time(known, to);
+        let overhead = self.scheduler().move_time(known, from, to);
         let live: Vec<LeaseId> = known.live.iter().copied().collect();
         for lease in live {
             let ledger = &mut self.leases.ledger;
             if let Some(provisional) = ledger.leases.provisional_mut().take_after(lease) {
                 ledger.withdrawn(&provisional);
             }
-            let is_there = ledger.state.leases.get(&lease).is_some_and(|lease| lease.host == to);
-            if !is_there && Micros(self.leases.occupancy().remaining_time(lease)) > overhead {
+            // A part of a unit that is verified is of no use.
+            let leaves = ledger.state.leases.get(&lease).is_some_and(|lease| {
+                lease.host != to && !ledger.state.is_being_verified(&lease.unit)
+            });
+            if leaves && Micros(self.leases.occupancy().remaining_time(lease)) > overhead {
                 self.leases.stop(lease)?;
             }
         }
@@ -198,22 +203,27 @@ impl ResidencyHandler<'_> {
 impl Scheduler<'_> {
     /// Could a trial move to a host: is there room, could the host train it, and would its data be there before the trial ends anyway?
     fn takes(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
-        self.has_room(host) && self.may_stay(job, trial, host) && {
-            let shards = (0..).map(ShardId).take(job.data.train.len());
-            let session = self.hosts.session(host);
-            let lacks = shards.filter(|shard| {
-                let blob = job.data.train.get(shard_index(*shard)).map(|shard| shard.blob.sha256);
-                !session.zip(blob).is_some_and(|(session, blob)| session.has_blob(&blob))
-            });
-            let fetch: u64 = lacks.map(|shard| self.fetch_cost(job, host, shard)).sum();
-            let work = self.estimates.work_left(job.id, trial);
-            fetch <= training_time(work, self.hosts.fleet().speed(host))
+        if !self.has_room(job, trial, host) || !self.may_stay(job, trial, host) {
+            return false;
         }
+        let shards = (0..).map(ShardId).take(job.data.train.len());
+        let session = self.hosts.session(host);
+        let lacks = shards.filter(|shard| {
+            let blob = job.data.train.get(shard_index(*shard)).map(|shard| shard.blob.sha256);
+            !session.zip(blob).is_some_and(|(session, blob)| session.has_blob(&blob))
+        });
+        let checkpoint = self.transfer_time(trial, host).fetch;
+        let fetch = lacks
+            .fold(checkpoint, |all, shard| all.saturating_add(self.fetch_cost(job, host, shard)));
+        let work = self.estimates.work_left(job.id, trial);
+        fetch <= training_time(work, self.hosts.fleet().speed(host))
     }
 
     /// How long a trial that moves to a host stands still.
-    fn move_time(&self, trial: &Trial, to: HostId) -> Micros {
-        RESTORE + Micros(self.round_trip_time(trial, to))
+    fn move_time(&self, trial: &Trial, from: HostId, to: HostId) -> Micros {
+        let send = self.transfer_time(trial, from).send;
+        let fetch = self.transfer_time(trial, to).fetch;
+        RESTORE + Micros(send.saturating_add(fetch))
     }
 
     /// The next move of a job that isn't by speculation, and whether the host can take the trial.
@@ -236,12 +246,19 @@ impl Scheduler<'_> {
             ResidencyPolicy::None | ResidencyPolicy::LeastLoaded => return None,
             ResidencyPolicy::SpeCon(_) | ResidencyPolicy::ShortestRemaining(_) => {}
         }
+        let movable: Vec<&Trial> = residents
+            .of(job)
+            .filter(|(trial, ..)| !immovable.contains(trial))
+            .filter_map(|(trial, ..)| known.trial(trial))
+            .filter(|trial| trial.residence.is_some_and(|of| !of.is_rebalanced))
+            .collect();
+        // A host that could take none of them is no receiver.
         let hosts: Vec<ResidentHost> = self
             .live_hosts(None)
             .map(|host| ResidentHost {
                 host,
                 capacity: self.capacity_of(host),
-                takes: self.has_room(host),
+                takes: movable.iter().any(|trial| self.takes(known, trial, host)),
             })
             .collect();
         let trials: Vec<Resident> = residents
@@ -262,7 +279,12 @@ impl Scheduler<'_> {
                 (rebalance(&hosts, &trials, rules.listing)?, MoveKind::Rebalance, &|_| 1.0)
             }
             _ => {
-                let transfer = shortest_remaining(&hosts, &trials, RESTORE)?;
+                let first = movable.first()?;
+                let links = self.slowest_links();
+                let transfer = Cost::transfer_time_over(first, links);
+                let moves = transfer.send.saturating_add(transfer.fetch);
+                let overhead = RESTORE + Micros(moves);
+                let transfer = shortest_remaining(&hosts, &trials, overhead)?;
                 (transfer, MoveKind::Remaining, &|trial| float(trial.remaining.0) / 1e6)
             }
         };
@@ -276,7 +298,7 @@ impl Scheduler<'_> {
         let known = self.state.trial(job, trial)?;
         let residence = known.residence?;
         let fleet = self.hosts.fleet();
-        let mean = fleet.capacity() / to_u64(fleet.hosts().count()).max(1);
+        let mean = fleet.capacity() / to_u64(fleet.len()).max(1);
         let work = self.estimates.work_left(job, known);
         Some(Resident {
             trial: (job, trial),

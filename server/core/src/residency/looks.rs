@@ -33,6 +33,11 @@ impl Looks {
         self.jobs.values().map(|job| job.due).min()
     }
 
+    /// Is it the time to look at a job's trials, or has one of them ended? `residents`: how many stay somewhere.
+    pub(super) fn is_due(&self, job: JobId, residents: u32, now: UnixMillis) -> bool {
+        self.jobs.get(&job).is_none_or(|of| of.due <= now || of.residents != residents)
+    }
+
     /// Forgets jobs that have ended.
     pub(super) fn keep(&mut self, jobs: &BTreeSet<JobId>) {
         if self.jobs.len() > jobs.len() || !self.jobs.keys().all(|job| jobs.contains(job)) {

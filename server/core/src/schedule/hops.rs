@@ -89,7 +89,7 @@ impl JobCandidates<'_> {
         }
     }
 
-    /// Is a trial that stays nowhere yet left to a host that is loaded less?
+    /// Is a trial that doesn't stay here left to a host that is loaded less?
     fn is_left_to_lighter(&self, trial: &Trial, waited: Millis) -> bool {
         trial.home() != Some(self.at.host)
             && waited < MAX_LEFT
@@ -123,7 +123,7 @@ impl PolicyView for JobCandidates<'_> {
             let fits = !ages
                 && !is_left
                 && !self.is_left_to_lighter(known, waited)
-                && !self.scheduler.is_kept_at_home(self.job, known, self.at.host)
+                && !self.scheduler.is_kept_at_home(self.job, known, self.at.host, waited)
                 && (self.may_begin || !known.open_chain().is_between_epochs())
                 && !self.scheduler.is_left_to_other_class(self.job, known, self.at)
                 && self.scheduler.may_train(self.job, known, self.at)

@@ -53,7 +53,10 @@ impl State {
         let Some(hop) = lease.unit.hop().filter(|_| lease.speculative_for.is_none()) else {
             return Ok(());
         };
-        if self.known_job_mut(hop.job)?.spec.placement.residency.keeps_trials() {
+        let job = self.known_job_mut(hop.job)?;
+        // Who verifies a hop isn't where its trial stays.
+        let verifies = job.verification_of(&lease.unit).is_some();
+        if job.spec.placement.residency.keeps_trials() && !verifies {
             self.known_trial_mut(hop.job, hop.trial)?.residence_mut().host = Some(lease.host);
         }
         Ok(())
