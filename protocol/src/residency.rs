@@ -57,6 +57,27 @@ pub enum MoveKind {
     Remaining,
 }
 
+impl MoveKind {
+    /// Its letter in charts, as in the thesis' figures.
+    #[must_use]
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Speculative => 'M',
+            Self::Rebalance | Self::Remaining => 'R',
+        }
+    }
+
+    /// Why a trial came to its host.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Speculative => "moved here as it seemed to have converged",
+            Self::Rebalance => "moved here to rebalance the hosts",
+            Self::Remaining => "moved here as its host had most left to do",
+        }
+    }
+}
+
 /// Where a trial stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

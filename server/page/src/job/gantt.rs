@@ -15,6 +15,7 @@ use sojourn_protocol::{
     figures,
     ids::{HostId, LeaseId, TrialId},
     quantity::{SaturatingFrom as _, to_u64},
+    residency::MoveKind,
     time::UnixMillis,
     view::ShareView,
 };
@@ -117,6 +118,8 @@ pub struct LeaseBar {
     pub end: LeaseBarEnd,
     /// The share of its host's processor that it has now, where it runs and its job has a policy for that.
     pub share: Option<ShareView>,
+    /// Why its trial has come to the host, where this is the first lease after a move.
+    pub moved: Option<MoveKind>,
 }
 
 /// What a chart shows.
@@ -227,6 +230,9 @@ pub fn gantt(timeline: &Timeline) -> Markup {
             li { span.sign.outlined { "live" } }
             li { span.sign.dashed { "failed or ran out" } }
             li { span.sign.pale { "given back or revoked" } }
+            @if shown.iter().any(|bar| bar.moved.is_some()) {
+                li { "M and R: the trial has moved there, as it seemed to have converged, or to rebalance the hosts." }
+            }
         }
         div.wide tabindex="0" role="region" aria-label="Leases by hosts and time" {
             svg.gantt width="100%" height=(height) role="img" aria-label={ (counts) ", from " (from) " to " (until) } {
@@ -263,11 +269,13 @@ fn bar_of(timeline: &Timeline, host: &str, bar: &LeaseBar, top: u64) -> Markup {
         g #{ "lease-" (bar.lease) } class={ "bar " (bar.end.class()) " colour-" (colour) } {
             title {
                 "trial " (bar.trial) ": " (bar.unit) ", on " (host) ", " (figures::duration((bar.to - bar.from).0)) ", "
-                (bar.end.words()) @if let Some(share) = bar.share { ", " (share) } " (lease " (bar.lease) ")"
+                (bar.end.words()) @if let Some(share) = bar.share { ", " (share) } @if let Some(moved) = bar.moved { ", " (moved.words()) } " (lease " (bar.lease) ")"
             }
             rect x=(percent(from)) y=(top) width=(percent(width)) height=(BAR) rx="2" { }
             @if width >= LABELLED_BAR {
-                text x=(percent(from + width / 2)) y=(top + BAR - 4) text-anchor="middle" { (bar.trial) }
+                text x=(percent(from + width / 2)) y=(top + BAR - 4) text-anchor="middle" {
+                    (bar.trial) @if let Some(moved) = bar.moved { " " (moved.letter()) }
+                }
             }
         }
     }

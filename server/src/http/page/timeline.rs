@@ -9,8 +9,9 @@ use sojourn_core::{Event, LeaseEnd, Record, UnitKey, request};
 use sojourn_page::job::{LeaseBar, LeaseBarEnd, Timeline};
 use sojourn_protocol::{
     figures,
-    ids::{LeaseId, ShardId},
+    ids::{HostId, LeaseId, ShardId, TrialId},
     report::Outcome,
+    residency::MoveKind,
     time::{Millis, UnixMillis},
     view::{HostView, JobView},
 };
@@ -56,6 +57,7 @@ fn timeline(job: &JobView, hosts: &[HostView], of: &LastEvents, now: UnixMillis)
                 to: until,
                 end: LeaseBarEnd::Live,
                 share: None,
+                moved: None,
             });
             bar.share = held.share;
         }
@@ -72,20 +74,33 @@ fn timeline(job: &JobView, hosts: &[HostView], of: &LastEvents, now: UnixMillis)
 /// Leases that were granted in these events. One that hasn't ended in them is live, `until` then.
 fn bars(records: &VecDeque<Arc<Record>>, until: UnixMillis) -> BTreeMap<LeaseId, LeaseBar> {
     let mut bars: BTreeMap<LeaseId, LeaseBar> = BTreeMap::new();
+    let mut moves: BTreeMap<TrialId, (HostId, MoveKind)> = BTreeMap::new();
     for record in records {
         let (lease, end) = match &record.event {
             Event::LeaseGranted { lease, host, unit, then, .. } => {
+                let trial = unit.trial();
+                let has_come = matches!(unit, UnitKey::Train { .. })
+                    && moves.get(&trial).is_some_and(|(to, _)| to == host);
+                let moved =
+                    if has_come { moves.remove(&trial).map(|(_, kind)| kind) } else { None };
                 let bar = LeaseBar {
                     lease: *lease,
                     host: *host,
-                    trial: unit.trial(),
+                    trial,
                     unit: words(unit, then),
                     from: record.at,
                     to: until.max(record.at),
                     end: LeaseBarEnd::Live,
                     share: None,
+                    moved,
                 };
                 bars.insert(*lease, bar);
+                continue;
+            }
+            Event::TrialMoved { trial, from, to, kind, .. } => {
+                if from != to {
+                    moves.insert(*trial, (*to, *kind));
+                }
                 continue;
             }
             Event::LeaseEnded { lease, end } => (lease, end_of(end)),
@@ -187,6 +202,28 @@ mod tests {
         assert_eq!(of(3), (12, 27, LeaseBarEnd::Failed));
         assert_eq!(of(4), (13, 40, LeaseBarEnd::Live));
         assert_eq!((bars.len(), &*bars[&LeaseId(1)].unit), (4, "train epoch 2, shards 2 and 0"));
+    }
+
+    #[test]
+    fn the_first_hop_on_the_host_to_which_a_trial_moved_has_the_move() {
+        let moved = |at: u64, from: u64, kind: &str| {
+            let event = json!({
+                "job": 1, "trial": 4, "from": from, "to": 3, "kind": kind, "from_load": 2.0, "to_load": 0.0,
+            });
+            record(at, json!({ "trial-moved": event }))
+        };
+        // A stay that counts as a move is none.
+        let records = [
+            granted(10, 1),
+            moved(11, 5, "rebalance"),
+            granted(12, 2),
+            granted(13, 3),
+            moved(14, 3, "speculative"),
+            granted(15, 4),
+        ];
+        let bars = bars(&last(records, false).records, UnixMillis(40));
+        let moves: Vec<_> = bars.values().map(|bar| bar.moved).collect();
+        assert_eq!(moves, [None, Some(MoveKind::Rebalance), None, None]);
     }
 
     fn job(submitted_at: u64, ended_at: Option<u64>) -> JobView {

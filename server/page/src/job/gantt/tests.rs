@@ -13,6 +13,7 @@ fn bar(lease: u64, host: u64, from: u64, to: u64) -> LeaseBar {
         to: UnixMillis(to),
         end: LeaseBarEnd::Reported,
         share: None,
+        moved: None,
     }
 }
 
@@ -107,4 +108,16 @@ fn a_bar_says_the_share_that_its_unit_has_now() {
     let text = gantt(&timeline(vec![live])).into_string();
     let says = "on host 1, 50 s, live, share 25 %, completing (lease 1)";
     assert!(text.contains(says), "{text}");
+}
+
+#[test]
+fn the_first_lease_after_a_move_says_why() {
+    let text = |moved| {
+        gantt(&timeline(vec![LeaseBar { moved, ..bar(1, 1, 1_000_000, 1_100_000) }])).into_string()
+    };
+    let moved = text(Some(MoveKind::Speculative));
+    assert!(moved.contains("moved here as it seemed to have converged"), "{moved}");
+    assert!(moved.contains(">9 M<") && moved.contains("M and R: "), "{moved}");
+    assert!(text(Some(MoveKind::Rebalance)).contains(">9 R<"));
+    assert!(!text(None).contains("M and R: "));
 }
