@@ -47,7 +47,7 @@ pub struct SpeCon {
     pub confirm: u32,
     /// Where trials that still learn are counted.
     pub scope: Scope,
-    /// A move has to lower the score of the host that is left to less than the other's before by so much more than the trial's weight.
+    /// A trial moves where the score of the other host with it, and this much more, is below the score of its own host.
     pub margin: f64,
     /// Is a loss that rises growth too, as in the thesis?
     pub absolute: bool,

@@ -1,4 +1,4 @@
-//! Trials that stay on hosts and move: what looks at their losses decide.
+//! Trials that stay on hosts, and when they move: decisions from looks at their training losses.
 //!
 //! ```text
 //!   heartbeats, reports --losses--> looks.rs --category, request--> handler.rs --TrialMoved--> the trial's home (schedule/homes.rs)

@@ -20,7 +20,7 @@ pub struct Residence {
     /// Since when it has counted as converged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged_at: Option<UnixMillis>,
-    /// Has it used the one move that a guess gives it?
+    /// Has it used its one speculative move?
     #[serde(default, skip_serializing_if = "is_default")]
     pub has_moved: bool,
     /// Has it been moved to rebalance the hosts, or for what they have left to do?
