@@ -135,6 +135,7 @@ mod tests {
                 to: job.submitted_at,
                 end: job::LeaseBarEnd::Live,
                 share: None,
+                moved: None,
             }],
         };
         let text = gantt(timeline).into_string();
