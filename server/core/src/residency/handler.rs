@@ -70,10 +70,8 @@ impl ResidencyHandler<'_> {
             if is_paused {
                 continue;
             }
-            if is_due {
-                if let ResidencyPolicy::SpeCon(rules) = policy {
-                    self.look(id, &rules)?;
-                }
+            if let (true, ResidencyPolicy::SpeCon(rules)) = (is_due, policy) {
+                self.look(id, &rules)?;
             }
             if is_due || has_ended {
                 self.rebalance(id, &policy)?;

@@ -18,6 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The loss of a trial after so many steps of so many.
 type Loss = fn(trial: u32, step: u64, of: u64) -> f64;
 
+/// A trial, the hosts between which it moved, why, and the loads of the two.
+type Moved = (u32, HostId, HostId, MoveKind, (f64, f64));
+
 /// Hosts that do what they are given, batch by batch, and say their losses with each heartbeat.
 struct Fleet {
     bench: Bench,
@@ -241,7 +244,7 @@ impl Fleet {
         trial.residence.unwrap_or_default().category
     }
 
-    fn moves(&self) -> Vec<(u32, HostId, HostId, MoveKind, (f64, f64))> {
+    fn moves(&self) -> Vec<Moved> {
         let moves = self.bench.journal.iter().filter_map(|record| match record.event {
             Event::TrialMoved { trial, from, to, kind, from_load, to_load, .. } => {
                 Some((trial.0, from, to, kind, (from_load, to_load)))
