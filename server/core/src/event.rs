@@ -1,5 +1,6 @@
 //! Events: the durable, versioned facts that are folded into the state.
 
+mod name;
 mod parts;
 
 pub(crate) use parts::HopUnit;
@@ -458,69 +459,6 @@ pub enum Event {
         /// The error.
         error: String,
     },
-}
-
-impl Event {
-    /// The event's kind, as journals and `sojourn events` name it.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Event::HostEnrolled { .. } => "host-enrolled",
-            Event::HostRevoked { .. } => "host-revoked",
-            Event::HostBlocked { .. } => "host-blocked",
-            Event::HostUnblocked { .. } => "host-unblocked",
-            Event::HostsSeen { .. } => "hosts-seen",
-            Event::HostForgotten { .. } => "host-forgotten",
-            Event::TokenCreated { .. } => "token-created",
-            Event::TokenRotated { .. } => "token-rotated",
-            Event::TokenRevoked { .. } => "token-revoked",
-            Event::TokenForgotten { .. } => "token-forgotten",
-            Event::MachinesReported { .. } => "machines-reported",
-            Event::BlobPublished { .. } => "blob-published",
-            Event::BlobCondemned { .. } => "blob-condemned",
-            Event::BlobDoomed { .. } => "blob-doomed",
-            Event::BlobDeleted { .. } => "blob-deleted",
-            Event::BlobLost { .. } => "blob-lost",
-            Event::TimeSkipped { .. } => "time-skipped",
-            Event::JobSubmitted { .. } => "job-submitted",
-            Event::JobCancelled { .. } => "job-cancelled",
-            Event::JobPaused { .. } => "job-paused",
-            Event::JobResumed { .. } => "job-resumed",
-            Event::JobTrainingOver { .. } => "job-training-over",
-            Event::JobTimeUp { .. } => "job-time-up",
-            Event::JobExtended { .. } => "job-extended",
-            Event::JobPlaced { .. } => "job-placed",
-            Event::JobNoted { .. } => "job-noted",
-            Event::JobThinned { .. } => "job-thinned",
-            Event::JobDeleted { .. } => "job-deleted",
-            Event::LeaseGranted { .. } => "lease-granted",
-            Event::LeaseEnded { .. } => "lease-ended",
-            Event::ReportAcknowledged { .. } => "report-acknowledged",
-            Event::Assimilated { .. } => "assimilated",
-            Event::Evaluated { .. } => "evaluated",
-            Event::Rejected { .. } => "rejected",
-            Event::Superseded { .. } => "superseded",
-            Event::UnitFailed { .. } => "unit-failed",
-            Event::Challenged { .. } => "challenged",
-            Event::Verified { .. } => "verified",
-            Event::Unverified { .. } => "unverified",
-            Event::TrialRolledBack { .. } => "trial-rolled-back",
-            Event::TrialContinued { .. } => "trial-continued",
-            Event::TrialStopped { .. } => "trial-stopped",
-            Event::TrialsAdded { .. } => "trials-added",
-            Event::TrialPlaced { .. } => "trial-placed",
-            Event::TrialCategorized { .. } => "trial-categorized",
-            Event::TrialMoved { .. } => "trial-moved",
-            Event::SearchExtended { .. } => "search-extended",
-            Event::SearchEnded { .. } => "search-ended",
-            Event::SpaceChanged { .. } => "space-changed",
-            Event::TrialOrdered { .. } => "trial-ordered",
-            Event::TrialFailed { .. } => "trial-failed",
-            Event::ExtraAsked { .. } => "extra-asked",
-            Event::ExtraEvaluated { .. } => "extra-evaluated",
-            Event::ExtraFailed { .. } => "extra-failed",
-        }
-    }
 }
 
 fn does_nothing(at_end: &AtEnd) -> bool {

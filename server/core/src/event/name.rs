@@ -1,0 +1,66 @@
+//! The names of the kinds of events.
+
+use super::Event;
+
+impl Event {
+    /// The event's kind, as journals and `sojourn events` name it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::HostEnrolled { .. } => "host-enrolled",
+            Self::HostRevoked { .. } => "host-revoked",
+            Self::HostBlocked { .. } => "host-blocked",
+            Self::HostUnblocked { .. } => "host-unblocked",
+            Self::HostsSeen { .. } => "hosts-seen",
+            Self::HostForgotten { .. } => "host-forgotten",
+            Self::TokenCreated { .. } => "token-created",
+            Self::TokenRotated { .. } => "token-rotated",
+            Self::TokenRevoked { .. } => "token-revoked",
+            Self::TokenForgotten { .. } => "token-forgotten",
+            Self::MachinesReported { .. } => "machines-reported",
+            Self::BlobPublished { .. } => "blob-published",
+            Self::BlobCondemned { .. } => "blob-condemned",
+            Self::BlobDoomed { .. } => "blob-doomed",
+            Self::BlobDeleted { .. } => "blob-deleted",
+            Self::BlobLost { .. } => "blob-lost",
+            Self::TimeSkipped { .. } => "time-skipped",
+            Self::JobSubmitted { .. } => "job-submitted",
+            Self::JobCancelled { .. } => "job-cancelled",
+            Self::JobPaused { .. } => "job-paused",
+            Self::JobResumed { .. } => "job-resumed",
+            Self::JobTrainingOver { .. } => "job-training-over",
+            Self::JobTimeUp { .. } => "job-time-up",
+            Self::JobExtended { .. } => "job-extended",
+            Self::JobPlaced { .. } => "job-placed",
+            Self::JobNoted { .. } => "job-noted",
+            Self::JobThinned { .. } => "job-thinned",
+            Self::JobDeleted { .. } => "job-deleted",
+            Self::LeaseGranted { .. } => "lease-granted",
+            Self::LeaseEnded { .. } => "lease-ended",
+            Self::ReportAcknowledged { .. } => "report-acknowledged",
+            Self::Assimilated { .. } => "assimilated",
+            Self::Evaluated { .. } => "evaluated",
+            Self::Rejected { .. } => "rejected",
+            Self::Superseded { .. } => "superseded",
+            Self::UnitFailed { .. } => "unit-failed",
+            Self::Challenged { .. } => "challenged",
+            Self::Verified { .. } => "verified",
+            Self::Unverified { .. } => "unverified",
+            Self::TrialRolledBack { .. } => "trial-rolled-back",
+            Self::TrialContinued { .. } => "trial-continued",
+            Self::TrialStopped { .. } => "trial-stopped",
+            Self::TrialsAdded { .. } => "trials-added",
+            Self::TrialPlaced { .. } => "trial-placed",
+            Self::TrialCategorized { .. } => "trial-categorized",
+            Self::TrialMoved { .. } => "trial-moved",
+            Self::SearchExtended { .. } => "search-extended",
+            Self::SearchEnded { .. } => "search-ended",
+            Self::SpaceChanged { .. } => "space-changed",
+            Self::TrialOrdered { .. } => "trial-ordered",
+            Self::TrialFailed { .. } => "trial-failed",
+            Self::ExtraAsked { .. } => "extra-asked",
+            Self::ExtraEvaluated { .. } => "extra-evaluated",
+            Self::ExtraFailed { .. } => "extra-failed",
+        }
+    }
+}
