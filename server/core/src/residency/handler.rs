@@ -16,7 +16,7 @@ use sojourn_protocol::{
     quantity::{Micros, to_u64},
     residency::{Category, MoveKind},
     spec::{Listing, ResidencyPolicy, Scope, SpeCon},
-    time::UnixMillis,
+    time::{Millis, UnixMillis},
     unit::shard_index,
 };
 use sojourn_workgen::{
@@ -145,7 +145,8 @@ impl ResidencyHandler<'_> {
         let own = scheduler.load_of(from).score();
         let loads = scheduler.live_hosts(None).map(|host| {
             let load = scheduler.load_of(host);
-            HostLoad { takes: load.score() < own && scheduler.takes(of_job, of, host), ..load }
+            let takes = load.score() < own && scheduler.takes(of_job, of, host);
+            HostLoad { busy: scheduler.busy_of(host), takes, ..load }
         });
         let loads: Vec<HostLoad> = loads.collect();
         let (to, loads) = match destination(from, &loads, rules) {
@@ -256,7 +257,8 @@ impl Scheduler<'_> {
             .map(|host| ResidentHost {
                 host,
                 capacity: self.capacity_of(host),
-                takes: movable.iter().any(|trial| self.takes(known, trial, host)),
+                takes: !self.is_full(host)
+                    && movable.iter().any(|trial| self.takes(known, trial, host)),
             })
             .collect();
         let trials: Vec<Resident> = residents
@@ -309,8 +311,8 @@ impl Scheduler<'_> {
 }
 
 /// As looks count time.
-const fn micros(at: UnixMillis) -> Micros {
-    Micros(at.0.saturating_mul(1000))
+fn micros(at: UnixMillis) -> Micros {
+    Micros::from(Millis(at.0))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "times and batches are far below 2^53")]

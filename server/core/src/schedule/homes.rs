@@ -82,17 +82,30 @@ impl Scheduler<'_> {
         f64::from(u32::saturating_from(beside.max(1))) / f64::from(u32::saturating_from(MEAN))
     }
 
-    /// The trials that stay on a host, beside its capacity.
+    /// The trials that stay on a host, beside its capacity; it isn't said how busy it is, nor whether it takes another.
     pub(crate) fn load_of(&self, host: HostId) -> HostLoad {
-        let slots: u32 = self.hosts.fleet().pools(host).iter().map(|pool| pool.slots).sum();
-        let running = f64::from(u32::saturating_from(self.running_leases(host)));
         HostLoad {
             host,
             trials: self.index.residents().on(host),
             capacity: self.capacity_of(host),
-            busy: running / f64::from(slots.max(1)),
+            busy: 0.0,
             takes: false,
         }
+    }
+
+    /// The share of a host's slots that are in use.
+    pub(crate) fn busy_of(&self, host: HostId) -> f64 {
+        let running = f64::from(u32::saturating_from(self.running_leases(host)));
+        running / f64::from(self.all_slots(host).max(1))
+    }
+
+    /// Have all slots of a host a trial that stays there? Then it has room for none.
+    pub(crate) fn is_full(&self, host: HostId) -> bool {
+        self.residents_on(host) >= self.all_slots(host)
+    }
+
+    fn all_slots(&self, host: HostId) -> u32 {
+        self.hosts.fleet().pools(host).iter().map(|pool| pool.slots).sum()
     }
 
     /// Hosts with idle slots that wait for work and are loaded less than this one, in jobs whose trials stay on hosts.
