@@ -3,19 +3,6 @@
 use super::reader::{Node, Section, optional, refuse_others};
 use crate::spec::{Growth, Listing, MAX_LOOKS, Rebalancing, ResidencyPolicy, Scope, SpeCon};
 
-/// The keys of SpeCon's parameters.
-const OF_SPECON: &[&str] = &[
-    "alpha",
-    "growth",
-    "interval",
-    "least_batches",
-    "confirm",
-    "scope",
-    "margin",
-    "absolute",
-    "listing",
-    "reproduction",
-];
 const GROWTHS: &[(&str, Growth)] =
     &[("per-trial", Growth::PerTrial), ("per-look", Growth::PerLook)];
 const SCOPES: &[(&str, Scope)] = &[("host", Scope::Host), ("cluster", Scope::Cluster)];
@@ -45,10 +32,8 @@ pub(super) fn read(node: &Node<'_>) -> Option<ResidencyPolicy> {
             refuse_others(&section, policy.name(), &[])?;
             policy
         }
-        ResidencyPolicy::SpeCon(_) => {
-            refuse_others(&section, policy.name(), OF_SPECON)?;
-            ResidencyPolicy::SpeCon(specon(&section)?)
-        }
+        // Every key of the table is one of its parameters.
+        ResidencyPolicy::SpeCon(_) => ResidencyPolicy::SpeCon(specon(&section)?),
         ResidencyPolicy::ShortestRemaining(defaults) => {
             refuse_others(&section, policy.name(), &["interval"])?;
             let interval = optional(&section, "interval", defaults.interval, Node::duration)?;
