@@ -29,3 +29,27 @@ impl Losses {
         Some(self.sum).filter(|sum| sum.batches > 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_counts_for_the_batches_since_the_one_before() {
+        let mut losses = Losses::from(0);
+        assert_eq!(losses.sum(), None);
+        losses.heard(Some(2.0), 10);
+        // Of these nothing is known, and they count for no later sample.
+        losses.heard(None, 15);
+        losses.heard(Some(f64::NAN), 18);
+        losses.heard(Some(1.0), 20);
+        assert_eq!(losses.sum(), Some(LossSum { sum: 22.0, batches: 12 }));
+    }
+
+    #[test]
+    fn batches_that_were_done_before_the_unit_began_here_do_not_count() {
+        let mut losses = Losses::from(100);
+        losses.heard(Some(3.0), 104);
+        assert_eq!(losses.sum(), Some(LossSum { sum: 12.0, batches: 4 }));
+    }
+}
