@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -101,6 +102,18 @@ class Search:
 
     def begin(self, values):
         self.call({"add": [{"values": values}]})
+
+
+def say(text):
+    """What isn't a result, as soon as it is known."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def spread(percents):
+    """Mean and standard deviation of changes in percent."""
+    percents = list(percents)
+    deviation = f" ± {statistics.stdev(percents):.1f}" if len(percents) > 1 and any(percents) else ""
+    return f"{statistics.mean(percents):+.1f}{deviation}" if any(percents) else "0"
 
 
 def want(holds, otherwise):
