@@ -7,8 +7,8 @@ use sojourn_protocol::{
     quantity::Micros,
 };
 use sojourn_workgen::residency::{
-    Category, Convergence, Destination, Growth, HostLoad, Listing, Look, Resident, ResidentHost,
-    SpeCon, destination, rebalance, shortest_remaining,
+    Balance, Category, Convergence, Destination, Growth, HostLoad, Listing, Look, Rebalancing,
+    Resident, SpeCon, Transfer, destination,
 };
 
 const fn load(host: u64, trials: [u32; 3]) -> HostLoad {
@@ -47,8 +47,7 @@ fn the_listing_as_printed_never_moves_anything() {
     let rules = SpeCon { listing: Listing::Printed, ..SpeCon::thesis() };
     assert_eq!(looks(&mut trial, &SLOWING, &rules), [0; 0]);
     assert_eq!(trial.category, Category::Watching);
-    let hosts = [1, 2].map(|host| ResidentHost { host: HostId(host), capacity: 1.0, takes: true });
-    assert_eq!(rebalance(&hosts, &residents(&[(1, 0), (1, 1)]), Listing::Printed), None);
+    assert_eq!(first(Listing::Printed, [(1, 1.0), (2, 1.0)], &residents(&[(1, 0), (1, 1)])), None);
 }
 
 #[test]
@@ -145,19 +144,31 @@ fn residents(of: &[(u64, u64)]) -> Vec<Resident> {
     (0..).zip(of).map(trial).collect()
 }
 
+/// The first move.
+fn first(
+    listing: Listing,
+    hosts: impl IntoIterator<Item = (u64, f64)>,
+    trials: &[Resident],
+) -> Option<Transfer> {
+    let hosts = hosts.into_iter().map(|(host, capacity)| (HostId(host), capacity));
+    let balance = Balance::Trials(listing);
+    Rebalancing::new(balance, hosts, trials.iter().copied()).next(|_, _| true)
+}
+
 /// Carries moves out until there is none; gives each host's count and the moves.
 fn balance(hosts: u64, trials: &mut [Resident], listing: Listing) -> (Vec<usize>, usize) {
-    let all: Vec<ResidentHost> = (1..=hosts)
-        .map(|host| ResidentHost { host: HostId(host), capacity: 1.0, takes: true })
-        .collect();
+    let all: Vec<HostId> = (1..=hosts).map(HostId).collect();
     let mut moves = 0;
-    while let Some(transfer) = rebalance(&all, trials, listing) {
+    let balance = Balance::Trials(listing);
+    let mut rebalancing =
+        Rebalancing::new(balance, all.iter().map(|host| (*host, 1.0)), trials.iter().copied());
+    while let Some(transfer) = rebalancing.next(|_, _| true) {
         let moved = trials.iter_mut().find(|trial| trial.trial == transfer.trial).unwrap();
         assert_eq!((moved.host, moved.is_rebalanced), (transfer.from, false));
         (moved.host, moved.is_rebalanced) = (transfer.to, true);
         moves += 1;
     }
-    let counts = all.iter().map(|of| trials.iter().filter(|trial| trial.host == of.host).count());
+    let counts = all.iter().map(|of| trials.iter().filter(|trial| trial.host == *of).count());
     (counts.collect(), moves)
 }
 
@@ -193,16 +204,35 @@ fn a_trial_is_rebalanced_once() {
 
 #[test]
 fn known_work_moves_what_shortens_the_last_end() {
-    let hosts = [1, 2].map(|host| ResidentHost { host: HostId(host), capacity: 1.0, takes: true });
     let mut trials = residents(&[(1, 0), (1, 0), (1, 0), (2, 0)]);
     for (trial, seconds) in trials.iter_mut().zip([100, 40, 10, 20]) {
         trial.remaining = Micros::from_secs(seconds);
     }
-    let overhead = Micros::from_secs(5);
-    let transfer = shortest_remaining(&hosts, &trials, overhead).unwrap();
+    let first = |overhead| {
+        let hosts = [1, 2].map(|host| (HostId(host), 1.0));
+        let balance = Balance::Work { overhead: Micros::from_secs(overhead) };
+        Rebalancing::new(balance, hosts, trials.iter().copied()).next(|_, _| true)
+    };
+    let transfer = first(5).unwrap();
     assert_eq!((transfer.trial.1, transfer.to), (TrialId(1), HostId(2)));
+    assert_eq!(transfer.loads, (150.0, 20.0));
     // Nothing is won where the move takes longer than it saves.
-    assert_eq!(shortest_remaining(&hosts, &trials, Micros::from_secs(1_000)), None);
+    assert_eq!(first(1_000), None);
+}
+
+#[test]
+fn where_the_emptiest_host_takes_none_the_next_one_does() {
+    let trials = residents(&[(1, 0), (1, 1), (1, 2), (1, 3), (2, 0)]);
+    let hosts = [1, 2, 3].map(|host| (HostId(host), 1.0));
+    for balance in
+        [Balance::Trials(Listing::Improved), Balance::Work { overhead: Micros::from_secs(0) }]
+    {
+        let mut rebalancing = Rebalancing::new(balance, hosts, trials.iter().copied());
+        let mut next = || rebalancing.next(|of, to| to == HostId(2) && of.trial.1 != TrialId(0));
+        let moved = next().unwrap();
+        assert_eq!((moved.trial.1, moved.from, moved.to), (TrialId(1), HostId(1), HostId(2)));
+        assert_eq!(next(), None, "3 and 2");
+    }
 }
 
 #[test]
@@ -228,13 +258,8 @@ fn a_loss_that_is_negative_falls_too() {
 
 #[test]
 fn no_host_gets_more_for_its_capacity_than_the_one_that_gives() {
-    let capacities = [(1, 1.2), (2, 0.2)];
-    let hosts = capacities.map(|(host, capacity)| ResidentHost {
-        host: HostId(host),
-        capacity,
-        takes: true,
-    });
+    let hosts = [(1, 1.2), (2, 0.2)];
     let trials = residents(&[(1, 0), (1, 1), (1, 2)]);
-    assert_eq!(rebalance(&hosts, &trials, Listing::Improved), None, "2.5 and 0; then 1.7 and 5");
-    assert!(rebalance(&hosts, &trials, Listing::Thesis).is_some());
+    assert_eq!(first(Listing::Improved, hosts, &trials), None, "2.5 and 0; then 1.7 and 5");
+    assert!(first(Listing::Thesis, hosts, &trials).is_some());
 }

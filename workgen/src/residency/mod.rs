@@ -19,7 +19,7 @@ mod rebalance;
 
 pub use convergence::{Convergence, Look};
 pub use load::{Destination, HostLoad, destination};
-pub use rebalance::{Resident, ResidentHost, Transfer, rebalance, shortest_remaining};
+pub use rebalance::{Balance, Rebalancing, Resident, Transfer};
 pub use sojourn_protocol::{
     residency::Category,
     spec::{Growth, Listing, Scope, SpeCon},

@@ -11,11 +11,14 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Residents {
     trials: BTreeMap<(JobId, TrialId), (HostId, Category)>,
-    /// By host: how many, by category.
-    by_host: BTreeMap<HostId, [u32; 3]>,
-    /// By job: how many.
-    by_job: BTreeMap<JobId, u32>,
+    /// How many, by category.
+    by_host: Counts<HostId>,
+    by_job: Counts<JobId>,
+    by_job_and_host: Counts<(JobId, HostId)>,
 }
+
+/// Trials by category: progressing, watching, converged.
+type Counts<K> = BTreeMap<K, [u32; 3]>;
 
 impl Residents {
     /// Takes in where a trial stays.
@@ -51,7 +54,16 @@ impl Residents {
 
     /// How many trials of a job stay somewhere.
     pub(crate) fn count_of(&self, job: JobId) -> u32 {
-        self.by_job.get(&job).copied().unwrap_or(0)
+        self.by_job.get(&job).map_or(0, |of| of.iter().sum())
+    }
+
+    /// How many of them haven't converged: on a host, or anywhere.
+    pub(crate) fn learning(&self, job: JobId, host: Option<HostId>) -> u32 {
+        let of = match host {
+            Some(host) => self.by_job_and_host.get(&(job, host)),
+            None => self.by_job.get(&job),
+        };
+        of.map_or(0, |[progressing, watching, _]| progressing + watching)
     }
 
     /// Trials that stay on a host, by category.
@@ -67,25 +79,29 @@ impl Residents {
         if before == stays {
             return;
         }
+        let (job, _) = trial;
         if let Some((host, category)) = before {
-            let left = self.by_host.entry(host).or_default();
-            *count(left, category) -= 1;
-            if *left == [0; 3] {
-                self.by_host.remove(&host);
-            }
+            remove(&mut self.by_host, host, category);
+            remove(&mut self.by_job, job, category);
+            remove(&mut self.by_job_and_host, (job, host), category);
         }
         if let Some((host, category)) = stays {
-            *count(self.by_host.entry(host).or_default(), category) += 1;
+            add(&mut self.by_host, host, category);
+            add(&mut self.by_job, job, category);
+            add(&mut self.by_job_and_host, (job, host), category);
         }
-        let of_job = self.by_job.entry(trial.0).or_default();
-        match (before, stays) {
-            (None, Some(_)) => *of_job += 1,
-            (Some(_), None) => *of_job -= 1,
-            _ => {}
-        }
-        if *of_job == 0 {
-            self.by_job.remove(&trial.0);
-        }
+    }
+}
+
+fn add<K: Ord>(counts: &mut Counts<K>, of: K, category: Category) {
+    *count(counts.entry(of).or_default(), category) += 1;
+}
+
+fn remove<K: Ord + Copy>(counts: &mut Counts<K>, of: K, category: Category) {
+    let left = counts.entry(of).or_default();
+    *count(left, category) -= 1;
+    if *left == [0; 3] {
+        counts.remove(&of);
     }
 }
 

@@ -9,8 +9,10 @@
 //! |---|---|
 //! | `looks.rs` | what earlier looks at trials have shown, and when the next are due |
 //! | `handler.rs` | looks, moves by speculation, and moves to rebalance the hosts |
+//! | `hosts.rs` | what hosts have, and where a trial could move |
 
 mod handler;
+mod hosts;
 mod looks;
 
 pub(crate) use handler::ResidencyHandler;

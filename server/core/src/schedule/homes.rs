@@ -99,11 +99,6 @@ impl Scheduler<'_> {
         running / f64::from(self.all_slots(host).max(1))
     }
 
-    /// Have all slots of a host a trial that stays there? Then it has room for none.
-    pub(crate) fn is_full(&self, host: HostId) -> bool {
-        self.residents_on(host) >= self.all_slots(host)
-    }
-
     fn all_slots(&self, host: HostId) -> u32 {
         self.hosts.fleet().pools(host).iter().map(|pool| pool.slots).sum()
     }

@@ -8,8 +8,8 @@ use super::{
 };
 use sojourn_protocol::ids::HostId;
 use sojourn_workgen::residency::{
-    Category, Destination, HostLoad, Listing, Resident, ResidentHost, Scope, SpeCon, destination,
-    rebalance, shortest_remaining,
+    Balance, Category, Destination, HostLoad, Listing, Rebalancing, Resident, Scope, SpeCon,
+    destination,
 };
 
 /// Who moves from host to host.
@@ -111,26 +111,25 @@ impl World<'_> {
 
     /// Rebalances the hosts, where nobody learns any more or what is left is known.
     pub(super) fn rebalance(&mut self) {
-        let overhead = micros(self.world.overhead);
-        loop {
-            let hosts: Vec<ResidentHost> = (0..self.hosts.len())
-                .map(|host| ResidentHost { host: id(host), capacity: 1.0, takes: true })
-                .collect();
-            let here = self.states.iter().filter(|state| state.host().is_some());
-            let all: Vec<Resident> = here.filter_map(resident).collect();
-            let next = match self.world.residency {
-                Residency::Stay => None,
-                Residency::SpeCon(rules) => {
-                    let converged = |state: &State| match state.host() {
-                        Some(_) => state.convergence.category == Category::Converged,
-                        None => true,
-                    };
-                    let all_have = self.states.iter().all(converged);
-                    all_have.then(|| rebalance(&hosts, &all, rules.listing)).flatten()
+        let balance = match self.world.residency {
+            Residency::Stay => return,
+            Residency::SpeCon(rules) => {
+                let learns = |state: &State| {
+                    state.host().is_some() && state.convergence.category != Category::Converged
+                };
+                if self.states.iter().any(learns) {
+                    return;
                 }
-                Residency::ShortestRemaining(_) => shortest_remaining(&hosts, &all, overhead),
-            };
-            let Some(transfer) = next else { return };
+                Balance::Trials(rules.listing)
+            }
+            Residency::ShortestRemaining(_) => {
+                Balance::Work { overhead: micros(self.world.overhead) }
+            }
+        };
+        let hosts = (0..self.hosts.len()).map(|host| (id(host), 1.0));
+        let mut rebalancing =
+            Rebalancing::new(balance, hosts, self.states.iter().filter_map(resident));
+        while let Some(transfer) = rebalancing.next(|_, _| true) {
             let n = self.states.iter().position(|state| state.key == transfer.trial);
             let Some(n) = n else { return };
             if let Some(state) = self.states.get_mut(n) {
