@@ -21,6 +21,7 @@ SECTIONS = {  # the package and the bench of each figure
         ("sojourn-core", "commands"),
         ("sojourn-core", "choices"),
         ("sojourn-core", "large_job"),
+        ("sojourn-core", "moves"),
         ("sojourn-core", "searches"),
         ("sojourn-workgen", "plan"),
         ("sojourn-workgen", "search"),

@@ -8,6 +8,8 @@
 #![expect(clippy::indexing_slicing, reason = "a bench ends at what it did not expect")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
+#[path = "support/outcome.rs"]
+mod outcome;
 #[path = "../../../benches/size.rs"]
 mod size;
 mod support;
@@ -140,7 +142,7 @@ impl Choices {
     }
 
     fn finish(&mut self, host: HostId, lease: &Lease) {
-        let (outcome, uploaded) = support::outcome(lease, 1.0);
+        let (outcome, uploaded) = outcome::of(lease, 1.0);
         let report = Report { lease: lease.id, outcome };
         self.apply(|to| Command::Report { to, host, report, uploaded });
         while let Answer::Assimilation(Some(unit)) =

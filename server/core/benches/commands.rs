@@ -11,6 +11,8 @@
 #![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
+#[path = "support/outcome.rs"]
+mod outcome;
 #[path = "../../../benches/size.rs"]
 mod size;
 mod support;
@@ -174,7 +176,7 @@ impl Bench {
     /// Reports a host's unit; an assimilator takes the result in.
     fn finish(&mut self, host: HostId) {
         let lease = self.held.remove(&host).unwrap();
-        let (outcome, uploaded) = support::outcome(&lease, 1.0);
+        let (outcome, uploaded) = outcome::of(&lease, 1.0);
         let report = Report { lease: lease.id, outcome };
         self.commands += 1;
         self.apply(|to| Command::Report { to, host, report, uploaded });

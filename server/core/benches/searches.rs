@@ -6,6 +6,8 @@
 #![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
+#[path = "support/outcome.rs"]
+mod outcome;
 #[path = "../../../benches/size.rs"]
 mod size;
 mod support;
@@ -107,7 +109,7 @@ impl Search {
     }
 
     fn finish(&mut self, host: HostId, lease: &Lease) {
-        let (outcome, uploaded) = support::outcome(lease, loss(lease));
+        let (outcome, uploaded) = outcome::of(lease, loss(lease));
         let report = Report { lease: lease.id, outcome };
         self.apply(|to| Command::Report { to, host, report, uploaded });
         while let Answer::Assimilation(Some(unit)) =
