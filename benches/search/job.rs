@@ -40,9 +40,9 @@ impl Job {
         Self::of(heavy_model(), 2, size::of(3, 1), 8)
     }
 
-    /// Four cnns on eight times the rows, whose hops take more than ten seconds.
-    pub(crate) fn long() -> Self {
-        let job = Self::of(heavy_model(), 1, size::of(3, 1), 4);
+    /// So many cnns on eight times the rows, whose hops take more than ten seconds alone.
+    pub(crate) fn long_hops(trials: u32) -> Self {
+        let job = Self::of(heavy_model(), 1, size::of(3, 1), trials);
         let rows = DIGITS.split_once('\n').map_or("", |(_, rows)| rows);
         Self { data: format!("{DIGITS}{}", rows.repeat(7)), ..job }
     }

@@ -39,7 +39,7 @@ struct Death {
 /// Seconds that were trained and came to nothing, over those that came into a model. All that a client did
 /// between the beginning of a unit and its end counts as trained.
 pub(crate) fn redone(end: End) -> f64 {
-    let site = Site::start(&Job::long());
+    let site = Site::start(&Job::long_hops(4));
     let names = ["client-1", "client-2"];
     for name in names {
         site.client_with(name, 1, &["--keep-seconds", KEEP_SECONDS]);

@@ -69,7 +69,7 @@ fn site(job: &Job, groups: bool, limits: &[&str], kept: &str) -> Option<Site> {
 }
 
 fn cpu(groups: bool) -> Option<f64> {
-    let site = site(&Job::long(), groups, &["cpu=50", "threads=1"], "cpu")?;
+    let site = site(&Job::long_hops(4), groups, &["cpu=50", "threads=1"], "cpu")?;
     while unit(&site)["running"]["done"].as_u64().unwrap_or(0) == 0 {
         thread::sleep(LOOK_EVERY);
     }

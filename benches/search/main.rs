@@ -7,6 +7,7 @@
 //! kills            two clients that end every 30 s: what is trained for nothing, with and without a notice
 //! idle             two clients on lines of 20 MB/s: what passes in a slot between units of about a second
 //! limits           what a client takes of processor time, memory and line, beside what its owner allows
+//! watching         a client with eight slots that train: the processor time that it takes itself
 //! cost of a hop    one trial on one slot: what passes between hops, beside their training
 //! ```
 //!
@@ -32,7 +33,10 @@ use job::Job;
 use kills::End;
 use serde_json::{Value, json};
 use site::Site;
-use std::{fs, time::Instant};
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
 
 /// The wanted figures, where there is no program to measure beside.
 const BUSY: f64 = 0.95;
@@ -40,6 +44,8 @@ const REDONE_NOTICED: f64 = 0.02;
 const REDONE_KILLED: f64 = 0.1;
 const HOP_MILLIS: f64 = 8.0;
 const IDLE_MILLIS: f64 = 50.0;
+/// Percent of a core.
+const WATCHING: f64 = 0.5;
 const RESIDENT_MB: f64 = 350.0;
 const TRANSFERS: f64 = 1.05;
 const SEARCH_SECONDS: f64 = 16.0;
@@ -73,6 +79,9 @@ fn main() {
     }
     if is_wanted("limits") {
         limits::measure();
+    }
+    if is_wanted("watching") {
+        watching();
     }
     if is_wanted("hop") {
         hop();
@@ -145,6 +154,29 @@ fn idle() {
     eprintln!("idle: {} units; {deltas} results went as deltas; {}", idle.len(), site.cost());
     let name = "idle time between units, lines of 20 MB/s, median; beside the target";
     figure(name, middle(&mut idle), "ms", IDLE_MILLIS);
+}
+
+/// Eight slots in the middle of their hops: the client looks at each trainer's use once a second, and hears of its batches.
+fn watching() {
+    let slots = size::of(8, 2);
+    let site = Site::start(&Job::long_hops(slots));
+    site.client_with("client", slots, &["--gpus", "none"]);
+    site.await_hosts(1);
+    site.submit();
+    site.await_batches("client", slots);
+    let batches = || site.batches("client").into_iter().sum::<f64>();
+    let before = (site.client_seconds(), batches(), Instant::now());
+    thread::sleep(Duration::from_secs(20) / size::of(1, 50));
+    let took = before.2.elapsed().as_secs_f64();
+    let batches = batches() - before.1;
+    eprintln!("watching: {:.0} batches a second; {}", batches / took, site.cost());
+    let share = (site.client_seconds() - before.0) / took * 100.0;
+    figure(
+        "share of a core that a client with 8 training slots takes; beside the target",
+        share,
+        "%",
+        WATCHING,
+    );
 }
 
 /// One trial on one slot: nothing overlaps, so that the time between versions is the cost of a hop.

@@ -160,6 +160,26 @@ impl Site {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
+    /// Waits until so many units of a client have trained a batch.
+    pub(crate) fn await_batches(&self, name: &str, units: u32) {
+        await_that("the slots train", || {
+            let begun = self.batches(name).into_iter().filter(|done| *done > 0.0).count();
+            begun == usize::try_from(units).unwrap()
+        });
+    }
+
+    /// The batches that a client's running units have trained.
+    pub(crate) fn batches(&self, name: &str) -> Vec<f64> {
+        let status = self.status(name);
+        let units = status["units"].as_array().cloned().unwrap_or_default();
+        units.iter().map(|unit| unit["state"]["running"]["done"].as_f64().unwrap_or(0.0)).collect()
+    }
+
+    /// The processor time of the clients without their trainers.
+    pub(crate) fn client_seconds(&self) -> f64 {
+        self.clients.borrow().iter().map(|client| seconds(client.0.id())).sum()
+    }
+
     /// The trainers of all clients.
     pub(crate) fn trainers(&self) -> Vec<u32> {
         self.clients.borrow().iter().flat_map(|client| children(client.0.id())).collect()
