@@ -362,7 +362,6 @@ impl<'a> Processes<'a> {
         Ok(summary)
     }
 
-    /// The checkpoint that the job file alone makes of a trial after an epoch.
     /// The digest of a checkpoint as this machine makes it from the job file alone, in the numeric class that the trial was in: a
     /// machine has several, and how fast they are found to be decides which one a job prefers.
     async fn train_alone(

@@ -14,7 +14,8 @@ pub(crate) struct Args {
     /// The folder for the best model.
     #[arg(long, value_name = "DIR", default_value = "sojourn-demo")]
     output: PathBuf,
-    /// Epochs of every trial; the default gives about a minute of work on two cores.
+    /// Epochs of every trial; the default gives about a minute of work on two cores. With few of them the search may end before a
+    /// client and the server are killed, and the demo fails.
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     epochs: u32,
     /// Keep the server and its web page up after the end, until Ctrl-C.

@@ -52,8 +52,10 @@ use tokio::{
 };
 use view::{Scope, Snapshot, View};
 
-/// The pause between two rounds of requests.
+/// The least pause between two rounds of requests.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// A pause is so many times as long as the round before it: who watches a large fleet takes a tenth of the server's time at most.
+const REST: u32 = 9;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -75,8 +77,8 @@ struct Report {
 enum News {
     /// The terminal: a key, or another size. An error where it is gone.
     Terminal(io::Result<Event>),
-    /// The server's answers.
-    Answered(Result<Box<Snapshot>, CallError>),
+    /// The server's answers; and when it is asked again.
+    Answered(Result<Box<Snapshot>, CallError>, Duration),
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
@@ -162,8 +164,9 @@ async fn follow(
                 Next::Leave => return Ok(None),
             },
             Some(News::Terminal(Ok(_))) => {}
-            Some(News::Answered(Ok(snapshot))) => {
-                answered = Instant::now();
+            Some(News::Answered(Ok(snapshot), pause)) => {
+                // Nothing is wrong where nobody asks.
+                answered = Instant::now() + pause.saturating_sub(POLL_INTERVAL);
                 view.take_snapshot(*snapshot);
                 let ended = view.job().filter(|job| job.state.has_ended());
                 if let (Scope::Job(_), Some(job)) = (view.scope, ended) {
@@ -171,12 +174,12 @@ async fn follow(
                 }
             }
             // A wrong token stays wrong, and a deleted job stays deleted: that is said as every command says it.
-            Some(News::Answered(Err(error)))
+            Some(News::Answered(Err(error), _))
                 if !error.is_away() && (view.snapshot.is_none() || view.scope != Scope::Server) =>
             {
                 return Err(error.into());
             }
-            Some(News::Answered(Err(error))) => view.problem = Some(call_error::message(&error)),
+            Some(News::Answered(Err(error), _)) => view.problem = Some(call_error::message(&error)),
         }
         select.send_if_modified(|asked| {
             let differs = *asked != view.selected;
@@ -186,7 +189,12 @@ async fn follow(
     }
 }
 
-/// Asks the server once a second, and whenever another job is selected, until nobody listens any more.
+/// How long it rests after a round that took so long.
+fn pause_after(round: Duration) -> Duration {
+    round.saturating_mul(REST).max(POLL_INTERVAL)
+}
+
+/// Asks the server once a second, or more seldom where it needs long, and whenever another job is selected, until nobody listens any more.
 async fn ask(
     mut asker: Asker,
     mut selected: watch::Receiver<Option<JobId>>,
@@ -194,12 +202,26 @@ async fn ask(
 ) {
     loop {
         let job = *selected.borrow_and_update();
-        if news.send(News::Answered(asker.round(job).await.map(Box::new))).is_err() {
+        let begun = Instant::now();
+        let answer = asker.round(job).await.map(Box::new);
+        let pause = if answer.is_ok() { pause_after(begun.elapsed()) } else { POLL_INTERVAL };
+        if news.send(News::Answered(answer, pause)).is_err() {
             return;
         }
         tokio::select! {
-            () = sleep(POLL_INTERVAL) => {}
+            () = sleep(pause) => {}
             changed = selected.changed() => if changed.is_err() { return },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_needs_long_is_asked_more_seldom() {
+        assert_eq!(pause_after(Duration::from_millis(20)), POLL_INTERVAL);
+        assert_eq!(pause_after(Duration::from_secs(2)), Duration::from_secs(18));
     }
 }
