@@ -1,5 +1,6 @@
 """A server and a client in a folder of their own, for the scripts that try the programs from end to end."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -7,6 +8,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 
@@ -114,6 +116,13 @@ def spread(percents):
     percents = list(percents)
     deviation = f" ± {statistics.stdev(percents):.1f}" if len(percents) > 1 and any(percents) else ""
     return f"{statistics.mean(percents):+.1f}{deviation}" if any(percents) else "0"
+
+
+@contextlib.contextmanager
+def fresh_folder(name):
+    """A folder that is gone afterwards: a run leaves gigabytes of checkpoints, and a server with a full disk gives no work."""
+    with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
+        yield pathlib.Path(folder)
 
 
 def want(holds, otherwise):
