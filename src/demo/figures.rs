@@ -121,8 +121,14 @@ impl Summary {
             view.state == JobState::Finished && view.trials_finished == view.trials
         });
         let wrong = [
-            (self.clients_killed != 1, "the search ended before a client was killed: `--epochs` makes it longer"),
-            (self.server_restarts != 1, "the search ended before the server was killed: `--epochs` makes it longer"),
+            (
+                self.clients_killed != 1,
+                "the search ended before a client was killed: `--epochs` makes it longer",
+            ),
+            (
+                self.server_restarts != 1,
+                "the search ended before the server was killed: `--epochs` makes it longer",
+            ),
             (self.best.accuracy < MIN_ACCURACY, "the best accuracy is too low"),
             (!finished, "not every trial finished"),
             (self.hops != self.hops_expected, "hops were lost or done twice"),
