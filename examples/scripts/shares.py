@@ -252,11 +252,12 @@ def recommendation(study):
 A policy becomes the default only where it is better in mean completion or time to a usable model, and worsens nothing by more than 1 %.
 
 - Shares: **equal**. {len(fails)} of {len(flow)} ways to run FlowCon lengthen mean completion by more than 1 % in some row. Shortest remaining time is far better
-  in this model, where the work that is left is known exactly and trials are independent. No other policy than equal shares is applied to machines so far.
+  in this model, where the work that is left is known exactly and trials are independent.
 - Residence: **none**. SpeCon gains {percent(-min(specon))} % at most over a placement that counts trials, and less than hosts that take one trial at a time. That is
   how Sojourn's slots work: a slot has one trial, and a trial that waits waits on the server.
 
-This is a model: no data to fetch, no checkpoints, no memory that runs short. It says which policies are worth trying on machines, not how much they gain there.
+This is a model: no data to fetch, no checkpoints, no memory that runs short. It says which policies are worth trying on machines, not how much they gain there:
+that is on [a page of its own](MACHINES.md).
 """
 
 
