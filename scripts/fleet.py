@@ -118,6 +118,19 @@ def spread(percents):
     return f"{statistics.mean(percents):+.1f}{deviation}" if any(percents) else "0"
 
 
+def digits_data(shards):
+    """The part of a job file that says the data: the digits of the examples, in so many shards."""
+    train = ROOT / "examples" / "digits" / "digits.csv"
+    return f'''[data]
+train = "{train}"
+label = "label"
+shape = [1, 8, 8]
+scale = "standard"
+valid = 0.1
+shards = {shards}
+'''
+
+
 @contextlib.contextmanager
 def fresh_folder(name):
     """A folder that is gone afterwards: a run leaves gigabytes of checkpoints, and a server with a full disk gives no work."""
