@@ -125,12 +125,13 @@ pub(crate) struct DeviceKey<'a> {
 }
 
 impl Estimates {
-    /// Takes a job's trials in. Again, where it is known: nothing changes.
+    /// Takes a job's trials in. Those that are known stay as they are; a search may have added others.
     pub(crate) fn register(&mut self, job: &Job) {
-        if self.jobs.contains_key(&job.id) {
+        let known = self.jobs.get(&job.id).map_or(0, Vec::len);
+        if known > 0 && known >= job.trials.len() {
             return;
         }
-        let trials = job.trials.iter().map(|trial| {
+        let trials = job.trials.iter().skip(known).map(|trial| {
             let id = self.id_of(&Workload::of(&trial.context));
             if let Some(known) = self.workloads.get_mut(id.0) {
                 known.guess.get_or_insert(trial.flops_per_row.saturating_mul(PASSES).max(1));
@@ -142,7 +143,7 @@ impl Estimates {
             id
         });
         let trials: Vec<WorkloadId> = trials.collect();
-        self.jobs.insert(job.id, trials);
+        self.jobs.entry(job.id).or_default().extend(trials);
     }
 
     /// Forgets a job that was deleted. Its workloads may be others' too.

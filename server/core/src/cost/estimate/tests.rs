@@ -59,6 +59,21 @@ fn before_anything_is_measured_flops_say_how_long_it_takes() {
 }
 
 #[test]
+fn trials_that_a_search_adds_later_are_estimated_too() {
+    let (mut first, all) = (job(), job());
+    first.trials.truncate(1);
+    let mut added = Estimates::default();
+    added.register(&first);
+    assert_eq!(micros(&added, place(1, 1e9), LARGE), 0, "it isn't there yet");
+    added.register(&all);
+    for trial in [SMALL, LARGE] {
+        let at = place(1, 1e9);
+        assert_eq!(micros(&added, at, trial), micros(&estimates(), at, trial));
+        assert!(added.work_left(JOB, all.trial(trial).unwrap()) > 0);
+    }
+}
+
+#[test]
 fn one_measurement_makes_the_guesses_for_other_places_and_workloads_better() {
     let mut estimates = estimates();
     let (one, other) = (place(1, 1e9), place(2, 2e9));
