@@ -270,13 +270,14 @@ impl<R: UnitRunner> UnitRun<'_, R> {
                 }
             }
         };
-        // The slot is free when this ends.
+        // The slot is free when this ends. First the pace: a trainer that is paused hears of it before anything else.
         let outcome = tokio::select! {
+            biased;
+            never = pace.keep() => match never {},
             outcome = trainer.runner.run(run.clone(), on_update, self.stops(Stop::AfterBatch), to_trainer, here) => {
                 outcome.map_err(no_trainer)?
             }
             still = watchdog.stalled(to_watchdog, quota) => stalled(still),
-            never = pace.keep() => match never {},
             () = self.stops(Stop::Now) => return Err(RunError::Stopped),
         };
         drop(trainer);
