@@ -16,10 +16,9 @@ mod support;
 
 use sojourn_core::{Answer, By, Command, Core, CoreConfig, Effect, Envelope, ReplyTo};
 use sojourn_protocol::{
-    api::{SearchRequest, TrialPriority, WorkRequest},
+    api::{SearchRequest, TrialPriority},
     digest::Digest,
     ids::{HostId, JobId, TrialId, Version},
-    inventory::{CPU, Demand, Device, Inventory},
     jobfile,
     report::Report,
     time::{Millis, UnixMillis},
@@ -118,19 +117,7 @@ impl Choices {
         if let Some(lease) = self.held.remove(&host) {
             self.finish(host, &lease);
         }
-        let inventory = Inventory {
-            cached: (0..=SHARDS).map(|shard| support::shard_blob(shard).sha256).collect(),
-            devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
-            client: "bench".into(),
-            ..Inventory::default()
-        };
-        let request = WorkRequest {
-            demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],
-            holding: Vec::new(),
-            reported: Vec::new(),
-            wait: Millis(0),
-            inventory: Some(inventory),
-        };
+        let request = support::request(1, 0..=SHARDS, Millis(0));
         let begun = Instant::now();
         let answer = self.apply(|to| Command::Ask { to, host, request });
         let took = begun.elapsed();

@@ -22,10 +22,9 @@ use sojourn_core::{
     ReplyTo,
 };
 use sojourn_protocol::{
-    api::{Held, HeldState, WorkRequest},
+    api::{Held, HeldState},
     digest::Digest,
     ids::{HostId, LeaseId},
-    inventory::{CPU, Demand, Device, Inventory, Links},
     jobfile,
     report::Report,
     time::{Millis, UnixMillis},
@@ -145,22 +144,8 @@ impl Bench {
     fn ask(&mut self, host: HostId) {
         self.commands += 1;
         let cached = (0..CACHED).map(|n| (host.0 * 5 + n * 7) % u64::from(SHARDS));
-        let cached = cached.map(|shard| support::shard_blob(u32::try_from(shard).unwrap()).sha256);
-        let inventory = Inventory {
-            cached: cached.collect(),
-            devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
-            client: "bench".into(),
-            links: Links::default(),
-            cache: None,
-            disk_is_low: false,
-        };
-        let request = WorkRequest {
-            demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],
-            holding: Vec::new(),
-            reported: Vec::new(),
-            wait: Millis::from_secs(25),
-            inventory: Some(inventory),
-        };
+        let cached = cached.map(|shard| u32::try_from(shard).unwrap());
+        let request = support::request(1, cached, Millis::from_secs(25));
         self.asked.insert(ReplyTo(self.next + 1), host);
         self.apply(|to| Command::Ask { to, host, request });
     }

@@ -13,10 +13,9 @@ mod support;
 
 use sojourn_core::{Answer, Command, Core, CoreConfig, Effect, Envelope, Event, ReplyTo};
 use sojourn_protocol::{
-    api::{Held, HeldState, LossSum, WorkRequest},
+    api::{Held, HeldState, LossSum},
     digest::Digest,
     ids::{HostId, LeaseId},
-    inventory::{CPU, Demand, Device, Inventory},
     jobfile,
     time::{Millis, UnixMillis},
 };
@@ -138,20 +137,7 @@ impl Fleet {
     /// A host asks for work for all its slots; how many leases it is given. Does it have the data?
     fn ask(&mut self, host: HostId, has_data: bool) -> usize {
         let shards = if has_data { 0..=SHARDS } else { SHARDS..=SHARDS };
-        let inventory = Inventory {
-            cached: shards.map(|shard| support::shard_blob(shard).sha256).collect(),
-            devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
-            client: "bench".into(),
-            ..Inventory::default()
-        };
-        let demand = Demand { device: CPU.into(), slots: SLOTS, idle: SLOTS, wanted: SLOTS };
-        let request = WorkRequest {
-            demand: vec![demand],
-            holding: Vec::new(),
-            reported: Vec::new(),
-            wait: Millis(0),
-            inventory: Some(inventory),
-        };
+        let request = support::request(SLOTS, shards, Millis(0));
         let answer = self.apply(|to| Command::Ask { to, host, request });
         let Answer::Work(work) = answer else { panic!("{answer:?}") };
         let leases: Vec<LeaseId> = work.leases.into_iter().map(|lease| lease.id).collect();

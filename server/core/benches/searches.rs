@@ -14,10 +14,8 @@ mod support;
 
 use sojourn_core::{Answer, Command, Core, CoreConfig, Effect, Envelope, ReplyTo};
 use sojourn_protocol::{
-    api::WorkRequest,
     digest::Digest,
     ids::{HostId, JobId},
-    inventory::{CPU, Demand, Device, Inventory, Links},
     jobfile,
     report::Report,
     time::{Millis, UnixMillis},
@@ -86,21 +84,7 @@ impl Search {
 
     /// A host asks once, and does what it gets.
     fn work(&mut self, host: HostId) {
-        let inventory = Inventory {
-            cached: vec![support::shard_blob(0).sha256],
-            devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
-            client: "bench".into(),
-            links: Links::default(),
-            cache: None,
-            disk_is_low: false,
-        };
-        let request = WorkRequest {
-            demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],
-            holding: Vec::new(),
-            reported: Vec::new(),
-            wait: Millis(0),
-            inventory: Some(inventory),
-        };
+        let request = support::request(1, [0], Millis(0));
         let answer = self.apply(|to| Command::Ask { to, host, request });
         let Answer::Work(work) = answer else { panic!("{answer:?}") };
         for lease in &work.leases {

@@ -1,8 +1,11 @@
-//! The data of the benches of jobs.
+//! The data of the benches of jobs, and hosts that ask for work.
 
 use sojourn_protocol::{
+    api::WorkRequest,
     digest::{BlobRef, Digest},
+    inventory::{CPU, Demand, Device, Inventory},
     manifest::{DataManifest, Labels, Scaling, Shard, Targets},
+    time::Millis,
 };
 
 /// The blob of a shard.
@@ -25,5 +28,26 @@ pub(crate) fn data(shards: u32) -> DataManifest {
         train: (0..shards).map(shard).collect(),
         valid: vec![shard(shards)],
         test: Vec::new(),
+    }
+}
+
+/// The request of a host that has these shards, and this many slots on its one device, all of them idle.
+pub(crate) fn request(
+    slots: u32,
+    cached: impl IntoIterator<Item = u32>,
+    wait: Millis,
+) -> WorkRequest {
+    let inventory = Inventory {
+        cached: cached.into_iter().map(|shard| shard_blob(shard).sha256).collect(),
+        devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
+        client: "bench".into(),
+        ..Inventory::default()
+    };
+    WorkRequest {
+        demand: vec![Demand { device: CPU.into(), slots, idle: slots, wanted: slots }],
+        holding: Vec::new(),
+        reported: Vec::new(),
+        wait,
+        inventory: Some(inventory),
     }
 }
