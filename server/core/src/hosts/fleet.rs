@@ -199,6 +199,12 @@ impl Fleet {
         self.hosts.get(&host).map_or(&[], Vec::as_slice)
     }
 
+    /// The speeds of a host's slots together; 0 where it isn't in the fleet.
+    #[must_use]
+    pub(crate) fn capacity_of(&self, host: HostId) -> u64 {
+        capacity(self.pools(host))
+    }
+
     /// The speed of a host's fastest device; 0 where it isn't in the fleet.
     #[must_use]
     pub(crate) fn speed(&self, host: HostId) -> u64 {

@@ -47,6 +47,11 @@ impl Residents {
         trials.map(|((_, trial), (host, category))| (*trial, *host, *category))
     }
 
+    /// Does a trial stay somewhere?
+    pub(crate) fn contains(&self, job: JobId, trial: TrialId) -> bool {
+        self.trials.contains_key(&(job, trial))
+    }
+
     /// All trials that stay somewhere, in order.
     pub(crate) fn all(&self) -> impl Iterator<Item = ((JobId, TrialId), HostId)> {
         self.trials.iter().map(|(trial, (host, _))| (*trial, *host))

@@ -108,10 +108,9 @@ impl ResidencyHandler<'_> {
                 self.request((job, trial), host, rules, &mut loads)?;
             }
         }
-        let residents: Vec<TrialId> =
-            self.leases.ledger.index.residents().of(job).map(|(trial, ..)| trial).collect();
+        let residents = self.leases.ledger.index.residents();
         let looks = self.looks.of(job, now, rules.interval);
-        looks.trials.retain(|trial, _| residents.binary_search(trial).is_ok());
+        looks.trials.retain(|trial, _| residents.contains(job, *trial));
         Ok(())
     }
 

@@ -74,9 +74,7 @@ impl Scheduler<'_> {
     /// The capacity of a host beside that of the mean one, which is 1.
     pub(crate) fn capacity_of(&self, host: HostId) -> f64 {
         let fleet = self.hosts.fleet();
-        let own = fleet.pools(host).iter().fold(0u64, |all, pool| {
-            all.saturating_add(pool.speed.saturating_mul(pool.slots.into()))
-        });
+        let own = fleet.capacity_of(host);
         let hosts = u64::saturating_from(fleet.len());
         let beside = mul_div(own.saturating_mul(hosts), MEAN, fleet.capacity().max(1));
         f64::from(u32::saturating_from(beside.max(1))) / f64::from(u32::saturating_from(MEAN))
