@@ -62,13 +62,11 @@ fn whole_rungs_stop_the_same_trials_whatever_is_killed() {
     sorted.sort_unstable();
     assert_eq!(sorted, [1, 1, 1, 1, 1, 1, 3, 3, 9]);
     assert_eq!(lengths(&faulty), lengths(&calm));
-    let checkpoints = |trials: &Value| -> Vec<Value> {
-        let all = trials.as_array().unwrap().iter();
-        all.map(|trial| trial["checkpoint"]["sha256"].clone()).collect()
-    };
-    let class = |trials: &Value| trials[0]["numeric_class"].clone();
-    if class(&calm) == class(&faulty) {
-        assert_eq!(checkpoints(&faulty), checkpoints(&calm));
+    // A trial may be in another numeric class than before: how fast a machine finds each of its own decides.
+    for (one, other) in calm.as_array().unwrap().iter().zip(faulty.as_array().unwrap()) {
+        if one["numeric_class"] == other["numeric_class"] {
+            assert_eq!(one["checkpoint"]["sha256"], other["checkpoint"]["sha256"], "{one} {other}");
+        }
     }
     replays(&site, &job, &faulty);
     let table = String::from_utf8(site.run(&["trials", &job]).stdout).unwrap();
