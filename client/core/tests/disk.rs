@@ -3,9 +3,11 @@
 mod support;
 
 use sojourn_client_core::{
-    Action, Agent, AgentConfig, DeviceSlots, Event, Micros, OwnerEvent, ReleaseReason, TransferView,
+    Action, Agent, AgentConfig, DeviceSlots, Event, Micros, OwnerEvent, Priority, ReleaseReason,
+    TransferView,
 };
 use sojourn_protocol::{
+    api::WorkAnswer,
     digest::{BlobRef, Digest},
     ids::LeaseId,
     inventory::Demand,
@@ -43,6 +45,38 @@ fn asked(actions: &[Action]) -> Option<sojourn_client_core::AskId> {
         Action::Ask(ask) => Some(*ask),
         _ => None,
     })
+}
+
+fn fetched(actions: &[Action]) -> Vec<(BlobRef, Priority)> {
+    let fetches = actions.iter().filter_map(|action| match action {
+        Action::Fetch(blob, _, priority) => Some((*blob, *priority)),
+        _ => None,
+    });
+    fetches.collect()
+}
+
+#[test]
+fn nothing_is_fetched_ahead_onto_a_low_disk() {
+    let device = DeviceSlots { name: "cpu".into(), slots: 1 };
+    let mut agent = Agent::new(Arc::new(AgentConfig::new(vec![device])), 7, Vec::new());
+    let disk = Disk::default();
+    let mut open = asked(&agent.start(Micros::from_secs(1), &disk)).unwrap();
+    let mut now = 1;
+    for (low, fetches) in [(true, vec![]), (false, vec![(blob(9), Priority::Prefetch)])] {
+        now += 100;
+        let at = Micros::from_secs(now);
+        let said = agent.handle(at, Event::Owner(OwnerEvent::DiskLow(low)), &disk);
+        // The request that was open is answered when the newer one comes.
+        let newer = asked(&said).expect("it says so to the server");
+        let _none = agent.handle(at, Event::Work(open, Ok(support::gives(Vec::new()))), &disk);
+        let answer = WorkAnswer { fetch: vec![blob(9)], ..support::gives(Vec::new()) };
+        let actions = agent.handle(at, Event::Work(newer, Ok(answer)), &disk);
+        assert_eq!(fetched(&actions), fetches, "low: {low}");
+        // What a low disk was told of isn't fetched later either, unless the server says it again.
+        let again = agent.handle(Micros::from_secs(now + 50), Event::Tick, &disk);
+        assert_eq!(fetched(&again), []);
+        open = asked(&actions).or_else(|| asked(&again)).expect("it stays in contact");
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Agent {
         fruitful |= self.stop_hops(&answer.stop, turn);
         fruitful |= answer.evict.iter().any(|blob| turn.view.has(blob));
         turn.out.extend(answer.evict.into_iter().map(Action::Evict));
-        if matches!(self.mode, Mode::Normal) {
+        if self.may_fetch_ahead() {
             fruitful |= self.fetches.fetch_ahead(answer.fetch, turn.view);
         }
         fruitful |= self.take_leases(answer.leases, turn);

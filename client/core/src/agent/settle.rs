@@ -31,7 +31,7 @@ impl Agent {
         self.divide(turn);
         self.leave_idle(turn);
         self.advance_ending(turn);
-        if matches!(self.mode, Mode::Normal) {
+        if self.may_fetch_ahead() {
             self.fetches.advance(turn.view, &mut turn.out);
         }
         self.beat(turn);
@@ -55,6 +55,11 @@ impl Agent {
         let (slots, shares) = (self.slots.next_deadline(), self.shares.due());
         let other = [slots, shares, self.ending_deadline(), self.ask_at(), beat, idle];
         retries.chain(other.into_iter().flatten()).filter(|at| *at > self.now).min()
+    }
+
+    /// May blobs be fetched that no unit needs yet? They would take the room that a low disk still has.
+    pub(super) const fn may_fetch_ahead(&self) -> bool {
+        matches!(self.mode, Mode::Normal) && !self.owner.disk_is_low
     }
 
     /// Gives back what may not be done now, and has hops end.
