@@ -54,6 +54,11 @@ impl DataBudget {
         !self.is_spent && !self.is_over()
     }
 
+    /// Bytes that may be used for what no unit needs yet: those that no unit has set aside, while units may be begun.
+    pub(crate) fn free(&self) -> u64 {
+        if self.is_open() { self.left() } else { 0 }
+    }
+
     fn left(&self) -> u64 {
         let taken = self.used.saturating_add(self.reserved);
         self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(taken))

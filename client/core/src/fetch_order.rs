@@ -1,6 +1,7 @@
 //! Which blob is fetched when. Blobs that units begin with come at once. Of a unit's later shards one is fetched at a
 //! time, in the order of its hops. Shards that no unit needs yet are fetched one at a time, only into free room, and
-//! only while no unit waits for a blob. A later shard isn't fetched where it would take the disk past what the owner lends.
+//! only while no unit waits for a blob, and only where the month's bytes that no unit has set aside suffice for them. A later
+//! shard isn't fetched where it would take the disk past what the owner lends.
 
 use crate::{
     action::{Action, BlobClass, Priority},
@@ -151,14 +152,20 @@ impl FetchOrder {
         false
     }
 
-    /// The server wants these to be fetched ahead. False where it said so before, or none of them can be.
-    pub(crate) fn fetch_ahead(&mut self, blobs: Vec<BlobRef>, view: &impl TransferView) -> bool {
+    /// The server wants these to be fetched ahead. False where it said so before, or none of them can be. `budget`: bytes
+    /// that may be fetched so.
+    pub(crate) fn fetch_ahead(
+        &mut self,
+        blobs: Vec<BlobRef>,
+        budget: u64,
+        view: &impl TransferView,
+    ) -> bool {
         self.answers = self.answers.wrapping_add(1);
         let is_new = blobs.iter().any(|blob| {
             let mut ahead = self.ahead.iter().chain(&self.fetching_ahead);
             let is_known = self.needed.contains_key(&blob.sha256)
                 || ahead.any(|(_, known)| known.sha256 == blob.sha256);
-            !is_known && !view.has(&blob.sha256) && view.has_room(blob.bytes)
+            !is_known && can_come(blob, budget, view)
         });
         self.ahead.extend(blobs.into_iter().map(|blob| (self.answers, blob)));
         is_new
@@ -172,8 +179,15 @@ impl FetchOrder {
         }
     }
 
-    /// Fetches the next blob ahead, where no unit waits for one.
-    pub(crate) fn advance(&mut self, view: &impl TransferView, out: &mut Vec<Action>) {
+    /// Bytes that have yet to come of the blob that is fetched ahead.
+    pub(crate) fn rest_ahead(&self, view: &impl TransferView) -> u64 {
+        let rest =
+            |(_, blob): &(u32, BlobRef)| blob.bytes.saturating_sub(view.fetched(&blob.sha256));
+        self.fetching_ahead.as_ref().map_or(0, rest)
+    }
+
+    /// Fetches the next blob ahead, where no unit waits for one. `budget`: bytes that may be fetched so.
+    pub(crate) fn advance(&mut self, budget: u64, view: &impl TransferView, out: &mut Vec<Action>) {
         if self.fetching_ahead.is_some() || self.ahead.is_empty() {
             return;
         }
@@ -184,12 +198,16 @@ impl FetchOrder {
         }
         while let Some(ahead) = self.ahead.pop_front() {
             let blob = ahead.1;
-            let known = self.needed.contains_key(&blob.sha256) || view.has(&blob.sha256);
-            if !known && view.has_room(blob.bytes) {
+            if !self.needed.contains_key(&blob.sha256) && can_come(&blob, budget, view) {
                 out.push(Action::Fetch(blob, BlobClass::Data, Priority::Prefetch));
                 self.fetching_ahead = Some(ahead);
                 return;
             }
         }
     }
+}
+
+/// May a blob be fetched ahead: isn't it here, and is there room for it, on the disk and among these bytes of the month?
+fn can_come(blob: &BlobRef, budget: u64, view: &impl TransferView) -> bool {
+    !view.has(&blob.sha256) && view.has_room(blob.bytes) && blob.bytes <= budget
 }

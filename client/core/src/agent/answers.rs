@@ -62,7 +62,7 @@ impl Agent {
         fruitful |= answer.evict.iter().any(|blob| turn.view.has(blob));
         turn.out.extend(answer.evict.into_iter().map(Action::Evict));
         if self.may_fetch_ahead() {
-            fruitful |= self.fetches.fetch_ahead(answer.fetch, turn.view);
+            fruitful |= self.fetches.fetch_ahead(answer.fetch, self.budget.free(), turn.view);
         }
         fruitful |= self.take_leases(answer.leases, turn);
         let Some(ask) = ask else { return };

@@ -32,7 +32,7 @@ impl Agent {
         self.leave_idle(turn);
         self.advance_ending(turn);
         if self.may_fetch_ahead() {
-            self.fetches.advance(turn.view, &mut turn.out);
+            self.fetches.advance(self.budget.free(), turn.view, &mut turn.out);
         }
         self.beat(turn);
         self.ask(turn);
@@ -70,6 +70,10 @@ impl Agent {
         }
         if self.owner.disk_is_low {
             self.withdraw(|lease| !lease.is_in_slot(), ReleaseReason::DiskReserve, turn);
+        }
+        // A unit may have set aside the bytes that a blob which no unit needs was to take.
+        if self.fetches.rest_ahead(turn.view) > self.budget.free() {
+            self.fetches.stop_ahead(&mut turn.out);
         }
         if self.budget.is_over() {
             self.withdraw(|lease| !lease.is_in_slot(), ReleaseReason::MonthlyBudget, turn);
