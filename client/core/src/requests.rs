@@ -47,8 +47,8 @@ pub(crate) struct Requests {
     fruitless: Option<(Micros, Vec<DeviceDemand>)>,
     fruitless_answers: u32,
     beat: Beat,
-    /// The server didn't answer the last call that any server answers.
-    pub(crate) is_away: bool,
+    /// Since when the server has answered no call that any server answers; none where it answered the last one.
+    away_since: Option<Micros>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -151,9 +151,24 @@ impl Requests {
         self.ask_failures = self.ask_failures.saturating_add(1);
     }
 
+    /// The server hasn't answered a call that any server answers.
+    pub(crate) fn unanswered(&mut self, now: Micros) {
+        self.away_since.get_or_insert(now);
+    }
+
+    /// Did the server not answer the last call that any server answers?
+    pub(crate) const fn is_away(&self) -> bool {
+        self.away_since.is_some()
+    }
+
+    /// Since when the server hasn't answered; none where it answered the last call.
+    pub(crate) const fn away_since(&self) -> Option<Micros> {
+        self.away_since
+    }
+
     /// The server has answered after it was away: nothing waits any longer. False where it wasn't away.
     pub(crate) fn is_back(&mut self, now: Micros) -> bool {
-        if !std::mem::replace(&mut self.is_away, false) {
+        if self.away_since.take().is_none() {
             return false;
         }
         self.retry_at = self.retry_at.min(now);

@@ -38,6 +38,8 @@ pub(crate) struct Draining {
     /// When the shutdown has to begin, where the machine will be taken away.
     pub(crate) until: Option<Micros>,
     pub(crate) calls: Calls,
+    /// It ends because nothing was to do.
+    pub(crate) is_idle: bool,
 }
 
 /// See [`Mode::Stopping`].

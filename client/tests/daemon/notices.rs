@@ -111,6 +111,25 @@ async fn such_a_client_ends_too_where_no_server_answers() {
 }
 
 #[tokio::test]
+async fn such_a_client_ends_too_with_a_result_that_no_server_takes() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| {
+        queue_hops(world, 1..=1);
+        world.queue[0].heartbeat_every = Millis(10);
+    });
+    let config = config(&server, &dir);
+    let timing = Timing { exit_when_idle: Some(Duration::from_millis(300)), ..config.timing };
+    let daemon = Daemon::start(ClientConfig { timing, ..config }, &trainer);
+    trainer.until_started(1).await;
+    server.change(|world| world.away = true);
+    trainer.gate.add_permits(1);
+    daemon.ended().await.unwrap();
+    assert!(server.world().reports.is_empty());
+    assert_eq!(files(&dir, "outbox").len(), 2, "the next start sends it");
+}
+
+#[tokio::test]
 async fn a_machine_that_will_go_some_time_is_told_when() {
     let (dir, server, trainer) =
         (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));

@@ -47,7 +47,7 @@ impl Agent {
             Ok(answer) => answer,
             Err(error) => {
                 if is_current {
-                    self.requests.is_away = true;
+                    self.requests.unanswered(turn.now);
                     let at = (turn.now, &mut self.rng);
                     self.requests.ask_failed(error, &self.config, at);
                 }
@@ -91,7 +91,7 @@ impl Agent {
                 self.stop_hops(&answer.stop, turn);
             }
             Err(error) => {
-                self.requests.is_away = true;
+                self.requests.unanswered(turn.now);
                 self.requests.beat_failed(error, &self.config, (turn.now, &mut self.rng));
             }
         }

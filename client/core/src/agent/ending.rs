@@ -26,15 +26,17 @@ impl Agent {
         }
         let gone_in = self.notice.and_then(|notice| notice.gone_at).map(|at| at - turn.now);
         let until = gone_in.map(|left| turn.now + (left - reserve(left)));
-        let calls = match &self.mode {
-            Mode::Draining(before) => before.calls,
-            _ => Calls {
-                step: CallStep::Releasing,
-                until: turn.now + self.config.shutdown_time + self.config.shutdown_time,
-            },
+        let (calls, before) = match &self.mode {
+            Mode::Draining(before) => (before.calls, before.is_idle),
+            _ => {
+                let time = self.config.shutdown_time + self.config.shutdown_time;
+                (Calls { step: CallStep::Releasing, until: turn.now + time }, false)
+            }
         };
+        // On a machine that goes, the next start can't send results.
+        let is_idle = before && self.notice.is_none();
         self.take_nothing_new(turn);
-        self.mode = Mode::Draining(Draining { until, calls });
+        self.mode = Mode::Draining(Draining { until, calls, is_idle });
         self.withdraw(|lease| !lease.is_in_slot(), ReleaseReason::Stopping, turn);
     }
 
@@ -57,7 +59,7 @@ impl Agent {
     pub(super) fn leave_idle<V: TransferView>(&mut self, turn: &mut Turn<'_, V>) {
         // Where the server answers, it sees to it that what is held goes on.
         let held =
-            |lease: &HeldLease| lease.is_in_slot() || (lease.is_work() && !self.requests.is_away);
+            |lease: &HeldLease| lease.is_in_slot() || (lease.is_work() && !self.requests.is_away());
         if self.leases.iter().any(held) {
             self.idle_since = None;
             return;
@@ -65,12 +67,23 @@ impl Agent {
         self.idle_since.get_or_insert(turn.now);
         if matches!(self.mode, Mode::Normal) && self.idle_end().is_some_and(|at| at <= turn.now) {
             self.drain(None, turn);
+            if let Mode::Draining(draining) = &mut self.mode {
+                draining.is_idle = true;
+            }
         }
     }
 
     /// When it ends for lack of work.
     pub(super) fn idle_end(&self) -> Option<Micros> {
         Some(self.idle_since? + self.config.exit_when_idle?)
+    }
+
+    /// When it no longer waits for a server that is to take its results, where it ends for lack of work: once neither a
+    /// unit has run nor the server answered for as long as the machine is to be kept without work. The next start sends them.
+    fn idle_wait_end(&self) -> Option<Micros> {
+        let Mode::Draining(Draining { is_idle: true, .. }) = &self.mode else { return None };
+        let alone_since = self.idle_since?.max(self.requests.away_since()?);
+        Some(alone_since + self.config.exit_when_idle?)
     }
 
     /// Ends: hops after their batch, and everything else that isn't finished at once.
@@ -122,6 +135,9 @@ impl Agent {
 
     /// Goes on with the end as far as it can now.
     pub(super) fn advance_ending<V: TransferView>(&mut self, turn: &mut Turn<'_, V>) {
+        if self.idle_wait_end().is_some_and(|at| at <= turn.now) {
+            self.stop(turn);
+        }
         self.advance_calls(turn);
         if let Mode::Draining(draining) = &self.mode {
             let is_due = draining.until.is_some_and(|until| until <= turn.now);
@@ -180,7 +196,7 @@ impl Agent {
                 true
             }
             // The next start sends them; on a machine that goes there is none.
-            Phase::Delivering if self.requests.is_away && !stopping.is_last_chance => {
+            Phase::Delivering if self.requests.is_away() && !stopping.is_last_chance => {
                 stopping.phase = Phase::Over;
                 true
             }
@@ -207,8 +223,8 @@ impl Agent {
     pub(super) fn ending_deadline(&self) -> Option<Micros> {
         match &self.mode {
             Mode::Normal | Mode::Ended => None,
-            Mode::Draining(Draining { until, calls }) => {
-                let at = [*until, Some(calls.until)].into_iter().flatten();
+            Mode::Draining(Draining { until, calls, .. }) => {
+                let at = [*until, Some(calls.until), self.idle_wait_end()].into_iter().flatten();
                 at.filter(|at| *at > self.now).min()
             }
             Mode::Stopping(stopping) => {

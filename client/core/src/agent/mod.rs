@@ -320,7 +320,7 @@ impl Agent {
     /// Did the server not answer the last call that any server answers?
     #[must_use]
     pub const fn is_server_away(&self) -> bool {
-        self.requests.is_away
+        self.requests.is_away()
     }
 
     /// May new units be begun with the month's bytes?
