@@ -39,8 +39,14 @@ pub(crate) struct Entry {
     pub(crate) bytes: u64,
     pub(crate) trust: Trust,
     pins: u32,
+    /// Which pins are of this entry: those of one that was removed before don't count.
+    generation: Generation,
     used: u64,
 }
+
+/// Tells an entry from those of the same blob before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Generation(u64);
 
 /// A blob that must go to make room.
 pub(crate) type Victim = (Digest, Class);
@@ -133,9 +139,11 @@ impl Index {
 
     /// Takes a blob in, unpinned and most recently used; one that is there already is replaced.
     pub(crate) fn insert(&mut self, digest: Digest, class: Class, bytes: u64, trust: Trust) {
-        let pins = self.remove(&digest).map_or(0, |old| old.pins);
+        let old = self.remove(&digest);
         self.clock += 1;
-        let entry = Entry { class, bytes, trust, pins, used: self.clock };
+        let new = (0, Generation(self.clock));
+        let (pins, generation) = old.map_or(new, |old| (old.pins, old.generation));
+        let entry = Entry { class, bytes, trust, pins, generation, used: self.clock };
         self.held = self.held.saturating_add(bytes);
         if class == Class::Checkpoint {
             self.checkpoints += 1;
@@ -171,19 +179,20 @@ impl Index {
         }
     }
 
-    /// Keeps a blob from going, and marks it as used. False where it isn't there.
-    pub(crate) fn pin(&mut self, digest: &Digest) -> bool {
-        let Some(entry) = self.entries.get_mut(digest) else { return false };
+    /// Keeps a blob from going, and marks it as used. Gives what ends this; none where it isn't there.
+    pub(crate) fn pin(&mut self, digest: &Digest) -> Option<Generation> {
+        let entry = self.entries.get_mut(digest)?;
         self.order.remove(&(entry.class, entry.used, *digest));
         self.clock += 1;
         entry.used = self.clock;
         entry.pins += 1;
-        true
+        Some(entry.generation)
     }
 
-    /// Ends one [`Index::pin`].
-    pub(crate) fn unpin(&mut self, digest: &Digest) {
-        let Some(entry) = self.entries.get_mut(digest) else { return };
+    /// Ends one [`Index::pin`]. Nothing where the entry that was pinned is gone, though the blob may be here again.
+    pub(crate) fn unpin(&mut self, digest: &Digest, generation: Generation) {
+        let entry = self.entries.get_mut(digest);
+        let Some(entry) = entry.filter(|entry| entry.generation == generation) else { return };
         entry.pins = entry.pins.saturating_sub(1);
         if entry.pins == 0 {
             self.order.insert((entry.class, entry.used, *digest));
@@ -273,6 +282,8 @@ mod tests {
             let mut index = Index::new(100);
             let mut reserved = 0u64;
             let mut pins: BTreeMap<u8, u32> = BTreeMap::new();
+            let mut generations: BTreeMap<u8, Generation> = BTreeMap::new();
+            let mut stale: BTreeMap<u8, Generation> = BTreeMap::new();
             for step in steps {
                 match step {
                     Step::Reserve(bytes) => { index.reserve(bytes); reserved += bytes; }
@@ -284,11 +295,20 @@ mod tests {
                     Step::Insert(d, class, bytes) => {
                         index.insert(digest(d), class, bytes, Trust::Checked);
                     }
-                    Step::Remove(d) => { index.remove(&digest(d)); pins.remove(&d); }
-                    Step::Pin(d) => if index.pin(&digest(d)) { *pins.entry(d).or_default() += 1; },
+                    Step::Remove(d) => {
+                        index.remove(&digest(d));
+                        pins.remove(&d);
+                        stale.extend(generations.remove(&d).map(|generation| (d, generation)));
+                    }
+                    Step::Pin(d) => if let Some(generation) = index.pin(&digest(d)) {
+                        *pins.entry(d).or_default() += 1;
+                        generations.insert(d, generation);
+                    },
                     Step::Unpin(d) => if let Some(count) = pins.get_mut(&d) && *count > 0 {
                         *count -= 1;
-                        index.unpin(&digest(d));
+                        index.unpin(&digest(d), generations[&d]);
+                    } else if let Some(generation) = stale.get(&d) {
+                        index.unpin(&digest(d), *generation);
                     },
                 }
                 let before = index.entries.clone();

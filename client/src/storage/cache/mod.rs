@@ -5,7 +5,7 @@
 mod index;
 
 pub(crate) use index::Class;
-use index::{Index, Trust, Victim};
+use index::{Generation, Index, Trust, Victim};
 
 use crate::transfer::digest_of_file;
 use parking_lot::Mutex;
@@ -43,6 +43,8 @@ struct State {
 pub(crate) struct Pin {
     cache: Arc<Cache>,
     digest: Digest,
+    /// None where the index doesn't know the blob.
+    generation: Option<Generation>,
     path: PathBuf,
 }
 
@@ -103,16 +105,16 @@ impl Cache {
     ///
     /// At most one call at a time for one digest.
     pub(crate) async fn pin(self: &Arc<Self>, blob: BlobRef) -> Option<Pin> {
-        let (entry, path) = {
+        let (entry, generation, path) = {
             let mut state = self.state.lock();
             let entry = state.index.get(&blob.sha256)?;
             if entry.class == Class::Part {
                 return None;
             }
-            state.index.pin(&blob.sha256);
-            (entry, self.path(&blob.sha256, entry.class))
+            let generation = state.index.pin(&blob.sha256);
+            (entry, generation, self.path(&blob.sha256, entry.class))
         };
-        let pin = Pin { cache: Arc::clone(self), digest: blob.sha256, path };
+        let pin = Pin { cache: Arc::clone(self), digest: blob.sha256, generation, path };
         let meta = fs::metadata(&pin.path);
         let whole = meta.as_ref().is_ok_and(|meta| meta.len() == blob.bytes);
         let right = match entry.trust {
@@ -286,9 +288,9 @@ impl Cache {
     }
 
     /// Changes the accounts, then deletes what must go.
-    fn change(&self, change: impl FnOnce(&mut Index)) {
+    fn change<T>(&self, change: impl FnOnce(&mut Index) -> T) -> T {
         let mut state = self.state.lock();
-        change(&mut state.index);
+        let changed = change(&mut state.index);
         let victims = state.index.shrink();
         // Deleted under the lock: the same blob must not come back between the two.
         self.delete(&victims);
@@ -299,6 +301,7 @@ impl Cache {
         if tell {
             tracing::warn!(excess, "units in work need more blobs than the cache limit allows");
         }
+        changed
     }
 
     fn delete(&self, victims: &[Victim]) {
@@ -338,7 +341,9 @@ impl Pin {
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        self.cache.change(|index| index.unpin(&self.digest));
+        if let Some(generation) = self.generation {
+            self.cache.change(|index| index.unpin(&self.digest, generation));
+        }
     }
 }
 
@@ -356,14 +361,14 @@ impl Reservation {
             fs::create_dir_all(folder)?;
         }
         fs::rename(&self.path, &path)?;
-        self.cache.change(|index| {
+        let generation = self.cache.change(|index| {
             index.unreserve(bytes);
             index.insert(digest, class, bytes, Trust::Checked);
-            index.pin(&digest);
+            index.pin(&digest)
         });
         // Nothing is left to give back, or to keep.
         self.blob.bytes = 0;
-        Ok(Pin { cache: Arc::clone(&self.cache), digest, path })
+        Ok(Pin { cache: Arc::clone(&self.cache), digest, generation, path })
     }
 }
 

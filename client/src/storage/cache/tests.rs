@@ -53,6 +53,22 @@ async fn a_file_that_changed_while_the_daemon_was_down_is_deleted_not_used() {
 }
 
 #[tokio::test]
+async fn a_blob_that_is_fetched_again_stays_though_its_first_pin_is_let_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(&dir, 1000);
+    let first = put(&cache, b"shard", Class::Data);
+    // Somebody deletes it while a unit uses it.
+    fs::remove_file(first.path()).unwrap();
+    assert!(cache.pin(blob(b"shard")).await.is_none());
+    let second = put(&cache, b"shard", Class::Data);
+    drop(first);
+    assert_eq!(cache.clear(), 0, "it is in use");
+    assert_eq!(fs::read(second.path()).unwrap(), b"shard");
+    drop(second);
+    assert_eq!(cache.clear(), 5);
+}
+
+#[tokio::test]
 async fn a_clock_that_jumps_by_a_day_costs_no_blob() {
     let day = Duration::from_secs(86_400);
     for used in [SystemTime::now() + day, SystemTime::now() - day] {
