@@ -33,6 +33,8 @@ pub(crate) enum Message {
     Fetched { blob: Digest, serial: u64, result: Result<Pin, FetchError> },
     /// A unit has ended, and its result, or the part of it, is on the disk.
     UnitEnded(Box<EndedUnit>),
+    /// The quota of all trainers was set, and with it those of single slots were lifted.
+    CapsLifted,
     /// Somebody asks how things are.
     Status(oneshot::Sender<AgentStatus>),
 }

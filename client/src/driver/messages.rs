@@ -42,6 +42,10 @@ impl<R: UnitRunner> Driver<R> {
                 let facts = ResultFacts { has_checkpoint, continues_from };
                 self.tell(Event::UnitEnded(lease, facts))
             }
+            Message::CapsLifted => {
+                self.give_shares_again();
+                false
+            }
             Message::Status(to) => {
                 // The caller may have stopped waiting.
                 let _ = to.send(self.status());

@@ -37,6 +37,12 @@ impl<R> Driver<R> {
         self.shares_are_new = true;
     }
 
+    /// Gives units their shares again, of what is lent now.
+    pub(super) fn give_shares_again(&mut self) {
+        self.shares_are_new = true;
+        self.keep_shares();
+    }
+
     /// Keeps the shares of the units that run now, where they have changed or others run.
     pub(super) fn keep_shares(&mut self) {
         let running: Vec<LeaseId> = self.in_slots().map(|unit| unit.lease).collect();

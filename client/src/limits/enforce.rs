@@ -1,9 +1,10 @@
 //! The loop that makes the limits hold: it looks every few seconds, and whenever the owner says something.
 
 use super::{
-    Facts, Keeper, Limits, Machine, PaceDecision, Reason, decide, nice::Levels, owner::ManualPause,
+    Facts, Keeper, Limits, Machine, PaceDecision, Reason, decide, enforcement::SlotCaps,
+    nice::Levels, owner::ManualPause,
 };
-use crate::context::Context;
+use crate::{context::Context, message::Message};
 use sojourn_client_core::{Event, OwnerEvent};
 use sojourn_protocol::quantity::SaturatingFrom as _;
 use std::{convert::Infallible, num::NonZero, thread, time::Duration};
@@ -28,7 +29,9 @@ pub(crate) async fn enforce<R>(context: &Context<R>) -> Infallible {
         let limits = owner.limits();
         context.server.bandwidth.set(owner.rates());
         context.storage.cache.set_limit(owner.cache_bytes());
-        enforcement.hold(&limits);
+        if enforcement.hold(&limits) == SlotCaps::Lifted {
+            context.send(Message::CapsLifted);
+        }
         let slots = context.trainers.devices.slots().iter().map(|(_, slots)| slots).sum();
         enforcement.set_threads(slots, &limits);
         let keeper = if enforcement.keep_cpu() { Keeper::Quota } else { Keeper::Pace };

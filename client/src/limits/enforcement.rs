@@ -45,6 +45,15 @@ struct Setting<T> {
     holds: bool,
 }
 
+/// What has become of the quotas of single slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SlotCaps {
+    /// They are as they were.
+    Kept,
+    /// They were lifted, because the quota of all was set, of which they are a part: they have to be given again.
+    Lifted,
+}
+
 impl<T> Default for Setting<T> {
     fn default() -> Self {
         Self { applied: None, holds: false }
@@ -52,16 +61,17 @@ impl<T> Default for Setting<T> {
 }
 
 impl<T: Copy + PartialEq> Setting<T> {
-    /// Sets the limit in the kernel if it has changed. A refused limit is tried again each time, and logged once.
+    /// Sets the limit in the kernel if it has changed. A refused limit is tried again each time, and logged once. False
+    /// where nothing was to be set.
     fn set(
         &mut self,
         limit: &'static str,
         wanted: Option<T>,
         apply: impl FnOnce(Option<T>) -> Result<(), CgroupError>,
-    ) {
+    ) -> bool {
         let is_new = self.applied != Some(wanted);
         if !is_new && self.holds {
-            return;
+            return false;
         }
         let result = apply(wanted);
         self.holds = result.is_ok();
@@ -71,6 +81,7 @@ impl<T: Copy + PartialEq> Setting<T> {
         {
             tracing::warn!(limit, %error, "the control group doesn't take a limit; the client keeps it itself");
         }
+        true
     }
 }
 
@@ -183,16 +194,16 @@ impl LimitEnforcement {
     }
 
     /// Has the kernel keep what it can.
-    pub(super) fn hold(&self, limits: &Limits) {
-        let Some(group) = &self.group else { return };
+    pub(super) fn hold(&self, limits: &Limits) -> SlotCaps {
+        let Some(group) = &self.group else { return SlotCaps::Kept };
         let mut held = self.held.lock();
-        if group.has_cpu() {
-            held.quota.set("cpu", quota(limits, cores()), |quota| group.limit_cpu(quota));
-        }
+        let sets_quota = group.has_cpu()
+            && held.quota.set("cpu", quota(limits, cores()), |quota| group.limit_cpu(quota));
         if group.has_memory() {
             let bytes = limits.memory.map(super::Memory::bytes);
             held.memory.set("memory", bytes, |bytes| group.limit_memory(bytes));
         }
+        if sets_quota { SlotCaps::Lifted } else { SlotCaps::Kept }
     }
 
     /// Does the kernel keep the share of processor time?
@@ -236,7 +247,32 @@ fn hundredths(cores: f64) -> Quota {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::cgroup::tests::{divided, quota_of},
+        *,
+    };
+
+    #[test]
+    fn whoever_gives_shares_is_told_when_a_new_quota_of_all_has_lifted_those_of_slots() {
+        let (root, group) = divided(2);
+        let enforcement =
+            LimitEnforcement { group: Some(Arc::new(group)), ..LimitEnforcement::none() };
+        let limits = |text: &str| -> Limits { toml::from_str(text).unwrap() };
+        let all = limits("");
+        assert_eq!(enforcement.hold(&all), SlotCaps::Lifted, "none was there before");
+        for (text, caps) in [
+            ("", SlotCaps::Kept),
+            ("nice = 19", SlotCaps::Kept),
+            ("cpu = 50", SlotCaps::Lifted),
+            ("cpu = 50", SlotCaps::Kept),
+            ("cpu = 60", SlotCaps::Lifted),
+        ] {
+            assert!(enforcement.give(1, 1.0, Some(0.5), &all));
+            assert_ne!(quota_of(&root, 1), "-1");
+            assert_eq!(enforcement.hold(&limits(text)), caps, "{text}");
+            assert_eq!(quota_of(&root, 1) == "-1", caps == SlotCaps::Lifted, "{text}");
+        }
+    }
 
     #[test]
     fn a_limit_is_set_once_and_tried_again_after_a_refusal() {

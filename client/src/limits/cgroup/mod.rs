@@ -166,7 +166,8 @@ impl Group {
         self.memory.is_some()
     }
 
-    /// Has trainers take no more processor time than this; as much as they want where nothing is said.
+    /// Has trainers take no more processor time than this; as much as they want where nothing is said. The quotas of single
+    /// slots are lifted.
     pub(crate) fn limit_cpu(&self, quota: Option<Quota>) -> Result<(), CgroupError> {
         let Some(control) = &self.cpu else { return Err(CgroupError::None) };
         self.lift_caps()?;
@@ -221,4 +222,4 @@ fn write(path: &Path, text: &str) -> Result<(), CgroupError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

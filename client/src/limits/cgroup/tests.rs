@@ -27,6 +27,19 @@ fn machine(mounts: &str, groups: &str, files: &[(&str, &str)]) -> TempDir {
     root
 }
 
+/// A machine of the first version, and the groups of a daemon with so many slots on it.
+pub(in crate::limits) fn divided(slots: u32) -> (TempDir, Group) {
+    let root = machine(ONE, "1:cpu:/\n", &[("sys/fs/cgroup/cpu/sojourn-7/cpu.cfs_quota_us", "-1")]);
+    let mut group = Group::make_in(root.path(), PID).unwrap();
+    group.divide(slots).unwrap();
+    (root, group)
+}
+
+/// The quota of a slot of [`divided`], in microseconds of a tenth of a second.
+pub(in crate::limits) fn quota_of(root: &TempDir, slot: u32) -> String {
+    read(root, &format!("sys/fs/cgroup/cpu/sojourn-7/slot-{slot}/cpu.cfs_quota_us"))
+}
+
 fn read(root: &TempDir, path: &str) -> String {
     fs::read_to_string(root.path().join(path)).unwrap_or_else(|error| format!("{path}: {error}"))
 }
