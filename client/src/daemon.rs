@@ -257,7 +257,7 @@ async fn set_up<R: UnitRunner>(
     let (send, messages) = mpsc::unbounded_channel();
     let measurements = Measurements::open(folder.measured());
     let disk = DiskWatch::default();
-    disk.look(&folder.cache(), &owner);
+    disk.look(folder.root(), &owner);
     let context = Context {
         timing,
         sends_log,

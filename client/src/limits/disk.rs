@@ -52,7 +52,8 @@ impl DiskWatch {
 pub(crate) async fn watch_disk<R>(context: &Context<R>) -> Infallible {
     let storage = &context.storage;
     loop {
-        if let Some(is_low) = storage.disk.look(&storage.folder.cache(), &context.owner) {
+        // The folders below this one may be deleted to make room.
+        if let Some(is_low) = storage.disk.look(storage.folder.root(), &context.owner) {
             let DiskState { free, reserve, .. } = storage.disk.seen().unwrap_or_default();
             if is_low {
                 tracing::warn!(

@@ -71,6 +71,11 @@ impl Folder {
         }
     }
 
+    /// The folder itself.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub(crate) fn identity(&self) -> PathBuf {
         self.root.join(IDENTITY_FILE)
     }

@@ -4,6 +4,7 @@
 use super::*;
 use crate::{
     http::Answer,
+    limits::{limited, said},
     server::{Fault, Server, World},
 };
 use sojourn_protocol::{api::HeldState, error::ErrorKind};
@@ -136,6 +137,21 @@ async fn a_cache_that_is_deleted_in_mid_training_is_filled_again() {
     server.until("two reports", |world| world.reports.len() == 2).await;
     daemon.stop().await.unwrap();
     assert!(server.world().released.is_empty());
+}
+
+#[tokio::test]
+async fn a_cache_that_is_deleted_while_the_disk_is_low_does_not_keep_it_low() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| queue_hops(world, 1..=1));
+    let config = limited(&server, &dir, "[limits]\ndisk_reserve = '1000TB'\n");
+    let socket = config.data.join("control.sock");
+    let daemon = Daemon::start(config, &trainer);
+    let is_low = |world: &World| world.works.iter().any(|work| work.demand[0].slots == 0);
+    server.until("word that the disk is low", is_low).await;
+    fs::remove_dir_all(dir.path().join("client/cache")).unwrap();
+    said(&socket, r#"{"set_limits":["disk_reserve=0B"]}"#).await;
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
 }
 
 /// Names the data folder to the process in which files can't grow.
