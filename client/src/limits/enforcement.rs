@@ -170,7 +170,9 @@ impl LimitEnforcement {
 
     /// The cores that trainers may take together, as far as the kernel sees to that.
     pub(crate) fn capacity(&self, limits: &Limits) -> f64 {
-        f64::from(cores()) * f64::from(self.share(limits)) / 100.0
+        let cores = cores();
+        let quota = quota(limits, cores).filter(|_| self.keep_cpu());
+        quota.map_or(f64::from(cores), Quota::cores)
     }
 
     /// The trainers.
@@ -271,6 +273,27 @@ mod tests {
             assert_ne!(quota_of(&root, 1), "-1");
             assert_eq!(enforcement.hold(&limits(text)), caps, "{text}");
             assert_eq!(quota_of(&root, 1) == "-1", caps == SlotCaps::Lifted, "{text}");
+        }
+    }
+
+    #[test]
+    fn slots_share_the_cores_that_the_quota_leaves() {
+        let (root, group) = divided(2);
+        let enforcement =
+            LimitEnforcement { group: Some(Arc::new(group)), ..LimitEnforcement::none() };
+        let none = LimitEnforcement::none();
+        for (text, lent, half) in [
+            ("threads = 1\ncpu = 50", 0.5, "25000"),
+            ("threads = 1\ncpu = 10", 0.1, "5000"),
+            ("", f64::from(cores()), ""),
+        ] {
+            let limits: Limits = toml::from_str(text).unwrap();
+            enforcement.hold(&limits);
+            assert!((enforcement.capacity(&limits) - lent).abs() < 1e-9, "{text}");
+            assert!(enforcement.give(0, 1.0, Some(0.5), &limits));
+            assert!(half.is_empty() || quota_of(&root, 0) == half, "{text}");
+            // Nothing keeps the trainers from any core.
+            assert!((none.capacity(&limits) - f64::from(cores())).abs() < 1e-9);
         }
     }
 

@@ -29,6 +29,7 @@ mod version2;
 
 use home::Homes;
 use slots::SlotGroups;
+use sojourn_protocol::quantity::SaturatingFrom as _;
 use sojourn_slot::Places;
 use std::{
     fmt, fs, io,
@@ -54,6 +55,11 @@ const MAX_TRIES: u32 = 100;
 pub(crate) struct Quota(pub(crate) u64);
 
 impl Quota {
+    /// In cores.
+    pub(super) fn cores(self) -> f64 {
+        f64::from(u32::saturating_from(self.0)) / 100.0
+    }
+
     /// In microseconds of a period.
     fn micros(self) -> u64 {
         self.0.saturating_mul(QUOTA_PERIOD / 100).max(MIN_QUOTA)
