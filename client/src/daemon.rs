@@ -8,7 +8,7 @@ use crate::{
     control::{self, ControlSocket},
     driver::{Driver, Start},
     error::ClientError,
-    forgotten::SetAside,
+    forgotten::{Attempt, SetAside},
     identity::Identity,
     limits::{self, DataUsage, DiskWatch, LimitEnforcement, Owner},
     log::{self, LogChoice},
@@ -48,20 +48,23 @@ pub async fn run_with<R: UnitRunner>(
     mut make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
-    SetAside::recover(&config)?;
     let mut shutdown = pin!(shutdown.fuse());
     let none = LimitEnforcement::none;
-    let ended = run_by(config.clone(), none(), &mut make_runner, shutdown.as_mut()).await;
+    let first = Attempt::First;
+    let ended = run_by(config.clone(), first, none(), &mut make_runner, shutdown.as_mut()).await;
     match SetAside::after(&ended, &config)? {
         None => ended,
         Some(aside) if shutdown.is_terminated() => aside.settle(ended),
-        Some(aside) => aside.settle(run_by(config, none(), make_runner, shutdown).await),
+        Some(aside) => {
+            aside.settle(run_by(config, Attempt::Again, none(), make_runner, shutdown).await)
+        }
     }
 }
 
 /// As [`run_with`], with this enforcement of the limits.
 pub(crate) async fn run_by<R: UnitRunner>(
     config: ClientConfig,
+    attempt: Attempt,
     enforcement: LimitEnforcement,
     make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
     shutdown: impl Future<Output = ()>,
@@ -70,6 +73,7 @@ pub(crate) async fn run_by<R: UnitRunner>(
     let authorities = config.ca.as_deref().map(Authorities::read).transpose()?;
     let api = Api::new(servers, authorities.as_ref(), config.timing)?;
     let folder = Folder::open(&config.data)?;
+    attempt.begin(&folder)?;
     survive_file_limits();
     match config.log {
         LogChoice::Daily => log::open(&folder.log()),

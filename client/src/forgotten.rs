@@ -1,9 +1,29 @@
 //! A machine that the server has forgotten: it enrols again where it has an enrolment token. Its identity is set aside, and comes
 //! back as long as the machine has no other one: when the attempt has ended, or at the next start where it was killed.
 
-use crate::{config::ClientConfig, error::ClientError, storage::folder::IDENTITY_FILE};
+use crate::{config::ClientConfig, error::ClientError, storage::folder::Folder};
 use sojourn_files::if_exists;
 use std::{fs, path::PathBuf};
+
+/// Which of its attempts to work a client begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// The one with the identity that there is.
+    First,
+    /// The one to enrol again, with the identity of before set aside.
+    Again,
+}
+
+impl Attempt {
+    /// Brings an identity back that a daemon had set aside before it was killed. That daemon is gone, since this one holds the
+    /// folder's lock.
+    pub(crate) fn begin(self, folder: &Folder) -> Result<(), ClientError> {
+        match self {
+            Self::First => SetAside::of(folder.identity()).bring_back(),
+            Self::Again => Ok(()),
+        }
+    }
+}
 
 /// The identity of before, in a file of its own.
 pub(crate) struct SetAside {
@@ -15,11 +35,6 @@ impl SetAside {
     fn of(identity: PathBuf) -> Self {
         let aside = identity.with_extension("forgotten");
         Self { identity, aside }
-    }
-
-    /// Brings an identity back that a daemon had set aside before it was killed.
-    pub(crate) fn recover(config: &ClientConfig) -> Result<(), ClientError> {
-        Self::of(config.data.join(IDENTITY_FILE)).bring_back()
     }
 
     /// Sets the identity aside if a daemon has ended because the server doesn't know it, and there is a token to enrol with.

@@ -4,7 +4,7 @@ use crate::{
     config::ClientConfig,
     daemon::run_by,
     error::ClientError,
-    forgotten::SetAside,
+    forgotten::{Attempt, SetAside},
     limits::LimitEnforcement,
     trainers::{
         gpus::{Ready, ready},
@@ -32,18 +32,18 @@ pub async fn run(
     config: ClientConfig,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
-    SetAside::recover(&config)?;
     let mut shutdown = pin!(shutdown.fuse());
-    let ended = run_once(config.clone(), shutdown.as_mut()).await;
+    let ended = run_once(config.clone(), Attempt::First, shutdown.as_mut()).await;
     match SetAside::after(&ended, &config)? {
         None => ended,
         Some(aside) if shutdown.is_terminated() => aside.settle(ended),
-        Some(aside) => aside.settle(run_once(config, shutdown).await),
+        Some(aside) => aside.settle(run_once(config, Attempt::Again, shutdown).await),
     }
 }
 
 async fn run_once(
     mut config: ClientConfig,
+    attempt: Attempt,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
     config.validate()?;
@@ -103,7 +103,7 @@ async fn run_once(
             });
         Ok(SlotRunner::new(slot, device, Arc::clone(&threads)))
     };
-    let ended = run_by(config, enforcement, make, shutdown).await;
+    let ended = run_by(config, attempt, enforcement, make, shutdown).await;
     // Its trainers are gone, or about to be.
     if let Some(group) = group.and_then(Arc::into_inner) {
         group.close().await;
@@ -131,8 +131,8 @@ fn memory_of_machine() -> Option<u64> {
 mod tests {
     use super::*;
     use crate::{
-        config::Timing, limits::Allowance, log::LogChoice, trainers::gpus::GpuChoice,
-        transfer::Rates,
+        config::Timing, limits::Allowance, log::LogChoice, storage::folder::Folder,
+        trainers::gpus::GpuChoice, transfer::Rates,
     };
 
     fn config(dir: &Path, trainer: &Path) -> ClientConfig {
@@ -169,5 +169,20 @@ mod tests {
             let name = trainer.file_name().unwrap().to_str().unwrap();
             assert!(why.to_string().contains(name), "{why}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_client_whose_folder_is_in_use_leaves_a_forgotten_identity_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        // Not reached: the folder comes first.
+        let trainer = dir.path().join("trainer");
+        std::fs::write(&trainer, "this is no program").unwrap();
+        let config = config(dir.path(), &trainer);
+        let held = Folder::open(&config.data).unwrap();
+        let aside = config.data.join("identity.forgotten");
+        std::fs::write(&aside, "{}").unwrap();
+        let error = run(config.clone(), std::future::pending()).await.unwrap_err();
+        assert!(matches!(error, ClientError::FolderInUse { .. }), "{error}");
+        assert!(aside.exists() && !held.identity().exists());
     }
 }

@@ -25,7 +25,7 @@ use std::{
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The file of the machine's identity.
-pub(crate) const IDENTITY_FILE: &str = "identity.json";
+const IDENTITY_FILE: &str = "identity.json";
 /// The name of the lock.
 const LOCK: &str = "lock";
 
