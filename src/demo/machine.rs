@@ -3,6 +3,7 @@
 use crate::cli::terminal::exit::Failure;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
+    ffi::OsString,
     fs::{self, File},
     path::{Path, PathBuf},
     process::Stdio,
@@ -13,6 +14,29 @@ use tokio::process::{Child, Command};
 /// How long a process may take to do what it is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What a demo takes over of its user's settings: what runs on this machine. All else names a deployment, which a demo must not touch.
+const KEPT_VARIABLES: [&str; 4] =
+    ["SOJOURN_TRAINER", "SOJOURN_GPUS", "SOJOURN_PYTHON", "SOJOURN_METADATA"];
+
+/// This very program, without the settings of its user's own deployment.
+///
+/// # Errors
+/// Where the system doesn't say where the program is.
+pub(super) fn sojourn() -> std::io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    without_deployment(&mut command, std::env::vars_os().map(|(name, _)| name));
+    Ok(command)
+}
+
+fn without_deployment(command: &mut Command, variables: impl Iterator<Item = OsString>) {
+    for variable in variables {
+        let name = variable.to_string_lossy();
+        if name.starts_with("SOJOURN_") && !KEPT_VARIABLES.contains(&name.as_ref()) {
+            command.env_remove(&variable);
+        }
+    }
+}
 
 /// A process with its log; killed when dropped.
 pub(crate) struct Machine {
@@ -33,11 +57,7 @@ impl Machine {
         let failed = |error: std::io::Error| Failure::work(format!("can't start {name}: {error}"));
         let log = folder.join(format!("{name}.log"));
         let file = File::options().create(true).append(true).open(&log).map_err(failed)?;
-        let program = std::env::current_exe().map_err(failed)?;
-        let mut command = Command::new(program);
-        for variable in ["SERVER", "TOKEN", "ENROL_TOKEN", "CA", "TLS_CERT", "TLS_KEY"] {
-            command.env_remove(format!("SOJOURN_{variable}"));
-        }
+        let mut command = sojourn().map_err(failed)?;
         if let Some(token) = token {
             command.env("SOJOURN_ENROL_TOKEN", token);
         }
@@ -117,5 +137,22 @@ impl Machine {
         let lines: Vec<&str> = log.lines().collect();
         let tail = lines.get(lines.len().saturating_sub(12)..).unwrap_or_default().join("\n");
         Failure::work(format!("{} {what}; the end of its log:\n{tail}", self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demo_leaves_its_users_deployment_alone() {
+        let mut command = Command::new("sojourn");
+        let set = ["SOJOURN_JOURNAL", "SOJOURN_TOKEN_FILE", "SOJOURN_TRAINER", "PATH", "HOME"];
+        without_deployment(&mut command, set.into_iter().map(OsString::from));
+        let removed: Vec<_> = command.as_std().get_envs().collect();
+        assert_eq!(
+            removed,
+            [("SOJOURN_JOURNAL".as_ref(), None), ("SOJOURN_TOKEN_FILE".as_ref(), None)]
+        );
     }
 }

@@ -194,11 +194,10 @@ impl<'a> Processes<'a> {
         let failed = |error: &dyn std::fmt::Display| {
             Failure::work(format!("`sojourn {}`: {error}", args.join(" ")))
         };
-        let program = std::env::current_exe().map_err(|error| failed(&error))?;
-        let output = tokio::process::Command::new(program)
+        let output = machine::sojourn()
+            .map_err(|error| failed(&error))?
             .args(args)
             .env("SOJOURN_SERVER", self.url())
-            .env_remove("SOJOURN_CA")
             .env("SOJOURN_TOKEN", &self.token)
             .output()
             .await
