@@ -73,7 +73,7 @@ const Charts = (() => {
       const index = new Map(all.map((place, at) => [place, at]));
       return { xs: all, label: per, at: (place) => index.get(place) };
     }
-    const most = Math.max(1, ...all), step = most / BINS;
+    const most = Math.max(1, all.at(-1) ?? 1), step = most / BINS;
     const [unit, name] = [[3600000, "hours"], [60000, "minutes"], [1000, "seconds"]].find(([unit]) => most > 3 * unit) ?? [1000, "seconds"];
     const xs = Array.from({ length: BINS }, (_, at) => (at + 1) * step / unit);
     return { xs, label: `${name} since the job was submitted`, at: (place) => Math.max(0, Math.ceil(place / step) - 1) };

@@ -100,6 +100,9 @@ pub fn leaders(
     let settings = settings(trials);
     let mut shown: Vec<&TrialView> = trials.iter().filter(|trial| board.shows(trial)).collect();
     shown.sort_by(|a, b| board.order(goal, a, b));
+    // Of a page beyond the last one, as when a filter shows fewer, the last one is shown.
+    let last = shown.len().saturating_sub(1);
+    let board = &Board { from: board.from.min(last - last % ROWS), ..board.clone() };
     let rows = shown.iter().skip(board.from).take(ROWS).copied();
     let heads = html! {
         @for (column, text) in columns(&job.metric, &settings) {
@@ -332,7 +335,13 @@ mod tests {
     fn a_large_board_has_pages() {
         let trials: Vec<TrialView> = (0..120).map(|number| trial(number, 0.1)).collect();
         let board = Board { from: 100, ..Board::default() };
-        assert_eq!(shown(&board, &trials), (100..120).collect::<Vec<_>>());
+        let last: Vec<_> = (100..120).collect();
+        assert_eq!(shown(&board, &trials), last);
+        for beyond in [120, 1000, usize::MAX] {
+            let board = Board { from: beyond, ..Board::default() };
+            assert_eq!(shown(&board, &trials), last, "the last page");
+            assert_eq!(shown(&board, &[]), [0_u32; 0]);
+        }
     }
 
     #[test]
