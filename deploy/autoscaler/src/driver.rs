@@ -143,7 +143,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             options,
             world,
             lease,
-            books: Books::default(),
+            books: Books::new(options.settings.clone()),
             memory: Memory::default(),
             offers: None,
             demand: None,
@@ -168,7 +168,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             self.demand = None;
             // Another may change the fleet meanwhile: what is known of it is read anew.
             self.memory = Memory::default();
-            self.books = Books::default();
+            self.books = Books::new(self.options.settings.clone());
             self.metrics.standby();
             if self.failed.server {
                 return Round::Failed;
@@ -318,9 +318,8 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
 
     /// Tells the server what it doesn't know of these machines.
     async fn report(&mut self, machines: &[CloudMachine], offers: &Offers) -> Option<()> {
-        let visible = self.options.settings.times.visible;
         let now = self.world.now();
-        let reports = self.books.reports(machines, offers, &self.memory, now, visible);
+        let reports = self.books.reports(machines, offers, &self.memory, now);
         if reports.is_empty() {
             return Some(());
         }

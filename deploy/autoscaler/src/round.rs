@@ -6,6 +6,7 @@
 use sojourn_fleet::{
     cloud::{CloudMachine, MachineState, Offers, Pool},
     planner::{Action, Memory},
+    settings::Settings,
 };
 use sojourn_protocol::{
     machines::{CostsView, MachineEnd, MachineName, MachineReport, Market},
@@ -20,8 +21,9 @@ const MAX_QUESTIONS: usize = 20;
 const FORGET: Millis = Millis::from_secs(24 * 3600);
 
 /// What the server was told.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Books {
+    settings: Settings,
     told: BTreeMap<MachineName, MachineReport>,
     /// Prices at launch, as the cloud says them.
     prices: BTreeMap<MachineName, MicroUsd>,
@@ -41,23 +43,38 @@ pub(crate) struct Question {
 }
 
 impl Books {
+    /// Those of a fleet, which know nothing yet.
+    pub(crate) const fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            told: BTreeMap::new(),
+            prices: BTreeMap::new(),
+            unknown: BTreeSet::new(),
+            causes: BTreeMap::new(),
+            loaded: false,
+        }
+    }
+
     /// Does it know what the server knows?
     pub(crate) const fn is_loaded(&self) -> bool {
         self.loaded
     }
 
-    /// Takes in what the server knows.
+    /// Takes in what the server knows of this fleet's machines: those of others aren't in this one's cloud.
     pub(crate) fn load(&mut self, costs: &CostsView) {
-        let machines = costs.machines.iter();
-        self.told =
-            machines.map(|view| (view.machine.name.clone(), view.machine.clone())).collect();
+        let machines = costs.machines.iter().map(|view| &view.machine);
+        let own = machines.filter(|machine| {
+            self.settings.names(&machine.name)
+                || self.unnamed(&machine.instance).as_ref() == Some(&machine.name)
+        });
+        self.told = own.map(|machine| (machine.name.clone(), machine.clone())).collect();
         self.loaded = true;
     }
 
     /// The prices that are still to be asked for: those of machines on demand are listed. Machines that run come first;
     /// one that has ended meanwhile may have been told of at a price that is too high.
     pub(crate) fn questions(&self, machines: &[CloudMachine]) -> Vec<Question> {
-        let named = by_ledger_name(machines);
+        let named = self.by_ledger_name(machines);
         let open = named.into_iter().filter(|(name, machine)| {
             machine.market == Market::Spot
                 && !self.prices.contains_key(name)
@@ -91,7 +108,7 @@ impl Books {
         offers: &Offers,
         memory: &mut Memory,
     ) {
-        for (name, machine) in by_ledger_name(machines) {
+        for (name, machine) in self.by_ledger_name(machines) {
             if !is_alive(machine) {
                 continue;
             }
@@ -142,7 +159,7 @@ impl Books {
                 (machine, if failed { MachineEnd::Failed } else { MachineEnd::Released })
             }
         };
-        let name = machine.name.clone().or_else(|| unnamed(&machine.instance));
+        let name = machine.name.clone().or_else(|| self.unnamed(&machine.instance));
         if let Some(name) = name {
             self.causes.insert(name, cause);
         }
@@ -155,9 +172,9 @@ impl Books {
         offers: &Offers,
         memory: &Memory,
         now: UnixMillis,
-        visible: Millis,
     ) -> Vec<MachineReport> {
-        let named = by_ledger_name(machines);
+        let visible = self.settings.times.visible;
+        let named = self.by_ledger_name(machines);
         let mut reports = Vec::new();
         for (name, machine) in &named {
             let told = self.told.get(name);
@@ -244,35 +261,42 @@ impl Books {
         self.unknown.retain(|name| told.contains_key(name));
         self.prices.retain(|name, _| told.contains_key(name));
     }
+
+    /// The name under which a machine without a name of its own is in the ledger: it costs too.
+    fn unnamed(&self, instance: &str) -> Option<MachineName> {
+        format!("unnamed-{}-{instance}", self.settings.prefix).parse().ok()
+    }
+
+    /// Machines by their names in the ledger. The first of several with one name has it.
+    fn by_ledger_name<'a>(
+        &self,
+        machines: &'a [CloudMachine],
+    ) -> BTreeMap<MachineName, &'a CloudMachine> {
+        let mut sorted: Vec<&CloudMachine> = machines.iter().collect();
+        sorted.sort_by_key(|machine| (machine.launched_at, &machine.instance));
+        let mut named = BTreeMap::new();
+        for machine in sorted {
+            let own = machine.name.clone().filter(|name| !named.contains_key(name));
+            if let Some(name) = own.or_else(|| self.unnamed(&machine.instance)) {
+                named.entry(name).or_insert(machine);
+            }
+        }
+        named
+    }
 }
 
 fn is_alive(machine: &CloudMachine) -> bool {
     matches!(machine.state, MachineState::Pending | MachineState::Running)
 }
 
-/// The name under which a machine without a name of its own is in the ledger: it costs too.
-fn unnamed(instance: &str) -> Option<MachineName> {
-    format!("unnamed-{instance}").parse().ok()
-}
-
-/// Machines by their names in the ledger. The first of several with one name has it.
-fn by_ledger_name(machines: &[CloudMachine]) -> BTreeMap<MachineName, &CloudMachine> {
-    let mut sorted: Vec<&CloudMachine> = machines.iter().collect();
-    sorted.sort_by_key(|machine| (machine.launched_at, &machine.instance));
-    let mut named = BTreeMap::new();
-    for machine in sorted {
-        let own = machine.name.clone().filter(|name| !named.contains_key(name));
-        if let Some(name) = own.or_else(|| unnamed(&machine.instance)) {
-            named.entry(name).or_insert(machine);
-        }
-    }
-    named
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_fleet::cloud::{InstanceType, Quote};
+    use sojourn_fleet::{
+        cloud::{InstanceType, Quote},
+        limits::Limits,
+    };
+    use sojourn_protocol::machines::MachineView;
 
     fn offers() -> Offers {
         let mut offers = Offers::default();
@@ -300,14 +324,21 @@ mod tests {
         }
     }
 
+    /// Those of the fleet `m`, whose machines are listed after a tenth of a second at most.
+    fn books() -> Books {
+        let limits = Limits { machines: 4, vcpus: None, hourly: None, total: None, job: None };
+        let mut settings = Settings::new(limits);
+        settings.times.visible = Millis(100);
+        Books::new(settings)
+    }
+
     fn reports(books: &Books, machines: &[CloudMachine], now: u64) -> Vec<MachineReport> {
-        let visible = Millis(100);
-        books.reports(machines, &offers(), &Memory::default(), UnixMillis(now), visible)
+        books.reports(machines, &offers(), &Memory::default(), UnixMillis(now))
     }
 
     #[test]
     fn a_machine_is_told_once_and_again_when_something_changes() {
-        let mut books = Books::default();
+        let mut books = books();
         let mut all = [machine("m-1")];
         let questions = books.questions(&all);
         assert_eq!(questions.len(), 1);
@@ -331,7 +362,7 @@ mod tests {
 
     #[test]
     fn what_isnt_listed_any_more_has_ended_but_not_what_isnt_listed_yet() {
-        let mut books = Books::default();
+        let mut books = books();
         let told = reports(&books, &[machine("m-1")], 1000);
         books.told(told, UnixMillis(1000));
         assert!(reports(&books, &[], 1099).is_empty());
@@ -349,18 +380,52 @@ mod tests {
         second.launched_at = UnixMillis(2000);
         let mut nameless = machine("m-2");
         nameless.name = None;
-        let told = reports(&Books::default(), &[second, nameless, machine("m-1")], 3000);
+        let told = reports(&books(), &[second, nameless, machine("m-1")], 3000);
         let names: Vec<_> =
             told.iter().map(|report| (report.name.as_str(), report.instance.as_str())).collect();
         assert_eq!(
             names,
-            [("m-1", "i-m-1"), ("unnamed-i-m-2", "i-m-2"), ("unnamed-i-second", "i-second")]
+            [("m-1", "i-m-1"), ("unnamed-m-i-m-2", "i-m-2"), ("unnamed-m-i-second", "i-second")]
         );
     }
 
     #[test]
+    fn machines_of_other_fleets_are_left_alone() {
+        let (own, unnamed) = ("m-0123456789abcdef", "unnamed-m-i-1");
+        let others = ["gpus-0123456789abcdef", "m-b-0123456789abcdef", "unnamed-m-b-i-1", "m-1"];
+        let costs = |name: &str| {
+            let mut machine = machine(name);
+            if name.starts_with("unnamed") {
+                machine.instance = "i-1".to_owned();
+            }
+            let report = reports(&books(), &[machine], 1000).remove(0);
+            MachineView {
+                machine: report,
+                host: None,
+                run_time: Millis(0),
+                cost: MicroUsd(0),
+                draining: false,
+            }
+        };
+        let machines = others.into_iter().chain([own, unnamed]).map(costs);
+        let mut books = books();
+        books.load(&CostsView {
+            at: UnixMillis(1000),
+            cost: MicroUsd(0),
+            on_demand_cost: MicroUsd(0),
+            unused: MicroUsd(0),
+            deleted: MicroUsd(0),
+            jobs: Vec::new(),
+            machines: machines.collect(),
+        });
+        let ended = reports(&books, &[], 5000);
+        let ended: Vec<_> = ended.iter().map(|report| report.name.as_str()).collect();
+        assert_eq!(ended, [own, unnamed]);
+    }
+
+    #[test]
     fn a_machine_that_ended_before_its_price_was_known_is_told_of_again() {
-        let mut books = Books::default();
+        let mut books = books();
         let mut ended = machine("m-1");
         (ended.state, ended.ended_at) = (MachineState::Ended, Some(UnixMillis(1500)));
         let all = [ended, machine("m-2")];
@@ -379,7 +444,7 @@ mod tests {
 
     #[test]
     fn prices_that_nobody_says_are_those_of_now() {
-        let mut books = Books::default();
+        let mut books = books();
         let mut memory = Memory::default();
         let all = [machine("m-1")];
         books.tell_prices(&all, &offers(), &mut memory);

@@ -2,7 +2,7 @@
 
 use crate::{cloud::InstanceType, limits::Limits};
 use serde::{Deserialize, Serialize};
-use sojourn_protocol::time::Millis;
+use sojourn_protocol::{machines::MachineName, time::Millis};
 use std::collections::BTreeMap;
 
 /// How a fleet is planned.
@@ -34,6 +34,20 @@ impl Settings {
             times: Times::default(),
             interruptions: 50,
         }
+    }
+
+    /// The name of a machine of this fleet; `unique` is a number that no other has.
+    pub(crate) fn machine_name(&self, unique: u64) -> Option<MachineName> {
+        format!("{}-{unique:016x}", self.prefix).parse().ok()
+    }
+
+    /// Is it a name that this fleet gives its machines? Another fleet's prefix may begin with this one's.
+    #[must_use]
+    pub fn names(&self, machine: &MachineName) -> bool {
+        let rest =
+            machine.as_str().strip_prefix(&self.prefix).and_then(|rest| rest.strip_prefix('-'));
+        rest.and_then(|digits| u64::from_str_radix(digits, 16).ok())
+            .is_some_and(|unique| self.machine_name(unique).as_ref() == Some(machine))
     }
 }
 

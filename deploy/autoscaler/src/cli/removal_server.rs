@@ -5,6 +5,7 @@ use crate::{driver::World, leader::Lease, round::Books, server::Server};
 use sojourn_fleet::{
     cloud::{Cloud, CloudError, Offers},
     planner::Memory,
+    settings::Settings,
 };
 use sojourn_http::CallError;
 use sojourn_protocol::{
@@ -27,8 +28,6 @@ pub(super) struct RemovalServer<S, W> {
     lease: Lease,
     books: Books,
     offers: Option<Offers>,
-    /// For how long a machine may not be listed that was just bought.
-    visible: Millis,
     /// It couldn't be reached when it was asked last.
     is_away: bool,
 }
@@ -43,11 +42,11 @@ enum ReportError {
 }
 
 impl<S: Server, W: World> RemovalServer<S, W> {
-    pub(super) fn new(server: S, world: W, fleet: &str, visible: Millis) -> Self {
+    pub(super) fn new(server: S, world: W, fleet: &str, settings: Settings) -> Self {
         let holder = format!("remove-{}-{:016x}", std::process::id(), world.seed());
         let lease = Lease::new(fleet, holder);
-        let books = Books::default();
-        Self { server, world, lease, books, offers: None, visible, is_away: false }
+        let books = Books::new(settings);
+        Self { server, world, lease, books, offers: None, is_away: false }
     }
 
     /// Waits for the lease, so that nobody buys. A server that is away gives it to nobody.
@@ -144,7 +143,7 @@ impl<S: Server, W: World> RemovalServer<S, W> {
         }
         let now = self.world.now();
         let memory = Memory::default();
-        let reports = self.books.reports(&machines, offers, &memory, now, self.visible);
+        let reports = self.books.reports(&machines, offers, &memory, now);
         if !reports.is_empty() {
             let request = MachinesRequest { machines: reports };
             self.server.report(&request).await?;

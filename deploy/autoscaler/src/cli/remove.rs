@@ -68,7 +68,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn of_server(server: HttpServer, config: &Config) -> RemovalServer<HttpServer, Outside> {
-    RemovalServer::new(server, OUTSIDE, &config.fleet, config.settings.times.visible)
+    RemovalServer::new(server, OUTSIDE, &config.fleet, config.settings.clone())
 }
 
 async fn leavings(account: &Ec2) -> Result<Vec<Leaving>, Failure> {

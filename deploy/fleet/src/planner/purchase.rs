@@ -403,7 +403,7 @@ impl Buyer<'_, '_> {
         self.named += 1;
         let parts = [self.situation.seed, self.situation.now.0, self.named];
         let unique = seeds::derive("machine", &parts);
-        format!("{}-{unique:016x}", self.situation.settings.prefix).parse().ok()
+        self.situation.settings.machine_name(unique)
     }
 
     /// Machines in place of others that cost more for the same work.

@@ -1,7 +1,10 @@
 //! A removal beside a server that has just started, is led by others, or is away.
 
 use super::*;
-use sojourn_fleet::cloud::{CloudMachine, Filled, InstanceType, MachineState, Order, Pool, Quote};
+use sojourn_fleet::{
+    cloud::{CloudMachine, Filled, InstanceType, MachineState, Order, Pool, Quote},
+    limits::Limits,
+};
 use sojourn_protocol::{
     demand::DemandView,
     error::{ApiError, ErrorKind},
@@ -16,6 +19,13 @@ use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard},
 };
+
+const FIRST: &str = "m-0000000000000001";
+const SECOND: &str = "m-0000000000000002";
+/// Of which the ledger doesn't know yet.
+const NEW: &str = "m-0000000000000003";
+/// Which the cloud doesn't list any more.
+const GONE: &str = "m-0000000000000004";
 
 /// Server, cloud and clock of a test. Time passes as tokio's does.
 #[derive(Clone)]
@@ -58,7 +68,10 @@ impl Shared {
     }
 
     fn removal(&self) -> RemovalServer<Self, Self> {
-        RemovalServer::new(self.clone(), self.clone(), "night", Millis::from_secs(60))
+        let limits = Limits { machines: 4, vcpus: None, hourly: None, total: None, job: None };
+        let mut settings = Settings::new(limits);
+        settings.times.visible = Millis::from_secs(60);
+        RemovalServer::new(self.clone(), self.clone(), "night", settings)
     }
 
     fn passed(&self) -> Duration {
@@ -233,21 +246,21 @@ async fn the_lease_is_renewed_while_machines_end() {
 #[tokio::test(start_paused = true)]
 async fn the_ledger_learns_when_machines_ended() {
     let shared = Shared::new(&[Lead::Yes]);
-    shared.edit().ledger.extend([told("m-1"), told("m-2"), told("m-gone")]);
+    shared.edit().ledger.extend([told(FIRST), told(SECOND), told(GONE)]);
     let running = MachineState::Running;
-    shared.edit().machines = ["m-1", "m-2", "m-new"].map(|name| machine(name, running)).into();
+    shared.edit().machines = [FIRST, SECOND, NEW].map(|name| machine(name, running)).into();
     let mut removal = shared.removal();
     removal.acquire().await.unwrap();
     removal.report(&shared).await;
     let of = |name: &str| shared.edit().ledger[&name.parse().unwrap()].clone();
-    assert_eq!(of("m-1"), told("m-1").1);
-    assert_eq!((of("m-new").price, of("m-new").ended_at), (MicroUsd(30), None));
-    assert!(of("m-gone").ended_at.is_some());
+    assert_eq!(of(FIRST), told(FIRST).1);
+    assert_eq!((of(NEW).price, of(NEW).ended_at), (MicroUsd(30), None));
+    assert!(of(GONE).ended_at.is_some());
 
     shared.edit().machines =
-        [machine("m-1", MachineState::Ended), machine("m-2", MachineState::Ending)].into();
+        [machine(FIRST, MachineState::Ended), machine(SECOND, MachineState::Ending)].into();
     removal.report(&shared).await;
-    for (name, ended_at) in [("m-1", UnixMillis(900_000)), ("m-2", shared.now())] {
+    for (name, ended_at) in [(FIRST, UnixMillis(900_000)), (SECOND, shared.now())] {
         let report = of(name);
         assert_eq!((report.ended_at, report.end), (Some(ended_at), Some(MachineEnd::Released)));
         assert_eq!(report.price, MicroUsd(25), "what the server knows");
@@ -257,8 +270,8 @@ async fn the_ledger_learns_when_machines_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_comes_back_learns_it_at_the_end() {
     let shared = Shared::new(&[Lead::Away]);
-    shared.edit().ledger.extend([told("m-1")]);
-    shared.edit().machines = vec![machine("m-1", MachineState::Ended)];
+    shared.edit().ledger.extend([told(FIRST)]);
+    shared.edit().machines = vec![machine(FIRST, MachineState::Ended)];
     shared.edit().offers_fail = true;
     let mut removal = shared.removal();
     removal.acquire().await.unwrap();
