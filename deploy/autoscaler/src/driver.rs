@@ -184,6 +184,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             machines: &found.machines,
             offers: &found.offers,
             demand: &found.demand,
+            is_old: found.is_old,
             settings: &self.options.settings,
             memory: &self.memory,
         });

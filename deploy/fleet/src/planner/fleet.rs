@@ -105,8 +105,13 @@ impl<'a> Fleet<'a> {
         let machines: Vec<_> = machines.collect();
         let machines = machines.into_iter().filter_map(|(name, cloud, load)| {
             let known = memory.machines.get_mut(&name)?;
-            note_load(known, load, situation.now);
-            machine(situation, cloud, load, known.clone())
+            let enrols = !known.enrolled && load.is_some();
+            note_load(known, load, situation);
+            let machine = machine(situation, cloud, load, known.clone());
+            if enrols {
+                memory.machine_enrolled(cloud.launched_at);
+            }
+            machine
         });
         let machines = machines.collect();
         let coming = memory.ordered.values().map(|ordered| Coming {
@@ -144,8 +149,10 @@ impl<'a> Fleet<'a> {
     }
 }
 
-fn note_load(known: &mut Known, load: Option<&MachineLoad>, now: UnixMillis) {
-    let heard_of = load.is_some_and(|load| load.seen_at.is_some());
+fn note_load(known: &mut Known, load: Option<&MachineLoad>, situation: &Situation<'_>) {
+    let now = situation.now;
+    // While the server doesn't answer, nobody knows.
+    let heard_of = situation.is_old || load.is_some_and(|load| load.seen_at.is_some());
     known.unheard = if heard_of { None } else { known.unheard.or(Some(now)) };
     let Some(load) = load else { return };
     known.enrolled = true;

@@ -27,8 +27,8 @@ const REFUSED: (Millis, Millis) = (Millis::from_secs(30), Millis::from_secs(1800
 const THROTTLED: (Millis, Millis) = (Millis::from_secs(10), Millis::from_secs(300));
 /// The same of a market and region after the account's quota was used up.
 const QUOTA: (Millis, Millis) = (Millis::from_secs(300), Millis::from_secs(3600));
-/// The same of all purchases after machines that never enrolled.
-const NEVER_ENROLLED: (Millis, Millis) = (Millis::from_secs(120), Millis::from_secs(3600));
+/// The same of all purchases after machines that failed.
+const FAILED_MACHINES: (Millis, Millis) = (Millis::from_secs(120), Millis::from_secs(3600));
 
 /// What is remembered.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,7 +45,8 @@ pub struct Memory {
     pub(crate) quotas: BTreeMap<(String, Market), Pause>,
     pub(crate) refusals: Pause,
     pub(crate) throttles: Pause,
-    pub(crate) never_enrolled: Pause,
+    /// After machines that failed: they never enrolled, ended before that, or fell silent.
+    pub(crate) failed_machines: Pause,
     /// What work has cost at best, lately.
     pub(crate) costs: Costs,
     /// How fast types are, relative to what is said of them.
@@ -253,7 +254,7 @@ impl Memory {
 
     /// For how long nothing is to be bought at all.
     pub(crate) fn pause(&self, now: UnixMillis) -> Option<Millis> {
-        let pauses = [&self.refusals, &self.throttles, &self.never_enrolled];
+        let pauses = [&self.refusals, &self.throttles, &self.failed_machines];
         pauses.into_iter().filter_map(|pause| pause.left(now)).max()
     }
 
@@ -266,11 +267,22 @@ impl Memory {
 
     /// A machine has never enrolled, or has stopped doing anything.
     pub(crate) fn machine_failed(&mut self, now: UnixMillis, seed: u64) {
-        self.never_enrolled.fail(now, NEVER_ENROLLED.0, NEVER_ENROLLED.1, seed);
+        self.failed_machines.fail(now, FAILED_MACHINES.0, FAILED_MACHINES.1, seed);
+    }
+
+    /// A machine that was launched at a time has enrolled: machines work again.
+    pub(crate) fn machine_enrolled(&mut self, launched_at: UnixMillis) {
+        self.failed_machines.clear_since(launched_at);
     }
 
     /// Takes in what the cloud has: machines that came, that were taken back, that ended.
-    pub(crate) fn look(&mut self, now: UnixMillis, machines: &[CloudMachine], settings: &Settings) {
+    pub(crate) fn look(
+        &mut self,
+        now: UnixMillis,
+        seed: u64,
+        machines: &[CloudMachine],
+        settings: &Settings,
+    ) {
         let since_last = self.last_look.map_or(Millis(0), |last| now - last);
         self.looks = self.looks.saturating_add(1);
         self.first_look = self.first_look.or(Some(now));
@@ -291,7 +303,7 @@ impl Memory {
             self.machines.keys().filter(|name| !first.contains_key(name)).cloned().collect();
         for name in gone {
             if let Some(known) = self.machines.remove(&name) {
-                self.gone(&name, &known, machines, now);
+                self.gone(&name, &known, machines, now, seed);
             }
         }
         for (name, machine) in first {
@@ -302,7 +314,7 @@ impl Memory {
             }
             self.seen(name, machine);
         }
-        self.forget(now, machines, settings);
+        self.forget(now, seed, machines, settings);
     }
 
     /// A machine isn't alive any more.
@@ -312,12 +324,18 @@ impl Memory {
         known: &Known,
         machines: &[CloudMachine],
         now: UnixMillis,
+        seed: u64,
     ) {
         let now_is = machines.iter().find(|machine| machine.name.as_ref() == Some(name));
-        let taken_back = match now_is.and_then(|machine| machine.end) {
+        let end = now_is.and_then(|machine| machine.end);
+        let by_us = known.ended.is_some() || known.drained.is_some();
+        if !known.enrolled && !by_us && end.is_some_and(has_failed) {
+            self.machine_failed(now, seed);
+        }
+        let taken_back = match end {
             Some(end) => end == MachineEnd::Interrupted,
             // The cloud doesn't say. What we have ended or drained ends by that.
-            None => now_is.is_none() && known.ended.is_none() && known.drained.is_none(),
+            None => now_is.is_none() && !by_us,
         };
         if taken_back && known.market == Market::Spot {
             self.interruptions = self.interruptions.saturating_add(1);
@@ -349,21 +367,31 @@ impl Memory {
     }
 
     /// Orders that came to nothing, and what is too old to be of use.
-    fn forget(&mut self, now: UnixMillis, machines: &[CloudMachine], settings: &Settings) {
-        let ended: BTreeSet<&MachineName> = machines
+    fn forget(
+        &mut self,
+        now: UnixMillis,
+        seed: u64,
+        machines: &[CloudMachine],
+        settings: &Settings,
+    ) {
+        let ended: BTreeMap<&MachineName, Option<MachineEnd>> = machines
             .iter()
             .filter(|machine| matches!(machine.state, MachineState::Ending | MachineState::Ended))
-            .filter_map(|machine| machine.name.as_ref())
+            .filter_map(|machine| Some((machine.name.as_ref()?, machine.end)))
             .collect();
-        let lost: Vec<(Market, Pool)> = self
-            .ordered
-            .iter()
-            .filter(|(name, ordered)| ended.contains(name) && ordered.market == Market::Spot)
-            .filter_map(|(_, ordered)| Some((ordered.market, ordered.bought.clone()?)))
-            .collect();
-        for key in lost {
-            // It was taken back before it was ever seen alive.
-            self.pools.entry(key).or_default().interrupted(now);
+        // They ended before they were ever seen alive.
+        let unseen = self.ordered.iter().filter_map(|(name, ordered)| {
+            let end = *ended.get(name)?;
+            let is_lost = ordered.market == Market::Spot && !end.is_some_and(has_failed);
+            Some((end, ordered.bought.clone().filter(|_| is_lost)))
+        });
+        for (end, lost) in unseen.collect::<Vec<_>>() {
+            if end.is_some_and(has_failed) {
+                self.machine_failed(now, seed);
+            }
+            if let Some(pool) = lost {
+                self.pools.entry((Market::Spot, pool)).or_default().interrupted(now);
+            }
         }
         self.ordered.retain(|name, ordered| {
             let patience = if ordered.bought.is_some() {
@@ -371,10 +399,15 @@ impl Memory {
             } else {
                 settings.times.visible
             };
-            !ended.contains(name) && now < ordered.at + patience
+            !ended.contains_key(name) && now < ordered.at + patience
         });
         let instances: BTreeSet<&String> =
             machines.iter().map(|machine| &machine.instance).collect();
         self.nameless.retain(|instance, _| instances.contains(instance));
     }
+}
+
+/// Did the machine itself fail? It wasn't taken back or given back.
+const fn has_failed(end: MachineEnd) -> bool {
+    matches!(end, MachineEnd::Itself | MachineEnd::Failed)
 }

@@ -69,6 +69,8 @@ pub struct Situation<'a> {
     pub offers: &'a Offers,
     /// The work that there is.
     pub demand: &'a DemandView,
+    /// Are work or offers those of before, since server or cloud didn't answer? Nothing is known then of machines that came meanwhile.
+    pub is_old: bool,
     /// What the owner wants.
     pub settings: &'a Settings,
     /// What the last plan left; the default at the start.
@@ -83,7 +85,7 @@ pub struct Situation<'a> {
 pub fn plan(situation: &Situation<'_>) -> Plan {
     let Situation { now, machines, offers, demand, settings, .. } = *situation;
     let mut memory = situation.memory.clone();
-    memory.look(now, machines, settings);
+    memory.look(now, situation.seed, machines, settings);
     let workloads: Vec<_> = demand.jobs.iter().flat_map(|job| &job.workloads).collect();
     worth::learn(&mut memory, &workloads, offers, settings);
 

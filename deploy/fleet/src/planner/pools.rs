@@ -22,6 +22,8 @@ const MAX_DOUBLINGS: u32 = 16;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Pause {
     failures: u32,
+    /// When the last failure was.
+    failed_at: UnixMillis,
     until: UnixMillis,
 }
 
@@ -36,14 +38,21 @@ impl Pause {
         let doubled = first.0.saturating_mul(1 << self.failures.min(MAX_DOUBLINGS));
         let longest = doubled.min(max.0);
         let drawn = seeds::derive("pause", &[seed]).checked_rem(longest / 2 + 1).unwrap_or(0);
+        self.failed_at = now;
         self.until = now + Millis(longest - drawn);
         self.failures = self.failures.saturating_add(1);
     }
 
     /// A success.
-    pub(crate) const fn clear(&mut self) {
-        self.failures = 0;
-        self.until = UnixMillis(0);
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// A success of what was begun at a time. It says nothing of failures since.
+    pub(crate) fn clear_since(&mut self, begun: UnixMillis) {
+        if begun > self.failed_at {
+            self.clear();
+        }
     }
 
     /// Was the last try a failure?

@@ -7,8 +7,8 @@ use super::{
     memory::Memory,
     reason::EndReason,
 };
-use crate::{cloud::MachineState, settings::Times};
-use sojourn_protocol::time::{Millis, UnixMillis};
+use crate::cloud::MachineState;
+use sojourn_protocol::time::Millis;
 
 /// After so long the cloud is asked once more to end a machine that is still there.
 const ASK_AGAIN: Millis = Millis::from_secs(60);
@@ -19,10 +19,10 @@ pub(super) fn sweep(
     fleet: &mut Fleet<'_>,
     memory: &mut Memory,
 ) -> Vec<Action> {
-    let (now, times) = (situation.now, &situation.settings.times);
+    let now = situation.now;
     let mut actions = unnamed(situation, memory);
     for machine in &mut fleet.machines {
-        let Some(reason) = reason(machine, now, times) else { continue };
+        let Some(reason) = reason(situation, machine) else { continue };
         if matches!(reason, EndReason::NeverEnrolled { .. } | EndReason::Silent { .. }) {
             memory.machine_failed(now, situation.seed);
         }
@@ -37,7 +37,8 @@ pub(super) fn sweep(
 }
 
 /// Why a machine has to end at once, if it has to.
-fn reason(machine: &Machine<'_>, now: UnixMillis, times: &Times) -> Option<EndReason> {
+fn reason(situation: &Situation<'_>, machine: &Machine<'_>) -> Option<EndReason> {
+    let (now, times) = (situation.now, &situation.settings.times);
     let known = &machine.known;
     if let Some(ended) = known.ended {
         return (now >= ended + ASK_AGAIN).then_some(EndReason::StillThere);
@@ -48,13 +49,18 @@ fn reason(machine: &Machine<'_>, now: UnixMillis, times: &Times) -> Option<EndRe
     if known.drained.is_some_and(|drained| now >= drained + times.drain) {
         return Some(EndReason::DrainOver);
     }
+    if situation.is_old {
+        // The server may have heard of it meanwhile.
+        return None;
+    }
     let unheard = known.unheard.map(|since| now - since);
     match machine.load {
         None if !known.enrolled => (now >= machine.cloud.launched_at + times.enrol)
             .then_some(EndReason::NeverEnrolled { within: times.enrol }),
         None => unheard.is_some_and(|since| since >= times.settle).then_some(EndReason::HostEnded),
         Some(load) => {
-            let since = load.seen_at.map(|seen| now - seen).or(unheard)?;
+            // Both by the server's clock, which may differ from this one.
+            let since = load.seen_at.map(|seen| situation.demand.at - seen).or(unheard)?;
             (since >= times.silent).then_some(EndReason::Silent { since })
         }
     }

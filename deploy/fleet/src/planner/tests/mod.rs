@@ -33,6 +33,7 @@ struct World {
     settings: Settings,
     offers: Offers,
     demand: DemandView,
+    is_old: bool,
     machines: Vec<CloudMachine>,
     memory: Memory,
 }
@@ -55,6 +56,7 @@ impl World {
             settings: Settings::new(limits),
             offers: Offers::default(),
             demand: DemandView::default(),
+            is_old: false,
             machines: Vec::new(),
             memory: Memory::default(),
         };
@@ -108,9 +110,11 @@ impl World {
     /// The next plan. Its memory is kept.
     fn round(&mut self) -> Plan {
         self.now = self.now + ROUND;
-        self.demand.at = self.now;
-        for load in &mut self.demand.machines {
-            load.seen_at = load.seen_at.map(|_| self.now);
+        if !self.is_old {
+            self.demand.at = self.now;
+            for load in &mut self.demand.machines {
+                load.seen_at = load.seen_at.map(|_| self.now);
+            }
         }
         let plan = self.plan();
         self.memory = plan.memory.clone();
@@ -124,6 +128,7 @@ impl World {
             machines: &self.machines,
             offers: &self.offers,
             demand: &self.demand,
+            is_old: self.is_old,
             settings: &self.settings,
             memory: &self.memory,
         })
