@@ -34,6 +34,8 @@ pub(crate) struct DataPlacement {
     looked_at: Memo<[u64; 3]>,
     /// The fleet that replicas were assigned for, and the hosts that were cooling down.
     assigned_for: Memo<(u64, Vec<HostId>)>,
+    /// Jobs whose replicas are to be assigned anew, near where they are.
+    outdated: BTreeSet<JobId>,
     /// Replicas were assigned since waiting hosts were last told.
     changed: bool,
     /// Blobs that hosts are to fetch ahead, and may read.
@@ -68,6 +70,12 @@ impl DataPlacement {
     pub(crate) fn forget_job(&mut self, job: JobId) {
         self.looked_at.invalidate();
         self.replicas.remove(&job);
+    }
+
+    /// Has a job's replicas assigned anew, as far as may be where they are: other hosts may be capable of its trials now.
+    pub(crate) fn outdate_replicas(&mut self, job: JobId) {
+        self.looked_at.invalidate();
+        self.outdated.insert(job);
     }
 
     /// Were replicas assigned since waiting hosts were last told?

@@ -43,12 +43,14 @@ impl PlacementHandler<'_> {
         }
         let cooling = self.hosts.cooldowns().map(|(host, _)| host).collect();
         let changed = self.data.assigned_for.changed((self.hosts.fleet().version(), cooling));
+        let outdated = std::mem::take(&mut self.data.outdated);
         let state = &*self.ledger.state;
         let due = self.ledger.index.jobs().filter_map(|job| {
             let Replicas::Fixed(copies) = state.jobs.get(&job)?.spec.placement.replicas else {
                 return None;
             };
-            (changed || !self.data.has_replicas(job)).then_some((job, copies))
+            let is_due = changed || !self.data.has_replicas(job) || outdated.contains(&job);
+            is_due.then_some((job, copies))
         });
         let due: Vec<(JobId, u32)> = due.collect();
         for (job, copies) in due {

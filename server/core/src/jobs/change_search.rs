@@ -63,6 +63,7 @@ impl JobHandler<'_> {
             self.record(Event::TrialsAdded { job, trials, suggested, why, nonce, by: by_user })?;
         }
         for trial in stopped {
+            self.look_at_added(job, to_usize(first));
             let in_flight = self.state().in_flight(job, trial);
             let why = said("by hand");
             self.record(Event::TrialStopped { job, trial, why, by: by_user })?;

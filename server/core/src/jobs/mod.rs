@@ -31,8 +31,13 @@ mod suggest;
 pub(crate) use search::room as search_room;
 pub use submit::check_submission;
 
-use crate::{event::Event, fault::CoreFault, results::ResultHandler, state::State};
-use sojourn_protocol::ids::JobId;
+use crate::{
+    event::Event,
+    fault::CoreFault,
+    results::ResultHandler,
+    state::{State, Trial},
+};
+use sojourn_protocol::{ids::JobId, spec::Replicas};
 
 /// Commands of users and operators.
 pub(crate) struct JobHandler<'a> {
@@ -46,6 +51,20 @@ impl JobHandler<'_> {
 
     fn record(&mut self, event: Event) -> Result<(), CoreFault> {
         self.results.ledger.record(event)
+    }
+
+    /// Trials were added, the first of them at this index. Hosts that keep the job's shards may not be capable of a model that is new.
+    fn look_at_added(&mut self, job: JobId, first: usize) {
+        let is_new = self.state().jobs.get(&job).is_some_and(|known| {
+            let (before, added) = known.trials.split_at(first.min(known.trials.len()));
+            let is_known = |new: &Trial| {
+                before.iter().any(|of| of.context.config.model == new.context.config.model)
+            };
+            known.spec.placement.replicas != Replicas::Demand && !added.iter().all(is_known)
+        });
+        if is_new {
+            self.results.data.outdate_replicas(job);
+        }
     }
 
     /// A job that stood still goes on: it isn't owed what others got meanwhile.

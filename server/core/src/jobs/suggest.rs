@@ -59,8 +59,9 @@ impl JobHandler<'_> {
             match next(known, wanted.min(limit)) {
                 Ok((trials, suggested, why)) => {
                     done += suggested;
-                    let (nonce, by) = (None, None);
+                    let (nonce, by, first) = (None, None, known.trials.len());
                     self.record(Event::TrialsAdded { job, trials, suggested, why, nonce, by })?;
+                    self.look_at_added(job, first);
                 }
                 Err(why) => {
                     self.record(Event::SearchEnded { job, why, by: None })?;

@@ -2,13 +2,16 @@
 //! that is lost.
 
 use crate::support::{Bench, HOST, JOB, OTHER, data_of_four, done, inventory, request};
-use sojourn_core::{Answer, Command, Effect, ReplyTo};
+use serde_json::json;
+use sojourn_core::{Answer, By, Command, Effect, ReplyTo};
 use sojourn_protocol::{
-    api::WorkRequest,
+    api::{NewTrial, SearchRequest, WorkRequest},
     digest::Digest,
     ids::{HostId, ShardId},
-    inventory::{Inventory, Links},
+    inventory::{CPU, Device, Inventory, Links},
+    jobfile,
     manifest::DataManifest,
+    spec::Choices,
     time::Millis,
     unit::{Lease, Unit},
 };
@@ -265,4 +268,43 @@ fn who_left_a_trial_to_a_holder_takes_it_when_that_one_does_not() {
     assert!(bench.ask(HOST, slow(&[])).leases.is_empty());
     bench.now += 11_000;
     assert_eq!(bench.ask(HOST, slow(&[])).leases.len(), 1);
+}
+
+#[test]
+fn shards_are_kept_by_who_is_capable_of_a_trial_that_comes_later() {
+    let mut bench = Bench::new();
+    let text = "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = { choice = [[4], [3000]] }\n[training]\nepochs = 1\nbatch_size = 8\noptimizer = { name = \"sgd\", lr = 0.1 }\n[search]\nmethod = \"ask-tell\"\ntrials = 2\n[placement]\nreplicas = 1\n";
+    bench.begin_with(data_of_four(), jobfile::parse(text).unwrap());
+    let add = |bench: &mut Bench, hidden: u32| {
+        let values = Choices::from([("hidden".to_owned(), json!([hidden]))]);
+        let add = vec![NewTrial { values, from: None }];
+        let request = Box::new(SearchRequest { add, ..SearchRequest::default() });
+        let (to, by) = (ReplyTo(1), By::Server);
+        bench.answer(Command::ChangeSearch { to, job: JOB, request, by }).unwrap();
+    };
+    let ask = |memory| {
+        let device = Device { memory, ..Device::new(CPU, Digest::of(b"class"), 1e9) };
+        let inventory = Some(Inventory { devices: vec![device], ..inventory("class") });
+        WorkRequest { inventory, ..request(1, Vec::new()) }
+    };
+    // All that is left is done; the shards that each has trained.
+    let work = |bench: &mut Bench| {
+        let mut visited = [BTreeSet::new(), BTreeSet::new()];
+        loop {
+            let before = bench.core.state().position;
+            for (n, (host, memory)) in [(HOST, Some(1 << 15)), (OTHER, None)].iter().enumerate() {
+                for lease in bench.ask(*host, ask(*memory)).leases {
+                    visited[n].extend(shard(&lease));
+                    bench.finish(*host, &lease);
+                }
+            }
+            if bench.core.state().position == before {
+                return visited.map(|shards| shards.len());
+            }
+        }
+    };
+    add(&mut bench, 4);
+    assert_eq!(work(&mut bench), [2, 2]);
+    add(&mut bench, 3000);
+    assert_eq!(work(&mut bench), [0, 4]);
 }
