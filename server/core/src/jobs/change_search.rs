@@ -88,6 +88,7 @@ impl JobHandler<'_> {
         self.results.ledger.planner.outdate_plan(job);
         Ok(SearchAnswer { job, added: (first..first.saturating_add(count)).map(TrialId).collect() })
     }
+        self.results.ledger.planner.merge_modes().invalidate();
 }
 
 /// What a request comes to: each trial once, whatever the request says twice.

@@ -21,6 +21,7 @@ impl JobHandler<'_> {
         let live: Vec<LeaseId> = of_trials.chain(of_extras).collect();
         if known.paused_at.is_none() {
             self.record(Event::JobPaused { job })?;
+            self.results.ledger.planner.merge_modes().invalidate();
         }
         for lease in live.into_iter().filter(|_| now) {
             self.results.leases().stop(lease)?;
@@ -35,6 +36,7 @@ impl JobHandler<'_> {
             let live = known.trials.iter().flat_map(Trial::live_leases).collect();
             self.results.leases().cancel_stops(live);
             self.record(Event::JobResumed { job })?;
+            self.results.ledger.planner.merge_modes().invalidate();
             self.enter_fair_share(job);
         }
         Ok(())

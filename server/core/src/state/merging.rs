@@ -331,7 +331,8 @@ impl Trial {
         if let Some(merging) = &mut self.merging {
             merging.release(hop, lease);
             merging.renew(&self.chain);
-            if self.history.is_empty() && merging.bases.is_empty() {
+            // A clone stays in the numeric class of the other.
+            if self.history.is_empty() && merging.bases.is_empty() && self.origin.is_none() {
                 self.class = None;
             }
         }

@@ -3,14 +3,17 @@
 use crate::support::{
     Bench, HOST, JOB, OTHER, demand, done, evaluated, hop, inventory, offer, request, trained,
 };
-use sojourn_core::{Answer, Command, Core, Event, LeaseEnd, MergeFault, MergeMode, ReplyTo};
+use sojourn_core::{Answer, By, Command, Core, Event, LeaseEnd, MergeFault, MergeMode, ReplyTo};
 use sojourn_protocol::{
-    api::{Held, HeldState, WorkRequest},
+    api::{Held, HeldState, NewTrial, SearchRequest, WorkRequest},
     digest::Digest,
-    ids::{HostId, LeaseId, TrialId, Version},
+    ids::{HostId, JobId, LeaseId, TrialId, Version},
     inventory::{CPU, Device, Inventory},
     report::{Outcome, Report},
-    spec::{DEFAULT_MERGE_IN_FLIGHT, LocalSteps, MergeSpec, OrderChoice, PlacementSpec, RuleSpec},
+    spec::{
+        Choices, DEFAULT_MERGE_IN_FLIGHT, LocalSteps, MergeSpec, OrderChoice, PlacementSpec,
+        RuleSpec,
+    },
     unit::{Base, Canary, Flush, Lease, Unit},
     view::MergeRecord,
 };
@@ -420,4 +423,70 @@ fn a_trial_whose_validation_loss_rises_too_far_goes_back_to_hop_order() {
     let mut bench = Bench::with_order(&merging(), 1, 4);
     let events = train_with_losses(&mut bench, &[1.0, 1.6, 1.0, 1.0]);
     assert_eq!(orders(&events), []);
+}
+
+#[test]
+fn a_late_result_that_nobody_sends_is_forgotten_with_its_lease() {
+    let mut bench = Bench::with_order(&merging(), 1, 2);
+    ask(&mut bench, HOST, 1, 1);
+    // Its lease runs out, and nothing is merged for longer than leases are remembered.
+    let silent = bench.core.config().lease_term.0 * 20;
+    bench.now += silent;
+    bench.events(Command::Tick);
+    let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
+    let merging = trial.merging.as_ref().unwrap();
+    assert_eq!(merging.units.values().map(|unit| unit.late.len()).sum::<usize>(), 1);
+    bench.now += bench.core.config().remember_leases.0 + 1;
+    bench.submit(1, 1, true).unwrap();
+    bench.submit(1, 2, true).unwrap();
+    assert_eq!(bench.core.check_invariants(), Ok(()));
+    let snapshot = bench.core.snapshot().unwrap();
+    let again = Core::from_snapshot(&snapshot, *bench.core.config()).unwrap();
+    assert_eq!(again.check_invariants(), Ok(()));
+    let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
+    assert!(trial.merging.as_ref().unwrap().bases.is_empty(), "its base is kept for nobody");
+}
+
+#[test]
+fn a_job_that_is_paused_leaves_its_slots_to_merges_of_others() {
+    let mut bench = Bench::with_order(&auto(), 1, 2);
+    // Long after the start, when it is known who is there.
+    bench.now += 12_000;
+    for host in [HOST, OTHER] {
+        ask(&mut bench, host, 1, 0);
+    }
+    bench.submit(4, 1, true).unwrap();
+    let other = JobId(2);
+    let merges = |bench: &Bench| {
+        let merging = bench.core.state().trial(JOB, TrialId(0)).unwrap().merging.as_ref();
+        merging.is_some_and(|merging| !merging.draining)
+    };
+    assert!(!merges(&bench), "there are enough trials for all slots");
+    let events = bench.events(Command::Pause { to: ReplyTo(1), job: other, now: true });
+    assert_eq!(orders(&events), [MergeMode::Merging], "{events:?}");
+    let events = bench.events(Command::Resume { to: ReplyTo(1), job: other });
+    assert_eq!(orders(&events), [MergeMode::Hop], "{events:?}");
+}
+
+#[test]
+fn a_clone_whose_results_are_merged_stays_in_the_class_of_the_other() {
+    let mut bench = Bench::with_order(&merging(), 1, 9);
+    while bench.core.state().trial(JOB, TrialId(0)).unwrap().best.is_none() {
+        bench.work_once(&[HOST]);
+    }
+    let add = vec![NewTrial { values: Choices::new(), from: Some(TrialId(0)) }];
+    let request = SearchRequest { add, stop: vec![TrialId(0)], ..SearchRequest::default() };
+    let (request, by) = (Box::new(request), By::Server);
+    let change = Command::ChangeSearch { to: ReplyTo(1), job: JOB, request, by };
+    bench.answer(change).unwrap();
+    let class = |bench: &Bench| {
+        let trial = bench.core.state().trial(JOB, TrialId(1)).unwrap();
+        (trial.class, trial.mixed)
+    };
+    let before = class(&bench);
+    assert!(before.0.is_some() && !before.1, "{before:?}");
+    // Its first result is the only one in flight.
+    let lease = bench.lease(HOST);
+    bench.finish(HOST, &lease);
+    assert_eq!(class(&bench), before);
 }
