@@ -255,7 +255,7 @@ impl State {
             }
             Event::TrialRolledBack { job, trial, epochs } => {
                 self.rolled_back(*job, *trial, *epochs, at)?;
-                changes.push(Change::Job(*job));
+                changes.extend([Change::Job(*job), Change::WallTime]);
             }
             Event::TrialsAdded { job, trials, suggested, nonce, .. } => {
                 self.trials_added(*job, trials, *suggested, nonce.as_ref(), at)?;

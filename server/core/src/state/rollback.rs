@@ -133,10 +133,10 @@ impl Trial {
 }
 
 impl Job {
-    /// Trials have more to train than before.
-    fn reopen(&mut self) {
+    /// Trials have more to train than before. The time since the job's end doesn't count.
+    fn reopen(&mut self, at: UnixMillis) {
         if !self.search_ended() {
-            self.end = None;
+            self.run_again(at);
         }
         self.recount_load();
     }
@@ -182,7 +182,7 @@ impl State {
             trial.roll_back(epochs, chain, &search, until);
             trial.merging = merges.then(|| Merging::new(&trial.chain, limit));
         })?;
-        self.known_job_mut(job)?.reopen();
+        self.known_job_mut(job)?.reopen(at);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use crate::{
 };
 use sojourn_core::{Command, Core, Event, JournalPosition, Record, ReplyTo, state::TrialEnd};
 use sojourn_protocol::{
-    api::HeldState,
+    api::{HeldState, RollbackOptions, RollbackRequest},
     ids::TrialId,
     time::{Millis, UnixMillis},
     unit::Unit,
@@ -324,4 +324,26 @@ fn an_extended_job_has_the_time_that_it_had_left() {
     assert_eq!(bench.now, over);
     let trial = bench.trials().remove(0);
     assert_eq!(trial.stopped.as_deref(), Some("stopped after 5s"), "its first epoch stays");
+}
+
+#[test]
+fn a_job_that_a_rollback_opens_again_has_the_time_that_it_had_left() {
+    let more = "[search]\nwall_time = \"5s\"\n";
+    let mut bench = Bench::with_job_on(data(), 1, 1, more);
+    bench.now += 4_000;
+    for _ in 0..3 {
+        let lease = bench.lease(HOST);
+        bench.finish(HOST, &lease);
+    }
+    assert_eq!(bench.job().state, JobState::Finished);
+    bench.now += 3_600_000;
+    tick(&mut bench);
+    let options = RollbackOptions { reopen: true, ..RollbackOptions::default() };
+    let request = RollbackRequest::Trial { trial: TrialId(0), epochs: 0, options };
+    bench.answer(Command::Rollback { to: TO, job: JOB, request }).unwrap();
+    bench.submit(1, 1, true).unwrap();
+    assert!(tick(&mut bench).is_empty(), "its time isn't up");
+    let over = bench.now + 1_000;
+    assert_eq!(wait(&mut bench), [OVER, Event::JobTimeUp { job: JOB }]);
+    assert_eq!(bench.now, over);
 }
