@@ -287,10 +287,13 @@ impl Trial {
         of_epoch.next().map(|record| record.version)
     }
 
-    /// Its evaluation outside the search of this name, once it has ended.
+    /// Its evaluation outside the search of this name, once it has ended. That of a checkpoint which was rolled back says nothing of the
+    /// one that is the epoch's now.
     #[must_use]
     pub fn extra_result(&self, name: &RequestedEvaluation) -> Option<&ExtraResult> {
-        self.extras.iter().find(|result| result.name == *name)
+        let best = self.best.filter(|best| best.epoch == name.epoch);
+        let is_current = |of: BlobRef| best.is_none_or(|best| best.checkpoint == of);
+        self.extras.iter().find(|result| result.name == *name && is_current(result.checkpoint))
     }
 
     /// Where its first hop starts from.

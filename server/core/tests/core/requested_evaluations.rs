@@ -7,6 +7,7 @@ use sojourn_core::{
     Answer, AtEnd, Command, Core, Event, LeaseEnd, Query, Record, ReplyTo, RequestedEvaluation,
 };
 use sojourn_protocol::{
+    api::{RollbackOptions, RollbackRequest},
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
     ids::{Epoch, HostId, JobId, TrialId},
@@ -447,4 +448,36 @@ fn a_start_knows_what_was_asked_for() {
     assert_eq!(bench.answer(read(HOST)).unwrap_err().kind, ErrorKind::Forbidden);
     report(&mut bench, OTHER, &asked, 1);
     assert!(evaluations(&mut bench, 0)[0].result().is_some());
+}
+
+#[test]
+fn a_best_epoch_that_was_trained_again_to_another_checkpoint_is_tested_again() {
+    for open in [false, true] {
+        let (mut bench, lease) = tested();
+        if !open {
+            report(&mut bench, HOST, &lease, 2);
+            assert_eq!(bench.job().state, JobState::Finished);
+        }
+        let before = bench.job().best.unwrap();
+        let options = RollbackOptions { reopen: true, ..RollbackOptions::default() };
+        for trial in [TrialId(0), TrialId(1)] {
+            let request = RollbackRequest::Trial { trial, epochs: 0, options };
+            let (to, job) = (ReplyTo(1), JOB);
+            bench.answer(Command::Rollback { to, job, request }).unwrap();
+        }
+        if open {
+            // The result of the former checkpoint comes late.
+            report(&mut bench, HOST, &lease, 2);
+        }
+        finish_search(&mut bench);
+        let best = bench.job().best.unwrap();
+        assert_eq!((best.trial, best.epoch), (before.trial, before.epoch));
+        assert_ne!(best.checkpoint, before.checkpoint);
+        let test = bench.lease(HOST);
+        assert_eq!(evaluation(&test).checkpoint, best.checkpoint);
+        report(&mut bench, HOST, &test, 1);
+        let job = bench.job();
+        assert_eq!(job.state, JobState::Finished);
+        assert_eq!(job.test.unwrap().checkpoint, best.checkpoint);
+    }
 }
