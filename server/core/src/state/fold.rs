@@ -22,18 +22,16 @@ impl State {
     pub fn fold(&mut self, record: &Record) -> Result<Changes, FoldError> {
         let at = self.at.max(record.at);
         let mut changes = Changes::none();
-        self.take_in(&record.event, at, &mut changes).map_err(|source| FoldError {
-            position: record.position,
-            event: record.event.name(),
-            source,
-        })?;
+        let failed =
+            |source| FoldError { position: record.position, event: record.event.name(), source };
+        self.take_in(&record.event, at, &mut changes).map_err(failed)?;
         (self.position, self.at) = (record.position, at);
         if let Some((job, of)) = self.work_of_event(&record.event) {
             self.renew_open(job, of);
             let (trial, epoch) = (of.map(|(trial, _)| trial), of.and_then(|(_, epoch)| epoch));
             changes.push(Change::Work { job, trial, epoch });
         }
-        self.forget_old_leases();
+        self.forget_old_leases().map_err(failed)?;
         Ok(changes)
     }
 
@@ -335,7 +333,7 @@ impl State {
     }
 
     /// Keeps the index of open units: of a job's trials, or of one trial's hops and its evaluation of an epoch, or all of them.
-    fn renew_open(&mut self, job: JobId, of: Option<UnitsOfTrial>) {
+    pub(super) fn renew_open(&mut self, job: JobId, of: Option<UnitsOfTrial>) {
         if let Some(job) = self.jobs.get_mut(&job) {
             match of {
                 None => job.open = Open::of(&job.trials),

@@ -185,12 +185,21 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn forget_old_leases(&mut self) {
+    /// Past leases are forgotten after a time. A late one whose result could still have been merged isn't waited for any more.
+    pub(super) fn forget_old_leases(&mut self) -> Result<(), FoldFault> {
         while let Some((at, id)) = self.past_order.first().copied()
             && at < self.at
         {
             self.past_order.pop_first();
-            self.past.remove(&id);
+            if let Some(past) = self.past.remove(&id)
+                && let Some(hop) = past.lease.unit.hop()
+                && self.trial(hop.job, hop.trial).is_some_and(|trial| trial.is_late(hop, id))
+            {
+                let lease = &past.lease;
+                self.change_trial(hop.job, hop.trial, self.at, |trial| trial.hop_over(hop, lease))?;
+                self.renew_open(hop.job, Some((hop.trial, None)));
+            }
         }
+        Ok(())
     }
 }

@@ -305,6 +305,12 @@ impl Trial {
         }
     }
 
+    /// Has this lease of a hop run out, and is it listened to?
+    pub(super) fn is_late(&self, hop: HopUnit, lease: LeaseId) -> bool {
+        let unit = self.merging.as_ref().and_then(|merging| merging.units.get(&hop.shard));
+        unit.is_some_and(|unit| unit.late.contains(&lease))
+    }
+
     /// The result of a hop's lease waits.
     pub(super) fn hop_reported(&mut self, hop: HopUnit, lease: &Lease, trained: &Trained) {
         if !self.joins_check(hop, lease, trained.end, trained.checkpoint.sha256) {
