@@ -46,7 +46,9 @@ impl JobHandler<'_> {
         let said = |instead: &str| why.clone().unwrap_or_else(|| instead.to_owned());
         let by_user = Some(by);
         let had_ended = !known.is_running();
+        let has_rule = known.spec.search.stopping.is_some();
         let first = u32::saturating_from(known.trials.len());
+        let was_open = known.search.is_open();
         let Change { added: trials, suggested, stopped, priorities, continued, extended } = change;
         if let Some(Space { models, training }) = request.space.map(|space| *space) {
             let (training, why) = (Box::new(training), Some(said("by hand")));
@@ -61,9 +63,9 @@ impl JobHandler<'_> {
         if count > 0 || nonce.is_some() {
             let why = said("by hand");
             self.record(Event::TrialsAdded { job, trials, suggested, why, nonce, by: by_user })?;
+            self.look_at_added(job, to_usize(first));
         }
         for trial in stopped {
-            self.look_at_added(job, to_usize(first));
             let in_flight = self.state().in_flight(job, trial);
             let why = said("by hand");
             self.record(Event::TrialStopped { job, trial, why, by: by_user })?;
@@ -73,22 +75,26 @@ impl JobHandler<'_> {
             self.record(Event::TrialPlaced { job, trial, priority, by })?;
         }
         for (trial, epochs) in continued {
+            // A rule lets nobody go on who waits beyond its last rung.
+            let epochs = if has_rule { self.epochs_of(job, trial, epochs) } else { epochs };
             let why = said("by hand");
             self.record(Event::TrialContinued { job, trial, epochs, why, by: by_user })?;
         }
         for (trial, epochs) in extended {
             self.extend(job, epochs, Some(trial), by_user)?;
         }
-        if request.end {
+        // With fewer combinations than there were to be, nothing may be left of the search.
+        let is_over = |job: &Job| was_open && job.is_running() && job.search_ended();
+        if request.end || self.state().jobs.get(&job).is_some_and(is_over) {
             self.record(Event::SearchEnded { job, why: said("by hand"), by: by_user })?;
         }
+        self.results.ledger.planner.merge_modes().invalidate();
         if had_ended && self.state().jobs.get(&job).is_some_and(Job::is_running) {
             self.enter_fair_share(job);
         }
         self.results.ledger.planner.outdate_plan(job);
         Ok(SearchAnswer { job, added: (first..first.saturating_add(count)).map(TrialId).collect() })
     }
-        self.results.ledger.planner.merge_modes().invalidate();
 }
 
 /// What a request comes to: each trial once, whatever the request says twice.

@@ -97,7 +97,7 @@ impl JobHandler<'_> {
     }
 
     /// The epochs that a trial trains up to, where its rule says so many: all of its own, if these are all of the job's.
-    fn epochs_of(&self, job: JobId, trial: TrialId, epochs: u32) -> u32 {
+    pub(super) fn epochs_of(&self, job: JobId, trial: TrialId, epochs: u32) -> u32 {
         let of_job = self.state().jobs.get(&job).map(|job| job.spec.training.epochs);
         match self.state().trial(job, trial) {
             Some(trial) if of_job.is_some_and(|all| epochs >= all) => trial.epochs(),

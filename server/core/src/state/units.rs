@@ -7,7 +7,7 @@ use super::{
 use crate::event::UnitKey;
 use sojourn_protocol::{
     digest::BlobRef,
-    ids::{HostId, LeaseId},
+    ids::{HostId, LeaseId, Version},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,9 @@ impl Job {
     pub(super) fn open_extra(&mut self, name: RequestedEvaluation) -> Option<BlobRef> {
         let trial = self.trial_mut(name.trial)?;
         let checkpoint = trial.best.filter(|best| best.epoch == name.epoch)?.checkpoint;
-        let version = trial.version_after(name.epoch)?;
+        let inherited = trial.origin.is_some_and(|origin| name.epoch.0 < origin.epochs);
+        // What a clone goes on from isn't of its own chain.
+        let version = trial.version_after(name.epoch).or(inherited.then_some(Version(0)))?;
         trial.extras.retain(|result| result.name != name);
         self.extras.push(ExtraEvaluation {
             name,

@@ -1,6 +1,7 @@
 //! Changes of a search by hand: contradictions and doubles in one request, and any requests at any time.
 
 use crate::{
+    early_stopping,
     searches::{searching, spec},
     searching::{by_trial, evaluate, to_the_end, trained, work},
     support::{Bench, HOST, JOB, OTHER, done, request},
@@ -12,6 +13,7 @@ use sojourn_protocol::{
     api::{GoOn, NewTrial, RollbackRequest, SearchAnswer, SearchRequest, Space, TrialPriority},
     error::{ApiError, ErrorKind},
     ids::{HostId, TrialId},
+    manifest::DataSplit,
     spec::{Choices, Dimension, JobSpec},
     unit::{Lease, Unit},
     view::JobState,
@@ -274,8 +276,8 @@ fn a_search_that_has_found_nothing_tries_no_more() {
     assert!(why.starts_with("the search of job 1 tries no more combinations: the first "), "{why}");
 }
 
-#[test]
-fn a_trial_that_is_stopped_is_cloned_by_the_same_request_from_an_epoch_that_is_not_evaluated_yet() {
+/// A trial that was stopped and cloned while its last epoch was still to be evaluated.
+fn cloned_before_its_evaluation() -> Bench {
     let mut bench = searching(3, "method = \"random\"\ntrials = 1\n");
     while trained(&bench) == [0] {
         for lease in bench.ask(HOST, request(1, Vec::new())).leases {
@@ -291,7 +293,12 @@ fn a_trial_that_is_stopped_is_cloned_by_the_same_request_from_an_epoch_that_is_n
     assert!(!bench.core.state().jobs[&JOB].trials[0].evaluations.is_empty());
     let request = SearchRequest { stop: vec![TrialId(0)], ..clone_of(0) };
     assert_eq!(ask(&mut bench, request).unwrap().added, [TrialId(1)]);
-    assert_eq!(trained(&bench), [1, 1]);
+    bench
+}
+
+#[test]
+fn a_trial_that_is_stopped_is_cloned_by_the_same_request_from_an_epoch_that_is_not_evaluated_yet() {
+    assert_eq!(trained(&cloned_before_its_evaluation()), [1, 1]);
 }
 
 #[test]
@@ -330,6 +337,83 @@ fn another_space_says_what_is_other_and_why_and_the_submitted_job_is_still_known
         panic!("a job")
     };
     assert_eq!((detail.spec, detail.space.as_deref()), (before, Some(&space)));
+}
+
+#[test]
+fn a_search_that_is_to_try_no_more_than_it_has_tried_ends() {
+    let mut bench = searching(1, "method = \"ask-tell\"\ntrials = 9\n");
+    let add = SearchRequest { add: vec![new(0.01)], ..SearchRequest::default() };
+    ask(&mut bench, add).unwrap();
+    while bench.core.state().jobs[&JOB].trials[0].is_running() {
+        work(&mut bench, HOST, &by_trial);
+    }
+    assert_eq!(bench.job().state, JobState::Running, "it waits for more");
+    ask(&mut bench, SearchRequest { trials: Some(1), ..SearchRequest::default() }).unwrap();
+    assert_eq!(bench.job().state, JobState::Finished);
+    // It is open again, and ends again.
+    ask(&mut bench, SearchRequest { trials: Some(2), ..SearchRequest::default() }).unwrap();
+    assert_eq!(bench.job().state, JobState::Running);
+    let add = SearchRequest { add: vec![new(0.02)], ..SearchRequest::default() };
+    ask(&mut bench, add).unwrap();
+    to_the_end(&mut bench, &by_trial);
+}
+
+#[test]
+fn the_epoch_that_a_clone_goes_on_from_is_evaluated_where_it_is_its_best() {
+    let mut bench = cloned_before_its_evaluation();
+    to_the_end(&mut bench, &|_, epoch| f64::from(epoch));
+    let best = bench.trials()[1].best.clone().unwrap();
+    assert_eq!(best.epoch.0, 0, "that of the other trial");
+    let (to, trial, split) = (ReplyTo(1), TrialId(1), DataSplit::Valid);
+    bench.answer(Command::Evaluate { to, job: JOB, trial, split }).unwrap();
+    let lease = bench.lease(HOST);
+    assert!(matches!(&lease.unit, Unit::Evaluate(unit) if unit.checkpoint == best.checkpoint));
+    evaluate(&mut bench, HOST, &lease, &by_trial);
+    assert_eq!(bench.core.check_invariants(), Ok(()));
+}
+
+#[test]
+fn trials_that_went_on_end_although_a_clone_takes_their_place() {
+    for rule in ["\"sha\"", "\"hyperband\"", "\"asha\""] {
+        let mut bench = early_stopping::searching(6, 9, rule);
+        let allowed = |bench: &Bench| -> Vec<u32> {
+            bench.core.state().jobs[&JOB].trials.iter().map(|of| of.chain.epochs()).collect()
+        };
+        while !allowed(&bench).contains(&3) {
+            work(&mut bench, HOST, &by_trial);
+        }
+        // Its first epoch is as good as that of the best, and better than that of any other.
+        let add = vec![NewTrial { values: Choices::new(), from: Some(TrialId(0)) }];
+        ask(&mut bench, SearchRequest { add, ..SearchRequest::default() }).unwrap();
+        to_the_end(&mut bench, &by_trial);
+        assert_eq!(bench.core.check_invariants(), Ok(()));
+    }
+}
+
+#[test]
+fn trials_that_are_let_go_on_to_between_rungs_end() {
+    for rule in ["\"sha\"", "\"hyperband\"", "\"asha\""] {
+        for epochs in [2, 5, 8] {
+            let mut bench = early_stopping::searching(6, 9, rule);
+            while !bench.core.state().jobs[&JOB].trials.iter().any(|of| of.chain.epochs() == 1) {
+                work(&mut bench, HOST, &by_trial);
+            }
+            let trials = &bench.core.state().jobs[&JOB].trials;
+            let one = trials.iter().rfind(|of| of.is_running() && of.chain.epochs() == 1);
+            let one = one.unwrap().id.0;
+            ask(&mut bench, go_on(&[(one, epochs)])).unwrap();
+            to_the_end(&mut bench, &by_trial);
+        }
+    }
+}
+
+#[test]
+fn a_trial_that_is_let_go_on_beyond_the_last_rung_goes_on_to_its_end() {
+    let mut bench = early_stopping::searching(3, 9, "\"sha\"");
+    bench.apply(Command::Extend { to: ReplyTo(1), job: JOB, epochs: 27, trial: None });
+    ask(&mut bench, go_on(&[(2, 12)])).unwrap();
+    to_the_end(&mut bench, &by_trial);
+    assert_eq!(trained(&bench)[2], 27);
 }
 
 /// One thing that may happen; numbers pick among what there is.

@@ -131,8 +131,8 @@ impl Rung {
             Some(Scored { rank, trial })
         };
         let (was, is) = (before.and_then(scored), scored(now));
-        let waited = was.filter(|_| before.is_some_and(|of| of.waits_after(self.epochs)));
-        let waits = is.filter(|_| now.waits_after(self.epochs));
+        let waited = was.filter(|_| before.is_some_and(|of| self.holds(of)));
+        let waits = is.filter(|_| self.holds(now));
         if was != is {
             was.into_iter().for_each(|scored| self.reached.remove(scored));
             is.into_iter().for_each(|scored| self.reached.insert(scored));
@@ -143,6 +143,11 @@ impl Rung {
             }
             self.waiting.extend(waits);
         }
+    }
+
+    /// Does a trial wait here?
+    fn holds(&self, of: &TrialProgress) -> bool {
+        of.waits_between(self.epochs, self.next)
     }
 
     /// How many of those that have reached it may go on.

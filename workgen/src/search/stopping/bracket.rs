@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A rung is ranked once, when the last of its trials is evaluated. A trial whose past changes takes the bracket back to the
-//! first rung in which it counts otherwise.
+//! first rung in which it counts otherwise, and so does one that is added. Who was let go on before stays in the next rung, though others
+//! are better now.
 
 use super::{
     Decision, TrialProgress,
@@ -123,19 +124,24 @@ impl Bracket {
         now: &TrialProgress,
         trials: &[TrialProgress],
     ) {
-        for (rung, (ranked, epochs)) in self.ranked.iter().zip(&self.rungs).enumerate() {
-            let was = counts(self.goal, before, *epochs);
+        let mut changed = None;
+        for (rung, (ranked, epochs, next)) in self.whole().enumerate() {
+            let was = counts(self.goal, before, epochs);
             let scored = was.map(|rank| Scored { rank, trial });
-            if scored.is_none_or(|scored| ranked.binary_search(&scored).is_err()) {
+            let Some(Ok(place)) = scored.map(|scored| ranked.binary_search(&scored)) else {
                 // It was left out before.
                 return;
-            }
-            if was != counts(self.goal, now, *epochs) {
-                self.go_back(rung, trials);
-                return;
+            };
+            let goes_on =
+                |of: &TrialProgress| place < self.go_on(ranked.len()) || of.allowed >= next;
+            if was != counts(self.goal, now, epochs) || goes_on(before) != goes_on(now) {
+                changed = Some(rung);
+                break;
             }
         }
-        if self.open.binary_search(&trial).is_ok() {
+        if let Some(rung) = changed {
+            self.go_back(rung, trials);
+        } else if self.open.binary_search(&trial).is_ok() {
             let (was, is) = (self.is_unsettled(before), self.is_unsettled(now));
             self.unsettled = self.unsettled + usize::from(is) - usize::from(was);
         }
@@ -150,6 +156,12 @@ impl Bracket {
         self.open_rung(members, trials);
     }
 
+    /// The rungs that are whole: their trials, best first, their epochs and those of the next one.
+    fn whole(&self) -> impl Iterator<Item = (&Vec<Scored>, u32, u32)> {
+        let epochs = self.rungs.iter().copied().zip(self.rungs.iter().copied().skip(1));
+        self.ranked.iter().zip(epochs).map(|(ranked, (epochs, next))| (ranked, epochs, next))
+    }
+
     /// The rung that isn't whole has these trials.
     fn open_rung(&mut self, mut members: Vec<TrialId>, trials: &[TrialProgress]) {
         members.sort_unstable();
@@ -162,6 +174,7 @@ impl Bracket {
     pub(super) fn rank_whole(&mut self, trials: &[TrialProgress]) {
         while self.unsettled == 0
             && let Some(epochs) = self.open_epochs()
+            && let Some(next) = self.rungs.get(self.ranked.len() + 1).copied()
         {
             let of = |trial: TrialId| trials.get(to_usize(trial.0));
             let scored = |trial: &TrialId| {
@@ -172,11 +185,14 @@ impl Bracket {
             ranked.sort_unstable();
             let rung = self.ranked.len();
             let places = ranked.iter().enumerate();
-            let waiting = places
-                .filter(|(_, scored)| of(scored.trial).is_some_and(|of| of.waits_after(epochs)));
+            let waits = |of: &TrialProgress| of.waits_between(epochs, next);
+            let waiting = places.filter(|(_, scored)| of(scored.trial).is_some_and(waits));
             self.waiting.extend(waiting.map(|(place, scored)| ((rung, place), scored.trial)));
             let go_on = self.go_on(ranked.len());
-            let members = ranked.iter().take(go_on).map(|scored| scored.trial).collect();
+            let has_gone_on = |trial: TrialId| of(trial).is_some_and(|of| of.allowed >= next);
+            let members = ranked.iter().map(|scored| scored.trial).enumerate();
+            let members = members.filter(|(place, trial)| *place < go_on || has_gone_on(*trial));
+            let members = members.map(|(_, trial)| trial).collect();
             self.ranked.push(ranked);
             self.open_rung(members, trials);
         }
@@ -184,16 +200,18 @@ impl Bracket {
 
     /// Finds the rungs anew after which the trial waits.
     fn wait_again(&mut self, trial: TrialId, now: &TrialProgress) {
-        for (rung, (ranked, epochs)) in self.ranked.iter().zip(&self.rungs).enumerate() {
-            let scored = counts(self.goal, now, *epochs).map(|rank| Scored { rank, trial });
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for (rung, (ranked, epochs, next)) in self.whole().enumerate() {
+            let scored = counts(self.goal, now, epochs).map(|rank| Scored { rank, trial });
             let Some(Ok(place)) = scored.map(|scored| ranked.binary_search(&scored)) else {
-                return;
+                break;
             };
-            if now.waits_after(*epochs) {
-                self.waiting.insert((rung, place), trial);
+            if now.waits_between(epochs, next) {
+                waiting.insert((rung, place), trial);
             } else {
-                self.waiting.remove(&(rung, place));
+                waiting.remove(&(rung, place));
             }
         }
+        self.waiting = waiting;
     }
 }

@@ -81,9 +81,10 @@ impl TrialProgress {
         !self.has_ended && self.allowed > 0 && self.after(self.allowed).is_some()
     }
 
-    /// It waits, and was allowed just so many epochs.
-    fn waits_after(&self, epochs: u32) -> bool {
-        self.allowed == epochs && self.waits()
+    /// It waits for what follows from the rung of so many epochs, before the rung of `next`. Its user may have let it train some
+    /// epochs on from the first.
+    fn waits_between(&self, epochs: u32, next: u32) -> bool {
+        (epochs..next).contains(&self.allowed) && self.waits()
     }
 
     /// It has begun, and there is something of it to train or to evaluate.

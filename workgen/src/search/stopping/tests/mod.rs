@@ -192,6 +192,41 @@ fn paused_trials_of_asha_are_promoted_when_worse_ones_have_come() {
     assert_eq!(of_second, [(1, 1), (1, 3)], "one of three at first, one of six later");
 }
 
+/// All running trials train one epoch, until the first rung is decided on or is about to be.
+fn to_the_first_rung(rule: Stopping, value: &dyn Fn(u32, u32) -> f64) -> Run<'_> {
+    let mut search = Run::new(rule, 6, 9, value);
+    search.decide(6);
+    search.running().into_iter().for_each(|index| search.train(index));
+    search
+}
+
+#[test]
+fn trials_that_went_on_end_although_better_ones_are_added() {
+    let value = |trial: u32, _| f64::from(trial);
+    for rule in [ASHA, SHA, HYPERBAND] {
+        let mut search = to_the_first_rung(rule, &value);
+        search.decide(6);
+        assert!(search.continued.iter().any(|(_, epochs)| *epochs == 3), "{rule:?}");
+        for trial in 6..12 {
+            let allowed = first_epochs(Some(&rule), TrialId(trial), 9);
+            search.trials.push(TrialProgress { allowed, ..TrialProgress::default() });
+        }
+        search.run(6, &mut |_| 0);
+    }
+}
+
+#[test]
+fn trials_that_users_let_go_on_between_rungs_wait_for_the_next_one() {
+    let value = |trial: u32, _| f64::from(trial);
+    for rule in [ASHA, SHA, HYPERBAND] {
+        for (trial, allowed) in [(0, 2), (0, 3), (0, 5), (5, 2), (5, 8)] {
+            let mut search = to_the_first_rung(rule, &value);
+            search.trials[trial].allowed = allowed;
+            search.run(6, &mut |_| 0);
+        }
+    }
+}
+
 #[test]
 fn of_few_trials_asha_trains_the_best_to_the_end() {
     let value = |trial: u32, _| f64::from(trial);

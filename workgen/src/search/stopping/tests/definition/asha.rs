@@ -19,7 +19,7 @@ pub(super) fn decide(halving: Halving, progress: &Progress<'_>) -> Vec<Decision>
     let rungs = rungs(halving, progress);
     let of = |trial: TrialId| progress.trials.get(to_usize(trial.0));
     let waits_at = |trial: TrialId, rung: &Rung| {
-        of(trial).is_some_and(|of| of.waits() && of.allowed == rung.epochs)
+        of(trial).is_some_and(|of| of.waits_between(rung.epochs, rung.next))
     };
     let promotions = rungs.iter().rev().flat_map(|rung| {
         let best = rung.reached.iter().take(rung.go_on).enumerate();

@@ -62,7 +62,7 @@ fn decide_bracket(
         ranked.sort_by(|a, b| better_first(progress.goal, *a, *b));
         let go_on = (members.len() / to_usize(reduction).max(2)).max(1);
         for (place, (trial, _)) in ranked.iter().enumerate() {
-            if !of(*trial).is_some_and(|of| of.waits() && of.allowed == *epochs) {
+            if !of(*trial).is_some_and(|of| of.waits_between(*epochs, *next)) {
                 continue;
             }
             let why = said_place(place, members.len(), *epochs, go_on);
@@ -71,7 +71,10 @@ fn decide_bracket(
                 false => Decision::Stop { trial: *trial, why },
             });
         }
-        members = ranked.iter().take(go_on).map(|(trial, _)| *trial).collect();
+        let has_gone_on = |trial: TrialId| of(trial).is_some_and(|of| of.allowed >= *next);
+        let all = ranked.iter().map(|(trial, _)| *trial).enumerate();
+        let all = all.filter(|(place, trial)| *place < go_on || has_gone_on(*trial));
+        members = all.map(|(_, trial)| trial).collect();
         members.sort_unstable();
     }
 }
