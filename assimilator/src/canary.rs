@@ -4,7 +4,7 @@ use crate::queue::Unit;
 use parking_lot::Mutex;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::Version,
+    ids::{JobId, Version},
     report::{FailureKind, Outcome},
     trainer::RunUnit,
     unit::{self, Canary, Evaluation},
@@ -98,11 +98,11 @@ fn mean_loss(outcome: Outcome) -> Result<f64, LossError> {
     }
 }
 
-/// Compares losses. Remembers the loss of the version that was evaluated last.
+/// Compares losses. Remembers the loss of the version that was evaluated last. Jobs over other data may have the same one at first.
 #[derive(Debug)]
 pub(crate) struct CanaryCheck {
     losses: Box<dyn Losses>,
-    known: Mutex<Option<(Digest, f64)>>,
+    known: Mutex<Option<((JobId, Digest), f64)>>,
 }
 
 impl CanaryCheck {
@@ -134,11 +134,12 @@ impl CanaryCheck {
             self.losses.loss(evaluation, &files)
         };
         let (version, current) = current;
-        let of_current = match self.known.lock().filter(|(of, _)| *of == current.blob.sha256) {
+        let name = (unit.hop.job, current.blob.sha256);
+        let of_current = match self.known.lock().filter(|(of, _)| *of == name) {
             Some((_, loss)) => loss,
             None => loss(version, current)?,
         };
-        *self.known.lock() = Some((current.blob.sha256, of_current));
+        *self.known.lock() = Some((name, of_current));
         let of_result = loss(unit.version, result)?;
         Ok(check_canary(canary.most, of_current, of_result).err())
     }

@@ -7,6 +7,7 @@ use sojourn_assimilator::{
 use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint, weights_parameters};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    ids::JobId,
     manifest::Shard,
     position::Position,
     spec::{MergeSpec, OptimizerMerge, RuleSpec},
@@ -255,6 +256,12 @@ fn a_result_with_a_far_higher_loss_is_rejected() {
     assert_eq!(world.offers.try_recv().unwrap(), Ok((LEASE, arriving.made())));
     let asked = known.asked.lock().unwrap().clone();
     assert_eq!(asked, [current, result, result, result], "the current version's once");
+
+    // Another job may begin from the same version, and has other rows.
+    arriving.hop.job = JobId(2);
+    arriving.enter(&world);
+    assert_eq!(assimilator.step(), Step::Done(Outcome::Assimilated));
+    assert_eq!(known.asked.lock().unwrap()[4..], [current, result]);
 
     // And without a trainer nothing is merged that was to be looked at.
     arriving.enter(&world);
