@@ -319,10 +319,12 @@ impl Slot {
             self.clear(spool)?;
             return Err(UploadError::DigestMismatch { declared: blob.sha256, found });
         }
-        let error = |source| UploadError::io(&partial.path, source);
-        spool.disk.sync(&partial.file).map_err(error)?;
         let path = spool.path(name, blob, "done");
+        let error = |source| UploadError::io(&path, source);
+        spool.disk.sync(&partial.file).map_err(error)?;
         fs::rename(&partial.path, &path).map_err(error)?;
+        // Where the folder can't be synchronised now, whoever asks again finds it here.
+        partial.path.clone_from(&path);
         sync_folder(&*spool.disk, &spool.folder).map_err(error)?;
         self.content = Content::Complete { blob, path };
         Ok(())

@@ -3,9 +3,15 @@
 use super::*;
 use crate::{
     HashedBytes,
+    disk::RealDisk,
     test_disks::{CutDisk, GatedDisk},
 };
 use sojourn_protocol::ids::LeaseId;
+use std::{
+    fs::File,
+    io,
+    sync::atomic::{AtomicBool, Ordering},
+};
 use tempfile::TempDir;
 
 const UPLOADS: u64 = 24;
@@ -83,6 +89,37 @@ fn a_failed_sync_refuses_every_upload_of_its_group() {
     for lease in 1..=UPLOADS {
         assert!(receive(&uploads, lease).unwrap().complete);
     }
+}
+
+/// A disk that can't synchronise folders while it fails.
+#[derive(Debug, Default)]
+struct NoFolders(AtomicBool);
+
+impl Disk for NoFolders {
+    fn append(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
+        RealDisk.append(file, bytes)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        let fails = self.0.load(Ordering::SeqCst) && file.metadata()?.is_dir();
+        if fails { Err(io::Error::other("too many open files")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn an_upload_whose_folder_could_not_be_synchronised_is_completed_later() {
+    let disk = Arc::new(NoFolders::default());
+    let root = tempfile::tempdir().unwrap();
+    let uploads = Uploads::with_disk(&root.path().join("uploads"), disk.clone()).unwrap();
+    let name = UploadName::Lease(LeaseId(1));
+    let (blob, bytes) = (blob(1), content(1));
+    let begin =
+        |from: usize| uploads.receive(name, blob, from as u64, Encoding::Identity, &bytes[from..]);
+    disk.0.store(true, Ordering::SeqCst);
+    begin(0).unwrap_err();
+    disk.0.store(false, Ordering::SeqCst);
+    assert!(begin(bytes.len()).unwrap().complete);
+    assert_eq!(uploads.read(name, blob).unwrap().bytes(), &bytes);
 }
 
 #[test]
