@@ -137,13 +137,14 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
     /// A driver that knows nothing yet.
     pub fn new(server: S, cloud: C, options: Options, world: W, metrics: Arc<Metrics>) -> Self {
         let lease = Lease::new(&options.fleet, options.holder.clone());
+        let books = Books::new(options.settings.clone());
         Self {
             server,
             cloud,
             options,
             world,
             lease,
-            books: Books::new(options.settings.clone()),
+            books,
             memory: Memory::default(),
             offers: None,
             demand: None,

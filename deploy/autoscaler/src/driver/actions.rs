@@ -189,8 +189,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             end: None,
         });
         let machines: Vec<CloudMachine> = machines.collect();
-        let visible = self.options.settings.times.visible;
-        let mut reports = self.books.reports(&machines, offers, &self.memory, now, visible);
+        let mut reports = self.books.reports(&machines, offers, &self.memory, now);
         reports.retain(|report| report.ended_at.is_none());
         if reports.is_empty() {
             return;
