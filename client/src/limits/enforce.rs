@@ -6,8 +6,7 @@ use super::{
 };
 use crate::{context::Context, message::Message};
 use sojourn_client_core::{Event, OwnerEvent};
-use sojourn_protocol::quantity::SaturatingFrom as _;
-use std::{convert::Infallible, num::NonZero, thread, time::Duration};
+use std::{convert::Infallible, time::Duration};
 use tokio::{task::spawn_blocking, time::Instant};
 
 /// How often the machine is looked at.
@@ -96,12 +95,6 @@ fn is_looked_after(limits: &Limits) -> bool {
     // A trainer may have started, a control group may take now what it refused before.
     let of_trainers = limits.nice.is_some() || limits.cpu.is_some() || limits.memory.is_some();
     Machine::is_asked(limits) || of_trainers
-}
-
-/// The cores that this process may use.
-pub(crate) fn cores() -> u32 {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    u32::saturating_from(cores)
 }
 
 async fn look(mut machine: Machine, limits: &Limits) -> (Machine, Facts) {

@@ -4,7 +4,7 @@
 use super::{
     Limits,
     cgroup::{CgroupError, Group, Quota},
-    enforce::cores,
+    machine::cores,
     rules::{free_threads, quota},
 };
 use parking_lot::Mutex;

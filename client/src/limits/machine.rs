@@ -2,11 +2,14 @@
 
 use super::{Facts, Limits, Programs};
 use sojourn_files::if_exists;
+use sojourn_protocol::quantity::SaturatingFrom as _;
 use std::{
     collections::BTreeSet,
     fs, io,
+    num::NonZero,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    thread,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -34,6 +37,12 @@ struct Signs {
     terminals: Option<i128>,
     /// Interrupts of the keyboard's and the mouse's controller.
     interrupts: Option<u64>,
+}
+
+/// The cores that this process may use.
+pub(crate) fn cores() -> u32 {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    u32::saturating_from(cores)
 }
 
 impl Machine {
