@@ -305,8 +305,8 @@ fn time_in_which_a_job_stands_still_does_not_count() {
     assert_eq!(bench.now, over);
 }
 
-#[test]
-fn an_extended_job_has_the_time_that_it_had_left() {
+/// A job of one trial that has ended an hour ago, after four of its five seconds.
+fn ended_with_a_second_left() -> Bench {
     let more = "[search]\nwall_time = \"5s\"\n";
     let mut bench = Bench::with_job_on(data(), 1, 1, more);
     bench.now += 4_000;
@@ -316,6 +316,12 @@ fn an_extended_job_has_the_time_that_it_had_left() {
     }
     assert_eq!(bench.job().state, JobState::Finished);
     bench.now += 3_600_000;
+    bench
+}
+
+#[test]
+fn an_extended_job_has_the_time_that_it_had_left() {
+    let mut bench = ended_with_a_second_left();
     assert!(tick(&mut bench).iter().all(|event| !matches!(event, Event::JobTimeUp { .. })));
     bench.apply(extend(2, None));
     assert_eq!(bench.job().state, JobState::Running);
@@ -328,15 +334,7 @@ fn an_extended_job_has_the_time_that_it_had_left() {
 
 #[test]
 fn a_job_that_a_rollback_opens_again_has_the_time_that_it_had_left() {
-    let more = "[search]\nwall_time = \"5s\"\n";
-    let mut bench = Bench::with_job_on(data(), 1, 1, more);
-    bench.now += 4_000;
-    for _ in 0..3 {
-        let lease = bench.lease(HOST);
-        bench.finish(HOST, &lease);
-    }
-    assert_eq!(bench.job().state, JobState::Finished);
-    bench.now += 3_600_000;
+    let mut bench = ended_with_a_second_left();
     tick(&mut bench);
     let options = RollbackOptions { reopen: true, ..RollbackOptions::default() };
     let request = RollbackRequest::Trial { trial: TrialId(0), epochs: 0, options };
