@@ -6,6 +6,17 @@ fn long(world: &World) -> Millis {
     Millis(world.settings.times.enrol.0 + 2 * ROUND.0)
 }
 
+/// A machine works at the only trial.
+fn one_at_work() -> World {
+    let mut world = World::new();
+    world.job(1, 1);
+    world.works("m-a", "c.xlarge", Market::Spot, 1);
+    world.workload().running = 1;
+    world.workload().runnable = 0;
+    world.round();
+    world
+}
+
 #[test]
 fn a_machine_without_a_name_is_ended() {
     let mut world = World::new();
@@ -20,12 +31,7 @@ fn a_machine_without_a_name_is_ended() {
 
 #[test]
 fn of_two_machines_with_a_name_the_first_stays() {
-    let mut world = World::new();
-    world.job(1, 1);
-    world.works("m-a", "c.xlarge", Market::Spot, 1);
-    world.workload().running = 1;
-    world.workload().runnable = 0;
-    world.round();
+    let mut world = one_at_work();
     let mut second = world.machines[0].clone();
     second.instance = "i-second".into();
     second.launched_at = world.now;
@@ -148,12 +154,7 @@ fn a_server_that_doesnt_answer_makes_no_machine_a_failed_one() {
 
 #[test]
 fn clocks_that_differ_make_no_machine_a_silent_one() {
-    let mut world = World::new();
-    world.job(1, 1);
-    world.works("m-a", "c.xlarge", Market::Spot, 1);
-    world.workload().running = 1;
-    world.workload().runnable = 0;
-    world.round();
+    let mut world = one_at_work();
     let behind = Millis(2 * world.settings.times.silent.0);
     world.demand.at = UnixMillis(world.now.0 - behind.0);
     world.load("m-a").seen_at = Some(world.demand.at);
