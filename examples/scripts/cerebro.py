@@ -1,14 +1,15 @@
 """The sections of PROOFS.md that hold experiments of the Cerebro papers against runs of the simulator."""
 
-from platform_paper import platform
+from platform_paper import REPORTED, platform, reported
 from study import chart, milp_note, series, spread, table, tenths
 
 CLOSE = 2  # per cent: what is called close to a plan's makespan
 PANELS = {
     "(A)": "equal configurations, equal workers",
-    "(B)": "unequal configurations, equal workers",
-    "(C)": "both unequal",
+    "(between)": "unequal configurations, equal workers",
+    "(B)": "unequal configurations, unequal workers",
 }
+QUITE_CLOSE = 7.4  # per cent: what the thesis calls so, of its random scheduler beside its MILP
 
 
 def best_saving(study, row):
@@ -40,13 +41,15 @@ def figure_6(study, once):
         panels.append([panel, words, f"{tenths(least)} to {tenths(most)} %", verdict])
     parts = [
         study.head() + " Makespan over that of `randomized`, seed by seed: mean (least to most).\n",
-        "The three panels of the figure: " + "; ".join(f"{panel} {words}" for panel, words in PANELS.items()) + ".\n",
+        "The figure has two panels, (A) with equal configurations and equal workers, (B) with unequal ones of both, each for 16 and 256 "
+        "configurations on 8 and 16 workers (section 5.4). The rows with unequal configurations on equal workers are ours, and so are "
+        "64 on 32 and 256 on 128; 256 on 8 isn't run here.\n",
         table(["scenario", *study.policies], lines),
         f"The paper took `randomized` for its system, as its makespans come close to those of plans. Taking {CLOSE} % as close:\n",
-        table(["panel", "", "the best policy saves", "agrees"], panels, words=["", "agrees"]),
+        table(["rows", "", "the best policy saves", "agrees"], panels, words=["", "agrees"]),
         claim + "\n",
         milp_note(study),
-        chart("1-cerebro.svg", "Makespan over that of randomized", labels, series(study, "normalised"), 0.8),
+        chart(study, "1-cerebro.svg", "Makespan over that of randomized", labels, series(study, "normalised"), 0.8),
         "Scheduling time: real time in the core and in planning, for a whole run.\n",
         table(["scenario", *study.policies], times),
     ]
@@ -81,36 +84,35 @@ def thesis(study, figures):
         ]
         for row in study.rows
     ]
-    pairs = list(zip(study.rows[0::2], study.rows[1::2]))
     makespan = lambda row, policy: study.cells[row, policy]["makespan"]["mean"]
-    texts = []
+    texts, beside = [], []
     if "milp" in study.policies:
         gains = {row: 100 * (1 - study.cells[row, "milp"]["normalised"]["mean"]) for row in study.rows}
         least, most = min(gains, key=gains.get), max(gains, key=gains.get)
-        close = [row for row in study.rows if gains[row] <= CLOSE]
-        verdict = (
-            "confirmed"
-            if len(close) == len(study.rows)
-            else "refuted"
-            if not close
-            else f"confirmed in {len(close)} of {len(study.rows)} rows and refuted in the others"
-        )
+        close = [row for row in study.rows if gains[row] <= QUITE_CLOSE]
         texts.append(
-            f"The thesis found `randomized` close to `milp`. Taking {CLOSE} % as close, that is {verdict}: `milp` saves "
-            f"{tenths(gains[least])} % in the row {least} and {tenths(gains[most])} % in the row {most}."
+            f"Here `milp` saves {tenths(gains[least])} % of what `randomized` takes in the row {least} and {tenths(gains[most])} % in the "
+            f"row {most}: quite close, in the thesis' sense, in {len(close)} of {len(study.rows)} rows. But the thesis' MILP chooses gangs "
+            "as well, and `milp` here the order alone."
         )
-    gain = [makespan(one, "rollout") / makespan(node, "rollout") for one, node in pairs]
-    texts.append(
-        "A trial on all GPUs of a node, with shards in proportion to them, is faster than one on each GPU by "
-        f"{min(gain):.2f} to {max(gain):.2f} times under `rollout`; that a trial uses several GPUs without loss is assumed."
-    )
+    for case in REPORTED:
+        gpu, node = (f"{case}, one on each {what}" for what in ("GPU", "node"))
+        here = [makespan(gpu, policy) / makespan(node, policy) for policy in ("randomized", "rollout")]
+        beside.append([case, f"{reported(case)[0]:.2f}", *(f"{ratio:.2f}" for ratio in here)])
     rows = [row.replace(" on ", ", on ", 1) for row in study.rows]
     return "## 3. The Cerebro thesis' cases\n", [
         study.head() + " Makespan of `randomized`, and that of the others over it: mean (least to most).\n",
         table(["case", *study.policies], lines),
+        "The thesis (section 4.4) compares three schedulers. Its multi-GPU MOP trains one model on each GPU, its random scheduler one model "
+        "on all GPUs of each node, both in random order; so they are `randomized` in the rows *one on each GPU* and *one on each node*. Its "
+        "MILP is in the second part of this section. It reports MOP over random, and its MILP within 7.4 % of random, which it calls quite "
+        "close, or behind it. MOP over random, there and here:\n",
+        table(["case", "there", "here, `randomized`", "here, `rollout`"], beside),
+        "A trial that uses several GPUs loses nothing by that, there (equation 4.15) and in these rows. The thesis doesn't list its costs; here "
+        "they are drawn from a table.\n",
         " ".join(texts) + "\n",
         milp_note(study),
-        chart("3-thesis.svg", "Makespan over that of randomized", rows, series(study, "normalised"), 0.8),
+        chart(study, "3-thesis.svg", "Makespan over that of randomized", rows, series(study, "normalised"), 0.8),
         *platform(figures),
     ]
 
@@ -146,8 +148,8 @@ def figure_8(study):
         "last result. Seconds, mean (least to most); and how much later each epoch ends than without losses:\n",
         table(["epoch", "nobody lost", "two lost", "ends later by"], lines),
         f"While a worker is away an epoch takes {away:.2f} times as long as without losses, the mean of these epochs and all seeds; "
-        f"after that {after:.2f} times. In the paper epochs are longer while workers are away, and as long as before when they "
-        f"are back: {'that agrees, and trials that fell behind even catch up' if away > 1.05 and after < 1.05 else 'that is not seen here'}. Single epochs differ more than there, because "
+        f"after that {after:.2f} times. The paper's text says that the workload is executed despite the failures (section 6.2), and leaves "
+        f"times to the figure. {'Here epochs are longer while workers are away, and trials that fell behind catch up' if away > 1.05 and after < 1.05 else 'Longer epochs while workers are away are not seen here'}. Single epochs differ, because "
         "trials don't wait for each other: one that lost a hop waits for its lease (60 s) and ends its epoch late, while the "
         f"others go on. The makespan is {makespan['mean']:.3f} ({makespan['min']:.3f} to {makespan['max']:.3f}) times that without.\n",
     ]

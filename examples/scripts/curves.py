@@ -38,6 +38,11 @@ def looks(run):
     return sum(1 for point in run["curve"] if point["results"] <= SUBSETS)
 
 
+def has_tests(runs):
+    """Were the versions evaluated on test images as well?"""
+    return "test" in runs[SERIAL][0]["curve"][0]
+
+
 def seeds(runs):
     count = len(runs[SERIAL])
     return f"{count} seed{'s' if count > 1 else ''}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Solves the platform paper's three cases, and runs schedules without a plan and the server's own policy beside.
+"""Solves the three cases of the Cerebro thesis (2023), and runs schedules without a plan and the server's own policy beside.
 
 `make -C examples gangs` makes an environment with HiGHS for this, and calls it with `--check`: small problems of which all
 schedules can be tried. `proofs.py` calls it for the figures; `cerebro.py` says what they show.

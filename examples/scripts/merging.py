@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a checkout stays as it is
+import kept  # noqa: E402
 from linechart import lines  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -38,9 +39,12 @@ WORDS_OF_LIES = {
     "foreign": "another trial's result",
     "noise": "noise as long as its change",
 }
-HEAD = """# Merge rules compared
+HEAD = f"""# Merge rules compared
 
-`make -C examples merging` writes this page, figures and tables; changes by hand are lost. The text is in `examples/scripts/merging.py`.
+{kept.mark("merging.py", "results/rules")}
+
+`make -C examples merging` runs the scenarios, keeps their results in `results/rules` and writes this page from them, figures and tables; changes by hand are
+lost. The text is in `examples/scripts/merging.py`.
 
 ```sh
 sojourn simulate examples/merge.toml
@@ -111,21 +115,16 @@ def say(message):
 
 def result(sojourn, file, seed, folder, settings=()):
     """The cells of one seed, which is run unless its result is in the folder; `settings` go over the file."""
-    kept = folder / "-".join([file.stem, str(seed), *settings]) if folder else None
-    kept = kept and kept.with_name(f"{kept.name}.json")
-    if not kept or not kept.exists():
+
+    def run():
         command = [sojourn, "simulate", file, "--json", "--seed", str(seed), "--seeds", "1"]
         command += [part for setting in settings for part in ("--set", setting)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"merging: {file.name}: {done.stderr.strip()}")
-        text = done.stdout
-        if kept:
-            folder.mkdir(parents=True, exist_ok=True)
-            kept.write_text(text, encoding="utf-8")
-    else:
-        text = kept.read_text(encoding="utf-8")
-    return json.loads(text)["cells"]
+        return {"cells": kept.slim(json.loads(done.stdout)["cells"])}
+
+    return kept.kept(folder, "-".join([file.stem, str(seed), *settings]), run)["cells"]
 
 
 class Study:
@@ -210,11 +209,11 @@ def mean_curve(runs):
     return [(0, 0.0)] + [(of[0][0], statistics.mean(value for _, value in of)) for of in zip(*curves)]
 
 
-def chart(study, file, title, least):
+def chart(study, file, title, least, to):
     panels = {
         words: {case: mean_curve(study.runs[case, skew]) for case in study.cases} for skew, words in SKEWS.items()
     }
-    (FOLDER / file).write_text(lines(title, panels, "results", least, 1.0), encoding="utf-8")
+    (to / file).write_text(lines(title, panels, "results", least, 1.0), encoding="utf-8")
     return f"![{title}]({file})\n"
 
 
@@ -227,12 +226,12 @@ def lost(study, skew):
     )
 
 
-def rules(study):
+def rules(study, to):
     return [
         "## Rules\n",
         f"`sojourn simulate examples/merge.toml`, {study.seeds} seeds.\n",
         *(f"### {words[0].upper()}{words[1:]}\n\n" + part(study, skew) for skew, words in SKEWS.items()),
-        chart(study, "rules.svg", "Validation accuracy over results, the mean of all seeds", 0.5),
+        chart(study, "rules.svg", "Validation accuracy over results, the mean of all seeds", 0.5, to),
         " ".join(lost(study, skew) for skew in SKEWS) + "\n",
     ]
 
@@ -289,7 +288,7 @@ def rule_table(values, title):
 def default_rule(given):
     """How the rules do with their own defaults: merging/default.toml and default-mnist.toml by kind of shards, default-cifar10.toml."""
     for name, images in IMAGES.items():
-        if not images.exists() and not (given.results and any(given.results.glob(f"{name}-*.json"))):
+        if not images.exists() and not any(given.results.glob(f"{name}-*.json")):
             sys.exit(f"merging: {images} is missing: {name}.toml trains on it, and says which file has more")
     digits, count = accuracies(given, "default.toml", hosts_column)
     mnist, of_mnist = accuracies(given, "default-mnist.toml", hosts_column)
@@ -380,15 +379,16 @@ def main():
     options.add_argument("--sojourn", default=ROOT / "target" / "release" / "sojourn", type=Path)
     options.add_argument("--seeds", type=int, help="fewer than the files say, for a try")
     options.add_argument("--jobs", type=int, default=2, help="seeds at a time")
-    options.add_argument("--results", type=Path, help="keep results in this folder, and take them from there")
+    kept.options(options, FOLDER, "results/rules")
     given = options.parse_args()
     run = lambda file: Study(ROOT / "examples" / file, given)
     of_default = default_rule(given)
     lying = Study(ROOT / "examples" / "merging/liars.toml", given, "liar")
-    parts = [rules(run("merge.toml")), of_default, optimizers(run("merging/optimizer.toml")), liars(lying)]
+    parts = [rules(run("merge.toml"), given.to), of_default, optimizers(run("merging/optimizer.toml")), liars(lying)]
     text = "\n".join([HEAD, *("\n".join(paragraphs) for paragraphs in parts), CONCLUSIONS])
-    (FOLDER / "README.md").write_text(text, encoding="utf-8")
-    say(f"{FOLDER / 'README.md'} is written")
+    given.to.mkdir(parents=True, exist_ok=True)
+    (given.to / "README.md").write_text(text, encoding="utf-8")
+    say(f"{given.to / 'README.md'} is written")
 
 
 if __name__ == "__main__":

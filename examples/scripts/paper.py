@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a checkout stays as it is
-from curves import ALPHAS, CHANCE, DEFAULT, SERIAL, SUBSETS, after, code, fleets, looks, minutes, percent, ranked, seeds, spread  # noqa: E402
+import kept  # noqa: E402
+from curves import ALPHAS, CHANCE, DEFAULT, SERIAL, SUBSETS, after, code, fleets, has_tests, looks, minutes, percent, ranked, seeds, spread  # noqa: E402
 from facts import beside  # noqa: E402
 from linechart import lines  # noqa: E402
 from merging import FOLDER, ROOT, final, mean_of, result, table  # noqa: E402
@@ -21,7 +22,10 @@ from merging import FOLDER, ROOT, final, mean_of, result, table  # noqa: E402
 DATA = [ROOT / "examples" / "cifar10" / f"cifar10-{part}.npz" for part in ("train", "test")]
 HEAD = """# The VC-ASGD paper's experiment, reduced in size
 
-`make -C examples paper` writes this page, figures and tables; changes by hand are lost. The text is in `examples/scripts/paper.py`.
+{mark}
+
+`make -C examples paper` runs the scenarios, keeps their [results](results/paper) and writes this page from them, figures and tables; changes by
+hand are lost. The text is in `examples/scripts/paper.py`.{notes}
 
 M. Atre, B. Jha and A. Rao, *Distributed Deep Learning Using Volunteer Computing-Like Paradigm* (2021, arXiv 2103.08894),
 train a residual network on CIFAR-10 in 50 subsets, with P parameter servers, C clients and T subsets at a time in each.
@@ -32,10 +36,10 @@ hour:
 | | the paper | here |
 | --- | --- | --- |
 | model | a residual network of 4,972,746 parameters | `resnet` of depth 11 and width 8: 76,794 |
-| images | all of CIFAR-10 | 8,000 to train on, 2,000 others to compare by, and 2,000 of the test images |
+| images | all of CIFAR-10 | 8,000 to train on, 2,000 others to compare by{tests} |
 | subsets | 50 | 50, of 160 images: five batches of 32 |
 | clients | machines of a cloud | C = 3 with T = 4 slots, in virtual time; a subset takes a minute, more or less (`noise = 0.2`) |
-| optimiser | | Adam with a rate of 0.002; its state is zeroed with each merge (`"reset"`, the default) |
+| optimiser | Adam with a rate of 0.001 (section IV.A) | Adam with a rate of 0.002; its state is zeroed with each merge (`"reset"`, the default) |
 
 The server's own core decides the order of merges, its assimilators' rules merge, and every subset is really trained. With so
 few epochs no model gets far: compare the shape of the curves, not their height.
@@ -61,6 +65,12 @@ def told(options, file, seeds=None, settings=()):
     return runs
 
 
+def head(runs, results):
+    """The top of the page, with what the runs measured."""
+    tests = ", and 2,000 of the test images" if has_tests(runs) else ""
+    return HEAD.replace("{mark}", kept.mark("paper.py", "results/paper")).replace("{notes}", kept.notes(results)).replace("{tests}", tests)
+
+
 def accuracy(runs, epochs):
     looks = sorted({1, 2, epochs // 2, epochs})
     rows = []
@@ -82,7 +92,7 @@ def over(runs, along):
     return curves
 
 
-def charts(runs, epochs):
+def charts(runs, to):
     by_epoch = over(runs, lambda point: point["results"] / SUBSETS)
     rules = [name for name in runs if name not in ALPHAS or name == ranked(runs, final)[0][0]]
     panels = {
@@ -91,16 +101,16 @@ def charts(runs, epochs):
     }
     most = max(y for curve in by_epoch.values() for _, y in curve)
     title = "Accuracy on images that nobody trains on, over epochs"
-    (FOLDER / "paper.svg").write_text(lines(title, panels, "epochs", 0.1, most), encoding="utf-8")
+    (to / "paper.svg").write_text(lines(title, panels, "epochs", 0.1, most), encoding="utf-8")
     end = max(minutes(runs[name]) for name in ALPHAS)
     by_time = over(runs, lambda point: point["at"] / 60)
     by_time = {name: [(x, y) for x, y in by_time[name] if x <= end] for name in [*ALPHAS, SERIAL]}
     late = "The same over virtual minutes, until the fleet is done"
-    (FOLDER / "paper-time.svg").write_text(lines(late, {"": by_time}, "minutes", 0.1, most), encoding="utf-8")
+    (to / "paper-time.svg").write_text(lines(late, {"": by_time}, "minutes", 0.1, most), encoding="utf-8")
     return f"![{title}](paper.svg)\n\n![{late}](paper-time.svg)\n"
 
 
-def learned(runs, epochs):
+def learned(runs, epochs, to):
     return [
         "## Accuracy\n",
         f"`sojourn simulate examples/merging/cifar10.toml`, {seeds(runs)}, {epochs} epochs, policy `rollout` (the default), "
@@ -109,7 +119,7 @@ def learned(runs, epochs):
         f"Spread: the largest less the smallest accuracy of one epoch's versions, in points, of which {looks(runs[SERIAL][0])} are "
         f"looked at; the mean of the second half of the epochs. Staleness: versions made between a result's base and its merge, the "
         "mean. Serial: one client with one slot, one subset after the other. T = 1 and T = 8 are of the same three clients.\n",
-        charts(runs, epochs),
+        charts(runs, to),
     ]
 
 
@@ -171,21 +181,22 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sojourn", default=ROOT / "target" / "release" / "sojourn", type=Path)
     options.add_argument("--jobs", type=int, default=2, help="seeds at a time")
-    options.add_argument("--results", type=Path, help="keep results in this folder, and take them from there")
+    kept.options(options, FOLDER, "results/paper")
     options.add_argument("--seeds", type=int, help="of what is really trained, instead of the file's number")
     options.add_argument("--epochs", type=int, help="of what is really trained, instead of the file's number")
     options.add_argument("--curve", type=int, help="look at every so many results of what is really trained")
     given = options.parse_args()
     missing = [str(file.relative_to(ROOT)) for file in DATA if not file.exists()]
-    if missing:
+    if missing and not any(given.results.glob("cifar10-*.json")):
         sys.exit(f"paper: images of CIFAR-10 are missing, as examples/merging/resnet.toml says: {', '.join(missing)}")
     settings = [f"job.{key}={value}" for key, value in (("epochs", given.epochs), ("curve", given.curve)) if value]
     runs = told(given, FOLDER / "cifar10.toml", given.seeds, settings)
     slots = told(given, FOLDER / "slots.toml")
     epochs = runs[SERIAL][0]["curve"][-1]["results"] // SUBSETS
-    parts = [learned(runs, epochs), threads(slots), beside(runs, slots, epochs), conclusions(runs, epochs)]
-    text = "\n".join([HEAD, *("\n".join(paragraphs) for paragraphs in parts)])
-    (FOLDER / "PAPER.md").write_text(text, encoding="utf-8")
+    given.to.mkdir(parents=True, exist_ok=True)
+    parts = [learned(runs, epochs, given.to), threads(slots), beside(runs, slots, epochs), conclusions(runs, epochs)]
+    text = "\n".join([head(runs, given.results), *("\n".join(paragraphs) for paragraphs in parts)])
+    (given.to / "PAPER.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ import sys
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # a checkout stays as it is
+import kept  # noqa: E402
 from cerebro import figure_6, figure_8, thesis  # noqa: E402
+from platform_paper import summary  # noqa: E402
 from study import FOLDER, ROOT, Study, chart, planned_gangs, say, series, spread, table  # noqa: E402
 from traffic import traffic  # noqa: E402
 
@@ -55,6 +57,7 @@ def order(study):
         else "Missed: " + "; ".join(missed) + "."
     )
     picture = chart(
+        study,
         "2-order.svg", "Makespan over the lower bound", study.rows, series(study, "ratio"), 1.0
     )
     return "## 2. Where the order matters\n", [
@@ -104,7 +107,7 @@ def placement(study, seconds):
         else "Of the pilot study's figures these differ by more than 0.05: " + "; ".join(off) + ". Why: " + " ".join(REASONS)
     )
     ratios = {p: [(over(row, p),) * 3 for row in study.rows] for p in study.policies}
-    picture = chart("4-placement.svg", "Makespan over all work / all capacity", study.rows, ratios, 1.0)
+    picture = chart(study, "4-placement.svg", "Makespan over all work / all capacity", study.rows, ratios, 1.0)
     return "## 4. Where placement matters\n", [
         study.head() + " Makespan over all work / all capacity, and the figures of the pilot study.\n",
         table(["scenario", *study.policies], lines),
@@ -159,6 +162,7 @@ def failures(study, replicas):
         else "With notice it is slower than without at " + "; ".join(slower) + "."
     )
     picture = chart(
+        study,
         "5-failures.svg",
         "Makespan over that without losses",
         study.rows,
@@ -204,6 +208,7 @@ def fleets(study, title, note):
         else "It moves over 1.10 times the bytes of the policy that moves the fewest in: " + "; ".join(heavy) + "."
     )
     picture = chart(
+        study,
         f"{study.name}.svg", "Makespan over the lower bound", study.rows, series(study, "ratio"), 1.0
     )
     bytes_of = [
@@ -248,7 +253,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sojourn", default=ROOT / "target" / "release" / "sojourn", type=Path)
     options.add_argument("--seeds", type=int, help="fewer than the files say, for a try")
-    options.add_argument("--results", type=Path, help="keep results in this folder, and take them from there")
+    kept.options(options, FOLDER)
     options.add_argument("--features", action="store_true", help="print what to build the program with")
     given = options.parse_args()
     if given.features:
@@ -258,7 +263,7 @@ def main():
     parts = [
         figure_6(run("1-cerebro"), run("1-milp")),
         order(run("2-order")),
-        thesis(run("3-thesis"), planned_gangs(given)),
+        thesis(run("3-thesis"), planned_gangs(given, summary)),
         placement(run("4-placement"), run("4-seconds")),
         failures(run("5-failures"), run("5-replicas")),
         fleets(
@@ -275,12 +280,13 @@ def main():
         traffic(run("9-traffic")),
     ]
     text = (
-        "# What the simulator shows\n\n`make -C examples proofs` writes this page from the scenarios in this folder, sentences "
-        "included; changes by hand are lost. [README.md](README.md) explains the scenarios and the words.\n\n"
+        f"# What the simulator shows\n\n{kept.mark('proofs.py')}\n\n`make -C examples proofs` runs the scenarios in this folder, keeps "
+        "their [results](results) and writes this page from them, sentences included; changes by hand are lost. [README.md](README.md) explains "
+        f"the scenarios and the words.{kept.notes(given.results)}\n\n"
     )
     text += "\n".join(title + "\n" + "\n".join(paragraphs) for title, paragraphs in parts)
-    (FOLDER / "PROOFS.md").write_text(text, encoding="utf-8")
-    say(f"{FOLDER / 'PROOFS.md'} is written")
+    (given.to / "PROOFS.md").write_text(text, encoding="utf-8")
+    say(f"{given.to / 'PROOFS.md'} is written")
 
 
 if __name__ == "__main__":

@@ -9,11 +9,12 @@ import time
 import tomllib
 from pathlib import Path
 
+import kept
 from barchart import bars
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "examples" / "scheduling"
-CHARTS = FOLDER / "proofs"
+CHARTS = "proofs"
 SCRIPTS = Path(__file__).resolve().parent
 SOLVER = ROOT / ".cache" / "solver" / "bin" / "python"
 
@@ -22,24 +23,12 @@ def say(message):
     print(f"proofs: {message}", file=sys.stderr)
 
 
-def kept(given, name, make):
-    """A result out of the folder of results, or made, and put there."""
-    file = given.results / f"{name}.json" if given.results else None
-    if file and file.exists():
-        return json.loads(file.read_text(encoding="utf-8"))
-    result = make()
-    if file:
-        given.results.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(result), encoding="utf-8")
-    return result
-
-
 class Study:
     """One scenario file's cells, by row and policy, and what deciding took."""
 
     def __init__(self, given, name):
-        result = kept(given, name, lambda: run(given.sojourn, name, given.seeds))
-        self.name = name
+        result = kept.kept(given.results, name, lambda: run(given.sojourn, name, given.seeds))
+        self.name, self.to = name, given.to
         self.cells = {(cell["row"], cell["policy"]): cell for cell in result["cells"]}
         self.rows = list(dict.fromkeys(row for row, _ in self.cells))
         self.policies = list(dict.fromkeys(policy for _, policy in self.cells))
@@ -86,10 +75,10 @@ def run(sojourn, name, seeds):
             sys.exit(f"proofs: {name}: {done.stderr.strip()}")
         cells = json.loads((Path(out) / "result.json").read_text(encoding="utf-8"))["cells"]
     say(f"{name}: {time.monotonic() - begun:.0f} s")
-    return {"cells": cells, "times": real_times(done.stdout)}
+    return {"cells": kept.slim(cells), "times": real_times(done.stdout)}
 
 
-def planned_gangs(given):
+def planned_gangs(given, summary):
     """What gang_study.py measures, in the environment that scripts/solver.py makes."""
 
     def make():
@@ -102,9 +91,9 @@ def planned_gangs(given):
             command = [SOLVER, SCRIPTS / "gang_study.py", "--sojourn", given.sojourn, "--out", file, *seeds]
             if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode != 0:
                 sys.exit("proofs: gang_study.py failed")
-            return json.loads(file.read_text(encoding="utf-8"))
+            return summary(json.loads(file.read_text(encoding="utf-8")))
 
-    return kept(given, "gangs", make)
+    return kept.kept(given.results, "gangs", make)
 
 
 def real_times(printed):
@@ -130,10 +119,11 @@ def spread(cell, key, digits=3):
     return f"{of['mean']:.{digits}f} ({of['min']:.{digits}f} to {of['max']:.{digits}f})"
 
 
-def chart(file, title, groups, values, least):
-    CHARTS.mkdir(exist_ok=True)
-    (CHARTS / file).write_text(bars(title, groups, values, least), encoding="utf-8")
-    return f"![{title}](proofs/{file})\n"
+def chart(study, file, title, groups, values, least):
+    folder = study.to / CHARTS
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / file).write_text(bars(title, groups, values, least), encoding="utf-8")
+    return f"![{title}]({CHARTS}/{file})\n"
 
 
 def series(study, key):

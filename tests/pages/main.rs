@@ -6,6 +6,9 @@
 //! | `book` | the size of README, the table of contents, every internal link, every page that code names |
 //! | `reference` | every command, flag, job-file key and operator of graphs has its line |
 //! | `runs` | the commands that the pages show are run |
+//! | `examples` | every file below `examples/` is tried, at a small size |
+//! | `results` | pages that scripts write are what these make of the kept results |
+//! | `promises` | each promise of `docs/security.md` has a test that there is |
 
 #![expect(
     clippy::unwrap_used,
@@ -14,6 +17,9 @@
 )]
 
 mod book;
+mod examples;
 mod page;
+mod promises;
 mod reference;
+mod results;
 mod runs;

@@ -467,6 +467,25 @@ async fn a_trainers_error_is_reported_and_one_without_a_trainer_is_not() {
     assert!(server.world().reports.is_empty());
 }
 
+/// `send_log` in `client.toml`.
+#[tokio::test]
+async fn the_end_of_a_trainers_log_is_sent_only_where_the_owner_allows_it() {
+    for send_log in [true, false] {
+        let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
+        let trainer = Trainer::free();
+        let failure = Failure { kind: FailureKind::NonFinite, message: "loss is NaN".into() };
+        let with_log = failure.clone().with_log("/home/alice/data: batch 31");
+        let told = Outcome::Failed(if send_log { with_log.clone() } else { failure });
+        *trainer.instead.lock().unwrap() = Some(Box::new(|_| Ok(Outcome::Failed(with_log))));
+        server.change(|world| queue_hops(world, 1..=1));
+        let config = ClientConfig { send_log, ..config(&server, &dir) };
+        let daemon = Daemon::start(config, &trainer);
+        server.until("a report", |world| world.reports.len() == 1).await;
+        daemon.stop().await.unwrap();
+        assert_eq!(server.world().reports[&LeaseId(1)].outcome, told);
+    }
+}
+
 #[tokio::test]
 async fn trainers_that_do_not_calculate_alike_end_the_daemon() {
     let (dir, server) = (TempDir::new().unwrap(), Server::start().await);

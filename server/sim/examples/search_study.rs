@@ -93,7 +93,12 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let said = arguments()?;
+    run(&arguments()?).map(drop)
+}
+
+/// Prints what the command line asks for; how many rows that are.
+fn run(said: &Arguments) -> Result<usize, Box<dyn Error>> {
+    let mut count = 0;
     let text = fs::read_to_string(Path::new(FOLDER).join("study.toml"))?;
     for (space, settings) in SPACES {
         let settings = settings.into_iter().map(str::to_owned).chain(said.set.iter().cloned());
@@ -102,6 +107,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let rows: Vec<&Row> = study.rows.iter().filter(is_wanted).collect();
         let Some(first) = rows.first() else { continue };
         let target = target(&first.scenario, &mut read)?;
+        count += rows.len();
         if !said.json {
             head(space, target)?;
         }
@@ -118,7 +124,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    Ok(())
+    Ok(count)
 }
 
 /// The label of a row without the number of hosts in a group.
@@ -210,4 +216,20 @@ fn cells(pairs: &[Pair]) -> String {
 
 fn float(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::INFINITY, f64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_each_space_is_run_at_its_smallest() {
+        let said = Arguments {
+            seeds: Some(1),
+            only: " random, asha, count 2".into(),
+            set: vec!["job.epochs=9".into()],
+            json: false,
+        };
+        assert_eq!(run(&said).unwrap(), SPACES.len());
+    }
 }

@@ -9,7 +9,7 @@ mod compared;
 mod flowcon;
 mod specon;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{env, error::Error};
 
 const SEEDS: u64 = 20;
@@ -21,7 +21,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         (Some("--seeds"), Some(seeds)) => seeds.parse::<u64>()?.max(1),
         _ => return Err("`--seeds N` is all that may be said".into()),
     };
-    let study = json!({
+    println!("{}", study(seeds));
+    Ok(())
+}
+
+/// All of it, with so many seeds.
+fn study(seeds: u64) -> Value {
+    json!({
         "seeds": seeds,
         "schedule": flowcon::schedule(seeds),
         "arrivals": flowcon::arrivals(seeds),
@@ -29,7 +35,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         "scenarios": specon::scenarios(seeds),
         "sweep": specon::sweep(seeds),
         "residents": specon::residents(),
-    });
-    println!("{study}");
-    Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_smallest_study_has_all_its_parts() {
+        let study = super::study(1);
+        for part in ["schedule", "arrivals", "long", "scenarios", "sweep"] {
+            assert!(study[part].as_array().is_some_and(|rows| !rows.is_empty()), "{part}");
+        }
+        assert!(study["residents"]["moves"].is_array());
+    }
 }

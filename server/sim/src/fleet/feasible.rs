@@ -38,7 +38,7 @@ pub(crate) fn of(plan: &Plan) -> Result<Remarks, String> {
     Ok(remarks)
 }
 
-/// A shard that is larger than a cache.
+/// A shard that is larger than a cache: a unit needs its whole shard on the host's disk.
 fn shards_fit(plan: &Plan, job: &SimJob) -> Result<Remarks, String> {
     let shard = job.data.train.iter().map(|shard| shard.blob.bytes).max().unwrap_or(0);
     let present = plan.groups.iter().zip(1..).filter(|(group, _)| group.count > 0);
@@ -54,15 +54,12 @@ fn shards_fit(plan: &Plan, job: &SimJob) -> Result<Remarks, String> {
         )
     };
     let all = small.clone().count() == present.count();
-    match (job.holders > 0, small.clone().next()) {
-        (true, Some(first)) if all => {
-            Err(format!("{}: nobody can keep it; say more `cache`, or more `shards`", words(first)))
+    match (all, small.clone().next()) {
+        (true, Some(first)) => {
+            let cannot = if job.holders > 0 { "keep it" } else { "train on it" };
+            Err(format!("{}: nobody can {cannot}; say more `cache`, or more `shards`", words(first)))
         }
-        (true, _) => Ok(small.map(|group| format!("{}: they keep none", words(group))).collect()),
-        (false, _) => {
-            let said = "they fetch it anew for each hop";
-            Ok(small.map(|group| format!("{}: {said}", words(group))).collect())
-        }
+        _ => Ok(small.map(|group| format!("{}: they get none of its units", words(group))).collect()),
     }
 }
 
