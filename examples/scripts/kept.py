@@ -7,18 +7,8 @@ results are in a comment, `mark`, by which a test finds page, script and results
 import json
 from pathlib import Path
 
-# What pages show of a run. The rest of what the simulator tells isn't kept.
-OF_RUNS = {
-    "seed", "makespan", "bound", "capacity", "lost_share", "twice_share", "departures", "busy", "lost",
-    "shard_bytes", "checkpoints_up", "checkpoints_down", "jobs", "curve", "staleness", "merged",
-    "granted", "late", "late_used", "best", "believed", "lies",
-}  # fmt: skip
-OF_JOBS = {"submitted", "ended", "epochs"}
-OF_CELLS = {"row", "policy", "ratio", "normalised", "makespan"}
-
-
 def options(parser, folder, results="results"):
-    """What a script that writes a page is told about its results."""
+    """The options of a script that writes a page from results."""
     parser.add_argument("--results", type=Path, default=folder / results, help="take results from this folder, and keep new ones there")
     parser.add_argument("--to", type=Path, default=folder, help="write the page and its charts into this folder")
 
@@ -48,20 +38,15 @@ def kept(folder, name, make):
     return result
 
 
-def slim(cells):
-    """The cells of a simulation with what pages show of them."""
-    only = lambda value, keys: {key: part for key, part in value.items() if key in keys and part is not None}
-    shown = []
-    for cell in cells:
-        runs = [only(run, OF_RUNS) for run in cell["runs"]]
-        for run in runs:
-            run["jobs"] = [only(job, OF_JOBS) for job in run.get("jobs", [])]
-        shown.append(only(cell, OF_CELLS) | {"runs": runs})
-    return shown
+def slim(cells, of_runs, of_cells=("row",)):
+    """The cells of a simulation with what a page shows of them, and of their runs; of jobs, their times."""
+    only = lambda value, keys: {key: value[key] for key in keys if value.get(key) is not None}
+    times = lambda run: {key: [only(job, ("submitted", "ended", "epochs")) for job in part] if key == "jobs" else part for key, part in run.items()}
+    return [only(cell, of_cells) | {"runs": [times(only(run, of_runs)) for run in cell["runs"]]} for cell in cells]
 
 
 def notes(folder):
-    """What results say of where they are from, if not from a run of today's script: sentences, or nothing."""
+    """Sentences about the origin of results that aren't from a run of today's script."""
     said = {}
     for file in sorted(folder.glob("*.json")):
         result = json.loads(file.read_text(encoding="utf-8"))

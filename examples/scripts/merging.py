@@ -26,6 +26,7 @@ IMAGES = {
     "default-cifar10": ROOT / "examples" / "cifar10" / "cifar10-train.npz",
     "default-mnist": ROOT / "examples" / "mnist" / "t10k-images-idx3-ubyte.gz",
 }
+SHOWN = ["makespan", "staleness", "merged", "curve", "granted", "lost", "late", "late_used", "best", "believed", "lies"]
 DEFAULT = "delayed-nesterov"
 BEST_TUNED = "delta tuned"
 WANTED = 0.95
@@ -122,7 +123,7 @@ def result(sojourn, file, seed, folder, settings=()):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"merging: {file.name}: {done.stderr.strip()}")
-        return {"cells": kept.slim(json.loads(done.stdout)["cells"])}
+        return {"cells": kept.slim(json.loads(done.stdout)["cells"], SHOWN)}
 
     return kept.kept(folder, "-".join([file.stem, str(seed), *settings]), run)["cells"]
 

@@ -2,7 +2,7 @@
 
 from study import table
 
-# What the thesis reports, case by case (Figures 4.1 to 4.3): seconds of its random scheduler, of multi-GPU MOP and of its MILP.
+# The makespans that the thesis reports, case by case (Figures 4.1 to 4.3): seconds of its random scheduler, of multi-GPU MOP and of its MILP.
 REPORTED = {"6 on 8x2": (8603, 15926, 7967), "6 on 4+2+2": (5252, 7780, 5255), "10 on 4+2+2": (8956, 10172, 8995)}
 # What hops do in schedules without a plan. The last two are the thesis' multi-GPU MOP and its random scheduler.
 READINGS = {"random": "a random strategy", "one GPU": "one GPU each", "whole node": "all GPUs of the node"}
@@ -19,13 +19,13 @@ def percent(ratio):
 
 
 def reported(case):
-    """What multi-GPU MOP takes over the random scheduler in the thesis, and what its MILP takes over that."""
+    """The thesis' makespan of multi-GPU MOP over that of its random scheduler, and that of its MILP over the same."""
     random, mop, milp = REPORTED[case]
     return mop / random, milp / random
 
 
 def summary(figures):
-    """What the page shows of gang_study.py's problems, by case and costs."""
+    """The figures of gang_study.py's problems that the page shows, by case and costs."""
     kinds = {}
     for one in figures["problems"]:
         kinds.setdefault((one["case"], one["costs"]), []).append(one)
@@ -38,7 +38,7 @@ def summary(figures):
 
 
 def best_size(one):
-    """What the server's policy takes at the size of gangs that suits a problem best."""
+    """The server's policy at the size of gangs that suits a problem best."""
     return min(one["served"].values(), key=lambda run: run["makespan"])
 
 

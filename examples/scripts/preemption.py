@@ -73,7 +73,7 @@ def result(sojourn, seed):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"preemption: {done.stderr.strip()}")
-    return kept.slim(json.loads(done.stdout)["cells"])
+    return kept.slim(json.loads(done.stdout)["cells"], ["makespan", "lost_share", "busy", "lost"])
 
 
 class Study:

@@ -26,7 +26,7 @@ use toml_edit::{DocumentMut, Item, value};
 /// The data that comes with the repository.
 const DATA: &str = "digits.csv";
 
-/// What a file of TOML is.
+/// The kinds of examples in TOML.
 #[derive(Debug, PartialEq)]
 enum Kind {
     Job,
@@ -125,7 +125,7 @@ fn small(text: &str, folder: &Path) -> Option<String> {
     Some(scenario.to_string())
 }
 
-/// Lists are cut to their first value, also those of tables in tables.
+/// Cuts lists to their first value, also those of tables in tables.
 fn first_of_each(item: &mut Item) {
     if let Some(values) = item.as_array_mut() {
         while values.len() > 1 {

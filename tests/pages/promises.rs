@@ -28,7 +28,7 @@ fn row(line: &str) -> Row {
     Row { promise: promise.to_owned(), test: (file.to_owned(), name.to_owned()) }
 }
 
-/// The words that promises begin with: what is bold in the lists of the page, and its headings.
+/// The words that promises begin with: the bold ones in the lists of the page, and its headings.
 fn promises(page: &Page) -> (Vec<String>, Vec<String>) {
     let prose = page.prose();
     let bullets = prose.iter().filter_map(|(_, text)| text.strip_prefix("- **")?.split("**").next());
@@ -36,12 +36,12 @@ fn promises(page: &Page) -> (Vec<String>, Vec<String>) {
     (bullets, page.headings().into_iter().map(str::to_owned).collect())
 }
 
-/// Does a promise begin with these words, and no longer word?
+/// Whether a promise begins with these words, whole.
 fn begins(promise: &str, words: &str) -> bool {
     promise.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
-/// Is there a function of this name in the text, marked as a test?
+/// Whether the text has a function of this name that is marked as a test.
 fn has_test(text: &str, name: &str) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let named = |line: &&str| line.split("fn ").nth(1).is_some_and(|rest| rest.starts_with(&format!("{name}(")));

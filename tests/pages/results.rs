@@ -16,7 +16,7 @@ use std::{
 const NOT_KEPT: &[(&str, &str)] =
     &[("examples/merging/README.md", "trains for over an hour: its next run keeps the results")];
 
-/// What a page says of its origin.
+/// The origin of a page, as it names it.
 struct Written {
     script: PathBuf,
     results: PathBuf,
@@ -29,7 +29,7 @@ fn written(page: &Page) -> Option<Written> {
     Some(Written { script: script.into(), results: folder.join(results) })
 }
 
-/// Does a page say that a target of `examples/Makefile` writes it, or its tables?
+/// Whether a page says that a target of `examples/Makefile` writes it, or its tables.
 fn says_it_is_written(page: &Page) -> bool {
     let text = page.text.split_whitespace().collect::<Vec<_>>().join(" ");
     text.split("`make -C examples ").skip(1).any(|rest| {

@@ -96,7 +96,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(&arguments()?).map(drop)
 }
 
-/// Prints what the command line asks for; how many rows that are.
+/// Prints the rows that the command line asks for, and returns their number.
 fn run(said: &Arguments) -> Result<usize, Box<dyn Error>> {
     let mut count = 0;
     let text = fs::read_to_string(Path::new(FOLDER).join("study.toml"))?;

@@ -42,13 +42,13 @@ fn toml_files(folder: PathBuf) -> Vec<PathBuf> {
     found
 }
 
-/// Is a file a scenario: has it hosts, and no market on which a fleet is bought?
+/// Whether a file is a scenario: it has hosts, and no market on which a fleet is bought.
 fn is_scenario(text: &str) -> bool {
     let table: toml::Table = toml::from_str(text).unwrap();
     table.contains_key("hosts") && !table.contains_key("market")
 }
 
-/// The same row with few hosts, few trials and few epochs, and nothing to train.
+/// Makes a row small: few hosts, few trials and few epochs, and nothing to train.
 fn small(row: &mut Row) {
     let scenario = &mut row.scenario;
     scenario.load = false;

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// All of it, with so many seeds.
+/// The whole study, with so many seeds.
 fn study(seeds: u64) -> Value {
     json!({
         "seeds": seeds,
