@@ -52,4 +52,5 @@ def notes(folder):
         result = json.loads(file.read_text(encoding="utf-8"))
         if note := isinstance(result, dict) and result.get("note"):
             said.setdefault(note, []).append(f"`{file.stem}`")
-    return "".join(f" Of {' and '.join(files)}: {note}" for note, files in said.items())
+    listed = lambda files: " and ".join([", ".join(files[:-1]), files[-1]] if files[1:] else files)
+    return "".join(f" Of {listed(files)}: {note}" for note, files in said.items())

@@ -28,6 +28,11 @@ def say(message):
     print(f"proofs: {message}", file=sys.stderr)
 
 
+def seed_count(cell):
+    """The number of a cell's runs; where only their means are kept, as one run, it is said."""
+    return cell.get("seeds", len(cell["runs"]))
+
+
 class Study:
     """One scenario file's cells, by row and policy, and what deciding took."""
 
@@ -49,7 +54,7 @@ class Study:
 
     def head(self):
         """The file, its seeds, its policies, and where trials may go."""
-        counts = {row: len(self.cells[row, self.policies[0]]["runs"]) for row in self.rows}
+        counts = {row: seed_count(self.cells[row, self.policies[0]]) for row in self.rows}
         most = max(counts.values())
         fewer = [f"{count} in {row}" for row, count in counts.items() if count < most]
         seeds = f"{most} seed{'s' if most > 1 else ''}" + (f" ({', '.join(fewer)})" if fewer else "")
