@@ -206,7 +206,7 @@ text { fill: #24292f; font: 11px sans-serif } .title { font-size: 14px } .grid {
 WIDTH, HEIGHT, LEFT, TOP = 760, 70, 60, 40
 
 
-def residents(study, to):
+def residents(study, folder):
     """Trials on each host over time, with who comes by a move marked M or R."""
     points, moves = study["residents"]["residents"], study["residents"]["moves"]
     end = points[-1][0]
@@ -237,7 +237,7 @@ def residents(study, to):
         at = end * n / 4
         out.append(f'<text x="{LEFT + WIDTH * n / 4:.1f}" y="{TOP + hosts * (HEIGHT + 16) + 18}" text-anchor="middle">{at:.0f} s</text>')
     out.append("</svg>\n")
-    (to / "residents.svg").write_text("\n".join(out), encoding="utf-8")
+    (folder / "residents.svg").write_text("\n".join(out), encoding="utf-8")
     return f"""
 20 mixed trials, random placement, SpeCon's default, seed 1: {len(moves)} moves, each marked at the host that the trial goes to.
 
