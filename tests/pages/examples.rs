@@ -93,7 +93,8 @@ fn every_job_file_is_read_and_validated_where_its_data_is_here() {
 #[test]
 fn every_scenario_is_read() {
     for (path, text) in of_kind(&Kind::Scenario) {
-        let study = fleet::read(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let study =
+            fleet::read(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(!study.rows.is_empty(), "{}", path.display());
     }
 }
@@ -162,7 +163,8 @@ fn every_simulation_of_a_spot_fleet_is_run() {
         fs::write(&file, simulation.to_string()).unwrap();
         let (seeds, rate) = (Some(1), Some(0.1));
         let args = Args { file, seeds, seed: None, rate, json: true, quick: true };
-        let loaded = simulate::load(&args).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let loaded =
+            simulate::load(&args).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         simulate::run(&loaded).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 }

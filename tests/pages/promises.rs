@@ -31,7 +31,8 @@ fn row(line: &str) -> Row {
 /// The words that promises begin with: the bold ones in the lists of the page, and its headings.
 fn promises(page: &Page) -> (Vec<String>, Vec<String>) {
     let prose = page.prose();
-    let bullets = prose.iter().filter_map(|(_, text)| text.strip_prefix("- **")?.split("**").next());
+    let bullets =
+        prose.iter().filter_map(|(_, text)| text.strip_prefix("- **")?.split("**").next());
     let bullets = bullets.map(|words| words.trim_end_matches('.').to_owned()).collect();
     (bullets, page.headings().into_iter().map(str::to_owned).collect())
 }
@@ -44,7 +45,9 @@ fn begins(promise: &str, words: &str) -> bool {
 /// Whether the text has a function of this name that is marked as a test.
 fn has_test(text: &str, name: &str) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let named = |line: &&str| line.split("fn ").nth(1).is_some_and(|rest| rest.starts_with(&format!("{name}(")));
+    let named = |line: &&str| {
+        line.split("fn ").nth(1).is_some_and(|rest| rest.starts_with(&format!("{name}(")))
+    };
     let Some(at) = lines.iter().position(|line| named(line)) else { return false };
     let above = lines[..at].iter().rev();
     let mut above = above.take_while(|line| line.starts_with("#[") || line.starts_with("///"));
@@ -82,7 +85,8 @@ fn each_test_that_holds_a_promise_is_there() {
 
 #[test]
 fn a_function_is_a_test_where_it_is_marked_so() {
-    let text = "fn helper() {}\n\n#[tokio::test]\n/// Why.\nasync fn holds() {}\n    fn other() {}\n";
+    let text =
+        "fn helper() {}\n\n#[tokio::test]\n/// Why.\nasync fn holds() {}\n    fn other() {}\n";
     assert!(has_test(text, "holds"));
     assert!(!has_test(text, "helper") && !has_test(text, "other") && !has_test(text, "hold"));
 }

@@ -66,7 +66,10 @@ fn all_files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
             if path.is_dir() {
                 folders.push(path);
             } else {
-                found.insert(path.strip_prefix(folder).unwrap().to_owned(), fs::read(&path).unwrap());
+                found.insert(
+                    path.strip_prefix(folder).unwrap().to_owned(),
+                    fs::read(&path).unwrap(),
+                );
             }
         }
     }

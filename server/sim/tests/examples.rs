@@ -1,5 +1,5 @@
-//! Every scenario below `examples/` is run to its end, each row of it at a small size. Files are found by walking, so a new
-//! one is tried by itself.
+//! Every scenario below `examples/` is run to its end, at a small size: all its rows, or a share of them where they are many.
+//! Files are found by walking, so a new one is tried by itself.
 //!
 //! Nothing is really trained here: `tests/pages/examples.rs` has the programs do that.
 
@@ -21,6 +21,8 @@ const MOST_TRIALS: u32 = 4;
 /// Epochs, where rules of early stopping have to have something to decide, and elsewhere.
 const SEARCHED_EPOCHS: u32 = 9;
 const EPOCHS: u32 = 1;
+/// The most rows of a file: of more rows every second is run, or every third, and so on.
+const MOST_ROWS: usize = 32;
 /// The most combinations of a search by chance.
 const MOST_COMBINATIONS: i64 = 18;
 
@@ -87,15 +89,15 @@ fn every_scenario_of_the_examples_runs_to_its_end() {
             fs::read_to_string(folder.join(name)).map_err(|error| format!("{name}: {error}"))
         };
         let study = fleet::read(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-        for (n, mut row) in study.rows.into_iter().enumerate() {
+        let step = study.rows.len().div_ceil(MOST_ROWS);
+        for (n, mut row) in study.rows.into_iter().step_by(step).enumerate() {
             small(&mut row);
             // One policy for each row, and another one for the next.
             let policies = &row.scenario.server.policy.0;
             let built: Vec<&Policy> = policies.iter().filter(|policy| policy.is_built()).collect();
             let policy = built.get(n % built.len().max(1)).copied().copied().unwrap_or_default();
             let seed = row.scenario.seed;
-            let run =
-                fleet::run(&row.scenario, policy, seed, Ask::Result, &mut files, &mut ());
+            let run = fleet::run(&row.scenario, policy, seed, Ask::Result, &mut files, &mut ());
             match run {
                 Ok(run) => assert!(run.makespan > 0.0, "{path:?}, {}", row.label),
                 Err(error) => failed.push(format!("{path:?}, {}: {error}", row.label)),

@@ -378,7 +378,10 @@ fn shards_that_no_cache_holds_are_refused() {
          it; say more `cache`, or more `shards`"
     );
     let error = refused(&format!("[[hosts]]\ncount = 3\ncache = \"900kB\"\n{job}"));
-    assert!(error.ends_with("nobody can train on it; say more `cache`, or more `shards`"), "{error}");
+    assert!(
+        error.ends_with("nobody can train on it; say more `cache`, or more `shards`"),
+        "{error}"
+    );
     let error = refused(&format!("[[hosts]]\ncache = \"1MB\"\n{pinned}"));
     assert!(error.starts_with("the `cache` of all hosts together holds 1000000 bytes"), "{error}");
     let remarked = |text: &str, ends: &str| {

@@ -57,9 +57,14 @@ fn shards_fit(plan: &Plan, job: &SimJob) -> Result<Remarks, String> {
     match (all, small.clone().next()) {
         (true, Some(first)) => {
             let cannot = if job.holders > 0 { "keep it" } else { "train on it" };
-            Err(format!("{}: nobody can {cannot}; say more `cache`, or more `shards`", words(first)))
+            Err(format!(
+                "{}: nobody can {cannot}; say more `cache`, or more `shards`",
+                words(first)
+            ))
         }
-        _ => Ok(small.map(|group| format!("{}: they get none of its units", words(group))).collect()),
+        _ => {
+            Ok(small.map(|group| format!("{}: they get none of its units", words(group))).collect())
+        }
     }
 }
 
