@@ -246,7 +246,7 @@ def page(study):
     text += ["## What agrees, and what doesn't\n", conclusions(study) + attempts(study) + waits(study)]
     text.append(
         "One size of subtask and one time-out were simulated, with equal machines, free links and nothing that hangs. Of the "
-        "paper\nonly its formula is compared (section IV.E): its run of 8 hours saw no machine taken away.\n"
+        "paper\nonly its formula is compared (section IV.E); its own run of 8 hours lost no machine.\n"
     )
     return "\n".join(text)
 
