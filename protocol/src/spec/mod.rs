@@ -58,7 +58,8 @@ pub use model::{CnnSpace, GraphSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{
     DEFAULT_MERGE_IN_FLIGHT, FIXED_VISITS_MERGE, LocalSteps, MAX_DEADLINE, MAX_HOSTS,
     MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE, MAX_THREADS,
-    MIN_DEADLINE, MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify, Visits,
+    MIN_DEADLINE, MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify, VerifyChoice,
+    VerifyName, Visits,
 };
 pub use residency::{
     Growth, Listing, MAX_GROWTH, MAX_LOOKS, MAX_MARGIN, RESIDENCY_INTERVALS, Rebalancing,

@@ -72,9 +72,10 @@ pub struct PlacementSpec {
     /// writes [`DEFAULT_MERGE_IN_FLIGHT`] for [`OrderChoice::Auto`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_in_flight: Option<u32>,
-    /// Whether other hosts are asked to come to the same results, where `reproducible`.
+    /// Whose results other hosts are asked to come to as well, where `reproducible`. Submission writes
+    /// [`VerifyChoice::STRANGERS`] where it isn't given; stored jobs without it are older and verify nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verify: Option<Verify>,
+    pub verify: Option<VerifyChoice>,
     /// How much of a shard a host trains before its result is merged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub local_steps: LocalSteps,
@@ -129,6 +130,28 @@ impl PlacementSpec {
         }
     }
 
+    /// Writes the default down where nothing says whose results are verified. Only reproducible results can be.
+    pub fn name_verification(&mut self) {
+        if self.reproducible {
+            self.verify.get_or_insert(VerifyChoice::STRANGERS);
+        }
+    }
+
+    /// How the results of all hosts are verified, where they are.
+    #[must_use]
+    pub fn verifies_all(&self) -> Option<Verify> {
+        match self.verify {
+            Some(VerifyChoice::All(verify)) if self.reproducible => Some(verify),
+            Some(VerifyChoice::All(_) | VerifyChoice::Named(_)) | None => None,
+        }
+    }
+
+    /// Are the results of strangers' hosts verified, and those of the operator's believed?
+    #[must_use]
+    pub fn verifies_strangers(&self) -> bool {
+        self.reproducible && self.verify == Some(VerifyChoice::STRANGERS)
+    }
+
     /// Is every value possible? The job file's reader says the same with line and key; this is the last word, at the
     /// server.
     ///
@@ -173,10 +196,11 @@ impl PlacementSpec {
             .check()
             .map_err(|(key, wanted)| format!("`placement.residency.{key}` {wanted}"))?;
         self.check_residency().map_err(|reason| format!("`placement.residency` {reason}"))?;
-        let Some(verify) = self.verify else { return Ok(()) };
-        within("verify.quorum", verify.quorum, 2..=MAX_QUORUM)?;
-        thousandths("verify.rate", verify.rate, 1)?;
-        if self.reproducible {
+        if let Some(VerifyChoice::All(verify)) = self.verify {
+            within("verify.quorum", verify.quorum, 2..=MAX_QUORUM)?;
+            thousandths("verify.rate", verify.rate, 1)?;
+        }
+        if self.reproducible || matches!(self.verify, None | Some(VerifyChoice::NONE)) {
             return Ok(());
         }
         Err("`placement.verify` needs `reproducible`: other arithmetic comes to other results"
@@ -241,16 +265,51 @@ pub enum OrderChoice {
     Merge,
 }
 
-/// `placement.verify`: results that are trained again by other hosts of the same numeric class before they are taken
-/// in.
+/// `placement.verify`: whose results are verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(untagged)]
+pub enum VerifyChoice {
+    /// Nobody's, or those of strangers' hosts.
+    Named(VerifyName),
+    /// Those of all hosts.
+    All(Verify),
+}
+
+impl VerifyChoice {
+    /// No result is verified.
+    pub const NONE: Self = Self::Named(VerifyName::None);
+    /// The default: results of strangers' hosts are verified, at the rate that follows from the record of their party.
+    pub const STRANGERS: Self = Self::Named(VerifyName::Strangers);
+}
+
+impl From<Verify> for VerifyChoice {
+    fn from(verify: Verify) -> Self {
+        Self::All(verify)
+    }
+}
+
+/// A [`VerifyChoice`] that has no settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum VerifyName {
+    /// Every host is believed.
+    None,
+    /// Hosts of issued owners are verified, and those of the operator are believed.
+    Strangers,
+}
+
+/// `placement.verify` for all hosts: results that are trained again by other hosts of the same numeric class before they are
+/// taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Verify {
     /// Hosts that have to come to the same result, 2 to [`MAX_QUORUM`].
     pub quorum: u32,
-    /// How many of a thousand results of hosts that haven't earned trust are checked, at least 1; of those that have,
-    /// so many thousandths of that.
+    /// How many of a thousand results of hosts that haven't earned trust are checked, at least 1; of the operator's hosts that
+    /// have, so many thousandths of that. Strangers' hosts are verified at this rate or at their party's, whichever is higher.
     pub rate: u32,
 }
 

@@ -1,15 +1,15 @@
 //! Views of jobs and trials.
 
 use super::Views;
-use crate::state::{Job, JobEnd, Trial, TrialEnd};
+use crate::state::{Job, JobEnd, Taint, Trial, TrialEnd};
 use sojourn_protocol::{
     error::ApiError,
-    ids::{JobId, TrialId},
+    ids::{HostId, JobId, TrialId},
     quantity::{SaturatingFrom as _, to_u64, to_usize},
     residency::ResidenceView,
     spec::SearchMethod,
     view::{
-        BestView, CurveView, EvaluationView, JobDetail, JobState, JobView, TrialHistory,
+        BestView, CurveView, DoubtView, EvaluationView, JobDetail, JobState, JobView, TrialHistory,
         TrialState, TrialView, leader_board,
     },
 };
@@ -132,9 +132,23 @@ impl Views<'_> {
                 .and_then(|test| self.evaluation_of(job, &test))
                 .map(EvaluationView::brief),
             waiting: self.job_waits(job).map(|reason| reason.to_string()),
+            doubts: self.doubts(job),
             time_left: self.time_left(job, hops(job)),
             note: job.note.clone(),
         }
+    }
+
+    /// Results of refuted parties that nobody has confirmed.
+    fn doubts(&self, job: &Job) -> Vec<DoubtView> {
+        let doubts = self.state.doubts_of(job).into_iter();
+        let view = |(host, taint): (HostId, Taint)| DoubtView {
+            host,
+            name: self.state.hosts.get(&host).map(|host| host.name.clone()).unwrap_or_default(),
+            results: to_u64(self.state.suspect_hops_of_party(host, job).count()),
+            trials: to_u64(taint.back.len() + taint.end.len()),
+            lost: taint.lost_thousandths(),
+        };
+        doubts.map(view).collect()
     }
 
     fn trial(&self, job: &Job, trial: &Trial) -> TrialView {

@@ -192,7 +192,11 @@ impl Scheduler<'_> {
         let others = self
             .live_hosts(class)
             .filter(|other| *other != at.host && self.could_evaluate(job, wanted, *other, class));
+        let own = self.state.required_class(job, wanted.trial);
+        let computed = own.filter(|own| at.slots.classes.offers(*own));
+        let computed = computed.unwrap_or_else(|| self.class_for(job, &at.slots.classes));
         class.is_none_or(|class| at.slots.classes.offers(class))
+            && self.is_confirmable(job, at.host, computed)
             && self.is_capable(at.slots, wanted.trial)
             && self.lends_disk_for(job, wanted.split, wanted.checkpoint, at.host)
             && may_retry_beside(wanted.failures, at.host, others)
