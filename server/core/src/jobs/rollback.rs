@@ -28,9 +28,7 @@ impl JobHandler<'_> {
                 self.check_kept(job, trial, epochs)?;
                 vec![self.target(job, trial, epochs)?]
             }
-            RollbackRequest::Host { host, .. } => {
-                self.before_suspect(job, host)?
-            }
+            RollbackRequest::Host { host, .. } => self.before_suspect(job, host)?,
         };
         if options.preview {
             return Ok(targets);

@@ -16,8 +16,8 @@ impl ResultHandler<'_> {
     pub(crate) fn take_back(&mut self, hosts: &[HostId]) -> Result<(), CoreFault> {
         let state = &*self.ledger.state;
         let parties = state.refuted_parties().into_iter();
-        let parties = parties
-            .filter(|party| hosts.iter().any(|host| state.are_of_one_party(*party, *host)));
+        let parties =
+            parties.filter(|party| hosts.iter().any(|host| state.are_of_one_party(*party, *host)));
         let parties: Vec<HostId> = parties.collect();
         parties.into_iter().try_for_each(|host| self.take_back_of(host))
     }
@@ -31,7 +31,10 @@ impl ResultHandler<'_> {
     fn take_back_of(&mut self, host: HostId) -> Result<(), CoreFault> {
         let state = &*self.ledger.state;
         let is_open = |job: &&Job| {
-            job.is_running() && job.grace.is_none() && job.verifies() && !state.asks_about(host, job)
+            job.is_running()
+                && job.grace.is_none()
+                && job.verifies()
+                && !state.asks_about(host, job)
         };
         let jobs = state.jobs.values().filter(is_open);
         let taints = jobs.map(|job| (job.id, state.taint_of(host, job)));
@@ -49,19 +52,15 @@ impl ResultHandler<'_> {
     }
 
     /// Takes trials back, and ends those that have nothing to go back to.
-    fn be_rid_of(
-        &mut self,
-        job: JobId,
-        taint: &Taint,
-        why: &str,
-    ) -> Result<(), CoreFault> {
+    fn be_rid_of(&mut self, job: JobId, taint: &Taint, why: &str) -> Result<(), CoreFault> {
         for (trial, epochs) in &taint.back {
             self.roll_back(job, *trial, *epochs, Some(why.to_owned()))?;
         }
         for (trial, epochs) in &taint.end {
             // Its evaluations since go with that, and it is the best no more.
             self.roll_back(job, *trial, *epochs, Some(why.to_owned()))?;
-            let error = format!("it goes on from a result of another trial that is in doubt: {why}");
+            let error =
+                format!("it goes on from a result of another trial that is in doubt: {why}");
             self.fail_trial(job, *trial, error)?;
         }
         Ok(())

@@ -211,8 +211,7 @@ impl ResultHandler<'_> {
     /// Is an evaluation verified: by chance, or because something depends on it?
     fn is_evaluation_to_verify(&mut self, lease: &Lease, evaluated: &Evaluated) -> bool {
         let Some(checks) = self.ledger.state.checks_of(lease.id) else { return false };
-        self.is_decisive(lease, evaluated)
-            || seeds::below(self.rng, PER_MILLE) < checks.evaluations
+        self.is_decisive(lease, evaluated) || seeds::below(self.rng, PER_MILLE) < checks.evaluations
     }
 
     /// Would an evaluation make its trial the best of the job or one as good, or end it at the target, or is it outside the search, where its

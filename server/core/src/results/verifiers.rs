@@ -55,9 +55,8 @@ impl Eligibility<'_> {
         let session = self.hosts.session(host);
         let mut devices = session.into_iter().flat_map(|session| session.devices.values());
         trial.class.is_some()
-            || devices.any(|slots| {
-                self.is_confirmable(job, host, self.class_for(job, &slots.classes))
-            })
+            || devices
+                .any(|slots| self.is_confirmable(job, host, self.class_for(job, &slots.classes)))
     }
 
     /// Hosts that could do a result's unit again: in contact, of its class, trusted, admitted to the job, not cooling down, with the

@@ -1,8 +1,8 @@
 //! How each event changes the state.
 
 use super::{
-    AskedRollback, Change, Changes, FoldError, FoldFault, Host, IssuedToken, Job, Lease, Open, State,
-    results::Score,
+    AskedRollback, Change, Changes, FoldError, FoldFault, Host, IssuedToken, Job, Lease, Open,
+    State, results::Score,
 };
 use crate::event::{Event, Record, UnitKey};
 use sojourn_protocol::{

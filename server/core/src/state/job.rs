@@ -1,8 +1,8 @@
 //! One job: its trials and its counts.
 
 use super::{
-    AskedRollback, AtEnd, DataSizes, ExtraEvaluation, FoldFault, Lease, Merging, RequestedEvaluation,
-    SearchProgress, Spent,
+    AskedRollback, AtEnd, DataSizes, ExtraEvaluation, FoldFault, Lease, Merging,
+    RequestedEvaluation, SearchProgress, Spent,
     disk::KeptBytes,
     is_default,
     open::Open,

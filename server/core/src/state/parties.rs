@@ -6,7 +6,10 @@
 //! all hosts are of one owner, each host counts. Then a quorum guards against broken machines, not against that owner.
 
 use super::{FoldFault, Host, State};
-use sojourn_protocol::{ids::{HostId, JobId}, names::OwnerName};
+use sojourn_protocol::{
+    ids::{HostId, JobId},
+    names::OwnerName,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The owners of the hosts that aren't revoked, and how many hosts each has. An index, kept with each event, so that

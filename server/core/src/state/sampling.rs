@@ -57,8 +57,7 @@ impl State {
     /// believed. Every decision about that asks here.
     pub(crate) fn verified_quorum_for(&self, job: &Job, host: HostId) -> Option<usize> {
         let of_strangers = || {
-            let is_verified =
-                job.spec.placement.verifies_strangers() && self.is_strangers(host);
+            let is_verified = job.spec.placement.verifies_strangers() && self.is_strangers(host);
             is_verified.then_some(to_usize(Verify::QUORUM))
         };
         job.verified_quorum().or_else(of_strangers)

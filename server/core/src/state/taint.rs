@@ -1,11 +1,11 @@
 //! What a refuted party has left in a job: which trials its unconfirmed results are in, and what taking them back would lose.
 
 use super::{Job, State, Trial, TrialEnd};
+use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     ids::{HostId, LeaseId, TrialId},
     view::HopRecord,
 };
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A rollback that waits for a user's word, since it would lose much.

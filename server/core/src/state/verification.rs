@@ -4,9 +4,7 @@
 //! bytes, and those that evaluate the same version the same counts. Equal digests of different hosts confirm each other, and a
 //! different one is refuted.
 
-use super::{
-    FoldFault, Job, Lease, State, Trial, is_default, parties::Party, trial::is_better,
-};
+use super::{FoldFault, Job, Lease, State, Trial, is_default, parties::Party, trial::is_better};
 use crate::event::{HopUnit, UnitKey};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -81,9 +79,8 @@ impl PendingVerification {
         let job = state.jobs.get(&self.unit.job())?;
         let is_believed = |host| state.verified_quorum_for(job, host).is_none();
         let mut results = self.results.iter();
-        let found = results.find(|(lease, _)| {
-            state.lease(**lease).is_some_and(|lease| is_believed(lease.host))
-        });
+        let found = results
+            .find(|(lease, _)| state.lease(**lease).is_some_and(|lease| is_believed(lease.host)));
         found.map(|(_, digest)| *digest)
     }
 

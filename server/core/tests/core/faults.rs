@@ -450,6 +450,7 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
         | Event::JobNoted { job, .. }
         | Event::JobThinned { job }
         | Event::JobDeleted { job }
+        | Event::RollbackAsked { job, .. }
         | Event::TrialsAdded { job, .. }
         | Event::SearchExtended { job, .. }
         | Event::SearchEnded { job, .. }
