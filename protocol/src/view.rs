@@ -15,7 +15,8 @@ pub use failures::FailureView;
 pub use history::{HopRecord, MergeRecord, TrialHistory, Verification};
 pub use hops::{HopMatrixView, HopRow, HopState};
 pub use hosts::{
-    CachedOfJob, DeviceView, DoubtView, HeldView, HostDetail, HostState, HostView, ShareView, SuspectResult,
+    CachedOfJob, DeviceView, DoubtView, HeldView, HostDetail, HostState, HostView, ShareView,
+    SuspectResult,
 };
 pub use over_seeds::{OverSeeds, over_seeds};
 pub use programs::ProgramView;

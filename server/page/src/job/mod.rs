@@ -117,6 +117,7 @@ pub fn head(job: &JobView, viewer: Viewer) -> Markup {
             (words::state(job.state.name())) " "
             @if let Some(why) = &job.waiting { span.hint { (why) } }
         }
+        @for doubt in &job.doubts { p.error { (doubt) } }
         @if !job.note.is_empty() { p.note { (job.note) } }
         dl.figures {
             div { dt { "Hops" } dd { (words::progress("", job.hops, job.hops_expected)) } }
