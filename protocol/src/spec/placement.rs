@@ -3,7 +3,10 @@
 //! Fields that were added later are left out of JSON where they have their defaults. So a job that doesn't use them is
 //! the same job, byte for byte, as before.
 
-use super::{MergeSpec, ResidencyPolicy, SharePolicy, dimension::is_default};
+use super::{
+    MAX_QUORUM, MergeSpec, ResidencyPolicy, SharePolicy, Verify, VerifyChoice,
+    dimension::is_default,
+};
 use crate::{
     money::{MAX_USD, MicroUsd},
     time::Millis,
@@ -15,8 +18,6 @@ use std::{fmt::Display, ops::RangeInclusive};
 pub const MAX_PRIORITY: i32 = 100;
 /// The largest [`PlacementSpec::share`].
 pub const MAX_SHARE: u32 = 1000;
-/// The most [`Verify::quorum`].
-pub const MAX_QUORUM: u32 = 5;
 /// The fewest [`PlacementSpec::merge_in_flight`]: with one this is hop order.
 pub const MIN_MERGE_IN_FLIGHT: u32 = 2;
 /// The most [`PlacementSpec::merge_in_flight`]: far more than a fleet has slots.
@@ -130,28 +131,6 @@ impl PlacementSpec {
         }
     }
 
-    /// Writes the default down where nothing says whose results are verified. Only reproducible results can be.
-    pub fn name_verification(&mut self) {
-        if self.reproducible {
-            self.verify.get_or_insert(VerifyChoice::STRANGERS);
-        }
-    }
-
-    /// How the results of all hosts are verified, where they are.
-    #[must_use]
-    pub fn verifies_all(&self) -> Option<Verify> {
-        match self.verify {
-            Some(VerifyChoice::All(verify)) if self.reproducible => Some(verify),
-            Some(VerifyChoice::All(_) | VerifyChoice::Named(_)) | None => None,
-        }
-    }
-
-    /// Are the results of strangers' hosts verified, and those of the operator's believed?
-    #[must_use]
-    pub fn verifies_strangers(&self) -> bool {
-        self.reproducible && self.verify == Some(VerifyChoice::STRANGERS)
-    }
-
     /// Is every value possible? The job file's reader says the same with line and key; this is the last word, at the
     /// server.
     ///
@@ -263,61 +242,6 @@ pub enum OrderChoice {
     Auto,
     /// Merging, always: several shards of a trial train at once, and results are merged as they arrive.
     Merge,
-}
-
-/// `placement.verify`: whose results are verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(untagged)]
-pub enum VerifyChoice {
-    /// Nobody's, or those of strangers' hosts.
-    Named(VerifyName),
-    /// Those of all hosts.
-    All(Verify),
-}
-
-impl VerifyChoice {
-    /// No result is verified.
-    pub const NONE: Self = Self::Named(VerifyName::None);
-    /// The default: results of strangers' hosts are verified, at the rate that follows from the record of their party.
-    pub const STRANGERS: Self = Self::Named(VerifyName::Strangers);
-}
-
-impl From<Verify> for VerifyChoice {
-    fn from(verify: Verify) -> Self {
-        Self::All(verify)
-    }
-}
-
-/// A [`VerifyChoice`] that has no settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum VerifyName {
-    /// Every host is believed.
-    None,
-    /// Hosts of issued owners are verified, and those of the operator are believed.
-    Strangers,
-}
-
-/// `placement.verify` for all hosts: results that are trained again by other hosts of the same numeric class before they are
-/// taken in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Verify {
-    /// Hosts that have to come to the same result, 2 to [`MAX_QUORUM`].
-    pub quorum: u32,
-    /// How many of a thousand results of hosts that haven't earned trust are checked, at least 1; of the operator's hosts that
-    /// have, so many thousandths of that. Strangers' hosts are verified at this rate or at their party's, whichever is higher.
-    pub rate: u32,
-}
-
-impl Verify {
-    /// The default of `quorum`.
-    pub const QUORUM: u32 = 2;
-    /// The default of `rate`: a tenth.
-    pub const RATE: u32 = 100;
 }
 
 /// `placement.local_steps`.

@@ -125,7 +125,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         if placement.verifies_all().is_some() && owners::are_of_one_owner(&hosts) {
             output::line(ONE_OWNER)?;
         } else if owners::has_strangers(&hosts) {
-            output::line(&format!("verify {}", owners::verified(placement)))?;
+            output::line(&format!("verify {}", placement.verified_hosts()))?;
         }
     }
 

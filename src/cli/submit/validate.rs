@@ -2,7 +2,7 @@
 //! `--cost` it asks a server for speeds and prices.
 
 use crate::cli::{
-    render::{owners, schedule::ScheduleSettings, text},
+    render::{schedule::ScheduleSettings, text},
     submit::{
         columns,
         graphs::{self, PythonArgs},
@@ -242,7 +242,7 @@ fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report
         prices: Vec::new(),
         price_lines: Vec::new(),
         outputs,
-        verify: owners::verified(&job.spec.placement),
+        verify: job.spec.placement.verified_hosts(),
         warnings,
     }
 }

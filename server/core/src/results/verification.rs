@@ -13,6 +13,8 @@
 //! shard does. Where they disagree and all parties have given a result, further hosts are asked whoever owns them, and a quorum of
 //! hosts decides; nobody's trust changes by that.
 //!
+//! In a job that verifies strangers alone, as by default, nothing of a stranger's is taken in unverified: it waits for another party.
+//!
 //! Evaluations are verified likewise, and always those on which something depends: that make their trial the best of the job,
 //! that end it at the target, and those outside the search.
 
@@ -63,7 +65,10 @@ impl ResultHandler<'_> {
             let is_former = known.is_some_and(|known| known.is_of_former_length(first));
             match (self.waits_for_verifiers(job), is_former) {
                 // Nobody can confirm it any more, so the hop is trained anew.
-                (true, true) => self.supersede(first)?,
+                (true, true) => {
+                    self.supersede(first)?;
+                    self.ledger.waiters.wake(Wake::All);
+                }
                 (true, false) => self.ledger.record(Event::Challenged { lease: first })?,
                 (false, false) if self.could_be_verified(first) => {
                     self.ledger.record(Event::Challenged { lease: first })?;
