@@ -137,7 +137,7 @@ pub struct JobView {
     pub test: Option<EvaluationView>,
     /// Why it stands still, where it does.
     pub waiting: Option<String>,
-    /// Results of refuted parties in it that nobody has confirmed, where its user is to decide.
+    /// Results of refuted parties in it that nobody has confirmed, where its user is to decide. Lists of jobs leave them out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<DoubtView>,
     /// How long it has to go. None where it doesn't train, or no host is there.

@@ -21,12 +21,13 @@ impl Views<'_> {
 
     /// One job, in short.
     pub(crate) fn job_summary(&self, job: JobId) -> Result<JobView, ApiError> {
-        Ok(self.summary(self.state.find_job(job)?))
+        let job = self.state.find_job(job)?;
+        Ok(JobView { doubts: self.doubts(job), ..self.summary(job) })
     }
 
     pub(crate) fn job(&self, job: JobId) -> Result<JobDetail, ApiError> {
         let job = self.state.find_job(job)?;
-        let mut summary = self.summary(job);
+        let mut summary = JobView { doubts: self.doubts(job), ..self.summary(job) };
         summary.test = job.test_of_best().and_then(|test| self.evaluation_of(job, &test));
         let (spec, space) = job.submitted_spec();
         Ok(JobDetail { summary, spec, space: space.map(Box::new), data: job.data.clone() })
@@ -132,7 +133,8 @@ impl Views<'_> {
                 .and_then(|test| self.evaluation_of(job, &test))
                 .map(EvaluationView::brief),
             waiting: self.job_waits(job).map(|reason| reason.to_string()),
-            doubts: self.doubts(job),
+            // They take a look at all hops.
+            doubts: Vec::new(),
             time_left: self.time_left(job, hops(job)),
             note: job.note.clone(),
         }
