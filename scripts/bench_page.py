@@ -28,6 +28,7 @@ SECTIONS = {  # the package and the bench of each figure
         ("sojourn-workgen", "stopping"),
         ("sojourn-shares", "plan"),
         ("sojourn-sim", "fleet"),
+        ("sojourn-sim", "verification"),
     ],
     "server": [("sojourn", "server")],
     "data": [("sojourn-ingest", "ingest"), ("sojourn-codec", "delta")],

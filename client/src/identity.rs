@@ -19,6 +19,10 @@ use sojourn_protocol::{
 };
 use std::{fmt, fs, io, path::Path};
 
+/// Logged where the machine's results are verified by default.
+const VERIFIED: &str = "the server has results of this machine trained again by another party: all at first, and 1 in 20 once its owner is \
+    trusted; a job may say otherwise";
+
 /// The format of the file.
 const FORMAT: u32 = 1;
 
@@ -77,7 +81,7 @@ impl Identity {
         }
         let token = token.ok_or(ClientError::NoToken)?;
         let answer = enrol(name, token, api, contact, backoff).await?;
-        let EnrolAnswer { host, token, stores } = answer;
+        let EnrolAnswer { host, token, stores, verified } = answer;
         // Before the identity: with that alone, the server could lead anywhere.
         let path_of_stores = folder.stores();
         Stores::name(&path_of_stores, stores)
@@ -85,6 +89,9 @@ impl Identity {
         let identity = Self { format: FORMAT, host, token };
         identity.store(path)?;
         tracing::info!(%host, name, "enrolled");
+        if verified {
+            tracing::info!("{VERIFIED}");
+        }
         Ok(identity)
     }
 }

@@ -179,6 +179,9 @@ pub struct EnrolAnswer {
     /// through the server alone; left out by servers that don't say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stores: Option<Vec<String>>,
+    /// Its results are verified by default: it is another owner's than the server's operator.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verified: bool,
 }
 
 /// A host asks for work and says what it has. One at a time per host.

@@ -160,6 +160,8 @@ pub enum WaitReason {
     NoReplicaSpace(ShardId),
     /// No host of the trial's numeric class is in contact.
     NoClass(Digest),
+    /// What strangers' hosts do for it waits for another party's host that could confirm it, and none is in contact.
+    Strangers,
     /// Hosts came to different results, and none is in contact that could be asked as well.
     NoVerifier,
     /// The search compares it with others before it goes on.
@@ -305,6 +307,10 @@ impl fmt::Display for WaitReason {
                 f,
                 "no host in contact has the room in its cache to keep shard {shard}: let an owner lend more, or \
                  start a client on another machine"
+            ),
+            Self::Strangers => f.write_str(
+                "results of strangers' hosts count once another party has come to the same, and no such host of their numeric class \
+                 is in contact: start a client of your own there, or submit the job with `verify = \"none\"`",
             ),
             Self::NoVerifier => f.write_str(
                 "hosts came to different results: one more host of their numeric class must repeat the unit, and none is in contact",

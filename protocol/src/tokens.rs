@@ -69,6 +69,9 @@ pub enum TokenGrant {
         /// The bought machine that enrols with it: then it is for one host.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         machine: Option<MachineName>,
+        /// The owner's hosts are believed as the operator's own machines are: they are no strangers'.
+        #[serde(default, skip_serializing_if = "is_default")]
+        trusted: bool,
     },
     /// A user has these rights with it.
     Access {

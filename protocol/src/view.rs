@@ -15,7 +15,8 @@ pub use failures::FailureView;
 pub use history::{HopRecord, MergeRecord, TrialHistory, Verification};
 pub use hops::{HopMatrixView, HopRow, HopState};
 pub use hosts::{
-    CachedOfJob, DeviceView, HeldView, HostDetail, HostState, HostView, ShareView, SuspectResult,
+    CachedOfJob, DeviceView, DoubtView, HeldView, HostDetail, HostState, HostView, ShareView,
+    SuspectResult,
 };
 pub use over_seeds::{OverSeeds, over_seeds};
 pub use programs::ProgramView;
@@ -136,6 +137,9 @@ pub struct JobView {
     pub test: Option<EvaluationView>,
     /// Why it stands still, where it does.
     pub waiting: Option<String>,
+    /// Results of refuted parties in it that nobody has confirmed, where its user is to decide. Lists of jobs leave them out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<DoubtView>,
     /// How long it has to go. None where it doesn't train, or no host is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_left: Option<TimeLeft>,

@@ -186,6 +186,7 @@ impl World {
             best: trials[1].best.clone(),
             test: None,
             waiting: None,
+            doubts: Vec::new(),
             time_left: None,
             note: "the first".into(),
         };

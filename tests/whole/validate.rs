@@ -43,6 +43,7 @@ fn a_good_job_is_described() {
          valid   4 rows in 1 shard\n\
          model   mlp, 42 parameters, 1 trial\n\
          model   mlp, 22 parameters, 1 trial\n\
+         verify  strangers' results are done again by another party: all at first, 1 in 20 once trusted, and each evaluation; your own machines are believed\n\
          visits  fixed: no host is known that waits for it; `submit` asks the server for its hosts\n\
          work    2 trials, 2 epochs, 8 hops\n"
     );

@@ -298,7 +298,7 @@ async fn respond(
         world.enrolled += 1;
         let host = HostId(world.enrolled);
         let (token, stores) = (format!("host-{host}"), world.stores.clone());
-        return Ok(Answer::json(&EnrolAnswer { host, token, stores }));
+        return Ok(Answer::json(&EnrolAnswer { host, token, stores, verified: false }));
     }
     {
         let world = shared.lock().unwrap();

@@ -182,6 +182,9 @@ pub struct RolledBack {
     /// Epochs of it that were trained, wholly or in part, and are lost.
     #[serde(default)]
     pub epochs_lost: u32,
+    /// It goes on from another trial's result that is taken back too, so it ends: it has nothing to go back to.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ends: bool,
 }
 
 /// Jobs that have ended are to be deleted, with all that the store keeps because of them: all of them, or none where one is

@@ -10,7 +10,7 @@ use crate::{
     spec::{
         LocalSteps, MAX_DEADLINE, MAX_HOSTS, MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM,
         MAX_REPLICAS, MAX_SHARE, MAX_THREADS, MIN_DEADLINE, MIN_MERGE_IN_FLIGHT, OrderChoice,
-        PlacementSpec, Replicas, Verify, Visits,
+        PlacementSpec, Replicas, Verify, VerifyChoice, Visits,
     },
     time::Millis,
 };
@@ -18,6 +18,8 @@ use crate::{
 const ORDERS: &[(&str, OrderChoice)] =
     &[("auto", OrderChoice::Auto), ("hop", OrderChoice::Hop), ("merge", OrderChoice::Merge)];
 const VISITS: &[(&str, Visits)] = &[("fixed", Visits::Fixed), ("free", Visits::Free)];
+const VERIFY: &[(&str, VerifyChoice)] =
+    &[("strangers", VerifyChoice::STRANGERS), ("none", VerifyChoice::NONE)];
 const LOCAL_STEPS: &[(&str, LocalSteps)] =
     &[("shard", LocalSteps::Shard), ("by-speed", LocalSteps::BySpeed)];
 
@@ -57,7 +59,7 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         .map_or(Some(None), |node| node.integer(1, MAX_HOSTS).map(Some));
     let verify = section.optional("verify").map_or(Some(None), |node| verify(&node).map(Some));
     let reproducible = match (reproducible?, section.optional("verify")) {
-        (false, Some(node)) => {
+        (false, Some(node)) if verify? != Some(VerifyChoice::NONE) => {
             return node
                 .refuse("needs `reproducible = true`: other arithmetic comes to other results");
         }
@@ -137,8 +139,11 @@ fn replicas(node: &Node<'_>) -> Option<Replicas> {
     node.integer(1, MAX_REPLICAS).map(Replicas::Fixed)
 }
 
-/// `verify = { quorum = 2, rate = 0.1 }`.
-fn verify(node: &Node<'_>) -> Option<Verify> {
+/// `verify = "strangers"`, `"none"`, or `{ quorum = 2, rate = 0.1 }` for all hosts.
+fn verify(node: &Node<'_>) -> Option<VerifyChoice> {
+    if node.is_string() {
+        return node.word(VERIFY);
+    }
     let section = node.section()?;
     let quorum =
         section.optional("quorum").map_or(Some(Verify::QUORUM), |node| node.integer(2, MAX_QUORUM));
@@ -146,7 +151,7 @@ fn verify(node: &Node<'_>) -> Option<Verify> {
         let rate = thousandths(&node)?;
         if rate == 0 { node.refuse("is 0; at least 0.001 is wanted") } else { Some(rate) }
     });
-    Some(Verify { quorum: quorum?, rate: rate? })
+    Some(VerifyChoice::All(Verify { quorum: quorum?, rate: rate? }))
 }
 
 /// A share, as so many thousandths.

@@ -138,7 +138,16 @@ pub(super) fn sentence(event: &EventView) -> Option<String> {
         ),
         "trial-rolled-back" => {
             let epochs = figures::counted(of.number("epochs")?, "epoch");
-            format!("trial {} went back to where it had trained {epochs}", of.number("trial")?)
+            let why = of.text("why").map(|why| format!(": {why}")).unwrap_or_default();
+            let trial = of.number("trial")?;
+            format!("trial {trial} went back to where it had trained {epochs}{why}")
+        }
+        "rollback-asked" => {
+            let (host, lost) = (of.number("host")?, of.number("lost")?.div_ceil(10));
+            format!(
+                "host {host} was refuted; to take back what nobody confirmed of its party would lose {lost} % of the work, \
+                 and waits for your word: `sojourn rollback`"
+            )
         }
         "trial-ordered" => {
             let how = match of.text("order")?.as_str() {
@@ -348,6 +357,17 @@ mod tests {
                 "verified",
                 json!({"confirmed": [1, 2], "refuted": [3]}),
                 "hosts came to the same result under leases 1, 2; refuted: lease 3",
+            ),
+            (
+                "trial-rolled-back",
+                json!({"trial": 4, "epochs": 2, "why": "host 3 was refuted"}),
+                "trial 4 went back to where it had trained 2 epochs: host 3 was refuted",
+            ),
+            (
+                "rollback-asked",
+                json!({"host": 3, "lost": 402}),
+                "host 3 was refuted; to take back what nobody confirmed of its party would lose 41 % of the work, \
+                 and waits for your word: `sojourn rollback`",
             ),
         ] {
             assert_eq!(sentence(&event(kind, fields)).unwrap(), expected);

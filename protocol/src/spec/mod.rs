@@ -25,6 +25,7 @@ mod search;
 mod share;
 mod stopping;
 mod training;
+mod verify;
 
 pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use augment::{Augment, AugmentSpace};
@@ -57,8 +58,8 @@ pub use metric::{MAX_SUM_NAME, Metric, MetricRule, OwnMetric, is_sum_name};
 pub use model::{CnnSpace, GraphSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{
     DEFAULT_MERGE_IN_FLIGHT, FIXED_VISITS_MERGE, LocalSteps, MAX_DEADLINE, MAX_HOSTS,
-    MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE, MAX_THREADS,
-    MIN_DEADLINE, MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Verify, Visits,
+    MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_REPLICAS, MAX_SHARE, MAX_THREADS, MIN_DEADLINE,
+    MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Visits,
 };
 pub use residency::{
     Growth, Listing, MAX_GROWTH, MAX_LOOKS, MAX_MARGIN, RESIDENCY_INTERVALS, Rebalancing,
@@ -70,6 +71,7 @@ pub use training::{
     DEFAULT_BATCH_SIZE, DecayScope, Loss, MAX_EPOCHS, Optimizer, OptimizerName, OptimizerSpace,
     Precision, Sampling, Schedule, ScheduleName, ScheduleSpace, TrainingConfig, TrainingSpace,
 };
+pub use verify::{MAX_QUORUM, Verify, VerifyChoice, VerifyName};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,7 +3,10 @@
 //! Fields that were added later are left out of JSON where they have their defaults. So a job that doesn't use them is
 //! the same job, byte for byte, as before.
 
-use super::{MergeSpec, ResidencyPolicy, SharePolicy, dimension::is_default};
+use super::{
+    MAX_QUORUM, MergeSpec, ResidencyPolicy, SharePolicy, Verify, VerifyChoice,
+    dimension::is_default,
+};
 use crate::{
     money::{MAX_USD, MicroUsd},
     time::Millis,
@@ -15,8 +18,6 @@ use std::{fmt::Display, ops::RangeInclusive};
 pub const MAX_PRIORITY: i32 = 100;
 /// The largest [`PlacementSpec::share`].
 pub const MAX_SHARE: u32 = 1000;
-/// The most [`Verify::quorum`].
-pub const MAX_QUORUM: u32 = 5;
 /// The fewest [`PlacementSpec::merge_in_flight`]: with one this is hop order.
 pub const MIN_MERGE_IN_FLIGHT: u32 = 2;
 /// The most [`PlacementSpec::merge_in_flight`]: far more than a fleet has slots.
@@ -72,9 +73,10 @@ pub struct PlacementSpec {
     /// writes [`DEFAULT_MERGE_IN_FLIGHT`] for [`OrderChoice::Auto`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_in_flight: Option<u32>,
-    /// Whether other hosts are asked to come to the same results, where `reproducible`.
+    /// Whose results other hosts are asked to come to as well, where `reproducible`. Submission writes
+    /// [`VerifyChoice::STRANGERS`] where it isn't given; stored jobs without it are older and verify nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verify: Option<Verify>,
+    pub verify: Option<VerifyChoice>,
     /// How much of a shard a host trains before its result is merged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub local_steps: LocalSteps,
@@ -173,10 +175,11 @@ impl PlacementSpec {
             .check()
             .map_err(|(key, wanted)| format!("`placement.residency.{key}` {wanted}"))?;
         self.check_residency().map_err(|reason| format!("`placement.residency` {reason}"))?;
-        let Some(verify) = self.verify else { return Ok(()) };
-        within("verify.quorum", verify.quorum, 2..=MAX_QUORUM)?;
-        thousandths("verify.rate", verify.rate, 1)?;
-        if self.reproducible {
+        if let Some(VerifyChoice::All(verify)) = self.verify {
+            within("verify.quorum", verify.quorum, 2..=MAX_QUORUM)?;
+            thousandths("verify.rate", verify.rate, 1)?;
+        }
+        if self.reproducible || matches!(self.verify, None | Some(VerifyChoice::NONE)) {
             return Ok(());
         }
         Err("`placement.verify` needs `reproducible`: other arithmetic comes to other results"
@@ -239,26 +242,6 @@ pub enum OrderChoice {
     Auto,
     /// Merging, always: several shards of a trial train at once, and results are merged as they arrive.
     Merge,
-}
-
-/// `placement.verify`: results that are trained again by other hosts of the same numeric class before they are taken
-/// in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Verify {
-    /// Hosts that have to come to the same result, 2 to [`MAX_QUORUM`].
-    pub quorum: u32,
-    /// How many of a thousand results of hosts that haven't earned trust are checked, at least 1; of those that have,
-    /// so many thousandths of that.
-    pub rate: u32,
-}
-
-impl Verify {
-    /// The default of `quorum`.
-    pub const QUORUM: u32 = 2;
-    /// The default of `rate`: a tenth.
-    pub const RATE: u32 = 100;
 }
 
 /// `placement.local_steps`.

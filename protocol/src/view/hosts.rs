@@ -72,7 +72,13 @@ pub struct HostView {
     /// Results that others agreed were different.
     #[serde(default, skip_serializing_if = "is_default")]
     pub refuted: u64,
-    /// Where any was refuted: what it has delivered since its last confirmed result.
+    /// It is a stranger's: its results are verified, unless a job says otherwise.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stranger: bool,
+    /// Thousandths of its trained results that are verified by default; none where it is believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_rate: Option<u32>,
+    /// Where any of its party was refuted: what it has delivered and nobody has confirmed.
     #[serde(default, rename = "doubtful", skip_serializing_if = "Vec::is_empty")]
     pub suspects: Vec<SuspectResult>,
     /// Trainer errors that it reported.
@@ -143,6 +149,34 @@ pub struct SuspectResult {
     pub version: Version,
     /// The epoch that it belongs to.
     pub epoch: Epoch,
+}
+
+/// Results of a refuted party in a job that nobody has confirmed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DoubtView {
+    /// One of its hosts: `sojourn rollback JOB --host HOST` takes back what is in doubt.
+    pub host: HostId,
+    /// The host's name.
+    pub name: String,
+    /// Trained results in doubt.
+    pub results: u64,
+    /// Trials that have them, or go on from them.
+    pub trials: u64,
+    /// Thousandths of the job's work that taking them back would lose.
+    pub lost: u32,
+}
+
+impl fmt::Display for DoubtView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, name, results, trials, lost } = self;
+        write!(
+            f,
+            "host {host} (`{name}`) was refuted: results of its party that nobody confirmed: {results}, in trials: {trials}; \
+             `sojourn rollback JOB --host {host}` takes them back, which loses {} % of the work",
+            lost.div_ceil(10)
+        )
+    }
 }
 
 /// A kind of processor that a host trains on.

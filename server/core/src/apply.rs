@@ -174,6 +174,7 @@ impl Core {
             let deadline = self.eligibility().new_deadline(lease);
             self.leases.deadlines_mut().set(lease, deadline);
         }
+        self.results().take_back_all()?;
         for (job, trial) in self.state.trials_with_results() {
             self.results().process_next(job, trial)?;
         }

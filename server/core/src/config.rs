@@ -7,6 +7,13 @@ use sojourn_workgen::PolicyName;
 /// A host that wasn't heard of for this long is forgotten, where the operator says nothing else: 90 days.
 pub const DEFAULT_FORGET_HOSTS: Millis = Millis::from_secs(90 * 24 * 3600);
 
+/// [`CoreConfig::most_rolled_back`] where the operator says nothing else.
+pub const DEFAULT_MOST_ROLLED_BACK: u32 = 25;
+
+const fn most_rolled_back() -> u32 {
+    DEFAULT_MOST_ROLLED_BACK
+}
+
 const fn forget_hosts() -> Millis {
     DEFAULT_FORGET_HOSTS
 }
@@ -44,6 +51,10 @@ pub struct CoreConfig {
     pub most_hops: Option<u32>,
     /// Per cent of a job's work that speculative leases may add to it, at most; 0: there are none.
     pub most_copied: u32,
+    /// Per cent of a job's work that a rollback after a refutation may lose without anybody's word, at most; 0: its user is always
+    /// asked.
+    #[serde(default = "most_rolled_back")]
+    pub most_rolled_back: u32,
     /// The policy that assigns hops to hosts.
     pub policy: PolicyName,
     /// How much of jobs that have ended is kept.
@@ -108,6 +119,7 @@ impl CoreConfig {
             first_rest: Millis(lease_term.0),
             most_hops: None,
             most_copied: 5,
+            most_rolled_back: DEFAULT_MOST_ROLLED_BACK,
             policy: PolicyName::default(),
             retention: Retention::default(),
         }

@@ -31,8 +31,9 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 /// to as well, trials that are taken back, and jobs that end when their time is up; version 7 has evaluations that other hosts come
 /// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, a time in which trained jobs are still evaluated, jobs that are thinned or
 /// deleted, machines that are bought, units that are refused as unsupported, trials that a search lets go on or stops, searches that
-/// go on (trials that are added, spaces that change), hosts that are blocked, and trials that stay on hosts and move.
-pub const EVENT_VERSION: u32 = 8;
+/// go on (trials that are added, spaces that change), hosts that are blocked, and trials that stay on hosts and move; version 9 has
+/// owners that are vouched for, and rollbacks after a refutation.
+pub const EVENT_VERSION: u32 = 9;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
 
@@ -320,6 +321,16 @@ pub enum Event {
         trial: TrialId,
         /// Epochs that it keeps.
         epochs: u32,
+        /// The reason, where the server did it by itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
+    /// A host was refuted, and to take back what its party delivered would lose so much of a job that its user is asked.
+    RollbackAsked {
+        job: JobId,
+        host: HostId,
+        /// Thousandths of the job's work that would be lost.
+        lost: u32,
     },
     /// The search lets a trial train up to so many epochs in all. `by`: the token of the user who did.
     TrialContinued {

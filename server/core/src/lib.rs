@@ -68,7 +68,9 @@ mod tokens;
 
 pub use added_trial::{AddedTrial, CloneOf};
 pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
-pub use config::{BeyondRetention, CoreConfig, DEFAULT_FORGET_HOSTS, Retention};
+pub use config::{
+    BeyondRetention, CoreConfig, DEFAULT_FORGET_HOSTS, DEFAULT_MOST_ROLLED_BACK, Retention,
+};
 pub use core::Core;
 pub use effect::{Answer, AssimilationUnit, Effect, Offered};
 pub use event::{

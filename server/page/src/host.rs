@@ -73,6 +73,17 @@ pub fn head(host: &HostView, viewer: Viewer) -> Markup {
 
 /// Results that other hosts came to as well or not.
 fn trust(host: &HostView) -> String {
+    let record = record(host);
+    match host.verified_rate {
+        Some(1000..) => format!("{record}; all its results are verified by default"),
+        Some(rate) => {
+            format!("{record}; 1 in {} of its results is verified by default", 1000 / rate.max(1))
+        }
+        None => record,
+    }
+}
+
+fn record(host: &HostView) -> String {
     match (host.confirmed, host.refuted) {
         (0, 0) => "no result was verified yet".to_owned(),
         (confirmed, refuted) => {

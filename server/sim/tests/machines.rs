@@ -70,7 +70,12 @@ impl Script {
                 let machines = vec![report(machine, now.0, None)];
                 let _ = site.ask(Command::ReportMachines { to: NOBODY, machines })?;
                 let owner = OwnerName::default();
-                let grant = TokenGrant::Enrol { owner, hosts: 1, machine: Some(name(machine)) };
+                let grant = TokenGrant::Enrol {
+                    owner,
+                    hosts: 1,
+                    machine: Some(name(machine)),
+                    trusted: false,
+                };
                 let lifetime = Some(Millis::from_secs(600));
                 let request = TokenRequest { label: TokenLabel::default(), grant, lifetime };
                 let sha256 = Digest::of(machine.as_bytes());

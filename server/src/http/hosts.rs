@@ -40,14 +40,16 @@ pub(super) async fn enrol(
     let token = new_token().map_err(|error| HttpError::fault(&error))?;
     let token_sha256 = Digest::of(token.as_bytes());
     let name = request.name;
-    let host = match with {
-        None => app.shell.request(request::Enrol { name, token_sha256 }).await?,
+    let (host, verified) = match with {
+        None => (app.shell.request(request::Enrol { name, token_sha256 }).await?, false),
         Some(with) => {
-            app.shell.request(request::EnrolWithToken { name, token_sha256, with }).await?
+            let enrol = request::EnrolWithToken { name, token_sha256, with };
+            let host = app.shell.request(enrol).await?;
+            (host, app.shell.request(request::GetHost { host }).await?.host.stranger)
         }
     };
     app.traffic.enrolled();
-    Ok(JsonAnswer(EnrolAnswer { host, token, stores: Some(app.stores.to_vec()) }))
+    Ok(JsonAnswer(EnrolAnswer { host, token, stores: Some(app.stores.to_vec()), verified }))
 }
 
 /// `?job=N`.

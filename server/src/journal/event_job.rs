@@ -49,6 +49,7 @@ impl EventJob {
             | Event::JobDeleted { job }
             | Event::TrialOrdered { job, .. }
             | Event::TrialRolledBack { job, .. }
+            | Event::RollbackAsked { job, .. }
             | Event::TrialContinued { job, .. }
             | Event::TrialStopped { job, .. }
             | Event::TrialsAdded { job, .. }

@@ -87,7 +87,18 @@ fn reliable(host: &HostView) -> String {
 
 /// How many of a host's results were confirmed by other hosts, and how many refuted.
 fn trust(host: &HostView) -> String {
+    let record = record(host);
+    match host.verified_rate {
+        // All, or one in so many.
+        Some(1000..) => format!("{record}, all verified"),
+        Some(rate) => format!("{record}, 1 in {} verified", 1000 / rate.max(1)),
+        None => record,
+    }
+}
+
+fn record(host: &HostView) -> String {
     match (host.confirmed, host.refuted) {
+        (0, 0) if host.stranger => "none confirmed".to_owned(),
         (0, 0) => "-".to_owned(),
         (confirmed, 0) => format!("{confirmed} confirmed"),
         (confirmed, refuted) => {

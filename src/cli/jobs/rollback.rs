@@ -25,8 +25,8 @@ pub(crate) struct Args {
     /// The epochs that the trial keeps; with 0 it begins anew.
     #[arg(long, value_name = "N", requires = "trial")]
     epochs: Option<u32>,
-    /// Take back every trial that this host has trained since its last confirmed result, to before that result. For a
-    /// host with a refuted result (`sojourn hosts`).
+    /// Take back every trial in which a result of this host, or of another one of the same owner, is in doubt: refuted parties'
+    /// results that nobody has confirmed (`sojourn hosts`).
     #[arg(long, value_name = "HOST", group = "what")]
     host: Option<HostId>,
     /// Have a job that has ended go on again.
@@ -70,9 +70,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 
 /// What would be lost.
 fn preview(job: JobId, lost: &[RolledBack]) -> String {
-    let lines = lost.iter().map(|RolledBack { trial, epochs, epochs_lost, .. }| {
+    let lines = lost.iter().map(|RolledBack { trial, epochs, epochs_lost, ends, .. }| {
         let lost = text::counted(u64::from(*epochs_lost), "epoch");
         let state = match epochs {
+            _ if *ends => ENDS.to_owned(),
             0 => "would begin anew".to_owned(),
             epochs => format!("would be where it was after epoch {epochs}"),
         };
@@ -84,14 +85,17 @@ fn preview(job: JobId, lost: &[RolledBack]) -> String {
     }
 }
 
+/// Said of a trial that goes on from a result of another one that is in doubt.
+const ENDS: &str = "would end, since it goes on from a result in doubt";
 const NOTHING: &str = "nothing is to be taken back: no result of that host is in doubt";
 
 fn done(back: &[RolledBack]) -> String {
     if back.is_empty() {
         return NOTHING.to_owned();
     }
-    let line = |RolledBack { trial, epochs, version, .. }: &RolledBack| {
+    let line = |RolledBack { trial, epochs, version, ends, .. }: &RolledBack| {
         let state = match epochs {
+            _ if *ends => "has ended".to_owned(),
             0 => "begins anew".to_owned(),
             1 => format!("is where it was after 1 epoch, at version {version}"),
             epochs => format!("is where it was after {epochs} epochs, at version {version}"),

@@ -2,14 +2,14 @@
 
 use sojourn_protocol::view::{HostState, HostView};
 
+/// Is a host of a stranger's among these?
+pub(crate) fn has_strangers(hosts: &[HostView]) -> bool {
+    hosts.iter().any(|host| host.stranger && host.state != HostState::Revoked)
+}
+
 /// Said where results are verified, or may be, and all hosts are of one owner.
 pub(crate) const ONE_OWNER: &str = "all hosts are of one owner: a quorum of `verify` guards against \
     broken machines, not against that owner";
-
-/// Said of a job whose results are verified, where no server is known.
-pub(crate) const QUORUM_COUNTS: &str = "by a quorum of owners, where each machine of the operator \
-    counts; of hosts, where all are of one owner: then it guards against broken machines, not against \
-    that owner";
 
 /// Are there several hosts, all of one owner? Revoked ones don't count.
 pub(crate) fn are_of_one_owner(hosts: &[HostView]) -> bool {

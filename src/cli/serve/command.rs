@@ -14,7 +14,7 @@ use crate::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sojourn_client::limits::Size;
-use sojourn_core::{CoreConfig, Invariant};
+use sojourn_core::{CoreConfig, DEFAULT_MOST_ROLLED_BACK, Invariant};
 use sojourn_protocol::{error::error_chain, time::Millis};
 use sojourn_server::{
     DataUrl, NetworkConfig, PerAddress, ServeConfig, ServeError, ServeReady, Server, StoreSettings,
@@ -81,6 +81,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(0..=100))]
     most_copied: u32,
+    /// Percent of a job's work that may be taken back without anybody's word when a host's owner is refuted: what they delivered
+    /// and nobody confirmed. Where more would be lost, `sojourn status` asks. 0: it always asks.
+    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_MOST_ROLLED_BACK,
+          value_parser = clap::value_parser!(u32).range(0..=100))]
+    most_rolled_back: u32,
     /// Threads of this process that assimilate results: as many as there is work for, from MIN to MAX, or a fixed
     /// number. 0 leaves that to `sojourn assimilate` [default: 1..CORES].
     #[arg(long, value_name = "MIN..MAX")]
@@ -275,6 +280,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         },
         most_hops: args.most_hops,
         most_copied: args.most_copied,
+        most_rolled_back: args.most_rolled_back,
         forget_hosts: args.forget_hosts,
         retention: retention(&args.keep_jobs, args.old_jobs).map_err(Failure::call)?,
         ..CoreConfig::with_lease_term(Millis::from_secs(args.lease_seconds))

@@ -120,9 +120,13 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 
     let known = Known::of(&client, &job, args.again).await?;
 
-    let is_told = job.spec.placement.verify.is_some() && !args.json;
-    if is_told && owners::are_of_one_owner(&client.hosts().await?) {
-        output::line(ONE_OWNER)?;
+    if !args.json {
+        let (placement, hosts) = (&job.spec.placement, client.hosts().await?);
+        if placement.verifies_all().is_some() && owners::are_of_one_owner(&hosts) {
+            output::line(ONE_OWNER)?;
+        } else if owners::has_strangers(&hosts) {
+            output::line(&format!("verify {}", placement.verified_hosts()))?;
+        }
     }
 
     let workspace = Workspace::new()?;

@@ -81,8 +81,11 @@ impl Known {
 /// Are they the same but for what was chosen for the earlier one?
 fn is_same(spec: &JobSpec, earlier: &JobSpec) -> bool {
     let (mut spec, mut earlier) = (spec.clone(), earlier.clone());
-    // The server writes this down.
-    [&mut spec, &mut earlier].into_iter().for_each(|spec| spec.placement.name_merging());
+    // The server writes these down.
+    for spec in [&mut spec, &mut earlier] {
+        spec.placement.name_merging();
+        spec.placement.name_verification();
+    }
     if spec.data.shards.is_none() {
         earlier.data.shards = None;
     }

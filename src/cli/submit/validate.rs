@@ -2,7 +2,7 @@
 //! `--cost` it asks a server for speeds and prices.
 
 use crate::cli::{
-    render::{owners::QUORUM_COUNTS, schedule::ScheduleSettings, text},
+    render::{schedule::ScheduleSettings, text},
     submit::{
         columns,
         graphs::{self, PythonArgs},
@@ -91,8 +91,8 @@ struct Report {
     price_lines: Vec<String>,
     #[serde(skip)]
     outputs: u32,
-    #[serde(skip)]
-    verified: bool,
+    /// Whose results are verified, and what that takes.
+    verify: &'static str,
     /// What is allowed, and hardly meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
@@ -242,7 +242,7 @@ fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report
         prices: Vec::new(),
         price_lines: Vec::new(),
         outputs,
-        verified: job.spec.placement.verify.is_some(),
+        verify: job.spec.placement.verified_hosts(),
         warnings,
     }
 }
@@ -271,9 +271,7 @@ fn text(args: &Args, report: &Report) -> String {
         let parameters = text::counted(*parameters, "parameter");
         lines.push(format!("model   {arch}, {parameters}{trained}, {trials}"));
     }
-    if report.verified {
-        lines.push(format!("verify  {QUORUM_COUNTS}"));
-    }
+    lines.push(format!("verify  {}", report.verify));
     lines.extend(
         report.schedule.lines().into_iter().map(|(what, text)| format!("{what:<7} {text}")),
     );

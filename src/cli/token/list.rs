@@ -39,9 +39,10 @@ fn table(tokens: &[TokenView]) -> String {
     ]);
     for token in tokens {
         let (opens, owner, hosts) = match &token.grant {
-            TokenGrant::Enrol { owner, hosts, machine: _ } => {
+            TokenGrant::Enrol { owner, hosts, machine: _, trusted } => {
                 let hosts = format!("{}/{hosts}", token.enrolled);
-                ("enrol".to_owned(), text::owner(owner), hosts)
+                let trusted = if *trusted { " (trusted)" } else { "" };
+                ("enrol".to_owned(), format!("{}{trusted}", text::owner(owner)), hosts)
             }
             TokenGrant::Access { rights } => {
                 (rights.name().to_owned(), "-".to_owned(), "-".to_owned())

@@ -7,6 +7,10 @@ use sojourn_protocol::{
     tokens::{MAX_TOKEN_HOSTS, Rights, TokenGrant, TokenRequest},
 };
 
+/// Said of machines that are enrolled for another owner.
+const VERIFIED: &str = "results of these machines are verified by default: another party trains them again, all at first and 1 in 20 \
+    once the owner is trusted; a job with `verify = \"none\"` believes them";
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The user for whom the token is. Without this, machines enrol with it.
@@ -23,6 +27,9 @@ pub(crate) struct Args {
     /// The person or group to whom these machines belong [default: the deployment itself].
     #[arg(long, value_name = "OWNER", conflicts_with = "name")]
     owner: Option<OwnerName>,
+    /// Believe the owner's machines as your own: by default results of another owner's are verified.
+    #[arg(long, requires = "owner")]
+    trusted: bool,
     /// A name for the token, for people.
     #[arg(long, value_name = "TEXT", conflicts_with = "name")]
     label: Option<TokenLabel>,
@@ -44,7 +51,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             let hosts = args.hosts.unwrap_or(1);
             (
                 args.label.clone().unwrap_or_default(),
-                TokenGrant::Enrol { owner, hosts, machine: None },
+                TokenGrant::Enrol { owner, hosts, machine: None, trusted: args.trusted },
             )
         }
     };
@@ -54,6 +61,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         return output::json(&made);
     }
     output::line(&made.secret)?;
+    if let TokenGrant::Enrol { owner, trusted: false, .. } = &made.token.grant
+        && !owner.is_default()
+    {
+        output::remark(&format!("{VERIFIED} (`--trusted` says that they are your own people's)"));
+    }
     let token = made.token.token;
     output::remark(&format!(
         "this is token {token}, and it isn't shown again; `sojourn token revoke {token}` takes it away"

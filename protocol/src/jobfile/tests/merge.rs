@@ -313,13 +313,13 @@ fn what_comes_past_the_reader_is_checked_too() {
         "`placement.share` is 0; it has to be from 1 to 1000"
     );
     assert_eq!(
-        refused(|placement| placement.verify = Some(Verify { quorum: 6, rate: 100 })),
+        refused(|placement| placement.verify = Some(Verify { quorum: 6, rate: 100 }.into())),
         "`placement.verify.quorum` is 6; it has to be from 2 to 5"
     );
     assert_eq!(
         refused(|placement| {
             placement.reproducible = false;
-            placement.verify = Some(Verify { quorum: 2, rate: 100 });
+            placement.verify = Some(Verify { quorum: 2, rate: 100 }.into());
         }),
         "`placement.verify` needs `reproducible`: other arithmetic comes to other results"
     );

@@ -5,7 +5,7 @@ use crate::{
     quantity::Micros,
     spec::{
         Apply, First, FlowCon, Growth, Listing, Order, Rebalancing, ResidencyPolicy, Scope,
-        SharePolicy, SpeCon, Threshold, Verify,
+        SharePolicy, SpeCon, Threshold, Verify, VerifyChoice,
     },
 };
 
@@ -45,7 +45,9 @@ fn a_job_has_its_results_checked() {
         let text = format!("{SMALL}[placement]\nverify = {text}\n");
         parse(&text).unwrap().placement.verify
     };
-    let of = |quorum, rate| Some(Verify { quorum, rate });
+    let of = |quorum, rate| Some(VerifyChoice::All(Verify { quorum, rate }));
+    assert_eq!(verify("\"none\""), Some(VerifyChoice::NONE));
+    assert_eq!(verify("\"strangers\""), Some(VerifyChoice::STRANGERS));
     assert_eq!(verify("{}"), of(2, 100));
     assert_eq!(verify("{ quorum = 3, rate = 1 }"), of(3, 1000));
     assert_eq!(parse(SMALL).unwrap().placement.verify, None);
@@ -63,6 +65,31 @@ fn a_job_has_its_results_checked() {
         placement("verify = {}\nreproducible = false"),
         "11: `placement.verify` needs `reproducible = true`: other arithmetic comes to other results"
     );
+    assert_eq!(
+        placement("verify = \"strangers\"\nreproducible = false"),
+        "11: `placement.verify` needs `reproducible = true`: other arithmetic comes to other results"
+    );
+    assert_eq!(
+        placement("verify = \"all\""),
+        "11: `placement.verify` is `\"all\"`; one of `strangers`, `none` is wanted"
+    );
+    let none = parse(&format!("{SMALL}[placement]\nverify = \"none\"\nreproducible = false\n"));
+    assert_eq!(none.unwrap().placement.verify, Some(VerifyChoice::NONE));
+}
+
+/// What a job file says, and JSON as stored and sent.
+#[test]
+fn each_choice_of_verification_is_read_as_it_was_written() {
+    let read = |json: &str| serde_json::from_str::<VerifyChoice>(json).unwrap();
+    let all = VerifyChoice::All(Verify { quorum: 2, rate: 100 });
+    for (choice, json) in [
+        (VerifyChoice::NONE, "\"none\""),
+        (VerifyChoice::STRANGERS, "\"strangers\""),
+        (all, "{\"quorum\":2,\"rate\":100}"),
+    ] {
+        assert_eq!((read(json), serde_json::to_string(&choice).unwrap().as_str()), (choice, json));
+    }
+    assert!(serde_json::from_str::<VerifyChoice>("{\"quorum\":2,\"rate\":1,\"of\":1}").is_err());
 }
 
 #[test]

@@ -37,6 +37,6 @@ impl<'a> Cost<'a> {
     pub(crate) fn reliability(&self, host: HostId) -> u64 {
         let Some(host) = self.state.hosts.get(&host) else { return 1000 };
         let share = host.reliability.share(self.now);
-        if host.trust.is_lost() { share * DISTRUSTED_SHARE / 1000 } else { share }
+        if self.state.has_lost_trust(host.id) { share * DISTRUSTED_SHARE / 1000 } else { share }
     }
 }

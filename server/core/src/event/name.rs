@@ -47,6 +47,7 @@ impl Event {
             Self::Verified { .. } => "verified",
             Self::Unverified { .. } => "unverified",
             Self::TrialRolledBack { .. } => "trial-rolled-back",
+            Self::RollbackAsked { .. } => "rollback-asked",
             Self::TrialContinued { .. } => "trial-continued",
             Self::TrialStopped { .. } => "trial-stopped",
             Self::TrialsAdded { .. } => "trials-added",

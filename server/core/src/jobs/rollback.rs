@@ -2,17 +2,17 @@
 
 use super::JobHandler;
 use crate::{
-    event::Event,
-    fault::CoreFault,
     reply::Reply,
-    state::{JobEnd, Trial, TrialEnd},
+    state::{JobEnd, Taint, Trial, TrialEnd},
 };
 use sojourn_protocol::{
     api::{RollbackOptions, RollbackRequest, RolledBack},
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, TrialId},
 };
-use std::collections::BTreeMap;
+
+/// Why a trial ends that goes on from a result that is taken back.
+const ENDED: &str = "it goes on from a result of another trial that was taken back";
 
 impl JobHandler<'_> {
     /// Takes trials back, or says what that would lose. The answer says where each of them goes on from.
@@ -28,17 +28,16 @@ impl JobHandler<'_> {
                 self.check_kept(job, trial, epochs)?;
                 vec![self.target(job, trial, epochs)?]
             }
-            RollbackRequest::Host { host, .. } => {
-                let wanted = self.before_suspect(job, host)?.into_iter();
-                let targets = wanted.map(|(trial, epochs)| self.target(job, trial, epochs));
-                targets.collect::<Result<_, ApiError>>()?
-            }
+            RollbackRequest::Host { host, .. } => self.before_suspect(job, host)?,
         };
         if options.preview {
             return Ok(targets);
         }
-        for RolledBack { trial, epochs, .. } in &targets {
-            self.roll_back(job, *trial, *epochs)?;
+        for RolledBack { trial, epochs, ends, .. } in &targets {
+            self.results.roll_back(job, *trial, *epochs, None)?;
+            if *ends {
+                self.results.fail_trial(job, *trial, ENDED.to_owned())?;
+            }
         }
         Ok(targets)
     }
@@ -81,19 +80,19 @@ impl JobHandler<'_> {
         ))
     }
 
-    /// For each trial that such a host has worked for: how many epochs were whole before.
-    fn before_suspect(&self, job: JobId, host: HostId) -> Result<Vec<(TrialId, u32)>, ApiError> {
+    /// Where the trials that a refuted host, or another of its party, has worked for can be taken back to.
+    fn before_suspect(&self, job: JobId, host: HostId) -> Result<Vec<RolledBack>, ApiError> {
         let known = self.state().find_job(job)?;
         if !self.state().hosts.contains_key(&host) {
             return Err(ApiError::new(ErrorKind::NotFound, format!("no host {host}")));
         }
-        let mut first: BTreeMap<TrialId, u32> = BTreeMap::new();
-        for (trial, hop) in self.state().suspect_hops(host, known) {
-            let epoch = hop.epoch().0;
-            let before = first.entry(trial.id).or_insert(epoch);
-            *before = epoch.min(*before);
-        }
-        Ok(first.into_iter().collect())
+        let Taint { back, end, .. } = self.state().taint_of(host, known);
+        let back = back.into_iter().map(|(trial, epochs)| self.target(job, trial, epochs));
+        let end = end.into_iter().map(|(trial, epochs)| {
+            let begun = self.target(job, trial, epochs)?;
+            Ok(RolledBack { ends: true, ..begun })
+        });
+        back.chain(end).collect()
     }
 
     /// Where a trial can be taken back to: after at most so many epochs.
@@ -117,19 +116,7 @@ impl JobHandler<'_> {
         // The epoch that is being trained is lost too.
         let begun = u32::from(known.history.last().is_some_and(|hop| hop.epoch().0 >= most));
         let epochs_lost = most.saturating_sub(epochs) + begun;
-        Ok(RolledBack { trial, epochs, version, epochs_lost })
-    }
-
-    fn roll_back(&mut self, job: JobId, trial: TrialId, epochs: u32) -> Result<(), CoreFault> {
-        if self.state().trial(job, trial).is_none() {
-            return Ok(());
-        }
-        let in_flight = self.state().in_flight(job, trial);
-        self.record(Event::TrialRolledBack { job, trial, epochs })?;
-        self.results.ledger.planner.outdate_plan(job);
-        self.results.abandon(in_flight)?;
-        self.enter_fair_share(job);
-        Ok(())
+        Ok(RolledBack { trial, epochs, version, epochs_lost, ends: false })
     }
 }
 

@@ -30,14 +30,16 @@ impl JobHandler<'_> {
         nonce: Option<String>,
     ) -> Reply<SubmitAnswer> {
         let trials = check_submission(&spec, &data)?;
-        // A job that was submitted before the default way of merging was written down is the same job.
-        let before = job_key(&spec, &data)?;
+        // A job that was submitted before these defaults were written down is the same job.
+        let first = job_key(&spec, &data)?;
         spec.placement.name_merging();
+        let before = job_key(&spec, &data)?;
+        spec.placement.name_verification();
         let key = job_key(&spec, &data)?;
         let nonce = nonce.map(|nonce| nonce.chars().take(MAX_NONCE_CHARS).collect::<String>());
         let state = self.state();
         let same_call = nonce.as_ref().and_then(|nonce| state.job_nonces.get(nonce));
-        let mut known = [key, before].into_iter().filter_map(|key| state.job_keys.get(&key));
+        let mut known = [key, before, first].into_iter().filter_map(|key| state.job_keys.get(&key));
         let existing = known.find_map(|job| state.jobs.get(job).filter(|job| is_of_use(job)));
         let existing = existing.filter(|_| !again).map(|job| job.id);
         if let Some(job) = same_call.copied().or(existing) {

@@ -109,6 +109,8 @@ impl Views<'_> {
             confirmed: host.trust.confirmed,
             confirmed_in_row: host.trust.in_row,
             refuted: host.trust.refuted,
+            stranger: host.is_strangers(),
+            verified_rate: self.state.stranger_rate(host),
             suspects: self.suspect_hops_of(host.id),
             failures: host.failures,
             last_error: match self.hosts.releases(host.id).map(|history| &history.last_reason) {
@@ -119,7 +121,7 @@ impl Views<'_> {
         })
     }
 
-    /// Hops that a refuted host has delivered, in any job, since its last confirmed result.
+    /// Hops of a refuted party that a host has delivered, in any job, and that nobody has confirmed.
     fn suspect_hops_of(&self, host: HostId) -> Vec<SuspectResult> {
         let of_job = |job: &Job| {
             let job_id = job.id;

@@ -1,15 +1,15 @@
 //! Views of jobs and trials.
 
 use super::Views;
-use crate::state::{Job, JobEnd, Trial, TrialEnd};
+use crate::state::{Job, JobEnd, Taint, Trial, TrialEnd};
 use sojourn_protocol::{
     error::ApiError,
-    ids::{JobId, TrialId},
+    ids::{HostId, JobId, TrialId},
     quantity::{SaturatingFrom as _, to_u64, to_usize},
     residency::ResidenceView,
     spec::SearchMethod,
     view::{
-        BestView, CurveView, EvaluationView, JobDetail, JobState, JobView, TrialHistory,
+        BestView, CurveView, DoubtView, EvaluationView, JobDetail, JobState, JobView, TrialHistory,
         TrialState, TrialView, leader_board,
     },
 };
@@ -21,12 +21,13 @@ impl Views<'_> {
 
     /// One job, in short.
     pub(crate) fn job_summary(&self, job: JobId) -> Result<JobView, ApiError> {
-        Ok(self.summary(self.state.find_job(job)?))
+        let job = self.state.find_job(job)?;
+        Ok(JobView { doubts: self.doubts(job), ..self.summary(job) })
     }
 
     pub(crate) fn job(&self, job: JobId) -> Result<JobDetail, ApiError> {
         let job = self.state.find_job(job)?;
-        let mut summary = self.summary(job);
+        let mut summary = JobView { doubts: self.doubts(job), ..self.summary(job) };
         summary.test = job.test_of_best().and_then(|test| self.evaluation_of(job, &test));
         let (spec, space) = job.submitted_spec();
         Ok(JobDetail { summary, spec, space: space.map(Box::new), data: job.data.clone() })
@@ -132,9 +133,24 @@ impl Views<'_> {
                 .and_then(|test| self.evaluation_of(job, &test))
                 .map(EvaluationView::brief),
             waiting: self.job_waits(job).map(|reason| reason.to_string()),
+            // They take a look at all hops.
+            doubts: Vec::new(),
             time_left: self.time_left(job, hops(job)),
             note: job.note.clone(),
         }
+    }
+
+    /// Results of refuted parties that nobody has confirmed.
+    fn doubts(&self, job: &Job) -> Vec<DoubtView> {
+        let doubts = self.state.doubts_of(job).into_iter();
+        let view = |(host, taint): (HostId, Taint)| DoubtView {
+            host,
+            name: self.state.hosts.get(&host).map(|host| host.name.clone()).unwrap_or_default(),
+            results: to_u64(self.state.suspect_hops_of_party(host, job).count()),
+            trials: to_u64(taint.back.len() + taint.end.len()),
+            lost: taint.lost_thousandths(),
+        };
+        doubts.map(view).collect()
     }
 
     fn trial(&self, job: &Job, trial: &Trial) -> TrialView {

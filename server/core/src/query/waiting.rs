@@ -3,7 +3,7 @@
 use super::Views;
 use crate::{
     leases::FREE_RELEASES,
-    state::{ExtraEvaluation, Host, Job, Trial},
+    state::{ExtraEvaluation, Host, Job, PendingVerification, Trial},
 };
 use sojourn_protocol::{
     ids::HostId,
@@ -98,8 +98,7 @@ impl Views<'_> {
         extra: &ExtraEvaluation,
     ) -> Option<WaitReason> {
         match &extra.verification {
-            Some(of) => (!of.is_unanimous() && !self.has_next_verifier(of))
-                .then_some(WaitReason::NoVerifier),
+            Some(of) => self.verifier_waits(job, of),
             None => {
                 let lends =
                     |host| self.lends_disk_for(job, extra.name.split, extra.checkpoint, host);
@@ -109,6 +108,24 @@ impl Views<'_> {
                     .or_else(|| self.is_lent_by_nobody(lends).then_some(WaitReason::NoDisk))
             }
         }
+    }
+
+    /// Why a result that is verified waits, where no host could be asked.
+    fn verifier_waits(&self, job: &Job, of: &PendingVerification) -> Option<WaitReason> {
+        let reason = match of.is_unanimous() {
+            false => WaitReason::NoVerifier,
+            true if job.spec.placement.verifies_strangers() => WaitReason::Strangers,
+            true => return None,
+        };
+        (!self.has_next_verifier(of)).then_some(reason)
+    }
+
+    /// Why a trial without a numeric class doesn't begin: only strangers' hosts are in contact whose work nobody could confirm.
+    fn strangers_wait(&self, job: &Job, trial: &Trial) -> Option<WaitReason> {
+        let mut hosts = self.live_hosts(None).peekable();
+        hosts.peek()?;
+        let waits = trial.is_runnable() && hosts.all(|host| !self.may_begin_on(job, trial, host));
+        waits.then_some(WaitReason::Strangers)
     }
 
     /// Are hosts in contact, and does none of them lend the disk?
@@ -140,9 +157,9 @@ impl Views<'_> {
         {
             return Some(WaitReason::LostCheckpoint(lost));
         }
-        let mut disagreed = trial.incomplete_verifications().filter(|of| !of.is_unanimous());
-        if disagreed.any(|of| !self.has_next_verifier(of)) {
-            return Some(WaitReason::NoVerifier);
+        let mut pending = trial.incomplete_verifications();
+        if let Some(reason) = pending.find_map(|of| self.verifier_waits(job, of)) {
+            return Some(reason);
         }
         if trial.is_held() {
             return Some(match trial.chain.epochs() {
@@ -175,7 +192,7 @@ impl Views<'_> {
         if let Some(shard) = self.unplaced_shard(job, trial).filter(|_| trial.is_runnable()) {
             return Some(WaitReason::NoReplicaSpace(shard));
         }
-        let class = class?;
+        let Some(class) = class else { return self.strangers_wait(job, trial) };
         let empty = self.live_hosts(Some(class)).next().is_none();
         empty.then_some(WaitReason::NoClass(class))
     }

@@ -170,7 +170,7 @@ impl ResultHandler<'_> {
     }
 
     /// Ends a trial with an error. Hosts whose failures of it others confirm don't cool down for that.
-    pub(super) fn fail_trial(
+    pub(crate) fn fail_trial(
         &mut self,
         job: JobId,
         trial: TrialId,

@@ -3,12 +3,14 @@
 //! | file | holds |
 //! |---|---|
 //! | `report.rs` | a report is acknowledged once, and ended once |
+//! | `refuted.rs` | what a refuted party delivered is taken back |
 //! | `validate.rs` | what can't be the result of a lease |
 //! | `failures.rs` | trainer errors: whose fault they are, and what they end |
 //! | `verification.rs` | results that other hosts are asked to reproduce |
 //! | `verifiers.rs` | who may reproduce a result |
 
 mod failures;
+mod refuted;
 mod report;
 mod validate;
 mod verification;

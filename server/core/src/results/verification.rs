@@ -13,6 +13,8 @@
 //! shard does. Where they disagree and all parties have given a result, further hosts are asked whoever owns them, and a quorum of
 //! hosts decides; nobody's trust changes by that.
 //!
+//! In a job that verifies strangers alone, as by default, nothing of a stranger's is taken in unverified: it waits for another party.
+//!
 //! Evaluations are verified likewise, and always those on which something depends: that make their trial the best of the job,
 //! that end it at the target, and those outside the search.
 
@@ -24,7 +26,7 @@ use crate::{
     event::{Event, Fault},
     fault::CoreFault,
     hosts::Session,
-    state::{Host, Job, Lease, PendingVerification, State, Trust},
+    state::{Host, Job, Lease, PER_MILLE, PendingVerification, State},
 };
 use sojourn_protocol::{
     ids::{JobId, LeaseId, TrialId},
@@ -38,8 +40,6 @@ use sojourn_protocol::{
 const MAX_EXTRA_RESULTS: usize = 3;
 /// The same when hosts of one owner differ from each other, of so many owners.
 const MIN_CONTRADICTORY_OWNERS: usize = 2;
-/// The unit of verification rates: per mille.
-const PER_MILLE: u32 = 1000;
 /// Why a trial fails whose results nobody can reproduce.
 const NOT_REPRODUCIBLE: &str =
     "every host of its numeric class comes to another result: its arithmetic can't be reproduced";
@@ -63,11 +63,18 @@ impl ResultHandler<'_> {
             // another one is the first after either.
             let known = self.ledger.state.trial(job, trial);
             let is_former = known.is_some_and(|known| known.is_of_former_length(first));
-            self.ledger.record(if !is_former && self.could_be_verified(first) {
-                Event::Challenged { lease: first }
-            } else {
-                Event::Unverified { lease: first }
-            })?;
+            match (self.waits_for_verifiers(job), is_former) {
+                // Nobody can confirm it any more, so the hop is trained anew.
+                (true, true) => {
+                    self.supersede(first)?;
+                    self.ledger.waiters.wake(Wake::All);
+                }
+                (true, false) => self.ledger.record(Event::Challenged { lease: first })?,
+                (false, false) if self.could_be_verified(first) => {
+                    self.ledger.record(Event::Challenged { lease: first })?;
+                }
+                (false, _) => self.ledger.record(Event::Unverified { lease: first })?,
+            }
         }
     }
 
@@ -98,7 +105,7 @@ impl ResultHandler<'_> {
             return self.judge(&verification);
         }
         if self.is_evaluation_to_verify(lease, evaluated) {
-            if self.could_be_verified(lease.id) {
+            if self.waits_for_verifiers(lease.unit.job()) || self.could_be_verified(lease.id) {
                 return self.ledger.record(Event::Challenged { lease: lease.id });
             }
             self.ledger.record(Event::Unverified { lease: lease.id })?;
@@ -117,7 +124,8 @@ impl ResultHandler<'_> {
     /// Ends verifications for which no party is left to ask, where that says what to do with their results.
     pub(crate) fn close_unanswerable(&mut self) -> Result<(), CoreFault> {
         let state = &*self.ledger.state;
-        let pending = state.jobs.values().flat_map(|job| {
+        let answerable = state.jobs.iter().filter(|(job, _)| !self.waits_for_verifiers(**job));
+        let pending = answerable.flat_map(|(_, job)| {
             let pending = job.incomplete_verifications().map(|(_, pending)| pending);
             pending.filter_map(|pending| Some((pending.clone(), Verdict::of(state, job, pending)?)))
         });
@@ -142,6 +150,13 @@ impl ResultHandler<'_> {
         Ok(())
     }
 
+    /// Do a stranger's results of a job wait until another party has come to the same, however long that takes? By default nothing
+    /// of a stranger's is taken in unverified.
+    fn waits_for_verifiers(&self, job: JobId) -> bool {
+        let job = self.ledger.state.jobs.get(&job);
+        job.is_some_and(|job| job.spec.placement.verifies_strangers())
+    }
+
     /// Is there another host that could be asked to reproduce this result? Right after a start others may not have had the time
     /// to show themselves.
     fn could_be_verified(&self, first: LeaseId) -> bool {
@@ -151,12 +166,12 @@ impl ResultHandler<'_> {
         let have_said = job.and_then(|job| job.verification_of(&lease.unit));
         let have_said =
             have_said.map(|verification| verification.parties(state)).unwrap_or_default();
-        let parties = state.parties();
+        let parties = state.parties_for(lease.unit.job());
         let may_come = |host: &Host| {
             let is_known = self.hosts.session(host.id).is_some_and(Session::is_known);
             let party = parties.of(host.id);
             let has_said = party == parties.of(lease.host) || have_said.contains(&party);
-            !is_known && !has_said && host.is_admitted() && !host.trust.is_lost()
+            !is_known && !has_said && host.is_admitted() && !state.has_lost_trust(host.id)
         };
         self.eligibility().has_verifier(first)
             || (self.ledger.clock.is_warming_up(self.ledger.config.lease_term)
@@ -194,17 +209,14 @@ impl ResultHandler<'_> {
     }
 
     fn is_to_verify(&mut self, lease: LeaseId) -> bool {
-        let Some((verify, trust)) = self.ledger.state.verification_of(lease) else { return false };
-        seeds::below(self.rng, PER_MILLE) < rate(verify, trust)
+        let Some(checks) = self.ledger.state.checks_of(lease) else { return false };
+        seeds::below(self.rng, PER_MILLE) < checks.hops
     }
 
     /// Is an evaluation verified: by chance, or because something depends on it?
     fn is_evaluation_to_verify(&mut self, lease: &Lease, evaluated: &Evaluated) -> bool {
-        let Some((verify, trust)) = self.ledger.state.verification_of(lease.id) else {
-            return false;
-        };
-        self.is_decisive(lease, evaluated)
-            || seeds::below(self.rng, PER_MILLE) < rate(verify, trust)
+        let Some(checks) = self.ledger.state.checks_of(lease.id) else { return false };
+        self.is_decisive(lease, evaluated) || seeds::below(self.rng, PER_MILLE) < checks.evaluations
     }
 
     /// Would an evaluation make its trial the best of the job or one as good, or end it at the target, or is it outside the search, where its
@@ -222,7 +234,11 @@ impl ResultHandler<'_> {
     fn judge(&mut self, verification: &PendingVerification) -> Result<(), CoreFault> {
         let (state, unit) = (&*self.ledger.state, verification.unit);
         let Some(quorum) = state.jobs.get(&unit.job()).map(quorum_of) else { return Ok(()) };
-        let (alike, right) = verification.most_alike(state);
+        let (alike, right) = match verification.believed(state) {
+            // The word of a host that is believed decides.
+            Some(right) => (quorum, Some(right)),
+            None => verification.most_alike(state),
+        };
         if alike >= quorum {
             let (confirmed, refuted): (Vec<_>, Vec<_>) =
                 verification.results.iter().partition(|(_, digest)| Some(**digest) == right);
@@ -257,18 +273,23 @@ impl ResultHandler<'_> {
         let Some((first, others)) = confirmed.split_first() else { return Ok(()) };
         let (first, others) = (*first, others.to_vec());
         self.ledger.record(Event::Verified { confirmed, refuted: refuted.clone() })?;
+        let mut distrusted = Vec::new();
         for lease in refuted {
             let host = self.ledger.state.lease(lease).map(|lease| lease.host);
             let reason = OUTVOTED.into();
             self.ledger.record(Event::Rejected { lease, reason, fault: Fault::Host })?;
             self.ledger.effect(Effect::DropUpload(lease));
             if let Some(host) = host {
+                distrusted.push(host);
                 self.ledger.waiters.wake(Wake::Host(host));
                 self.cool_down_if_failing(host);
             }
         }
         for lease in others {
             self.supersede(lease)?;
+        }
+        if !distrusted.is_empty() {
+            self.take_back(&distrusted)?;
         }
         self.take_in(unit, first)
     }
@@ -299,16 +320,5 @@ impl Verdict {
 
 /// How many of a job's results must be equal.
 fn quorum_of(job: &Job) -> usize {
-    to_usize(job.spec.placement.verify.map_or(Verify::QUORUM, |verify| verify.quorum))
-}
-
-/// How many of a thousand results are verified.
-fn rate(verify: Verify, trust: Trust) -> u32 {
-    if trust.is_lost() {
-        PER_MILLE
-    } else if trust.is_earned() {
-        (verify.rate * verify.rate / PER_MILLE).max(1)
-    } else {
-        verify.rate
-    }
+    job.verified_quorum().unwrap_or(to_usize(Verify::QUORUM))
 }

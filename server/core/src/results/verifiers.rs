@@ -7,7 +7,7 @@ use crate::{
     state::{FailedBy, Job, Lease, PendingVerification, Trial},
 };
 use sojourn_protocol::{
-    digest::BlobRef,
+    digest::{BlobRef, Digest},
     ids::{HostId, LeaseId},
     manifest::DataSplit,
 };
@@ -16,10 +16,12 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 impl Eligibility<'_> {
     /// Is there a host that could be asked to reproduce this result, of a party that hasn't given one?
     pub(crate) fn has_verifier(&self, first: LeaseId) -> bool {
-        let parties = self.state.parties();
+        let lease = self.state.lease(first);
+        let Some(lease) = lease else { return false };
+        let parties = self.state.parties_for(lease.unit.job());
         let pending = self.verification_of(first);
         let mut have_said = pending.map(|pending| pending.parties(self.state)).unwrap_or_default();
-        have_said.extend(self.state.lease(first).map(|lease| parties.of(lease.host)));
+        have_said.insert(parties.of(lease.host));
         self.able_to_repeat(first).any(|host| !have_said.contains(&parties.of(host)))
     }
 
@@ -29,9 +31,32 @@ impl Eligibility<'_> {
         self.able_to_repeat(pending.first).any(|host| self.is_wanted(pending, host, asks_any))
     }
 
-    /// Results differ, and no party is left that hasn't given one: hosts are asked whoever owns them.
+    /// Results differ, and no party is left that hasn't given one: hosts are asked whoever owns them, unless only another party's
+    /// word counts.
     fn asks_any_host(&self, pending: &PendingVerification) -> bool {
-        !pending.is_unanimous() && !self.has_verifier(pending.first)
+        let job = self.state.jobs.get(&pending.unit.job());
+        let is_strict = job.is_some_and(|job| job.spec.placement.verifies_strangers());
+        !is_strict && !pending.is_unanimous() && !self.has_verifier(pending.first)
+    }
+
+    /// May a trial begin on a host in this numeric class, or be evaluated there: is the host believed, or does another party in contact
+    /// offer the class as well, so that it can confirm what the host does?
+    pub(crate) fn is_confirmable(&self, job: &Job, host: HostId, class: Digest) -> bool {
+        if !(job.spec.placement.verifies_strangers() && self.state.is_strangers(host)) {
+            return true;
+        }
+        self.live_hosts(Some(class)).any(|other| {
+            !self.state.are_of_one_party(other, host) && !self.state.has_lost_trust(other)
+        })
+    }
+
+    /// Could a trial begin on one of a host's devices, as [`Self::is_confirmable`] has it?
+    pub(crate) fn may_begin_on(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
+        let session = self.hosts.session(host);
+        let mut devices = session.into_iter().flat_map(|session| session.devices.values());
+        trial.class.is_some()
+            || devices
+                .any(|slots| self.is_confirmable(job, host, self.class_for(job, &slots.classes)))
     }
 
     /// Hosts that could do a result's unit again: in contact, of its class, trusted, admitted to the job, not cooling down, with the
@@ -123,7 +148,7 @@ impl Eligibility<'_> {
     }
 
     fn is_wanted(&self, pending: &PendingVerification, host: HostId, asks_any: bool) -> bool {
-        let parties = self.state.parties();
+        let parties = self.state.parties_for(pending.unit.job());
         let own = parties.of(host);
         let mut have_said = pending.hosts(self.state);
         let has_said = match asks_any {

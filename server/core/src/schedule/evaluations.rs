@@ -164,9 +164,7 @@ impl Scheduler<'_> {
     /// The numeric class in which an evaluation is to be done: that of its trial where results are verified, as long as a trusted
     /// host of it could do it.
     fn class_to_evaluate(&self, job: &Job, wanted: &OpenEvaluation<'_>) -> Option<Digest> {
-        let placement = &job.spec.placement;
-        let is_verified = placement.reproducible && placement.verify.is_some();
-        let class = wanted.trial.class.filter(|_| is_verified)?;
+        let class = wanted.trial.class.filter(|_| job.verified_quorum().is_some())?;
         let mut hosts = self.live_hosts(Some(class)).filter(|host| {
             !self.state.has_lost_trust(*host)
                 && self.could_evaluate(job, wanted, *host, Some(class))
@@ -194,7 +192,11 @@ impl Scheduler<'_> {
         let others = self
             .live_hosts(class)
             .filter(|other| *other != at.host && self.could_evaluate(job, wanted, *other, class));
+        let own = self.state.required_class(job, wanted.trial);
+        let computed = own.filter(|own| at.slots.classes.offers(*own));
+        let computed = computed.unwrap_or_else(|| self.class_for(job, &at.slots.classes));
         class.is_none_or(|class| at.slots.classes.offers(class))
+            && self.is_confirmable(job, at.host, computed)
             && self.is_capable(at.slots, wanted.trial)
             && self.lends_disk_for(job, wanted.split, wanted.checkpoint, at.host)
             && may_retry_beside(wanted.failures, at.host, others)

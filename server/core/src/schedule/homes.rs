@@ -33,6 +33,7 @@ impl Scheduler<'_> {
             && self.state.admits_host(job, host)
             && self.lends_disk_for_hops(job, trial, host)
             && self.has_device_for(trial, class, host)
+            && self.may_begin_on(job, trial, host)
             && !trial.hop_failures().contains_key(&host)
     }
 

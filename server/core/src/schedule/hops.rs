@@ -53,6 +53,8 @@ struct JobCandidates<'a> {
     planned: bool,
     /// A trial may begin another epoch.
     may_begin: bool,
+    /// A trial may begin here: what the host comes to is believed, or could be confirmed.
+    is_confirmable: bool,
     /// In depth: the remaining work from which a trial is critical.
     critical: u64,
     turn: Turn,
@@ -124,6 +126,7 @@ impl PolicyView for JobCandidates<'_> {
                 && !is_left
                 && !self.is_left_to_lighter(known, waited)
                 && !self.scheduler.is_kept_at_home(self.job, known, self.at.host, waited)
+                && (known.class.is_some() || self.is_confirmable)
                 && (self.may_begin || !known.open_chain().is_between_epochs())
                 && !self.scheduler.is_left_to_other_class(self.job, known, self.at)
                 && self.scheduler.may_train(self.job, known, self.at)
@@ -216,6 +219,11 @@ impl<'a> Scheduler<'a> {
             lighter: self.lighter_hosts(job, at.host),
             planned: self.planner.pins_trials(job.id),
             may_begin: self.may_begin_epoch(job),
+            is_confirmable: self.is_confirmable(
+                job,
+                at.host,
+                self.class_for(job, &at.slots.classes),
+            ),
             critical: if in_depth { self.critical_work(job, remaining) } else { u64::MAX },
             turn: Turn::All,
         };

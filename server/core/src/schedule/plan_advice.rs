@@ -205,6 +205,7 @@ impl Scheduler<'_> {
         let class = class.unwrap_or_else(|| self.class_for(job, &at.slots.classes));
         let may = self.may_train(job, trial, at)
             && self.is_capable(at.slots, trial)
+            && (trial.class.is_some() || self.is_confirmable(job, at.host, class))
             && self.keeps_replica(job, class, hop.shard, at.host);
         let may_train = |chain: &Chain| may && (may_begin || !chain.is_between_epochs());
         if trial.is_runnable() {

@@ -1,8 +1,8 @@
 //! How each event changes the state.
 
 use super::{
-    Change, Changes, FoldError, FoldFault, Host, IssuedToken, Job, Lease, Open, State,
-    results::Score,
+    AskedRollback, Change, Changes, FoldError, FoldFault, Host, IssuedToken, Job, Lease, Open,
+    State, results::Score,
 };
 use crate::event::{Event, Record, UnitKey};
 use sojourn_protocol::{
@@ -54,7 +54,8 @@ impl State {
                 self.tokens.insert(*token_sha256, *host);
                 self.owners.add(owner);
                 let new = Host::new(*host, name.clone(), owner.clone(), *token_sha256, at);
-                self.hosts.insert(*host, Host { token: *token, machine, ..new });
+                let trusted = token.is_some_and(|token| self.issued.is_trusted(token));
+                self.hosts.insert(*host, Host { token: *token, trusted, machine, ..new });
                 changes.push(Change::Host(*host));
             }
             Event::HostRevoked { host } => {
@@ -251,7 +252,14 @@ impl State {
                 self.job_deleted(*job, at)?;
                 changes.push(Change::Job(*job));
             }
-            Event::TrialRolledBack { job, trial, epochs } => {
+            Event::RollbackAsked { job, host, lost } => {
+                self.known_host(*host)?;
+                let until = self.record_of(*host).suspect_until;
+                let asked = AskedRollback { lost: *lost, until };
+                self.known_job_mut(*job)?.asked.insert(*host, asked);
+                changes.push(Change::Job(*job));
+            }
+            Event::TrialRolledBack { job, trial, epochs, why: _ } => {
                 self.rolled_back(*job, *trial, *epochs, at)?;
                 changes.extend([Change::Job(*job), Change::WallTime]);
             }
@@ -389,6 +397,7 @@ impl State {
             | Event::HostUnblocked { .. }
             | Event::HostsSeen { .. }
             | Event::HostForgotten { .. }
+            | Event::RollbackAsked { .. }
             | Event::TokenCreated { .. }
             | Event::TokenRotated { .. }
             | Event::TokenRevoked { .. }

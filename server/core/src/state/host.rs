@@ -24,6 +24,9 @@ pub struct Host {
     /// The issued token with which it enrolled; `None`: the server's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenId>,
+    /// The operator has vouched for its owner: it is believed as the operator's own machines are.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub trusted: bool,
     /// The bought machine that it is, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineName>,
@@ -77,6 +80,7 @@ impl Host {
             name,
             owner,
             token: None,
+            trusted: false,
             machine: None,
             token_sha256,
             enrolled_at: at,

@@ -94,6 +94,12 @@ impl IssuedTokens {
         }
     }
 
+    /// Has the operator vouched for the owner of the hosts that enrol with a token?
+    pub(super) fn is_trusted(&self, token: TokenId) -> bool {
+        let grant = self.get(token).map(|token| &token.grant);
+        matches!(grant, Some(TokenGrant::Enrol { trusted: true, .. }))
+    }
+
     /// The token with this secret, unless it was revoked.
     #[must_use]
     pub fn by_secret(&self, sha256: Digest) -> Option<&IssuedToken> {

@@ -1,8 +1,8 @@
 //! One job: its trials and its counts.
 
 use super::{
-    AtEnd, DataSizes, ExtraEvaluation, FoldFault, Lease, Merging, RequestedEvaluation,
-    SearchProgress, Spent,
+    AskedRollback, AtEnd, DataSizes, ExtraEvaluation, FoldFault, Lease, Merging,
+    RequestedEvaluation, SearchProgress, Spent,
     disk::KeptBytes,
     is_default,
     open::Open,
@@ -57,6 +57,9 @@ pub struct Job {
     /// What its user has noted about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// Rollbacks after a refutation that wait for the user's word, by host.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub asked: BTreeMap<HostId, AskedRollback>,
     /// Since when it is paused. A job that has ended isn't paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<UnixMillis>,
@@ -170,6 +173,7 @@ impl Job {
             end: None,
             thinned: false,
             note: String::new(),
+            asked: BTreeMap::new(),
             paused_at: None,
             paused_for: Millis(0),
             grace: None,

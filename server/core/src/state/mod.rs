@@ -33,9 +33,11 @@ mod requested_evaluation;
 mod residence;
 mod results;
 mod rollback;
+mod sampling;
 mod search;
 mod skipped_time;
 mod stop;
+mod taint;
 mod trial;
 mod units;
 mod verification;
@@ -60,8 +62,11 @@ pub(crate) use queries::{InFlight, running_in_flight};
 pub use reliability::Reliability;
 pub use requested_evaluation::{ExtraEnd, ExtraEvaluation, ExtraResult};
 pub use residence::Residence;
+pub(crate) use sampling::PER_MILLE;
 pub use search::{Call, SearchProgress};
 pub use stop::{Spent, Stopped};
+pub use taint::AskedRollback;
+pub(crate) use taint::Taint;
 pub(crate) use trial::marks;
 pub use trial::{Best, FailedBy, PendingEvaluation, StoredCheckpoints, Trial, TrialEnd};
 pub use verification::{PendingVerification, Trust};
@@ -116,6 +121,9 @@ pub struct State {
     /// The last of the jobs that were deleted: their ids are never given again.
     #[serde(default, skip_serializing_if = "is_default")]
     last_deleted: JobId,
+    /// The records of strangers, by owner: of all hosts that each has had.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub records: BTreeMap<OwnerName, Trust>,
     /// Tokens that the server has issued.
     #[serde(default, skip_serializing_if = "IssuedTokens::is_empty")]
     pub issued: IssuedTokens,
@@ -151,6 +159,7 @@ impl State {
             owners: Owners::default(),
             last_forgotten: HostId(0),
             last_deleted: JobId(0),
+            records: BTreeMap::new(),
             issued: IssuedTokens::default(),
             machines: Machines::default(),
             leases: BTreeMap::new(),

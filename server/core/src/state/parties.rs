@@ -1,11 +1,15 @@
 //! Who stands behind a host, where what several hosts say is counted.
 //!
-//! Hosts that enrolled with the server's own token are the operator's, and each counts by itself. In a deployment with hosts of
+//! Hosts that enrolled with the server's own token are the operator's, and each counts by itself; so do bought machines, and those
+//! of owners whom the operator has vouched for. In a deployment with hosts of
 //! several owners, the hosts of an issued token's owner count as one: an owner who has ten hosts says everything once. Where
 //! all hosts are of one owner, each host counts. Then a quorum guards against broken machines, not against that owner.
 
 use super::{FoldFault, Host, State};
-use sojourn_protocol::{ids::HostId, names::OwnerName};
+use sojourn_protocol::{
+    ids::{HostId, JobId},
+    names::OwnerName,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The owners of the hosts that aren't revoked, and how many hosts each has. An index, kept with each event, so that
@@ -23,6 +27,11 @@ impl Owners {
             owners.add(&host.owner);
         }
         owners
+    }
+
+    /// Have hosts enrolled with the tokens of other owners than the operator?
+    pub(super) fn has_issued(&self) -> bool {
+        self.hosts.keys().any(|owner| !owner.is_default())
     }
 
     /// A host of this owner has enrolled.
@@ -59,9 +68,9 @@ pub(crate) struct Parties<'a> {
 impl<'a> Parties<'a> {
     /// Who stands behind a host.
     pub(crate) fn of(self, host: HostId) -> Party<'a> {
-        let owner = self.state.owner_of(host).filter(|owner| self.by_owner && !owner.is_default());
-        match owner {
-            Some(owner) => Party::Owner(owner),
+        let known = self.state.hosts.get(&host);
+        match known.filter(|host| self.by_owner && host.is_strangers()) {
+            Some(host) => Party::Owner(&host.owner),
             None => Party::Host(host),
         }
     }
@@ -81,5 +90,15 @@ impl State {
     /// Who counts as one, where what several hosts say is counted.
     pub(crate) fn parties(&self) -> Parties<'_> {
         Parties { state: self, by_owner: self.owners.hosts.len() > 1 }
+    }
+
+    /// Who counts as one where results of a job are verified: a stranger doesn't confirm itself by default, also where nobody
+    /// else has hosts.
+    pub(crate) fn parties_for(&self, job: JobId) -> Parties<'_> {
+        let job = self.jobs.get(&job);
+        match job.is_some_and(|job| job.spec.placement.verifies_strangers()) {
+            true => Parties { state: self, by_owner: true },
+            false => self.parties(),
+        }
     }
 }

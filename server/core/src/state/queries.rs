@@ -5,7 +5,6 @@ use super::{
     job::{Job, JobEnd},
     lease::{Lease, PastState},
     trial::Trial,
-    verification::Trust,
 };
 use crate::event::UnitKey;
 use sojourn_protocol::{
@@ -15,7 +14,6 @@ use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, ShardId, TrialId},
     quantity::to_u64,
     report::{Evaluated, Outcome, ReportEnd, ReportState, Trained},
-    spec::Verify,
     view::{HopRecord, Verification},
 };
 use std::sync::Arc;
@@ -109,36 +107,38 @@ impl State {
         self.trial(job, trial).map(InFlight::of).unwrap_or_default()
     }
 
-    /// How the results of a lease's job are verified, if they are, and how far its host is trusted.
-    pub(crate) fn verification_of(&self, lease: LeaseId) -> Option<(Verify, Trust)> {
-        let lease = self.lease(lease)?;
-        let job = self.jobs.get(&lease.unit.job())?;
-        let placement = &job.spec.placement;
-        let verify = placement.verify.filter(|_| placement.reproducible)?;
-        Some((verify, self.hosts.get(&lease.host)?.trust))
-    }
-
     /// Is a result of the unit being verified? Then others of it must end where that one did.
     pub(crate) fn is_being_verified(&self, unit: &UnitKey) -> bool {
         self.jobs.get(&unit.job()).is_some_and(|job| job.verification_of(unit).is_some())
     }
 
+    /// Has the party behind a host lost trust?
     pub(crate) fn has_lost_trust(&self, host: HostId) -> bool {
-        self.hosts.get(&host).is_some_and(|host| host.trust.is_lost())
+        self.record_of(host).is_lost()
     }
 
-    /// Hops of a job that a host has delivered since its last confirmed result, if it has lost trust.
+    /// Hops of a job that a host has delivered and nobody has confirmed, if its party was refuted since.
     pub(crate) fn suspect_hops<'a>(
         &'a self,
         host: HostId,
         job: &'a Job,
     ) -> impl Iterator<Item = (&'a Trial, &'a HopRecord)> + 'a {
-        let since = self.hosts.get(&host).map(|host| host.trust.last_confirmed);
-        let since = since.filter(|_| self.has_lost_trust(host));
-        let hops = |trial: &'a Trial| trial.history.iter().map(move |hop| (trial, hop));
-        job.trials.iter().flat_map(hops).filter(move |(_, hop)| {
-            since.is_some_and(|since| hop.host == host && hop.lease > since)
-                && hop.verified != Some(Verification::Confirmed)
+        self.suspect_hops_of_party(host, job).filter(move |(_, hop)| hop.host == host)
+    }
+
+    /// The same of all hosts of its party.
+    pub(crate) fn suspect_hops_of_party<'a>(
+        &'a self,
+        host: HostId,
+        job: &'a Job,
+    ) -> impl Iterator<Item = (&'a Trial, &'a HopRecord)> + 'a {
+        let record = self.record_of(host);
+        let trials = job.trials.iter().filter(move |_| record.refuted > 0);
+        let hops = trials.flat_map(|trial| trial.history.iter().map(move |hop| (trial, hop)));
+        hops.filter(move |(_, hop)| {
+            hop.verified != Some(Verification::Confirmed)
+                && (record.is_lost() || hop.lease <= record.suspect_until)
+                && self.are_of_one_party(hop.host, host)
         })
     }
 

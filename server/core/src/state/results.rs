@@ -109,7 +109,7 @@ impl State {
         if merged.is_some() && known.merging.is_none() {
             return Err(FoldFault::NotMerging(id));
         }
-        let ends = KeptEnds::of(&self.known_job(job)?.spec);
+        let ends = KeptEnds::of(&self.known_job(job)?.spec, self.owners.has_issued());
         // Nothing was changed before, and nothing fails from here on.
         let NextPart { start, end, chain, through, then, load } = part;
         self.end_report(id, PastState::Ended(ReportEnd::Assimilated { version }), at)?;

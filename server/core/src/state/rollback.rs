@@ -26,12 +26,16 @@ pub(super) struct KeptEnds {
 }
 
 impl KeptEnds {
-    pub(super) fn of(spec: &JobSpec) -> Self {
+    /// `strangers`: hosts of issued owners are there.
+    pub(super) fn of(spec: &JobSpec, strangers: bool) -> Self {
         let generation = match spec.search.method {
             SearchMethod::Pbt(Pbt { interval, .. }) => Some(interval.max(1)),
             _ => None,
         };
-        Self { verified: spec.placement.verify.is_some(), generation }
+        let placement = &spec.placement;
+        let verified =
+            placement.verifies_all().is_some() || (strangers && placement.verifies_strangers());
+        Self { verified, generation }
     }
 
     /// Is the end of so many epochs kept when `now` of them have ended?
@@ -151,7 +155,7 @@ impl State {
         at: UnixMillis,
     ) -> Result<(), FoldFault> {
         let known = self.known_job(job)?;
-        let ends = KeptEnds::of(&known.spec);
+        let ends = KeptEnds::of(&known.spec, self.owners.has_issued());
         let keeping = known.trials.iter().filter(|trial| !trial.kept.is_empty());
         let keeping: Vec<TrialId> = keeping.map(|trial| trial.id).collect();
         for trial in keeping {

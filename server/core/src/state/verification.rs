@@ -4,7 +4,7 @@
 //! bytes, and those that evaluate the same version the same counts. Equal digests of different hosts confirm each other, and a
 //! different one is refuted.
 
-use super::{FoldFault, Job, Lease, State, Trial, parties::Party, trial::is_better};
+use super::{FoldFault, Job, Lease, State, Trial, is_default, parties::Party, trial::is_better};
 use crate::event::{HopUnit, UnitKey};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -12,6 +12,7 @@ use sojourn_protocol::{
     ids::{HostId, LeaseId, ShardId},
     names::OwnerName,
     position::Position,
+    quantity::to_usize,
     report::{Evaluated, Outcome},
     view::Verification,
 };
@@ -43,10 +44,13 @@ pub struct Trust {
     pub refuted: u64,
     /// The last lease whose hop was confirmed.
     pub last_confirmed: LeaseId,
+    /// The last lease that any host had when a result was refuted: up to it, results that nobody confirmed are in doubt.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub suspect_until: LeaseId,
 }
 
 /// So many reproduced hops in a row make a host trusted.
-const TRUSTED_AFTER: u32 = 10;
+pub(super) const TRUSTED_AFTER: u32 = 10;
 
 impl Trust {
     /// Has it earned trust, and not lost it since?
@@ -66,8 +70,18 @@ impl PendingVerification {
     /// The largest number of parties with equal results, and the digest of these. A party that has reported twice, under a
     /// lease that had expired too, counts once.
     pub(crate) fn most_alike(&self, state: &State) -> (usize, Option<Digest>) {
-        let parties = state.parties();
+        let parties = state.parties_for(self.unit.job());
         self.most_alike_by(state, |host| parties.of(host))
+    }
+
+    /// The result of a host that is believed, where one has been asked to come to the same as a stranger.
+    pub(crate) fn believed(&self, state: &State) -> Option<Digest> {
+        let job = state.jobs.get(&self.unit.job())?;
+        let is_believed = |host| state.verified_quorum_for(job, host).is_none();
+        let mut results = self.results.iter();
+        let found = results
+            .find(|(lease, _)| state.lease(**lease).is_some_and(|lease| is_believed(lease.host)));
+        found.map(|(_, digest)| *digest)
     }
 
     /// The largest number of hosts with equal results, whoever owns them, and the digest of these.
@@ -109,7 +123,7 @@ impl PendingVerification {
 
     /// The parties that have given a result.
     pub(crate) fn parties<'s>(&self, state: &'s State) -> BTreeSet<Party<'s>> {
-        state.parties().behind(self.hosts(state))
+        state.parties_for(self.unit.job()).behind(self.hosts(state))
     }
 
     /// Are all results so far equal?
@@ -175,6 +189,12 @@ impl Trial {
         verifications.flat_map(|verification| verification.results.keys().copied())
     }
 
+    /// The verifications under way of its hops and of its evaluations.
+    fn all_verifications(&self) -> impl Iterator<Item = &PendingVerification> {
+        let evaluations = self.evaluations.values();
+        self.verifications().chain(evaluations.filter_map(|of| of.verification.as_ref()))
+    }
+
     /// Results that wait to be assimilated, and those that are verified first.
     pub fn waiting(&self) -> impl Iterator<Item = LeaseId> + '_ {
         let checked = self.verifications().flat_map(|verification| verification.results.keys());
@@ -208,6 +228,12 @@ impl Trial {
 }
 
 impl Job {
+    /// How many parties have to come to the same result, where the job's results are verified. Every decision asks here.
+    #[must_use]
+    pub fn verified_quorum(&self) -> Option<usize> {
+        self.spec.placement.verifies_all().map(|verify| to_usize(verify.quorum))
+    }
+
     /// Would a trial with this value be the best of the job, or as good?
     #[must_use]
     pub fn may_be_best(&self, value: f64) -> bool {
@@ -250,6 +276,13 @@ impl Job {
     #[must_use]
     pub fn has_verifications(&self) -> bool {
         self.open.has_verifications() || self.extras.iter().any(|of| of.verification.is_some())
+    }
+
+    /// Verifications whose results differ.
+    pub(super) fn disputes(&self) -> impl Iterator<Item = &PendingVerification> {
+        let of_extras = self.extras.iter().filter_map(|extra| extra.verification.as_ref());
+        let of_trials = self.trials.iter().flat_map(Trial::all_verifications);
+        of_trials.chain(of_extras).filter(|pending| !pending.is_unanimous())
     }
 
     /// Verifications for which one more host could be asked, with their trials.
@@ -303,18 +336,22 @@ impl State {
         };
         for lease in confirmed {
             let is_hop = self.known_lease(*lease)?.unit.hop().is_some();
-            let trust = self.trust_of(*lease)?;
-            trust.confirmed += 1;
-            // An evaluation costs little, and says nothing of what the host has trained.
-            if is_hop {
-                trust.in_row = trust.in_row.saturating_add(1);
-                trust.last_confirmed = trust.last_confirmed.max(*lease);
-            }
+            self.change_records(*lease, |trust| {
+                trust.confirmed += 1;
+                // An evaluation costs little, and says nothing of what the host has trained.
+                if is_hop {
+                    trust.in_row = trust.in_row.saturating_add(1);
+                    trust.last_confirmed = trust.last_confirmed.max(*lease);
+                }
+            })?;
         }
+        let suspect_until = self.last_lease;
         for lease in refuted {
-            let trust = self.trust_of(*lease)?;
-            trust.refuted += 1;
-            trust.in_row = 0;
+            self.change_records(*lease, |trust| {
+                trust.refuted += 1;
+                trust.in_row = 0;
+                trust.suspect_until = suspect_until;
+            })?;
         }
         // A result that was assimilated or given up before doesn't wait: then only the hosts' records change.
         match confirmed.first() {
@@ -389,8 +426,19 @@ impl State {
         }
     }
 
-    fn trust_of(&mut self, lease: LeaseId) -> Result<&mut Trust, FoldFault> {
+    /// Changes the record of the host that had a lease, and that of the stranger behind it.
+    fn change_records(
+        &mut self,
+        lease: LeaseId,
+        change: impl Fn(&mut Trust),
+    ) -> Result<(), FoldFault> {
         let host = self.known_lease(lease)?.host;
-        Ok(&mut self.known_host_mut(host)?.trust)
+        let host = self.known_host_mut(host)?;
+        change(&mut host.trust);
+        if host.is_strangers() {
+            let owner = host.owner.clone();
+            change(self.records.entry(owner).or_default());
+        }
+        Ok(())
     }
 }

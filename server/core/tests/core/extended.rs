@@ -15,7 +15,7 @@ const TO: ReplyTo = ReplyTo(1);
 
 /// Every result is verified by two.
 fn bench() -> Bench {
-    let verify = Some(Verify { quorum: 2, rate: 1000 });
+    let verify = Some(Verify { quorum: 2, rate: 1000 }.into());
     let placement = PlacementSpec { verify, ..PlacementSpec::new(OrderChoice::Hop, true, 1) };
     Bench::with_order(&placement, 1, 1)
 }

@@ -115,7 +115,7 @@ fn an_unknown_job_is_named() {
         Event::JobNoted { job, note: "n".into() },
         Event::TrialFailed { job, trial: TRIAL, error: "e".into() },
         Event::TrialOrdered { job, trial: TRIAL, order: MergeMode::Merging, reason: None },
-        Event::TrialRolledBack { job, trial: TRIAL, epochs: 0 },
+        Event::TrialRolledBack { job, trial: TRIAL, epochs: 0, why: None },
         Event::TrialContinued { job, trial: TRIAL, epochs: 1, why: "w".into(), by: None },
         Event::TrialPlaced { job, trial: TRIAL, priority: 1, by: By::Server },
         categorized(job, TRIAL),
@@ -148,7 +148,7 @@ fn an_unknown_trial_is_named() {
         Event::JobExtended { job, trials: vec![TRIAL, trial], epochs: 3, named: false, by: None },
         Event::TrialFailed { job, trial, error: "e".into() },
         Event::TrialOrdered { job, trial, order: MergeMode::Merging, reason: None },
-        Event::TrialRolledBack { job, trial, epochs: 0 },
+        Event::TrialRolledBack { job, trial, epochs: 0, why: None },
         Event::TrialContinued { job, trial, epochs: 1, why: "w".into(), by: None },
         Event::TrialPlaced { job, trial, priority: 1, by: By::Server },
         categorized(job, trial),
@@ -308,7 +308,7 @@ fn a_job_whose_model_does_not_fit_its_data_is_refused() {
 #[test]
 fn a_trial_goes_back_to_kept_epochs_alone() {
     let (bench, _) = leased();
-    let back = Event::TrialRolledBack { job: JOB, trial: TRIAL, epochs: 2 };
+    let back = Event::TrialRolledBack { job: JOB, trial: TRIAL, epochs: 2, why: None };
     let not_kept = FoldFault::NotKept { job: JOB, trial: TRIAL, epoch: Epoch(1) };
     assert_eq!(fault(bench.core.state(), back), not_kept);
 }
@@ -450,6 +450,7 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
         | Event::JobNoted { job, .. }
         | Event::JobThinned { job }
         | Event::JobDeleted { job }
+        | Event::RollbackAsked { job, .. }
         | Event::TrialsAdded { job, .. }
         | Event::SearchExtended { job, .. }
         | Event::SearchEnded { job, .. }

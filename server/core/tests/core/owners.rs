@@ -16,8 +16,9 @@ use sojourn_protocol::{
 const TO: ReplyTo = ReplyTo(1);
 
 /// Hosts that enrol as those of one owner, and have shown themselves; of the deployment itself where none is named.
-fn enrol(bench: &mut Bench, owner: &str, hosts: u32) -> Vec<HostId> {
-    let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None };
+pub(crate) fn enrol(bench: &mut Bench, owner: &str, hosts: u32) -> Vec<HostId> {
+    let grant =
+        TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None, trusted: false };
     let asked = TokenRequest { label: owner.parse().unwrap(), grant, lifetime: None };
     let sha256 = Digest::of(owner.as_bytes());
     let create = Command::CreateToken { to: TO, request: asked, sha256, by: None };
@@ -155,7 +156,7 @@ fn an_owner_does_not_decide_while_the_others_are_away() {
 }
 
 /// What a host came to: right where `word` is "right".
-fn came_to(bench: &mut Bench, host: HostId, lease: &Lease, word: &str) -> Vec<Event> {
+pub(crate) fn came_to(bench: &mut Bench, host: HostId, lease: &Lease, word: &str) -> Vec<Event> {
     let mut report = done(lease);
     if let Outcome::Trained(trained) = &mut report.outcome {
         let what = format!("{word} {:?} {}", hop(lease).base, trained.end);
@@ -167,7 +168,7 @@ fn came_to(bench: &mut Bench, host: HostId, lease: &Lease, word: &str) -> Vec<Ev
 }
 
 fn verified_by_two() -> Bench {
-    let verify = Some(Verify { quorum: 2, rate: 1000 });
+    let verify = Some(Verify { quorum: 2, rate: 1000 }.into());
     let placement = PlacementSpec { verify, ..PlacementSpec::new(OrderChoice::Hop, true, 1) };
     Bench::with_order(&placement, 1, 1)
 }

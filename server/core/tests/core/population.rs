@@ -6,7 +6,7 @@ use crate::{
 };
 use serde_json::json;
 use sojourn_core::{
-    By, Command, Core, Event, JournalPosition, Record, ReplyTo,
+    Answer, By, Command, Core, Event, JournalPosition, Record, ReplyTo,
     state::{Trial, TrialEnd},
 };
 use sojourn_protocol::{
@@ -14,7 +14,7 @@ use sojourn_protocol::{
     ids::{HostId, TrialId},
     jobfile,
     report::FailureKind,
-    spec::{Choices, JobSpec},
+    spec::{Choices, JobSpec, Verify},
     time::UnixMillis,
     unit::{Lease, Unit},
     view::{JobState, TrialState},
@@ -322,4 +322,46 @@ fn a_trial_that_is_taken_back_changes_no_generation_that_is_over() {
         assert_eq!(replaced(&lineage(&bench)), replaced(&before), "{trial}");
         assert_eq!(bench.job().state, JobState::Finished);
     }
+}
+
+/// A clone has no state of its own to go back to, where it goes on from a result that nobody believes any more.
+#[test]
+fn a_clone_of_a_refuted_result_ends_and_leads_no_more() {
+    let mut spec = spec(4, 5, ", interval = 2");
+    spec.placement.verify = Some(Verify { quorum: 2, rate: 1 }.into());
+    let mut bench = Bench::new();
+    bench.begin_with(data(), spec);
+    let loss = |trial: u32, _: u32| if trial == 5 { 0.0 } else { f64::from(trial) };
+    let clone = TrialId(5);
+    for _ in 0..500 {
+        let trial = bench.core.state().trial(JOB, clone);
+        if trial.is_some_and(|trial| !trial.history.is_empty()) {
+            break;
+        }
+        for host in [HOST, OTHER] {
+            work(&mut bench, host, &loss);
+        }
+    }
+    let job = bench.core.state().jobs[&JOB].clone();
+    let first = &job.trials[0].history[0];
+    assert_eq!(job.trials[5].origin.unwrap().trial, TrialId(0));
+    let mut hops = job.trials.iter().flat_map(|trial| &trial.history);
+    let right = hops.find(|hop| hop.host != first.host).expect("two hosts work").lease;
+    let event = Event::Verified { confirmed: vec![right], refuted: vec![first.lease] };
+    let (position, at) = (JournalPosition(bench.core.position().0 + 1), UnixMillis(bench.now));
+    bench.core.fold(&Record { position, at, event }).unwrap();
+    let options = RollbackOptions::default();
+    let request = RollbackRequest::Host { host: first.host, options };
+    let Ok(Answer::RolledBack(back)) =
+        bench.answer(Command::Rollback { to: ReplyTo(1), job: JOB, request })
+    else {
+        panic!("refused")
+    };
+    let ended: Vec<TrialId> = back.iter().filter(|of| of.ends).map(|of| of.trial).collect();
+    assert_eq!(ended, [clone], "{back:?}");
+    let trial = bench.core.state().trial(JOB, clone).unwrap();
+    assert!(matches!(trial.end, Some(TrialEnd::Failed(_))), "{:?}", trial.end);
+    assert_eq!((trial.best, trial.history.len()), (None, 0));
+    let again = bench.core.state().trial(JOB, TrialId(0)).unwrap();
+    assert_eq!((again.history.len(), again.chain.epoch().0), (0, 0), "it begins anew");
 }

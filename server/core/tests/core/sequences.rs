@@ -493,7 +493,7 @@ fn placement() -> impl Strategy<Value = PlacementSpec> {
     let verify = prop::option::of((2u32..4, prop::sample::select(vec![300u32, 1000])));
     (prop::sample::select(orders), replicas, any::<bool>(), any::<bool>(), verify).prop_map(
         |(order, replicas, reproducible, buffered, verify)| PlacementSpec {
-            verify: verify.map(|(quorum, rate)| Verify { quorum, rate }),
+            verify: verify.map(|(quorum, rate)| Verify { quorum, rate }.into()),
             replicas,
             merge_below: 900,
             merge: buffered

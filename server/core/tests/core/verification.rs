@@ -18,7 +18,7 @@ use sojourn_workgen::PolicyName;
 const THIRD: HostId = HostId(3);
 
 fn checked(rate: u32) -> PlacementSpec {
-    let verify = Some(Verify { quorum: 2, rate });
+    let verify = Some(Verify { quorum: 2, rate }.into());
     PlacementSpec { verify, ..PlacementSpec::new(OrderChoice::Hop, true, 1) }
 }
 
@@ -78,7 +78,7 @@ fn a_result_is_taken_in_when_a_second_host_has_come_to_it() {
 /// Which results are verified is drawn again when the server starts. Where no host comes back, nobody can be asked.
 #[test]
 fn where_results_are_merged_none_is_stuck_behind_one_that_nobody_can_verify() {
-    let verify = Some(Verify { quorum: 2, rate: 300 });
+    let verify = Some(Verify { quorum: 2, rate: 300 }.into());
     let placement = PlacementSpec { verify, ..PlacementSpec::new(OrderChoice::Merge, true, 1) };
     let waiting = (0..100).find_map(|at| {
         let mut bench = Bench::with_order(&placement, 1, 1);
@@ -342,7 +342,13 @@ fn a_trial_goes_back_to_the_end_of_an_epoch_or_to_its_start() {
     };
     let to = |epochs| with(epochs, false);
     let back = |epochs, version, epochs_lost| {
-        [RolledBack { trial: TrialId(0), epochs, version: Version(version), epochs_lost }]
+        [RolledBack {
+            trial: TrialId(0),
+            epochs,
+            version: Version(version),
+            epochs_lost,
+            ends: false,
+        }]
     };
     // Four whole epochs, and two hops of the fifth.
     let position = bench.core.position();
@@ -384,7 +390,13 @@ fn a_job_that_has_ended_stays_as_it_is_unless_it_is_to_go_on() {
     };
     assert!(refused(&mut bench, to(false)).ends_with("say so with `--reopen`"));
     assert_eq!(bench.job().state, JobState::Finished);
-    let lost = [RolledBack { trial: TrialId(0), epochs: 0, version: Version(0), epochs_lost: 1 }];
+    let lost = [RolledBack {
+        trial: TrialId(0),
+        epochs: 0,
+        version: Version(0),
+        epochs_lost: 1,
+        ends: false,
+    }];
     assert_eq!(rollback(&mut bench, to(true)), lost);
     assert_eq!(bench.job().state, JobState::Running);
     bench.answer(Command::Cancel { to: ReplyTo(1), job: JOB }).unwrap();
@@ -409,7 +421,13 @@ fn what_a_refuted_host_delivered_is_listed_and_can_be_taken_back() {
     assert_eq!(doubtful(&mut bench, OTHER), [3, 4, 5]);
     let options = RollbackOptions::default();
     let back = rollback(&mut bench, RollbackRequest::Host { host: OTHER, options });
-    let lost = RolledBack { trial: TrialId(0), epochs: 0, version: Version(0), epochs_lost: 2 };
+    let lost = RolledBack {
+        trial: TrialId(0),
+        epochs: 0,
+        version: Version(0),
+        epochs_lost: 2,
+        ends: false,
+    };
     assert_eq!(back, [lost]);
     assert!(doubtful(&mut bench, OTHER).is_empty());
     bench.ask(HOST, WorkRequest { demand: vec![demand(1, 0, 0)], ..request(0, Vec::new()) });

@@ -53,6 +53,7 @@ pub fn page(job: &JobDetail, parts: &Parts, board: &Board, viewer: Viewer) -> Ma
     let content = html! {
         h1 { (job.summary.name) " " span.hint { "job " (id) } }
         section #head data-live={ "/jobs/" (id) "?part=head" } { (head(&job.summary, viewer)) }
+        p.hint { "Verified: " (job.spec.placement.verified_hosts()) "." }
         div #shares data-live={ "/jobs/" (id) "?part=shares" } { (share::links(id, parts.shares.as_deref())) }
         (charts(job, &trials))
         section aria-labelledby="matrix-title" {
@@ -117,6 +118,7 @@ pub fn head(job: &JobView, viewer: Viewer) -> Markup {
             (words::state(job.state.name())) " "
             @if let Some(why) = &job.waiting { span.hint { (why) } }
         }
+        @for doubt in &job.doubts { p.error { (doubt) } }
         @if !job.note.is_empty() { p.note { (job.note) } }
         dl.figures {
             div { dt { "Hops" } dd { (words::progress("", job.hops, job.hops_expected)) } }

@@ -3,7 +3,7 @@
 //! [`Agent`] decides what the host does with its leases. Here is what a daemon has beside it: blobs and results on the
 //! disk, units in slots, and what a unit comes to. The world carries the agent's actions out.
 
-use super::{fate::UnitFate, hostile::Trick, training};
+use super::{fate::UnitFate, hostile::Trick, liar::Lies, training};
 use crate::Corruption;
 use sojourn_client_core::{
     Agent, AgentConfig, DeviceSlots, Event, Micros, ResultFacts, StoredResult, TransferView,
@@ -83,6 +83,10 @@ pub(crate) struct Host {
     pub(crate) bandwidth: Option<u64>,
     /// What it says of whatever it trains.
     pub(crate) lie: Option<Corruption>,
+    /// When it lies, where it does.
+    pub(crate) lies: Lies,
+    /// Hops that it has reported.
+    hops: u32,
     /// What it does to hold others up.
     pub(crate) trick: Option<Trick>,
     /// Bytes of memory that a unit may take, where it says so.
@@ -116,6 +120,8 @@ impl Host {
             millis_per_batch,
             bandwidth: None,
             lie: None,
+            lies: Lies::default(),
+            hops: 0,
             trick: None,
             memory: None,
             first: BTreeMap::new(),
@@ -273,7 +279,8 @@ impl Host {
             }
             (_, Unit::Evaluate(evaluation)) => {
                 let honest = training::evaluated(evaluation);
-                Outcome::Evaluated(if self.lie.is_some() { flattered(honest) } else { honest })
+                let lies = self.lie.is_some() && self.lies.in_evaluation(self.hops);
+                Outcome::Evaluated(if lies { flattered(honest) } else { honest })
             }
             (UnitFate::Done | UnitFate::Part | UnitFate::Lies, Unit::Train(hop)) => {
                 // On any of its shards.
@@ -297,7 +304,12 @@ impl Host {
                         _ => trained.checkpoint.bytes += 1,
                     }
                 }
-                trained.checkpoint.sha256 = self.claimed(hop.trial, trained.checkpoint.sha256);
+                let given = hop.base.blob().filter(|_| self.lies == Lies::Copies);
+                trained.checkpoint.sha256 = match given.filter(|_| self.lie.is_some()) {
+                    Some(given) => given.sha256,
+                    None => self.claimed(hop.trial, trained.checkpoint.sha256),
+                };
+                self.hops += 1;
                 self.disk.cached.insert(trained.checkpoint.sha256);
                 Outcome::Trained(trained)
             }
@@ -311,7 +323,7 @@ impl Host {
 
     /// What it says that it has come to.
     fn claimed(&mut self, trial: TrialId, made: Digest) -> Digest {
-        let Some(lie) = self.lie else { return made };
+        let Some(lie) = self.lie.filter(|_| self.lies.in_hop(self.hops)) else { return made };
         let first = self.first.get(&trial).copied();
         let other = self.first.iter().find(|(other, _)| **other != trial);
         let other = other.map(|(_, made)| *made);

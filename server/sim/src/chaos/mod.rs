@@ -13,19 +13,25 @@
 //! | `host.rs` | a virtual client |
 //! | `fate.rs` | how its units end |
 //! | `hostile.rs` | what hosts do that do harm on purpose |
+//! | `liar.rs` | strangers whose lies are hard to find |
 //! | `training.rs` | training as a hash |
+//! | `verified_hours.rs` | what verification costs a quiet fleet |
 //! | `outcome.rs` | what must hold when all is done |
 
 mod fate;
 mod host;
 mod hostile;
+mod liar;
 mod outcome;
 mod scenario;
 mod server;
 pub mod training;
+mod verified_hours;
 mod world;
 
 pub use hostile::Hostile;
+pub use liar::Liar;
 pub use outcome::{Broken, Outcome};
 pub use scenario::{Faults, Scenario};
+pub use verified_hours::VerifiedFleet;
 pub use world::World;

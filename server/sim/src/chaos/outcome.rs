@@ -6,6 +6,7 @@ use sojourn_core::{
     state::{ExtraEnd, Job, JobEnd, Trial, TrialEnd},
 };
 use sojourn_protocol::{
+    digest::Digest,
     ids::{Epoch, HostId, LeaseId, ShardId, Version},
     position::batches,
     quantity::to_u64,
@@ -70,6 +71,16 @@ pub struct Outcome {
     pub went_on: u64,
     /// Moves of trials that stay on hosts.
     pub moved: u64,
+    /// In worlds with liars: versions of all trials that are lies.
+    pub false_versions: u64,
+    /// Is one of them, or a lie about an evaluation, in the best model, which would be released?
+    pub false_best: u64,
+    /// The same where nothing says so: no result of a refuted party is in doubt.
+    pub false_best_unsaid: u64,
+    /// Trials that were taken back after a refutation, without anybody's word.
+    pub rolled_back: u64,
+    /// Rollbacks that waited for the user's word.
+    pub asked: u64,
 }
 
 /// A world that didn't, with the line that runs it again.
@@ -95,7 +106,7 @@ pub(crate) fn check(
     core: &Core,
     journal: &[Record],
     acknowledged: &BTreeSet<LeaseId>,
-    liars: &BTreeSet<HostId>,
+    liars: &Liars,
 ) -> Result<(), String> {
     check_trials(core.state(), liars)?;
     for lease in acknowledged {
@@ -111,29 +122,73 @@ pub(crate) fn check(
     gap.map_or(Ok(()), |(record, n)| Err(format!("event {n} is {record:?}")))
 }
 
-fn check_trials(state: &State, liars: &BTreeSet<HostId>) -> Result<(), String> {
+/// The hosts of a world that lie.
+#[derive(Debug)]
+pub(crate) struct Liars {
+    pub(crate) hosts: BTreeSet<HostId>,
+    /// Their lies are counted, and needn't be found.
+    pub(crate) are_counted: bool,
+}
+
+/// The versions of a trial that aren't what their replay makes.
+fn false_versions(job: &Job, trial: &Trial) -> Vec<Version> {
+    training::different(&history_of(job, trial))
+}
+
+/// Counts the lies in a job at its end.
+pub(crate) fn count_lies(state: &State, job: &Job, outcome: &mut Outcome) {
+    for trial in &job.trials {
+        outcome.false_versions += to_u64(false_versions(job, trial).len());
+    }
+    let Some((id, best)) = job.best() else { return };
+    let Some(trial) = job.trial(id) else { return };
+    let false_ones: BTreeSet<Version> = false_versions(job, trial).into_iter().collect();
+    let mut of_best = trial.history.iter().filter(|hop| hop.epoch() <= best.epoch);
+    let is_trained_so = of_best.any(|hop| false_ones.contains(&hop.version));
+    let point = trial.curve.iter().find(|point| point.epoch == best.epoch);
+    let is_evaluated_so =
+        point.is_some_and(|point| point.valid != valid_sums(job, &best.checkpoint.sha256));
+    if is_trained_so || is_evaluated_so {
+        outcome.false_best += 1;
+        outcome.false_best_unsaid += u64::from(state.is_beyond_doubt(job));
+    }
+}
+
+/// What the validation rows give for a checkpoint.
+fn valid_sums(job: &Job, checkpoint: &Digest) -> Sums {
+    let shards = job.data.valid.iter();
+    shards.fold(Sums::default(), |all, shard| all.plus(&training::sums(checkpoint, shard.rows)))
+}
+
+fn history_of(job: &Job, trial: &Trial) -> TrialHistory {
+    TrialHistory {
+        merge: None,
+        job: job.id,
+        trial: trial.id,
+        job_seed: trial.seed_in(job),
+        context: trial.context.clone(),
+        former: trial.former.clone(),
+        data: job.data.clone(),
+        numeric_class: trial.class,
+        initial_weights: trial.initial_weights,
+        origin: trial.origin,
+        hops: trial.history.clone(),
+    }
+}
+
+fn check_trials(state: &State, liars: &Liars) -> Result<(), String> {
     for job in state.jobs.values() {
         check_test(job)?;
         for trial in &job.trials {
             check_extras(job, trial, liars)?;
             check_curve(job, trial, liars)?;
-            let history = TrialHistory {
-                merge: None,
-                job: job.id,
-                trial: trial.id,
-                job_seed: trial.seed_in(job),
-                context: trial.context.clone(),
-                former: trial.former.clone(),
-                data: job.data.clone(),
-                numeric_class: trial.class,
-                initial_weights: trial.initial_weights,
-                origin: trial.origin,
-                hops: trial.history.clone(),
-            };
+            let history = history_of(job, trial);
             let lied = |version: &Version| {
                 let mut hops = trial.history.iter().filter(|hop| hop.version == *version);
-                let unverified = |hop: &HopRecord| hop.verified == Some(Verification::Unverified);
-                hops.any(|hop| liars.contains(&hop.host) && unverified(hop))
+                let unverified = |hop: &HopRecord| {
+                    liars.are_counted || hop.verified == Some(Verification::Unverified)
+                };
+                hops.any(|hop| liars.hosts.contains(&hop.host) && unverified(hop))
             };
             if let Some(version) = training::different(&history).iter().find(|of| !lied(of)) {
                 return Err(format!(
@@ -187,7 +242,7 @@ fn check_test(job: &Job) -> Result<(), String> {
 }
 
 /// Every evaluation outside the search is of what the trial's history has, over the rows of its split.
-fn check_extras(job: &Job, trial: &Trial, liars: &BTreeSet<HostId>) -> Result<(), String> {
+fn check_extras(job: &Job, trial: &Trial, liars: &Liars) -> Result<(), String> {
     for result in &trial.extras {
         let mut of_epoch = trial.history.iter().filter(|hop| hop.epoch() == result.name.epoch);
         if of_epoch.next_back().map(|hop| hop.checkpoint) != Some(result.checkpoint) {
@@ -211,21 +266,19 @@ fn check_extras(job: &Job, trial: &Trial, liars: &BTreeSet<HostId>) -> Result<()
 }
 
 /// Nobody could be asked about an evaluation, and one of the hosts lies.
-fn may_be_a_lie(verified: Option<Verification>, liars: &BTreeSet<HostId>) -> bool {
-    verified == Some(Verification::Unverified) && !liars.is_empty()
+fn may_be_a_lie(verified: Option<Verification>, liars: &Liars) -> bool {
+    (liars.are_counted || verified == Some(Verification::Unverified)) && !liars.hosts.is_empty()
 }
 
 /// Every evaluation of the search is of its epoch's checkpoint.
-fn check_curve(job: &Job, trial: &Trial, liars: &BTreeSet<HostId>) -> Result<(), String> {
+fn check_curve(job: &Job, trial: &Trial, liars: &Liars) -> Result<(), String> {
     // A clone has the curve of the other trial, up to where it goes on from it.
     let first = trial.origin.map_or(0, |origin| origin.epochs);
     let own = trial.curve.iter().filter(|point| point.epoch.0 >= first);
     for point in own.filter(|point| !may_be_a_lie(point.verified, liars)) {
         let of_epoch = trial.history.iter().rfind(|hop| hop.epoch() == point.epoch);
         let checkpoint = of_epoch.ok_or_else(|| format!("{point:?} is of no epoch"))?.checkpoint;
-        let wanted = job.data.valid.iter().fold(Sums::default(), |all, shard| {
-            all.plus(&training::sums(&checkpoint.sha256, shard.rows))
-        });
+        let wanted = valid_sums(job, &checkpoint.sha256);
         if point.valid != wanted {
             return Err(format!("trial {}: {point:?} isn't what its checkpoint gives", trial.id));
         }

@@ -1,6 +1,6 @@
 //! What a seed makes: the job, the hosts, and how often what goes wrong.
 
-use super::hostile::Hostile;
+use super::{hostile::Hostile, liar::Liar};
 use crate::Corruption;
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
@@ -13,7 +13,7 @@ use sojourn_protocol::{
         Loss, MergeSpec, Metric, Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice,
         Pbt, PlacementSpec, Precision, Rebalancing, Replicas, ResidencyPolicy, RuleSpec, Sampling,
         Scale, ScaleLabel, ScheduleSpace, Scope, SearchMethod, SearchSpec, SpeCon, Split, Stopping,
-        TrainingSpace, Verify, Visits,
+        TrainingSpace, Verify, VerifyChoice, Visits,
     },
     time::Millis,
 };
@@ -101,6 +101,8 @@ pub struct Scenario {
     pub curious: u32,
     /// Hosts that do harm on purpose, beside the others.
     pub hostile: Hostile,
+    /// Strangers that lie, beside two that don't and the operator's hosts; the job says nothing of verification.
+    pub liar: Option<Liar>,
     /// Does the user extend trials? Their learning rates then follow when that was.
     pub extends: bool,
 }
@@ -148,7 +150,7 @@ impl Scenario {
             PlacementSpec { replicas, max_hosts, ..placement_of_seed(seed, reproducible) };
         let placement = with_residency(placement, seed);
         // All that they come to is checked, by hosts that are more.
-        let checks = placement.verify.is_some_and(|verify| verify.rate == 1000);
+        let checks = placement.verifies_all().is_some_and(|verify| verify.rate == 1000);
         let liars = u32::from(checks && classes == 1 && hosts > 3);
         let slow = seeds::below(&mut seeds::stream("scenario-line", &[seed]), 6) == 0;
         Self {
@@ -168,6 +170,7 @@ impl Scenario {
             data: data(&mut chance, &rows, test),
             curious,
             hostile: Hostile::default(),
+            liar: None,
             extends: true,
         }
     }
@@ -177,7 +180,7 @@ impl Scenario {
     #[must_use]
     pub fn with_hostile_owner(seed: u64, hostile: Hostile) -> Self {
         let scenario = Self::of_seed(seed);
-        let verify = Some(Verify { quorum: 2, rate: 1000 });
+        let verify = Some(Verify { quorum: 2, rate: 1000 }.into());
         let placement = PlacementSpec {
             verify,
             replicas: Replicas::Demand,
@@ -270,7 +273,7 @@ fn placement_of_seed(seed: u64, reproducible: bool) -> PlacementSpec {
         merge,
         merge_below,
         local_steps,
-        verify: verify.filter(|_| reproducible),
+        verify: verify.filter(|_| reproducible).map(VerifyChoice::All),
         ..PlacementSpec::new(order, reproducible, 1)
     }
 }
@@ -301,7 +304,7 @@ fn with_residency(placement: PlacementSpec, seed: u64) -> PlacementSpec {
     }
 }
 
-fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
+pub(super) fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
     let rates = (1..=trials).map(|n| f64::from(n) * 0.01).collect();
     JobSpec {
         name: format!("world-{seed}"),
@@ -352,7 +355,7 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
     }
 }
 
-fn data(chance: &mut ChaCha8Rng, rows: &[u32], test: u32) -> DataManifest {
+pub(super) fn data(chance: &mut ChaCha8Rng, rows: &[u32], test: u32) -> DataManifest {
     let mut shard = |rows: u32| {
         let digest = Digest::of(&seeds::below(chance, u32::MAX).to_le_bytes());
         Shard { blob: BlobRef { sha256: digest, bytes: 1000 }, rows }

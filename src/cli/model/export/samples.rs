@@ -292,6 +292,7 @@ fn summary(trials: usize, ended: bool) -> JobView {
         best: None,
         test: None,
         waiting: None,
+        doubts: Vec::new(),
         time_left: None,
         note: String::new(),
     }

@@ -3,10 +3,11 @@
 mod assimilating;
 mod hosts;
 mod network;
+mod strangers;
 
 use super::{
     host::Host,
-    outcome::{self, Broken, Outcome},
+    outcome::{self, Broken, Liars, Outcome},
     scenario::{Faults, Scenario},
     server::Server,
 };
@@ -14,7 +15,7 @@ use hosts::OpenCall;
 use rand_chacha::ChaCha8Rng;
 use sojourn_client_core::Event as AgentEvent;
 use sojourn_core::{
-    Answer, Command, CoreConfig, Record, ReplyTo,
+    Answer, Command, CoreConfig, Event, Record, ReplyTo,
     state::{Stopped, Trial, TrialEnd},
 };
 use sojourn_protocol::{
@@ -147,10 +148,21 @@ impl World {
         self.server.check_determinism()?;
         self.server.sync();
         let core = self.server.core().ok_or("the server is down at the end")?;
-        let liars =
-            self.hosts.iter().filter(|host| host.lie.is_some()).map(|host| host.id).collect();
+        let liars = self.hosts.iter().filter(|host| host.lie.is_some()).map(|host| host.id);
+        let liars = Liars { hosts: liars.collect(), are_counted: self.scenario.liar.is_some() };
         outcome::check(core, self.server.durable(), &self.acknowledged, &liars)?;
         let state = core.state();
+        if self.scenario.liar.is_some() {
+            for job in state.jobs.values() {
+                outcome::count_lies(state, job, &mut self.outcome);
+            }
+        }
+        for record in self.server.durable() {
+            let is_back = matches!(record.event, Event::TrialRolledBack { why: Some(_), .. });
+            self.outcome.rolled_back += u64::from(is_back);
+            let is_asked = matches!(record.event, Event::RollbackAsked { .. });
+            self.outcome.asked += u64::from(is_asked);
+        }
         let jobs = state.jobs.values();
         let finished = jobs
             .clone()
@@ -219,7 +231,12 @@ impl World {
     /// Issues the token with which an owner's machines enrol.
     fn create_token(&mut self, owner: &str) -> Result<(), String> {
         let named = owner.parse().map_err(|error| format!("{error}"))?;
-        let grant = TokenGrant::Enrol { owner: named, hosts: MAX_TOKEN_HOSTS, machine: None };
+        let grant = TokenGrant::Enrol {
+            owner: named,
+            hosts: MAX_TOKEN_HOSTS,
+            machine: None,
+            trusted: false,
+        };
         let request = TokenRequest { label: TokenLabel::default(), grant, lifetime: None };
         let sha256 = Digest::of(owner.as_bytes());
         self.apply(Command::CreateToken { to: ReplyTo(0), request, sha256, by: None })
@@ -243,7 +260,9 @@ impl World {
     fn begin(&mut self) -> Result<(), String> {
         let hostile = self.scenario.hostile;
         let owned = hostile.hosts() > 0;
-        for owner in ["first", "second", "hostile"].into_iter().filter(|_| owned) {
+        let strangers = owned || self.scenario.liar.is_some();
+        for owner in ["first", "second", "hostile", "accomplice"].into_iter().filter(|_| strangers)
+        {
             self.create_token(owner)?;
         }
         for n in 1..=self.scenario.hosts {
@@ -264,6 +283,7 @@ impl World {
             host.lie = (n < hostile.lying).then_some(self.scenario.lie);
             self.enrol(number, host, Some(HOSTILE))?;
         }
+        self.enrol_strangers()?;
         let blobs: Vec<_> = self.scenario.data.blobs().collect();
         for blob in blobs {
             self.apply(Command::Published { to: ReplyTo(0), blob })?;
@@ -336,7 +356,11 @@ impl World {
     fn user(&mut self) -> Result<(), String> {
         let (to, job) = (ReplyTo(0), JobId(1));
         let (what, trial, epochs) = (self.below(6), self.below(4), 1 + self.below(MAX_EPOCHS));
+        self.answer_asked()?;
         if !self.faulty() && self.server.core().is_some() {
+            if self.scenario.liar.is_some() {
+                self.later(USER, WorldEvent::User);
+            }
             return self.apply(Command::Resume { to, job });
         }
         self.later(USER, WorldEvent::User);

@@ -1,0 +1,142 @@
+//! Strangers that lie in ways that are hard to find, beside honest ones and the operator's hosts.
+
+use super::scenario::{Faults, Scenario, data, spec};
+use crate::Corruption;
+use sojourn_protocol::{
+    seeds,
+    spec::{JobSpec, OrderChoice, PlacementSpec},
+    time::Millis,
+};
+
+/// Trials of a world with strangers.
+const TRIALS: u32 = 6;
+/// Epochs of each of them.
+const EPOCHS: u32 = 4;
+/// Shards of its data.
+const SHARDS: u32 = 4;
+
+impl Scenario {
+    /// A world at default settings with the operator's hosts, strangers' hosts, and one kind of liar among these. Everybody's trainers
+    /// do what they are told.
+    #[must_use]
+    pub fn with_liar(seed: u64, liar: Liar) -> Self {
+        let scenario = Self::of_seed(seed);
+        let faults = Faults { fail: 0, lie: 0, server: 2, ..scenario.faults };
+        let placement = PlacementSpec::new(OrderChoice::Hop, true, 1);
+        let spec = JobSpec { placement, ..spec(seed, TRIALS, EPOCHS, SHARDS) };
+        let mut chance = seeds::stream("scenario-strangers", &[seed]);
+        let rows: Vec<u32> = (0..SHARDS).map(|_| 8 + seeds::below(&mut chance, 40)).collect();
+        let classes = liar.classes();
+        let lie = Corruption::Noise;
+        Self {
+            hosts: 2 * classes,
+            classes,
+            liars: 0,
+            lie,
+            faults,
+            lease_term: Millis::from_secs(20),
+            line: None,
+            data: data(&mut chance, &rows, 1),
+            spec,
+            curious: 0,
+            liar: Some(liar),
+            extends: false,
+            ..scenario
+        }
+    }
+}
+
+/// A way to lie, with hosts that are otherwise as others are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liar {
+    /// Two hosts of one owner come to the same wrong results.
+    PairOfOneOwner,
+    /// Two hosts of two owners come to the same wrong results.
+    PairOfOwners,
+    /// It lies about evaluations alone: all rows were right.
+    Evaluations,
+    /// It is honest for most of the job.
+    Late,
+    /// Of two numeric classes its owner has hosts of both, and only one of them lies.
+    OneClass,
+    /// It is honest until its party is trusted.
+    OnceTrusted,
+    /// It returns a digest that it has seen: of the version that it was given.
+    Copier,
+}
+
+/// Results of hops that a host is honest about before it lies late.
+const LATE: u32 = 8;
+/// The same until its party is trusted: ten in a row, and three more.
+const TRUSTED: u32 = 13;
+
+impl Liar {
+    /// Each of them.
+    pub const ALL: [Self; 7] = [
+        Self::PairOfOneOwner,
+        Self::PairOfOwners,
+        Self::Evaluations,
+        Self::Late,
+        Self::OneClass,
+        Self::OnceTrusted,
+        Self::Copier,
+    ];
+
+    /// Of each liar: the number of its owner, 0 or 1, its class, and when it lies.
+    pub(crate) fn hosts(self) -> Vec<(usize, u32, Lies)> {
+        match self {
+            Self::PairOfOneOwner => vec![(0, 0, Lies::Always), (0, 0, Lies::Always)],
+            Self::PairOfOwners => vec![(0, 0, Lies::Always), (1, 0, Lies::Always)],
+            Self::Evaluations => vec![(0, 0, Lies::InEvaluations)],
+            Self::Late => vec![(0, 0, Lies::After(LATE))],
+            Self::OneClass => vec![(0, 0, Lies::Never), (0, 1, Lies::Always)],
+            Self::OnceTrusted => vec![(0, 0, Lies::After(TRUSTED))],
+            Self::Copier => vec![(0, 0, Lies::Copies)],
+        }
+    }
+
+    /// Numeric classes of its world.
+    pub(crate) const fn classes(self) -> u32 {
+        match self {
+            Self::OneClass => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// When a host lies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Lies {
+    /// In all that it reports.
+    #[default]
+    Always,
+    /// Not at all.
+    Never,
+    /// In evaluations.
+    InEvaluations,
+    /// In all that it reports, once it has reported so many hops.
+    After(u32),
+    /// In hops: it returns what it was given.
+    Copies,
+}
+
+impl Lies {
+    /// Does it lie about an evaluation, when it has reported so many hops?
+    pub(crate) const fn in_evaluation(self, hops: u32) -> bool {
+        match self {
+            Self::Always | Self::InEvaluations => true,
+            Self::Never | Self::Copies => false,
+            Self::After(honest) => hops >= honest,
+        }
+    }
+
+    /// Does it lie about a hop?
+    pub(crate) const fn in_hop(self, hops: u32) -> bool {
+        match self {
+            Self::Always => true,
+            // What it copies isn't made up.
+            Self::Never | Self::InEvaluations | Self::Copies => false,
+            Self::After(honest) => hops >= honest,
+        }
+    }
+}
