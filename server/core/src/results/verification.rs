@@ -299,7 +299,7 @@ impl Verdict {
 
 /// How many of a job's results must be equal.
 fn quorum_of(job: &Job) -> usize {
-    to_usize(job.spec.placement.verify.map_or(Verify::QUORUM, |verify| verify.quorum))
+    job.verified_quorum().unwrap_or(to_usize(Verify::QUORUM))
 }
 
 /// How many of a thousand results are verified.

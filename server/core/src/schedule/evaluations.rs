@@ -164,9 +164,7 @@ impl Scheduler<'_> {
     /// The numeric class in which an evaluation is to be done: that of its trial where results are verified, as long as a trusted
     /// host of it could do it.
     fn class_to_evaluate(&self, job: &Job, wanted: &OpenEvaluation<'_>) -> Option<Digest> {
-        let placement = &job.spec.placement;
-        let is_verified = placement.reproducible && placement.verify.is_some();
-        let class = wanted.trial.class.filter(|_| is_verified)?;
+        let class = wanted.trial.class.filter(|_| job.verified_quorum().is_some())?;
         let mut hosts = self.live_hosts(Some(class)).filter(|host| {
             !self.state.has_lost_trust(*host)
                 && self.could_evaluate(job, wanted, *host, Some(class))

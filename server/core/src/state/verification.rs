@@ -12,6 +12,7 @@ use sojourn_protocol::{
     ids::{HostId, LeaseId, ShardId},
     names::OwnerName,
     position::Position,
+    quantity::to_usize,
     report::{Evaluated, Outcome},
     view::Verification,
 };
@@ -208,6 +209,14 @@ impl Trial {
 }
 
 impl Job {
+    /// How many parties have to come to the same result, where the job's results are verified. Every decision asks here.
+    #[must_use]
+    pub fn verified_quorum(&self) -> Option<usize> {
+        let placement = &self.spec.placement;
+        let verify = placement.verify.filter(|_| placement.reproducible)?;
+        Some(to_usize(verify.quorum))
+    }
+
     /// Would a trial with this value be the best of the job, or as good?
     #[must_use]
     pub fn may_be_best(&self, value: f64) -> bool {
