@@ -3,7 +3,7 @@
 use super::Views;
 use crate::{
     leases::FREE_RELEASES,
-    state::{ExtraEvaluation, Host, Job, Trial},
+    state::{ExtraEvaluation, Host, Job, PendingVerification, Trial},
 };
 use sojourn_protocol::{
     ids::HostId,
@@ -98,8 +98,7 @@ impl Views<'_> {
         extra: &ExtraEvaluation,
     ) -> Option<WaitReason> {
         match &extra.verification {
-            Some(of) => (!of.is_unanimous() && !self.has_next_verifier(of))
-                .then_some(WaitReason::NoVerifier),
+            Some(of) => self.verification_waits(of),
             None => {
                 let lends =
                     |host| self.lends_disk_for(job, extra.name.split, extra.checkpoint, host);
@@ -109,6 +108,14 @@ impl Views<'_> {
                     .or_else(|| self.is_lent_by_nobody(lends).then_some(WaitReason::NoDisk))
             }
         }
+    }
+
+    /// Why nobody is asked to repeat a result, where nobody is there to ask.
+    fn verification_waits(&self, of: &PendingVerification) -> Option<WaitReason> {
+        (!self.has_next_verifier(of)).then(|| match of.is_unanimous() {
+            true => WaitReason::Unconfirmed,
+            false => WaitReason::NoVerifier,
+        })
     }
 
     /// Are hosts in contact, and does none of them lend the disk?
@@ -140,9 +147,9 @@ impl Views<'_> {
         {
             return Some(WaitReason::LostCheckpoint(lost));
         }
-        let mut disagreed = trial.incomplete_verifications().filter(|of| !of.is_unanimous());
-        if disagreed.any(|of| !self.has_next_verifier(of)) {
-            return Some(WaitReason::NoVerifier);
+        let waits = trial.incomplete_verifications().filter_map(|of| self.verification_waits(of));
+        if let Some(reason) = waits.min_by_key(|reason| *reason != WaitReason::NoVerifier) {
+            return Some(reason);
         }
         if trial.is_held() {
             return Some(match trial.chain.epochs() {
@@ -175,7 +182,9 @@ impl Views<'_> {
         if let Some(shard) = self.unplaced_shard(job, trial).filter(|_| trial.is_runnable()) {
             return Some(WaitReason::NoReplicaSpace(shard));
         }
-        let class = class?;
+        let Some(class) = class else {
+            return self.unproved(job).filter(|_| trial.is_runnable());
+        };
         let empty = self.live_hosts(Some(class)).next().is_none();
         empty.then_some(WaitReason::NoClass(class))
     }

@@ -38,6 +38,7 @@ mod skipped_time;
 mod stop;
 mod trial;
 mod units;
+mod unverified;
 mod verification;
 
 pub use crate::event::{AtEnd, RequestedEvaluation};
@@ -55,7 +56,7 @@ pub use machines::{
 pub use merging::{MergeBase, Merging, ShardUnit};
 pub use open::Open;
 use parties::Owners;
-pub(crate) use parties::Party;
+pub(crate) use parties::{Parties, Party};
 pub(crate) use queries::{InFlight, running_in_flight};
 pub use reliability::Reliability;
 pub use requested_evaluation::{ExtraEnd, ExtraEvaluation, ExtraResult};

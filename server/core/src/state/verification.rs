@@ -65,26 +65,15 @@ impl Trust {
 
 impl PendingVerification {
     /// The largest number of parties with equal results, and the digest of these. A party that has reported twice, under a
-    /// lease that had expired too, counts once.
+    /// lease that had expired too, counts once. A host that was revoked has no say.
     pub(crate) fn most_alike(&self, state: &State) -> (usize, Option<Digest>) {
         let parties = state.parties();
-        self.most_alike_by(state, |host| parties.of(host))
-    }
-
-    /// The largest number of hosts with equal results, whoever owns them, and the digest of these.
-    pub(crate) fn most_alike_hosts(&self, state: &State) -> (usize, Option<Digest>) {
-        self.most_alike_by(state, |host| host)
-    }
-
-    fn most_alike_by<V: Ord>(
-        &self,
-        state: &State,
-        voter: impl Fn(HostId) -> V,
-    ) -> (usize, Option<Digest>) {
-        let mut alike: BTreeMap<Digest, (BTreeSet<V>, LeaseId)> = BTreeMap::new();
+        let has_say = |host: &HostId| state.hosts.get(host).is_none_or(|host| !host.revoked);
+        let mut alike: BTreeMap<Digest, (BTreeSet<Party<'_>>, LeaseId)> = BTreeMap::new();
         for (lease, digest) in &self.results {
             let (agree, _) = alike.entry(*digest).or_insert_with(|| (BTreeSet::new(), *lease));
-            agree.extend(state.lease(*lease).map(|lease| voter(lease.host)));
+            let host = state.lease(*lease).map(|lease| lease.host).filter(has_say);
+            agree.extend(host.map(|host| parties.of(host)));
         }
         let most = alike
             .into_iter()
@@ -332,7 +321,7 @@ impl State {
         }
     }
 
-    /// A verification was given up: no host is there to ask.
+    /// A verification was given up, as servers of before did where no host was there to ask.
     pub(super) fn unverified(&mut self, lease: LeaseId) -> Result<(), FoldFault> {
         if !self.waits(lease)? {
             return Err(FoldFault::NotAcknowledged(lease));
