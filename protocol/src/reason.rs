@@ -205,7 +205,7 @@ impl fmt::Display for IdleReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AloneInClass => f.write_str(
-                "no other party's host in contact offers a numeric class of its: results of the jobs that wait are verified, and \
+                "no other party's host in contact offers a numeric class of this host: results of the jobs that wait are verified, and \
                  nobody could repeat its own",
             ),
             Self::TooLittleDisk => f.write_str(
@@ -427,6 +427,8 @@ mod tests {
         assert_eq!(unproved(&[]), "no numeric class is offered by 2 parties");
         assert!(unproved(&[3]).ends_with("; host 3 is alone in its class"));
         assert!(unproved(&[3, 5]).ends_with("; hosts 3, 5 are alone in theirs"));
-        assert!(unproved(&[3, 5, 7, 9]).ends_with("; hosts 3, 5, 7 and others are alone in theirs"));
+        assert!(
+            unproved(&[3, 5, 7, 9]).ends_with("; hosts 3, 5, 7 and others are alone in theirs")
+        );
     }
 }

@@ -117,7 +117,7 @@ impl Hostile {
 
     /// Asks for work as a machine of the class, and reports lies about all that it is given. The reason that it is told where that
     /// is nothing.
-    pub(crate) fn lie(&mut self, who: &mut Identity) -> Option<String> {
+    pub(crate) fn lie(&mut self, who: &Identity) -> Option<String> {
         let work = json!({
             "demand": [{ "device": "cpu", "slots": 4, "idle": 4, "wanted": 8 }],
             "holding": [], "reported": [], "wait": 0, "inventory": self.inventory(1)

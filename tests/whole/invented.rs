@@ -16,12 +16,12 @@ fn a_machine_that_invents_a_numeric_class_gets_nothing_into_a_model() {
     let placement = "reproducible = true\nverify = { quorum = 2, rate = 1.0 }";
     let class = Digest::of(b"invented").to_string();
     let mut hostile = Hostile::new(&site.url, &class);
-    let mut mallory = hostile.enrol(&hostile_token).unwrap();
-    hostile.lie(&mut mallory);
+    let mallory = hostile.enrol(&hostile_token).unwrap();
+    hostile.lie(&mallory);
     let job = site.submit_with(11, 2, "[1e-3, 3e-3]", placement);
 
     // Alone with the job it is given nothing, and everybody is told why.
-    let told = hostile.lie(&mut mallory).unwrap();
+    let told = hostile.lie(&mallory).unwrap();
     assert!(told.starts_with("no other party's host in contact offers"), "{told}");
     let waiting = site.job(&job)["waiting"].clone();
     let why = "no numeric class is offered by 2 parties; host 1 is alone in its class";
@@ -36,7 +36,7 @@ fn a_machine_that_invents_a_numeric_class_gets_nothing_into_a_model() {
         clients.push(site.client(owner));
     }
     let view = poll(|| {
-        hostile.lie(&mut mallory);
+        hostile.lie(&mallory);
         let view = site.job(&job);
         (view["state"] != "running").then_some(view)
     });

@@ -92,7 +92,7 @@ fn alone(hosts: &[HostView]) -> Option<String> {
         several => format!("hosts {}", several.join(", ")),
     };
     Some(format!(
-        "{named}: no other party offers a numeric class of theirs, so no trial of a job whose results are verified begins there"
+        "{named}: no other party offers the same numeric class, so no trial of a job whose results are verified begins there"
     ))
 }
 

@@ -18,8 +18,8 @@ use sojourn_protocol::{
     shares::HeldShare,
     spec::SharePolicy,
     view::{
-        CachedOfJob, ClassParties, DeviceView, HeldView, HostDetail, HostState, HostView, ShareView,
-        SuspectResult,
+        CachedOfJob, ClassParties, DeviceView, HeldView, HostDetail, HostState, HostView,
+        ShareView, SuspectResult,
     },
 };
 use std::collections::{BTreeMap, BTreeSet};

@@ -268,7 +268,8 @@ impl ResultHandler<'_> {
         for (host, was_trusted) in trusted {
             if self.ledger.state.has_lost_trust(host) == was_trusted {
                 // The classes that it offers are proved by others alone, or by it as well again.
-                HostHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }.update_fleet(host);
+                HostHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }
+                    .update_fleet(host);
             }
         }
         for lease in refuted {

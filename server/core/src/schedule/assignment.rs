@@ -52,8 +52,9 @@ impl Cost<'_> {
         let beside = beside.and_then(|lease| self.state.lease(lease)?.class);
         let kept = job.trial(unit.unit.trial());
         let is_hop = unit.unit.hop().is_some();
-        let may_stay =
-            |class: &Digest| is_hop || self.is_proved(job, *class) || !self.may_begin(job, &slots.classes);
+        let may_stay = |class: &Digest| {
+            is_hop || self.is_proved(job, *class) || !self.may_begin(job, &slots.classes)
+        };
         let kept = || kept.and_then(|trial| self.state.required_class(job, trial)).filter(may_stay);
         let class = beside.or_else(kept).filter(|class| slots.classes.offers(*class));
         let class = class.filter(|_| job.spec.placement.reproducible);

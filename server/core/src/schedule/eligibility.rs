@@ -136,7 +136,12 @@ impl<'a> Eligibility<'a> {
     }
 
     /// May a device train hops of a trial that is kept in a class, or is to begin in one?
-    pub(super) fn may_train_on(&self, job: &Job, kept: Option<Digest>, slots: &DeviceSlots) -> bool {
+    pub(super) fn may_train_on(
+        &self,
+        job: &Job,
+        kept: Option<Digest>,
+        slots: &DeviceSlots,
+    ) -> bool {
         match kept {
             Some(kept) => slots.classes.offers(kept),
             None => self.may_begin(job, &slots.classes),

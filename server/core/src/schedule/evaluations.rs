@@ -246,9 +246,9 @@ impl Scheduler<'_> {
         let free = pools
             .filter(|of| has_room(&of.device))
             .flat_map(|of| self.slots_free_at((producer, &of.device), of.slots, priority));
-        let others = self
-            .live_hosts(None)
-            .filter(|of| *of != producer && self.could_evaluate(job, &wanted, *of, EvaluatedIn::Any));
+        let others = self.live_hosts(None).filter(|of| {
+            *of != producer && self.could_evaluate(job, &wanted, *of, EvaluatedIn::Any)
+        });
         let free_in = free.min().filter(|_| may_retry_beside(wanted.failures, producer, others))?;
         let there = self
             .fetch_time(producer, self.missing_bytes(job, wanted, producer))

@@ -64,9 +64,8 @@ impl Scheduler<'_> {
         let kept = self.state.required_class(job, trial);
         let devices =
             self.hosts.session(host).into_iter().flat_map(|session| session.devices.values());
-        let could = devices.filter(|slots| {
-            self.may_train_on(job, kept, slots) && self.is_capable(slots, trial)
-        });
+        let could = devices
+            .filter(|slots| self.may_train_on(job, kept, slots) && self.is_capable(slots, trial));
         could.map(|slots| slots.count).sum()
     }
 

@@ -65,10 +65,7 @@ impl ExtraResult {
     /// Were its counts taken in unverified?
     #[must_use]
     pub fn is_unverified(&self) -> bool {
-        matches!(
-            self.end,
-            ExtraEnd::Evaluated { verified: Some(Verification::Unverified), .. }
-        )
+        matches!(self.end, ExtraEnd::Evaluated { verified: Some(Verification::Unverified), .. })
     }
 }
 

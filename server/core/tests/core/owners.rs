@@ -246,8 +246,7 @@ fn a_dispute_of_two_owners_waits_for_a_third() {
     let third_owner = enrol(&mut bench, "lab-3", 1).remove(0);
     let fifth = bench.lease(third_owner);
     let events = came_to(&mut bench, third_owner, &fifth, "right");
-    let (confirmed, refuted) =
-        (vec![second.id, fourth.id, fifth.id], vec![first.id, third.id]);
+    let (confirmed, refuted) = (vec![second.id, fourth.id, fifth.id], vec![first.id, third.id]);
     assert!(events.contains(&Event::Verified { confirmed, refuted }), "{events:?}");
     bench.assimilate();
     let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();

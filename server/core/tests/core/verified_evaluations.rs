@@ -210,10 +210,8 @@ fn an_evaluation_is_done_in_another_class_where_only_one_party_is_of_its_trials(
     let mut bench = trained(1, "");
     leave_the_class(&mut bench, &[OTHER, THIRD, TRAINER]);
     assert_eq!(bench.ask(HOST, request(1, Vec::new())).leases, [], "nobody could verify it");
-    let of_another = WorkRequest {
-        inventory: Some(inventory("another class")),
-        ..request(1, Vec::new())
-    };
+    let of_another =
+        WorkRequest { inventory: Some(inventory("another class")), ..request(1, Vec::new()) };
     for host in [OTHER, THIRD] {
         let lease = bench.ask(host, of_another.clone()).leases.remove(0);
         report(&mut bench, host, &lease, 1);

@@ -314,6 +314,13 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_trial_says_how_many_results_of_it_are_unverified() {
+        let text = |unverified| state(&TrialView { unverified, ..trial(1, 0.1) }).into_string();
+        assert!(text(2).contains("2 results unverified"), "{}", text(2));
+        assert!(!text(0).contains("unverified"));
+    }
+
     fn job() -> JobView {
         let text = include_str!("../../tests/job.json");
         serde_json::from_str(text).unwrap()
