@@ -13,6 +13,8 @@ use std::{collections::BTreeSet, fmt};
 
 /// Bytes in which people are told of room.
 const MB: u64 = 1_000_000;
+/// Hosts that a reason names at most.
+const MAX_NAMED: usize = 3;
 /// Milliseconds of a minute.
 const MINUTE: u64 = 60_000;
 
@@ -162,6 +164,15 @@ pub enum WaitReason {
     NoClass(Digest),
     /// What strangers' hosts do for it waits for another party's host that could confirm it, and none is in contact.
     Strangers,
+    /// Its results are verified, and too few parties offer any numeric class for it to begin there.
+    Unproved {
+        /// So many have to.
+        quorum: u64,
+        /// Hosts in contact whose classes no other party offers.
+        alone: Vec<HostId>,
+    },
+    /// A result of it waits for a host of another party that repeats its unit, and none is in contact that could.
+    Unconfirmed,
     /// Hosts came to different results, and none is in contact that could be asked as well.
     NoVerifier,
     /// The search compares it with others before it goes on.
@@ -179,6 +190,8 @@ pub enum WaitReason {
 /// Why a host is given nothing, though there is work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdleReason {
+    /// No other party offers any of its numeric classes, and the work that there is wants several.
+    AloneInClass,
     /// Its owner lends less disk than any unit takes.
     TooLittleDisk,
     /// It has no engine for any unit.
@@ -193,6 +206,10 @@ pub enum IdleReason {
 impl fmt::Display for IdleReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::AloneInClass => f.write_str(
+                "no other party's host in contact offers a numeric class of this host: results of the jobs that wait are verified, and \
+                 nobody could repeat its own",
+            ),
             Self::TooLittleDisk => f.write_str(
                 "its owner lends too little disk for any unit: a hop takes a shard and a checkpoint, so a larger `--cache` or \
                  limit `disk` gives it work",
@@ -312,6 +329,22 @@ impl fmt::Display for WaitReason {
                 "results of strangers' hosts count once another party has come to the same, and no such host of their numeric class \
                  is in contact: start a client of your own there, or submit the job with `verify = \"none\"`",
             ),
+            Self::Unproved { quorum, alone } => {
+                write!(f, "no numeric class is offered by {quorum} parties")?;
+                match &alone[..] {
+                    [] => Ok(()),
+                    [host] => write!(f, "; host {host} is alone in its class"),
+                    hosts => {
+                        let named: Vec<String> =
+                            hosts.iter().take(MAX_NAMED).map(HostId::to_string).collect();
+                        let more = if hosts.len() > MAX_NAMED { " and others" } else { "" };
+                        write!(f, "; hosts {}{more} are alone in theirs", named.join(", "))
+                    }
+                }
+            }
+            Self::Unconfirmed => f.write_str(
+                "a result of it waits to be verified: no other party's host in contact can repeat the unit in its numeric class",
+            ),
             Self::NoVerifier => f.write_str(
                 "hosts came to different results: one more host of their numeric class must repeat the unit, and none is in contact",
             ),
@@ -393,5 +426,15 @@ mod tests {
         let paused = |leases_live| WaitReason::Paused { leases_live }.to_string();
         assert!(paused(0).contains("resume it") && paused(1).contains("1 unit is"));
         assert!(paused(2).contains("2 units are"));
+        let unproved = |alone: &[u64]| {
+            let alone = alone.iter().copied().map(HostId).collect();
+            WaitReason::Unproved { quorum: 2, alone }.to_string()
+        };
+        assert_eq!(unproved(&[]), "no numeric class is offered by 2 parties");
+        assert!(unproved(&[3]).ends_with("; host 3 is alone in its class"));
+        assert!(unproved(&[3, 5]).ends_with("; hosts 3, 5 are alone in theirs"));
+        assert!(
+            unproved(&[3, 5, 7, 9]).ends_with("; hosts 3, 5, 7 and others are alone in theirs")
+        );
     }
 }

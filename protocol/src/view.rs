@@ -15,8 +15,8 @@ pub use failures::FailureView;
 pub use history::{HopRecord, MergeRecord, TrialHistory, Verification};
 pub use hops::{HopMatrixView, HopRow, HopState};
 pub use hosts::{
-    CachedOfJob, DeviceView, DoubtView, HeldView, HostDetail, HostState, HostView, ShareView,
-    SuspectResult,
+    CachedOfJob, ClassParties, DeviceView, DoubtView, HeldView, HostDetail, HostState, HostView,
+    ShareView, SuspectResult,
 };
 pub use over_seeds::{OverSeeds, over_seeds};
 pub use programs::ProgramView;
@@ -121,6 +121,9 @@ pub struct JobView {
     pub superseded: u64,
     /// Results that were refused.
     pub rejected: u64,
+    /// Results that were taken in though nobody had confirmed them, and they were to be verified.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unverified: u64,
     /// Microseconds that slots spent on results that were used.
     pub train_micros: u64,
     /// Bytes of the blobs that the store keeps because of this job: data, models to start from, checkpoints. A blob that
@@ -163,6 +166,9 @@ pub struct BestView {
     pub value: f64,
     /// The checkpoint.
     pub checkpoint: BlobRef,
+    /// As [`TrialView::unverified`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unverified: u64,
 }
 
 /// A job with all that was submitted.
@@ -256,6 +262,10 @@ pub struct TrialView {
     /// Its last evaluation on the test data, which the search doesn't see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<EvaluationView>,
+    /// Unverified results that its models follow from or are judged by: hops and evaluations of its own, and of the trials that it goes
+    /// on from.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unverified: u64,
     /// Why it stands still, where it does.
     pub waiting: Option<String>,
     /// Where it stays, in jobs whose trials stay on hosts.

@@ -1,6 +1,6 @@
 //! A machine whose owner does what no client does: many identities, claims without bounds, progress that never ends, false
-//! results, second uploads, floods. Two honest machines of other owners finish their job beside it, every trial equals its
-//! replay, and the server's memory stays within a bound.
+//! results, second uploads, floods, a numeric class of its own. Two honest machines of other owners finish their job beside it, every
+//! trial equals its replay, and the server's memory stays within a bound.
 
 use crate::{
     http::{PATIENCE, poll},
@@ -37,7 +37,7 @@ const LONG_TEXT_CHARS: usize = 500_000;
 type Answers = BTreeMap<u16, usize>;
 
 /// One of the hostile owner's machines.
-struct Identity {
+pub(crate) struct Identity {
     token: String,
     /// Requests so far: what is done next follows from it.
     turn: usize,
@@ -46,7 +46,7 @@ struct Identity {
 }
 
 /// All machines of the hostile owner.
-struct Hostile {
+pub(crate) struct Hostile {
     runtime: tokio::runtime::Runtime,
     http: Client,
     url: String,
@@ -55,11 +55,11 @@ struct Hostile {
     answers: Answers,
     sent: usize,
     /// Results that weren't computed and that the server has acknowledged.
-    false_results: usize,
+    pub(crate) false_results: usize,
 }
 
 impl Hostile {
-    fn new(url: &str, class: &str) -> Self {
+    pub(crate) fn new(url: &str, class: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         // A second call changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -84,7 +84,7 @@ impl Hostile {
         Some((status, serde_json::from_slice(&bytes).unwrap_or_default()))
     }
 
-    fn enrol(&mut self, token: &str) -> Option<Identity> {
+    pub(crate) fn enrol(&mut self, token: &str) -> Option<Identity> {
         let (status, answer) = self.post("enrol", token, &json!({ "name": "mallory" }))?;
         let token = answer["token"].as_str().filter(|_| status.is_success())?.to_owned();
         Some(Identity { token, turn: 0, leases: Vec::new() })
@@ -103,6 +103,37 @@ impl Hostile {
             "cached": [], "client": "0.1.0",
             "devices": [{ "name": "cpu", "numeric_class": self.class, "flops": 1e18, "measured": measured }]
         })
+    }
+
+    /// Shows a machine that has a slot and wants nothing.
+    fn show(&mut self, who: &Identity) {
+        let work = json!({
+            "demand": [{ "device": "cpu", "slots": 1, "idle": 0, "wanted": 0 }],
+            "holding": [], "reported": [], "wait": 0, "inventory": self.inventory(MAX_NANOS)
+        });
+        let answer = self.post("work", &who.token, &work);
+        assert!(answer.is_none_or(|(status, _)| status.is_success()));
+    }
+
+    /// Asks for work as a machine of the class, and reports lies about all that it is given. The reason that it is told where that
+    /// is nothing.
+    pub(crate) fn lie(&mut self, who: &Identity) -> Option<String> {
+        let work = json!({
+            "demand": [{ "device": "cpu", "slots": 4, "idle": 4, "wanted": 8 }],
+            "holding": [], "reported": [], "wait": 0, "inventory": self.inventory(1)
+        });
+        let (_, answer) = self.post("work", &who.token, &work)?;
+        for lease in answer["leases"].as_array().into_iter().flatten() {
+            self.false_results += 1;
+            let evaluation = &lease["unit"]["evaluate"];
+            let outcome = match evaluation.is_object() {
+                true => perfect(evaluation),
+                false => self.noise(lease, &who.token, b'a'),
+            };
+            let report = json!({ "lease": lease["id"], "outcome": outcome });
+            self.post("results", &who.token, &report);
+        }
+        Some(answer["waiting"].as_str()?.to_owned())
     }
 
     /// Does the next hostile thing with one of the machines.
@@ -236,7 +267,7 @@ fn perfect(evaluation: &Value) -> Value {
 }
 
 /// An enrolment token for machines of an owner.
-fn token_of(site: &Site, owner: &str, hosts: &str) -> String {
+pub(crate) fn token_of(site: &Site, owner: &str, hosts: &str) -> String {
     let token = site.json(&["token", "new", "--owner", owner, "--hosts", hosts]);
     token["secret"].as_str().unwrap().to_owned()
 }
@@ -253,6 +284,7 @@ fn peak_memory(site: &Site) -> u64 {
 fn two_honest_owners_finish_their_job_beside_a_hostile_one() {
     let mut site = Site::start();
     let hostile_token = token_of(&site, "mallory", "8");
+    let other_token = token_of(&site, "neighbour", "1");
     let mut clients = Vec::new();
     for owner in ["lab", "home"] {
         site.enrolment = token_of(&site, owner, "1");
@@ -275,6 +307,9 @@ fn two_honest_owners_finish_their_job_beside_a_hostile_one() {
             (0..IDENTITIES).filter_map(|_| hostile.enrol(&hostile_token)).collect();
         assert_eq!(all.len(), IDENTITIES, "{:?}", hostile.answers);
         assert!(hostile.enrol(&hostile_token).is_none(), "one machine more than the token is for");
+        // Another party offers the class while the honest machines take no work.
+        let neighbour = hostile.enrol(&other_token).unwrap();
+        hostile.show(&neighbour);
         all.iter_mut().for_each(|who| hostile.act(who));
         say_ready.send(()).unwrap();
         let begun = Instant::now();
@@ -283,6 +318,9 @@ fn two_honest_owners_finish_their_job_beside_a_hostile_one() {
             && (!has_lied || hostile.sent < MAX_REQUESTS)
             && begun.elapsed() < PATIENCE
         {
+            if !has_lied {
+                hostile.show(&neighbour);
+            }
             all.iter_mut().for_each(|who| hostile.act(who));
             if !has_lied && hostile.false_results > 0 {
                 has_lied = true;

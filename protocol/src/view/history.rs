@@ -144,7 +144,7 @@ impl HopRecord {
 pub enum Verification {
     /// Other hosts came to the same.
     Confirmed,
-    /// There was no other host of the numeric class to ask.
+    /// A server of before took it in though nobody was there to ask, or too few parties agreed.
     Unverified,
 }
 

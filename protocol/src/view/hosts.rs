@@ -81,6 +81,13 @@ pub struct HostView {
     /// Where any of its party was refuted: what it has delivered and nobody has confirmed.
     #[serde(default, rename = "doubtful", skip_serializing_if = "Vec::is_empty")]
     pub suspects: Vec<SuspectResult>,
+    /// Hops of its that were taken in though nobody had confirmed them, and they were to be verified.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unverified: u64,
+    /// It is in contact, and no other party in contact offers any of its numeric classes: no trial of a job whose results are
+    /// verified begins there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub alone: bool,
     /// Trainer errors that it reported.
     pub failures: u64,
     /// The last of them.
@@ -211,6 +218,19 @@ pub struct DeviceView {
     /// Workloads that its engines have refused as unsupported, as far as its client has said so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsupported: Vec<Workload>,
+    /// How many parties offer each of its numeric classes, the fastest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parties: Vec<ClassParties>,
+}
+
+/// How many parties offer a numeric class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ClassParties {
+    /// The class.
+    pub numeric_class: Digest,
+    /// Parties that have a trusted host in contact which offers it: owners of issued tokens, and machines of the operator's.
+    pub parties: u64,
 }
 
 /// Whether a host may work.

@@ -117,7 +117,7 @@ impl Core {
             self.results().fail_lost_evaluations()?;
         }
         if self.state.jobs.values().any(Job::has_verifications) {
-            self.results().close_unanswerable()?;
+            self.results().settle_verifications()?;
         }
         // Only a job with a wall time has a grace, so most servers look at no job here.
         let has_limits = self.index.wall_time().is_some();

@@ -63,7 +63,10 @@ pub fn head(host: &HostView, viewer: Viewer) -> Markup {
                 dt { "Deadlines kept" }
                 dd { @match host.reliability { Some(share) => { (share / 10) " %" } None => "none yet" } }
             }
-            div { dt { "Trust" } dd { (trust(host)) } }
+            div {
+                dt { "Trust" }
+                dd { (trust(host)) @if host.alone { ", " span.hint { "alone in its numeric class" } } }
+            }
             div { dt { "Trained" } dd { (figures::duration(host.train_micros / 1000)) " of slots" } }
             div { dt { "From and to the server" } dd { (rate(host.links.download)) ", " (rate(host.links.upload)) } }
         }
@@ -71,7 +74,7 @@ pub fn head(host: &HostView, viewer: Viewer) -> Markup {
     }
 }
 
-/// Results that other hosts came to as well or not.
+/// Results that other hosts came to as well or not, and hops that nobody confirmed.
 fn trust(host: &HostView) -> String {
     let record = record(host);
     match host.verified_rate {
@@ -84,7 +87,11 @@ fn trust(host: &HostView) -> String {
 }
 
 fn record(host: &HostView) -> String {
-    match (host.confirmed, host.refuted) {
+    let unverified = match host.unverified {
+        0 => String::new(),
+        hops => format!(", {hops} hops taken in unverified"),
+    };
+    let verified = match (host.confirmed, host.refuted) {
         (0, 0) => "no result was verified yet".to_owned(),
         (confirmed, refuted) => {
             let doubt = match host.suspects.len() {
@@ -96,7 +103,8 @@ fn record(host: &HostView) -> String {
                 host.confirmed_in_row
             )
         }
-    }
+    };
+    format!("{verified}{unverified}")
 }
 
 fn buttons(host: &HostView) -> Markup {

@@ -46,6 +46,7 @@ fn two_hundred_worlds_keep_all_promises() {
         all.confirmed += outcome.confirmed;
         all.refuted += outcome.refuted;
         all.moved += outcome.moved;
+        assert_eq!(outcome.unverified, 0, "{outcome:?}");
     }
     // The worlds are as hard as they are meant to be.
     assert!(all.expired > 100, "{all:?}");
@@ -189,7 +190,7 @@ fn hosts_that_claim_what_can_not_be_hold_nobody_up() {
 
 #[test]
 fn hosts_of_one_owner_that_do_all_of_it_hold_nobody_up() {
-    hold_nobody_up(Hostile { lying: 3, failing: 2, trickling: 1, claiming: 1 });
+    hold_nobody_up(Hostile { lying: 3, failing: 2, trickling: 1, claiming: 1, inventing: 1 });
 }
 
 /// Ten hosts of one owner come to the same wrong results. Where nothing else goes wrong, every version has been confirmed
@@ -203,6 +204,21 @@ fn an_owner_with_ten_hosts_that_lie_alike_gets_nothing_into_any_version() {
         let outcome = World::new(quiet).run().unwrap_or_else(|broken| panic!("{broken}"));
         assert_eq!((outcome.failed, outcome.unverified), (0, 0), "seed {seed}: {outcome:?}");
         assert!(outcome.confirmed > 0 && outcome.refuted > 0, "seed {seed}: {outcome:?}");
+    }
+}
+
+/// Hosts of one owner claim a numeric class that nobody else is of. They are given nothing to lie about, and hold nobody up.
+#[test]
+fn hosts_that_invent_a_numeric_class_get_nothing_into_any_version() {
+    for seed in 0..8 {
+        let inventing = Hostile { inventing: 3, ..Hostile::default() };
+        let scenario = Scenario::with_hostile_owner(seed, inventing);
+        for faults in [Faults::NONE, scenario.faults] {
+            let world = World::new(Scenario { faults, ..scenario.clone() });
+            let outcome = world.run().unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+            assert_eq!((outcome.failed, outcome.unverified), (0, 0), "seed {seed}: {outcome:?}");
+            assert!(outcome.confirmed > 0 && outcome.finished > 0, "seed {seed}: {outcome:?}");
+        }
     }
 }
 

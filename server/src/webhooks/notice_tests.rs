@@ -67,7 +67,8 @@ impl World {
     fn best(&mut self, trial: u32, value: f64) {
         let checkpoint = sojourn_protocol::digest::BlobRef { sha256: Digest::of(b""), bytes: 1 };
         let (trial, name) = (TrialId(trial), String::new());
-        self.jobs[0].best = Some(BestView { trial, name, epoch: Epoch(2), value, checkpoint });
+        let (epoch, unverified) = (Epoch(2), 0);
+        self.jobs[0].best = Some(BestView { trial, name, epoch, value, checkpoint, unverified });
     }
 }
 

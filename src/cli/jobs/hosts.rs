@@ -73,6 +73,7 @@ fn table(hosts: &[HostView]) -> String {
     if owners::are_of_one_owner(hosts) {
         lines.push(ONE_OWNER.to_owned());
     }
+    lines.extend(alone(hosts));
     lines.extend(hosts.iter().filter_map(|host| {
         let reason = host.waiting.as_ref()?;
         Some(format!("host {} is given nothing: {reason}", host.host))
@@ -80,12 +81,27 @@ fn table(hosts: &[HostView]) -> String {
     lines.join("\n")
 }
 
+/// A line about hosts whose numeric classes no other party offers, where there are other hosts.
+fn alone(hosts: &[HostView]) -> Option<String> {
+    let alone = hosts.iter().filter(|host| host.alone).map(|host| host.host.to_string());
+    let alone: Vec<String> = alone.collect();
+    let named = match &alone[..] {
+        [] => return None,
+        [_] if hosts.len() == 1 => return None,
+        [host] => format!("host {host}"),
+        several => format!("hosts {}", several.join(", ")),
+    };
+    Some(format!(
+        "{named}: no other party offers the same numeric class, so no trial of a job whose results are verified begins there"
+    ))
+}
+
 /// The share of its deadlines that a host is expected to keep.
 fn reliable(host: &HostView) -> String {
     host.reliability.map_or_else(|| "-".to_owned(), |share| format!("{} %", share / 10))
 }
 
-/// How many of a host's results were confirmed by other hosts, and how many refuted.
+/// How many of a host's results were confirmed by other hosts, how many refuted, and how many hops taken in unverified.
 fn trust(host: &HostView) -> String {
     let record = record(host);
     match host.verified_rate {
@@ -97,9 +113,13 @@ fn trust(host: &HostView) -> String {
 }
 
 fn record(host: &HostView) -> String {
-    match (host.confirmed, host.refuted) {
+    let unverified = match host.unverified {
+        0 => String::new(),
+        hops => format!(", {hops} unverified"),
+    };
+    let verified = match (host.confirmed, host.refuted) {
         (0, 0) if host.stranger => "none confirmed".to_owned(),
-        (0, 0) => "-".to_owned(),
+        (0, 0) if host.unverified == 0 => "-".to_owned(),
         (confirmed, 0) => format!("{confirmed} confirmed"),
         (confirmed, refuted) => {
             let doubtful = match host.suspects.len() {
@@ -108,7 +128,8 @@ fn record(host: &HostView) -> String {
             };
             format!("{confirmed} confirmed, {refuted} refuted{doubtful}")
         }
-    }
+    };
+    format!("{verified}{unverified}")
 }
 
 /// The error of the time estimates, on the device where it is largest.

@@ -95,8 +95,12 @@ async fn in_lines(json: bool, client: &ApiClient, job: JobId) -> Result<(), Fail
 fn summary_line(view: &JobView) -> String {
     let waits = view.waiting.as_ref();
     let waits = waits.map(|reason| format!("; waits: {reason}")).unwrap_or_default();
+    let unverified = match view.unverified {
+        0 => String::new(),
+        results => format!(", {results} results unverified"),
+    };
     format!(
-        "job {} {}: {} of {} hops, {} of {} trials finished, best {}{waits}",
+        "job {} {}: {} of {} hops, {} of {} trials finished, best {}{unverified}{waits}",
         view.job,
         view.state.name(),
         view.hops,
@@ -146,6 +150,10 @@ fn facts(view: &JobView, spec: &JobSpec) -> Vec<(&'static str, String)> {
         view.rejected
     );
     facts.push(("leases", leases));
+    if view.unverified > 0 {
+        let results = format!("{} results were taken in that nobody confirmed", view.unverified);
+        facts.push(("unverified", results));
+    }
     facts.push(("trained", text::duration(view.train_micros / 1000)));
     facts.push(("best", text::best(view)));
     facts.extend(view.test.as_ref().map(|test| ("test", scores::test(test))));

@@ -44,7 +44,17 @@ pub(crate) fn value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// How a trial stands, and whether results in its lineage are unverified.
 pub(crate) fn trial_state(trial: &TrialView) -> String {
+    let state = state_of(trial);
+    match trial.unverified {
+        0 => state,
+        1 => format!("{state}; 1 result unverified"),
+        results => format!("{state}; {results} results unverified"),
+    }
+}
+
+fn state_of(trial: &TrialView) -> String {
     match &trial.state {
         TrialState::Running => match &trial.waiting {
             Some(reason) => format!("waiting: {reason}"),

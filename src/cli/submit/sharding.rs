@@ -277,6 +277,7 @@ mod tests {
             classes: Vec::new(),
             engines: Vec::new(),
             unsupported: Vec::new(),
+            parties: Vec::new(),
         }
     }
 

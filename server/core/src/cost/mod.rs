@@ -21,5 +21,5 @@ mod view;
 pub(crate) use allowance::Allowance;
 pub(crate) use estimate::{DeviceKey, Estimates, PACE_ONE, WorkloadId};
 pub(crate) use occupancy::Occupancy;
-pub(crate) use preferred::PreferredClasses;
+pub(crate) use preferred::{PreferredClasses, is_proved};
 pub(crate) use view::Cost;

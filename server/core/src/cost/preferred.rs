@@ -2,9 +2,9 @@
 
 use super::view::Cost;
 use crate::{
-    hosts::DeviceClasses,
+    hosts::{DeviceClasses, Hosts},
     memo::Memo,
-    state::{Job, Lease},
+    state::{Job, Lease, State},
 };
 use sojourn_protocol::{digest::Digest, ids::JobId, inventory::COMMON_SPEED};
 use std::collections::BTreeMap;
@@ -31,13 +31,39 @@ impl PreferredClasses {
     }
 }
 
+/// Is a numeric class proved for a job: have so many parties come to its calibration's bytes as have to come to each result? The class
+/// is the digest of these bytes, so the parties in contact that offer it have.
+pub(crate) fn is_proved(state: &State, hosts: &Hosts, job: &Job, class: Digest) -> bool {
+    let Some(quorum) = job.verified_quorum() else { return true };
+    hosts.offers().has_parties(class, state.parties(), quorum)
+}
+
 impl Cost<'_> {
     /// The numeric class in which a device trains new trials of a job: the one that the job prefers, if the device offers
-    /// it, else the device's fastest. A unit that pins nothing is computed as fast as in the fastest.
+    /// it, else the device's fastest; of several one that is proved. A unit that pins nothing is computed as fast as in the fastest.
     pub(crate) fn class_for(&self, job: &Job, classes: &DeviceClasses) -> Digest {
         let preferred = self.preferred.by_job.get(&job.id).copied();
         let preferred = preferred.filter(|preferred| classes.offers(*preferred));
-        preferred.unwrap_or(classes.fastest().class)
+        let first = preferred.unwrap_or(classes.fastest().class);
+        if self.is_proved(job, first) {
+            return first;
+        }
+        self.proved_class(job, classes).unwrap_or(first)
+    }
+
+    /// The fastest class of a device that is proved for a job.
+    pub(crate) fn proved_class(&self, job: &Job, classes: &DeviceClasses) -> Option<Digest> {
+        classes.iter().map(|of| of.class).find(|class| self.is_proved(job, *class))
+    }
+
+    /// May trials of a job begin in a numeric class: do enough parties offer it, where the job's results are verified?
+    pub(crate) fn is_proved(&self, job: &Job, class: Digest) -> bool {
+        is_proved(self.state, self.hosts, job, class)
+    }
+
+    /// May a device begin a trial of a job?
+    pub(crate) fn may_begin(&self, job: &Job, classes: &DeviceClasses) -> bool {
+        job.verified_quorum().is_none() || self.proved_class(job, classes).is_some()
     }
 
     /// How fast a device computes a lease's unit, in thousandths of its speed in its common class.

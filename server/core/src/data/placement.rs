@@ -195,9 +195,10 @@ impl<'a> Eligibility<'a> {
         kept: &BTreeSet<Digest>,
         pool: &DevicePool,
     ) -> BTreeSet<Option<Digest>> {
-        let own = self.class_for(job, &pool.classes);
+        let own = Some(self.class_for(job, &pool.classes));
+        let own = own.filter(|class| self.is_proved(job, *class));
         let offered = kept.iter().copied().filter(|class| pool.classes.offers(*class));
-        offered.chain([own]).map(|class| replica_class(job, class)).collect()
+        offered.chain(own).map(|class| replica_class(job, class)).collect()
     }
 
     /// Does the job fix where its shards are kept?

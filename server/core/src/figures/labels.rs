@@ -78,6 +78,8 @@ labels! {
         TooLittleDisk => "too-little-disk",
         /// It has no engine for any unit.
         NoEngine => "no-engine",
+        /// No other party offers its numeric class, and all that waits is verified.
+        AloneInClass => "alone-in-class",
     }
 
     /// The kind of a unit.

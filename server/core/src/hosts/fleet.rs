@@ -123,6 +123,11 @@ impl Fleet {
         there
     }
 
+    /// The hosts are the same, but may not be used as before.
+    pub(crate) fn touch(&mut self) {
+        self.version += 1;
+    }
+
     fn uncount(&mut self, host: HostId) -> Option<Vec<DevicePool>> {
         let pools = self.hosts.remove(&host)?;
         self.capacity = self.capacity.saturating_sub(capacity(&pools));

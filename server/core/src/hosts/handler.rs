@@ -136,12 +136,16 @@ impl HostHandler<'_> {
         let look_at = next_presence_check(now, self.ledger.config.lease_term);
         let reliability = Cost::new(&self.ledger, self.hosts).reliability(host);
         let leaves = self.hosts.leaves_at(self.ledger.state, host).is_some();
-        let Hosts { sessions, fleet, .. } = &mut *self.hosts;
+        let Hosts { sessions, fleet, offers, .. } = &mut *self.hosts;
         let Some(session) = sessions.get(&host) else { return };
-        let admitted = self.ledger.state.hosts.get(&host).is_some_and(Host::is_admitted);
+        let Some(of_host) = self.ledger.state.hosts.get(&host) else { return };
         let estimates = self.ledger.planner.estimates();
-        let takes_units = admitted && !leaves;
+        let takes_units = of_host.is_admitted() && !leaves;
         let with_slots = session.devices.values().filter(|slots| slots.count > 0 && takes_units);
+        let is_distrusted = self.ledger.state.has_lost_trust(host);
+        let vouching = with_slots.clone().filter(|_| !is_distrusted);
+        let offered = vouching.flat_map(|slots| slots.classes.iter().map(|of| of.class));
+        let offers_others = offers.set(host, &of_host.owner, offered.collect());
         let speed = |slots: &DeviceSlots| {
             let key = slots.key(host, slots.classes.fastest().class);
             reliable_speed(estimates.pace(key), reliability)
@@ -156,6 +160,10 @@ impl HostHandler<'_> {
             let mut speeds = with_slots.clone().map(speed).zip(known);
             if speeds.any(|(speed, known)| speed != known.speed) {
                 fleet.set_speeds(host, with_slots.map(speed));
+            }
+            if offers_others {
+                fleet.touch();
+                self.ledger.waiters.wake(Wake::All);
             }
             return;
         }
@@ -181,6 +189,7 @@ impl HostHandler<'_> {
             if next > now {
                 self.hosts.fleet.present_until(host, next);
             } else if self.hosts.fleet.leave(host) {
+                self.hosts.offers.leave(host);
                 self.ledger.waiters.wake(Wake::All);
             }
         }

@@ -5,6 +5,7 @@
 //! | `classes.rs` | the numeric classes of a device, and its speed in each |
 //! | `session.rs` | what one host has said since the server started |
 //! | `fleet.rs` | the hosts in contact with their devices and speeds |
+//! | `offers.rs` | which of them offer each numeric class, and how many parties that are |
 //! | `handler.rs` | enrolment, revocation, presence |
 //! | `machines.rs` | bought machines: what their buyer says of them, and which are given back |
 //!
@@ -14,11 +15,13 @@ mod classes;
 mod fleet;
 mod handler;
 mod machines;
+mod offers;
 mod session;
 
 pub(crate) use classes::DeviceClasses;
 pub(crate) use fleet::{DevicePool, Fleet, training_time};
 pub(crate) use handler::{HostHandler, reliable_speed};
+pub(crate) use offers::ClassOffers;
 pub(crate) use session::{DeviceRef, DeviceSlots, Session};
 
 use sojourn_protocol::{
@@ -53,6 +56,7 @@ pub(crate) struct Hosts {
     cooldown_version: u64,
     releases: BTreeMap<HostId, ReleaseHistory>,
     fleet: Fleet,
+    offers: ClassOffers,
     /// When to look for silent hosts next.
     next_silent_sweep: UnixMillis,
     /// Bought machines that are given back, and when: also such as haven't enrolled yet.
@@ -157,6 +161,11 @@ impl Hosts {
     /// The hosts in contact.
     pub(crate) fn fleet(&self) -> &Fleet {
         &self.fleet
+    }
+
+    /// The numeric classes that trusted hosts in contact offer.
+    pub(crate) fn offers(&self) -> &ClassOffers {
+        &self.offers
     }
 
     /// Is it time to look for silent hosts? Then the next time is set.

@@ -54,6 +54,7 @@ fn check_at_rest(state: &State, job: &Job) -> Result<(), ApiError> {
 /// What is said of a job. `freed`: the blobs that go.
 fn deleted(job: &Job, freed: &BTreeMap<Digest, u64>) -> DeletedJob {
     let best = job.best().map(|(trial, best)| BestView {
+        unverified: job.trial(trial).map_or(0, |trial| job.unverified_of(trial)),
         trial,
         name: job.trials.get(to_usize(trial.0)).map(Trial::name).unwrap_or_default(),
         epoch: best.epoch,

@@ -80,6 +80,7 @@ impl Views<'_> {
                     return Some(NoWorkReason::DiskIsLow);
                 }
                 Some(match self.idle_reason(host)? {
+                    IdleReason::AloneInClass => NoWorkReason::AloneInClass,
                     IdleReason::TooLittleDisk => NoWorkReason::TooLittleDisk,
                     IdleReason::NoEngine { .. } => NoWorkReason::NoEngine,
                 })

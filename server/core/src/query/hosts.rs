@@ -18,8 +18,8 @@ use sojourn_protocol::{
     shares::HeldShare,
     spec::SharePolicy,
     view::{
-        CachedOfJob, DeviceView, HeldView, HostDetail, HostState, HostView, ShareView,
-        SuspectResult,
+        CachedOfJob, ClassParties, DeviceView, HeldView, HostDetail, HostState, HostView,
+        ShareView, SuspectResult,
     },
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,6 +112,8 @@ impl Views<'_> {
             stranger: host.is_strangers(),
             verified_rate: self.state.stranger_rate(host),
             suspects: self.suspect_hops_of(host.id),
+            unverified: self.state.unverified_hops_of(host.id),
+            alone: self.is_alone(host.id),
             failures: host.failures,
             last_error: match self.hosts.releases(host.id).map(|history| &history.last_reason) {
                 Some(reason) if reason.is_fault() => Some(format!("gave work back: {reason}")),
@@ -148,6 +150,12 @@ impl Views<'_> {
                 unsupported,
             } = slots.device.clone();
             let estimate_error = estimates.error_of(host, &name).thousandths();
+            let (offers, all) = (self.hosts.offers(), self.state.parties());
+            let parties = slots.classes.iter().map(|of| ClassParties {
+                numeric_class: of.class,
+                parties: to_u64(offers.parties(of.class, all)),
+            });
+            let parties = parties.collect();
             let slots = slots.count;
             DeviceView {
                 name,
@@ -160,6 +168,7 @@ impl Views<'_> {
                 classes,
                 engines,
                 unsupported,
+                parties,
             }
         };
         session.devices.values().map(view).collect()

@@ -118,6 +118,7 @@ impl Views<'_> {
             speculative_leases: counters.speculative_leases,
             superseded: counters.superseded,
             rejected: counters.rejected,
+            unverified: job.unverified(),
             train_micros: counters.train_micros,
             disk_bytes: job.disk(),
             thinned: job.thinned,
@@ -127,6 +128,7 @@ impl Views<'_> {
                 epoch: best.epoch,
                 value: best.value,
                 checkpoint: best.checkpoint,
+                unverified: job.trial(trial).map_or(0, |trial| job.unverified_of(trial)),
             }),
             test: job
                 .test_of_best()
@@ -181,8 +183,10 @@ impl Views<'_> {
                 epoch: best.epoch,
                 value: best.value,
                 checkpoint: best.checkpoint,
+                unverified: job.unverified_of(trial),
             }),
             test: self.test_of(job, trial).map(EvaluationView::brief),
+            unverified: job.unverified_of(trial),
             waiting: self.trial_waits(job, trial).map(|reason| reason.to_string()),
             residence: trial
                 .residence

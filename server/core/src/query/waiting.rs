@@ -112,20 +112,18 @@ impl Views<'_> {
 
     /// Why a result that is verified waits, where no host could be asked.
     fn verifier_waits(&self, job: &Job, of: &PendingVerification) -> Option<WaitReason> {
-        let reason = match of.is_unanimous() {
+        (!self.has_next_verifier(of)).then(|| match of.is_unanimous() {
             false => WaitReason::NoVerifier,
             true if job.spec.placement.verifies_strangers() => WaitReason::Strangers,
-            true => return None,
-        };
-        (!self.has_next_verifier(of)).then_some(reason)
+            true => WaitReason::Unconfirmed,
+        })
     }
 
     /// Why a trial without a numeric class doesn't begin: only strangers' hosts are in contact whose work nobody could confirm.
     fn strangers_wait(&self, job: &Job, trial: &Trial) -> Option<WaitReason> {
         let mut hosts = self.live_hosts(None).peekable();
         hosts.peek()?;
-        let waits = trial.is_runnable() && hosts.all(|host| !self.may_begin_on(job, trial, host));
-        waits.then_some(WaitReason::Strangers)
+        (!hosts.any(|host| self.may_begin_on(job, trial, host))).then_some(WaitReason::Strangers)
     }
 
     /// Are hosts in contact, and does none of them lend the disk?
@@ -157,8 +155,9 @@ impl Views<'_> {
         {
             return Some(WaitReason::LostCheckpoint(lost));
         }
-        let mut pending = trial.incomplete_verifications();
-        if let Some(reason) = pending.find_map(|of| self.verifier_waits(job, of)) {
+        let waits = trial.incomplete_verifications();
+        let waits = waits.filter_map(|of| self.verifier_waits(job, of));
+        if let Some(reason) = waits.min_by_key(|reason| *reason != WaitReason::NoVerifier) {
             return Some(reason);
         }
         if trial.is_held() {
@@ -192,7 +191,10 @@ impl Views<'_> {
         if let Some(shard) = self.unplaced_shard(job, trial).filter(|_| trial.is_runnable()) {
             return Some(WaitReason::NoReplicaSpace(shard));
         }
-        let Some(class) = class else { return self.strangers_wait(job, trial) };
+        let Some(class) = class else {
+            let waits = || self.unproved(job).or_else(|| self.strangers_wait(job, trial));
+            return if trial.is_runnable() { waits() } else { None };
+        };
         let empty = self.live_hosts(Some(class)).next().is_none();
         empty.then_some(WaitReason::NoClass(class))
     }

@@ -2,18 +2,15 @@
 //!
 //! ```text
 //!   acknowledged --by chance--> challenged --a quorum agrees------> taken in, the others are refuted
-//!        |                        |--------nobody can be asked----> taken in, unverified
-//!        |                        '--a quorum of hosts of parties---> taken in, unverified
-//!        |                           that have all given a result
+//!        |                        '--------nobody can be asked----> waits for another party
 //!        '--------------------------------------------------------> taken in
 //! ```
 //!
 //! A share of the results of each host is verified: a smaller share where it has earned trust, all of them where it has
-//! lost trust. While hosts disagree nothing is taken in: in hop order the trial waits, and where results are merged the
-//! shard does. Where they disagree and all parties have given a result, further hosts are asked whoever owns them, and a quorum of
-//! hosts decides; nobody's trust changes by that.
-//!
-//! In a job that verifies strangers alone, as by default, nothing of a stranger's is taken in unverified: it waits for another party.
+//! lost trust. Until a quorum agrees nothing is taken in: in hop order the trial waits, and where results are merged the
+//! shard does. A result that is taken in unconfirmed would make all that follows it doubtful, so to wait costs less. Where hosts
+//! disagree and all parties have given a result, further hosts are asked whoever owns them: one owner's hosts may have a broken
+//! one among them, and then another of them agrees with the other party.
 //!
 //! Evaluations are verified likewise, and always those on which something depends: that make their trial the best of the job,
 //! that end it at the target, and those outside the search.
@@ -25,11 +22,11 @@ use crate::{
     event::UnitKey,
     event::{Event, Fault},
     fault::CoreFault,
-    hosts::Session,
-    state::{Host, Job, Lease, PER_MILLE, PendingVerification, State},
+    hosts::{HostHandler, Session},
+    state::{Host, Job, Lease, PER_MILLE, PendingVerification},
 };
 use sojourn_protocol::{
-    ids::{JobId, LeaseId, TrialId},
+    ids::{HostId, JobId, LeaseId, TrialId},
     quantity::to_usize,
     report::Evaluated,
     seeds,
@@ -59,21 +56,13 @@ impl ResultHandler<'_> {
                 self.queue_assimilation(first);
                 return Ok(());
             }
-            // One that was granted before its trial was extended can't be trained again as it was. Where results are merged,
-            // another one is the first after either.
-            let known = self.ledger.state.trial(job, trial);
-            let is_former = known.is_some_and(|known| known.is_of_former_length(first));
-            match (self.waits_for_verifiers(job), is_former) {
-                // Nobody can confirm it any more, so the hop is trained anew.
-                (true, true) => {
+            // Where results are merged, another one is the first after either.
+            match self.can_be_repeated(first) {
+                true => self.ledger.record(Event::Challenged { lease: first })?,
+                false => {
                     self.supersede(first)?;
                     self.ledger.waiters.wake(Wake::All);
                 }
-                (true, false) => self.ledger.record(Event::Challenged { lease: first })?,
-                (false, false) if self.could_be_verified(first) => {
-                    self.ledger.record(Event::Challenged { lease: first })?;
-                }
-                (false, _) => self.ledger.record(Event::Unverified { lease: first })?,
             }
         }
     }
@@ -104,13 +93,24 @@ impl ResultHandler<'_> {
         if let Some(verification) = job.and_then(|job| job.verification_of(&lease.unit)).cloned() {
             return self.judge(&verification);
         }
-        if self.is_evaluation_to_verify(lease, evaluated) {
-            if self.waits_for_verifiers(lease.unit.job()) || self.could_be_verified(lease.id) {
-                return self.ledger.record(Event::Challenged { lease: lease.id });
-            }
-            self.ledger.record(Event::Unverified { lease: lease.id })?;
+        if !self.is_evaluation_to_verify(lease, evaluated) {
+            return self.take_in_evaluation(lease.id);
         }
-        self.take_in_evaluation(lease.id)
+        match self.can_be_repeated(lease.id) {
+            true => self.ledger.record(Event::Challenged { lease: lease.id }),
+            false => self.supersede(lease.id),
+        }
+    }
+
+    /// Could another host do a result's unit as it was? One of no known class couldn't, nor one that was granted before its trial was
+    /// extended. Such a result is made anew.
+    fn can_be_repeated(&self, lease: LeaseId) -> bool {
+        let state = &*self.ledger.state;
+        let Some(known) = state.lease(lease) else { return false };
+        let trial = state.trial(known.unit.job(), known.unit.trial());
+        let is_former = known.unit.hop().is_some()
+            && trial.is_some_and(|trial| trial.is_of_former_length(lease));
+        known.class.is_some() && !is_former
     }
 
     /// Puts a result into the queue where it is the first of its trial.
@@ -121,40 +121,28 @@ impl ResultHandler<'_> {
         }
     }
 
-    /// Ends verifications for which no party is left to ask, where that says what to do with their results.
-    pub(crate) fn close_unanswerable(&mut self) -> Result<(), CoreFault> {
+    /// Ends verifications that need no further result: parties of which others count now than when the last one came agree, or the
+    /// arithmetic is at fault.
+    pub(crate) fn settle_verifications(&mut self) -> Result<(), CoreFault> {
         let state = &*self.ledger.state;
-        let answerable = state.jobs.iter().filter(|(job, _)| !self.waits_for_verifiers(**job));
-        let pending = answerable.flat_map(|(_, job)| {
-            let pending = job.incomplete_verifications().map(|(_, pending)| pending);
-            pending.filter_map(|pending| Some((pending.clone(), Verdict::of(state, job, pending)?)))
+        let pending = state.jobs.values().flat_map(|job| {
+            let (quorum, pending) = (quorum_of(job), job.incomplete_verifications());
+            pending.filter_map(move |(_, pending)| {
+                let agree =
+                    pending.believed(state).is_some() || pending.most_alike(state).0 >= quorum;
+                let contradict = pending.contradictory_owners(state) >= MIN_CONTRADICTORY_OWNERS;
+                (agree || contradict).then(|| (pending.clone(), agree))
+            })
         });
-        let pending: Vec<(PendingVerification, Verdict)> = pending.collect();
-        for (PendingVerification { first, unit, results, .. }, verdict) in pending {
-            if self.could_be_verified(first) {
-                continue;
+        let pending: Vec<(PendingVerification, bool)> = pending.collect();
+        for (pending, agree) in pending {
+            if agree {
+                self.judge(&pending)?;
+            } else if !self.could_be_verified(pending.first) {
+                self.fail_unit(pending.unit)?;
             }
-            let taken = match verdict {
-                Verdict::TakeIn(taken) => taken,
-                Verdict::Fail => {
-                    self.fail_unit(unit)?;
-                    continue;
-                }
-            };
-            for lease in results.into_keys().filter(|lease| *lease != taken) {
-                self.supersede(lease)?;
-            }
-            self.ledger.record(Event::Unverified { lease: taken })?;
-            self.take_in(unit, taken)?;
         }
         Ok(())
-    }
-
-    /// Do a stranger's results of a job wait until another party has come to the same, however long that takes? By default nothing
-    /// of a stranger's is taken in unverified.
-    fn waits_for_verifiers(&self, job: JobId) -> bool {
-        let job = self.ledger.state.jobs.get(&job);
-        job.is_some_and(|job| job.spec.placement.verifies_strangers())
     }
 
     /// Is there another host that could be asked to reproduce this result? Right after a start others may not have had the time
@@ -252,6 +240,16 @@ impl ResultHandler<'_> {
         Ok(())
     }
 
+    /// A party has lost trust, or earned it anew: the classes that its hosts offer are proved by others alone, or by them as well.
+    fn count_offers_of_party(&mut self, host: HostId) {
+        let state = &*self.ledger.state;
+        let hosts = state.hosts.keys().filter(|other| state.are_of_one_party(host, **other));
+        let hosts: Vec<HostId> = hosts.copied().collect();
+        for host in hosts {
+            HostHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }.update_fleet(host);
+        }
+    }
+
     /// Nobody can reproduce a unit: its trial fails, or the evaluation outside the search.
     fn fail_unit(&mut self, unit: UnitKey) -> Result<(), CoreFault> {
         match unit {
@@ -272,7 +270,16 @@ impl ResultHandler<'_> {
     ) -> Result<(), CoreFault> {
         let Some((first, others)) = confirmed.split_first() else { return Ok(()) };
         let (first, others) = (*first, others.to_vec());
+        let state = &*self.ledger.state;
+        let hosts = confirmed.iter().chain(&refuted).filter_map(|of| Some(state.lease(*of)?.host));
+        let trusted: Vec<(HostId, bool)> =
+            hosts.map(|host| (host, !state.has_lost_trust(host))).collect();
         self.ledger.record(Event::Verified { confirmed, refuted: refuted.clone() })?;
+        for (host, was_trusted) in trusted {
+            if self.ledger.state.has_lost_trust(host) == was_trusted {
+                self.count_offers_of_party(host);
+            }
+        }
         let mut distrusted = Vec::new();
         for lease in refuted {
             let host = self.ledger.state.lease(lease).map(|lease| lease.host);
@@ -292,29 +299,6 @@ impl ResultHandler<'_> {
             self.take_back(&distrusted)?;
         }
         self.take_in(unit, first)
-    }
-}
-
-/// The end of a verification for which no party is left to ask.
-enum Verdict {
-    /// This result is taken in, unverified.
-    TakeIn(LeaseId),
-    /// It can't be reproduced.
-    Fail,
-}
-
-impl Verdict {
-    /// What the results so far say; `None` where further hosts are asked, whoever owns them.
-    fn of(state: &State, job: &Job, pending: &PendingVerification) -> Option<Self> {
-        if pending.is_unanimous() {
-            return Some(Self::TakeIn(pending.first));
-        }
-        let (alike, right) = pending.most_alike_hosts(state);
-        if alike >= quorum_of(job) {
-            let mut results = pending.results.iter();
-            return results.find(|(_, of)| Some(**of) == right).map(|(of, _)| Self::TakeIn(*of));
-        }
-        (pending.contradictory_owners(state) >= MIN_CONTRADICTORY_OWNERS).then_some(Self::Fail)
     }
 }
 

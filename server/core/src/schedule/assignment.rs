@@ -43,7 +43,7 @@ pub(crate) enum Pick {
 impl Cost<'_> {
     /// The numeric class in which a device computes the unit that it gets: that of the trial, and before the trial has one
     /// that of the lease which the unit repeats or goes on from. A device that evaluates a trial of a class that it
-    /// doesn't offer computes as it does for new trials.
+    /// doesn't offer computes as it does for new trials; so does one that offers a proved class, where the trial's isn't proved.
     pub(crate) fn class_of(&self, job: &Job, unit: &Assignment, slots: &DeviceSlots) -> Digest {
         let beside = match unit.why {
             GrantReason::Verification(first) => Some(first),
@@ -51,7 +51,11 @@ impl Cost<'_> {
         };
         let beside = beside.and_then(|lease| self.state.lease(lease)?.class);
         let kept = job.trial(unit.unit.trial());
-        let kept = || kept.and_then(|trial| self.state.required_class(job, trial));
+        let is_hop = unit.unit.hop().is_some();
+        let may_stay = |class: &Digest| {
+            is_hop || self.is_proved(job, *class) || !self.may_begin(job, &slots.classes)
+        };
+        let kept = || kept.and_then(|trial| self.state.required_class(job, trial)).filter(may_stay);
         let class = beside.or_else(kept).filter(|class| slots.classes.offers(*class));
         let class = class.filter(|_| job.spec.placement.reproducible);
         class.unwrap_or_else(|| self.class_for(job, &slots.classes))

@@ -1,7 +1,7 @@
 //! Eligibility: which hosts may do a unit, by its numeric class, its engines, its memory and the failures so far.
 
 use crate::{
-    cost::Occupancy,
+    cost::{Occupancy, is_proved},
     data::DataPlacement,
     dispatch::Waiters,
     event::UnitKey,
@@ -15,6 +15,7 @@ use sojourn_protocol::{
     ids::HostId,
     inventory::Workload,
     manifest::DataSplit,
+    quantity::to_u64,
     reason::{IdleReason, WaitReason},
 };
 use std::{
@@ -73,9 +74,26 @@ pub(crate) fn idle_reason(
         });
         return Some(IdleReason::NoEngine { models, is_outdated });
     }
+    let may = |(job, trial): &(&Job, &Trial)| {
+        let kept = state.required_class(job, trial);
+        slots().any(|slots| match kept {
+            Some(kept) => slots.classes.offers(kept),
+            None => slots.classes.iter().any(|of| is_proved(state, hosts, job, of.class)),
+        })
+    };
+    if is_alone(state, hosts, host) && !trials.iter().any(may) {
+        return Some(IdleReason::AloneInClass);
+    }
     let lends = session.cache?;
     let fits = trials.iter().any(|(job, trial)| disk_for_hops(job, trial) <= lends);
     (!fits).then_some(IdleReason::TooLittleDisk)
+}
+
+/// Is a host in contact, and does no other party in contact offer any of its classes?
+fn is_alone(state: &State, hosts: &Hosts, host: HostId) -> bool {
+    let (offers, parties) = (hosts.offers(), state.parties());
+    let alone = |class: &Digest| !offers.has_parties(*class, parties, 2);
+    offers.of(host).is_some_and(|classes| classes.iter().all(alone))
 }
 
 /// Bytes that a host keeps at once while it trains a hop.
@@ -102,21 +120,32 @@ impl<'a> Eligibility<'a> {
         trials.any(|trial| {
             let kept = self.state.required_class(job, trial);
             let mut devices = session.devices.values();
-            devices.any(|slots| {
-                kept.is_none_or(|kept| slots.classes.offers(kept)) && supports(slots, trial)
-            })
+            devices.any(|slots| self.may_train_on(job, kept, slots) && supports(slots, trial))
         })
     }
 
     /// May the trial be trained there, if the device is capable of it?
     pub(crate) fn may_train(&self, job: &Job, trial: &Trial, at: DeviceRef<'_>) -> bool {
         let kept = self.state.required_class(job, trial);
-        kept.is_none_or(|kept| at.slots.classes.offers(kept))
+        self.may_train_on(job, kept, at.slots)
             && self.lends_disk_for_hops(job, trial, at.host)
             && !(self.state.blobs.any_lost()
                 && trial.blobs().any(|blob| self.state.blobs.is_lost(&blob.sha256)))
             // Nobody else could do what a replica's host failed to do, until that cools down and another is assigned.
             && (self.has_replicas(job) || self.may_retry(job, trial, kept, at.host))
+    }
+
+    /// May a device train hops of a trial that is kept in a class, or is to begin in one?
+    pub(super) fn may_train_on(
+        &self,
+        job: &Job,
+        kept: Option<Digest>,
+        slots: &DeviceSlots,
+    ) -> bool {
+        match kept {
+            Some(kept) => slots.classes.offers(kept),
+            None => self.may_begin(job, &slots.classes),
+        }
     }
 
     /// A host that failed a hop gets it again only when every other live host that could do it has failed it as often.
@@ -126,7 +155,7 @@ impl<'a> Eligibility<'a> {
                 && !self.hosts.is_cooling_down(*other, self.now)
                 && self.state.admits_host(job, *other)
                 && self.lends_disk_for_hops(job, trial, *other)
-                && self.has_device_for(trial, class, *other)
+                && self.has_device_for_hops(job, trial, *other)
         });
         may_retry_beside(&trial.hop_failures(), host, others)
     }
@@ -137,9 +166,13 @@ impl<'a> Eligibility<'a> {
         let pending = job.verification_of(unit);
         let first = pending.and_then(|pending| self.state.lease(pending.first)?.class);
         let class = first.or_else(|| self.state.required_class(job, trial));
+        let has_device = match (class, unit.hop()) {
+            (None, Some(_)) => self.has_device_for_hops(job, trial, host),
+            (class, _) => self.has_device_for(trial, class, host),
+        };
         self.state.admits_host(job, host)
             && self.has_disk_for(job, unit, host)
-            && self.has_device_for(trial, class, host)
+            && has_device
             && pending.is_none_or(|pending| self.may_verify(pending, host))
     }
 
@@ -150,13 +183,47 @@ impl<'a> Eligibility<'a> {
         class: Option<Digest>,
         host: HostId,
     ) -> bool {
+        self.has_device(trial, host, |slots| class.is_none_or(|class| slots.classes.offers(class)))
+    }
+
+    /// Has a host slots on a device that is capable of a trial's hops, of the class that the trial is in, or may begin in?
+    pub(crate) fn has_device_for_hops(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
+        let kept = self.state.required_class(job, trial);
+        self.has_device(trial, host, |slots| self.may_train_on(job, kept, slots))
+    }
+
+    pub(super) fn has_device(
+        &self,
+        trial: &Trial,
+        host: HostId,
+        fits: impl Fn(&DeviceSlots) -> bool,
+    ) -> bool {
         let session = self.hosts.session(host);
         let mut devices = session.into_iter().flat_map(|session| session.devices.values());
-        devices.any(|slots| {
-            slots.count > 0
-                && class.is_none_or(|class| slots.classes.offers(class))
-                && self.is_capable(slots, trial)
-        })
+        devices.any(|slots| slots.count > 0 && fits(slots) && self.is_capable(slots, trial))
+    }
+
+    /// Why no device in contact may begin a trial, where that is for want of parties that offer its numeric class.
+    pub(crate) fn unproved(&self, job: &Job) -> Option<WaitReason> {
+        let quorum = job.verified_quorum()?;
+        let mut alone = Vec::new();
+        for host in self.live_hosts(None) {
+            let devices = self.hosts.session(host).into_iter().flat_map(|of| of.devices.values());
+            for slots in devices.filter(|slots| slots.count > 0) {
+                if self.may_begin(job, &slots.classes) {
+                    return None;
+                }
+            }
+            if self.is_alone(host) {
+                alone.push(host);
+            }
+        }
+        Some(WaitReason::Unproved { quorum: to_u64(quorum), alone })
+    }
+
+    /// Does no other party in contact offer any class of a host?
+    pub(crate) fn is_alone(&self, host: HostId) -> bool {
+        is_alone(self.state, self.hosts, host)
     }
 
     /// Could a device do the trial's units: do its engines support them, and has it the memory?

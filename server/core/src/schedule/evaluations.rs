@@ -4,8 +4,8 @@
 //! checkpoint first. Other hosts leave them to it where it would be free before they had fetched what they lack. They do so
 //! for no longer than half of that fetch, from when the first of them did.
 //!
-//! Where results are verified, an evaluation is done in its trial's numeric class as long as hosts of it are there: others could
-//! not be verified by them.
+//! Where results are verified, an evaluation is done in a numeric class that enough parties offer: its trial's, where that is one,
+//! else any. Where there is none, it is done in its trial's class, and waits there for another party.
 
 use super::{
     assignment::Assignment, eligibility::may_retry_beside, explain::GrantReason,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     event::UnitKey,
-    hosts::DeviceRef,
+    hosts::{DeviceRef, DeviceSlots},
     state::{FailedBy, Job, Trial},
 };
 use sojourn_protocol::{
@@ -37,6 +37,17 @@ struct OpenEvaluation<'a> {
     checkpoint: BlobRef,
     split: DataSplit,
     failures: &'a BTreeMap<HostId, FailedBy>,
+}
+
+/// The devices that may do an evaluation, by numeric class.
+#[derive(Debug, Clone, Copy)]
+enum EvaluatedIn {
+    /// Any.
+    Any,
+    /// Those that offer this class.
+    Class(Digest),
+    /// Those that offer a class which is proved for the job.
+    Proved,
 }
 
 impl OpenEvaluation<'_> {
@@ -161,41 +172,57 @@ impl Scheduler<'_> {
         first
     }
 
-    /// The numeric class in which an evaluation is to be done: that of its trial where results are verified, as long as a trusted
-    /// host of it could do it.
-    fn class_to_evaluate(&self, job: &Job, wanted: &OpenEvaluation<'_>) -> Option<Digest> {
-        let class = wanted.trial.class.filter(|_| job.verified_quorum().is_some())?;
-        let mut hosts = self.live_hosts(Some(class)).filter(|host| {
-            !self.state.has_lost_trust(*host)
-                && self.could_evaluate(job, wanted, *host, Some(class))
-        });
-        hosts.next().map(|_| class)
+    /// In which numeric classes an evaluation is to be done.
+    fn evaluated_in(&self, job: &Job, wanted: &OpenEvaluation<'_>) -> EvaluatedIn {
+        if job.verified_quorum().is_none() {
+            return EvaluatedIn::Any;
+        }
+        let Some(class) = wanted.trial.class else { return EvaluatedIn::Proved };
+        let is_there = |within: EvaluatedIn| {
+            self.live_hosts(None).any(|host| {
+                !self.state.has_lost_trust(host) && self.could_evaluate(job, wanted, host, within)
+            })
+        };
+        let own = EvaluatedIn::Class(class);
+        if (self.is_proved(job, class) || !is_there(EvaluatedIn::Proved)) && is_there(own) {
+            return own;
+        }
+        EvaluatedIn::Proved
     }
 
-    /// Could a host do an evaluation, on a device of the class where one is given?
+    /// Is a device of those that may do an evaluation?
+    fn is_within(&self, job: &Job, within: EvaluatedIn, slots: &DeviceSlots) -> bool {
+        match within {
+            EvaluatedIn::Any => true,
+            EvaluatedIn::Class(class) => slots.classes.offers(class),
+            EvaluatedIn::Proved => self.may_begin(job, &slots.classes),
+        }
+    }
+
+    /// Could a host do an evaluation, on a device of these classes?
     fn could_evaluate(
         &self,
         job: &Job,
         wanted: &OpenEvaluation<'_>,
         host: HostId,
-        class: Option<Digest>,
+        within: EvaluatedIn,
     ) -> bool {
         !self.hosts.is_cooling_down(host, self.now)
             && self.state.admits_host(job, host)
             && self.lends_disk_for(job, wanted.split, wanted.checkpoint, host)
-            && self.has_device_for(wanted.trial, class, host)
+            && self.has_device(wanted.trial, host, |slots| self.is_within(job, within, slots))
     }
 
     /// May a device do an evaluation?
     fn may_evaluate(&self, job: &Job, wanted: &OpenEvaluation<'_>, at: DeviceRef<'_>) -> bool {
-        let class = self.class_to_evaluate(job, wanted);
+        let within = self.evaluated_in(job, wanted);
         let others = self
-            .live_hosts(class)
-            .filter(|other| *other != at.host && self.could_evaluate(job, wanted, *other, class));
+            .live_hosts(None)
+            .filter(|other| *other != at.host && self.could_evaluate(job, wanted, *other, within));
         let own = self.state.required_class(job, wanted.trial);
         let computed = own.filter(|own| at.slots.classes.offers(*own));
         let computed = computed.unwrap_or_else(|| self.class_for(job, &at.slots.classes));
-        class.is_none_or(|class| at.slots.classes.offers(class))
+        self.is_within(job, within, at.slots)
             && self.is_confirmable(job, at.host, computed)
             && self.is_capable(at.slots, wanted.trial)
             && self.lends_disk_for(job, wanted.split, wanted.checkpoint, at.host)
@@ -223,9 +250,9 @@ impl Scheduler<'_> {
         let free = pools
             .filter(|of| has_room(&of.device))
             .flat_map(|of| self.slots_free_at((producer, &of.device), of.slots, priority));
-        let others = self
-            .live_hosts(None)
-            .filter(|other| *other != producer && self.could_evaluate(job, &wanted, *other, None));
+        let others = self.live_hosts(None).filter(|of| {
+            *of != producer && self.could_evaluate(job, &wanted, *of, EvaluatedIn::Any)
+        });
         let free_in = free.min().filter(|_| may_retry_beside(wanted.failures, producer, others))?;
         let there = self
             .fetch_time(producer, self.missing_bytes(job, wanted, producer))

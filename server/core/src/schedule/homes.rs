@@ -25,14 +25,13 @@ const MEAN: u64 = 1000;
 impl Scheduler<'_> {
     /// Could a trial stay on a host: is that in contact, does it take work, and could it train the trial?
     pub(crate) fn may_stay(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
-        let class = self.state.required_class(job, trial);
         self.is_live(host)
             && self.state.hosts.get(&host).is_some_and(Host::is_admitted)
             && !self.hosts.is_cooling_down(host, self.now)
             && self.hosts.leaves_at(self.state, host).is_none()
             && self.state.admits_host(job, host)
             && self.lends_disk_for_hops(job, trial, host)
-            && self.has_device_for(trial, class, host)
+            && self.has_device_for_hops(job, trial, host)
             && self.may_begin_on(job, trial, host)
             && !trial.hop_failures().contains_key(&host)
     }
@@ -63,12 +62,11 @@ impl Scheduler<'_> {
 
     /// The slots of a host's devices that could train a trial.
     fn slots_for(&self, job: &Job, trial: &Trial, host: HostId) -> u32 {
-        let class = self.state.required_class(job, trial);
+        let kept = self.state.required_class(job, trial);
         let devices =
             self.hosts.session(host).into_iter().flat_map(|session| session.devices.values());
-        let could = devices.filter(|slots| {
-            class.is_none_or(|class| slots.classes.offers(class)) && self.is_capable(slots, trial)
-        });
+        let could = devices
+            .filter(|slots| self.may_train_on(job, kept, slots) && self.is_capable(slots, trial));
         could.map(|slots| slots.count).sum()
     }
 

@@ -24,7 +24,7 @@ use sojourn_workgen::{
 };
 use std::{
     cmp::{Ordering, Reverse},
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
 };
 
 /// Hops of one plan. Of longer jobs the next epochs are planned.
@@ -37,6 +37,10 @@ const MAX_PRIORITY_CONTENTION: u64 = 64;
 /// A host of a job that limits its hosts counts as faster by this part of its speed, so that hosts aren't exchanged for
 /// nothing.
 const INCUMBENT_PART: u64 = 8;
+
+/// A trial that hasn't begun is planned on a device whose numeric class isn't proved as if that were so many times slower: never
+/// where another device is there.
+const UNPROVED_SLOWDOWN: u64 = 1000;
 
 /// Microseconds over which the hops of a fleet are compared.
 const LONG_TIME: u64 = 1 << 40;
@@ -185,6 +189,11 @@ impl Scheduler<'_> {
     /// are numbered.
     fn plan_machines(&self, job: &Job) -> (Vec<Slot>, Vec<Machine>, Vec<Digest>) {
         let (mut slots, mut machines, mut classes) = (Vec::new(), Vec::new(), Vec::new());
+        let begun = self.planned_trials(job).filter_map(|of| self.state.required_class(job, of));
+        let begun: BTreeSet<Digest> = match job.verified_quorum() {
+            Some(_) => begun.collect(),
+            None => BTreeSet::new(),
+        };
         for (host, devices) in self.plan_hosts(job) {
             let session = self.hosts.session(host);
             let line = self.line(host, devices.iter().map(|pool| pool.slots).sum());
@@ -192,6 +201,10 @@ impl Scheduler<'_> {
                 let device = session.and_then(|session| session.device(&pool.device));
                 let flops = device.map_or(0.0, |device| device.flops);
                 let works_in = self.class_for(job, &pool.classes);
+                // No trial may begin there, and none is to go on.
+                if !self.is_proved(job, works_in) && !begun.contains(&works_in) {
+                    continue;
+                }
                 let class = number_of(&mut classes, works_in);
                 let figures = (flops, pool.classes.speed(works_in));
                 let priority = job.spec.placement.priority;
@@ -235,8 +248,10 @@ impl Scheduler<'_> {
             let required = self.state.required_class(job, trial);
             required.map(|required| classes.iter().position(|class| *class == required))
         };
-        // A trial whose class nobody is of waits.
-        let can_go_on = |trial: &&Trial| class_of(trial) != Some(None);
+        let unproved = self.unproved_slots(job, slots);
+        let may_begin = unproved.is_empty() || unproved.contains(&false);
+        // A trial whose class nobody is of waits, and one that may begin nowhere.
+        let can_go_on = |trial: &&Trial| class_of(trial).map_or(may_begin, |of| of.is_some());
         let running: Vec<&Trial> = self.planned_trials(job).filter(can_go_on).collect();
         let per_epoch = to_u64(running.len() * rows.len()).max(1);
         let most_after = u32::saturating_from(MAX_HOPS / per_epoch);
@@ -259,6 +274,13 @@ impl Scheduler<'_> {
                 None => 0,
             };
             let epochs_after = after.min(most_after);
+            let class = class_of(trial).flatten().map(u32::saturating_from);
+            let mut times = self.plan_times(job.id, trial.id, slots, rows);
+            if class.is_none() {
+                for (pace, _) in times.pace.iter_mut().zip(&unproved).filter(|(_, is)| **is) {
+                    *pace = pace.saturating_mul(UNPROVED_SLOWDOWN);
+                }
+            }
             trials.push(PlanTrial {
                 free_at: self.next_version_in(trial, send),
                 // The host goes on while the checkpoint is uploaded.
@@ -268,12 +290,24 @@ impl Scheduler<'_> {
                 order: planned_order(job, trial, &chain, epochs_after),
                 open,
                 epochs_after,
-                class: class_of(trial).flatten().map(u32::saturating_from),
-                ..self.plan_times(job.id, trial.id, slots, rows)
+                class,
+                ..times
             });
             of.push((trial.id, epoch));
         }
         (trials, of)
+    }
+
+    /// By slot: is it of a class that isn't proved? Nothing where the job's results aren't verified.
+    fn unproved_slots(&self, job: &Job, slots: &[Slot]) -> Vec<bool> {
+        if job.verified_quorum().is_none() {
+            return Vec::new();
+        }
+        let may_begin = |host: HostId, device: &str| {
+            let slots = self.hosts.device(host, device);
+            slots.is_some_and(|slots| self.may_begin(job, &slots.classes))
+        };
+        slots.iter().map(|((host, device), _)| !may_begin(*host, device)).collect()
     }
 
     /// A trial's times: by shard on its fastest slot, and how much slower each slot is.

@@ -61,6 +61,14 @@ pub struct ExtraResult {
     pub end: ExtraEnd,
 }
 
+impl ExtraResult {
+    /// Were its counts taken in unverified?
+    #[must_use]
+    pub fn is_unverified(&self) -> bool {
+        matches!(self.end, ExtraEnd::Evaluated { verified: Some(Verification::Unverified), .. })
+    }
+}
+
 /// How a requested evaluation ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -68,10 +68,20 @@ impl Trust {
 
 impl PendingVerification {
     /// The largest number of parties with equal results, and the digest of these. A party that has reported twice, under a
-    /// lease that had expired too, counts once.
+    /// lease that had expired too, counts once. A host that was revoked has no say.
     pub(crate) fn most_alike(&self, state: &State) -> (usize, Option<Digest>) {
         let parties = state.parties_for(self.unit.job());
-        self.most_alike_by(state, |host| parties.of(host))
+        let has_say = |host: &HostId| state.hosts.get(host).is_none_or(|host| !host.revoked);
+        let mut alike: BTreeMap<Digest, (BTreeSet<Party<'_>>, LeaseId)> = BTreeMap::new();
+        for (lease, digest) in &self.results {
+            let (agree, _) = alike.entry(*digest).or_insert_with(|| (BTreeSet::new(), *lease));
+            let host = state.lease(*lease).map(|lease| lease.host).filter(has_say);
+            agree.extend(host.map(|host| parties.of(host)));
+        }
+        let most = alike
+            .into_iter()
+            .max_by_key(|(_, (agree, lease))| (agree.len(), std::cmp::Reverse(*lease)));
+        most.map_or((0, None), |(digest, (agree, _))| (agree.len(), Some(digest)))
     }
 
     /// The result of a host that is believed, where one has been asked to come to the same as a stranger.
@@ -82,27 +92,6 @@ impl PendingVerification {
         let found = results
             .find(|(lease, _)| state.lease(**lease).is_some_and(|lease| is_believed(lease.host)));
         found.map(|(_, digest)| *digest)
-    }
-
-    /// The largest number of hosts with equal results, whoever owns them, and the digest of these.
-    pub(crate) fn most_alike_hosts(&self, state: &State) -> (usize, Option<Digest>) {
-        self.most_alike_by(state, |host| host)
-    }
-
-    fn most_alike_by<V: Ord>(
-        &self,
-        state: &State,
-        voter: impl Fn(HostId) -> V,
-    ) -> (usize, Option<Digest>) {
-        let mut alike: BTreeMap<Digest, (BTreeSet<V>, LeaseId)> = BTreeMap::new();
-        for (lease, digest) in &self.results {
-            let (agree, _) = alike.entry(*digest).or_insert_with(|| (BTreeSet::new(), *lease));
-            agree.extend(state.lease(*lease).map(|lease| voter(lease.host)));
-        }
-        let most = alike
-            .into_iter()
-            .max_by_key(|(_, (agree, lease))| (agree.len(), std::cmp::Reverse(*lease)));
-        most.map_or((0, None), |(digest, (agree, _))| (agree.len(), Some(digest)))
     }
 
     /// How many owners have hosts whose results differ from each other.
@@ -360,7 +349,7 @@ impl State {
         }
     }
 
-    /// A verification was given up: no host is there to ask.
+    /// A verification was given up, as servers of before did where no host was there to ask.
     pub(super) fn unverified(&mut self, lease: LeaseId) -> Result<(), FoldFault> {
         if !self.waits(lease)? {
             return Err(FoldFault::NotAcknowledged(lease));

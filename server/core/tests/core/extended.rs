@@ -8,7 +8,6 @@ use sojourn_protocol::{
     report::Outcome,
     spec::{OrderChoice, PlacementSpec, Verify},
     unit::Lease,
-    view::Verification,
 };
 
 const TO: ReplyTo = ReplyTo(1);
@@ -36,15 +35,14 @@ fn trained(bench: &mut Bench, host: HostId, lease: &Lease) -> Vec<Event> {
 }
 
 #[test]
-fn a_result_of_the_former_length_is_taken_in_unverified() {
+fn a_result_of_the_former_length_that_would_be_verified_is_made_anew() {
     let mut bench = bench();
     let first = bench.lease(HOST);
     extend(&mut bench);
     let events = trained(&mut bench, HOST, &first);
-    assert!(events.contains(&Event::Unverified { lease: first.id }), "{events:?}");
-    bench.assimilate();
-    let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
-    assert_eq!(trial.history[0].verified, Some(Verification::Unverified));
+    assert!(events.contains(&Event::Superseded { lease: first.id }), "{events:?}");
+    assert_eq!(bench.assimilate(), []);
+    assert!(bench.core.state().trial(JOB, TrialId(0)).unwrap().history.is_empty());
     // What is granted now is verified as ever.
     let second = bench.lease(HOST);
     let events = trained(&mut bench, HOST, &second);

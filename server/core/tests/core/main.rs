@@ -36,6 +36,7 @@ mod placement;
 mod plans;
 mod population;
 mod priority;
+mod proved;
 mod provisional;
 mod recovery;
 mod reliability;

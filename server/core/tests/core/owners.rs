@@ -222,9 +222,9 @@ fn trust(bench: &Bench) -> Vec<sojourn_core::Trust> {
     bench.core.state().hosts.values().map(|host| host.trust).collect()
 }
 
-/// Two owners whose results differ: further hosts are asked, and a quorum of hosts is believed, unverified.
+/// Two owners whose results differ: further hosts of theirs are asked, but what one owner's hosts agree on confirms nothing.
 #[test]
-fn a_dispute_of_two_owners_ends_unverified() {
+fn a_dispute_of_two_owners_waits_for_a_third() {
     let mut bench = verified_by_two();
     let honest = enrol(&mut bench, "lab-1", 3);
     let liars = enrol(&mut bench, "lab-2", 3);
@@ -241,19 +241,57 @@ fn a_dispute_of_two_owners_ends_unverified() {
     came_to(&mut bench, liars[1], &third, "wrong 2");
     assert_eq!(bench.ask(liars[0], request(1, Vec::new())).leases, [], "it has said it");
     let fourth = bench.lease(honest[1]);
-    let events = came_to(&mut bench, honest[1], &fourth, "right");
-    assert!(events.contains(&Event::Unverified { lease: second.id }), "{events:?}");
-    let superseded = |event: &Event| match event {
-        Event::Superseded { lease } => Some(*lease),
-        _ => None,
-    };
-    let superseded: Vec<_> = events.iter().filter_map(superseded).collect();
-    assert_eq!(superseded, [first.id, third.id, fourth.id]);
+    came_to(&mut bench, honest[1], &fourth, "right");
+    assert_eq!(bench.assimilate(), [], "it waits");
+    assert_eq!(trust(&bench), before, "nobody's trust changes");
+    let third_owner = enrol(&mut bench, "lab-3", 1).remove(0);
+    let fifth = bench.lease(third_owner);
+    let events = came_to(&mut bench, third_owner, &fifth, "right");
+    let (confirmed, refuted) = (vec![second.id, fourth.id, fifth.id], vec![first.id, third.id]);
+    assert!(events.contains(&Event::Verified { confirmed, refuted }), "{events:?}");
     bench.assimilate();
     let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
     let taken: Vec<_> = trial.history.iter().map(|hop| (hop.lease, hop.verified)).collect();
-    assert_eq!(taken, [(second.id, Some(Verification::Unverified))]);
-    assert_eq!(trust(&bench), before, "nobody's trust changes");
+    assert_eq!(taken, [(second.id, Some(Verification::Confirmed))]);
+}
+
+/// One of an owner's machines is broken: another one of them agrees with the other owner's.
+#[test]
+fn a_dispute_with_one_broken_machine_ends_by_another_of_the_same_owner() {
+    let mut bench = verified_by_two();
+    let one = enrol(&mut bench, "lab-1", 2);
+    let two = enrol(&mut bench, "lab-2", 2);
+    for operators in [HOST, OTHER] {
+        bench.events(Command::RevokeHost { to: TO, host: operators });
+    }
+    let broken = bench.lease(one[0]);
+    came_to(&mut bench, one[0], &broken, "wrong");
+    let second = bench.lease(two[0]);
+    came_to(&mut bench, two[0], &second, "right");
+    let third = bench.lease(one[1]);
+    let events = came_to(&mut bench, one[1], &third, "right");
+    let (confirmed, refuted) = (vec![second.id, third.id], vec![broken.id]);
+    assert!(events.contains(&Event::Verified { confirmed, refuted }), "{events:?}");
+}
+
+/// A host that was revoked has no say, also in what it had said before.
+#[test]
+fn what_revoked_hosts_agreed_on_confirms_nothing() {
+    let mut bench = verified_by_two();
+    let liars = enrol(&mut bench, "lab-2", 2);
+    bench.events(Command::RevokeHost { to: TO, host: OTHER });
+    let first = bench.lease(liars[0]);
+    came_to(&mut bench, liars[0], &first, "wrong");
+    let second = bench.lease(HOST);
+    came_to(&mut bench, HOST, &second, "right");
+    let third = bench.lease(liars[1]);
+    came_to(&mut bench, liars[1], &third, "wrong");
+    // The others' hosts count one by one once theirs are revoked.
+    for host in liars {
+        let events = bench.events(Command::RevokeHost { to: TO, host });
+        assert!(!events.iter().any(|event| matches!(event, Event::Verified { .. })), "{events:?}");
+    }
+    assert_eq!(bench.assimilate(), []);
 }
 
 #[test]

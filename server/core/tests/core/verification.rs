@@ -92,7 +92,7 @@ fn where_results_are_merged_none_is_stuck_behind_one_that_nobody_can_verify() {
     });
     let mut bench = waiting.expect("two that needn't be verified");
     let (config, snapshot) = (*bench.core.config(), bench.core.snapshot().unwrap());
-    let mut unverified = 0;
+    let mut drawn = 0;
     for _ in 0..100 {
         bench.core = Core::from_snapshot(&snapshot, config).unwrap();
         bench.now += 1;
@@ -101,11 +101,15 @@ fn where_results_are_merged_none_is_stuck_behind_one_that_nobody_can_verify() {
         // Nobody has come who could be asked.
         bench.now += bench.core.config().lease_term.0 + 1;
         events.extend(bench.events(Command::Tick));
-        let of = |event: &&Event| matches!(event, Event::Unverified { .. });
-        unverified += events.iter().filter(of).count();
-        assert!(!bench.assimilate().is_empty());
+        // The second is drawn when the first is taken in.
+        (0..2).for_each(|_| events.extend(bench.assimilate()));
+        let count = |of: fn(&Event) -> bool| events.iter().filter(|event| of(event)).count();
+        let waiting = count(|event| matches!(event, Event::Challenged { .. }));
+        let taken = count(|event| matches!(event, Event::Assimilated { .. }));
+        assert_eq!(taken + waiting, 2, "{events:?}");
+        drawn += waiting;
     }
-    assert!(unverified > 0, "some are drawn");
+    assert!(drawn > 0, "some are drawn");
 }
 
 /// It would be the fastest, if it did what it is given.
@@ -212,19 +216,7 @@ fn a_third_host_says_which_of_two_is_right() {
 }
 
 #[test]
-fn without_another_host_of_the_class_a_result_is_taken_in_unverified() {
-    let mut bench = Bench::with_order(&checked(1000), 1, 1);
-    let other = WorkRequest { inventory: Some(inventory("other class")), ..request(0, Vec::new()) };
-    bench.ask(OTHER, other);
-    let lease = bench.lease(HOST);
-    let events = report(&mut bench, HOST, &lease, "right");
-    assert!(events.contains(&Event::Unverified { lease: lease.id }), "{events:?}");
-    bench.assimilate();
-    assert_eq!(verified(&bench), [Some(Verification::Unverified)]);
-}
-
-#[test]
-fn a_check_is_given_up_when_the_last_who_could_do_it_leaves_but_not_where_opinions_differ() {
+fn a_result_waits_when_the_last_who_could_verify_it_leaves_and_where_opinions_differ() {
     let mut bench = bench(1000, 1, 1);
     let first = bench.lease(HOST);
     report(&mut bench, HOST, &first, "right");
@@ -232,7 +224,9 @@ fn a_check_is_given_up_when_the_last_who_could_do_it_leaves_but_not_where_opinio
     bench.events(Command::RevokeHost { to: ReplyTo(1), host: THIRD });
     let events = bench.events(Command::RevokeHost { to: ReplyTo(1), host: OTHER });
     assert!(events.contains(&Event::LeaseEnded { lease: second.id, end: LeaseEnd::Revoked }));
-    assert!(events.contains(&Event::Unverified { lease: first.id }), "{events:?}");
+    assert_eq!(bench.assimilate(), [], "nobody has confirmed it");
+    let waiting = bench.trials()[0].waiting.clone().expect("a reason");
+    assert!(waiting.contains("no other party's host in contact"), "{waiting}");
 
     let mut bench = self::bench(1000, 1, 1);
     for (host, word) in [(HOST, "one"), (OTHER, "other")] {

@@ -70,10 +70,16 @@ fn evaluate_on(bench: &mut Bench, hosts: [HostId; 2], misses: u64) {
 
 /// Hosts are of another numeric class from now on.
 fn leave_the_class(bench: &mut Bench, hosts: &[HostId]) {
-    for host in hosts {
-        let inventory = Some(inventory("another class"));
-        bench.ask(*host, WorkRequest { inventory, ..request(0, Vec::new()) });
-    }
+    hosts.iter().for_each(|host| join_class(bench, *host, "another class"));
+}
+
+/// Each of these hosts is of a numeric class of its own from now on.
+fn scatter(bench: &mut Bench, hosts: &[HostId]) {
+    hosts.iter().for_each(|host| join_class(bench, *host, &format!("of {host}")));
+}
+
+fn join_class(bench: &mut Bench, host: HostId, class: &str) {
+    bench.ask(host, WorkRequest { inventory: Some(inventory(class)), ..request(0, Vec::new()) });
 }
 
 fn trial(bench: &mut Bench) -> TrialView {
@@ -181,14 +187,36 @@ fn a_job_is_cancelled_while_an_evaluation_is_verified() {
 }
 
 #[test]
-fn alone_in_its_numeric_class_a_host_is_believed_and_that_is_said() {
+fn the_evaluation_of_a_host_alone_in_its_numeric_class_waits_for_another_party() {
+    let mut bench = trained(1, "target = 0.5");
+    scatter(&mut bench, &[OTHER, THIRD, TRAINER]);
+    let first = evaluation_for(&mut bench, HOST);
+    let events = report(&mut bench, HOST, &first, 0);
+    assert_eq!(events.last(), Some(&Event::Challenged { lease: first.id }), "{events:?}");
+    let view = trial(&mut bench);
+    assert!(view.best.is_none() && view.curve.is_empty() && view.stopped.is_none(), "{view:?}");
+    let waiting = view.waiting.expect("a reason");
+    assert!(waiting.contains("no other party's host in contact"), "{waiting}");
+    assert_eq!(bench.job().waiting, Some(waiting));
+    join_class(&mut bench, OTHER, "class");
+    let second = evaluation_for(&mut bench, OTHER);
+    let events = report(&mut bench, OTHER, &second, 0);
+    assert!(is_taken_in(&events, first.id), "{events:?}");
+    assert_eq!(trial(&mut bench).curve[0].point.verified, Some(Verification::Confirmed));
+}
+
+#[test]
+fn an_evaluation_is_done_in_another_class_where_only_one_party_is_of_its_trials() {
     let mut bench = trained(1, "");
     leave_the_class(&mut bench, &[OTHER, THIRD, TRAINER]);
-    let lease = evaluation_for(&mut bench, HOST);
-    let events = report(&mut bench, HOST, &lease, 1);
-    assert!(events.contains(&Event::Unverified { lease: lease.id }), "{events:?}");
-    assert!(is_taken_in(&events, lease.id));
-    assert_eq!(trial(&mut bench).curve[0].point.verified, Some(Verification::Unverified));
+    assert_eq!(bench.ask(HOST, request(1, Vec::new())).leases, [], "nobody could verify it");
+    let of_another =
+        WorkRequest { inventory: Some(inventory("another class")), ..request(1, Vec::new()) };
+    for host in [OTHER, THIRD] {
+        let lease = bench.ask(host, of_another.clone()).leases.remove(0);
+        report(&mut bench, host, &lease, 1);
+    }
+    assert_eq!(trial(&mut bench).curve[0].point.verified, Some(Verification::Confirmed));
 }
 
 /// A host of a class of its own could never be refuted.
@@ -208,9 +236,10 @@ fn others_evaluate_where_no_host_of_the_class_lends_the_disk() {
         let inventory = Some(Inventory { cache: Some(cache), ..inventory(class) });
         WorkRequest { inventory, ..request(0, Vec::new()) }
     };
-    for host in [HOST, THIRD, TRAINER] {
+    for host in [HOST, TRAINER] {
         bench.ask(host, lends("class", 100));
     }
+    bench.ask(THIRD, lends("another class", 1_000_000));
     let ask = lends("another class", 1_000_000);
     let ask = WorkRequest { demand: request(1, Vec::new()).demand, ..ask };
     let leases = bench.ask(OTHER, ask).leases;
@@ -221,17 +250,17 @@ fn others_evaluate_where_no_host_of_the_class_lends_the_disk() {
 #[test]
 fn the_only_host_of_the_class_gets_an_evaluation_again_that_it_failed() {
     let mut bench = trained(1, "");
-    leave_the_class(&mut bench, &[OTHER, THIRD, TRAINER]);
+    scatter(&mut bench, &[OTHER, THIRD, TRAINER]);
     let lease = evaluation_for(&mut bench, HOST);
     fail(&mut bench, HOST, lease.id, FailureKind::Died, "killed");
-    let inventory = Some(inventory("another class"));
+    let inventory = Some(inventory(&format!("of {OTHER}")));
     let ask = WorkRequest { inventory, ..request(1, Vec::new()) };
     assert_eq!(bench.ask(OTHER, ask).leases, []);
     evaluation_for(&mut bench, HOST);
 }
 
 #[test]
-fn nobody_waits_for_a_verifier_that_lends_too_little_disk() {
+fn an_evaluation_waits_where_the_others_lend_too_little_disk_to_verify_it() {
     let mut bench = trained(1, "");
     for host in [OTHER, THIRD, TRAINER] {
         let inventory = Some(Inventory { cache: Some(100), ..inventory("class") });
@@ -239,7 +268,9 @@ fn nobody_waits_for_a_verifier_that_lends_too_little_disk() {
     }
     let lease = evaluation_for(&mut bench, HOST);
     let events = report(&mut bench, HOST, &lease, 1);
-    assert!(events.contains(&Event::Unverified { lease: lease.id }), "{events:?}");
+    assert_eq!(events.last(), Some(&Event::Challenged { lease: lease.id }), "{events:?}");
+    let waiting = trial(&mut bench).waiting.expect("a reason");
+    assert!(waiting.contains("no other party's host in contact"), "{waiting}");
 }
 
 #[test]

@@ -223,7 +223,13 @@ fn state(trial: &TrialView) -> Markup {
         TrialState::Running => trial.waiting.as_ref(),
         TrialState::Finished | TrialState::Cancelled => trial.stopped.as_ref(),
     };
-    html! { (words::state(trial.state.name())) @if let Some(why) = why { " " span.hint { (why) } } }
+    let unverified = (trial.unverified > 0)
+        .then(|| format!("{} unverified", figures::counted(trial.unverified, "result")));
+    html! {
+        (words::state(trial.state.name()))
+        @if let Some(why) = why { " " span.hint { (why) } }
+        @if let Some(unverified) = unverified { " " strong.error { (unverified) } }
+    }
 }
 
 fn setting_of(trial: &TrialView, key: &str) -> String {
@@ -302,9 +308,17 @@ mod tests {
             stopped: None,
             best: None,
             test: None,
+            unverified: 0,
             waiting: None,
             residence: None,
         }
+    }
+
+    #[test]
+    fn a_trial_says_how_many_results_of_it_are_unverified() {
+        let text = |unverified| state(&TrialView { unverified, ..trial(1, 0.1) }).into_string();
+        assert!(text(2).contains("2 results unverified"), "{}", text(2));
+        assert!(!text(0).contains("unverified"));
     }
 
     fn job() -> JobView {

@@ -147,6 +147,9 @@ pub fn head(job: &JobView, viewer: Viewer) -> Markup {
                 dt { "Leases" }
                 dd { (job.leases_live) " live, " (job.leases_expired) " ran out, " (job.rejected) " results refused" }
             }
+            @if job.unverified > 0 {
+                div { dt { "Unverified" } dd { strong.error { (figures::counted(job.unverified, "result")) " that nobody confirmed" } } }
+            }
             div { dt { "In the store" } dd { (figures::bytes(job.disk_bytes)) } }
         }
         @if viewer.may_submit() { (buttons(job)) }

@@ -2,6 +2,7 @@
 
 use super::fate::UnitFate;
 use sojourn_protocol::{
+    digest::Digest,
     ids::{HostId, LeaseId},
     inventory::{Inventory, Links, Measured, Workload},
     quantity::SaturatingFrom as _,
@@ -26,18 +27,38 @@ pub struct Hostile {
     pub trickling: u32,
     /// Hosts that claim speeds, times, memory and progress without bounds.
     pub claiming: u32,
+    /// Hosts that claim a numeric class which nobody else is of, and lie about whatever they do.
+    pub inventing: u32,
 }
 
 impl Hostile {
     /// How many in all.
     #[must_use]
     pub const fn hosts(self) -> u32 {
-        self.lying + self.failing + self.trickling + self.claiming
+        self.lying + self.failing + self.trickling + self.claiming + self.inventing
+    }
+
+    /// The first of those that invent their class.
+    const fn first_inventing(self) -> u32 {
+        self.hosts() - self.inventing
+    }
+
+    /// Does the nth of them lie about its results?
+    pub(crate) const fn lies(self, n: u32) -> bool {
+        n < self.lying || n >= self.first_inventing()
+    }
+
+    /// The numeric class that the nth of them claims: that of the others, or one of their owner's own.
+    pub(crate) fn class(self, n: u32) -> Digest {
+        match n < self.first_inventing() {
+            true => Digest::of(&[0]),
+            false => Digest::of(b"invented"),
+        }
     }
 
     /// What the nth of them does, where it doesn't lie about results.
     pub(crate) const fn trick(self, n: u32) -> Option<Trick> {
-        if n < self.lying {
+        if self.lies(n) {
             None
         } else if n < self.lying + self.failing {
             Some(Trick::Fails)

@@ -149,6 +149,7 @@ impl Scenario {
         let placement =
             PlacementSpec { replicas, max_hosts, ..placement_of_seed(seed, reproducible) };
         let placement = with_residency(placement, seed);
+        let placement = verifiable(placement, hosts, classes);
         // All that they come to is checked, by hosts that are more.
         let checks = placement.verifies_all().is_some_and(|verify| verify.rate == 1000);
         let liars = u32::from(checks && classes == 1 && hosts > 3);
@@ -206,7 +207,6 @@ impl Scenario {
         let visits = Some(Visits::Fixed);
         let placement = PlacementSpec { order, visits, ..scenario.spec.placement };
         let spec = JobSpec { placement, ..scenario.spec };
-        // Where nobody can verify a lie it is taken in.
         Self { liars: 0, extends: false, spec, ..scenario }
     }
 
@@ -232,6 +232,7 @@ impl Scenario {
         change(&mut spec.search);
         let other = Self::with_fixed_visits(world);
         let classes = 1;
+        spec.placement = verifiable(spec.placement, other.hosts, classes);
         Self { spec, data: job.data, classes, ..other }
     }
 
@@ -244,6 +245,13 @@ impl Scenario {
 
 /// Trials of a search that stops some of them early.
 const TRIALS_OF_SEARCH: u32 = 9;
+
+/// The same, without verification where no numeric class has as many hosts as have to agree: no trial would begin.
+fn verifiable(placement: PlacementSpec, hosts: u32, classes: u32) -> PlacementSpec {
+    let largest = hosts.div_ceil(classes.max(1));
+    let verify = placement.verify.filter(|verify| verify.quorum <= largest);
+    PlacementSpec { verify, ..placement }
+}
 
 fn one_of(lies: &[Corruption; 6], seed: u64) -> Corruption {
     let chance = seeds::below(&mut seeds::stream("scenario-lie", &[seed]), 6);

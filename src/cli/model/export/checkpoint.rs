@@ -47,12 +47,31 @@ pub(super) struct Choice {
     /// The trial's last checkpoint instead of its best.
     #[arg(long, requires = "trial")]
     last: bool,
+    /// Export a model though results that it follows from, or is judged by, were taken in unverified. Without it such an export is
+    /// refused.
+    #[arg(long)]
+    unverified: bool,
 }
 
 impl Choice {
     /// Is anything chosen?
     pub(super) const fn any(&self) -> bool {
         self.trial.is_some() || self.best || self.last
+    }
+
+    /// Refuses a model that unverified results are in the lineage of, unless it is wanted all the same.
+    pub(super) fn check_verified(&self, trial: TrialId, unverified: u64) -> Result<(), Failure> {
+        if unverified == 0 || self.unverified {
+            return Ok(());
+        }
+        let results = match unverified {
+            1 => "1 result was".to_owned(),
+            several => format!("{several} results were"),
+        };
+        Err(Failure::work(format!(
+            "trial {trial} isn't verified: {results} taken in that no other party confirmed, and its models follow from them or are \
+             judged by them; `--unverified` exports it all the same"
+        )))
     }
 }
 
@@ -69,6 +88,9 @@ struct Report {
     file: PathBuf,
     sha256: Digest,
     bytes: u64,
+    /// Unverified results that the model follows from, or is judged by, where there are some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unverified: Option<u64>,
 }
 
 /// A checkpoint to export.
@@ -77,12 +99,13 @@ struct Chosen {
     epoch: Option<Epoch>,
     value: Option<f64>,
     checkpoint: BlobRef,
+    unverified: u64,
 }
 
 impl Chosen {
     const fn best(best: &BestView) -> Self {
-        let BestView { trial, epoch, value, checkpoint, .. } = *best;
-        Self { trial, epoch: Some(epoch), value: Some(value), checkpoint }
+        let BestView { trial, epoch, value, checkpoint, unverified, .. } = *best;
+        Self { trial, epoch: Some(epoch), value: Some(value), checkpoint, unverified }
     }
 }
 
@@ -104,6 +127,7 @@ pub(super) async fn run(
             return Err(Failure::work(message));
         }
     };
+    args.check_verified(chosen.trial, chosen.unverified)?;
     let file = model_file(client, &detail, &chosen).await?;
     NewFile::write(path, &file)?;
     let report = Report {
@@ -116,6 +140,7 @@ pub(super) async fn run(
         file: path.to_owned(),
         sha256: Digest::of(&file),
         bytes: to_u64(file.len()),
+        unverified: (chosen.unverified > 0).then_some(chosen.unverified),
     };
     if json { output::json(&report) } else { output::line(&text(&report)) }
 }
@@ -190,7 +215,10 @@ async fn of_trial(
         ))),
         (Some(last), Some(best)) if !args.last || best.checkpoint == last => Ok(Chosen::best(best)),
         // Of others than the best nothing is remembered but where they are.
-        (Some(checkpoint), _) => Ok(Chosen { trial, epoch: None, value: None, checkpoint }),
+        (Some(checkpoint), _) => {
+            let unverified = view.unverified;
+            Ok(Chosen { trial, epoch: None, value: None, checkpoint, unverified })
+        }
     }
 }
 
@@ -259,8 +287,13 @@ fn text(report: &Report) -> String {
         }
         _ => String::new(),
     };
+    let unverified = report.unverified.map(|results| {
+        let results = text::counted(results, "result");
+        format!("; it isn't verified: it follows from {results} that nobody confirmed, or is judged by them")
+    });
+    let unverified = unverified.unwrap_or_default();
     format!(
-        "{}: trial {trial} of job {job}{value} ({}, SHA-256 {})",
+        "{}: trial {trial} of job {job}{value} ({}, SHA-256 {}){unverified}",
         report.file.display(),
         text::bytes(report.bytes),
         report.sha256

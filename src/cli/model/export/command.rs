@@ -135,6 +135,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         report.runs = Some(to_u64(runs));
     }
     if let Some(url) = &args.mlflow {
+        if let Some(best) = &answers.detail.summary.best {
+            args.choice.check_verified(best.trial, best.unverified)?;
+        }
         report.mlflow = Some(mlflow::push(&client, url, &answers).await?);
     }
     match (files.to_stdout(), args.json.is_some() && json.is_none()) {

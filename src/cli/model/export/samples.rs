@@ -102,6 +102,7 @@ pub(in crate::cli::model) fn fresh(samples: &[Sample]) -> (Fresh, CostsView) {
             epoch: Epoch(0),
             value: 0.5,
             checkpoint,
+            unverified: 0,
         });
         let is_finished = sample.epochs == 9;
         let test = checkpoint.filter(|_| is_finished && id == TrialId(0)).map(|checkpoint| {
@@ -141,6 +142,7 @@ pub(in crate::cli::model) fn fresh(samples: &[Sample]) -> (Fresh, CostsView) {
             stopped: None,
             best,
             test,
+            unverified: 0,
             waiting: None,
             residence: None,
         });
@@ -286,6 +288,7 @@ fn summary(trials: usize, ended: bool) -> JobView {
         speculative_leases: 0,
         superseded: 0,
         rejected: 0,
+        unverified: 0,
         train_micros: 0,
         disk_bytes: 0,
         thinned: false,

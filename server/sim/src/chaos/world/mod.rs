@@ -277,10 +277,10 @@ impl World {
         }
         for n in 0..hostile.hosts() {
             let number = self.scenario.hosts + 1 + n;
-            let (class, millis) = (Digest::of(&[0]), u64::from(5 + self.below(400)));
+            let (class, millis) = (hostile.class(n), u64::from(5 + self.below(400)));
             let mut host = Host::new(HostId(u64::from(number)), class, 1, millis);
             (host.memory, host.trick) = (Some(MEMORY), hostile.trick(n));
-            host.lie = (n < hostile.lying).then_some(self.scenario.lie);
+            host.lie = hostile.lies(n).then_some(self.scenario.lie);
             self.enrol(number, host, Some(HOSTILE))?;
         }
         self.enrol_strangers()?;
