@@ -4,8 +4,7 @@
 //! the same job, byte for byte, as before.
 
 use super::{
-    MAX_QUORUM, MergeSpec, ResidencyPolicy, SharePolicy, Verify, VerifyChoice,
-    dimension::is_default,
+    MAX_QUORUM, MergeSpec, ResidencyPolicy, SharePolicy, VerifyChoice, dimension::is_default,
 };
 use crate::{
     money::{MAX_USD, MicroUsd},
