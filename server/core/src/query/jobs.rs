@@ -1,7 +1,10 @@
 //! Views of jobs and trials.
 
 use super::Views;
-use crate::state::{Job, JobEnd, Trial, TrialEnd};
+use crate::{
+    event::By,
+    state::{Job, JobEnd, Trial, TrialEnd},
+};
 use sojourn_protocol::{
     error::ApiError,
     ids::{JobId, TrialId},
@@ -9,7 +12,7 @@ use sojourn_protocol::{
     residency::ResidenceView,
     spec::SearchMethod,
     view::{
-        BestView, CurveView, EvaluationView, JobDetail, JobState, JobView, TrialHistory,
+        BestView, CurveView, EvaluationView, JobDetail, JobOwner, JobState, JobView, TrialHistory,
         TrialState, TrialView, leader_board,
     },
 };
@@ -134,7 +137,16 @@ impl Views<'_> {
             waiting: self.job_waits(job).map(|reason| reason.to_string()),
             time_left: self.time_left(job, hops(job)),
             note: job.note.clone(),
+            owner: job.owner.map(|owner| self.owner(owner)),
         }
+    }
+
+    /// The token that a job was submitted with, by number and name.
+    fn owner(&self, by: By) -> JobOwner {
+        let token = by.token();
+        let issued = token.and_then(|token| self.state.issued.get(token));
+        let name = issued.map(|issued| issued.label.clone()).unwrap_or_default();
+        JobOwner { token, name }
     }
 
     fn trial(&self, job: &Job, trial: &Trial) -> TrialView {

@@ -13,6 +13,7 @@ use sojourn_protocol::{
         Market,
     },
     money::MicroUsd,
+    quotas::TokenQuotas,
     time::{Millis, UnixMillis},
     tokens::{TokenGrant, TokenRequest},
     view::TrialState,
@@ -79,7 +80,12 @@ fn drain(bench: &mut Bench, machine: &str, within: u64) -> u32 {
 fn enrol(bench: &mut Bench, text: &str) -> Result<HostId, ApiError> {
     let grant =
         TokenGrant::Enrol { owner: "".parse().unwrap(), hosts: 1, machine: Some(name(text)) };
-    let request = TokenRequest { label: "".parse().unwrap(), grant, lifetime: Some(Millis(HOUR)) };
+    let request = TokenRequest {
+        label: "".parse().unwrap(),
+        grant,
+        lifetime: Some(Millis(HOUR)),
+        quotas: TokenQuotas::default(),
+    };
     let sha256 = Digest::of(format!("secret of {text}").as_bytes());
     let token = match bench.answer(Command::CreateToken { to: TO, request, sha256, by: None })? {
         Answer::Token(token) => token.token,
@@ -121,7 +127,12 @@ fn a_token_of_a_machine_is_for_one_host() {
     assert!(again.message.contains("was for one host"), "{again:?}");
     let grant =
         TokenGrant::Enrol { owner: "".parse().unwrap(), hosts: 2, machine: Some(name("m-2")) };
-    let request = TokenRequest { label: "".parse().unwrap(), grant, lifetime: None };
+    let request = TokenRequest {
+        label: "".parse().unwrap(),
+        grant,
+        lifetime: None,
+        quotas: TokenQuotas::default(),
+    };
     let sha256 = Digest::of(b"two");
     let two = bench.answer(Command::CreateToken { to: TO, request, sha256, by: None }).unwrap_err();
     assert_eq!(

@@ -23,6 +23,7 @@ use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TokenId, TrialId},
     names::TokenLabel,
     quantity::{SaturatingFrom as _, to_u64},
+    quotas::TokenQuotas,
     seeds,
     time::{Millis, UnixMillis},
     tokens::{MAX_TOKEN_HOSTS, TokenGrant, TokenRequest},
@@ -220,7 +221,12 @@ impl World {
     fn create_token(&mut self, owner: &str) -> Result<(), String> {
         let named = owner.parse().map_err(|error| format!("{error}"))?;
         let grant = TokenGrant::Enrol { owner: named, hosts: MAX_TOKEN_HOSTS, machine: None };
-        let request = TokenRequest { label: TokenLabel::default(), grant, lifetime: None };
+        let request = TokenRequest {
+            label: TokenLabel::default(),
+            grant,
+            lifetime: None,
+            quotas: TokenQuotas::default(),
+        };
         let sha256 = Digest::of(owner.as_bytes());
         self.apply(Command::CreateToken { to: ReplyTo(0), request, sha256, by: None })
     }
