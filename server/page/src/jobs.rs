@@ -27,12 +27,15 @@ impl Filter {
 /// All jobs, or those of one owner, the newest first.
 #[must_use]
 pub fn page(jobs: &[JobView], filter: &Filter) -> Markup {
-    let name = utf8_percent_encode(&filter.owner, NON_ALPHANUMERIC);
+    let live = match filter.owner.as_str() {
+        "" => "/?part=jobs".to_owned(),
+        owner => format!("/?part=jobs&owner={}", utf8_percent_encode(owner, NON_ALPHANUMERIC)),
+    };
     let content = html! {
         h1 { "Jobs" }
         (owners(jobs, filter))
         form method="get" action="/compare" {
-            section #jobs data-live={ "/?part=jobs&owner=" (name) } { (list(jobs, filter)) }
+            section #jobs data-live=(live) { (list(jobs, filter)) }
             @if jobs.len() > 1 { p { button { "Compare those that are ticked" } } }
         }
     };
