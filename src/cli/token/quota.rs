@@ -63,7 +63,7 @@ impl FromStr for DefaultQuota {
             "links" => quotas.links = Some(number()?),
             "failures" => quotas.failures = Some(number()?),
             "bytes" => {
-                let Size(bytes) = value.parse().map_err(|_| wrong())?;
+                let Size(bytes) = value.parse::<Size>().map_err(|_| wrong())?;
                 quotas.bytes = Some(bytes);
             }
             _ => return Err(wrong()),
