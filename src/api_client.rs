@@ -19,6 +19,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     ids::{HostId, JobId, TokenId, TrialId},
     machines::CostsView,
+    quotas::TokenQuotas,
     tokens::{
         NewToken, RevokedToken, RotatedToken, ServerToken, ShareRequest, TokenRequest, TokenView,
     },
@@ -73,6 +74,11 @@ impl ApiClient {
 
     pub(crate) async fn jobs(&self) -> CallResult<Vec<JobView>> {
         self.get("v1/jobs").await
+    }
+
+    /// Jobs that were submitted with the token of this client. A server of before gives all, without owners.
+    pub(crate) async fn own_jobs(&self) -> CallResult<Vec<JobView>> {
+        self.get("v1/jobs?mine=true").await
     }
 
     pub(crate) async fn job(&self, job: JobId) -> CallResult<JobDetail> {
@@ -182,6 +188,15 @@ impl ApiClient {
     /// Made once more where the answer is lost: then one of the two is never used.
     pub(crate) async fn share(&self, job: JobId, request: &ShareRequest) -> CallResult<NewToken> {
         self.post(format!("v1/jobs/{job}/shares"), request).await
+    }
+
+    /// Sets bounds of a user's token.
+    pub(crate) async fn set_quotas(
+        &self,
+        token: TokenId,
+        quotas: &TokenQuotas,
+    ) -> CallResult<TokenView> {
+        self.post(format!("v1/tokens/{token}/quotas"), quotas).await
     }
 
     pub(crate) async fn rotate_token(&self, token: TokenId) -> CallResult<NewToken> {

@@ -38,6 +38,7 @@
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
 //! | `POST /v1/tokens` | admin | [`TokenRequest`](crate::tokens::TokenRequest) -> [`NewToken`](crate::tokens::NewToken) |
 //! | `GET /v1/tokens` | admin | -> [`TokenView`](crate::tokens::TokenView), one for each token |
+//! | `POST /v1/tokens/{token}/quotas` | admin | [`TokenQuotas`](crate::quotas::TokenQuotas) -> [`TokenView`](crate::tokens::TokenView) |
 //! | `POST /v1/tokens/{token}/rotate` | admin | -> [`NewToken`](crate::tokens::NewToken) |
 //! | `POST /v1/tokens/{token}/revoke` | admin | -> [`RevokedToken`](crate::tokens::RevokedToken) |
 //! | `POST /v1/tokens/server/{which}/rotate` | admin | -> [`RotatedToken`](crate::tokens::RotatedToken) |
@@ -154,6 +155,10 @@ pub const UNIT_USAGE: &str = "unit-usage";
 /// A feature: a host says that its engines can't do a unit ([`FailureKind::Unsupported`](crate::report::FailureKind),
 /// [`Device::unsupported`](crate::inventory::Device::unsupported)).
 pub const UNSUPPORTED_UNITS: &str = "unsupported-units";
+
+/// A feature of servers: jobs have owners, whose names are in views ([`JobOwner`](crate::view::JobOwner)), and tokens have quotas
+/// ([`TokenQuotas`](crate::quotas::TokenQuotas)).
+pub const JOB_OWNERS: &str = "job-owners";
 
 /// A feature: `PUT /v1/leases/{lease}/checkpoint/delta`.
 pub const DELTA_UPLOADS: &str = "delta-uploads";

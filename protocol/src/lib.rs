@@ -68,6 +68,7 @@ pub mod money;
 pub mod names;
 pub mod position;
 pub mod quantity;
+pub mod quotas;
 pub mod ranges;
 pub mod reason;
 pub mod report;

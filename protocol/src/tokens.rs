@@ -7,6 +7,7 @@ use crate::{
     machines::MachineName,
     metrics::is_default,
     names::{OwnerName, TokenLabel},
+    quotas::{QuotaView, TokenQuotas},
     time::{Millis, UnixMillis},
 };
 use serde::{Deserialize, Serialize};
@@ -122,6 +123,10 @@ pub struct TokenRequest {
     /// How long it is good for, at most [`MAX_TOKEN_LIFETIME`]; until it is revoked, where this is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<Millis>,
+    /// Bounds of what the user's jobs may take, where they aren't the server's defaults. Only for servers with the feature
+    /// [`JOB_OWNERS`](crate::api::JOB_OWNERS).
+    #[serde(default, skip_serializing_if = "TokenQuotas::is_empty")]
+    pub quotas: TokenQuotas,
 }
 
 /// A token, without its secret.
@@ -148,6 +153,9 @@ pub struct TokenView {
     /// Machines that have enrolled with it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub enrolled: u32,
+    /// The quotas of a user's token, and what is used of them. A token with the right to `administer` has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quotas: Option<QuotaView>,
 }
 
 /// Whether a token still opens anything.

@@ -6,6 +6,7 @@ mod history;
 mod hops;
 mod hosts;
 mod over_seeds;
+mod owner;
 mod programs;
 mod time_left;
 mod traffic;
@@ -19,6 +20,7 @@ pub use hosts::{
     ShareView, SuspectResult,
 };
 pub use over_seeds::{OverSeeds, over_seeds};
+pub use owner::{ADMIN_OWNER, JobOwner};
 pub use programs::ProgramView;
 pub use time_left::TimeLeft;
 pub use traffic::{RefusalCounts, TrafficView};
@@ -149,6 +151,9 @@ pub struct JobView {
     /// What its user has noted about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// The token that it was submitted with; left out where it was submitted before jobs had owners.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<JobOwner>,
 }
 
 /// The best trial of a job.

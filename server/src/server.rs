@@ -169,6 +169,7 @@ impl Server {
             lease_term,
             tokens: Arc::clone(&tokens),
             token_cache: Arc::default(),
+            failed_requests: Arc::default(),
             sessions: Arc::new(Sessions::open(folder.sessions(), tls.is_some())),
             failures: Arc::new(FailureLog::open(folder.failures())),
             changes: Arc::default(),

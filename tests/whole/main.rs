@@ -28,6 +28,7 @@
 //! | `traces` | one id through the logs of all programs, and OpenTelemetry |
 //! | `top` | `sojourn top` without a terminal |
 //! | `hostile` | a machine that claims, floods, lies and stalls |
+//! | `quotas` | several users: whose jobs they may change, what these may take, and slot time between users |
 //! | `simulate` | fleets in virtual time |
 //! | `deep` | deeper nets through all of it |
 //! | `numpy_trainer` | a trainer that isn't ours |
@@ -95,6 +96,7 @@ mod parts;
 mod people;
 mod population;
 mod predicting;
+mod quotas;
 mod reading;
 #[path = "../../server/tests/support/redis.rs"]
 mod redis_server;

@@ -290,6 +290,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("TakeRequest", "name", GIVEN_NAME),
     ("TakeRequest", "wait", TIME),
     ("TokenGrant", "hosts", Bound::leaf(Leaf::Whole(MAX_TOKEN_HOSTS as u64))),
+    ("TokenQuotas", "bytes", AMOUNT),
     ("TokenRequest", "lifetime", TIME),
     ("Trained", "train_micros", TRAIN_MICROS),
     ("TrialContext", "columns", BATCH_COLUMNS),

@@ -185,10 +185,11 @@ impl Core {
     }
 
     /// Carries out a command.
-    fn execute(&mut self, command: Command) -> Result<(), CoreFault> {
+    pub(crate) fn execute(&mut self, command: Command) -> Result<(), CoreFault> {
         match command {
             Command::Tick => Ok(()),
             Command::Started => self.start(),
+            Command::OnBehalf { to, by, command } => self.execute_on_behalf(to, by, *command),
             Command::Enrol { to, name, token_sha256 } => {
                 let reply = self.hosts().enrol(&name, token_sha256, None);
                 self.answer(to, reply.map(Answer::Enrolled))
@@ -203,6 +204,10 @@ impl Core {
             }
             Command::RotateToken { to, token, sha256 } => {
                 let reply = self.tokens().rotate(token, sha256);
+                self.answer_token(to, reply)
+            }
+            Command::SetQuotas { to, token, quotas, by } => {
+                let reply = self.tokens().set_quotas(token, quotas, by);
                 self.answer_token(to, reply)
             }
             Command::RevokeToken { to, token, of, by } => {
@@ -313,7 +318,7 @@ impl Core {
             Command::Deleted { blob } => self.blobs().deleted(blob),
             Command::Lost { blob } => self.blobs().lost(blob),
             Command::Submit { to, spec, data, again, nonce } => {
-                let reply = self.jobs().submit(spec, data, again, nonce);
+                let reply = self.jobs().submit(spec, data, again, nonce, None);
                 self.answer(to, reply.map(Answer::Submitted))
             }
             Command::Cancel { to, job } => {
@@ -390,7 +395,7 @@ impl Core {
     }
 
     /// Answers a command, once everything so far is durable.
-    fn answer(&mut self, to: ReplyTo, reply: Reply<Answer>) -> Result<(), CoreFault> {
+    pub(crate) fn answer(&mut self, to: ReplyTo, reply: Reply<Answer>) -> Result<(), CoreFault> {
         let answer = match reply {
             Ok(answer) => Ok(Box::new(answer)),
             Err(Refusal::Declined(error)) => Err(error),
@@ -419,7 +424,12 @@ impl Core {
     }
 
     /// Answers with a job as it is now.
-    fn answer_job(&mut self, to: ReplyTo, job: JobId, reply: Reply<()>) -> Result<(), CoreFault> {
+    pub(crate) fn answer_job(
+        &mut self,
+        to: ReplyTo,
+        job: JobId,
+        reply: Reply<()>,
+    ) -> Result<(), CoreFault> {
         self.answer_view(to, reply, |views, ()| {
             views.job_summary(job).map(|job| Answer::JobSummary(Box::new(job)))
         })

@@ -8,6 +8,7 @@ use sojourn_protocol::{
     ids::{ClaimId, HostId, JobId, LeaseId, TokenId, TrialId, Version},
     machines::{DrainRequest, LeaderRequest, MachineReport},
     manifest::{DataManifest, DataSplit},
+    quotas::TokenQuotas,
     reason::ReleaseReason,
     report::Report,
     spec::JobSpec,
@@ -55,6 +56,8 @@ pub enum Command {
     Tick,
     /// The server has started or taken over: every live lease gets a fresh full term.
     Started,
+    /// A command of a user, with whose token it came: the core carries it out where that token may give it.
+    OnBehalf { to: ReplyTo, by: By, command: Box<Command> },
     /// A machine becomes a host. `token_sha256` is the hash of the token that the shell made for it.
     Enrol { to: ReplyTo, name: String, token_sha256: Digest },
     /// The same with a token that was issued.
@@ -63,6 +66,8 @@ pub enum Command {
     CreateToken { to: ReplyTo, request: TokenRequest, sha256: Digest, by: Option<By> },
     /// An operator gives a token another secret.
     RotateToken { to: ReplyTo, token: TokenId, sha256: Digest },
+    /// An operator sets bounds of a user's token; those that are left out stay as they were.
+    SetQuotas { to: ReplyTo, token: TokenId, quotas: TokenQuotas, by: By },
     /// A user revokes a token and the hosts that have enrolled with it. `of`: it must be one that shows this job's page.
     RevokeToken { to: ReplyTo, token: TokenId, of: Option<JobId>, by: Option<By> },
     /// Whoever buys machines says what was bought, and what has ended.
@@ -198,6 +203,10 @@ pub enum Query {
     HolderOf { token_sha256: Digest },
     /// The tokens that were issued.
     Tokens,
+    /// The links to a job's page.
+    Links { job: JobId },
+    /// How many requests of a user's token may be refused in a minute; `None`: any number.
+    FailureQuota { token: TokenId },
     /// The status of a blob.
     BlobStatus { blob: Digest },
     /// Blobs that are referred to and that the store has lost.

@@ -1,7 +1,7 @@
 //! Settings of the core that an operator may choose.
 
 use serde::{Deserialize, Serialize};
-use sojourn_protocol::time::Millis;
+use sojourn_protocol::{quotas::Quotas, time::Millis};
 use sojourn_workgen::PolicyName;
 
 /// A host that wasn't heard of for this long is forgotten, where the operator says nothing else: 90 days.
@@ -60,6 +60,9 @@ pub struct CoreConfig {
     /// How much of jobs that have ended is kept.
     #[serde(default)]
     pub retention: Retention,
+    /// Bounds of users' tokens for which no others are set.
+    #[serde(default)]
+    pub quotas: Quotas,
 }
 
 /// How much of jobs that have ended a server keeps. A limit that isn't set limits nothing.
@@ -122,6 +125,7 @@ impl CoreConfig {
             most_rolled_back: DEFAULT_MOST_ROLLED_BACK,
             policy: PolicyName::default(),
             retention: Retention::default(),
+            quotas: Quotas::DEFAULT,
         }
     }
 }

@@ -107,6 +107,7 @@ pub enum Answer {
     HolderOf(Option<Holder>),
     Token(Box<TokenView>),
     Tokens(Vec<TokenView>),
+    FailureQuota(Option<u32>),
     TokenRevoked(Box<RevokedToken>),
     BlobStatus(Option<BlobStatus>),
     LostBlobs(Vec<BlobRef>),

@@ -15,6 +15,7 @@ use sojourn_protocol::{
     manifest::DataManifest,
     money::MicroUsd,
     names::{OwnerName, TokenLabel},
+    quotas::TokenQuotas,
     report::{Failure, Report, Sums},
     residency::{Category, MoveKind},
     spec::{JobSpec, ModelSpace, SearchBudget, TrainingSpace},
@@ -32,7 +33,7 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 /// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, a time in which trained jobs are still evaluated, jobs that are thinned or
 /// deleted, machines that are bought, units that are refused as unsupported, trials that a search lets go on or stops, searches that
 /// go on (trials that are added, spaces that change), hosts that are blocked, and trials that stay on hosts and move; version 9 has
-/// owners that are vouched for, and rollbacks after a refutation.
+/// owners of jobs, quotas of tokens, owners that are vouched for, and rollbacks after a refutation.
 pub const EVENT_VERSION: u32 = 9;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
@@ -106,6 +107,16 @@ pub enum Event {
         /// Who made it, since that is noted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
+        /// Bounds that are set for it.
+        #[serde(default, skip_serializing_if = "TokenQuotas::is_empty")]
+        quotas: TokenQuotas,
+    },
+    /// Bounds of a token were set. Those that are left out stay as they were.
+    TokenQuotasSet {
+        token: TokenId,
+        /// These bounds.
+        quotas: TokenQuotas,
+        by: By,
     },
     /// A token got another secret.
     TokenRotated {
@@ -161,6 +172,9 @@ pub enum Event {
         /// Its last step.
         #[serde(default, skip_serializing_if = "does_nothing")]
         at_end: AtEnd,
+        /// Who submitted it, since that is noted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<By>,
     },
     /// A job's user ended it.
     JobCancelled { job: JobId },

@@ -18,6 +18,7 @@ use crate::{
     leases::{Leases, ProvisionalLease},
     schedule::Planner,
     state::{Change, State},
+    tokens::QuotaBook,
 };
 use sojourn_protocol::error::ApiError;
 
@@ -69,6 +70,12 @@ impl Ledger<'_> {
         Ok(())
     }
 
+    /// The quotas of users' tokens, and what is used of them.
+    pub(crate) fn quotas(&self) -> QuotaBook<'_> {
+        let (state, index, config) = (&*self.state, &*self.index, self.config);
+        QuotaBook { state, index, config, now: self.clock.now() }
+    }
+
     /// Has the shell do something, in the order of the step's effects.
     pub(crate) fn effect(&mut self, effect: Effect) {
         self.output.push(effect);
@@ -109,6 +116,7 @@ impl Ledger<'_> {
             }
             Change::Work { job, trial: Some(trial), .. } => {
                 self.index.stopping_rules_mut().trial_changed(job, trial);
+                self.index.owners_mut().job_changed(job, self.state.jobs.get(&job));
                 if let Some(trial) = self.state.trial(job, trial) {
                     self.index.update_trial(job, trial, self.planner.estimates(), now);
                 }

@@ -23,6 +23,7 @@ use sojourn_protocol::{
         CostsView, DrainRequest, LeaderAnswer, LeaderRequest, MachineReport, MachinesAnswer,
     },
     manifest::{DataManifest, DataSplit},
+    quotas::TokenQuotas,
     reason::ReleaseReason,
     spec::JobSpec,
     tokens::{RevokedToken, TokenRequest, TokenView},
@@ -45,6 +46,28 @@ pub trait Request {
     /// # Errors
     /// The answer itself, where it is that of another command: a fault of the program.
     fn value(answer: Answer) -> Result<Self::Answer, Box<Answer>>;
+}
+
+/// A request of a user, which the core carries out where the user's token may ask for it.
+#[derive(Debug, Clone)]
+pub struct OnBehalf<R> {
+    /// The user's token.
+    pub by: By,
+    /// The request.
+    pub request: R,
+}
+
+impl<R: Request> Request for OnBehalf<R> {
+    type Answer = R::Answer;
+
+    fn command(self, to: ReplyTo) -> Command {
+        let command = Box::new(self.request.command(to));
+        Command::OnBehalf { to, by: self.by, command }
+    }
+
+    fn value(answer: Answer) -> Result<R::Answer, Box<Answer>> {
+        R::value(answer)
+    }
 }
 
 macro_rules! requests {
@@ -109,6 +132,8 @@ requests! {
     EnrolWithToken { name: String, token_sha256: Digest, with: TokenId } => HostId,
         Answer::Enrolled(host) => host;
     CreateToken { request: TokenRequest, sha256: Digest, by: Option<By> } => TokenView,
+        Answer::Token(token) => *token;
+    SetQuotas { token: TokenId, quotas: TokenQuotas, by: By } => TokenView,
         Answer::Token(token) => *token;
     RotateToken { token: TokenId, sha256: Digest } => TokenView, Answer::Token(token) => *token;
     RevokeToken { token: TokenId, of: Option<JobId>, by: Option<By> } => RevokedToken,
@@ -186,6 +211,9 @@ queries! {
     GetHolder { token_sha256: Digest } from HolderOf => Option<Holder>,
         Answer::HolderOf(holder) => holder;
     GetTokens {} from Tokens => Vec<TokenView>, Answer::Tokens(tokens) => tokens;
+    GetLinks { job: JobId } from Links => Vec<TokenView>, Answer::Tokens(tokens) => tokens;
+    GetFailureQuota { token: TokenId } from FailureQuota => Option<u32>,
+        Answer::FailureQuota(most) => most;
     GetBlobStatus { blob: Digest } from BlobStatus => Option<BlobStatus>,
         Answer::BlobStatus(status) => status;
     GetLostBlobs {} from LostBlobs => Vec<BlobRef>, Answer::LostBlobs(blobs) => blobs;

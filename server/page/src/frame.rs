@@ -2,7 +2,7 @@
 
 use crate::assets;
 use maud::{DOCTYPE, Markup, html};
-use sojourn_protocol::tokens::Rights;
+use sojourn_protocol::{ids::TokenId, tokens::Rights, view::JobView};
 
 /// The policy of every page: it runs and loads the server's own files alone, and is part of no other page.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -13,18 +13,26 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
 pub struct Viewer {
     /// What the viewer may do: buttons for anything else are left out.
     rights: Rights,
+    /// The viewer's token; `None`: the server's own.
+    token: Option<TokenId>,
     /// The viewer has a link to one job's page, and no token.
     is_guest: bool,
 }
 
 impl Viewer {
     /// Who has a link to one job's page.
-    pub(crate) const GUEST: Self = Self { rights: Rights::Read, is_guest: true };
+    pub(crate) const GUEST: Self = Self { rights: Rights::Read, token: None, is_guest: true };
 
     /// A user with these rights.
     #[must_use]
     pub const fn of(rights: Rights) -> Self {
-        Self { rights, is_guest: false }
+        Self::with_token(rights, None)
+    }
+
+    /// A user with these rights by this token; `None`: by the server's own.
+    #[must_use]
+    pub const fn with_token(rights: Rights, token: Option<TokenId>) -> Self {
+        Self { rights, token, is_guest: false }
     }
 
     /// May the viewer have checkpoints?
@@ -39,10 +47,22 @@ impl Viewer {
         self.rights >= Rights::Administer
     }
 
-    /// May the viewer change jobs?
+    /// May the viewer see who submitted a job?
+    pub(crate) const fn sees_owners(self) -> bool {
+        !self.is_guest
+    }
+
+    /// May the viewer submit jobs?
     #[must_use]
     pub fn may_submit(self) -> bool {
         self.rights >= Rights::Submit
+    }
+
+    /// May the viewer change this job? The core decides: this says which buttons it would refuse.
+    #[must_use]
+    pub fn may_change(self, job: &JobView) -> bool {
+        let is_own = job.owner.as_ref().is_none_or(|owner| owner.token == self.token);
+        self.may_administer() || (self.may_submit() && is_own)
     }
 }
 

@@ -2,24 +2,81 @@
 
 use crate::{frame, words};
 use maud::{Markup, html};
-use sojourn_protocol::{figures, view::JobView};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use sojourn_protocol::{
+    figures,
+    view::{JobOwner, JobView},
+};
+use std::collections::BTreeSet;
 
-/// All jobs, the newest first.
+/// `?owner=NAME`: the owner whose jobs are listed. Without a name all are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Filter {
+    owner: String,
+}
+
+impl Filter {
+    fn shows(&self, job: &JobView) -> bool {
+        self.owner.is_empty()
+            || job.owner.as_ref().is_some_and(|owner| owner.is_called(&self.owner))
+    }
+}
+
+/// All jobs, or those of one owner, the newest first.
 #[must_use]
-pub fn page(jobs: &[JobView]) -> Markup {
+pub fn page(jobs: &[JobView], filter: &Filter) -> Markup {
+    let live = match filter.owner.as_str() {
+        "" => "/?part=jobs".to_owned(),
+        owner => format!("/?part=jobs&owner={}", utf8_percent_encode(owner, NON_ALPHANUMERIC)),
+    };
     let content = html! {
         h1 { "Jobs" }
+        (owners(jobs, filter))
         form method="get" action="/compare" {
-            section #jobs data-live="/?part=jobs" { (list(jobs)) }
+            section #jobs data-live=(live) { (list(jobs, filter)) }
             @if jobs.len() > 1 { p { button { "Compare those that are ticked" } } }
         }
     };
     frame::page("Jobs", "/", &content)
 }
 
+/// The choice of an owner, where there are several.
+fn owners(jobs: &[JobView], filter: &Filter) -> Markup {
+    if !has_owners(jobs) && filter.owner.is_empty() {
+        return Markup::default();
+    }
+    let names: BTreeSet<String> =
+        jobs.iter().filter_map(|job| job.owner.as_ref()).map(JobOwner::to_string).collect();
+    html! {
+        form.filter method="get" action="/" {
+            label {
+                "Owner "
+                select name="owner" {
+                    option value="" { "all" }
+                    @for name in &names { option value=(name) selected[*name == filter.owner] { (name) } }
+                }
+            }
+            " " button { "Show" }
+        }
+    }
+}
+
+/// Are there jobs of several owners?
+fn has_owners(jobs: &[JobView]) -> bool {
+    let mut owners = jobs.iter().map(|job| &job.owner);
+    owners.next().is_some_and(|first| owners.any(|owner| owner != first))
+}
+
 /// The part of the page that changes.
 #[must_use]
-pub fn list(jobs: &[JobView]) -> Markup {
+pub fn list(jobs: &[JobView], filter: &Filter) -> Markup {
+    let with_owners = has_owners(jobs);
+    let jobs: Vec<&JobView> = jobs.iter().filter(|job| filter.shows(job)).collect();
+    if jobs.is_empty() && !filter.owner.is_empty() {
+        return html! { p.hint { "No jobs of " (filter.owner) "." } };
+    }
     if jobs.is_empty() {
         return html! { p.hint { "No jobs yet: " code { "sojourn submit job.toml" } " starts one." } };
     }
@@ -31,6 +88,7 @@ pub fn list(jobs: &[JobView]) -> Markup {
                         td { }
                         th.number scope="col" { "Job" }
                         th scope="col" { "Name" }
+                        @if with_owners { th scope="col" { "Owner" } }
                         th scope="col" { "State" }
                         th scope="col" { "Trials" }
                         th scope="col" { "Hops" }
@@ -45,6 +103,7 @@ pub fn list(jobs: &[JobView]) -> Markup {
                             td { input type="checkbox" name="job" value=(job.job) aria-label={ "Compare job " (job.job) }; }
                             td.number { (job.job) }
                             th scope="row" { a href={ "/jobs/" (job.job) } { (job.name) } }
+                            @if with_owners { td { @if let Some(owner) = &job.owner { (owner) } } }
                             td { (words::state(job.state.name())) @if let Some(why) = &job.waiting { " " span.hint { (why) } } }
                             td { (ended(job)) }
                             td { (words::progress("", job.hops, job.hops_expected)) }

@@ -7,7 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 #![expect(clippy::disallowed_methods, reason = "recording is asked for by a variable")]
 
-use sojourn_core::{Core, Record};
+use sojourn_core::{Core, EVENT_VERSION, Record};
 use sojourn_protocol::digest::Digest;
 use sojourn_sim::{
     chaos::{self, World},
@@ -31,6 +31,16 @@ fn compare(file: &str, digests: &str) {
     assert!(other.is_empty() && digests.len() == golden.len(), "other journals: {other:#?}");
 }
 
+/// The version of events in the snapshots that the digests are of: another version of the encoding alone is no other decision.
+const GOLDEN_VERSION: u32 = 8;
+
+/// A core's state as a snapshot of that version has it.
+fn state_of(core: &Core) -> Vec<u8> {
+    let snapshot = String::from_utf8(core.snapshot().unwrap()).unwrap();
+    let version = |version: u32| format!("\"version\":{version}");
+    snapshot.replacen(&version(EVENT_VERSION), &version(GOLDEN_VERSION), 1).into_bytes()
+}
+
 /// Also the state to which each journal leads: what a start from it alone would know.
 #[test]
 fn sixty_chaos_seeds_give_the_journals_of_the_golden_file() {
@@ -42,7 +52,7 @@ fn sixty_chaos_seeds_give_the_journals_of_the_golden_file() {
         for record in &records {
             core.fold(record).unwrap();
         }
-        let (journal, state) = (Digest::of(lines(&records).as_bytes()), core.snapshot().unwrap());
+        let (journal, state) = (Digest::of(lines(&records).as_bytes()), state_of(&core));
         format!("chaos {seed} {journal} {}\n", Digest::of(&state))
     };
     let digests: String = std::thread::scope(|threads| {

@@ -10,6 +10,7 @@ use sojourn_protocol::{
     machines::{CostsView, DrainRequest, MachineName, MachineReport, Market},
     money::MicroUsd,
     names::{OwnerName, TokenLabel},
+    quotas::TokenQuotas,
     time::{Millis, UnixMillis},
     tokens::{TokenGrant, TokenRequest},
 };
@@ -77,7 +78,12 @@ impl Script {
                     trusted: false,
                 };
                 let lifetime = Some(Millis::from_secs(600));
-                let request = TokenRequest { label: TokenLabel::default(), grant, lifetime };
+                let request = TokenRequest {
+                    label: TokenLabel::default(),
+                    grant,
+                    lifetime,
+                    quotas: TokenQuotas::default(),
+                };
                 let sha256 = Digest::of(machine.as_bytes());
                 let _ = site.ask(Command::CreateToken { to: NOBODY, request, sha256, by: None })?;
                 self.refused += u32::from(site.comes(&name(machine), *group, machine)?.is_err());

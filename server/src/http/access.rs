@@ -51,7 +51,8 @@ enum Access {
     Assimilators,
     /// Whoever has a link to a job's page.
     Guests,
-    /// Users with these rights.
+    /// Users with these rights. Those with the right to `submit` change their own jobs alone, which the core sees to:
+    /// their requests are [`OnBehalf`](sojourn_core::request::OnBehalf) of them.
     Users(Rights),
     /// Hosts, and users with these rights.
     HostsAndUsers(Rights),
@@ -126,6 +127,7 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/v1/tokens", Users(Administer)),
     ("POST", "/v1/tokens", Users(Administer)),
     ("POST", "/v1/tokens/{token}/revoke", Users(Administer)),
+    ("POST", "/v1/tokens/{token}/quotas", Users(Administer)),
     ("POST", "/v1/tokens/{token}/rotate", Users(Administer)),
     ("POST", "/v1/tokens/server/{which}/rotate", Users(Administer)),
 ];

@@ -3,6 +3,7 @@
 use super::{
     changes::Changes,
     error::HttpError,
+    failed_requests::FailedRequests,
     json_answer::JsonAnswer,
     page::{RecentEvents, Sessions},
     token_cache::TokenCache,
@@ -41,6 +42,8 @@ pub(crate) struct AppState {
     pub(crate) lease_term: Duration,
     pub(crate) tokens: Arc<ServerTokens>,
     pub(crate) token_cache: Arc<TokenCache>,
+    /// Requests of users' tokens that were refused.
+    pub(crate) failed_requests: Arc<FailedRequests>,
     /// Browsers that have signed in.
     pub(crate) sessions: Arc<Sessions>,
     /// What went wrong on hosts, counted.

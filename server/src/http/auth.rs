@@ -8,6 +8,7 @@ use super::{
     access::{self, Admitted, Caller, is_for_signing_in, is_open},
     body,
     error::HttpError,
+    failed_requests,
     guard::{caller, stop_reading},
     page,
 };
@@ -20,7 +21,11 @@ use actix_web::{
     middleware::Next,
     web,
 };
-use sojourn_core::{By, Holder, request};
+use sojourn_core::{
+    By, Holder,
+    request::{self, OnBehalf},
+};
+use sojourn_page::Viewer;
 use sojourn_protocol::{
     digest::Digest,
     error::ErrorKind,
@@ -80,11 +85,24 @@ pub(super) async fn authorize(
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let caller = request.extensions().get::<Caller>().copied();
-    match access::admit(request.method(), pattern, caller) {
-        Ok(admitted) => drop(request.extensions_mut().insert(admitted)),
-        Err(refusal) => return Ok(refuse(request, refusal.answer(pattern)).await),
+    let app = app(request.request())?;
+    if let Err(error) = failed_requests::check(&app, caller) {
+        let answer = match page::is_page(pattern) {
+            true => page::fault(&error),
+            false => error.error_response(),
+        };
+        return Ok(refuse(request, answer).await);
     }
-    next.call(request).await
+    let method = request.method().clone();
+    let answer = match access::admit(&method, pattern, caller) {
+        Ok(admitted) => {
+            drop(request.extensions_mut().insert(admitted));
+            next.call(request).await?
+        }
+        Err(refusal) => refuse(request, refusal.answer(pattern)).await,
+    };
+    failed_requests::note(&app, caller, (&method, pattern), answer.status()).await;
+    Ok(answer)
 }
 
 /// Answers without reading a request's body.
@@ -251,15 +269,22 @@ pub(super) struct User;
 
 caller!(User, Caller::User(..) => Self);
 
-/// The same, with the user's rights.
-pub(super) struct UserRights(pub(super) Rights);
+/// The same, as pages see the user.
+pub(super) struct UserViewer(pub(super) Viewer);
 
-caller!(UserRights, Caller::User(_, rights) => Self(rights));
+caller!(UserViewer, Caller::User(token, rights) => Self(Viewer::with_token(rights, token)));
 
 /// The same, by name: with the server's own token, or with one that was issued.
 pub(super) struct UserBy(pub(super) By);
 
 caller!(UserBy, Caller::User(token, _) => Self(token.map_or(By::Server, By::Token)));
+
+impl UserBy {
+    /// A request that the core carries out where the user's token may ask for it.
+    pub(super) const fn asks<R>(&self, request: R) -> OnBehalf<R> {
+        OnBehalf { by: self.0, request }
+    }
+}
 
 /// Whoever has a link to the page of a job.
 pub(super) struct Guest(pub(super) JobId);

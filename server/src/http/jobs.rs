@@ -1,8 +1,14 @@
 //! Jobs: submitted, listed and controlled by users.
 
-use super::{App, JsonResult, auth::User, error::HttpError, request_body::Body};
+use super::{
+    App, JsonAnswer, JsonResult,
+    auth::{User, UserBy},
+    error::HttpError,
+    request_body::Body,
+};
 use actix_web::web;
-use sojourn_core::request;
+use serde::Deserialize;
+use sojourn_core::{By, request};
 use sojourn_protocol::{
     api::{
         DeleteRequest, DeletedJobs, ExtendRequest, NoteRequest, PauseRequest, PlacementRequest,
@@ -10,7 +16,7 @@ use sojourn_protocol::{
     },
     error::ErrorKind,
     ids::JobId,
-    view::{JobDetail, JobView},
+    view::{JobDetail, JobOwner, JobView},
 };
 
 const NO_TRAINER: &str = "`placement.merge.canary` needs a trainer on the server's machine: put `sojourn-trainer` beside \
@@ -27,7 +33,7 @@ const NO_TRAINER: &str = "`placement.merge.canary` needs a trainer on the server
 )]
 pub(super) async fn submit(
     app: App,
-    _: User,
+    by: UserBy,
     Body(request): Body<SubmitRequest>,
 ) -> JsonResult<SubmitAnswer> {
     let SubmitRequest { spec, data, again, nonce } = request;
@@ -36,7 +42,7 @@ pub(super) async fn submit(
         return Err(HttpError::new(ErrorKind::Invalid, NO_TRAINER));
     }
     let (spec, data) = (Box::new(spec), Box::new(data));
-    app.answer(request::Submit { spec, data, again, nonce }).await
+    app.answer(by.asks(request::Submit { spec, data, again, nonce })).await
 }
 
 /// Ends a job.
@@ -48,8 +54,8 @@ pub(super) async fn submit(
     responses((status = 200, description = "The job, cancelled.", body = JobView)),
     security(("admin" = []))
 )]
-pub(super) async fn cancel(app: App, _: User, job: web::Path<JobId>) -> JsonResult<JobView> {
-    app.answer(request::Cancel { job: *job }).await
+pub(super) async fn cancel(app: App, by: UserBy, job: web::Path<JobId>) -> JsonResult<JobView> {
+    app.answer(by.asks(request::Cancel { job: *job })).await
 }
 
 /// Lets a job stand still until it is resumed.
@@ -64,11 +70,11 @@ pub(super) async fn cancel(app: App, _: User, job: web::Path<JobId>) -> JsonResu
 )]
 pub(super) async fn pause(
     app: App,
-    _: User,
+    by: UserBy,
     job: web::Path<JobId>,
     Body(request): Body<PauseRequest>,
 ) -> JsonResult<JobView> {
-    app.answer(request::Pause { job: *job, now: request.now }).await
+    app.answer(by.asks(request::Pause { job: *job, now: request.now })).await
 }
 
 /// Lets a paused job go on.
@@ -80,8 +86,8 @@ pub(super) async fn pause(
     responses((status = 200, description = "The job as it goes on.", body = JobView)),
     security(("admin" = []))
 )]
-pub(super) async fn resume(app: App, _: User, job: web::Path<JobId>) -> JsonResult<JobView> {
-    app.answer(request::Resume { job: *job }).await
+pub(super) async fn resume(app: App, by: UserBy, job: web::Path<JobId>) -> JsonResult<JobView> {
+    app.answer(by.asks(request::Resume { job: *job })).await
 }
 
 /// Has a job's trials train for longer, also after its end.
@@ -96,12 +102,12 @@ pub(super) async fn resume(app: App, _: User, job: web::Path<JobId>) -> JsonResu
 )]
 pub(super) async fn extend(
     app: App,
-    _: User,
+    by: UserBy,
     job: web::Path<JobId>,
     Body(request): Body<ExtendRequest>,
 ) -> JsonResult<JobView> {
     let ExtendRequest { epochs, trial } = request;
-    app.answer(request::Extend { job: *job, epochs, trial }).await
+    app.answer(by.asks(request::Extend { job: *job, epochs, trial })).await
 }
 
 /// Changes whose turn a job is, and on how many hosts it may be.
@@ -116,11 +122,11 @@ pub(super) async fn extend(
 )]
 pub(super) async fn place(
     app: App,
-    _: User,
+    by: UserBy,
     job: web::Path<JobId>,
     Body(request): Body<PlacementRequest>,
 ) -> JsonResult<JobView> {
-    app.answer(request::Place { job: *job, placement: request }).await
+    app.answer(by.asks(request::Place { job: *job, placement: request })).await
 }
 
 /// Notes something about a job, in place of the note before.
@@ -135,11 +141,11 @@ pub(super) async fn place(
 )]
 pub(super) async fn note(
     app: App,
-    _: User,
+    by: UserBy,
     job: web::Path<JobId>,
     Body(request): Body<NoteRequest>,
 ) -> JsonResult<JobView> {
-    app.answer(request::Note { job: *job, note: request.note }).await
+    app.answer(by.asks(request::Note { job: *job, note: request.note })).await
 }
 
 /// Deletes jobs that have ended, with all that the store keeps because of them.
@@ -153,11 +159,11 @@ pub(super) async fn note(
 )]
 pub(super) async fn delete(
     app: App,
-    _: User,
+    by: UserBy,
     Body(request): Body<DeleteRequest>,
 ) -> JsonResult<DeletedJobs> {
     let DeleteRequest { jobs, preview } = request;
-    app.answer(request::Delete { jobs, preview }).await
+    app.answer(by.asks(request::Delete { jobs, preview })).await
 }
 
 /// Takes trials back to an earlier state, as if they had not been trained since.
@@ -172,23 +178,58 @@ pub(super) async fn delete(
 )]
 pub(super) async fn rollback(
     app: App,
-    _: User,
+    by: UserBy,
     job: web::Path<JobId>,
     Body(request): Body<RollbackRequest>,
 ) -> JsonResult<Vec<RolledBack>> {
-    app.answer(request::Rollback { job: *job, request }).await
+    app.answer(by.asks(request::Rollback { job: *job, request })).await
 }
 
-/// Every job.
+/// `?owner=NAME`, `?mine=true`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Whose {
+    owner: Option<String>,
+    mine: bool,
+}
+
+impl Whose {
+    /// Is a job one of those that are asked for?
+    fn has(&self, job: &JobView, by: By) -> bool {
+        let is_named =
+            |owner: &JobOwner| self.owner.as_ref().is_none_or(|name| owner.is_called(name));
+        let is_own = |owner: &JobOwner| !self.mine || owner.token == by.token();
+        match &job.owner {
+            Some(owner) => is_named(owner) && is_own(owner),
+            None => self.owner.is_none() && !self.mine,
+        }
+    }
+}
+
+/// Every job, or those of one owner.
 #[utoipa::path(
     get,
     path = "/v1/jobs",
     operation_id = "jobs",
-    responses((status = 200, description = "All jobs.", body = Vec<JobView>)),
+    params(
+        (
+            "owner" = Option<String>,
+            Query,
+            description = "Only jobs of this owner: the name or the number of the token that they were submitted with; `admin` for the server's own.",
+        ),
+        ("mine" = Option<bool>, Query, description = "Only jobs that were submitted with the caller's token."),
+    ),
+    responses((status = 200, description = "These jobs.", body = Vec<JobView>)),
     security(("admin" = []))
 )]
-pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<JobView>> {
-    app.answer(request::GetJobs {}).await
+pub(super) async fn all(
+    app: App,
+    by: UserBy,
+    whose: web::Query<Whose>,
+) -> JsonResult<Vec<JobView>> {
+    let mut jobs = app.shell.request(request::GetJobs {}).await?;
+    jobs.retain(|job| whose.has(job, by.0));
+    Ok(JsonAnswer(jobs))
 }
 
 /// A job with all that was submitted.

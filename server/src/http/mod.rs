@@ -15,6 +15,7 @@ mod deltas;
 mod direct;
 mod error;
 mod events;
+mod failed_requests;
 mod failures;
 mod features;
 mod guard;

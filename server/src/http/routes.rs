@@ -254,6 +254,7 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
                 .route(web::get().to(tokens::all)),
         )
         .service(resource("/v1/tokens/{token}/revoke").route(web::post().to(tokens::revoke)))
+        .service(resource("/v1/tokens/{token}/quotas").route(web::post().to(tokens::set_quotas)))
         .service(resource("/v1/tokens/{token}/rotate").route(web::post().to(tokens::rotate)))
         .service(
             resource("/v1/tokens/server/{which}/rotate").route(web::post().to(tokens::rotate_own)),

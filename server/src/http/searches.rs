@@ -44,5 +44,6 @@ pub(super) async fn change(
     job: web::Path<JobId>,
     Body(request): Body<SearchRequest>,
 ) -> JsonResult<SearchAnswer> {
-    app.answer(request::ChangeSearch { job: *job, request: Box::new(request), by: by.0 }).await
+    let change = request::ChangeSearch { job: *job, request: Box::new(request), by: by.0 };
+    app.answer(by.asks(change)).await
 }

@@ -1,18 +1,13 @@
-//! Links to a job's page that need no user's token: made, listed and revoked by whoever may submit.
+//! Links to a job's page that need no user's token: made, listed and revoked by whoever may change the job.
 //!
 //! A link is a token that shows one job. Its secret is behind the `#` of the address, which browsers send to nobody.
 
-use super::{
-    App, AppState, JsonAnswer, JsonResult,
-    auth::{User, UserBy},
-    error::HttpError,
-    request_body::Body,
-    tokens,
-};
+use super::{App, JsonAnswer, JsonResult, auth::UserBy, request_body::Body, tokens};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
     ids::{JobId, TokenId},
+    quotas::TokenQuotas,
     tokens::{NewToken, RevokedToken, ShareRequest, TokenGrant, TokenRequest, TokenView},
 };
 
@@ -32,7 +27,7 @@ pub(super) async fn create(
     job: web::Path<JobId>,
     Body(request): Body<ShareRequest>,
 ) -> JsonResult<NewToken> {
-    tokens::issue(&app, token_request(*job, request), by.0).await.map(JsonAnswer)
+    tokens::issue(&app, token_request(*job, request), &by).await.map(JsonAnswer)
 }
 
 /// Every link to a job's page, without its secret.
@@ -44,9 +39,8 @@ pub(super) async fn create(
     responses((status = 200, description = "The links to the job's page.", body = Vec<TokenView>)),
     security(("admin" = []))
 )]
-pub(super) async fn all(app: App, _: User, job: web::Path<JobId>) -> JsonResult<Vec<TokenView>> {
-    app.shell.request(request::GetJob { job: *job }).await?;
-    of(&app, *job).await.map(JsonAnswer)
+pub(super) async fn all(app: App, by: UserBy, job: web::Path<JobId>) -> JsonResult<Vec<TokenView>> {
+    app.answer(by.asks(request::GetLinks { job: *job })).await
 }
 
 /// Revokes a link to a job's page.
@@ -67,18 +61,13 @@ pub(super) async fn revoke(
     path: web::Path<(JobId, TokenId)>,
 ) -> JsonResult<RevokedToken> {
     let (job, token) = *path;
-    app.answer(request::RevokeToken { token, of: Some(job), by: Some(by.0) }).await
+    let revoke = request::RevokeToken { token, of: Some(job), by: Some(by.0) };
+    app.answer(by.asks(revoke)).await
 }
 
 /// The token for a link.
 pub(super) fn token_request(job: JobId, request: ShareRequest) -> TokenRequest {
     let ShareRequest { label, lifetime } = request;
-    TokenRequest { label, grant: TokenGrant::Share { job }, lifetime }
-}
-
-/// The links to a job's page.
-pub(super) async fn of(app: &AppState, job: JobId) -> Result<Vec<TokenView>, HttpError> {
-    let mut tokens = app.shell.request(request::GetTokens {}).await?;
-    tokens.retain(|token| token.grant.shared_job() == Some(job));
-    Ok(tokens)
+    let quotas = TokenQuotas::default();
+    TokenRequest { label, grant: TokenGrant::Share { job }, lifetime, quotas }
 }

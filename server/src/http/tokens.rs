@@ -8,11 +8,12 @@ use super::{
 };
 use crate::{data_folder::new_token, tokens::TokensError};
 use actix_web::web;
-use sojourn_core::{By, request};
+use sojourn_core::request;
 use sojourn_protocol::{
     digest::Digest,
     error::ErrorKind,
     ids::TokenId,
+    quotas::TokenQuotas,
     tokens::{NewToken, RevokedToken, RotatedToken, ServerToken, TokenRequest, TokenView},
 };
 
@@ -30,18 +31,18 @@ pub(super) async fn create(
     by: UserBy,
     Body(request): Body<TokenRequest>,
 ) -> JsonResult<NewToken> {
-    issue(&app, request, by.0).await.map(JsonAnswer)
+    issue(&app, request, &by).await.map(JsonAnswer)
 }
 
 /// Issues a token with a new secret.
 pub(super) async fn issue(
     app: &AppState,
     request: TokenRequest,
-    by: By,
+    by: &UserBy,
 ) -> Result<NewToken, HttpError> {
     let (secret, sha256) = new_secret()?;
-    let create = request::CreateToken { request, sha256, by: Some(by) };
-    let token = app.shell.request(create).await?;
+    let create = request::CreateToken { request, sha256, by: Some(by.0) };
+    let token = app.shell.request(by.asks(create)).await?;
     Ok(NewToken { secret, token })
 }
 
@@ -54,7 +55,33 @@ pub(super) async fn issue(
     security(("admin" = []))
 )]
 pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<TokenView>> {
-    app.answer(request::GetTokens {}).await
+    let mut tokens = app.shell.request(request::GetTokens {}).await?;
+    for token in &mut tokens {
+        let failures = app.failed_requests.in_this_minute(token.token);
+        if let Some(quotas) = &mut token.quotas {
+            quotas.used.failures = failures;
+        }
+    }
+    Ok(JsonAnswer(tokens))
+}
+
+/// Sets bounds of what the jobs of a user's token may take. Those that are left out stay as they were.
+#[utoipa::path(
+    post,
+    path = "/v1/tokens/{token}/quotas",
+    operation_id = "setQuotas",
+    params(("token" = TokenId, Path, description = "The token.")),
+    request_body = TokenQuotas,
+    responses((status = 200, description = "The token with its quotas.", body = TokenView)),
+    security(("admin" = []))
+)]
+pub(super) async fn set_quotas(
+    app: App,
+    by: UserBy,
+    token: web::Path<TokenId>,
+    Body(quotas): Body<TokenQuotas>,
+) -> JsonResult<TokenView> {
+    app.answer(request::SetQuotas { token: *token, quotas, by: by.0 }).await
 }
 
 /// Gives a token another secret. The one before opens nothing any more.

@@ -1,7 +1,10 @@
 //! A job's trials: their state, their history, and evaluations outside the search.
 
 use super::{
-    App, AppState, JsonAnswer, JsonResult, auth::User, error::HttpError, request_body::Body,
+    App, AppState, JsonAnswer, JsonResult,
+    auth::{User, UserBy},
+    error::HttpError,
+    request_body::Body,
 };
 use actix_web::web;
 use serde::Deserialize;
@@ -122,12 +125,12 @@ pub(super) async fn history(
 )]
 pub(super) async fn evaluate(
     app: App,
-    _: User,
+    by: UserBy,
     path: web::Path<(JobId, TrialId)>,
     Body(request): Body<EvaluateRequest>,
 ) -> JsonResult<EvaluationView> {
     let (job, trial) = path.into_inner();
-    app.answer(request::Evaluate { job, trial, split: request.split }).await
+    app.answer(by.asks(request::Evaluate { job, trial, split: request.split })).await
 }
 
 /// Evaluations of a trial outside the search.

@@ -28,6 +28,7 @@ impl EventJob {
             | Event::HostsSeen { .. }
             | Event::HostForgotten { .. }
             | Event::TokenRotated { .. }
+            | Event::TokenQuotasSet { .. }
             | Event::TokenForgotten { .. }
             | Event::MachinesReported { .. }
             | Event::BlobPublished { .. }

@@ -197,6 +197,17 @@ impl World {
 
     /// With this in `[placement]`.
     pub(crate) async fn submit_with(&self, placement: &str) -> Answer {
+        let request = self.submission(placement).await;
+        self.post("/v1/jobs", &self.admin, &request).await
+    }
+
+    /// The job of a user, for whom the blobs are there.
+    pub(crate) async fn submit_as(&self, token: &str) -> Answer {
+        let request = SubmitRequest { again: true, ..self.submission("order = \"hop\"").await };
+        self.post("/v1/jobs", token, &request).await
+    }
+
+    async fn submission(&self, placement: &str) -> SubmitRequest {
         let spec = jobfile::parse(&format!(
             r#"
             name = "small"
@@ -243,8 +254,7 @@ impl World {
             valid,
             test: vec![],
         };
-        let request = SubmitRequest { spec, data, again: false, nonce: None };
-        self.post("/v1/jobs", &self.admin, &request).await
+        SubmitRequest { spec, data, again: false, nonce: None }
     }
 
     pub(crate) async fn work(&self, token: &str, request: &WorkRequest) -> WorkAnswer {

@@ -6,12 +6,18 @@ use crate::cli::{
         tables::{Column, Grid},
         text,
     },
-    terminal::{connection::Connection, exit::Failure, simple::simple},
+    terminal::{connection::Connection, exit::Failure, output},
 };
 use sojourn_protocol::view::JobView;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// List only the jobs that were submitted with your token.
+    #[arg(long, conflicts_with = "cost")]
+    mine: bool,
+    /// List only the jobs of this owner: the name or the number of a token, or `admin`.
+    #[arg(long, value_name = "NAME", conflicts_with = "cost")]
+    owner: Option<String>,
     /// Show what jobs have cost on bought machines, and each machine, instead of their progress.
     #[arg(long)]
     cost: bool,
@@ -26,17 +32,39 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     if args.cost {
         return costs::run(&args.connection, args.json).await;
     }
-    simple(&args.connection, args.json, async |client| client.jobs().await, |jobs| table(jobs))
-        .await
+    let client = args.connection.client()?;
+    let mut jobs = if args.mine { client.own_jobs().await? } else { client.jobs().await? };
+    if args.mine && jobs.iter().any(|job| job.owner.is_none()) {
+        let message =
+            "this server doesn't know whose jobs are whose: it is older than this command";
+        return Err(Failure::work(message));
+    }
+    if let Some(name) = &args.owner {
+        jobs.retain(|job| job.owner.as_ref().is_some_and(|owner| owner.is_called(name)));
+    }
+    if args.json {
+        return output::json(&jobs);
+    }
+    let none = match (&args.owner, args.mine) {
+        (Some(name), _) => format!("no jobs of `{name}`"),
+        (None, true) => "no jobs of your token yet: `sojourn submit job.toml` makes one".to_owned(),
+        (None, false) => "no jobs yet: `sojourn submit job.toml` makes one".to_owned(),
+    };
+    output::line(&if jobs.is_empty() { none } else { table(&jobs) })
 }
 
 fn table(jobs: &[JobView]) -> String {
-    if jobs.is_empty() {
-        return "no jobs yet: `sojourn submit job.toml` makes one".to_owned();
-    }
-    let mut grid = Grid::new(&[
-        ("JOB", Column::Number),
-        ("NAME", Column::Text),
+    let owner = |job: &JobView| match &job.owner {
+        Some(owner) => owner.to_string(),
+        None => "-".to_owned(),
+    };
+    let first = jobs.first().map(owner);
+    // With one owner, the column would say the same in each line.
+    let has_owners = jobs.iter().any(|job| Some(owner(job)) != first);
+    let owner_column = has_owners.then_some(("OWNER", Column::Text));
+    let mut columns = vec![("JOB", Column::Number), ("NAME", Column::Text)];
+    columns.extend(owner_column);
+    columns.extend([
         ("STATE", Column::Text),
         ("SUBMITTED", Column::Text),
         ("TRIALS", Column::Number),
@@ -45,10 +73,11 @@ fn table(jobs: &[JobView]) -> String {
         ("BEST", Column::Text),
         ("NOTE", Column::Text),
     ]);
+    let mut grid = Grid::new(&columns);
     for job in jobs {
-        grid.row([
-            job.job.to_string(),
-            job.name.clone(),
+        let mut row = vec![job.job.to_string(), job.name.clone()];
+        row.extend(has_owners.then(|| owner(job)));
+        row.extend([
             state(job),
             text::ago(job.submitted_at),
             format!("{}/{}", job.trials_finished, job.trials),
@@ -57,6 +86,7 @@ fn table(jobs: &[JobView]) -> String {
             text::best(job),
             text::first_line(&job.note),
         ]);
+        grid.row(row);
     }
     let mut lines = vec![grid.text()];
     lines.extend(jobs.iter().filter_map(|job| {

@@ -120,6 +120,7 @@ fn facts(view: &JobView, spec: &JobSpec) -> Vec<(&'static str, String)> {
         let thinned = "its data and all checkpoints but the best model are deleted";
         facts.push(("thinned", thinned.to_owned()));
     }
+    facts.extend(view.owner.as_ref().map(|owner| ("owner", owner.to_string())));
     if !view.note.is_empty() {
         facts.push(("note", view.note.clone()));
     }

@@ -9,13 +9,14 @@ use crate::{
         },
         submit::sent::SentJobs,
         terminal::{exit::Failure, local, log::LogArgs, output},
+        token::quota::DefaultQuota,
     },
     serve::AssimilatorConfig,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sojourn_client::limits::Size;
 use sojourn_core::{CoreConfig, DEFAULT_MOST_ROLLED_BACK, Invariant};
-use sojourn_protocol::{error::error_chain, time::Millis};
+use sojourn_protocol::{error::error_chain, quotas::Quotas, time::Millis};
 use sojourn_server::{
     DataUrl, NetworkConfig, PerAddress, ServeConfig, ServeError, ServeReady, Server, StoreSettings,
     TlsFiles, Transport, journal::JournalError, shell::ShellError,
@@ -117,6 +118,11 @@ pub(crate) struct Args {
         requires = "keep_jobs"
     )]
     old_jobs: OldJobs,
+    /// What the jobs of a user's token may take, where no quota of its own is set: `jobs=N` that haven't ended, `trials=N`
+    /// that are left to train, `bytes=SIZE` in the store, `links=N` to jobs' pages, `failures=N` in a minute. Several with commas
+    /// between [default: jobs=20,trials=10000,bytes=20GB,links=20,failures=120].
+    #[arg(long, env = "SOJOURN_QUOTAS", value_name = "QUOTAS", value_delimiter = ',')]
+    quotas: Vec<DefaultQuota>,
     /// A folder with the programs that bought machines fetch when they start: client and trainer, as `make dist` packs them.
     /// Anybody who reaches the server can fetch them.
     #[arg(long, env = "SOJOURN_PROGRAMS", value_name = "DIR")]
@@ -282,6 +288,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         most_copied: args.most_copied,
         most_rolled_back: args.most_rolled_back,
         forget_hosts: args.forget_hosts,
+        quotas: Quotas::DEFAULT.with(DefaultQuota::all(&args.quotas)),
         retention: retention(&args.keep_jobs, args.old_jobs).map_err(Failure::call)?,
         ..CoreConfig::with_lease_term(Millis::from_secs(args.lease_seconds))
     };

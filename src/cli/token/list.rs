@@ -7,7 +7,10 @@ use crate::cli::{
     },
     terminal::{connection::Connection, exit::Failure, simple::simple},
 };
-use sojourn_protocol::tokens::{TokenGrant, TokenState, TokenView};
+use sojourn_protocol::{
+    quotas::QuotaView,
+    tokens::{TokenGrant, TokenState, TokenView},
+};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -36,6 +39,12 @@ fn table(tokens: &[TokenView]) -> String {
         ("STATE", Column::Text),
         ("MADE", Column::Text),
         ("UNTIL", Column::Text),
+        ("JOBS", Column::Text),
+        ("TRIALS", Column::Text),
+        ("BYTES", Column::Text),
+        ("LINKS", Column::Text),
+        ("FAILURES", Column::Text),
+        ("SHARE", Column::Text),
     ]);
     for token in tokens {
         let (opens, owner, hosts) = match &token.grant {
@@ -52,6 +61,7 @@ fn table(tokens: &[TokenView]) -> String {
             }
         };
         let until = token.expires_at.map_or_else(|| "-".to_owned(), text::timestamp);
+        let [jobs, trials, bytes, links, failures, share] = quotas(token);
         grid.row([
             token.token.to_string(),
             token.label.to_string(),
@@ -61,9 +71,31 @@ fn table(tokens: &[TokenView]) -> String {
             state(token.state).to_owned(),
             text::timestamp(token.created_at),
             until,
+            jobs,
+            trials,
+            bytes,
+            links,
+            failures,
+            share,
         ]);
     }
     grid.text()
+}
+
+/// How much of its quotas a user's token has used, and its share of slot time.
+fn quotas(token: &TokenView) -> [String; 6] {
+    let Some(QuotaView { limits, used }) = &token.quotas else {
+        return [(); 6].map(|()| "-".to_owned());
+    };
+    let of = |used: u32, most: u32| format!("{used}/{most}");
+    [
+        of(used.jobs, limits.jobs),
+        of(used.trials, limits.trials),
+        format!("{}/{}", text::bytes(used.bytes), text::bytes(limits.bytes)),
+        of(used.links, limits.links),
+        of(used.failures, limits.failures),
+        limits.share.to_string(),
+    ]
 }
 
 const fn state(state: TokenState) -> &'static str {

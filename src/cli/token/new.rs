@@ -1,5 +1,6 @@
 //! `sojourn token new`: makes a token, and prints it once.
 
+use super::quota::QuotaArgs;
 use crate::cli::terminal::{connection::Connection, exit::Failure, output};
 use sojourn_protocol::{
     names::{OwnerName, TokenLabel},
@@ -36,6 +37,8 @@ pub(crate) struct Args {
     /// How long it is good for, e.g. `12h` or `7d`, up to a year [default: until it is revoked].
     #[arg(long = "for", value_name = "TIME")]
     lifetime: Option<Millis>,
+    #[command(flatten)]
+    quotas: QuotaArgs,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -55,7 +58,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             )
         }
     };
-    let request = TokenRequest { label, grant, lifetime: args.lifetime };
+    let quotas = args.quotas.quotas();
+    if !quotas.is_empty() && args.name.is_none() {
+        return Err(Failure::call("quotas are for tokens of users: give `--name` and `--rights`"));
+    }
+    let request = TokenRequest { label, grant, lifetime: args.lifetime, quotas };
     let made = args.connection.client()?.create_token(&request).await?;
     if args.json {
         return output::json(&made);

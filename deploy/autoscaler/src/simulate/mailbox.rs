@@ -16,6 +16,7 @@ use sojourn_protocol::{
         CostsView, DrainRequest, LeaderAnswer, LeaderRequest, MachineName, MachinesRequest,
     },
     names::{OwnerName, TokenLabel},
+    quotas::TokenQuotas,
     time::Millis,
     tokens::{TokenGrant, TokenRequest},
 };
@@ -46,9 +47,13 @@ pub(super) fn secret_of(machine: &MachineName) -> String {
 /// The command by which a machine's enrolment token is made.
 pub(super) fn token_command(machine: &MachineName, lifetime: Millis) -> Command {
     let owner = OwnerName::default();
-    let grant =
-        TokenGrant::Enrol { owner, hosts: 1, machine: Some(machine.clone()), trusted: false };
-    let request = TokenRequest { label: TokenLabel::default(), grant, lifetime: Some(lifetime) };
+    let grant = TokenGrant::Enrol { owner, hosts: 1, machine: Some(machine.clone()), trusted: false };
+    let request = TokenRequest {
+        label: TokenLabel::default(),
+        grant,
+        lifetime: Some(lifetime),
+        quotas: TokenQuotas::default(),
+    };
     let sha256 = Digest::of(secret_of(machine).as_bytes());
     Command::CreateToken { to: NOBODY, request, sha256, by: None }
 }

@@ -14,6 +14,7 @@ impl Event {
             Self::HostsSeen { .. } => "hosts-seen",
             Self::HostForgotten { .. } => "host-forgotten",
             Self::TokenCreated { .. } => "token-created",
+            Self::TokenQuotasSet { .. } => "token-quotas-set",
             Self::TokenRotated { .. } => "token-rotated",
             Self::TokenRevoked { .. } => "token-revoked",
             Self::TokenForgotten { .. } => "token-forgotten",

@@ -110,7 +110,7 @@ pub enum LeaseEnd {
 }
 
 /// Who asked for something: a user by the id of a token, or with one of the server's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum By {
@@ -118,6 +118,17 @@ pub enum By {
     Server,
     /// A token that was issued.
     Token(TokenId),
+}
+
+impl By {
+    /// The token that was issued, where it is one.
+    #[must_use]
+    pub const fn token(self) -> Option<TokenId> {
+        match self {
+            Self::Server => None,
+            Self::Token(token) => Some(token),
+        }
+    }
 }
 
 /// How a trial's results become versions (see `docs/internals/merging.md`).

@@ -2,16 +2,19 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `owners.rs` | the jobs of each issued token, and the bytes that are kept because of them |
 //! | `remaining_work.rs` | the running trials of a job by the work that they have left |
 //! | `residents.rs` | trials that stay on hosts, by host and category |
 //! | `searches.rs` | the jobs whose rule of early stopping is to be asked |
 //! | `stopping_rules.rs` | what these rules know of the jobs' trials |
 
+mod owners;
 mod remaining_work;
 mod residents;
 mod searches;
 mod stopping_rules;
 
+pub(crate) use owners::Owners;
 pub(crate) use remaining_work::{RemainingWork, RemainingWorkIndex};
 
 use residents::Residents;
@@ -43,6 +46,7 @@ pub(crate) struct DerivedIndex {
     residents: Residents,
     /// Running jobs whose trials may move from host to host.
     movable: BTreeSet<JobId>,
+    owners: Owners,
 }
 
 impl DerivedIndex {
@@ -100,6 +104,7 @@ impl DerivedIndex {
     /// Something of the job has changed; or it isn't there any more.
     pub(crate) fn job_changed(&mut self, id: JobId, job: Option<&Job>) {
         self.searches.changed(id, job);
+        self.owners.job_changed(id, job);
         let moves =
             |job: &&Job| job.is_running() && job.spec.placement.residency.interval().is_some();
         match job.filter(moves) {
@@ -112,6 +117,16 @@ impl DerivedIndex {
         if !job.is_some_and(Job::is_running) {
             self.stopping_rules.job_changed(id);
         }
+    }
+
+    /// The jobs of issued tokens.
+    pub(crate) fn owners(&self) -> &Owners {
+        &self.owners
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn owners_mut(&mut self) -> &mut Owners {
+        &mut self.owners
     }
 
     /// Trials that stay on hosts.
@@ -145,6 +160,7 @@ impl DerivedIndex {
     pub(crate) fn update_job(&mut self, job: &Job, estimates: &mut Estimates, now: UnixMillis) {
         estimates.register(job);
         self.residents.update_job(job);
+        self.owners.job_changed(job.id, Some(job));
         let estimates = &*estimates;
         let with_work = job.trials.iter().filter_map(|trial| {
             let remaining = remaining_work(job.id, trial, estimates)?;

@@ -3,7 +3,7 @@
 use super::{Invariant, Subject, Violation, holds};
 use crate::{
     event::UnitKey,
-    index::RemainingWorkIndex,
+    index::{Owners, RemainingWorkIndex},
     state::{Job, Lease, Open, State},
 };
 use sojourn_protocol::{
@@ -80,6 +80,8 @@ pub(super) fn indexes_are_those_of_a_recount(of: Subject<'_>) -> Result<(), Viol
             format!("the index of job {}'s hosts differs from a recount", job.id)
         })?;
     }
+    let owned = of.clock.is_recovering() || *of.index.owners() == Owners::of(of.state);
+    holds(Invariant::L3, owned, || "the index of owners' jobs differs from a recount".into())?;
     let first = of.state.jobs.values().filter_map(Job::time_up_at).min();
     let known = of.clock.is_recovering()
         || first.is_none_or(|first| of.index.wall_time().is_some_and(|at| at <= first));

@@ -1,11 +1,17 @@
 //! A search that its user, or a program of the user's, changes: trials that are added, stopped or let go on, another space.
 
-use super::{JobHandler, control::to_extend, submit::check_trial, suggest::nothing_more};
+use super::{
+    JobHandler,
+    control::{to_extend, wanted_by_extension},
+    submit::check_trial,
+    suggest::nothing_more,
+};
 use crate::{
     added_trial::{AddedTrial, CloneOf},
     event::{By, Event},
     reply::{Refusal, Reply},
     state::{Job, JobEnd, Trial},
+    tokens::Wanted,
 };
 use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{
@@ -50,6 +56,13 @@ impl JobHandler<'_> {
         let first = u32::saturating_from(known.trials.len());
         let was_open = known.search.is_open();
         let Change { added: trials, suggested, stopped, priorities, continued, extended } = change;
+        let extension = wanted_by_extension(known, extended.keys().copied());
+        let wanted = Wanted {
+            jobs: extension.jobs.max(u32::from(had_ended && !trials.is_empty())),
+            trials: extension.trials.saturating_add(u32::saturating_from(trials.len())),
+            ..extension
+        };
+        self.results.ledger.quotas().admit(by_user, wanted)?;
         if let Some(Space { models, training }) = request.space.map(|space| *space) {
             let (training, why) = (Box::new(training), Some(said("by hand")));
             let changed = changed_space_of(self.state().find_job(job)?, &models, &training);

@@ -5,10 +5,12 @@ use crate::{
     event::{By, Event},
     reply::{Refusal, Reply},
     state::{ExtraEvaluation, InFlight, Job, JobEnd, Stopped, Trial, TrialEnd, running_in_flight},
+    tokens::Wanted,
 };
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{JobId, LeaseId, TrialId},
+    quantity::SaturatingFrom as _,
     spec::{MAX_EPOCHS, SearchMethod},
 };
 
@@ -40,6 +42,22 @@ impl JobHandler<'_> {
             self.enter_fair_share(job);
         }
         Ok(())
+    }
+
+    /// [`JobHandler::extend`] for a user, as far as the quotas of the user's token allow it.
+    pub(crate) fn extend_on_behalf(
+        &mut self,
+        job: JobId,
+        epochs: u32,
+        trial: Option<TrialId>,
+        by: By,
+    ) -> Reply<()> {
+        let known = self.state().find_job(job)?;
+        known.check_whole()?;
+        let trials = to_extend(known, epochs, trial)?;
+        let wanted = wanted_by_extension(known, trials.into_iter());
+        self.results.ledger.quotas().admit(Some(by), wanted)?;
+        self.extend(job, epochs, trial, Some(by))
     }
 
     /// Has a trial, or every trial that can, train for so many epochs in all.
@@ -90,6 +108,13 @@ impl JobHandler<'_> {
         }
         Ok(())
     }
+}
+
+/// What it takes of quotas that these trials of a job go on.
+pub(super) fn wanted_by_extension(job: &Job, trials: impl Iterator<Item = TrialId>) -> Wanted {
+    let has_ended = |id: &TrialId| !job.trial(*id).is_some_and(Trial::trains);
+    let ended = u32::saturating_from(trials.filter(has_ended).count());
+    Wanted { jobs: u32::from(!job.is_running() && ended > 0), trials: ended, bytes: 0 }
 }
 
 /// The trials that are extended; none where all train for so long already.

@@ -2,9 +2,10 @@
 
 use super::JobHandler;
 use crate::{
-    event::Event,
+    event::{By, Event},
     reply::{Refusal, Reply},
     state::{AtEnd, Job, JobEnd},
+    tokens::Wanted,
 };
 use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{
@@ -12,6 +13,7 @@ use sojourn_protocol::{
     column::check_columns,
     digest::Digest,
     error::{ApiError, ErrorKind},
+    ids::TokenId,
     manifest::{DataManifest, Labels, MAX_EVALUATION_SHARDS, Scaling},
     spec::{JobSpec, Loss, SearchSpec},
     text::{MAX_NAME_CHARS, is_plain_line},
@@ -21,13 +23,15 @@ use sojourn_workgen::search::preview;
 
 impl JobHandler<'_> {
     /// Submits a job whose blobs are published. The same job again is the one that is there, unless `again` is set or it
-    /// failed. `nonce` names the call: repeated, it has no other effect.
+    /// failed. `nonce` names the call: repeated, it has no other effect. Users with issued tokens get jobs of their own: a job that
+    /// another owner has submitted isn't the same one.
     pub(crate) fn submit(
         &mut self,
         mut spec: Box<JobSpec>,
         data: Box<DataManifest>,
         again: bool,
         nonce: Option<String>,
+        by: Option<By>,
     ) -> Reply<SubmitAnswer> {
         let trials = check_submission(&spec, &data)?;
         // A job that was submitted before these defaults were written down is the same job.
@@ -35,12 +39,16 @@ impl JobHandler<'_> {
         spec.placement.name_merging();
         let before = job_key(&spec, &data)?;
         spec.placement.name_verification();
-        let key = job_key(&spec, &data)?;
+        let all = job_key(&spec, &data)?;
+        let token = by.and_then(By::token);
+        let key = owned_key(all, token);
         let nonce = nonce.map(|nonce| nonce.chars().take(MAX_NONCE_CHARS).collect::<String>());
         let state = self.state();
         let same_call = nonce.as_ref().and_then(|nonce| state.job_nonces.get(nonce));
-        let mut known = [key, before, first].into_iter().filter_map(|key| state.job_keys.get(&key));
-        let existing = known.find_map(|job| state.jobs.get(job).filter(|job| is_of_use(job)));
+        let keys = [key, all, before, first];
+        let mut known = keys.iter().filter_map(|key| state.jobs.get(state.job_keys.get(key)?));
+        let is_of = |job: &Job| job.owner.and_then(By::token) == token || job.owner.is_none();
+        let existing = known.find(|job| is_of(job) && is_of_use(job));
         let existing = existing.filter(|_| !again).map(|job| job.id);
         if let Some(job) = same_call.copied().or(existing) {
             return Ok(SubmitAnswer { job, trials, submitted: Submitted::Existing });
@@ -51,12 +59,15 @@ impl JobHandler<'_> {
             return Err(Refusal::new(ErrorKind::Conflict, message));
         }
         drop(blobs);
+        let quotas = self.results.ledger.quotas();
+        let bytes = quotas.bytes_to_add(by, data.blobs().chain(spec.blobs()));
+        quotas.admit(by, Wanted { jobs: 1, trials, bytes })?;
         let job = state.next_job();
         let at_end = if data.test.is_empty() { AtEnd::Nothing } else { AtEnd::Test };
-        self.record(Event::JobSubmitted { job, spec, data, key, nonce, at_end })?;
+        self.record(Event::JobSubmitted { job, spec, data, key, nonce, at_end, by })?;
         let ledger = &mut self.results.ledger;
-        let jobs = &ledger.state.jobs;
-        ledger.planner.keep_shares(|job| jobs.get(&job).is_some_and(Job::is_running));
+        ledger.planner.keep_shares(ledger.state);
+        ledger.planner.enter_owner(ledger.state, job);
         Ok(SubmitAnswer { job, trials, submitted: Submitted::New })
     }
 }
@@ -66,6 +77,11 @@ fn job_key(spec: &JobSpec, data: &DataManifest) -> Result<Digest, ApiError> {
     let bytes = serde_json::to_vec(&(spec, data))
         .map_err(|_| ApiError::new(ErrorKind::Invalid, "the job can't be written as JSON"))?;
     Ok(Digest::of(&bytes))
+}
+
+/// The digest by which a job with this key is known again among those of one issued token; the key itself among all others.
+fn owned_key(key: Digest, token: Option<TokenId>) -> Digest {
+    token.map_or(key, |token| Digest::of(format!("{key} {token}").as_bytes()))
 }
 
 /// The number of trials that a job begins with, where it can be run.

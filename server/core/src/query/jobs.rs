@@ -1,7 +1,10 @@
 //! Views of jobs and trials.
 
 use super::Views;
-use crate::state::{Job, JobEnd, Taint, Trial, TrialEnd};
+use crate::{
+    event::By,
+    state::{Job, JobEnd, Taint, Trial, TrialEnd},
+};
 use sojourn_protocol::{
     error::ApiError,
     ids::{HostId, JobId, TrialId},
@@ -9,7 +12,8 @@ use sojourn_protocol::{
     residency::ResidenceView,
     spec::SearchMethod,
     view::{
-        BestView, CurveView, DoubtView, EvaluationView, JobDetail, JobState, JobView, TrialHistory,
+        BestView, CurveView, DoubtView, EvaluationView, JobDetail, JobOwner, JobState, JobView,
+        TrialHistory,
         TrialState, TrialView, leader_board,
     },
 };
@@ -139,6 +143,7 @@ impl Views<'_> {
             doubts: Vec::new(),
             time_left: self.time_left(job, hops(job)),
             note: job.note.clone(),
+            owner: job.owner.map(|owner| self.owner(owner)),
         }
     }
 
@@ -153,6 +158,14 @@ impl Views<'_> {
             lost: taint.lost_thousandths(),
         };
         doubts.map(view).collect()
+    }
+
+    /// The token that a job was submitted with, by number and name.
+    fn owner(&self, by: By) -> JobOwner {
+        let token = by.token();
+        let issued = token.and_then(|token| self.state.issued.get(token));
+        let name = issued.map(|issued| issued.label.clone()).unwrap_or_default();
+        JobOwner { token, name }
     }
 
     fn trial(&self, job: &Job, trial: &Trial) -> TrialView {

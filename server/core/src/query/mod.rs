@@ -81,6 +81,10 @@ impl Views<'_> {
             Query::Speeds => Answer::Speeds(self.speeds()),
             Query::HolderOf { token_sha256 } => Answer::HolderOf(self.holder_of(token_sha256)),
             Query::Tokens => Answer::Tokens(self.tokens()),
+            Query::Links { job } => Answer::Tokens(self.links(job)?),
+            Query::FailureQuota { token } => {
+                Answer::FailureQuota(self.quotas().limits(token).map(|limits| limits.failures))
+            }
             Query::BlobStatus { blob } => Answer::BlobStatus(self.state.blobs.status(&blob)),
             Query::LostBlobs => Answer::LostBlobs(self.state.blobs.all_lost().collect()),
             Query::Assimilations => Answer::Assimilations(self.assimilations()),

@@ -30,6 +30,7 @@ mod homes;
 mod hops;
 mod job_plan;
 mod locality;
+mod owner_shares;
 mod plan;
 mod plan_advice;
 mod plan_problem;

@@ -1,10 +1,11 @@
 //! The soft state behind the choice of units: estimates, plans, fair shares, the time of the next speculation.
 
-use super::{budgets::Budgets, job_plan::JobPlan, shares::FairShares};
+use super::{budgets::Budgets, job_plan::JobPlan, owner_shares::OwnerShares};
 use crate::{
     cost::{Estimates, PreferredClasses},
     figures::PlanCounts,
     memo::Memo,
+    state::State,
 };
 use sojourn_protocol::{
     ids::{HostId, JobId},
@@ -23,8 +24,8 @@ pub(crate) struct Planner {
     plans: BTreeMap<JobId, JobPlan>,
     /// Jobs that have something to train, and how often others had before.
     active_jobs: (Vec<JobId>, u64),
-    /// Slot time that each job was given, by priority.
-    shares: BTreeMap<i32, FairShares>,
+    /// Slot time that each owner and each job was given, by priority.
+    shares: BTreeMap<i32, OwnerShares>,
     /// When to look whether speculative leases are worth while.
     next_speculation: Option<UnixMillis>,
     /// When that was done last.
@@ -175,20 +176,18 @@ impl Planner {
     }
 
     /// Slot time of the jobs of a priority, if one of them was given some.
-    pub(crate) fn shares(&self, priority: i32) -> Option<&FairShares> {
+    pub(crate) fn shares(&self, priority: i32) -> Option<&OwnerShares> {
         self.shares.get(&priority)
     }
 
     /// The same, to count slot time.
-    pub(crate) fn shares_mut(&mut self, priority: i32) -> &mut FairShares {
+    pub(crate) fn shares_mut(&mut self, priority: i32) -> &mut OwnerShares {
         self.shares.entry(priority).or_default()
     }
 
-    /// Forgets the slot time of jobs that don't run any more.
-    pub(crate) fn keep_shares(&mut self, runs: impl Fn(JobId) -> bool) {
-        for shares in self.shares.values_mut() {
-            shares.keep(&runs);
-        }
+    /// Forgets the slot time of jobs that don't run any more, and of owners without others.
+    pub(crate) fn keep_shares(&mut self, state: &State) {
+        self.shares.values_mut().for_each(|shares| shares.keep(state));
     }
 
     /// When to look whether speculative leases are worth while.

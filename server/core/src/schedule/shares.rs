@@ -1,4 +1,4 @@
-//! Fair shares of slot time: which job gets the next slot.
+//! Fair shares of slot time: which job gets the next slot, of all owners' jobs or of one owner's.
 //!
 //! Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, section 2) with equal weights, over many
 //! slots at once as SFQ(D) does it (Jin, Chase and Kaur, SIGMETRICS 2004). Every job has a tag: the slot
@@ -24,26 +24,32 @@ const MIN_COUNTED: u64 = 1_000;
 /// Microseconds that a job is owed at most, while it has units but none for the hosts that ask.
 const MAX_OWED: u64 = 600_000_000;
 
-/// The slot time that each job was given. It is soft state: after a start all jobs begin alike.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct FairShares {
+/// The slot time that each job was given, or each owner of jobs (`K`). It is soft state: after a start all begin alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FairShares<K = JobId> {
     /// Virtual time, in microseconds of slot time. It never goes back.
     now: u64,
     /// Each job's tag, on the same scale.
-    tags: BTreeMap<JobId, u64>,
+    tags: BTreeMap<K, u64>,
     /// The slot time that was charged for each live lease. Leases from before a start are missing.
     counted: BTreeMap<LeaseId, u64>,
 }
 
-impl FairShares {
+impl<K> Default for FairShares<K> {
+    fn default() -> Self {
+        Self { now: 0, tags: BTreeMap::new(), counted: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord + Copy> FairShares<K> {
     /// A job's tag: the lowest is served first.
     #[must_use]
-    pub(crate) fn tag(&self, job: JobId) -> u64 {
+    pub(crate) fn tag(&self, job: K) -> u64 {
         self.tags.get(&job).copied().unwrap_or(self.now)
     }
 
     /// A slot is given to a job for about `micros`.
-    pub(crate) fn give(&mut self, job: JobId, lease: LeaseId, micros: u64) {
+    pub(crate) fn give(&mut self, job: K, lease: LeaseId, micros: u64) {
         let (tag, micros) = (self.tag(job), micros.max(MIN_COUNTED));
         self.now = self.now.max(tag);
         self.tags.insert(job, tag.saturating_add(micros));
@@ -52,7 +58,7 @@ impl FairShares {
 
     /// A slot went to a job with the tag `to`, though this one has a lower tag: it had nothing to grant, or (`has_units`)
     /// nothing for that host.
-    pub(crate) fn pass_over(&mut self, job: JobId, to: u64, has_units: bool) {
+    pub(crate) fn pass_over(&mut self, job: K, to: u64, has_units: bool) {
         let least = if has_units { to.saturating_sub(MAX_OWED) } else { to };
         let tag = self.tag(job).max(least);
         self.tags.insert(job, tag);
@@ -65,28 +71,38 @@ impl FairShares {
     }
 
     /// A live lease has ended; its unit took `micros` of a slot.
-    pub(crate) fn settle(&mut self, job: JobId, lease: LeaseId, micros: u64) {
+    pub(crate) fn settle(&mut self, job: K, lease: LeaseId, micros: u64) {
         let counted = self.counted.remove(&lease).unwrap_or(0);
         let tag = self.tag(job).saturating_add(micros.max(MIN_COUNTED)).saturating_sub(counted);
         self.tags.insert(job, tag);
     }
 
     /// A job goes on that stood still: it isn't owed what others got meanwhile.
-    pub(crate) fn enter(&mut self, job: JobId) {
+    pub(crate) fn enter(&mut self, job: K) {
         let tag = self.tag(job).max(self.now);
         self.tags.insert(job, tag);
     }
 
     /// A job leaves for another priority, and so do its live leases, uncounted.
-    pub(crate) fn leave(&mut self, job: JobId, leases: impl Iterator<Item = LeaseId>) {
+    pub(crate) fn leave(&mut self, job: K, leases: impl Iterator<Item = LeaseId>) {
         self.tags.remove(&job);
+        self.forget_leases(leases);
+    }
+
+    /// Live leases count no more.
+    pub(crate) fn forget_leases(&mut self, leases: impl Iterator<Item = LeaseId>) {
         for lease in leases {
             self.counted.remove(&lease);
         }
     }
 
+    /// Was none given any slot time?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tags.is_empty() && self.counted.is_empty()
+    }
+
     /// Forgets jobs that have ended.
-    pub(crate) fn keep(&mut self, runs: impl Fn(JobId) -> bool) {
+    pub(crate) fn keep(&mut self, runs: impl Fn(K) -> bool) {
         self.tags.retain(|job, _| runs(*job));
     }
 }
@@ -100,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_unit_counts_as_what_it_took() {
-        let mut shares = FairShares::default();
+        let mut shares = FairShares::<JobId>::default();
         shares.give(A, LeaseId(1), 50_000);
         assert_eq!((shares.tag(A), shares.tag(B)), (50_000, 0));
         shares.settle(A, LeaseId(1), 80_000);
@@ -115,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_used_is_not_owed() {
-        let mut shares = FairShares::default();
+        let mut shares = FairShares::<JobId>::default();
         let hour = 3_600_000_000;
         shares.settle(A, LeaseId(1), 1_000);
         shares.give(B, LeaseId(2), hour);

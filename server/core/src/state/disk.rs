@@ -41,14 +41,19 @@ impl Job {
     /// of its trials have counts for each of them.
     #[must_use]
     pub fn disk(&self) -> u64 {
+        self.kept.data.saturating_add(self.checkpoint_bytes())
+    }
+
+    /// Bytes of the checkpoints among them.
+    #[must_use]
+    pub(crate) fn checkpoint_bytes(&self) -> u64 {
         // An evaluation's checkpoint is its trial's, as a rule.
         let is_apart = |extra: &&ExtraEvaluation| {
             let trial = self.trial(extra.name.trial);
             !trial.is_some_and(|trial| trial.blobs().any(|blob| blob == extra.checkpoint))
         };
         let extras = self.extras.iter().filter(is_apart).map(|extra| extra.checkpoint.bytes);
-        let KeptBytes { data, checkpoints } = self.kept;
-        extras.fold(data.saturating_add(checkpoints), u64::saturating_add)
+        extras.fold(self.kept.checkpoints, u64::saturating_add)
     }
 
     /// The bytes that are kept because of it, counted anew.

@@ -79,7 +79,7 @@ impl State {
                 self.host_forgotten(*host)?;
                 changes.push(Change::Host(*host));
             }
-            Event::TokenCreated { token, sha256, label, grant, expires_at, by: _ } => {
+            Event::TokenCreated { token, sha256, label, grant, expires_at, by, quotas } => {
                 if let Some(job) = grant.shared_job() {
                     self.known_job(job)?;
                 }
@@ -92,7 +92,12 @@ impl State {
                     expires_at: *expires_at,
                     revoked_at: None,
                     enrolled: 0,
+                    by: *by,
+                    quotas: *quotas,
                 })?;
+            }
+            Event::TokenQuotasSet { token, quotas, .. } => {
+                self.issued.set_quotas(*token, *quotas)?;
             }
             Event::TokenRotated { token, sha256 } => self.issued.rotate(*token, *sha256)?,
             Event::TokenRevoked { token, .. } => self.issued.revoke(*token, at)?,
@@ -189,9 +194,10 @@ impl State {
             Event::Challenged { lease } => self.challenged(*lease)?,
             Event::Verified { confirmed, refuted } => self.verified(confirmed, refuted)?,
             Event::Unverified { lease } => self.unverified(*lease)?,
-            Event::JobSubmitted { job, spec, data, key, nonce, at_end } => {
+            Event::JobSubmitted { job, spec, data, key, nonce, at_end, by } => {
                 let (spec, data) = (spec.as_ref().clone(), data.as_ref().clone());
                 let new = Job::new(*job, spec, data, *key, *at_end, at)?;
+                let new = Job { owner: *by, ..new };
                 for blob in new.blobs() {
                     self.blobs.known(&blob.sha256)?;
                 }
@@ -399,6 +405,7 @@ impl State {
             | Event::HostForgotten { .. }
             | Event::RollbackAsked { .. }
             | Event::TokenCreated { .. }
+            | Event::TokenQuotasSet { .. }
             | Event::TokenRotated { .. }
             | Event::TokenRevoked { .. }
             | Event::TokenForgotten { .. }

@@ -1,14 +1,16 @@
 //! The tokens that the server has issued, without their secrets.
 
-use super::FoldFault;
+use super::{FoldFault, is_default};
+use crate::event::By;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
     ids::TokenId,
     machines::MachineName,
     names::TokenLabel,
+    quotas::TokenQuotas,
     time::UnixMillis,
-    tokens::{TokenGrant, TokenState, TokenView},
+    tokens::{Rights, TokenGrant, TokenState},
 };
 use std::collections::BTreeMap;
 
@@ -31,10 +33,16 @@ pub struct IssuedToken {
     pub revoked_at: Option<UnixMillis>,
     /// Hosts that have enrolled with it.
     pub enrolled: u32,
+    /// Who made it, as far as that was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
+    /// Bounds that are set for it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub quotas: TokenQuotas,
 }
 
 impl IssuedToken {
-    /// Whether it opens anything at this time.
+    /// Whether it opens anything at this time, as far as that depends on the token alone ([`IssuedTokens::state_of`]).
     #[must_use]
     pub fn state(&self, now: UnixMillis) -> TokenState {
         if self.revoked_at.is_some() {
@@ -47,18 +55,18 @@ impl IssuedToken {
         }
     }
 
-    /// The token as it is shown.
+    /// The issued token that made this one, where this is a link to a job's page.
     #[must_use]
-    pub fn view(&self, now: UnixMillis) -> TokenView {
-        TokenView {
-            token: self.id,
-            label: self.label.clone(),
-            grant: self.grant.clone(),
-            state: self.state(now),
-            created_at: self.created_at,
-            expires_at: self.expires_at,
-            revoked_at: self.revoked_at,
-            enrolled: self.enrolled,
+    pub fn maker_of_link(&self) -> Option<TokenId> {
+        self.grant.shared_job().and(self.by?.token())
+    }
+
+    /// The rights of the user who has it, where it is a user's.
+    #[must_use]
+    pub const fn rights(&self) -> Option<Rights> {
+        match self.grant {
+            TokenGrant::Access { rights } => Some(rights),
+            TokenGrant::Enrol { .. } | TokenGrant::Share { .. } => None,
         }
     }
 }
@@ -106,6 +114,25 @@ impl IssuedTokens {
         self.tokens.get(self.by_secret.get(&sha256)?)
     }
 
+    /// Whether a token opens anything at this time. A link ends with the token that made it.
+    #[must_use]
+    pub fn state_of(&self, token: &IssuedToken, now: UnixMillis) -> TokenState {
+        match token.maker_of_link() {
+            // A maker that was forgotten had been revoked, or had expired.
+            Some(maker) if token.state(now) == TokenState::Valid => {
+                self.get(maker).map_or(TokenState::Revoked, |maker| maker.state(now))
+            }
+            _ => token.state(now),
+        }
+    }
+
+    /// The rights of a user's token that opens something at this time.
+    #[must_use]
+    pub fn rights(&self, token: TokenId, now: UnixMillis) -> Option<Rights> {
+        let known = self.get(token)?;
+        known.rights().filter(|_| known.state(now) == TokenState::Valid)
+    }
+
     /// All of them, by id.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &IssuedToken> {
         self.tokens.values()
@@ -148,6 +175,17 @@ impl IssuedTokens {
         let known = self.tokens.get_mut(&token).ok_or(FoldFault::UnknownToken(token))?;
         known.revoked_at.get_or_insert(at);
         self.by_secret.remove(&known.sha256);
+        Ok(())
+    }
+
+    /// Sets bounds of a token; those that are left out stay.
+    pub(super) fn set_quotas(
+        &mut self,
+        token: TokenId,
+        quotas: TokenQuotas,
+    ) -> Result<(), FoldFault> {
+        let known = self.tokens.get_mut(&token).ok_or(FoldFault::UnknownToken(token))?;
+        known.quotas = quotas.or(known.quotas);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use super::{
     open::Open,
     trial::{Best, StoredCheckpoints, Trial, TrialEnd, is_better},
 };
-use crate::event::UnitKey;
+use crate::event::{By, UnitKey};
 use serde::{Deserialize, Serialize};
 use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{
@@ -47,6 +47,9 @@ pub struct Job {
     pub(super) kept: KeptBytes,
     /// The digest of both: the same submission again gets the same job.
     pub key: Digest,
+    /// Who submitted it; `None` where that was before jobs had owners.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<By>,
     /// When it was submitted.
     pub submitted_at: UnixMillis,
     /// How and when it ended.
@@ -169,6 +172,7 @@ impl Job {
             submitted: None,
             data,
             key,
+            owner: None,
             submitted_at: at,
             end: None,
             thinned: false,

@@ -1,6 +1,12 @@
 //! Tokens that the server issues: to machines that enrol, and to users. The secrets are made by the shell, and the core knows
 //! their hashes alone.
 
+mod on_behalf;
+mod quotas;
+mod rights;
+
+pub(crate) use quotas::{QuotaBook, Wanted};
+
 use crate::{
     event::{By, Event},
     hosts::HostHandler,
@@ -11,7 +17,10 @@ use crate::{
 use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
+    figures,
     ids::{HostId, JobId, TokenId},
+    quotas::TokenQuotas,
+    spec::MAX_SHARE,
     time::{Millis, UnixMillis},
     tokens::{MAX_TOKEN_HOSTS, MAX_TOKEN_LIFETIME, Rights, TokenGrant, TokenRequest, TokenState},
 };
@@ -43,6 +52,13 @@ pub(crate) struct TokenHandler<'a> {
     pub(crate) hosts: HostHandler<'a>,
 }
 
+fn check_quotas(quotas: &TokenQuotas) -> Reply<()> {
+    if quotas.share.is_some_and(|share| !(1..=MAX_SHARE).contains(&share)) {
+        return Err(invalid(format!("a share is 1 to {MAX_SHARE}")));
+    }
+    Ok(())
+}
+
 fn invalid(message: impl Into<String>) -> Refusal {
     Refusal::new(ErrorKind::Invalid, message)
 }
@@ -56,6 +72,28 @@ impl TokenHandler<'_> {
         let known = self.hosts.ledger.state.issued.get(token);
         let unknown = || ApiError::new(ErrorKind::NotFound, format!("no token {token}"));
         Ok(known.ok_or_else(unknown)?)
+    }
+
+    fn quotas(&self) -> QuotaBook<'_> {
+        self.hosts.ledger.quotas()
+    }
+
+    /// Sets bounds of a user's token; those that are left out stay as they were.
+    pub(crate) fn set_quotas(
+        &mut self,
+        token: TokenId,
+        quotas: TokenQuotas,
+        by: By,
+    ) -> Reply<TokenId> {
+        check_quotas(&quotas)?;
+        let known = self.find(token)?;
+        if known.rights().is_none() {
+            return Err(invalid(format!("token {token} isn't a user's: it has no quotas")));
+        }
+        if quotas.or(known.quotas) != known.quotas {
+            self.hosts.ledger.record(Event::TokenQuotasSet { token, quotas, by })?;
+        }
+        Ok(token)
     }
 
     fn check_secret(&self, sha256: Digest) -> Reply<()> {
@@ -73,7 +111,11 @@ impl TokenHandler<'_> {
         sha256: Digest,
         by: Option<By>,
     ) -> Reply<TokenId> {
-        let TokenRequest { label, grant, lifetime } = request;
+        let TokenRequest { label, grant, lifetime, quotas } = request;
+        check_quotas(&quotas)?;
+        if !quotas.is_empty() && !matches!(grant, TokenGrant::Access { .. }) {
+            return Err(invalid("quotas are for tokens of users"));
+        }
         match &grant {
             TokenGrant::Enrol { hosts, .. } if !(1..=MAX_TOKEN_HOSTS).contains(hosts) => {
                 let message = format!("a token is for 1 to {MAX_TOKEN_HOSTS} hosts, not {hosts}");
@@ -85,7 +127,7 @@ impl TokenHandler<'_> {
             TokenGrant::Enrol { hosts, machine: Some(machine), .. } if *hosts != 1 => {
                 return Err(invalid(format!("the token of machine {machine} is for one host")));
             }
-            TokenGrant::Share { job } => self.check_share(*job)?,
+            TokenGrant::Share { job } => self.check_share(*job, by)?,
             TokenGrant::Enrol { .. } | TokenGrant::Access { .. } => {}
         }
         if lifetime == Some(Millis(0)) {
@@ -100,19 +142,35 @@ impl TokenHandler<'_> {
         let token = self.hosts.ledger.state.issued.next_id();
         let expires_at = lifetime.map(|lasts| self.now() + lasts);
         let grant = Box::new(grant);
-        let created = Event::TokenCreated { token, sha256, label, grant, expires_at, by };
+        let created = Event::TokenCreated { token, sha256, label, grant, expires_at, by, quotas };
         self.hosts.ledger.record(created)?;
         Ok(token)
     }
 
     /// May there be another token that shows this job's page?
-    fn check_share(&self, job: JobId) -> Reply<()> {
+    fn check_share(&self, job: JobId, by: Option<By>) -> Reply<()> {
         let (now, state) = (self.now(), &*self.hosts.ledger.state);
         state.find_job(job)?;
         let shows = |token: &&IssuedToken| {
-            token.grant.shared_job().is_some() && token.state(now) == TokenState::Valid
+            token.grant.shared_job().is_some()
+                && state.issued.state_of(token, now) == TokenState::Valid
         };
-        if state.issued.iter().filter(shows).count() < MAX_SHARES {
+        let maker = by.and_then(By::token);
+        let (mut all, mut own) = (0_usize, 0_u32);
+        for link in state.issued.iter().filter(shows) {
+            all += 1;
+            own += u32::from(maker.is_some() && link.maker_of_link() == maker);
+        }
+        let quotas = self.quotas();
+        if let Some(maker) = maker
+            && let Some(limit) = quotas.limits(maker).map(|limits| limits.links)
+            && own >= limit
+        {
+            let what = format!("{} to pages of jobs, and", figures::counted(own.into(), "link"));
+            let (limit, todo) = (limit.to_string(), "revoke one, on its job's page");
+            return Err(quotas.refusal(maker, "links", &what, &limit, todo).into());
+        }
+        if all < MAX_SHARES {
             return Ok(());
         }
         let message =
@@ -126,7 +184,7 @@ impl TokenHandler<'_> {
         if issued.iter().len() < MAX_TOKENS {
             return Ok(());
         }
-        let ended = issued.iter().find(|token| token.state(now) != TokenState::Valid);
+        let ended = issued.iter().find(|token| issued.state_of(token, now) != TokenState::Valid);
         let Some(token) = ended.map(|token| token.id) else {
             let message = format!("there are {MAX_TOKENS} tokens, which is the most: revoke some");
             return Err(Refusal::new(ErrorKind::Conflict, message));
@@ -136,7 +194,8 @@ impl TokenHandler<'_> {
 
     /// Gives a token another secret: the one before opens nothing any more.
     pub(crate) fn rotate(&mut self, token: TokenId, sha256: Digest) -> Reply<TokenId> {
-        let state = self.find(token)?.state(self.now());
+        let known = self.find(token)?;
+        let state = self.hosts.ledger.state.issued.state_of(known, self.now());
         if state != TokenState::Valid {
             let message = format!("token {token} opens nothing any more: make another one");
             return Err(Refusal::new(ErrorKind::Conflict, message));

@@ -285,7 +285,7 @@ fn submitted(state: &State, change: impl FnOnce(&mut JobSpec, &mut DataManifest)
     let (mut spec, mut data) = (Box::new(known.spec.clone()), Box::new(known.data.clone()));
     change(&mut spec, &mut data);
     let (key, at_end) = (Digest::of(b"another"), known.at_end);
-    Event::JobSubmitted { job: JobId(2), spec, data, key, nonce: None, at_end }
+    Event::JobSubmitted { job: JobId(2), spec, data, key, nonce: None, at_end, by: None }
 }
 
 #[test]
@@ -417,6 +417,7 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
         }
         Event::TokenRotated { token, .. }
         | Event::TokenRevoked { token, .. }
+        | Event::TokenQuotasSet { token, .. }
         | Event::TokenForgotten { token } => {
             *token = NO_TOKEN;
             FoldFault::UnknownToken(NO_TOKEN)

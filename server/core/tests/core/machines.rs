@@ -13,6 +13,7 @@ use sojourn_protocol::{
         Market,
     },
     money::MicroUsd,
+    quotas::TokenQuotas,
     time::{Millis, UnixMillis},
     tokens::{TokenGrant, TokenRequest},
     view::TrialState,
@@ -77,13 +78,14 @@ fn drain(bench: &mut Bench, machine: &str, within: u64) -> u32 {
 
 /// A machine with this name becomes a host, with a token of its own.
 fn enrol(bench: &mut Bench, text: &str) -> Result<HostId, ApiError> {
-    let grant = TokenGrant::Enrol {
-        owner: "".parse().unwrap(),
-        hosts: 1,
-        machine: Some(name(text)),
-        trusted: false,
+    let grant =
+        TokenGrant::Enrol { owner: "".parse().unwrap(), hosts: 1, machine: Some(name(text)), trusted: false };
+    let request = TokenRequest {
+        label: "".parse().unwrap(),
+        grant,
+        lifetime: Some(Millis(HOUR)),
+        quotas: TokenQuotas::default(),
     };
-    let request = TokenRequest { label: "".parse().unwrap(), grant, lifetime: Some(Millis(HOUR)) };
     let sha256 = Digest::of(format!("secret of {text}").as_bytes());
     let token = match bench.answer(Command::CreateToken { to: TO, request, sha256, by: None })? {
         Answer::Token(token) => token.token,
@@ -123,13 +125,14 @@ fn a_token_of_a_machine_is_for_one_host() {
     bench.now += 1;
     let again = enrol_with(&mut bench, "m-1", TokenId(1)).unwrap_err();
     assert!(again.message.contains("was for one host"), "{again:?}");
-    let grant = TokenGrant::Enrol {
-        owner: "".parse().unwrap(),
-        hosts: 2,
-        machine: Some(name("m-2")),
-        trusted: false,
+    let grant =
+        TokenGrant::Enrol { owner: "".parse().unwrap(), hosts: 2, machine: Some(name("m-2")), trusted: false };
+    let request = TokenRequest {
+        label: "".parse().unwrap(),
+        grant,
+        lifetime: None,
+        quotas: TokenQuotas::default(),
     };
-    let request = TokenRequest { label: "".parse().unwrap(), grant, lifetime: None };
     let sha256 = Digest::of(b"two");
     let two = bench.answer(Command::CreateToken { to: TO, request, sha256, by: None }).unwrap_err();
     assert_eq!(

@@ -28,6 +28,7 @@ mod graphs;
 mod hop_matrix;
 mod host_shares;
 mod initial_weights;
+mod job_owners;
 mod lease_ends;
 mod machines;
 mod merging;

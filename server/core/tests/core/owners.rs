@@ -6,6 +6,7 @@ use sojourn_protocol::{
     api::WorkRequest,
     digest::Digest,
     ids::{HostId, TrialId},
+    quotas::TokenQuotas,
     report::{FailureKind, Outcome, Report},
     spec::{OrderChoice, PlacementSpec, Verify},
     tokens::{TokenGrant, TokenRequest},
@@ -17,9 +18,13 @@ const TO: ReplyTo = ReplyTo(1);
 
 /// Hosts that enrol as those of one owner, and have shown themselves; of the deployment itself where none is named.
 pub(crate) fn enrol(bench: &mut Bench, owner: &str, hosts: u32) -> Vec<HostId> {
-    let grant =
-        TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None, trusted: false };
-    let asked = TokenRequest { label: owner.parse().unwrap(), grant, lifetime: None };
+    let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None, trusted: false };
+    let asked = TokenRequest {
+        label: owner.parse().unwrap(),
+        grant,
+        lifetime: None,
+        quotas: TokenQuotas::default(),
+    };
     let sha256 = Digest::of(owner.as_bytes());
     let create = Command::CreateToken { to: TO, request: asked, sha256, by: None };
     let Ok(Answer::Token(token)) = bench.answer(create) else {

@@ -406,6 +406,7 @@ fn a_job_of_an_older_journal_ends_as_it_did() {
         key: job.key,
         nonce: None,
         at_end: AtEnd::Nothing,
+        by: None,
     };
     let text = serde_json::to_string(&event).unwrap();
     assert!(!text.contains("at_end"), "older programs read it: {text}");

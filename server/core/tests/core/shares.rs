@@ -1,13 +1,15 @@
 //! Several jobs at once get slot time in fair shares, whatever their units take.
 
-use crate::support::{Bench, done, request};
+use crate::support::{Bench, data, done, request, spec};
 use proptest::prelude::*;
-use sojourn_core::{Answer, Command, Effect, Envelope, ReplyTo};
+use sojourn_core::{Answer, By, Command, Effect, Envelope, ReplyTo};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, JobId},
+    quotas::TokenQuotas,
     report::Outcome,
     time::UnixMillis,
+    tokens::{Rights, TokenGrant, TokenRequest},
     unit::Lease,
 };
 use std::collections::BTreeMap;
@@ -51,6 +53,43 @@ impl Fleet {
         self.bench.submit_with(trials, EPOCHS, true, &more).unwrap();
         self.takes.push(takes);
         self.used = vec![0; self.takes.len()];
+    }
+
+    /// A user who may submit, with this part of slot time.
+    fn user(&mut self, name: &str, share: u32) -> By {
+        let grant = TokenGrant::Access { rights: Rights::Submit };
+        let quotas = TokenQuotas { jobs: Some(100), share: Some(share), ..TokenQuotas::default() };
+        let label = name.parse().unwrap();
+        let request = TokenRequest { label, grant, lifetime: None, quotas };
+        let sha256 = Digest::of(name.as_bytes());
+        let create = Command::CreateToken { to: TO, request, sha256, by: None };
+        let Answer::Token(token) = self.bench.answer(create).unwrap() else { panic!("no token") };
+        By::Token(token.token)
+    }
+
+    /// One more job of a user.
+    fn submit_of(&mut self, by: By, trials: u32, takes: u64) {
+        let (spec, data) = (Box::new(spec(trials, EPOCHS, "")), Box::new(data()));
+        let submit = Command::Submit { to: TO, spec, data, again: true, nonce: None };
+        let command = Box::new(submit);
+        self.bench.answer(Command::OnBehalf { to: TO, by, command }).unwrap();
+        self.takes.push(takes);
+        self.used.push(0);
+    }
+
+    /// Milliseconds of slots that a user's jobs have had since the last reset.
+    fn used_by(&self, by: By) -> u64 {
+        let jobs = self.bench.core.state().jobs.values().filter(|job| job.owner == Some(by));
+        jobs.map(|job| self.used[usize::try_from(job.id.0).unwrap() - 1]).sum()
+    }
+
+    /// Units end one after the other for so many milliseconds, while all machines are busy.
+    fn work_for(&mut self, millis: u64) {
+        let end = self.bench.now + millis;
+        while self.bench.now < end {
+            assert!(self.ask(), "no slot stands idle");
+            self.step();
+        }
     }
 
     /// Every idle machine asks; says whether all of them got something.
@@ -257,5 +296,85 @@ fn no_more_machines_work_for_a_job_than_it_wants() {
         fleet.ask();
         assert_eq!(fleet.running.len(), 2);
         fleet.step();
+    }
+}
+
+#[test]
+fn an_owner_with_thirty_jobs_gets_as_much_as_one_with_a_single_job() {
+    let mut fleet = Fleet::new(6);
+    let (alice, bob) = (fleet.user("alice", 1), fleet.user("bob", 1));
+    for _ in 0..30 {
+        fleet.submit_of(alice, 2, 40);
+    }
+    fleet.work_for(2_000);
+    fleet.submit_of(bob, 8, 70);
+    fleet.used.fill(0);
+    fleet.work_for(20_000);
+    let (alice_used, bob_used) = (fleet.used_by(alice), fleet.used_by(bob));
+    assert!(alice_used.abs_diff(bob_used) <= 7 * (40 + 70), "{alice_used} and {bob_used} ms");
+    assert!(alice_used + bob_used > 6 * 19_000, "{alice_used} and {bob_used} ms");
+    // And of one owner's jobs each has its part.
+    let of_jobs = &fleet.used[1..31];
+    let (least, most) = (of_jobs.iter().min().unwrap(), of_jobs.iter().max().unwrap());
+    assert!(most - least <= 3 * 40, "{of_jobs:?}");
+}
+
+#[test]
+fn slot_time_between_owners_goes_by_the_shares_of_their_tokens() {
+    let mut fleet = Fleet::new(4);
+    let (alice, bob) = (fleet.user("alice", 1), fleet.user("bob", 3));
+    for _ in 0..5 {
+        fleet.submit_of(alice, 2, 30);
+    }
+    fleet.submit_of(bob, 6, 50);
+    // The operator is an owner like others.
+    fleet.submit(6, 40);
+    fleet.work_for(30_000);
+    let (one, three, operator) = (fleet.used_by(alice), fleet.used_by(bob), fleet.used[7]);
+    assert!(three.abs_diff(3 * one) <= 3 * 5 * 100, "{one} and {three} ms");
+    assert!(operator.abs_diff(one) <= 5 * 100, "{operator} and {one} ms");
+}
+
+#[test]
+fn an_owner_who_had_no_jobs_is_not_owed_what_others_got_meanwhile() {
+    let mut fleet = Fleet::new(4);
+    let (alice, bob) = (fleet.user("alice", 1), fleet.user("bob", 1));
+    fleet.submit_of(alice, 6, 30);
+    fleet.submit_of(bob, 6, 30);
+    fleet.work_for(1_000);
+    fleet.bench.apply(Command::Pause { to: TO, job: JobId(3), now: false });
+    fleet.work_for(10_000);
+    // Another job, and then the one that was paused.
+    fleet.submit_of(bob, 6, 30);
+    fleet.bench.apply(Command::Resume { to: TO, job: JobId(3) });
+    fleet.used.fill(0);
+    fleet.work_for(5_000);
+    let (alice_used, bob_used) = (fleet.used_by(alice), fleet.used_by(bob));
+    assert!(alice_used.abs_diff(bob_used) <= 5 * 60, "{alice_used} and {bob_used} ms");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn owners_get_the_same_slot_time_whatever_their_jobs_and_units(
+        hosts in 2u64..6,
+        jobs in 1u64..8,
+        first in 10u64..200,
+        second in 10u64..200,
+        alone in 0u64..2_000,
+    ) {
+        let trials = u32::try_from(hosts).unwrap() + 1;
+        let mut fleet = Fleet::new(hosts);
+        let (alice, bob) = (fleet.user("alice", 1), fleet.user("bob", 1));
+        for _ in 0..jobs {
+            fleet.submit_of(alice, trials, first);
+        }
+        fleet.work_for(alone);
+        fleet.submit_of(bob, trials, second);
+        fleet.used.fill(0);
+        let bound = 2 * (hosts + 1) * (first + second);
+        fleet.work_for(10 * bound);
+        let (one, other) = (fleet.used_by(alice), fleet.used_by(bob));
+        prop_assert!(one.abs_diff(other) <= bound, "{one} ms and {other} ms, {bound} ms apart");
     }
 }

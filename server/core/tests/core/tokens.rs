@@ -10,6 +10,7 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, TokenId},
     names::{OwnerName, TokenLabel},
+    quotas::TokenQuotas,
     time::{Millis, UnixMillis},
     tokens::{
         MAX_TOKEN_HOSTS, MAX_TOKEN_LIFETIME, RevokedToken, Rights, TokenGrant, TokenRequest,
@@ -23,14 +24,23 @@ const FIRST: TokenId = TokenId(1);
 const DAY: Millis = Millis::from_secs(24 * 3600);
 
 fn enrols(owner: &str, hosts: u32) -> TokenRequest {
-    let grant =
-        TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None, trusted: false };
-    TokenRequest { label: "gpu".parse().unwrap(), grant, lifetime: None }
+    let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None, trusted: false };
+    TokenRequest {
+        label: "gpu".parse().unwrap(),
+        grant,
+        lifetime: None,
+        quotas: TokenQuotas::default(),
+    }
 }
 
 fn user(name: &str, rights: Rights) -> TokenRequest {
     let grant = TokenGrant::Access { rights };
-    TokenRequest { label: name.parse().unwrap(), grant, lifetime: None }
+    TokenRequest {
+        label: name.parse().unwrap(),
+        grant,
+        lifetime: None,
+        quotas: TokenQuotas::default(),
+    }
 }
 
 fn secret(name: &str) -> Digest {
@@ -239,7 +249,12 @@ fn of_as_many_tokens_as_there_may_be_those_that_have_ended_make_room() {
 
 fn shares(job: u64) -> TokenRequest {
     let grant = TokenGrant::Share { job: JobId(job) };
-    TokenRequest { label: TokenLabel::default(), grant, lifetime: Some(DAY) }
+    TokenRequest {
+        label: TokenLabel::default(),
+        grant,
+        lifetime: Some(DAY),
+        quotas: TokenQuotas::default(),
+    }
 }
 
 #[test]

@@ -112,12 +112,12 @@ pub fn leaders(
             }
         }
         @if viewer.may_download() { th scope="col" { "Checkpoint" } }
-        @if viewer.may_submit() { th scope="col" { "Change" } }
+        @if viewer.may_change(job) { th scope="col" { "Change" } }
     };
     let more = |trial: &TrialView| {
         html! {
             @if viewer.may_download() { td { (checkpoints(job.job, trial)) } }
-            @if viewer.may_submit() { td { (changes(job, trial)) } }
+            @if viewer.may_change(job) { td { (changes(job, trial)) } }
         }
     };
     html! {

@@ -139,6 +139,7 @@ pub fn head(job: &JobView, viewer: Viewer) -> Markup {
                     }
                 }
             }
+            @if let Some(owner) = job.owner.as_ref().filter(|_| viewer.sees_owners()) { div { dt { "Owner" } dd { (owner) } } }
             @if let Some(left) = job.time_left { div { dt { "Time left" } dd { (time_left(left)) } } }
             div { dt { "Submitted" } dd { (words::time(job.submitted_at)) } }
             @if let Some(at) = job.ended_at { div { dt { "Ended" } dd { (words::time(at)) } } }
@@ -152,7 +153,8 @@ pub fn head(job: &JobView, viewer: Viewer) -> Markup {
             }
             div { dt { "In the store" } dd { (figures::bytes(job.disk_bytes)) } }
         }
-        @if viewer.may_submit() { (buttons(job)) }
+        @if viewer.may_change(job) { (buttons(job)) }
+        @else if viewer.may_submit() { div.buttons { (over(job)) } }
     }
 }
 
@@ -162,6 +164,11 @@ fn time_left(left: TimeLeft) -> Markup {
         @if let Some(expected) = left.expected { (figures::duration(expected.0)) " expected, " }
         span title="No schedule is shorter on the machines that are there" { (figures::duration(left.at_least.0)) " at least" }
     }
+}
+
+/// The way to another job over the data of this one, which every submitter has.
+fn over(job: &JobView) -> Markup {
+    html! { a.button href={ "/jobs/new?over=" (job.job) } { "New job over this data" } }
 }
 
 /// The buttons of a job.
@@ -180,7 +187,7 @@ fn buttons(job: &JobView) -> Markup {
             @if !job.state.has_ended() {
                 details #cancel { summary { "Cancel" } p { "Its trials end with what they have." } (button("cancel", "Cancel this job")) }
             }
-            a.button href={ "/jobs/new?over=" (job.job) } { "New job over this data" }
+            (over(job))
             @if job.state != JobState::Cancelled {
                 details #extend {
                     summary { "Add epochs" }

@@ -56,6 +56,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("revokeHost", &[NotFound]),
         ("createToken", &[NotFound, Conflict]),
         ("rotateToken", &[NotFound, Conflict]),
+        ("setQuotas", &[NotFound]),
         ("revokeToken", &[NotFound]),
         ("shareJob", &[NotFound, Conflict]),
         ("shares", &[NotFound]),

@@ -108,6 +108,7 @@ const EXAMPLES: &str = include_str!("examples.json");
         tokens::create,
         tokens::all,
         tokens::rotate,
+        tokens::set_quotas,
         tokens::revoke,
         tokens::rotate_own,
         shares::all,

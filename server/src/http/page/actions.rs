@@ -8,7 +8,7 @@ use actix_web::{
 };
 use serde::Deserialize;
 use serde_json::Value;
-use sojourn_core::{By, request};
+use sojourn_core::request;
 use sojourn_page::share as share_page;
 use sojourn_protocol::{
     api::{GoOn, NewTrial, SearchRequest},
@@ -58,16 +58,19 @@ pub(in crate::http) async fn act(
 ) -> Result<HttpResponse, PageError> {
     let job = *job;
     match button.action {
-        Action::Pause => drop(app.shell.request(request::Pause { job, now: false }).await?),
-        Action::Resume => drop(app.shell.request(request::Resume { job }).await?),
-        Action::Cancel => drop(app.shell.request(request::Cancel { job }).await?),
+        Action::Pause => {
+            drop(app.shell.request(by.asks(request::Pause { job, now: false })).await?)
+        }
+        Action::Resume => drop(app.shell.request(by.asks(request::Resume { job })).await?),
+        Action::Cancel => drop(app.shell.request(by.asks(request::Cancel { job })).await?),
         Action::Extend => {
             let epochs = button.epochs.ok_or_else(|| missing("epochs"))?;
-            drop(app.shell.request(request::Extend { job, epochs, trial: None }).await?);
+            let extend = request::Extend { job, epochs, trial: None };
+            drop(app.shell.request(by.asks(extend)).await?);
         }
         Action::Stop => {
             let stop = vec![button.trial.ok_or_else(|| missing("trial"))?];
-            change(&app, job, SearchRequest { stop, ..SearchRequest::default() }, by.0).await?;
+            change(&app, job, SearchRequest { stop, ..SearchRequest::default() }, &by).await?;
         }
         Action::Revive => {
             let trial = button.trial.ok_or_else(|| missing("trial"))?;
@@ -77,18 +80,18 @@ pub(in crate::http) async fn act(
                 || HttpError::new(ErrorKind::NotFound, format!("job {job} has no trial {trial}"));
             let epochs = known.ok_or_else(unknown)?.epochs;
             let go_on = vec![GoOn { trial, epochs }];
-            change(&app, job, SearchRequest { go_on, ..SearchRequest::default() }, by.0).await?;
+            change(&app, job, SearchRequest { go_on, ..SearchRequest::default() }, &by).await?;
         }
         Action::Clone => {
             let values = settings(&button.set)?;
             let add = vec![NewTrial { values, from: button.trial }];
-            change(&app, job, SearchRequest { add, ..SearchRequest::default() }, by.0).await?;
+            change(&app, job, SearchRequest { add, ..SearchRequest::default() }, &by).await?;
         }
-        Action::Share => return share(&app, job, &button, by.0, &request).await,
+        Action::Share => return share(&app, job, &button, &by, &request).await,
         Action::Unshare => {
             let token = button.token.ok_or_else(|| missing("token"))?;
             let revoke = request::RevokeToken { token, of: Some(job), by: Some(by.0) };
-            drop(app.shell.request(revoke).await?);
+            drop(app.shell.request(by.asks(revoke)).await?);
         }
     }
     Ok(answer::go_to(&format!("/jobs/{job}")))
@@ -99,7 +102,7 @@ async fn share(
     app: &App,
     job: JobId,
     button: &Button,
-    by: By,
+    by: &UserBy,
     request: &HttpRequest,
 ) -> Result<HttpResponse, PageError> {
     let label: Result<TokenLabel, _> = button.label.trim().parse();
@@ -120,10 +123,11 @@ async fn change(
     app: &App,
     job: JobId,
     mut request: SearchRequest,
-    by: By,
+    by: &UserBy,
 ) -> Result<(), PageError> {
     request.why = Some("by the web page".to_owned());
-    app.shell.request(request::ChangeSearch { job, request: Box::new(request), by }).await?;
+    let change = request::ChangeSearch { job, request: Box::new(request), by: by.0 };
+    app.shell.request(by.asks(change)).await?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use super::{answer, answer::PageError, pages::Part};
 use crate::http::{
     App,
-    auth::{UserBy, UserRights},
+    auth::{UserBy, UserViewer},
     error::HttpError,
     failures as counted,
 };
@@ -13,7 +13,7 @@ use actix_web::{
 };
 use serde::Deserialize;
 use sojourn_core::request;
-use sojourn_page::{Viewer, failures as failures_page, host as host_page};
+use sojourn_page::{failures as failures_page, host as host_page};
 use sojourn_protocol::{error::ErrorKind, ids::HostId};
 
 /// What a button of a host's page sends.
@@ -33,12 +33,11 @@ enum Action {
 /// A host.
 pub(in crate::http) async fn host(
     app: App,
-    UserRights(rights): UserRights,
+    UserViewer(viewer): UserViewer,
     request: HttpRequest,
     host: Path<HostId>,
     Query(part): Query<Part>,
 ) -> Result<HttpResponse, PageError> {
-    let viewer = Viewer::of(rights);
     let detail = app.shell.request(request::GetHost { host: *host }).await?;
     let part = match part.name() {
         None => {
@@ -81,7 +80,7 @@ pub(in crate::http) async fn act(
 /// What went wrong on all hosts.
 pub(in crate::http) async fn failures(
     app: App,
-    _: UserRights,
+    _: UserViewer,
     request: HttpRequest,
     Query(part): Query<Part>,
 ) -> Result<HttpResponse, PageError> {

@@ -2,7 +2,11 @@
 //! refuses of a submission.
 
 use super::{answer, answer::PageError, new_data, pages::Part};
-use crate::http::{App, AppState, auth::UserRights, error::HttpError};
+use crate::http::{
+    App, AppState,
+    auth::{UserBy, UserViewer},
+    error::HttpError,
+};
 use actix_web::{
     HttpResponse,
     http::StatusCode,
@@ -42,10 +46,10 @@ pub(in crate::http) struct NewJob {
 /// The page.
 pub(in crate::http) async fn show(
     app: App,
-    UserRights(rights): UserRights,
+    UserViewer(viewer): UserViewer,
     Query(query): Query<Over>,
 ) -> Result<HttpResponse, PageError> {
-    let takes_files = takes_files(&app, Viewer::of(rights));
+    let takes_files = takes_files(&app, viewer);
     let jobs = app.shell.request(request::GetJobs {}).await?;
     let data = query.over.as_deref().map(data_of).transpose()?;
     Ok(answer::html(new_job::page(&jobs, data, takes_files, "", None)))
@@ -67,7 +71,8 @@ fn data_of(over: &str) -> Result<DataOf, HttpError> {
 /// Checks a file (`?part=check`), or submits it and leads to the job's page.
 pub(in crate::http) async fn submit(
     app: App,
-    UserRights(rights): UserRights,
+    UserViewer(viewer): UserViewer,
+    by: UserBy,
     Query(part): Query<Part>,
     Form(new): Form<NewJob>,
 ) -> Result<HttpResponse, PageError> {
@@ -98,13 +103,13 @@ pub(in crate::http) async fn submit(
             },
             _ => checked,
         };
-        let takes_files = takes_files(&app, Viewer::of(rights));
+        let takes_files = takes_files(&app, viewer);
         let jobs = app.shell.request(request::GetJobs {}).await?;
         let page = new_job::page(&jobs, Some(data), takes_files, &text, Some(&checked));
         return Ok(answer::with_status(StatusCode::BAD_REQUEST, page));
     };
     let submit = request::Submit { spec, data, again, nonce: None };
-    let submitted = app.shell.request(submit).await?;
+    let submitted = app.shell.request(by.asks(submit)).await?;
     Ok(answer::go_to(&format!("/jobs/{}", submitted.job)))
 }
 

@@ -1,7 +1,7 @@
 //! The pages. `?part=NAME` asks for a part of one, as its script does.
 
 use super::{answer, answer::PageError, recent_events::LastEvents, timeline};
-use crate::http::{App, auth::UserRights, error::HttpError, events, shares, trials};
+use crate::http::{App, auth::UserViewer, error::HttpError, events, trials};
 use actix_web::{
     HttpRequest, HttpResponse,
     http::header::{CACHE_CONTROL, CONTENT_TYPE},
@@ -18,7 +18,7 @@ use sojourn_protocol::{
     error::ErrorKind,
     ids::JobId,
     tokens::TokenView,
-    view::{EventView, JobDetail},
+    view::{EventView, JobDetail, JobView},
 };
 
 /// Events of a job on its page.
@@ -41,21 +41,22 @@ impl Part {
 /// The list of jobs.
 pub(in crate::http) async fn jobs(
     app: App,
-    _: UserRights,
+    _: UserViewer,
     request: HttpRequest,
     Query(part): Query<Part>,
+    Query(filter): Query<jobs_page::Filter>,
 ) -> Result<HttpResponse, PageError> {
     let jobs = app.shell.request(request::GetJobs {}).await?;
     Ok(match part.part {
-        None => answer::html(jobs_page::page(&jobs)),
-        Some(_) => answer::part(&request, jobs_page::list(&jobs)),
+        None => answer::html(jobs_page::page(&jobs, &filter)),
+        Some(_) => answer::part(&request, jobs_page::list(&jobs, &filter)),
     })
 }
 
 /// All hosts.
 pub(in crate::http) async fn hosts(
     app: App,
-    _: UserRights,
+    _: UserViewer,
     request: HttpRequest,
     Query(part): Query<Part>,
 ) -> Result<HttpResponse, PageError> {
@@ -69,13 +70,13 @@ pub(in crate::http) async fn hosts(
 /// A job.
 pub(in crate::http) async fn job(
     app: App,
-    UserRights(rights): UserRights,
+    UserViewer(viewer): UserViewer,
     request: HttpRequest,
     job: Path<JobId>,
     Query(part): Query<Part>,
     Query(board): Query<job_page::Board>,
 ) -> Result<HttpResponse, PageError> {
-    let (job, viewer) = (*job, Viewer::of(rights));
+    let job = *job;
     let detail = async || app.shell.request(request::GetJob { job }).await;
     let part = match part.name() {
         None => {
@@ -89,7 +90,7 @@ pub(in crate::http) async fn job(
                 hops: app.shell.request(request::GetHops { job }).await?,
                 timeline: timeline::collect(&app, &detail.summary, &last).await?,
                 events: latest(&last)?,
-                shares: shares_for(&app, job, viewer).await?,
+                shares: shares_for(&app, &detail.summary, viewer).await?,
             };
             return Ok(answer::html(job_page::page(&detail, &parts, &board, viewer)));
         }
@@ -106,7 +107,10 @@ pub(in crate::http) async fn job(
             job_page::leaders(&detail.summary, detail.spec.search.goal, &trials, &board, viewer)
         }
         Some("space") => job_page::space(changed_space(&detail().await?)?.as_deref()),
-        Some("shares") => share_page::links(job, shares_for(&app, job, viewer).await?.as_deref()),
+        Some("shares") => {
+            let shares = shares_for(&app, &detail().await?.summary, viewer).await?;
+            share_page::links(job, shares.as_deref())
+        }
         Some("events") => {
             detail().await?;
             event_page::list(&latest(&app.recent_events.of(&app.shell, job).await?)?)
@@ -128,19 +132,19 @@ fn changed_space(job: &JobDetail) -> Result<Option<String>, HttpError> {
 /// The links to a job's page, for whoever may make some.
 async fn shares_for(
     app: &App,
-    job: JobId,
+    job: &JobView,
     viewer: Viewer,
 ) -> Result<Option<Vec<TokenView>>, HttpError> {
-    if !viewer.may_submit() {
+    if !viewer.may_change(job) {
         return Ok(None);
     }
-    shares::of(app, job).await.map(Some)
+    Ok(Some(app.shell.request(request::GetLinks { job: job.job }).await?))
 }
 
 /// Jobs side by side: `?job=1&job=2`.
 pub(in crate::http) async fn compare(
     app: App,
-    _: UserRights,
+    _: UserViewer,
     request: HttpRequest,
     Query(part): Query<Part>,
 ) -> Result<HttpResponse, PageError> {

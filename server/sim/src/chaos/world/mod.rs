@@ -24,6 +24,7 @@ use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TokenId, TrialId},
     names::TokenLabel,
     quantity::{SaturatingFrom as _, to_u64},
+    quotas::TokenQuotas,
     seeds,
     time::{Millis, UnixMillis},
     tokens::{MAX_TOKEN_HOSTS, TokenGrant, TokenRequest},
@@ -231,13 +232,13 @@ impl World {
     /// Issues the token with which an owner's machines enrol.
     fn create_token(&mut self, owner: &str) -> Result<(), String> {
         let named = owner.parse().map_err(|error| format!("{error}"))?;
-        let grant = TokenGrant::Enrol {
-            owner: named,
-            hosts: MAX_TOKEN_HOSTS,
-            machine: None,
-            trusted: false,
+        let grant = TokenGrant::Enrol { owner: named, hosts: MAX_TOKEN_HOSTS, machine: None, trusted: false };
+        let request = TokenRequest {
+            label: TokenLabel::default(),
+            grant,
+            lifetime: None,
+            quotas: TokenQuotas::default(),
         };
-        let request = TokenRequest { label: TokenLabel::default(), grant, lifetime: None };
         let sha256 = Digest::of(owner.as_bytes());
         self.apply(Command::CreateToken { to: ReplyTo(0), request, sha256, by: None })
     }

@@ -3,7 +3,7 @@
 use super::{NewJob, data_uploads};
 use crate::{
     data_uploads::{DataUpload, UploadStage},
-    http::{AppState, error::HttpError},
+    http::{AppState, auth::UserBy, error::HttpError},
     prepare_job::{BytesRead, JobFiles, PrepareJob, PreparedJob},
     storage_watch::Coming,
 };
@@ -26,7 +26,7 @@ pub(super) async fn make(
     app: &AppState,
     upload: &Arc<DataUpload>,
     prepare: Arc<dyn PrepareJob>,
-    new: NewJob,
+    (new, by): (NewJob, UserBy),
 ) -> Result<JobId, Vec<String>> {
     let said = |error: HttpError| vec![error.to_string()];
     let (uploads, _) = data_uploads(app).map_err(said)?;
@@ -57,7 +57,8 @@ pub(super) async fn make(
     let PreparedJob { spec, data, files } = prepared;
     store(app, upload, &spec, &data, &files).await.map_err(said)?;
     let submit = request::Submit { spec: Box::new(spec), data: Box::new(data), again, nonce: None };
-    let submitted = app.shell.request(submit).await.map_err(|error| said(error.into()))?;
+    let submitted = app.shell.request(by.asks(submit)).await;
+    let submitted = submitted.map_err(|error| said(error.into()))?;
     Ok(submitted.job)
 }
 

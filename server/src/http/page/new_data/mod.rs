@@ -102,7 +102,7 @@ async fn take_file(
 /// Begins to make the job, and shows how far that is.
 pub(in crate::http) async fn submit(
     app: App,
-    _: User,
+    by: UserBy,
     secret: Path<String>,
     Form(new): Form<NewJob>,
 ) -> Result<HttpResponse, PageError> {
@@ -118,7 +118,7 @@ pub(in crate::http) async fn submit(
     let made = Arc::clone(&upload);
     // It goes on when the browser has left.
     actix_web::rt::spawn(async move {
-        let stage = match make(&app, &made, prepare, new).await {
+        let stage = match make(&app, &made, prepare, (new, by)).await {
             Ok(job) => {
                 let files = Arc::clone(&made);
                 drop(web::block(move || files.clear()).await);

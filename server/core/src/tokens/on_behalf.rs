@@ -1,0 +1,34 @@
+//! Commands of users: whether the token may give them, and those that note who gave them.
+
+use crate::{
+    command::{Command, ReplyTo},
+    core::Core,
+    effect::Answer,
+    event::By,
+    fault::CoreFault,
+};
+
+impl Core {
+    /// Carries out a command of a user, where the user's token may give it.
+    pub(crate) fn execute_on_behalf(
+        &mut self,
+        to: ReplyTo,
+        by: By,
+        command: Command,
+    ) -> Result<(), CoreFault> {
+        if let Err(error) = self.state.admit(by, &command, self.clock.now()) {
+            return self.answer(to, Err(error.into()));
+        }
+        match command {
+            Command::Submit { to, spec, data, again, nonce } => {
+                let reply = self.jobs().submit(spec, data, again, nonce, Some(by));
+                self.answer(to, reply.map(Answer::Submitted))
+            }
+            Command::Extend { to, job, epochs, trial } => {
+                let reply = self.jobs().extend_on_behalf(job, epochs, trial, by);
+                self.answer_job(to, job, reply)
+            }
+            other => self.execute(other),
+        }
+    }
+}
