@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
+#[path = "process/memory.rs"]
+mod memory;
+
 use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},

@@ -43,7 +43,7 @@ pub use initial::{GIVEN, graph_checkpoint, initial_checkpoint, initial_values};
 pub use initial_weights::{weights_checkpoint, weights_parameters};
 pub use layer::{Layer, LayerKind, Parameter};
 pub use lineage::Lineage;
-pub use memory::{Work, least_memory};
+pub use memory::{ModelSize, Place, Work, least_memory};
 pub use network::Network;
 pub use sojourn_codec::{Dtype, TensorSpec};
 pub use sojourn_protocol::spec::Start;

@@ -11,6 +11,7 @@ pub mod chaos;
 mod corruption;
 pub mod fleet;
 pub mod fluid;
+mod liveness;
 #[cfg(feature = "milp")]
 pub mod milp;
 #[cfg(any(test, feature = "milp"))]

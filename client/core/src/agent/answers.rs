@@ -12,10 +12,11 @@ use crate::{
     shutdown::Mode,
     time::Micros,
 };
-use sojourn_model::{Work, least_memory};
+use sojourn_model::{Place, Work, least_memory};
 use sojourn_protocol::{
     api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, WorkAnswer},
     ids::LeaseId,
+    inventory::CPU,
     quantity::to_usize,
     report::ReportState,
     unit::{Lease, Unit},
@@ -199,7 +200,8 @@ impl Agent {
         let (id, upload) = (lease.id, lease.upload_bytes);
         let device = self.config.device(&lease.device);
         let memory = turn.view.memory(&lease.device);
-        let too_much_memory = memory.and_then(|memory| takes_too_much(&lease.unit, memory));
+        let too_much_memory =
+            memory.and_then(|memory| takes_too_much(&lease.unit, &lease.device, memory));
         let mut held = HeldLease::granted(lease, device);
         let fetch = held.needs.missing(turn.view);
         held.continues = self.producer_of(held.needs.checkpoint());
@@ -336,12 +338,13 @@ fn too_large(lease: &HeldLease, upload: u64, capacity: u64) -> Option<ReleaseRea
 }
 
 /// Why a unit can't be done within so many bytes of memory, or at all: its model can't be built.
-fn takes_too_much(unit: &Unit, memory: u64) -> Option<ReleaseReason> {
+fn takes_too_much(unit: &Unit, device: &str, memory: u64) -> Option<ReleaseReason> {
     let work = match unit {
         Unit::Train(_) => Work::Training,
         Unit::Evaluate(_) => Work::Evaluation,
     };
-    let why = match least_memory(unit.context(), work) {
+    let place = if device == CPU { Place::Machine } else { Place::Gpu };
+    let why = match least_memory(unit.context(), work, place) {
         Err(error) => format!("the unit's model can't be built: {error}"),
         Ok(needed) if needed > memory => format!(
             "the unit takes at least {needed} bytes of memory, and this machine has {memory} for it"

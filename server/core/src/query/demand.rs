@@ -11,7 +11,7 @@ use sojourn_protocol::{
         DemandView, JobDemand, MachineLoad, MeasuredSpeed, SpeedsView, TypeSpeed, WorkloadDemand,
     },
     ids::HostId,
-    inventory::Workload,
+    inventory::{CPU, Workload},
     machines::{MachineName, MachineReport},
     quantity::{SaturatingFrom as _, mul_div, to_u64},
 };
@@ -83,7 +83,7 @@ impl Views<'_> {
         let names = self.machines_measured().flat_map(|of| of.session.devices.keys());
         let peaks =
             names.filter_map(|device| self.estimates.expected_peak(device, &workload, checkpoint));
-        let least = self.estimates.least_memory(&workload);
+        let least = self.estimates.least_memory(CPU, &workload, trial);
         WorkloadDemand {
             model: format!("{} of {}", workload.model.name(), job.spec.name),
             memory: peaks.max().unwrap_or(least).max(least),

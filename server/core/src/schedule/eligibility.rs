@@ -243,7 +243,8 @@ impl<'a> Eligibility<'a> {
         }
         let Some(memory) = slots.device.memory else { return true };
         let own = slots.peaks.get(&workload).copied();
-        let least = trial.checkpoint_bytes.max(self.estimates.least_memory(&workload));
+        let least = self.estimates.least_memory(&slots.device.name, &workload, trial);
+        let least = trial.checkpoint_bytes.max(least);
         let others = || self.estimates.expected_peak(&slots.device.name, &workload, least);
         own.or_else(others).unwrap_or(0).max(least) <= memory
     }

@@ -55,6 +55,8 @@ impl<'a> Scheduler<'a> {
     /// `above`, where one is given. It decides and changes nothing.
     pub(crate) fn pick(&self, at: DeviceRef<'_>, above: Option<i32>, rng: &mut ChaCha8Rng) -> Pick {
         let mut deferred = Deferred::default();
+        // Those that come first and have nothing for the slot as it is.
+        let mut passed_over: Vec<&Job> = Vec::new();
         let mut jobs = self.by_fair_share().into_iter().filter(|job| {
             above.is_none_or(|above| job.spec.placement.priority > above)
                 && self.state.lost_data(job).is_none()
@@ -62,7 +64,10 @@ impl<'a> Scheduler<'a> {
                 && self.affords(job.id, at, 0)
         });
         let assignment = jobs.find_map(|job| {
-            let assignment = self.pick_of(job, at, rng, &mut deferred)?;
+            let Some(assignment) = self.pick_of(job, at, rng, &mut deferred) else {
+                passed_over.push(job);
+                return None;
+            };
             if !self.affords(job.id, at, self.time_of(&assignment, at)) {
                 return None;
             }
@@ -75,7 +80,10 @@ impl<'a> Scheduler<'a> {
                 None => Some(assignment),
             }
         });
-        match (assignment, deferred.wait) {
+        let is_left = at.ahead
+            && assignment.is_some()
+            && passed_over.into_iter().any(|job| self.waits_for_idle_slot(job, at, rng));
+        match (assignment.filter(|_| !is_left), deferred.wait) {
             (Some(assignment), _) => Pick::Assign(Box::new(assignment), deferred.evaluations),
             (None, Some(micros)) => Pick::Defer {
                 until: self.now + Millis(micros.div_ceil(1000).max(1)),
@@ -121,6 +129,17 @@ impl<'a> Scheduler<'a> {
             HopPick::Nothing => {}
         }
         self.evaluation_for(job, at, deferred)
+    }
+
+    /// Has a job a unit for a busy slot that it gets once the slot is idle, and not before: one that verifies a result, one of a
+    /// job in depth, or one whose result is merged? Where others had theirs wait in the slot, it would never be idle.
+    fn waits_for_idle_slot(&self, job: &Job, at: DeviceRef<'_>, rng: &ChaCha8Rng) -> bool {
+        if job.supply() == 0 {
+            return false;
+        }
+        let idle = DeviceRef { ahead: false, ..at };
+        let picked = self.pick_of(job, idle, &mut rng.clone(), &mut Deferred::default());
+        picked.is_some_and(|unit| self.affords(job.id, idle, self.time_of(&unit, idle)))
     }
 
     /// May a unit of the job be trained there, as far as its budget goes, if it takes so many microseconds?

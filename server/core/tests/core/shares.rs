@@ -1,9 +1,10 @@
 //! Several jobs at once get slot time in fair shares, whatever their units take.
 
-use crate::support::{Bench, data, done, request, spec};
+use crate::support::{Bench, data, demand, done, request, spec};
 use proptest::prelude::*;
 use sojourn_core::{Answer, By, Command, Effect, Envelope, ReplyTo};
 use sojourn_protocol::{
+    api::{HeldState, WorkRequest},
     digest::Digest,
     ids::{HostId, JobId},
     quotas::TokenQuotas,
@@ -377,4 +378,56 @@ proptest! {
         let (one, other) = (fleet.used_by(alice), fleet.used_by(bob));
         prop_assert!(one.abs_diff(other) <= bound, "{one} ms and {other} ms, {bound} ms apart");
     }
+
+/// A machine of one slot that always has one unit wait for it, where it is given one. Which of its first units was of this job;
+/// `None` where none was.
+fn first_of(bench: &mut Bench, host: HostId, job: JobId) -> Option<usize> {
+    let mut held: Vec<Lease> = Vec::new();
+    for n in 0..40 {
+        let holding = held.iter().map(|lease| (lease.id, HeldState::Waiting)).collect();
+        let idle = u32::from(held.is_empty());
+        let wanted = 2 - u32::try_from(held.len()).unwrap();
+        let ask = WorkRequest { demand: vec![demand(1, idle, wanted)], ..request(0, holding) };
+        held.extend(bench.ask(host, ask).leases);
+        if held.is_empty() {
+            continue;
+        }
+        let unit = held.remove(0);
+        if unit.unit.job() == job {
+            return Some(n);
+        }
+        bench.now += 100;
+        bench.finish(host, &unit);
+    }
+    None
+}
+
+/// More trials than slots, of which each is behind in turn: its units wait in busy slots.
+const BREADTH: &str = "[search]\nspread = \"breadth\"";
+
+#[test]
+fn results_are_verified_beside_a_job_whose_units_wait_in_every_slot() {
+    let (first, second) = (HostId(1), HostId(2));
+    let verify = "[placement]\norder = \"hop\"\nverify = { quorum = 2, rate = 1.0 }";
+    let mut bench = Fleet::new(2).bench;
+    bench.submit_with(1, EPOCHS, true, verify).unwrap();
+    let lease = bench.lease(first);
+    bench.submit_with(8, EPOCHS, true, BREADTH).unwrap();
+    let unit = bench.lease(second);
+    bench.now += 100;
+    bench.finish(second, &unit);
+    bench.finish(first, &lease);
+    let checked = first_of(&mut bench, second, lease.unit.job());
+    assert!(checked.is_some_and(|n| n < 10), "{checked:?}");
+}
+
+#[test]
+fn a_job_in_depth_gets_its_share_beside_a_job_whose_units_wait_in_every_slot() {
+    let mut bench = Fleet::new(2).bench;
+    bench.submit_with(8, EPOCHS, true, BREADTH).unwrap();
+    let none = first_of(&mut bench, HostId(1), JobId(3));
+    assert_eq!(none, None, "there is no other job yet");
+    bench.submit_with(8, EPOCHS, true, "[search]\nspread = \"depth\"").unwrap();
+    let begun = first_of(&mut bench, HostId(1), JobId(3));
+    assert!(begun.is_some_and(|n| n < 10), "{begun:?}");
 }

@@ -12,6 +12,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::LeaseId,
     metrics::{ByClass, ClassDetail, Confusion},
+    position::Position,
     quantity::{SaturatingFrom as _, to_usize},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, Sums, Trained},
     seeds,
@@ -152,14 +153,15 @@ impl Training {
     }
 
     /// What is reported after it took so long, and the checkpoint that comes with it. `real`: what was really
-    /// trained.
+    /// trained. `is_verified`: other hosts are to come to the same.
     pub(crate) fn report(
         &self,
         lease: &Lease,
         took: u64,
         real: Option<Outcome>,
+        is_verified: bool,
     ) -> (Report, Option<BlobRef>) {
-        let mut outcome = real.unwrap_or_else(|| self.made_up(lease));
+        let mut outcome = real.unwrap_or_else(|| self.made_up(lease, is_verified));
         let lies = self.fate == UnitFate::Lies;
         let blob = match &mut outcome {
             Outcome::Failed(_) => None,
@@ -179,15 +181,16 @@ impl Training {
         (Report { lease: lease.id, outcome }, blob)
     }
 
-    fn made_up(&self, lease: &Lease) -> Outcome {
+    fn made_up(&self, lease: &Lease, is_verified: bool) -> Outcome {
         match &lease.unit {
             _ if self.fails() => {
                 let message = "the simulated trainer has failed".to_owned();
                 Outcome::Failed(Failure { kind: FailureKind::Trainer, message })
             }
             Unit::Train(hop) => {
-                let checkpoint = BlobRef { sha256: made_by(lease.id), bytes: lease.upload_bytes };
                 let end = hop.position_after(self.until);
+                let sha256 = if is_verified { made_of(hop, end) } else { made_by(lease.id) };
+                let checkpoint = BlobRef { sha256, bytes: lease.upload_bytes };
                 // Labels are classes, or one number.
                 let correct = (hop.context.outputs > 1).then_some(0);
                 let rows = rows(hop, self.until);
@@ -203,6 +206,12 @@ impl Training {
 /// The digest of what a lease's unit makes.
 fn made_by(lease: LeaseId) -> Digest {
     Digest::of(&lease.0.to_le_bytes())
+}
+
+/// The digest of what a hop makes up to a position, whoever trains it.
+fn made_of(hop: &Hop, end: Position) -> Digest {
+    let Hop { job, trial, base, seed, .. } = hop;
+    Digest::of(format!("{job} {trial} {base:?} {seed} {end:?}").as_bytes())
 }
 
 /// Rows of a unit's first batches, one after the other over all its shards.

@@ -42,7 +42,7 @@ use party_votes::{HostOwners, PartyVotes};
 use peaks::Peaks;
 use proved::{OwnTimes, Proved};
 use ratio::Ratio;
-use sojourn_model::{Work as MemoryUse, least_memory};
+use sojourn_model::{ModelSize, Place, Work as MemoryUse};
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     inventory::{COMMON_SPEED, CPU, Workload},
@@ -89,8 +89,8 @@ pub(crate) struct Estimates {
 struct WorkloadFigures {
     /// Nanoseconds per row at the reference speed; none before a job has this workload.
     guess: Option<u64>,
-    /// The least bytes of memory that a unit takes; none before a job has this workload.
-    least_memory: Option<u64>,
+    /// The size of its model; none before a job has this workload.
+    size: Option<ModelSize>,
     ratio: Ratio,
     measured: bool,
     /// The ratio that each host lets expect.
@@ -136,9 +136,7 @@ impl Estimates {
             if let Some(known) = self.workloads.get_mut(id.0) {
                 known.guess.get_or_insert(trial.flops_per_row.saturating_mul(PASSES).max(1));
                 // A job has only trials whose models can be built.
-                known.least_memory.get_or_insert_with(|| {
-                    least_memory(&trial.context, MemoryUse::Training).unwrap_or_default()
-                });
+                known.size = known.size.or_else(|| ModelSize::of(&trial.context).ok());
             }
             id
         });
@@ -223,11 +221,14 @@ impl Estimates {
         self.peaks.expected(device, workload, checkpoint)
     }
 
-    /// The least bytes of memory that a unit of a workload takes, by which clients give units back.
+    /// The least bytes of a device's memory that a trial's hop takes, by which clients give units back.
     #[must_use]
-    pub(crate) fn least_memory(&self, workload: &Workload) -> u64 {
+    pub(crate) fn least_memory(&self, device: &str, workload: &Workload, trial: &Trial) -> u64 {
         let known = self.ids.get(workload).and_then(|id| self.workloads.get(id.0));
-        known.and_then(|known| known.least_memory).unwrap_or_default()
+        let training = &trial.context.config.training;
+        let place = if device == CPU { Place::Machine } else { Place::Gpu };
+        let size = known.and_then(|known| known.size);
+        size.map_or(0, |size| size.least_memory(training, MemoryUse::Training, place))
     }
 
     /// The operations per second that a device counts as.

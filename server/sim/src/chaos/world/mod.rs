@@ -11,6 +11,7 @@ use super::{
     scenario::{Faults, Scenario},
     server::Server,
 };
+use crate::liveness::Liveness;
 use hosts::OpenCall;
 use rand_chacha::ChaCha8Rng;
 use sojourn_client_core::Event as AgentEvent;
@@ -90,6 +91,7 @@ pub struct World {
     /// Who waits for which reply.
     calls: BTreeMap<ReplyTo, OpenCall>,
     acknowledged: BTreeSet<LeaseId>,
+    liveness: Liveness,
     outcome: Outcome,
 }
 
@@ -113,6 +115,7 @@ impl World {
             chance: seeds::stream("world", &[scenario.seed]),
             calls: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
+            liveness: Liveness::default(),
             outcome: Outcome::default(),
             scenario,
         }
@@ -348,9 +351,14 @@ impl World {
         self.check()
     }
 
-    fn check(&self) -> Result<(), String> {
-        let checked = self.server.core().map(|core| core.check_invariants());
-        checked.unwrap_or(Ok(())).map_err(|violation| format!("at {:?}: {violation}", self.now))
+    fn check(&mut self) -> Result<(), String> {
+        let Some(core) = self.server.core() else {
+            self.liveness.restarted();
+            return Ok(());
+        };
+        let checked = core.check_invariants().map_err(|violation| violation.to_string());
+        let checked = checked.and_then(|()| self.liveness.check(core, self.now));
+        checked.map_err(|violation| format!("at {:?}: {violation}", self.now))
     }
 
     /// Pauses, resumes and extends as it comes; the job is left running when the faults end.

@@ -107,7 +107,9 @@ impl Host {
         self.draw(&running, slot, came, around);
         let lie = self.group(around.plan).and_then(|group| group.liar);
         let real = around.train(&running.lease, &running.training, lie);
-        let (report, checkpoint) = running.training.report(&running.lease, took, real);
+        let job = around.plan.job(running.lease.unit.job());
+        let is_verified = job.is_some_and(|job| job.spec.placement.verify.is_some());
+        let (report, checkpoint) = running.training.report(&running.lease, took, real, is_verified);
         self.store_result(&running.lease.unit, report, checkpoint, around);
         let has_checkpoint = checkpoint.is_some();
         let continues_from = checkpoint.filter(|_| came == Came::Whole);

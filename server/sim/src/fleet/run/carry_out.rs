@@ -52,11 +52,11 @@ impl Run<'_> {
             self.apply(plan)?;
             self.answer = answer;
         }
-        match self.check_every {
-            Some(every) if self.tally.commands.is_multiple_of(every) => {
-                self.core.check_invariants().map_err(|violation| violation.to_string())
-            }
-            _ => Ok(()),
+        let Some(every) = self.check_every else { return Ok(()) };
+        self.liveness.check(&self.core, at)?;
+        match self.tally.commands.is_multiple_of(every) {
+            true => self.core.check_invariants().map_err(|violation| violation.to_string()),
+            false => Ok(()),
         }
     }
 

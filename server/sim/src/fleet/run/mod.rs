@@ -27,6 +27,7 @@ use super::{
     tally::{Bar, Tally},
     training::{Point, Score, Trains},
 };
+use crate::liveness::Liveness;
 use rand_chacha::ChaCha8Rng;
 use sojourn_client_core::{self as client, AskId};
 use sojourn_core::{Answer, Command, Core, Record, ReplyTo, State};
@@ -151,8 +152,9 @@ pub(crate) struct Run<'a> {
     next_round: Vec<(usize, u32, AskId)>,
     /// Counts asks, so that an answer to an older one is known.
     asks: u32,
-    /// Checks all invariants every so many commands.
+    /// Checks all invariants every so many commands, and liveness after each.
     pub(crate) check_every: Option<u64>,
+    liveness: Liveness,
 }
 
 impl<'a> Run<'a> {
@@ -199,6 +201,7 @@ impl<'a> Run<'a> {
             next_round: Vec::new(),
             asks: 0,
             check_every: None,
+            liveness: Liveness::default(),
         }
     }
 
