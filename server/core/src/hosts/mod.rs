@@ -6,6 +6,7 @@
 //! | `session.rs` | what one host has said since the server started |
 //! | `fleet.rs` | the hosts in contact with their devices and speeds |
 //! | `handler.rs` | enrolment, revocation, presence |
+//! | `incarnations.rs` | restarts of a client, told from two clients with one identity |
 //! | `machines.rs` | bought machines: what their buyer says of them, and which are given back |
 //!
 //! All of it is soft state: it is lost with the server, and hosts say it again.
@@ -13,6 +14,7 @@
 mod classes;
 mod fleet;
 mod handler;
+mod incarnations;
 mod machines;
 mod session;
 
@@ -73,6 +75,13 @@ impl Hosts {
     /// The session of a host that has just been heard of.
     pub(crate) fn open_session(&mut self, host: HostId) -> &mut Session {
         self.sessions.entry(host).or_default()
+    }
+
+    /// Forgets the session of a host that is no host any more.
+    pub(crate) fn end_session(&mut self, host: HostId) {
+        self.sessions.remove(&host);
+        self.releases.remove(&host);
+        self.fleet.leave(host);
     }
 
     /// All sessions, by host.
