@@ -168,6 +168,10 @@ impl ApiClient {
         self.post(format!("v1/hosts/{host}/revoke"), &()).await
     }
 
+    pub(crate) async fn forget(&self, host: HostId) -> CallResult<HostView> {
+        self.post(format!("v1/hosts/{host}/forget"), &()).await
+    }
+
     pub(crate) async fn block(&self, host: HostId) -> CallResult<HostView> {
         self.post(format!("v1/hosts/{host}/block"), &()).await
     }

@@ -4,6 +4,7 @@ use crate::{
     api::Api,
     config::Timing,
     contact::Contact,
+    control::UnusedName,
     error::ClientError,
     limits::{DataUsage, DiskWatch, LimitEnforcement, Owner},
     message::Message,
@@ -50,6 +51,8 @@ pub(crate) struct Context<R> {
 pub(crate) struct ServerAccess {
     /// This machine's id at the server.
     pub(crate) host: HostId,
+    /// The name that isn't used, since the machine enrolled under another one.
+    pub(crate) unused_name: Option<UnusedName>,
     /// The server's address, for people.
     pub(crate) url: String,
     pub(crate) api: Api,
@@ -157,6 +160,10 @@ impl<R> Context<R> {
             CallError::Refused { error, .. } if failure.recovery() == Recovery::End => {
                 Some(match error.kind {
                     ErrorKind::UnsupportedProtocol => ClientError::Protocol { reason },
+                    _ if error.copied_identity => {
+                        let identity = self.storage.folder.identity();
+                        ClientError::Copied { identity }
+                    }
                     _ if error.unknown_token => {
                         let identity = self.storage.folder.identity();
                         ClientError::Forgotten { reason, identity }

@@ -5,12 +5,12 @@ use crate::{
     config::ClientConfig,
     contact::Contact,
     context::{Context, ServerAccess, Storage, Trainers},
-    control::{self, ControlSocket},
+    control::{self, ControlSocket, UnusedName},
     driver::{Driver, Start},
     error::ClientError,
     forgotten::{Attempt, SetAside},
-    identity::Identity,
-    limits::{self, DataUsage, DiskWatch, LimitEnforcement, Owner},
+    identity::{Identity, enrolled_name},
+    limits::{self, Commands, DataUsage, DiskWatch, LimitEnforcement, Owner},
     log::{self, LogChoice},
     message::Message,
     preemption::{Notice, Service, Watch},
@@ -160,6 +160,9 @@ pub(crate) async fn run_by<R: UnitRunner>(
         }
     }
     context.stop_tasks().await;
+    if is_draining && ended.is_ok() {
+        context.owner.drain_ended();
+    }
     ended.inspect_err(log_end)
 }
 
@@ -223,7 +226,8 @@ async fn set_up<R: UnitRunner>(
     }
     let devices = Devices::find(runners).await.map_err(ClientError::Trainer)?;
 
-    let owner = Owner::new(config.allowance, config.rates, config.cache_bytes);
+    let commands = Commands::open(folder.owner());
+    let owner = Owner::new(config.allowance, commands, config.rates, config.cache_bytes);
     let limit = owner.cache_bytes();
     let cache = blocking(folder.cache(), move |root| Cache::open(root, limit)).await?;
     let (outbox, undelivered) = blocking(folder.outbox(), Outbox::open).await?;
@@ -242,6 +246,8 @@ async fn set_up<R: UnitRunner>(
         &mut Backoff::new(timing.longest_pause),
     )
     .await?;
+    let unused_name = enrolled_name(&folder, &config.name)
+        .map(|enrolled| UnusedName { given: config.name.clone(), enrolled });
     let known = Arc::clone(api.known_stores());
     let stores = blocking(folder.stores(), move |path| Stores::open(path, known)).await?;
     let server = config.server;
@@ -249,7 +255,7 @@ async fn set_up<R: UnitRunner>(
     tracing::info!(host = %identity.host, slots, devices = on, %server, "client started");
     let api = api.with_token(identity.token);
     let usage = Arc::new(DataUsage::open(folder.volume()));
-    usage.set(limits::this_month(), owner.limits().monthly);
+    usage.set(limits::this_month(owner.zone_name().as_ref()), owner.limits().monthly);
     let bandwidth = Arc::new(Bandwidth::new(config.rates, &usage));
     let fetcher = Fetcher::new(
         api.clone(),
@@ -265,7 +271,15 @@ async fn set_up<R: UnitRunner>(
     let context = Context {
         timing,
         sends_log,
-        server: ServerAccess { host: identity.host, url: server, api, contact, fetcher, bandwidth },
+        server: ServerAccess {
+            host: identity.host,
+            unused_name,
+            url: server,
+            api,
+            contact,
+            fetcher,
+            bandwidth,
+        },
         storage: Storage { folder, cache, outbox, measurements, disk, usage, stores },
         trainers: Trainers {
             devices,

@@ -45,6 +45,19 @@ pub enum ClientError {
          one; to enrol again, start the client with an enrolment token (`--token-file`), or remove `{}` and do so", identity.display()
     )]
     Forgotten { reason: String, identity: PathBuf },
+    /// Another machine works with this one's identity, and had it first.
+    #[error(
+        "another machine works with this machine's identity, of which this is a copy (a data folder, an image or a snapshot was copied): \
+         to enrol this machine, start the client with an enrolment token (`--token-file`), or remove `{}` and do so", identity.display()
+    )]
+    Copied { identity: PathBuf },
+    /// The data folder was made on another machine.
+    #[error(
+        "the data folder's identity belongs to another machine: the folder was copied or moved here. To enrol this machine, start the \
+         client with an enrolment token (`--token-file`). Where the folder was moved, and no other machine has it, remove `{}`",
+        record.display()
+    )]
+    OtherMachine { identity: PathBuf, record: PathBuf },
     #[error("server and client speak different protocol versions: {reason}")]
     Protocol { reason: String },
     #[error(

@@ -1,5 +1,6 @@
-//! A machine that the server has forgotten: it enrols again where it has an enrolment token. Its identity is set aside, and comes
-//! back as long as the machine has no other one: when the attempt has ended, or at the next start where it was killed.
+//! A machine whose identity is of no use any more, since the server has forgotten it or it is another machine's: it enrols again where it
+//! has an enrolment token. Its identity is set aside, and comes back as long as the machine has no other one: when the attempt has
+//! ended, or at the next start where it was killed.
 
 use crate::{config::ClientConfig, error::ClientError, storage::folder::Folder};
 use sojourn_files::if_exists;
@@ -37,19 +38,25 @@ impl SetAside {
         Self { identity, aside }
     }
 
-    /// Sets the identity aside if a daemon has ended because the server doesn't know it, and there is a token to enrol with.
+    /// Sets the identity aside if a daemon has ended because the identity is of no use, and there is a token to enrol with.
     pub(crate) fn after(
         ended: &Result<(), ClientError>,
         config: &ClientConfig,
     ) -> Result<Option<Self>, ClientError> {
-        let Err(ClientError::Forgotten { identity, reason }) = ended else { return Ok(None) };
+        let Err(error) = ended else { return Ok(None) };
+        let (ClientError::Forgotten { identity, .. }
+        | ClientError::Copied { identity }
+        | ClientError::OtherMachine { identity, .. }) = error
+        else {
+            return Ok(None);
+        };
         if config.token.is_none() {
             return Ok(None);
         }
         let this = Self::of(identity.clone());
         fs::rename(identity, &this.aside)
             .map_err(|source| ClientError::Folder { path: identity.clone(), source })?;
-        tracing::warn!(reason, "the server doesn't know this machine any more; enrolling it again");
+        tracing::warn!(reason = %error, "enrolling this machine again");
         Ok(Some(this))
     }
 
@@ -61,7 +68,10 @@ impl SetAside {
 
     fn bring_back(self) -> Result<(), ClientError> {
         if self.identity.exists() {
-            return Ok(());
+            // The token of another machine, perhaps.
+            return if_exists(fs::remove_file(&self.aside))
+                .map(drop)
+                .map_err(|source| ClientError::Folder { path: self.aside, source });
         }
         if_exists(fs::rename(&self.aside, &self.identity))
             .map_err(|source| ClientError::Folder { path: self.identity, source })?;

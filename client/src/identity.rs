@@ -6,6 +6,7 @@ use crate::{
     error::ClientError,
     storage::{
         folder::{Folder, write_lasting_secret},
+        machine::{Belongs, MachineRecord},
         stores::Stores,
     },
 };
@@ -75,8 +76,9 @@ impl Identity {
         contact: &Contact,
         backoff: &mut Backoff,
     ) -> Result<Self, ClientError> {
-        let path = &folder.identity();
+        let (path, here) = (&folder.identity(), MachineRecord::here(name));
         if let Some(identity) = Self::load(path)? {
+            check_machine(folder, &here)?;
             return Ok(identity);
         }
         let token = token.ok_or(ClientError::NoToken)?;
@@ -87,6 +89,7 @@ impl Identity {
         Stores::name(&path_of_stores, stores)
             .map_err(|source| ClientError::Folder { path: path_of_stores, source })?;
         let identity = Self { format: FORMAT, host, token };
+        write_machine(folder, &here)?;
         identity.store(path)?;
         tracing::info!(%host, name, "enrolled");
         if verified {
@@ -94,6 +97,41 @@ impl Identity {
         }
         Ok(identity)
     }
+}
+
+/// The name under which the machine enrolled, where it is another one than this.
+pub(crate) fn enrolled_name(folder: &Folder, name: &str) -> Option<String> {
+    let record = MachineRecord::read(&folder.machine()).ok().flatten()?;
+    let enrolled = record.name().filter(|enrolled| *enrolled != name)?;
+    tracing::warn!(
+        name,
+        enrolled,
+        "the name isn't used: the server knows this machine by the name under which it enrolled"
+    );
+    Some(enrolled.to_owned())
+}
+
+/// Refuses an identity that belongs to another machine.
+fn check_machine(folder: &Folder, here: &MachineRecord) -> Result<(), ClientError> {
+    let path = folder.machine();
+    let record = match MachineRecord::read(&path) {
+        Ok(record) => record.unwrap_or_default(),
+        Err(error) => {
+            // The server tells two machines with one identity apart too.
+            tracing::warn!(%error, file = %path.display(), "it isn't known which machine the identity belongs to");
+            return Ok(());
+        }
+    };
+    if record.belongs(here) == Belongs::Elsewhere {
+        return Err(ClientError::OtherMachine { identity: folder.identity(), record: path });
+    }
+    let completed = record.completed(here);
+    if completed != record { write_machine(folder, &completed) } else { Ok(()) }
+}
+
+fn write_machine(folder: &Folder, record: &MachineRecord) -> Result<(), ClientError> {
+    let path = folder.machine();
+    record.write(&path).map_err(|source| ClientError::Folder { path, source })
 }
 
 async fn enrol(

@@ -34,7 +34,7 @@
 //! | `POST /v1/jobs/{job}/rollback` | admin | [`RollbackRequest`] -> [`RolledBack`], one for each trial |
 //! | `GET /v1/hosts/{host}` | admin | -> [`HostDetail`](crate::view::HostDetail) |
 //! | `GET /v1/failures` | admin | -> `[`[`FailureView`](crate::view::FailureView)`]` |
-//! | `POST /v1/hosts/{host}/block`, `.../unblock` | admin | -> [`crate::view::HostView`] |
+//! | `POST /v1/hosts/{host}/block`, `.../unblock`, `.../forget` | admin | -> [`crate::view::HostView`] |
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
 //! | `POST /v1/tokens` | admin | [`TokenRequest`](crate::tokens::TokenRequest) -> [`NewToken`](crate::tokens::NewToken) |
 //! | `GET /v1/tokens` | admin | -> [`TokenView`](crate::tokens::TokenView), one for each token |

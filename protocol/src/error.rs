@@ -1,6 +1,6 @@
 //! Errors as they cross the wire: one table from kind to HTTP status and to whether a retry is safe.
 
-use crate::metrics::is_default;
+use crate::{incarnation::Incarnation, metrics::is_default};
 use serde::{Deserialize, Serialize};
 use std::{error::Error, fmt};
 
@@ -119,19 +119,52 @@ pub struct ApiError {
     /// With [`ErrorKind::Unauthorized`]: the server knows no such token. One that was revoked is known.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unknown_token: bool,
+    /// With [`ErrorKind::Unavailable`]: another client with this host's identity was heard of since. A host that repeats its request
+    /// with this in [`RIVAL_HEADER`](crate::incarnation::RIVAL_HEADER) shows that it is there too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub rival: Option<Incarnation>,
+    /// With [`ErrorKind::Unauthorized`]: the host's identity is that of another machine, which works with it. This machine has to
+    /// enrol anew.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub copied_identity: bool,
 }
 
 impl ApiError {
     /// An error of `kind` with a message for people.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { kind, message, offset: None, active: None, unknown_token: false }
+        Self {
+            kind,
+            message,
+            offset: None,
+            active: None,
+            unknown_token: false,
+            rival: None,
+            copied_identity: false,
+        }
     }
 
     /// The refusal of a token that the server doesn't know.
     #[must_use]
     pub fn unknown_token(message: impl Into<String>) -> Self {
         Self { unknown_token: true, ..Self::new(ErrorKind::Unauthorized, message) }
+    }
+}
+
+impl ApiError {
+    /// The refusal of a host while another client with its identity is the later one.
+    #[must_use]
+    pub fn with_rival(rival: Incarnation) -> Self {
+        let message = "another client with this machine's identity was heard of since";
+        Self { rival: Some(rival), ..Self::new(ErrorKind::Unavailable, message) }
+    }
+
+    /// The refusal of a host whose identity another machine works with.
+    #[must_use]
+    pub fn copied_identity() -> Self {
+        let message = "another machine works with this machine's identity";
+        Self { copied_identity: true, ..Self::new(ErrorKind::Unauthorized, message) }
     }
 }
 

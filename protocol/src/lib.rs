@@ -58,6 +58,7 @@ mod f1;
 pub mod figures;
 mod hop;
 pub mod ids;
+pub mod incarnation;
 mod instructions;
 pub mod inventory;
 pub mod jobfile;

@@ -69,7 +69,7 @@ enum Command {
     ///
     /// Where stdout is no terminal, the same is printed once.
     Top(top::Args),
-    /// List the machines that work for the server.
+    /// List the machines that work for the server, or forget those that are gone.
     Hosts(hosts::Args),
     /// Give a machine no new work until it is unblocked; what it holds goes on.
     Block(host_changes::Args),

@@ -76,7 +76,7 @@ fn an_owner_pauses_resumes_limits_and_drains_a_client() {
     assert_eq!((&status["server"], &status["slots"]), (&owned.site.url.as_str().into(), &1.into()));
     assert!(owned.text(&["status"]).contains("on cpu, computing\n"));
 
-    assert!(owned.text(&["pause", "--for", "1d"]).contains("paused: paused by hand, for 8639"));
+    assert!(owned.text(&["pause", "--for", "1d"]).contains("paused: paused by hand, until 2"));
     assert_eq!(owned.json(&["status"])["paused"]["reason"], "owner");
     assert!(owned.json(&["resume"])["paused"].is_null());
     owned.until("work after the pause", |status| status["pace"] == 100);

@@ -23,6 +23,7 @@
 //! | `graphs` | users' own models, exported, trained, merged and used |
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
 //! | `ctl` | `client ctl` with a running client |
+//! | `owners_word` | the word of a machine's owner, over restarts, clocks and copies |
 //! | `watch` | `client ctl --watch` on a terminal |
 //! | `webhooks` | addresses that are told of what happens |
 //! | `traces` | one id through the logs of all programs, and OpenTelemetry |
@@ -92,6 +93,7 @@ mod networks;
 mod numpy_trainer;
 mod old_jobs;
 mod open_shop;
+mod owners_word;
 mod parts;
 mod people;
 mod population;

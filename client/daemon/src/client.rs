@@ -138,8 +138,10 @@ enum Action {
 
 const AFTER_HELP: &str = "\
 client.toml may set server, ca, name, gpus, cpu_slots, keep_seconds, metadata,
-log, send_log, trainer, and in its table [limits]:
+log, send_log, trainer, timezone, and in its table [limits]:
   cpu = 50                      percent of the cores, or of those that `threads` allows
+  cpu = { \"mon-fri 09:00-17:00\" = 25, else = 100 }
+                                by the hour; also gpu, download and upload
   gpu = 80                      percent of the time in which slots on a GPU compute; the
                                 lower of both holds
   threads = 4                   of all slots together
@@ -309,7 +311,7 @@ mod tests {
         assert_eq!(config.log, LogChoice::Off);
         let limits = config.allowance.limits();
         assert_eq!((config.slots, limits.disk), (Some(3), Some(Size(1 << 30))));
-        assert_eq!(limits.cpu.map(|share| share.get()), Some(50));
+        assert_eq!(limits.cpu.as_ref().map(|share| share.lowest().get()), Some(50));
         assert_eq!(limits.nice.map(|level| level.get()), Some(19));
     }
 

@@ -2,9 +2,11 @@
 //! and when to try again. Only a refusal of the host's token is confirmed here first, since that ends the daemon.
 
 mod features;
+mod incarnation;
 
 use crate::{config::Timing, error::ClientError};
 use features::{Features, OWN};
+use incarnation::OwnIncarnation;
 use parking_lot::Mutex;
 use reqwest::{
     Body, Method, StatusCode,
@@ -40,6 +42,7 @@ pub(crate) struct Api {
     timing: Timing,
     /// None until the server has answered something.
     features: Arc<Mutex<Option<Features>>>,
+    incarnation: Arc<OwnIncarnation>,
     store: StoreClient,
 }
 
@@ -86,7 +89,10 @@ impl Api {
                 *observed.lock() = Some(features);
             }
         });
-        Ok(Self { http, timing, features, store })
+        let incarnation = Arc::new(OwnIncarnation::new());
+        let named = Arc::clone(&incarnation);
+        let http = http.with_headers(move || named.headers());
+        Ok(Self { http, timing, features, incarnation, store })
     }
 
     /// The same with a host's own token.
@@ -274,8 +280,14 @@ impl Api {
         body: &A,
         limit: Duration,
     ) -> Result<B, CallError> {
-        let post = Post::new(path, body).within(limit);
-        self.believed(self.http.call(post, RetryPolicy::Never).await).await
+        let post = || Post::new(path, body).within(limit);
+        let mut result = self.http.call(post(), RetryPolicy::Never).await;
+        while let Err(failure) = &result
+            && self.incarnation.hear(failure)
+        {
+            result = self.http.call(post(), RetryPolicy::Never).await;
+        }
+        self.believed(result).await
     }
 
     /// The result; a refusal of the host's token only where the server stays with it. A request that was altered on

@@ -1,7 +1,7 @@
 //! Questions and answers, one JSON line each.
 
 use crate::{
-    limits::{Keepers, Limits, MonthState, Reason},
+    limits::{Keepers, Limits, MonthState, Reason, UnknownFact},
     log::Line,
 };
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
     shares::HeldShare,
+    time::UnixMillis,
     usage::UnitUsage,
 };
 use std::path::PathBuf;
@@ -82,6 +83,9 @@ pub struct Status {
     pub host: String,
     /// The server's address.
     pub server: String,
+    /// The name that was given, where the machine enrolled under another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unused_name: Option<UnusedName>,
     /// Doesn't the server answer?
     pub server_away: bool,
     /// The devices that the slots compute on.
@@ -114,6 +118,9 @@ pub struct Status {
     pub transfers: Vec<Transfer>,
     /// Limits that hold.
     pub limits: Limits,
+    /// Facts that the limits need and that aren't known: the safe side is taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<UnknownFact>,
     /// How the limits of processor time and memory are enforced.
     #[serde(default)]
     pub keepers: Keepers,
@@ -131,6 +138,15 @@ pub struct Status {
     /// The last store that it named beside these. It was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused_store: Option<String>,
+}
+
+/// A name that isn't used: a machine has the one under which it enrolled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnusedName {
+    /// The name that was given.
+    pub given: String,
+    /// The name under which the machine enrolled.
+    pub enrolled: String,
 }
 
 /// The room on the data folder's disk.
@@ -249,8 +265,14 @@ pub struct Paused {
     pub reason: Reason,
     /// The same in words.
     pub why: String,
+    /// When it ends, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UnixMillis>,
+    /// The same by the machine's time zone: `2026-01-05 22:00 CET`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_local: Option<String>,
     /// For how many seconds yet, where that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_left: Option<u64>,
     /// Has it lasted so long that hops have been ended and everything else given back?
     pub given_back: bool,

@@ -14,7 +14,7 @@ mod serve;
 pub use call::{CallError, call};
 pub use messages::{
     Answer, Ask, CacheState, Direction, DiskState, LimitsState, LogEnd, LogPart, Pause, Paused,
-    Resting, Status, Task, Transfer, UnitStatus, Work,
+    Resting, Status, Task, Transfer, UnitStatus, UnusedName, Work,
 };
 pub use sojourn_protocol::api::HeldState;
 pub use sojourn_protocol::usage::UnitUsage;

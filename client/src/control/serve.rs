@@ -11,14 +11,16 @@ use crate::{
     message::{AgentStatus, Message},
 };
 use sojourn_files::if_exists;
-use sojourn_protocol::{error::error_chain, trainer::Pace};
+use sojourn_protocol::{
+    error::error_chain, quantity::SaturatingFrom as _, time::UnixMillis, trainer::Pace,
+};
 use std::{
     fs::{self, Permissions},
     io,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -121,18 +123,28 @@ async fn answer<R>(context: &Context<R>, ask: Ask) -> Answer {
     match ask {
         Ask::Status => status(context).await,
         Ask::Pause(pause) => {
-            context.owner.pause(pause.seconds.map(Duration::from_secs));
-            status(context).await
+            let kept = context.owner.pause(pause.seconds.map(Duration::from_secs));
+            kept_status(context, kept, "paused, but the next start of the client forgets it").await
         }
         Ask::Resume => {
-            context.owner.resume();
+            let kept = context.owner.resume();
             // It may take a look at the machine to know whether a limit wants another pause.
             let _ = timeout(RESUME_TIMEOUT, context.owner.resumed()).await;
-            status(context).await
+            kept_status(
+                context,
+                kept,
+                "the pause is over, but the next start of the client pauses again",
+            )
+            .await
         }
         Ask::Drain => {
-            context.owner.drain();
-            status(context).await
+            let kept = context.owner.drain();
+            kept_status(
+                context,
+                kept,
+                "draining, but a client that is killed meanwhile takes work again",
+            )
+            .await
         }
         Ask::Limits => limits(context),
         Ask::SetLimits(texts) => {
@@ -165,24 +177,39 @@ async fn answer<R>(context: &Context<R>, ask: Ask) -> Answer {
     }
 }
 
+/// The status after a command of the owner; what has become of the command where it couldn't be kept on the disk.
+async fn kept_status<R>(context: &Context<R>, kept: io::Result<()>, otherwise: &str) -> Answer {
+    match kept {
+        Ok(()) => status(context).await,
+        Err(error) => {
+            Answer::Refused(format!("{otherwise}: `owner.json` can't be written: {error}"))
+        }
+    }
+}
+
 async fn status<R>(context: &Context<R>) -> Answer {
     let agent = agent_status(context).await;
     let owner = &context.owner;
     let trainers = &context.trainers;
     let devices = &trainers.devices;
     // A pause that the owner has just asked for holds in a moment.
-    let reason =
-        owner.manual_pause().map(|_| crate::limits::Reason::Owner).or_else(|| owner.reason());
-    let paused = reason.map(|reason| Paused {
-        why: reason.to_string(),
-        reason,
-        seconds_left: owner.pause_left().map(|left| left.as_secs()),
-        given_back: owner.is_suspended(),
+    let reason = owner.manual_pause().map(|pause| pause.reason).or_else(|| owner.reason());
+    let paused = reason.map(|reason| {
+        let until = owner.pause_ends(&reason);
+        Paused {
+            why: reason.to_string(),
+            until,
+            until_local: until.map(|until| owner.shown(until)),
+            seconds_left: until.map(seconds_until),
+            reason,
+            given_back: owner.is_suspended(),
+        }
     });
     let share = if paused.is_some() { Pace::PAUSED } else { *owner.pace(devices.kind()).borrow() };
     let pace = share.get().min(trainers.enforcement.share(&owner.limits()));
     Answer::Status(Box::new(Status {
         host: context.server.host.to_string(),
+        unused_name: context.server.unused_name.clone(),
         server: context.server.url.clone(),
         server_away: context.server.contact.is_away(),
         device: devices.names(),
@@ -196,7 +223,8 @@ async fn status<R>(context: &Context<R>) -> Answer {
         draining: owner.drains(),
         units: agent.units,
         transfers: context.server.bandwidth.transfers(),
-        limits: owner.limits(),
+        limits: owner.given_limits(),
+        unknown: owner.unknowns().all(),
         keepers: trainers.enforcement.keepers(),
         month: context.storage.usage.now(agent.is_budget_closed),
         disk: context.storage.disk.seen(),
@@ -204,6 +232,12 @@ async fn status<R>(context: &Context<R>) -> Answer {
         stores: context.storage.stores.known(),
         refused_store: context.storage.stores.refused(),
     }))
+}
+
+/// Seconds up to a time.
+fn seconds_until(time: UnixMillis) -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    time.0.saturating_sub(u64::saturating_from(now.as_millis())).div_ceil(1000)
 }
 
 /// The agent's state at the moment; empty while the daemon is ending.
@@ -215,7 +249,7 @@ async fn agent_status<R>(context: &Context<R>) -> AgentStatus {
 
 fn limits<R>(context: &Context<R>) -> Answer {
     Answer::Limits(Box::new(LimitsState {
-        limits: context.owner.limits(),
+        limits: context.owner.given_limits(),
         file: context.owner.file(),
     }))
 }

@@ -1,7 +1,7 @@
 //! The limits that hold at the moment: those of the file, and those given by hand, which take precedence.
 
-use super::{Limits, Settings, SettingsError, settings::SETTINGS_FILE};
-use crate::storage::folder::write_whole;
+use super::{Limits, Settings, SettingsError, replaced::Replaced, settings::SETTINGS_FILE};
+use crate::storage::folder::write_lasting;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -33,7 +33,12 @@ impl Change {
     }
 
     fn text(&self) -> String {
-        format!("{}={}", self.key, self.value.as_deref().unwrap_or_default())
+        format!("{}={}", self.key, self.value_text())
+    }
+
+    /// The value as it is given; empty where it takes the limit away.
+    fn value_text(&self) -> &str {
+        self.value.as_deref().unwrap_or_default()
     }
 }
 
@@ -44,19 +49,21 @@ pub struct Allowance {
     path: Option<PathBuf>,
     /// Limits from flags and the environment. They hold until the owner changes them.
     overrides: Vec<Change>,
+    /// Limits of flags that the owner has changed.
+    replaced: Replaced,
     settings: Settings,
 }
 
 impl Allowance {
     /// Reads the file `config`, which must be there, or the one of the data folder, which may; `overrides` go over
-    /// its limits.
+    /// its limits, unless the owner has replaced the same ones while the client ran.
     ///
     /// # Errors
     /// A file that can't be read, or a limit that is none.
     pub fn read(
         config: Option<&Path>,
         data: &Path,
-        overrides: Vec<Change>,
+        mut overrides: Vec<Change>,
     ) -> Result<Self, SettingsError> {
         let path = config.map_or_else(|| data.join(SETTINGS_FILE), Path::to_owned);
         let text = Settings::text(&path)?;
@@ -67,8 +74,16 @@ impl Allowance {
         let text = text.unwrap_or_default();
         // Faults of the file are reported before those of limits given by hand.
         Settings::parse(&path, &text)?;
+        let mut replaced = Replaced::read(data)
+            .map_err(|source| SettingsError::Read { path: Replaced::path_in(data), source })?;
+        replaced.retain(|limit, value| {
+            let mut given = overrides.iter().filter(|given| given.key == limit);
+            given.next_back().is_some_and(|last| last.value_text() == value)
+        });
+        let holds = |given: &Change| !replaced.has(&given.key, given.value_text());
+        overrides.retain(holds);
         let settings = Settings::parse(&path, &changed(&path, &text, &overrides)?)?;
-        Ok(Self { path: Some(path), overrides, settings })
+        Ok(Self { path: Some(path), overrides, replaced, settings })
     }
 
     /// The settings that hold.
@@ -89,6 +104,16 @@ impl Allowance {
         self.path.as_deref()
     }
 
+    /// Limits of flags that don't hold, since the owner has replaced them, with the flags' values.
+    pub(crate) fn replaced(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.replaced.iter()
+    }
+
+    /// Forgets replaced limits whose flags say something else by now.
+    pub(crate) fn forget_replaced(&mut self) -> std::io::Result<()> {
+        self.replaced.write()
+    }
+
     /// Has other limits hold, and keeps them in the file, whose other lines stay as they are.
     ///
     /// # Errors
@@ -98,14 +123,23 @@ impl Allowance {
         let text = Settings::text(path)?.unwrap_or_default();
         let text = changed(path, &text, changes)?;
         let mut overrides = self.overrides.clone();
-        overrides.retain(|own| changes.iter().all(|change| change.key != own.key));
+        let mut replaced = self.replaced.clone();
+        overrides.retain(|own| {
+            let is_changed = changes.iter().any(|change| change.key == own.key);
+            if is_changed {
+                replaced.insert(&own.key, own.value_text());
+            }
+            !is_changed
+        });
         let settings = Settings::parse(path, &changed(path, &text, &overrides)?)?;
         let mode = fs::metadata(path).map(|meta| meta.permissions());
-        write_whole(path, text.as_bytes())
+        write_lasting(path, text.as_bytes())
             .and_then(|()| mode.map_or(Ok(()), |mode| fs::set_permissions(path, mode)))
             .map_err(|source| SettingsError::Write { path: path.clone(), source })?;
         (self.overrides, self.settings) = (overrides, settings);
-        Ok(())
+        let kept = replaced.write();
+        self.replaced = replaced;
+        kept.map_err(|source| SettingsError::Replaced { source })
     }
 }
 
@@ -154,10 +188,16 @@ fn changed(path: &Path, text: &str, changes: &[Change]) -> Result<String, Settin
     Ok(document.to_string())
 }
 
-/// Numbers and truth as such, everything else as text.
+/// Numbers, truth and tables as such, everything else as text.
 fn value(text: &str) -> Value {
     if let Ok(number) = text.parse::<i64>() {
         return number.into();
+    }
+    // Values by the hour.
+    if text.starts_with('{')
+        && let Ok(table) = text.parse::<Value>()
+    {
+        return table;
     }
     text.parse::<bool>().map_or_else(|_| text.into(), Value::from)
 }
@@ -192,6 +232,11 @@ mod tests {
             changed(Path::new("f"), "", &changes(&["cpu=30"])).unwrap(),
             "[limits]\ncpu = 30\n"
         );
+        let by_hour = "cpu={ \"09:00-17:00\" = 25, else = 100 }";
+        assert_eq!(
+            changed(Path::new("f"), "", &changes(&[by_hour])).unwrap(),
+            "[limits]\ncpu = { \"09:00-17:00\" = 25, else = 100 }\n"
+        );
         for (wrong, wanted) in [
             ("cpu=0", "limit `cpu=0`: `0`: 1 to 100 percent are wanted"),
             ("cpus=5", "limit `cpus=5`: unknown field `cpus`"),
@@ -214,7 +259,9 @@ mod tests {
         fs::write(&file, FILE).unwrap();
         let mut allowance =
             Allowance::read(None, folder.path(), changes(&["cpu=20", "slots=2"])).unwrap();
-        let cpu = |allowance: &Allowance| allowance.limits().cpu.map(|share| share.get());
+        let cpu = |allowance: &Allowance| {
+            allowance.limits().cpu.as_ref().map(|share| share.lowest().get())
+        };
         assert_eq!((cpu(&allowance), allowance.limits().slots), (Some(20), Some(2)));
         allowance.change(&changes(&["nice=5"])).unwrap();
         assert_eq!(cpu(&allowance), Some(20));
@@ -225,6 +272,34 @@ mod tests {
         assert!(allowance.change(&changes(&["cpu=700"])).is_err());
         assert_eq!(cpu(&allowance), Some(70));
         assert_eq!(fs::read_to_string(&file).unwrap(), written);
+    }
+
+    #[test]
+    fn a_limit_that_the_owner_changed_holds_over_the_same_flag_until_the_flag_says_something_else()
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |flags: &[&str]| Allowance::read(None, folder.path(), changes(flags)).unwrap();
+        let cpu = |allowance: &Allowance| {
+            allowance.limits().cpu.as_ref().map(|share| share.lowest().get())
+        };
+        let flags = ["cpu=50", "nice=5"];
+        let mut allowance = read(&flags);
+        allowance.change(&changes(&["cpu=30"])).unwrap();
+        // A restart, an update, a reboot: the service gives its flags again.
+        let again = read(&flags);
+        assert_eq!((cpu(&again), again.limits().nice.map(|nice| nice.get())), (Some(30), Some(5)));
+        assert_eq!(again.replaced().collect::<Vec<_>>(), [("cpu", "50")]);
+        // Taken away by the owner, it stays away.
+        read(&flags).change(&changes(&["cpu="])).unwrap();
+        assert_eq!(cpu(&read(&flags)), None);
+        // Another flag is a later word.
+        let mut other = read(&["cpu=60"]);
+        assert_eq!((cpu(&other), other.replaced().count()), (Some(60), 0));
+        other.forget_replaced().unwrap();
+        assert_eq!(cpu(&read(&flags)), Some(50));
+        fs::write(folder.path().join("replaced-limits.json"), "{").unwrap();
+        let error = Allowance::read(None, folder.path(), changes(&flags)).unwrap_err();
+        assert!(error.to_string().contains("replaced-limits.json"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! that is wrong for a while takes nothing from the month that it left.
 
 use super::{Month, Size};
-use crate::storage::folder::write_whole;
+use crate::storage::folder::write_lasting_secret;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sojourn_client_core::OwnerEvent;
@@ -48,11 +48,33 @@ struct State {
     limit: Option<u64>,
     /// Is there more than the file says?
     is_new: bool,
+    /// Whether the file can be read.
+    file: FileState,
+}
+
+/// Whether the file of the counts can be read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum FileState {
+    #[default]
+    Readable,
+    /// Damaged: it isn't known how much came and went in the present month.
+    Damaged,
+    /// Damaged in this month, which counts as used up where it is limited. The file stays as it is until the next one.
+    DamagedIn(Month),
 }
 
 impl State {
     fn used(&self) -> u64 {
-        self.month.and_then(|month| self.months.get(&month)).copied().unwrap_or(0)
+        let counted = self.month.and_then(|month| self.months.get(&month)).copied().unwrap_or(0);
+        match self.limit {
+            Some(limit) if self.is_unknown() => counted.max(limit),
+            _ => counted,
+        }
+    }
+
+    /// Is it unknown how much came and went in this month?
+    fn is_unknown(&self) -> bool {
+        self.month.is_some_and(|month| self.file == FileState::DamagedIn(month))
     }
 
     fn is_over(&self) -> bool {
@@ -79,13 +101,17 @@ impl Default for DataUsage {
 }
 
 impl DataUsage {
-    /// Reads what was counted so far. A file that says nothing sensible is begun anew, which is said.
+    /// Reads what was counted so far. Where the file says nothing sensible, a limited month counts as used up.
     pub(crate) fn open(path: PathBuf) -> Self {
-        let months = read(&path).unwrap_or_else(|why| {
-            tracing::warn!(file = %path.display(), why, "the month's bytes are counted from 0: their file is damaged");
-            BTreeMap::new()
-        });
-        Self::of(Some(path), months)
+        match read(&path) {
+            Ok(months) => Self::of(Some(path), months),
+            Err(why) => {
+                tracing::warn!(file = %path.display(), why, "the file of the month's bytes is damaged");
+                let usage = Self::of(Some(path), BTreeMap::new());
+                usage.state.lock().file = FileState::Damaged;
+                usage
+            }
+        }
     }
 
     fn of(path: Option<PathBuf>, months: BTreeMap<Month, u64>) -> Self {
@@ -109,10 +135,19 @@ impl DataUsage {
         let mut state = self.state.lock();
         let limit = limit.map(|size| size.0);
         (state.month, state.limit) = (Some(month), limit);
+        if state.file == FileState::Damaged {
+            state.file = FileState::DamagedIn(month);
+        }
         while state.months.len() > MAX_MONTHS {
             state.months.pop_first();
         }
         self.tell(&state);
+    }
+
+    /// Is there a limit, and isn't it known how much of it is used up?
+    pub(crate) fn is_unknown(&self) -> bool {
+        let state = self.state.lock();
+        state.limit.is_some() && state.is_unknown()
     }
 
     /// The month's budget, for the agent.
@@ -145,13 +180,14 @@ impl DataUsage {
         let Some(path) = &self.path else { return };
         let months = {
             let mut state = self.state.lock();
-            if !std::mem::take(&mut state.is_new) {
+            if state.is_unknown() || !std::mem::take(&mut state.is_new) {
                 return;
             }
             state.months.clone()
         };
         let text = serde_json::to_vec(&Kept { version: VERSION, months });
-        let written = text.map_err(io::Error::other).and_then(|text| write_whole(path, &text));
+        let written =
+            text.map_err(io::Error::other).and_then(|text| write_lasting_secret(path, &text));
         if let Err(error) = written {
             tracing::warn!(%error, file = %path.display(), "the month's bytes can't be kept");
             self.state.lock().is_new = true;
@@ -238,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_survive_a_restart_and_a_damaged_file_is_begun_anew() {
+    fn counts_survive_a_restart_and_after_a_damaged_file_a_limited_month_is_used_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("volume.json");
         let open = || {
@@ -259,7 +295,19 @@ mod tests {
             ["", "{", r#"{"version":2,"months":{}}"#, r#"{"version":1,"months":{"x":7}}"#]
         {
             fs::write(&path, damaged).unwrap();
-            assert_eq!(bytes(&open()), 0, "{damaged}");
+            let usage = open();
+            assert_eq!((bytes(&usage), usage.is_unknown()), (0, false), "{damaged}");
+            usage.set(month("2026-01"), Some(Size(100)));
+            assert!(usage.is_unknown() && *usage.subscribe().borrow(), "{damaged}");
+            assert_eq!(bytes(&usage), 100, "{damaged}");
+            usage.count(5);
+            usage.save();
+            assert_eq!(fs::read_to_string(&path).unwrap(), damaged, "nobody knows more");
+            usage.set(month("2026-02"), Some(Size(100)));
+            assert!(!usage.is_unknown() && bytes(&usage) == 0, "{damaged}");
+            usage.count(6);
+            drop(usage);
+            assert!(fs::read_to_string(&path).unwrap().contains("\"2026-02\":6"), "{damaged}");
         }
         fs::remove_file(&path).unwrap();
         usage.count(1);

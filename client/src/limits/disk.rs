@@ -1,6 +1,6 @@
 //! The loop that looks at the room on the data folder's disk. Where it is less than the owner keeps free, no unit is begun.
 
-use super::Owner;
+use super::{Fact, Owner};
 use crate::{context::Context, control::DiskState};
 use parking_lot::Mutex;
 use sojourn_client_core::{Event, OwnerEvent};
@@ -14,37 +14,56 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The room at the last look.
 #[derive(Debug, Default)]
 pub(crate) struct DiskWatch {
-    state: Mutex<(Floor, Option<DiskState>)>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    floor: Floor,
+    /// None before the first look, and where it can't be found out.
+    seen: Option<DiskState>,
+    /// Is no unit begun?
+    is_low: bool,
 }
 
 impl DiskWatch {
     /// The room at the last look; none before the first, and where it can't be found out.
     pub(crate) fn seen(&self) -> Option<DiskState> {
-        self.state.lock().1
+        self.state.lock().seen
     }
 
-    /// Is less free than the owner keeps?
+    /// Is less free than the owner keeps, or is that unknown?
     pub(crate) fn is_low(&self) -> bool {
-        self.seen().is_some_and(|disk| disk.is_low)
+        self.state.lock().is_low
     }
 
     /// Looks at the disk of a folder. Gives what has changed: whether too little is free.
     pub(crate) fn look(&self, folder: &Path, owner: &Owner) -> Option<bool> {
-        match DiskSpace::of(folder) {
+        let space = DiskSpace::of(folder);
+        let unknown: &[Fact] = if space.is_ok() { &[] } else { &[Fact::FreeDisk] };
+        owner.unknowns().set(&[Fact::FreeDisk], unknown);
+        match space {
             Ok(space) => self.take(space, owner.limits().disk_reserve.map(|size| size.0)),
             Err(error) => {
                 tracing::debug!(%error, "the free room of the disk isn't known");
-                None
+                self.lose_sight()
             }
         }
+    }
+
+    /// The room can't be found out: no unit is begun. Gives what has changed.
+    fn lose_sight(&self) -> Option<bool> {
+        let mut state = self.state.lock();
+        state.seen = None;
+        (!std::mem::replace(&mut state.is_low, true)).then_some(true)
     }
 
     fn take(&self, space: DiskSpace, reserve: Option<u64>) -> Option<bool> {
         let reserve = reserve.unwrap_or_else(|| space.default_reserve());
         let mut state = self.state.lock();
-        let is_low = state.0.look(space.free, reserve);
-        let before = state.1.replace(DiskState { free: space.free, reserve, is_low });
-        (before.is_some_and(|before| before.is_low) != is_low).then_some(is_low)
+        let is_low = state.floor.look(space.free, reserve);
+        state.seen = Some(DiskState { free: space.free, reserve, is_low });
+        (std::mem::replace(&mut state.is_low, is_low) != is_low).then_some(is_low)
     }
 }
 
@@ -54,8 +73,11 @@ pub(crate) async fn watch_disk<R>(context: &Context<R>) -> Infallible {
     loop {
         // The folders below this one may be deleted to make room.
         if let Some(is_low) = storage.disk.look(storage.folder.root(), &context.owner) {
-            let DiskState { free, reserve, .. } = storage.disk.seen().unwrap_or_default();
-            if is_low {
+            let seen = storage.disk.seen();
+            let DiskState { free, reserve, .. } = seen.unwrap_or_default();
+            if is_low && seen.is_none() {
+                tracing::warn!("running units are finished, and no others begun");
+            } else if is_low {
                 tracing::warn!(
                     free,
                     reserve,
@@ -87,5 +109,9 @@ mod tests {
         assert_eq!(watch.take(gigabytes(1), Some(0)), None);
         let seen = DiskState { free: 1_000_000_000, reserve: 0, is_low: false };
         assert_eq!(watch.seen(), Some(seen));
+        // A disk whose room can't be found out may be full.
+        assert_eq!((watch.lose_sight(), watch.lose_sight()), (Some(true), None));
+        assert!(watch.is_low() && watch.seen().is_none());
+        assert_eq!(watch.take(gigabytes(1), Some(0)), Some(false));
     }
 }

@@ -1,8 +1,8 @@
 //! The loop that makes the limits hold: it looks every few seconds, and whenever the owner says something.
 
 use super::{
-    Facts, Keeper, Limits, Machine, PaceDecision, Reason, decide, enforcement::SlotCaps,
-    nice::Levels, owner::ManualPause,
+    Fact, Facts, Keeper, Limits, Machine, PaceDecision, ZoneName, decide, enforcement::SlotCaps,
+    nice::Levels, unknown_facts,
 };
 use crate::{context::Context, message::Message};
 use sojourn_client_core::{Event, OwnerEvent};
@@ -11,6 +11,10 @@ use tokio::{task::spawn_blocking, time::Instant};
 
 /// How often the machine is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// How often a pause by hand is looked at: the machine may sleep meanwhile.
+const PAUSE_LOOK_INTERVAL: Duration = Duration::from_secs(30);
+/// The facts that a look at the machine finds out.
+const LOOKED_AT: &[Fact] = &[Fact::TimeZone, Fact::Battery, Fact::LastUse, Fact::Programs];
 /// How long hops stand still before they end early, where nothing else is said.
 const DEFAULT_GIVE_BACK_AFTER: Duration = Duration::from_secs(120);
 
@@ -25,6 +29,11 @@ pub(crate) async fn enforce<R>(context: &Context<R>) -> Infallible {
     let mut lent = owner.limits().memory;
     loop {
         changes.mark_unchanged();
+        let given = owner.given_limits();
+        let facts;
+        (machine, facts) = look(machine, &given, owner.zone_name()).await;
+        owner.set_local(facts.local);
+        owner.unknowns().set(LOOKED_AT, &unknown_facts(&given, &facts));
         let limits = owner.limits();
         context.server.bandwidth.set(owner.rates());
         context.storage.cache.set_limit(owner.cache_bytes());
@@ -34,11 +43,9 @@ pub(crate) async fn enforce<R>(context: &Context<R>) -> Infallible {
         let slots = context.trainers.devices.slots().iter().map(|(_, slots)| slots).sum();
         enforcement.set_threads(slots, &limits);
         let keeper = if enforcement.keep_cpu() { Keeper::Quota } else { Keeper::Pace };
-        let facts;
-        (machine, facts) = look(machine, &limits).await;
         let manual_pause = owner.manual_pause();
-        let decision = match manual_pause {
-            Some(_) => PaceDecision::Pause { reason: Reason::Owner },
+        let decision = match &manual_pause {
+            Some(pause) => PaceDecision::Pause { reason: pause.reason.clone() },
             None => decide(&limits, &facts, keeper),
         };
         let stands_still = matches!(decision, PaceDecision::Pause { .. });
@@ -53,10 +60,10 @@ pub(crate) async fn enforce<R>(context: &Context<R>) -> Infallible {
         }
 
         let now = Instant::now();
-        let mut wake = is_looked_after(&limits).then(|| now + LOOK_INTERVAL);
+        let mut wake = is_looked_after(&given).then(|| now + LOOK_INTERVAL);
         let mut wake_at = |at: Instant| wake = Some(wake.map_or(at, |wake| wake.min(at)));
-        if let Some(ManualPause::Until(until)) = manual_pause {
-            wake_at(until);
+        if let Some(left) = manual_pause.and_then(|pause| pause.left) {
+            wake_at(now + left.min(PAUSE_LOOK_INTERVAL));
         }
         if stands_still {
             // A draining client doesn't wait for units that stand still.
@@ -97,13 +104,13 @@ fn is_looked_after(limits: &Limits) -> bool {
     Machine::is_asked(limits) || of_trainers
 }
 
-async fn look(mut machine: Machine, limits: &Limits) -> (Machine, Facts) {
+async fn look(mut machine: Machine, limits: &Limits, zone: Option<ZoneName>) -> (Machine, Facts) {
     if !Machine::is_asked(limits) {
         return (machine, Facts::default());
     }
     let limits = limits.clone();
     let looked = spawn_blocking(move || {
-        let facts = machine.look(&limits);
+        let facts = machine.look(&limits, zone.as_ref());
         (machine, facts)
     });
     looked.await.unwrap_or_else(|_| (Machine::new(), Facts::default()))

@@ -121,7 +121,10 @@ impl LimitEnforcement {
             }
             Err(error) => {
                 let why = error.to_string();
-                tracing::info!(why, "no control groups: the client keeps the limits itself");
+                tracing::info!(
+                    why,
+                    "the client itself keeps the limits of processor time and memory; the kernel's control groups aren't used"
+                );
                 Self { why_none: Some(why), ..Self::none() }
             }
         }
@@ -216,8 +219,8 @@ impl LimitEnforcement {
     /// The share of the processor time that is allowed in which trainers compute, in percent, as far as the kernel
     /// sees to that.
     pub(crate) fn share(&self, limits: &Limits) -> u8 {
-        let share = limits.cpu.filter(|_| self.keep_cpu());
-        share.map_or(100, super::Percent::get)
+        let share = limits.cpu.as_ref().filter(|_| self.keep_cpu());
+        share.map_or(100, |share| share.lowest().get())
     }
 
     /// Does the kernel keep the limit of memory?

@@ -1,6 +1,9 @@
 //! Hours of the day by weekday: `22:00-06:00`, or `mon-fri 22:00-06:00, sat-sun 00:00-24:00`.
 
-use jiff::civil::{DateTime, Weekday};
+use jiff::{
+    ToSpan as _,
+    civil::{DateTime, Weekday},
+};
 use std::{fmt, str::FromStr};
 
 /// When a machine may compute. Pure in the local time, so that a clock that jumps is right at once.
@@ -35,6 +38,7 @@ const NAMES: [(&str, Weekday); 7] = [
 ];
 
 const MIDNIGHT: u16 = 24 * 60;
+const DAYS_OF_A_WEEK: i32 = 7;
 
 impl Hours {
     /// May the machine compute at this local time?
@@ -44,9 +48,33 @@ impl Hours {
             u16::from(at.hour().unsigned_abs()) * 60 + u16::from(at.minute().unsigned_abs());
         self.0.iter().any(|window| window.contains(at.weekday(), minute))
     }
+
+    /// The first local time from `at` on that is one of the hours. `at` itself where it is one.
+    #[must_use]
+    pub fn next(&self, at: DateTime) -> Option<DateTime> {
+        if self.contain(at) {
+            return Some(at);
+        }
+        let days = (0..=DAYS_OF_A_WEEK).filter_map(|days| at.date().checked_add(days.days()).ok());
+        let begins = days.flat_map(|day| {
+            let windows = self.0.iter().filter(move |window| window.days.contain(day.weekday()));
+            windows.map(move |window| day.at(window.hour(), window.minute(), 0, 0))
+        });
+        begins.filter(|begin| *begin > at).min()
+    }
 }
 
 impl Window {
+    /// The hour that it begins in.
+    fn hour(self) -> i8 {
+        i8::try_from(self.from / 60).unwrap_or(0)
+    }
+
+    /// The minute of that hour.
+    fn minute(self) -> i8 {
+        i8::try_from(self.from % 60).unwrap_or(0)
+    }
+
     fn contains(self, day: Weekday, minute: u16) -> bool {
         if self.from < self.to {
             return self.days.contain(day) && (self.from..self.to).contains(&minute);
@@ -187,6 +215,23 @@ mod tests {
         let within: Vec<i8> = (1..=7).filter(|day| hours.contain(at(*day, 11, 0))).collect();
         assert_eq!(within, [1, 5, 6, 7]);
         assert!(hours.contain(at(3, 23, 59)) && !hours.contain(at(4, 0, 0)));
+    }
+
+    #[test]
+    fn the_next_of_the_hours_may_be_now_tonight_or_in_a_week() {
+        let nights = hours("mon-fri 22:00-06:00, sat 12:30-13:00");
+        for (from, next) in [
+            (at(1, 12, 0), at(1, 22, 0)),
+            (at(1, 22, 0), at(1, 22, 0)),
+            (at(2, 6, 0), at(2, 22, 0)),
+            (at(6, 6, 0), at(6, 12, 30)),
+            (at(6, 13, 0), at(8, 22, 0)),
+            (at(7, 5, 0), at(8, 22, 0)),
+        ] {
+            assert_eq!(nights.next(from), Some(next), "{from}");
+        }
+        let weekly = hours("wed 08:00-09:00");
+        assert_eq!(weekly.next(at(3, 9, 0)), Some(at(10, 8, 0)));
     }
 
     #[test]

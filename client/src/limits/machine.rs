@@ -1,10 +1,9 @@
-//! The facts, from Linux. What can't be read is unknown; what a limit needs and isn't known is said once.
+//! The facts, from Linux. A fact that can't be read is unknown.
 
-use super::{Facts, Limits, Programs};
+use super::{Facts, Limits, Program, Programs, ZoneName, zone};
 use sojourn_files::if_exists;
 use sojourn_protocol::quantity::SaturatingFrom as _;
 use std::{
-    collections::BTreeSet,
     fs, io,
     num::NonZero,
     os::unix::fs::MetadataExt,
@@ -19,8 +18,6 @@ pub(crate) struct Machine {
     /// `/`, but for tests.
     root: PathBuf,
     used: Option<Used>,
-    /// Limits whose facts are unknown, which has been said.
-    reported: BTreeSet<&'static str>,
 }
 
 /// When somebody last used the machine, by signs that change when it is used. By a clock that never jumps.
@@ -51,76 +48,66 @@ impl Machine {
     }
 
     fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), used: None, reported: BTreeSet::new() }
+        Self { root: root.to_owned(), used: None }
     }
 
     /// Does it depend on the machine what these limits say?
     pub(crate) fn is_asked(limits: &Limits) -> bool {
-        limits.hours.is_some()
+        limits.depends_on_hour()
             || limits.idle_minutes.is_some()
             || limits.not_on_battery == Some(true)
             || limits.pause_while.is_some()
     }
 
-    /// Finds out what these limits depend on, and nothing else. Blocks for a moment.
-    pub(crate) fn look(&mut self, limits: &Limits) -> Facts {
+    /// Finds out the facts that these limits depend on, and nothing else. Blocks for a moment.
+    pub(crate) fn look(&mut self, limits: &Limits, zone: Option<&ZoneName>) -> Facts {
         let mut facts = Facts::default();
-        if limits.hours.is_some() {
-            facts.local = Some(jiff::Zoned::now().datetime());
+        if limits.depends_on_hour() {
+            facts.local = zone::local(zone);
         }
         if limits.idle_minutes.is_some() {
             facts.idle = self.idle(Instant::now(), SystemTime::now());
-            self.tell("idle_minutes", facts.idle.is_none());
         }
         if limits.not_on_battery == Some(true) {
-            facts.on_battery = self.on_battery().ok();
-            self.tell("not_on_battery", facts.on_battery.is_none());
+            facts.on_battery = self.on_battery();
         }
         if let Some(programs) = &limits.pause_while {
-            let found = self.program(programs);
-            self.tell("pause_while", found.is_err());
-            facts.program = found.ok().flatten();
+            facts.program = self.program(programs).unwrap_or_default();
         }
         facts
     }
 
-    /// Says once that a limit can't be kept, and again once it could be meanwhile.
-    fn tell(&mut self, limit: &'static str, unknown: bool) {
-        if !unknown {
-            self.reported.remove(limit);
-        } else if self.reported.insert(limit) {
-            tracing::warn!(
-                limit,
-                "this machine doesn't tell what the limit depends on; it isn't kept"
-            );
-        }
-    }
-
-    /// A battery that is being used up, and no other supply. Mice and keyboards have batteries too.
-    fn on_battery(&self) -> io::Result<bool> {
-        let folder = self.root.join("sys/class/power_supply");
-        // A machine without any is a desktop or a server.
-        let Some(supplies) = if_exists(fs::read_dir(folder))? else { return Ok(false) };
-        let mut discharging = false;
+    /// A battery that is being used up, and no other supply; none where that isn't known. Mice and keyboards have batteries too.
+    fn on_battery(&self) -> Option<bool> {
+        let devices = self.root.join("sys/class");
+        let supplies = if_exists(fs::read_dir(devices.join("power_supply"))).ok()?;
+        // A machine without any is a desktop or a server. Where no device is shown at all, it may be anything.
+        let Some(supplies) = supplies else { return devices.is_dir().then_some(false) };
+        let (mut discharging, mut unknown) = (false, false);
         for supply in supplies {
-            let supply = supply?.path();
+            let supply = supply.ok()?.path();
             let says = |file: &str| fs::read_to_string(supply.join(file)).unwrap_or_default();
             if says("scope").trim() == "Device" {
                 continue;
             }
             match says("type").trim() {
-                "Battery" => discharging |= says("status").trim() == "Discharging",
+                "Battery" => match says("status").trim() {
+                    "Discharging" => discharging = true,
+                    "" | "Unknown" => unknown = true,
+                    _ => {}
+                },
                 // The mains, or a USB port that charges.
-                _ if says("online").trim() == "1" => return Ok(false),
+                _ if says("online").trim() == "1" => return Some(false),
                 _ => {}
             }
         }
-        Ok(discharging)
+        (discharging || !unknown).then_some(discharging)
     }
 
     /// A running program that is one of these.
-    fn program(&self, programs: &Programs) -> io::Result<Option<String>> {
-        for process in fs::read_dir(self.root.join("proc"))? {
+    fn program(&self, programs: &Programs) -> io::Result<Program> {
+        let processes = self.root.join("proc");
+        for process in fs::read_dir(&processes)? {
             let process = process?;
             if !process.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit) {
                 continue;
@@ -129,10 +116,12 @@ impl Machine {
             let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
             let name = name.trim_end();
             if programs.names(name) {
-                return Ok(Some(name.to_owned()));
+                return Ok(Program::Runs(name.to_owned()));
             }
         }
-        Ok(None)
+        // Mounted with `hidepid`, it doesn't show other users' processes, of which the first always runs.
+        fs::read_to_string(processes.join("1/comm"))?;
+        Ok(Program::None)
     }
 
     /// For how long nobody has used terminals, keyboard or mouse.
@@ -207,24 +196,31 @@ mod tests {
     fn a_machine_is_on_its_battery_while_that_is_used_up_and_nothing_else_supplies_it() {
         let root = tempfile::tempdir().unwrap();
         let (at, machine) = (root.path(), Machine::at(root.path()));
-        assert!(!machine.on_battery().unwrap(), "no supplies");
+        assert_eq!(machine.on_battery(), None, "no devices at all");
+        write(at, "sys/class/net/lo", "");
+        assert_eq!(machine.on_battery(), Some(false), "no supplies");
         let supply = |name: &str, file: &str, text: &str| {
             write(at, &format!("sys/class/power_supply/{name}/{file}"), text);
         };
         supply("hid-mouse", "type", "Battery\n");
         supply("hid-mouse", "scope", "Device\n");
         supply("hid-mouse", "status", "Discharging\n");
-        assert!(!machine.on_battery().unwrap(), "the mouse's");
+        assert_eq!(machine.on_battery(), Some(false), "the mouse's");
         supply("BAT0", "type", "Battery\n");
         supply("BAT0", "status", "Discharging\n");
         supply("AC", "type", "Mains\n");
         supply("AC", "online", "0\n");
-        assert!(machine.on_battery().unwrap());
+        assert_eq!(machine.on_battery(), Some(true));
         supply("AC", "online", "1\n");
-        assert!(!machine.on_battery().unwrap());
+        assert_eq!(machine.on_battery(), Some(false));
         supply("AC", "online", "0\n");
         supply("BAT0", "status", "Full\n");
-        assert!(!machine.on_battery().unwrap());
+        assert_eq!(machine.on_battery(), Some(false));
+        supply("BAT0", "status", "Unknown\n");
+        assert_eq!(machine.on_battery(), None);
+        supply("BAT1", "type", "Battery\n");
+        supply("BAT1", "status", "Discharging\n");
+        assert_eq!(machine.on_battery(), Some(true), "one of them is used up");
     }
 
     #[test]
@@ -236,9 +232,11 @@ mod tests {
         write(root.path(), "proc/7/comm", "bash\n");
         write(root.path(), "proc/interrupts", "");
         write(root.path(), "proc/self/comm", "steam\n");
-        assert_eq!(machine.program(&programs).unwrap(), None);
+        assert!(machine.program(&programs).is_err(), "other users' processes aren't shown");
+        write(root.path(), "proc/1/comm", "systemd\n");
+        assert_eq!(machine.program(&programs).unwrap(), Program::None);
         write(root.path(), "proc/88/comm", "steam\n");
-        assert_eq!(machine.program(&programs).unwrap().as_deref(), Some("steam"));
+        assert_eq!(machine.program(&programs).unwrap(), Program::Runs("steam".to_owned()));
     }
 
     #[test]
@@ -284,12 +282,14 @@ mod tests {
     fn only_what_limits_depend_on_is_looked_up() {
         let root = tempfile::tempdir().unwrap();
         let mut machine = Machine::at(root.path());
-        let limits = Limits { cpu: "50".parse().ok(), ..Limits::default() };
+        let limits: Limits = toml::from_str("cpu = 50").unwrap();
         assert!(!Machine::is_asked(&limits));
-        assert_eq!(machine.look(&limits), Facts::default());
+        assert_eq!(machine.look(&limits, None), Facts::default());
         let hours = Limits { hours: "22:00-06:00".parse().ok(), idle_minutes: Some(5), ..limits };
-        let facts = machine.look(&hours);
+        let utc: ZoneName = "UTC".parse().unwrap();
+        let facts = machine.look(&hours, Some(&utc));
         assert!(Machine::is_asked(&hours) && facts.local.is_some() && facts.idle.is_none());
-        assert!(machine.reported.contains("idle_minutes"));
+        let shares: Limits = toml::from_str("cpu = { '09:00-17:00' = 50, else = 100 }").unwrap();
+        assert!(Machine::is_asked(&shares) && machine.look(&shares, Some(&utc)).local.is_some());
     }
 }

@@ -6,11 +6,17 @@
 //! | `units.rs` | sizes, rates, spans and percentages as people write them |
 //! | `amounts.rs` | memory, likewise |
 //! | `hours.rs` | hours of the day by weekday |
+//! | `by_hour.rs` | values that differ by the hour |
+//! | `zone.rs` | the machine's time zone |
+//! | `facts.rs` | the facts about the machine that limits need |
 //! | `rules.rs` | from limits and facts to a pace |
 //! | `settings.rs` | `client.toml` |
 //! | `allowance.rs` | the file's limits and those that override them; changes keep the file's comments |
+//! | `replaced.rs` | limits of flags that the owner has replaced |
 //! | `machine.rs` | the facts, from Linux |
-//! | `owner.rs` | the owner's current limits and pause |
+//! | `commands.rs` | the owner's commands that outlive the daemon: pause and drain |
+//! | `owner.rs` | the owner's current limits and commands |
+//! | `unknowns.rs` | facts that limits need and that aren't known |
 //! | `nice.rs` | nice levels |
 //! | `cgroup/` | the kernel's own limits, where they can be used |
 //! | `enforcement.rs` | enforces the limits of processor time and memory |
@@ -22,11 +28,14 @@
 
 mod allowance;
 mod amounts;
+mod by_hour;
 mod cgroup;
+mod commands;
 mod data_usage;
 mod disk;
 mod enforce;
 mod enforcement;
+mod facts;
 mod hours;
 mod machine;
 mod memory;
@@ -34,18 +43,24 @@ mod month;
 mod monthly;
 mod nice;
 mod owner;
+mod replaced;
 mod rules;
 mod settings;
 mod units;
+mod unknowns;
+mod zone;
 
 pub use allowance::{Allowance, Change};
 pub use amounts::{GpuMemory, Memory};
+pub use by_hour::ByHour;
+pub(crate) use commands::Commands;
 pub(crate) use data_usage::DataUsage;
 pub use data_usage::MonthState;
 pub(crate) use disk::{DiskWatch, watch_disk};
 pub(crate) use enforce::enforce;
 pub use enforcement::Keepers;
 pub(crate) use enforcement::LimitEnforcement;
+pub use facts::{Fact, Facts, Program, unknown_facts};
 pub use hours::Hours;
 use machine::Machine;
 pub(crate) use machine::cores;
@@ -53,10 +68,14 @@ pub(crate) use memory::watch;
 pub use month::Month;
 pub(crate) use monthly::{count, this_month};
 pub(crate) use owner::Owner;
-pub use rules::{Facts, Keeper, Kind, PaceDecision, Paces, Reason, decide};
+pub use rules::{Keeper, Kind, PaceDecision, Paces, Reason, decide};
 pub use settings::{SETTINGS_FILE, Settings, SettingsError};
 pub use units::{Nice, Percent, Programs, Rate, Size, Span};
+pub use unknowns::UnknownFact;
+pub(crate) use unknowns::Unknowns;
+pub use zone::ZoneName;
 
+use jiff::civil::DateTime;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 /// The owner's limits; `None` is no limit.
@@ -71,10 +90,10 @@ pub struct Limits {
     pub threads: Option<u32>,
     /// The share of the time in which slots compute; with control groups, of the threads that are allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<Percent>,
+    pub cpu: Option<ByHour<Percent>>,
     /// The same of slots on a GPU; the lower of both holds there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<Percent>,
+    pub gpu: Option<ByHour<Percent>>,
     /// Most bytes of memory of all trainers together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
@@ -93,10 +112,10 @@ pub struct Limits {
     pub disk_reserve: Option<Size>,
     /// How fast blobs may come.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub download: Option<Rate>,
+    pub download: Option<ByHour<Rate>>,
     /// How fast blobs may go.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub upload: Option<Rate>,
+    pub upload: Option<ByHour<Rate>>,
     /// Most bytes of blobs that may come and go in a calendar month, both together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub monthly: Option<Size>,
@@ -119,6 +138,34 @@ pub struct Limits {
     /// where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub give_back_after: Option<Span>,
+}
+
+impl Limits {
+    /// Does any of them depend on the hour?
+    #[must_use]
+    pub fn depends_on_hour(&self) -> bool {
+        let shares = [&self.cpu, &self.gpu].into_iter().flatten();
+        let rates = [&self.download, &self.upload].into_iter().flatten();
+        self.hours.is_some()
+            || shares
+                .map(ByHour::depends_on_hour)
+                .chain(rates.map(ByHour::depends_on_hour))
+                .any(|depends| depends)
+    }
+
+    /// The limits at a local time. Where that isn't known, the lowest value of each day holds.
+    #[must_use]
+    pub fn at(&self, local: Option<DateTime>) -> Self {
+        let share = |by_hour: &ByHour<Percent>| ByHour::always(by_hour.at(local));
+        let rate = |by_hour: &ByHour<Rate>| ByHour::always(by_hour.at(local));
+        Self {
+            cpu: self.cpu.as_ref().map(share),
+            gpu: self.gpu.as_ref().map(share),
+            download: self.download.as_ref().map(rate),
+            upload: self.upload.as_ref().map(rate),
+            ..self.clone()
+        }
+    }
 }
 
 /// Slots that one client may have.

@@ -1,7 +1,8 @@
 //! The loop that knows the month: it keeps the count of bytes, and tells the agent how many there are.
 
-use super::Month;
+use super::{Fact, Month, ZoneName, zone};
 use crate::context::Context;
+use jiff::{Timestamp, tz::TimeZone};
 use sojourn_client_core::Event;
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::{task::spawn_blocking, time::sleep};
@@ -9,9 +10,11 @@ use tokio::{task::spawn_blocking, time::sleep};
 /// How often the count is written, and the calendar looked at.
 const SAVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The month that it is here: what is paid for by the month is paid for by the local one.
-pub(crate) fn this_month() -> Month {
-    Month::of(jiff::Zoned::now().date())
+/// The month that it is here: what is paid for by the month is paid for by the local one. Where the time zone isn't known, the month
+/// of UTC.
+pub(crate) fn this_month(zone: Option<&ZoneName>) -> Month {
+    let zone = zone::zone(zone).unwrap_or(TimeZone::UTC);
+    Month::of(Timestamp::now().to_zoned(zone).date())
 }
 
 /// Counts for as long as the daemon runs.
@@ -21,7 +24,9 @@ pub(crate) async fn count<R>(context: &Context<R>) -> Infallible {
     loop {
         changes.mark_unchanged();
         over.mark_unchanged();
-        usage.set(this_month(), owner.limits().monthly);
+        usage.set(this_month(owner.zone_name().as_ref()), owner.limits().monthly);
+        let unknown: &[Fact] = if usage.is_unknown() { &[Fact::MonthBytes] } else { &[] };
+        owner.unknowns().set(&[Fact::MonthBytes], unknown);
         context.tell(Event::Owner(usage.budget()));
         let kept = Arc::clone(usage);
         // Not run at all: the program is ending, and writes it then.

@@ -1,18 +1,26 @@
-//! The owner's limits and manual pause, and the pace that follows from both.
+//! The owner's limits and commands, and the pace that follows from both.
 
-use super::{Allowance, Change, Kind, Limits, Memory, PaceDecision, Paces, Reason, SettingsError};
+use super::{
+    Allowance, Change, Commands, Kind, Limits, Memory, PaceDecision, Paces, Reason, SettingsError,
+    Unknowns, ZoneName,
+    commands::{Moment, Rest},
+    zone,
+};
 use crate::transfer::Rates;
+use jiff::{Timestamp, civil::DateTime};
 use parking_lot::Mutex;
-use sojourn_protocol::trainer::Pace;
+use sojourn_protocol::{
+    quantity::SaturatingFrom as _,
+    time::{Millis, UnixMillis},
+    trainer::Pace,
+};
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
-use tokio::{sync::watch, time::Instant};
-
-/// The longest pause by hand that has an end.
-const MAX_PAUSE: Duration = Duration::from_secs(366 * 86_400);
+use tokio::sync::watch;
 
 /// The owner's limits and commands, and the current decision.
 #[derive(Debug)]
@@ -33,12 +41,16 @@ pub(crate) struct Owner {
     looks: watch::Sender<()>,
     /// Whether the daemon drains.
     drains: watch::Sender<bool>,
+    /// Facts that limits need and that aren't known.
+    unknowns: Unknowns,
 }
 
 #[derive(Debug)]
 struct State {
     allowance: Allowance,
-    manual_pause: Option<ManualPause>,
+    commands: Commands,
+    /// The local time of the last look, where a limit depends on it and it is known.
+    local: Option<DateTime>,
     /// None before the first look.
     decision: Option<PaceDecision>,
     /// Has a pause been ended since the last look?
@@ -47,32 +59,45 @@ struct State {
 
 impl State {
     fn manual_pause(&mut self) -> Option<ManualPause> {
-        self.manual_pause = self.manual_pause.filter(|pause| match pause {
-            ManualPause::Open => true,
-            ManualPause::Until(until) => *until > Instant::now(),
-        });
-        self.manual_pause
+        if self.commands.is_unreadable() {
+            return Some(ManualPause { reason: Reason::CommandsUnknown, left: None });
+        }
+        let left = match self.commands.pause(&Moment::now())? {
+            Rest::For(left) => Some(left),
+            Rest::Open | Rest::Over => None,
+        };
+        Some(ManualPause { reason: Reason::Owner, left })
     }
 }
 
-/// A pause that the owner has asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ManualPause {
-    /// Until they say otherwise.
-    Open,
-    /// Until then.
-    Until(Instant),
+/// A pause that the owner has asked for, or may have asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ManualPause {
+    /// Why.
+    pub(crate) reason: Reason,
+    /// The rest of it; none where only the owner ends it.
+    pub(crate) left: Option<Duration>,
+}
+
+/// Is it a pause that only the owner ends, or its time?
+fn is_by_hand(reason: &Reason) -> bool {
+    matches!(reason, Reason::Owner | Reason::CommandsUnknown)
 }
 
 impl Owner {
-    pub(crate) fn new(allowance: Allowance, rates: Rates, cache_bytes: u64) -> Self {
-        Self {
-            state: Mutex::new(State {
-                allowance,
-                manual_pause: None,
-                decision: None,
-                resumed: false,
-            }),
+    pub(crate) fn new(
+        mut allowance: Allowance,
+        commands: Commands,
+        rates: Rates,
+        cache_bytes: u64,
+    ) -> Self {
+        let drains = commands.drains();
+        if let Err(error) = allowance.forget_replaced() {
+            tracing::warn!(%error, "`replaced-limits.json` can't be written");
+        }
+        let state = State { allowance, commands, local: None, decision: None, resumed: false };
+        let owner = Self {
+            state: Mutex::new(state),
             rates,
             cache_bytes,
             changes: watch::Sender::new(()),
@@ -81,7 +106,32 @@ impl Owner {
             gpu_pace: watch::Sender::new(Pace::PAUSED),
             suspended: AtomicBool::new(false),
             looks: watch::Sender::new(()),
-            drains: watch::Sender::new(false),
+            drains: watch::Sender::new(drains),
+            unknowns: Unknowns::default(),
+        };
+        owner.log_kept();
+        owner
+    }
+
+    /// Logs the commands from before this start that hold.
+    fn log_kept(&self) {
+        if let Some(pause) = self.manual_pause() {
+            let until = pause.left.map(|left| self.shown(until(left)));
+            let until = until.as_deref().unwrap_or("the owner resumes");
+            let reason = pause.reason;
+            tracing::info!(%reason, until, "paused from before this start");
+        }
+        for (limit, flag) in self.state.lock().allowance.replaced() {
+            tracing::info!(
+                limit,
+                flag,
+                "the owner has replaced this limit of a flag: the file's holds"
+            );
+        }
+        if self.drains() {
+            tracing::info!(
+                "draining from before this start: what is there is sent, and nothing new taken"
+            );
         }
     }
 
@@ -89,16 +139,44 @@ impl Owner {
         self.changes.subscribe()
     }
 
+    /// The limits that hold now. A value by the hour is the one of the last look.
     pub(crate) fn limits(&self) -> Limits {
+        let state = self.state.lock();
+        state.allowance.limits().at(state.local)
+    }
+
+    /// The limits as the owner has given them.
+    pub(crate) fn given_limits(&self) -> Limits {
         self.state.lock().allowance.limits().clone()
+    }
+
+    /// The time zone that the owner names.
+    pub(crate) fn zone_name(&self) -> Option<ZoneName> {
+        self.state.lock().allowance.settings().timezone.clone()
+    }
+
+    /// A time for people, by the machine's time zone.
+    pub(crate) fn shown(&self, at: UnixMillis) -> String {
+        zone::shown(self.zone_name().as_ref(), at)
+    }
+
+    /// Sets the local time that values by the hour follow; none where it isn't known.
+    pub(super) fn set_local(&self, local: Option<DateTime>) {
+        self.state.lock().local = local;
+    }
+
+    /// Facts that limits need and that aren't known.
+    pub(crate) const fn unknowns(&self) -> &Unknowns {
+        &self.unknowns
     }
 
     /// How fast blobs may come and go.
     pub(super) fn rates(&self) -> Rates {
         let limits = self.limits();
+        let lowest = |rate: super::ByHour<super::Rate>| rate.lowest().0;
         Rates {
-            download: limits.download.map(|rate| rate.0).or(self.rates.download),
-            upload: limits.upload.map(|rate| rate.0).or(self.rates.upload),
+            download: limits.download.map(lowest).or(self.rates.download),
+            upload: limits.upload.map(lowest).or(self.rates.upload),
         }
     }
 
@@ -118,21 +196,28 @@ impl Owner {
     }
 
     /// Pauses, for so long or until [`Owner::resume`].
-    pub(crate) fn pause(&self, length: Option<Duration>) {
-        let until = length.map(|length| Instant::now() + length.min(MAX_PAUSE));
-        self.state.lock().manual_pause = Some(until.map_or(ManualPause::Open, ManualPause::Until));
+    ///
+    /// # Errors
+    /// Where the pause can't be kept on the disk. It holds until the next start all the same.
+    pub(crate) fn pause(&self, length: Option<Duration>) -> io::Result<()> {
+        let kept = self.state.lock().commands.begin_pause(length);
         // At once, also while the machine is being checked.
         self.hold(PaceDecision::Pause { reason: Reason::Owner });
         self.changes.send_replace(());
+        kept
     }
 
     /// Ends a pause by hand. Limits may want another.
-    pub(crate) fn resume(&self) {
+    ///
+    /// # Errors
+    /// Where that can't be kept on the disk: the next start pauses again.
+    pub(crate) fn resume(&self) -> io::Result<()> {
         let mut state = self.state.lock();
-        state.manual_pause = None;
+        let kept = state.commands.resume();
         state.resumed = true;
         drop(state);
         self.changes.send_replace(());
+        kept
     }
 
     /// Ends with the first decision after [`Owner::resume`].
@@ -147,11 +232,16 @@ impl Owner {
         self.state.lock().manual_pause()
     }
 
-    /// The rest of the manual pause.
-    pub(crate) fn pause_left(&self) -> Option<Duration> {
-        match self.manual_pause()? {
-            ManualPause::Open => None,
-            ManualPause::Until(until) => Some(until.saturating_duration_since(Instant::now())),
+    /// When a pause for this reason ends, where that is known.
+    pub(crate) fn pause_ends(&self, reason: &Reason) -> Option<UnixMillis> {
+        match reason {
+            Reason::Owner => self.manual_pause()?.left.map(until),
+            Reason::Hours => {
+                let zone = zone::zone(self.zone_name().as_ref())?;
+                let local = Timestamp::now().to_zoned(zone.clone()).datetime();
+                zone::instant(&zone, self.given_limits().hours?.next(local)?)
+            }
+            _ => None,
         }
     }
 
@@ -161,9 +251,21 @@ impl Owner {
     }
 
     /// Has the daemon end once running units have ended; paused ones end early.
-    pub(crate) fn drain(&self) {
+    ///
+    /// # Errors
+    /// Where that can't be kept on the disk: a daemon that is killed meanwhile takes work again at its next start.
+    pub(crate) fn drain(&self) -> io::Result<()> {
+        let kept = self.state.lock().commands.set_drain(true);
         self.drains.send_replace(true);
         self.changes.send_replace(());
+        kept
+    }
+
+    /// The daemon ends in order: what was to be drained is drained.
+    pub(crate) fn drain_ended(&self) {
+        if let Err(error) = self.state.lock().commands.set_drain(false) {
+            tracing::warn!(%error, "the file with the owner's commands can't be written: the next start drains too");
+        }
     }
 
     pub(crate) fn drains(&self) -> bool {
@@ -181,9 +283,9 @@ impl Owner {
         // Locked throughout, so that the later of two decisions holds.
         let mut state = self.state.lock();
         let decision = match (state.manual_pause(), decision) {
-            (Some(_), _) => PaceDecision::Pause { reason: Reason::Owner },
+            (Some(pause), _) => PaceDecision::Pause { reason: pause.reason },
             // A decision from before the owner's resume; the next one follows.
-            (None, PaceDecision::Pause { reason: Reason::Owner }) => return,
+            (None, PaceDecision::Pause { reason }) if is_by_hand(&reason) => return,
             (None, decision) => decision,
         };
         state.resumed = false;
@@ -243,4 +345,11 @@ impl Owner {
         // All slots pause at once.
         *self.cpu_pace.borrow() > Pace::PAUSED
     }
+}
+
+/// The time after so long.
+fn until(left: Duration) -> UnixMillis {
+    let millis = Timestamp::now().as_millisecond();
+    let now = UnixMillis(u64::try_from(millis).unwrap_or(0));
+    now + Millis(u64::saturating_from(left.as_millis()))
 }

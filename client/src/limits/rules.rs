@@ -1,23 +1,9 @@
 //! From limits and facts to a pace: pure, and the same for the same.
 
-use super::{Limits, cgroup::Quota};
-use jiff::civil::DateTime;
+use super::{ByHour, Fact, Facts, Limits, Program, cgroup::Quota};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::trainer::Pace;
 use std::{fmt, time::Duration};
-
-/// The facts about the machine at one time. A fact that can't be found out never forbids work.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
-    /// The local time.
-    pub local: Option<DateTime>,
-    /// For how long nobody has used keyboard, mouse or terminal.
-    pub idle: Option<Duration>,
-    /// Does the machine run on its battery?
-    pub on_battery: Option<bool>,
-    /// A running program for which the owner wants a pause.
-    pub program: Option<String>,
-}
 
 /// The kind of processor that a slot computes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +63,10 @@ pub enum Reason {
     InUse(u32),
     /// This program runs.
     Program(String),
+    /// A fact isn't known that a limit needs.
+    Unknown(Fact),
+    /// The file with the owner's commands can't be read, so that the owner may have paused the machine.
+    CommandsUnknown,
 }
 
 impl fmt::Display for Reason {
@@ -87,6 +77,11 @@ impl fmt::Display for Reason {
             Self::Battery => f.write_str("the machine runs on its battery"),
             Self::InUse(minutes) => write!(f, "the machine was used within {minutes} minutes"),
             Self::Program(name) => write!(f, "`{name}` runs"),
+            Self::Unknown(fact) => f.write_str(fact.unknown()),
+            Self::CommandsUnknown => f.write_str(
+                "the file `owner.json` can't be read, so that the owner may have paused this machine; `sojourn client ctl resume` \
+                 says that it may compute",
+            ),
         }
     }
 }
@@ -103,6 +98,7 @@ pub enum Keeper {
 /// Decides, by the limits, about a machine of which these facts are known.
 #[must_use]
 pub fn decide(limits: &Limits, facts: &Facts, keeper: Keeper) -> PaceDecision {
+    let limits = &limits.at(facts.local);
     match against(limits, facts) {
         Some(reason) => PaceDecision::Pause { reason },
         None => PaceDecision::Run(Paces {
@@ -116,7 +112,7 @@ pub fn decide(limits: &Limits, facts: &Facts, keeper: Keeper) -> PaceDecision {
 /// None where that is all there is.
 pub(super) fn quota(limits: &Limits, cores: u32) -> Option<Quota> {
     let allowed = limits.threads.map_or(cores, |threads| threads.clamp(1, cores.max(1)));
-    let share = limits.cpu.map_or(100, |share| u64::from(share.get()));
+    let share = limits.cpu.as_ref().map_or(100, |share| u64::from(share.lowest().get()));
     (share < 100 || allowed < cores).then(|| Quota(u64::from(allowed).saturating_mul(share)))
 }
 
@@ -127,36 +123,49 @@ pub(super) fn free_threads(slots: u32, limits: &Limits, cores: u32) -> u32 {
 }
 
 fn against(limits: &Limits, facts: &Facts) -> Option<Reason> {
-    if let (Some(hours), Some(local)) = (&limits.hours, facts.local)
-        && !hours.contain(local)
-    {
-        return Some(Reason::Hours);
+    if let Some(hours) = &limits.hours {
+        match facts.local {
+            None => return Some(Reason::Unknown(Fact::TimeZone)),
+            Some(local) if !hours.contain(local) => return Some(Reason::Hours),
+            Some(_) => {}
+        }
     }
-    if limits.not_on_battery == Some(true) && facts.on_battery == Some(true) {
-        return Some(Reason::Battery);
+    if limits.not_on_battery == Some(true) {
+        match facts.on_battery {
+            None => return Some(Reason::Unknown(Fact::Battery)),
+            Some(true) => return Some(Reason::Battery),
+            Some(false) => {}
+        }
     }
-    if let (Some(minutes), Some(idle)) = (limits.idle_minutes, facts.idle)
-        && idle < Duration::from_secs(60).saturating_mul(minutes)
-    {
-        return Some(Reason::InUse(minutes));
+    if let Some(minutes) = limits.idle_minutes {
+        match facts.idle {
+            None => return Some(Reason::Unknown(Fact::LastUse)),
+            Some(idle) if idle < Duration::from_secs(60).saturating_mul(minutes) => {
+                return Some(Reason::InUse(minutes));
+            }
+            Some(_) => {}
+        }
     }
-    let named =
-        |program: &String| limits.pause_while.as_ref().is_some_and(|all| all.names(program));
-    facts.program.clone().filter(named).map(Reason::Program)
+    let programs = limits.pause_while.as_ref()?;
+    match &facts.program {
+        Program::Unknown => Some(Reason::Unknown(Fact::Programs)),
+        Program::Runs(name) if programs.names(name) => Some(Reason::Program(name.clone())),
+        Program::Runs(_) | Program::None => None,
+    }
 }
 
 fn pace(limits: &Limits, kind: Kind, keeper: Keeper) -> Pace {
-    let gpu = limits.gpu.filter(|_| kind == Kind::Gpu);
+    let gpu = limits.gpu.as_ref().filter(|_| kind == Kind::Gpu);
     // A quota counts processor time, which says nothing of a GPU's.
-    let cpu = limits.cpu.filter(|_| keeper == Keeper::Pace || kind == Kind::Gpu);
-    let shares = cpu.into_iter().chain(gpu);
+    let cpu = limits.cpu.as_ref().filter(|_| keeper == Keeper::Pace || kind == Kind::Gpu);
+    let shares = cpu.into_iter().chain(gpu).map(ByHour::lowest);
     let share = shares.min().and_then(|share| Pace::percent(share.get()));
     share.unwrap_or(Pace::FULL)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::unknown_facts, *};
     use jiff::civil::date;
 
     fn limits(text: &str) -> Limits {
@@ -181,7 +190,7 @@ mod tests {
             local: Some(date(2026, 1, 5).at(12, 0, 0, 0)),
             idle: Some(Duration::ZERO),
             on_battery: Some(true),
-            program: Some("steam".to_owned()),
+            program: Program::Runs("steam".to_owned()),
         }
     }
 
@@ -192,12 +201,37 @@ mod tests {
     }
 
     #[test]
-    fn unknown_facts_cause_no_pause() {
-        let all = limits(
-            "hours = '22:00-06:00'\nnot_on_battery = true\nidle_minutes = 5\npause_while = ['steam']",
+    fn a_fact_that_a_limit_needs_and_that_is_not_known_causes_a_pause() {
+        for (text, fact) in [
+            ("hours = '00:00-24:00'", Fact::TimeZone),
+            ("not_on_battery = true", Fact::Battery),
+            ("idle_minutes = 5", Fact::LastUse),
+            ("pause_while = ['steam']", Fact::Programs),
+        ] {
+            let needs = limits(text);
+            assert_eq!(paused(&needs, &Facts::default()), Some(Reason::Unknown(fact)), "{text}");
+            assert_eq!(unknown_facts(&needs, &Facts::default()), [fact], "{text}");
+            assert_eq!(unknown_facts(&needs, &worst()), [], "{text}");
+        }
+        let none = limits("cpu = 50\nnot_on_battery = false");
+        assert_eq!(unknown_facts(&none, &Facts::default()), []);
+        assert_eq!(paused(&none, &Facts::default()), None);
+    }
+
+    #[test]
+    fn shares_by_the_hour_follow_the_clock_and_without_one_the_lowest_holds() {
+        let by_hour = limits(
+            "cpu = { '09:00-17:00' = 25, else = 80 }\ngpu = { '12:00-13:00' = 10, else = 100 }",
         );
-        assert_eq!(paused(&all, &Facts::default()), None);
-        assert_eq!(paused(&all, &worst()), Some(Reason::Hours));
+        let at = |hour| {
+            let local = Some(date(2026, 1, 5).at(hour, 0, 0, 0));
+            decide(&by_hour, &Facts { local, ..Facts::default() }, Keeper::Pace)
+        };
+        assert_eq!(at(8), run(80, 80));
+        assert_eq!(at(9), run(25, 25));
+        assert_eq!(at(12), run(25, 10));
+        assert_eq!(decide(&by_hour, &Facts::default(), Keeper::Pace), run(25, 10));
+        assert_eq!(unknown_facts(&by_hour, &Facts::default()), [Fact::TimeZone]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `client.toml`: what a client is told in its file. Errors name the file, the line and the key.
 
-use super::Limits;
+use super::{Limits, ZoneName};
 use serde::Deserialize;
 use sojourn_files::if_exists;
 use std::{
@@ -35,6 +35,8 @@ pub struct Settings {
     pub log: Option<String>,
     /// The trainer program.
     pub trainer: Option<PathBuf>,
+    /// The machine's time zone, where the system doesn't know it or has another one.
+    pub timezone: Option<ZoneName>,
     /// The limits.
     pub limits: Limits,
 }
@@ -50,6 +52,10 @@ pub enum SettingsError {
     /// It says what it can't.
     #[error("`{}`, line {line}{}: {message}", path.display(), key.as_ref().map_or_else(String::new, |key| format!(", `{key}`")))]
     File { path: PathBuf, line: usize, key: Option<String>, message: String },
+    #[error(
+        "the limits hold and are in the file, but at the next start a flag goes over them: `replaced-limits.json` can't be written"
+    )]
+    Replaced { source: io::Error },
     /// A limit that was given by hand isn't one.
     #[error("limit `{given}`: {message}")]
     Given { given: String, message: String },
@@ -108,6 +114,10 @@ mod tests {
                 "line 1, `sever`: unknown field `sever`, expected one of `server`",
             ),
             ("server = 'https://a", "line 1, `server`: "),
+            (
+                "timezone = 'Europe/Berlim'",
+                "line 1, `timezone`: `Europe/Berlim`: this machine knows no such time zone",
+            ),
             ("[limit]", "line 1: unknown field `limit`"),
         ] {
             let error = read(text).unwrap_err();

@@ -218,7 +218,18 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(Size, super::Memory, super::GpuMemory, Rate, Span, Percent, Nice, Programs, super::Hours);
+as_text!(
+    Size,
+    super::Memory,
+    super::GpuMemory,
+    Rate,
+    Span,
+    Percent,
+    Nice,
+    Programs,
+    super::Hours,
+    super::ZoneName
+);
 
 #[cfg(test)]
 pub(super) mod tests {

@@ -9,7 +9,10 @@
 //! scratch/        what trainers are writing
 //! control.sock    where the owner speaks with the daemon
 //! volume.json     how many bytes have come and gone in each month
-//! client.toml     what the owner has said: settings and limits
+//! client.toml     settings and limits of the owner
+//! owner.json      the owner's commands that hold: a pause, the wish to drain
+//! replaced-limits.json  limits of flags that the owner has replaced
+//! machine.json    the machine that the identity belongs to
 //! ```
 
 use crate::{control::SOCKET_FILE, error::ClientError, log::LOG_FOLDER};
@@ -88,6 +91,16 @@ impl Folder {
     /// Where the owner speaks with the daemon.
     pub(crate) fn control(&self) -> PathBuf {
         self.root.join(SOCKET_FILE)
+    }
+
+    /// The file of the owner's commands that hold.
+    pub(crate) fn owner(&self) -> PathBuf {
+        self.root.join("owner.json")
+    }
+
+    /// The file that says which machine the identity belongs to.
+    pub(crate) fn machine(&self) -> PathBuf {
+        self.root.join("machine.json")
     }
 
     /// The file of measurements of units.
@@ -174,7 +187,12 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sojourn_files::write(path, bytes, Access::Mask, Durability::Unsynced)
 }
 
-/// As [`write_whole`], readable to its owner alone, and synced: it survives a power cut.
+/// As [`write_whole`], and synced: the file survives a power cut.
+pub(crate) fn write_lasting(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    sojourn_files::write(path, bytes, Access::Mask, Durability::Synced)
+}
+
+/// As [`write_lasting`], readable to its owner alone.
 pub(crate) fn write_lasting_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sojourn_files::write(path, bytes, Access::Owner, Durability::Synced)
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod folder;
+pub(crate) mod machine;
 pub(crate) mod measurements;
 pub(crate) mod outbox;
 pub(crate) mod stores;

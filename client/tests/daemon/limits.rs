@@ -13,9 +13,9 @@ pub fn limited(server: &Server, dir: &TempDir, text: &str) -> ClientConfig {
     ClientConfig { allowance, ..config(server, dir) }
 }
 
-/// No hour of the day but one minute, which is not now.
+/// No hour of the day but one minute of UTC, which is not now.
 fn never() -> String {
-    let now = jiff::Zoned::now().datetime();
+    let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).datetime();
     let hour = (now.hour() + 12) % 24;
     format!("hours = '{hour:02}:00-{hour:02}:01'\n")
 }
@@ -24,7 +24,7 @@ fn never() -> String {
 async fn a_machine_outside_of_its_hours_asks_for_nothing() {
     let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
     server.change(|world| queue_hops(world, 1..=1));
-    let config = limited(&server, &dir, &format!("[limits]\n{}", never()));
+    let config = limited(&server, &dir, &format!("timezone = 'UTC'\n[limits]\n{}", never()));
     let socket = config.data.join("control.sock");
     let daemon = Daemon::start(config, &trainer);
     server.until("its enrolment", |world| world.enrolled == 1).await;

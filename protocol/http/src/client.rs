@@ -156,6 +156,8 @@ impl Default for HttpConfig<'_> {
     }
 }
 
+/// Headers that a program adds to each of its requests, as they are at the time.
+type MoreHeaders = Arc<dyn Fn() -> Vec<(&'static str, String)> + Send + Sync>;
 /// Looks at the headers of each answer.
 type Observer = Arc<dyn Fn(&HeaderMap) + Send + Sync>;
 
@@ -168,6 +170,7 @@ pub struct HttpClient {
     /// As the header has them; empty for none.
     features: Arc<str>,
     header: ProtocolHeader,
+    headers: Option<MoreHeaders>,
     observer: Option<Observer>,
 }
 
@@ -211,7 +214,7 @@ impl HttpClient {
         })?;
         let header = ProtocolHeader::Optional;
         let features = config.features.join(", ").into();
-        Ok(Self { http, servers, token: None, features, header, observer: None })
+        Ok(Self { http, servers, token: None, features, header, headers: None, observer: None })
     }
 
     /// The same with a token, which each request carries.
@@ -226,6 +229,16 @@ impl HttpClient {
     #[must_use]
     pub const fn with_required_protocol_header(mut self) -> Self {
         self.header = ProtocolHeader::Required;
+        self
+    }
+
+    /// The same, with more headers in each request.
+    #[must_use]
+    pub fn with_headers(
+        mut self,
+        headers: impl Fn() -> Vec<(&'static str, String)> + Send + Sync + 'static,
+    ) -> Self {
+        self.headers = Some(Arc::new(headers));
         self
     }
 
@@ -298,6 +311,9 @@ impl HttpClient {
         }
         if let Some(context) = trace::current() {
             request = request.header(TRACE_HEADER, context.to_string());
+        }
+        for (name, value) in self.headers.iter().flat_map(|headers| headers()) {
+            request = request.header(name, value);
         }
         match &self.token {
             Some(token) => request.bearer_auth(token),

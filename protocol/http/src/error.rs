@@ -6,6 +6,7 @@ use sojourn_protocol::{
     PROTOCOL_VERSION,
     digest::Digest,
     error::{ApiError, ErrorKind, Retry},
+    incarnation::Incarnation,
 };
 use std::{io, path::PathBuf, time::Duration};
 
@@ -112,6 +113,15 @@ impl CallError {
     #[must_use]
     pub fn refuses_token(&self) -> bool {
         self.kind() == Some(ErrorKind::Unauthorized)
+    }
+
+    /// The other client of which the server has heard since, with the same identity.
+    #[must_use]
+    pub const fn rival(&self) -> Option<Incarnation> {
+        match self {
+            Self::Refused { error, .. } => error.rival,
+            _ => None,
+        }
     }
 
     /// The pause that the server asks for (RFC 9110, section 10.2.3; only seconds are understood, no dates).

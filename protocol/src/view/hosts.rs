@@ -94,6 +94,15 @@ pub struct HostView {
     pub last_error: Option<String>,
     /// Microseconds that its slots spent on results that were used.
     pub train_micros: u64,
+    /// Since when it has been away, at the least; left out while it is in contact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away_since: Option<UnixMillis>,
+    /// Other machines that were found with its identity (copies of its data folder) since the server started. They are refused.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub copies: u64,
+    /// When the last of them was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_found_at: Option<UnixMillis>,
 }
 
 impl HostView {

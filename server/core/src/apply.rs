@@ -21,6 +21,7 @@ use sojourn_protocol::{
     time::UnixMillis,
     tokens::RevokedToken,
 };
+use std::collections::BTreeSet;
 
 /// Large results that a search for a small one passes over, so that a long queue of them doesn't make the step long.
 const MAX_LARGE_RESULTS_PASSED: usize = 64;
@@ -240,6 +241,18 @@ impl Core {
                 self.answer_view(to, reply, |views, ()| {
                     views.host(host).map(|host| Answer::Host(Box::new(host)))
                 })
+            }
+            Command::HearIncarnation { to, host, incarnation, rival } => {
+                let reply = self.hosts().hear_incarnation(host, incarnation, rival);
+                self.answer(to, reply.map(|()| Answer::IncarnationHeard))
+            }
+            Command::ForgetHost { to, host } => {
+                let view = self.views().host(host);
+                let reply = self.hosts().forget(host);
+                if reply.is_ok() {
+                    self.data.forget_hosts(&BTreeSet::from([host]));
+                }
+                self.answer(to, reply.and_then(|()| Ok(Answer::Host(Box::new(view?)))))
             }
             Command::Ask { to, host, request } => {
                 match self.dispatcher().poll(to, host, request).transpose() {

@@ -6,6 +6,7 @@ use sojourn_protocol::{
     api::{Held, PlacementRequest, RollbackRequest, SearchRequest, WorkRequest},
     digest::{BlobRef, Digest},
     ids::{ClaimId, HostId, JobId, LeaseId, TokenId, TrialId, Version},
+    incarnation::Incarnation,
     machines::{DrainRequest, LeaderRequest, MachineReport},
     manifest::{DataManifest, DataSplit},
     quotas::TokenQuotas,
@@ -80,6 +81,16 @@ pub enum Command {
     RevokeHost { to: ReplyTo, host: HostId },
     /// An operator has a host get no new work (`blocked`), or work again. What it holds goes on.
     BlockHost { to: ReplyTo, host: HostId, blocked: bool, by: By },
+    /// A request of a host comes, which names its client's start. `rival`: the start of which it was told. A start that may not work is
+    /// refused.
+    HearIncarnation {
+        to: ReplyTo,
+        host: HostId,
+        incarnation: Incarnation,
+        rival: Option<Incarnation>,
+    },
+    /// An operator takes a host off the list. It must have no work, and be away.
+    ForgetHost { to: ReplyTo, host: HostId },
     /// A host asks for work. The reply may come much later (`WorkRequest::wait`). A newer request of the same host
     /// answers the older one at once, empty.
     Ask { to: ReplyTo, host: HostId, request: WorkRequest },

@@ -103,7 +103,15 @@ impl Default for CoreConfig {
     }
 }
 
+/// How often the journal notes that a host is there, in the time after which it would be forgotten.
+const SEEN_NOTES: u64 = 3;
+
 impl CoreConfig {
+    /// How often the journal notes that a host is there.
+    pub(crate) const fn note_interval(&self) -> Millis {
+        Millis(self.forget_hosts.0 / SEEN_NOTES)
+    }
+
     /// The defaults around a lease term.
     #[must_use]
     pub fn with_lease_term(lease_term: Millis) -> Self {

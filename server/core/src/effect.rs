@@ -96,6 +96,8 @@ pub enum Answer {
     Hosts(Vec<HostView>),
     Host(Box<HostView>),
     HostDetail(Box<HostDetail>),
+    /// The start of a host's client may work.
+    IncarnationHeard,
     LeasedUnit(Option<UnitKey>),
     Machines(MachinesAnswer),
     Leader(Box<LeaderAnswer>),

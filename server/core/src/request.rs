@@ -19,6 +19,7 @@ use sojourn_protocol::{
     demand::{DemandView, SpeedsView},
     digest::{BlobRef, Digest},
     ids::{ClaimId, HostId, JobId, LeaseId, TokenId, TrialId, Version},
+    incarnation::Incarnation,
     machines::{
         CostsView, DrainRequest, LeaderAnswer, LeaderRequest, MachineReport, MachinesAnswer,
     },
@@ -140,6 +141,9 @@ requests! {
         Answer::TokenRevoked(revoked) => *revoked;
     RevokeHost { host: HostId } => HostView, Answer::Host(host) => *host;
     BlockHost { host: HostId, blocked: bool, by: By } => HostView, Answer::Host(host) => *host;
+    HearIncarnation { host: HostId, incarnation: Incarnation, rival: Option<Incarnation> } => (),
+        Answer::IncarnationHeard => ();
+    ForgetHost { host: HostId } => HostView, Answer::Host(host) => *host;
     Ask { host: HostId, request: WorkRequest } => WorkAnswer, Answer::Work(work) => *work;
     Heartbeat { host: HostId, holding: Vec<Held>, reported: Vec<LeaseId> } => HeartbeatAnswer,
         Answer::Heartbeat(answer) => answer;

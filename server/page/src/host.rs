@@ -54,6 +54,9 @@ pub fn head(host: &HostView, viewer: Viewer) -> Markup {
             @if let HostState::Resting { until } = host.state { span.hint { "gets work again " (words::time(until)) } " " }
             @if let Some(why) = &host.waiting { span.hint { (why) } }
         }
+        @if let Some(found_at) = host.copy_found_at {
+            p { (figures::counted(host.copies, "other machine")) " had a copy of its identity, last " (words::time(found_at)) ", and had to enrol anew." }
+        }
         dl.figures {
             div { dt { "Seen" } dd { @match host.seen_at { Some(at) => (words::time(at)), None => "not since the server started" } } }
             div { dt { "Slots" } dd { (hosts::running(host)) " of " (host.slots) " busy" } }

@@ -123,6 +123,7 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/v1/hosts/{host}", Users(Read)),
     ("POST", "/v1/hosts/{host}/block", Users(Administer)),
     ("POST", "/v1/hosts/{host}/unblock", Users(Administer)),
+    ("POST", "/v1/hosts/{host}/forget", Users(Administer)),
     ("POST", "/v1/hosts/{host}/revoke", Users(Administer)),
     ("GET", "/v1/tokens", Users(Administer)),
     ("POST", "/v1/tokens", Users(Administer)),

@@ -114,6 +114,19 @@ pub(super) async fn unblock(app: App, by: UserBy, host: web::Path<HostId>) -> Js
     app.answer(request::BlockHost { host: *host, blocked: false, by: by.0 }).await
 }
 
+/// Takes a host off the list: one that is away, and has no work.
+#[utoipa::path(
+    post,
+    path = "/v1/hosts/{host}/forget",
+    operation_id = "forgetHost",
+    params(("host" = HostId, Path, description = "The host.")),
+    responses((status = 200, description = "The host, as it was.", body = HostView)),
+    security(("admin" = []))
+)]
+pub(super) async fn forget(app: App, _: User, host: web::Path<HostId>) -> JsonResult<HostView> {
+    app.answer(request::ForgetHost { host: *host }).await
+}
+
 /// Ends a host's right to work; its leases go to others.
 #[utoipa::path(
     post,

@@ -21,6 +21,7 @@ mod features;
 mod guard;
 mod health;
 mod hosts;
+mod incarnation;
 mod jobs;
 mod json_answer;
 mod machines;

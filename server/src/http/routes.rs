@@ -247,6 +247,7 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(resource("/v1/hosts/{host}").route(web::get().to(hosts::one)))
         .service(resource("/v1/hosts/{host}/block").route(web::post().to(hosts::block)))
         .service(resource("/v1/hosts/{host}/unblock").route(web::post().to(hosts::unblock)))
+        .service(resource("/v1/hosts/{host}/forget").route(web::post().to(hosts::forget)))
         .service(resource("/v1/hosts/{host}/revoke").route(web::post().to(hosts::revoke)))
         .service(
             resource("/v1/tokens")

@@ -2,7 +2,8 @@
 
 use super::{
     App, AppState, JsonAnswer, JsonResult, auth::Host, checkpoints::check_owner, complete_uploads,
-    error::HttpError, failures, features::CallerFeatures, request_body::Body,
+    error::HttpError, failures, features::CallerFeatures, incarnation::CallerIncarnation,
+    request_body::Body,
 };
 use actix_web::web;
 use sojourn_blobs::{Staging, UploadName};
@@ -36,8 +37,10 @@ pub(super) async fn work(
     app: App,
     Host(host): Host,
     features: CallerFeatures,
+    incarnation: CallerIncarnation,
     Body(mut request): Body<WorkRequest>,
 ) -> JsonResult<WorkAnswer> {
+    incarnation.check(&app, host).await?;
     count_received(&app, &mut request.holding).await?;
     let names_no_engine = request
         .inventory
@@ -69,8 +72,10 @@ pub(super) async fn work(
 pub(super) async fn heartbeat(
     app: App,
     Host(host): Host,
+    incarnation: CallerIncarnation,
     Body(request): Body<HeartbeatRequest>,
 ) -> JsonResult<HeartbeatAnswer> {
+    incarnation.check(&app, host).await?;
     let HeartbeatRequest { mut holding, reported } = request;
     count_received(&app, &mut holding).await?;
     app.answer(request::Heartbeat { host, holding, reported }).await

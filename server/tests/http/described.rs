@@ -332,6 +332,11 @@ async fn a_client_made_from_the_document_alone_completes_a_unit() {
     assert_eq!(unblocked["blocked"], Value::Null);
     let revoked = described.json("revokeHost", admin, &of_host, Body::None).await;
     assert_eq!(revoked["state"], "revoked");
+    let name = Body::Json(json!({ "name": "two" }));
+    let gone = described.json("enrol", enrolment, &[], name).await;
+    let of_gone = [("host", gone["host"].clone())];
+    let forgotten = described.json("forgetHost", admin, &of_gone, Body::None).await;
+    assert_eq!(forgotten["name"], "two");
     let share = Body::Json(json!({ "label": "for the review", "lifetime": 60_000 }));
     let shared = described.json("shareJob", admin, &of_job, share).await;
     let links = described.json("shares", admin, &of_job, Body::None).await;

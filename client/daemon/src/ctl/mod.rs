@@ -36,7 +36,8 @@ enum Action {
         #[arg(long)]
         watch: bool,
     },
-    /// Stop computing until `resume`. Running units pause after their current batch.
+    /// Stop computing until `resume`, also after restarts of the client and of the machine. Running units pause after their current
+    /// batch.
     Pause {
         /// The length of the pause: `90s`, `30min`, `2h`.
         #[arg(long = "for", value_name = "TIME")]
@@ -49,7 +50,7 @@ enum Action {
     Drain,
     /// Show the limits, or change them and write them into the client's file.
     Limits {
-        /// `cpu=50`; without a value (`cpu=`), to take the limit away.
+        /// `cpu=50`; without a value (`cpu=`), to take the limit away. They hold over the same flags of later starts.
         #[arg(value_name = "KEY=VALUE", value_parser = checked_change)]
         changes: Vec<String>,
     },
@@ -115,9 +116,7 @@ pub(crate) async fn run(args: &Args, default: &Path) -> Result<(), Failure> {
         let later: Vec<&str> = changes.iter().filter(later).map(String::as_str).collect();
         if !later.is_empty() {
             let later = later.join(", ");
-            output::remark(&format!(
-                "from the client's next start, if no flag says otherwise: {later}"
-            ));
+            output::remark(&format!("from the client's next start: {later}"));
         }
     }
     if args.json {

@@ -1,9 +1,10 @@
 //! The client's answers, for people.
 
+use serde_json::Value;
 use sojourn_client::{
     control::{
         Answer, CacheState, Direction, HeldState, LimitsState, Paused, Status, Task, Transfer,
-        UnitStatus, Work,
+        UnitStatus, UnusedName, Work,
     },
     limits::{Keepers, Limits},
 };
@@ -26,6 +27,12 @@ pub(super) fn answer(answer: &Answer) -> String {
 fn status(status: &Status) -> String {
     let away = if status.server_away { ", which doesn't answer" } else { "" };
     let mut text = format!("host {} of {}{away}\n{}", status.host, status.server, slots(status));
+    if let Some(UnusedName { given, enrolled }) = &status.unused_name {
+        let _ = write!(
+            text,
+            "\nthe name `{given}` isn't used: the machine enrolled as `{enrolled}`, and has another name once it enrols anew"
+        );
+    }
     if status.draining {
         let _ = write!(text, "\n{DRAINING}");
     }
@@ -35,6 +42,9 @@ fn status(status: &Status) -> String {
     }
     if let Some(reason) = &status.waiting {
         let _ = write!(text, "\nis given no work: {reason}");
+    }
+    for unknown in unknown(status) {
+        let _ = write!(text, "\n{unknown}");
     }
     if let Some(failure) = &status.last_failure {
         let _ = write!(text, "\nthe last unit failed: {failure}");
@@ -123,14 +133,28 @@ pub(super) fn slots(status: &Status) -> String {
     format!("{} {word} on {}{out}, {now}", status.slots, status.device)
 }
 
+/// Facts that the limits need and that aren't known, but the one for which it pauses, which the state says.
+pub(super) fn unknown(status: &Status) -> impl Iterator<Item = String> {
+    let said = status.paused.as_ref().map(|paused| paused.why.as_str());
+    let others = status.unknown.iter().filter(move |unknown| Some(unknown.why.as_str()) != said);
+    others.map(|unknown| format!("unknown, so that the safe side is taken: {}", unknown.why))
+}
+
 fn is_running(unit: &UnitStatus) -> bool {
     unit.state.progress().is_some()
 }
 
 fn paused(paused: &Paused) -> String {
     let mut text = format!("paused: {}", paused.why);
-    if let Some(seconds) = paused.seconds_left {
-        let _ = write!(text, ", for {seconds} s yet");
+    match (&paused.until_local, paused.seconds_left) {
+        (Some(until), Some(seconds)) => {
+            let left = duration(seconds.saturating_mul(1000));
+            let _ = write!(text, ", until {until} ({left})");
+        }
+        (_, Some(seconds)) => {
+            let _ = write!(text, ", for {seconds} s yet");
+        }
+        (_, None) => {}
     }
     if paused.given_back {
         text.push_str("; its units are given back");
@@ -243,19 +267,33 @@ pub(super) fn pairs(limits: &Limits) -> Vec<String> {
         return Vec::new();
     };
     let pairs = limits.into_iter().map(|(key, value)| match value {
-        serde_json::Value::String(text) => format!("{key}={text}"),
+        Value::String(text) => format!("{key}={text}"),
+        Value::Object(by_hour) => format!("{key}={}", self::by_hour(&by_hour)),
         value => format!("{key}={value}"),
     });
     pairs.collect()
+}
+
+/// Values by the hour, as they are given: `{ "09:00-17:00" = 25, else = 100 }`.
+fn by_hour(values: &serde_json::Map<String, Value>) -> String {
+    let (other, hours): (Vec<_>, Vec<_>) = values.iter().partition(|(hours, _)| *hours == "else");
+    let quote = |text: &str| match text.parse::<u64>() {
+        Ok(_) => text.to_owned(),
+        Err(_) => format!("\"{text}\""),
+    };
+    let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), quote);
+    let hours = hours.into_iter().map(|(hours, share)| format!("\"{hours}\" = {}", value(share)));
+    let other = other.into_iter().map(|(key, share)| format!("{key} = {}", value(share)));
+    format!("{{ {} }}", hours.chain(other).collect::<Vec<_>>().join(", "))
 }
 
 /// By what processor time and memory are kept.
 fn keepers(keepers: &Keepers) -> Option<String> {
     match (&keepers.groups, &keepers.why_none) {
         (Some(groups), _) => Some(format!("kept by control groups of {groups}")),
-        (None, Some(why)) => {
-            Some(format!("kept by the client itself, without control groups: {why}"))
-        }
+        (None, Some(why)) => Some(format!(
+            "kept by the client itself, by rests between batches (the kernel's control groups aren't used: {why})"
+        )),
         (None, None) => None,
     }
 }
@@ -296,7 +334,7 @@ mod tests {
             "draining":true,"units":[],"limits":{},"keepers":{"why_none":"no rights"},"cache":{"used":0,"limit":100,"shards":0}}}"#;
         let text = "host 3 of http://a, which doesn't answer\n1 slot on cpu, paused: paused by hand, for 60 s yet; \
             its units are given back\nends once what runs has ended\nno units\ncache: 0 B of 100 B, 0 shards\n\
-            limits: none\nkept by the client itself, without control groups: no rights";
+            limits: none\nkept by the client itself, by rests between batches (the kernel's control groups aren't used: no rights)";
         assert_eq!(said(line), text);
     }
 
@@ -341,10 +379,38 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_says_until_when_and_what_is_unknown_is_said() {
+        let with = |more: &str| {
+            said(&format!(
+                r#"{{"status":{{"host":"3","server":"http://a","server_away":false,"device":"cpu","slots":1,"pace":0,
+                "draining":false,"units":[],"limits":{{}},"cache":{{"used":0,"limit":1,"shards":0}}{more}}}}}"#
+            ))
+        };
+        let hours = with(
+            r#","paused":{"reason":"hours","why":"not one of its hours","until":1767646800000,
+            "until_local":"2026-01-05 22:00 CET","seconds_left":7200,"given_back":false}"#,
+        );
+        let text = "paused: not one of its hours, until 2026-01-05 22:00 CET (2.0 h)\n";
+        assert!(hours.contains(text), "{hours}");
+        let unknown = r#","unknown":[{"fact":"time_zone","why":"the zone isn't known"}]"#;
+        let text = "\nunknown, so that the safe side is taken: the zone isn't known\n";
+        assert!(with(unknown).contains(text), "{}", with(unknown));
+        let paused = r#","paused":{"reason":{"unknown":"time_zone"},"why":"the zone isn't known","given_back":false}"#;
+        let shown = with(&format!("{unknown}{paused}"));
+        assert_eq!(shown.matches("the zone isn't known").count(), 1, "{shown}");
+    }
+
+    #[test]
     fn limits_are_shown_as_they_are_given() {
         assert_eq!(
             said(r#"{"limits":{"limits":{"hours":"22:00-06:00","slots":2}}}"#),
             "hours=22:00-06:00\nslots=2"
+        );
+        assert_eq!(
+            said(
+                r#"{"limits":{"limits":{"cpu":{"09:00-17:00":"25","else":"100"},"upload":{"else":"2MB/s","22:00-06:00":"9MB/s"}}}}"#
+            ),
+            "cpu={ \"09:00-17:00\" = 25, else = 100 }\nupload={ \"22:00-06:00\" = \"9MB/s\", else = \"2MB/s\" }"
         );
         assert_eq!(said(r#"{"limits":{"limits":{}}}"#), "no limits");
     }

@@ -114,7 +114,11 @@ fn install(args: &Install) -> Result<(), Failure> {
         return Ok(());
     }
     for call in start {
-        systemctl(&paths, call)?;
+        systemctl(&paths, call).map_err(|failure| {
+            let rest =
+                "the files stay, the token among them; `sojourn service uninstall` removes them";
+            Failure::work(format!("{}: {rest}", failure.messages().join("; ")))
+        })?;
     }
     remark(&format!("started; its log: {}", paths.log_command()));
     if paths.is_user() {
@@ -128,9 +132,13 @@ fn install(args: &Install) -> Result<(), Failure> {
 fn uninstall(args: &Uninstall) -> Result<(), Failure> {
     let paths = ServicePaths::of(scope(args.system))?;
     let installed = paths.unit().exists();
-    if installed {
-        // It ends as on SIGTERM: what is trained is sent first.
-        systemctl(&paths, &["disable", "--now", NAME])?;
+    // It ends as on SIGTERM: what is trained is sent first. Where systemd can't be told, the token and all else goes all the same.
+    let ended = match installed {
+        true => systemctl(&paths, &["disable", "--now", NAME]),
+        false => Ok(()),
+    };
+    for link in paths.links() {
+        remove(&link)?;
     }
     remove(&paths.unit())?;
     remove(&paths.settings())?;
@@ -143,10 +151,13 @@ fn uninstall(args: &Uninstall) -> Result<(), Failure> {
         // Only where nothing else is in it.
         fs::remove_dir(folder).ok();
     }
-    if installed {
-        systemctl(&paths, &["daemon-reload"])?;
-    }
     remark(if args.keep_data { "removed all but the client's data" } else { "removed" });
+    if installed {
+        ended.and_then(|()| systemctl(&paths, &["daemon-reload"])).map_err(|failure| {
+            let rest = "the files are gone; a client that still runs ends once its data folder is gone, or with `sojourn client ctl drain`";
+            Failure::work(format!("{}: {rest}", failure.messages().join("; ")))
+        })?;
+    }
     Ok(())
 }
 

@@ -4,7 +4,10 @@ use crate::terminal::{
     exit::Failure,
     local::{absolute, data_folder},
 };
-use std::{env, path::PathBuf};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 /// The unit's name.
 pub(super) const NAME: &str = "sojourn-client.service";
@@ -50,6 +53,14 @@ impl ServicePaths {
         self.config.join(folder).join(NAME)
     }
 
+    /// The links by which `systemctl enable` has systemd start the unit.
+    pub(super) fn links(&self) -> Vec<PathBuf> {
+        let unit = self.unit();
+        let target =
+            if self.is_user() { "default.target.wants" } else { "multi-user.target.wants" };
+        unit.parent().map(|folder| folder.join(target).join(NAME)).into_iter().collect()
+    }
+
     /// The environment that the client starts with; it holds the token.
     pub(super) fn settings(&self) -> PathBuf {
         self.config.join("sojourn/client.env")
@@ -69,8 +80,10 @@ impl ServicePaths {
     /// Folders that may be empty then.
     pub(super) fn folders(&self) -> Vec<PathBuf> {
         let settings = self.config.join("sojourn");
+        let links = self.links();
+        let links = links.iter().filter_map(|link| link.parent()).map(Path::to_owned);
         match (self.scope, data_folder("client").parent()) {
-            (Scope::User, Some(data)) => vec![settings, data.to_owned()],
+            (Scope::User, Some(data)) => links.chain([settings, data.to_owned()]).collect(),
             _ => vec![settings],
         }
     }

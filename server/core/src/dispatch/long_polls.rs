@@ -148,6 +148,12 @@ impl LongPolls {
         self.polls.contains_key(&host) && !self.supplied.contains(&host)
     }
 
+    /// Does this host hold a request open, whether it waits for work or not?
+    #[must_use]
+    pub(crate) fn is_open(&self, host: HostId) -> bool {
+        self.polls.contains_key(&host)
+    }
+
     /// Hosts that have all that they want, and hold a request open.
     pub(crate) fn supplied(&self) -> impl Iterator<Item = HostId> + '_ {
         self.supplied.iter().copied()

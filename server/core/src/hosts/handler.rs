@@ -3,6 +3,7 @@
 use super::{
     Hosts,
     fleet::{DevicePool, next_presence_check},
+    incarnations::{Heard, Verdict},
     session::DeviceSlots,
 };
 use crate::{
@@ -19,6 +20,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
     ids::{HostId, LeaseId, TokenId},
+    incarnation::Incarnation,
     names::OwnerName,
     quantity::{Speed, mul_div},
     text::plain_line,
@@ -31,8 +33,6 @@ use std::collections::BTreeSet;
 const MAX_NAME_CHARS: usize = 80;
 /// A server that has just started forgets no host before this: they must have had the time to come back.
 const MIN_FORGET_UPTIME: Millis = Millis::from_secs(24 * 3600);
-/// How often the journal notes that a host is there, in the time after which it would be forgotten.
-const SEEN_NOTES: u64 = 3;
 /// Hosts that one sweep notes at most: the next one goes on.
 const MAX_HOSTS_NOTED: usize = 10_000;
 /// Hosts that one sweep forgets at most: for each, all remembered leases are looked through.
@@ -104,10 +104,8 @@ impl HostHandler<'_> {
             self.ledger.planner.forget_hosts(&BTreeSet::from([host]));
         }
         LeaseHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }.revoke(leases)?;
-        if let Some(poll) = self.ledger.waiters.polls_mut().take(host) {
-            let message = format!("host {host} is revoked");
-            self.ledger.reply(poll.to, Err(ApiError::new(ErrorKind::Unauthorized, message)));
-        }
+        let message = format!("host {host} is revoked");
+        self.refuse_open_request(host, ApiError::new(ErrorKind::Unauthorized, message));
         Ok(())
     }
 
@@ -127,6 +125,75 @@ impl HostHandler<'_> {
             })?;
             self.update_fleet(host);
         }
+        Ok(())
+    }
+
+    /// Hears which start of a host's client sends a request, before the request itself.
+    pub(crate) fn hear_incarnation(
+        &mut self,
+        host: HostId,
+        incarnation: Incarnation,
+        rival: Option<Incarnation>,
+    ) -> Reply<()> {
+        self.ledger.state.check_host(host)?;
+        let heard = Heard {
+            incarnation,
+            rival,
+            is_asking: self.ledger.waiters.polls_mut().is_open(host),
+            now: self.ledger.clock.now(),
+            term: self.ledger.config.lease_term,
+        };
+        match self.hosts.open_session(host).incarnations.hear(heard) {
+            Verdict::Works => Ok(()),
+            Verdict::WorksAgain => {
+                // The open request is the copy's.
+                self.refuse_open_request(host, ApiError::copied_identity());
+                Ok(())
+            }
+            Verdict::Waits { current } => {
+                self.refuse_open_request(host, ApiError::with_rival(incarnation));
+                Err(ApiError::with_rival(current).into())
+            }
+            Verdict::Unclear { other } => Err(ApiError::with_rival(other).into()),
+            Verdict::Copy => Err(ApiError::copied_identity().into()),
+        }
+    }
+
+    /// Answers the open request of a host, if it has one.
+    fn refuse_open_request(&mut self, host: HostId, error: ApiError) {
+        if let Some(poll) = self.ledger.waiters.polls_mut().take(host) {
+            self.ledger.reply(poll.to, Err(error));
+        }
+    }
+
+    /// Takes a host off the list, as an operator says: as if it had been away for long.
+    pub(crate) fn forget(&mut self, host: HostId) -> Reply<()> {
+        let refuse =
+            |why: &str| Err(Refusal::new(ErrorKind::Conflict, format!("host {host} {why}")));
+        let Some(known) = self.ledger.state.hosts.get(&host) else {
+            return Err(Refusal::new(ErrorKind::NotFound, format!("no host {host}")));
+        };
+        let (now, term) = (self.ledger.clock.now(), self.ledger.config.lease_term);
+        let session = self.hosts.session(host);
+        let is_silent = session.is_none_or(|session| session.seen_at + term <= now);
+        if !known.live.is_empty() {
+            return refuse("holds leases: it is forgotten once they have ended");
+        }
+        if !known.revoked && (!is_silent || self.ledger.waiters.polls_mut().is_open(host)) {
+            return refuse("is in contact: end its client first");
+        }
+        if !self.may_forget(known) {
+            return refuse(
+                "is revoked, and would enrol again with a token that still lets it: revoke that token first",
+            );
+        }
+        if self.ledger.state.without_work(BTreeSet::from([host])).is_empty() {
+            return refuse("had leases that are still remembered, for a day after their end");
+        }
+        self.ledger.record(Event::HostForgotten { host })?;
+        self.hosts.end_cooldown(host);
+        self.hosts.end_session(host);
+        self.ledger.planner.forget_hosts(&BTreeSet::from([host]));
         Ok(())
     }
 
@@ -210,7 +277,7 @@ impl HostHandler<'_> {
             return Ok(());
         }
         let after = self.ledger.config.forget_hosts;
-        let late = Millis(after.0 / SEEN_NOTES);
+        let late = self.ledger.config.note_interval();
         let old = |host: &&Host| host.last_known_at() + late <= now;
         let old: Vec<&Host> = self.ledger.state.hosts.values().filter(old).collect();
         let is_here = |host: &&Host| self.hosts.session(host.id).is_some();

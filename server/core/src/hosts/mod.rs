@@ -7,6 +7,7 @@
 //! | `fleet.rs` | the hosts in contact with their devices and speeds |
 //! | `offers.rs` | which of them offer each numeric class, and how many parties that are |
 //! | `handler.rs` | enrolment, revocation, presence |
+//! | `incarnations.rs` | restarts of a client, told from two clients with one identity |
 //! | `machines.rs` | bought machines: what their buyer says of them, and which are given back |
 //!
 //! All of it is soft state: it is lost with the server, and hosts say it again.
@@ -14,6 +15,7 @@
 mod classes;
 mod fleet;
 mod handler;
+mod incarnations;
 mod machines;
 mod offers;
 mod session;
@@ -77,6 +79,13 @@ impl Hosts {
     /// The session of a host that has just been heard of.
     pub(crate) fn open_session(&mut self, host: HostId) -> &mut Session {
         self.sessions.entry(host).or_default()
+    }
+
+    /// Forgets the session of a host that is no host any more.
+    pub(crate) fn end_session(&mut self, host: HostId) {
+        self.sessions.remove(&host);
+        self.releases.remove(&host);
+        self.fleet.leave(host);
     }
 
     /// All sessions, by host.

@@ -1,6 +1,6 @@
 //! The session of a host: the devices, slots, links and cache that it has reported since the server started.
 
-use super::classes::DeviceClasses;
+use super::{classes::DeviceClasses, incarnations::Incarnations};
 use crate::{cost::DeviceKey, state::Job};
 use sojourn_protocol::{
     digest::Digest,
@@ -39,6 +39,8 @@ pub(crate) struct Session {
     shards: BTreeMap<JobId, Vec<bool>>,
     /// Its devices by name; none until its inventory came.
     pub(crate) devices: BTreeMap<String, DeviceSlots>,
+    /// The starts of its client.
+    pub(crate) incarnations: Incarnations,
 }
 
 /// A device of a host that asks.

@@ -17,6 +17,7 @@ use sojourn_protocol::{
     reason::IdleReason,
     shares::HeldShare,
     spec::SharePolicy,
+    time::UnixMillis,
     view::{
         CachedOfJob, ClassParties, DeviceView, HeldView, HostDetail, HostState, HostView,
         ShareView, SuspectResult,
@@ -87,6 +88,7 @@ impl Views<'_> {
         let host = self.state.hosts.get(&host)?;
         let session = self.hosts.session(host.id);
         let leases = host.live.iter().filter_map(|lease| self.state.leases.get(lease));
+        let copies = session.and_then(|session| session.incarnations.copies());
         Some(HostView {
             host: host.id,
             name: host.name.clone(),
@@ -120,6 +122,9 @@ impl Views<'_> {
                 _ => host.last_error.clone(),
             },
             train_micros: host.train_micros,
+            away_since: self.away_since(host),
+            copies: copies.map_or(0, |(count, _)| count),
+            copy_found_at: copies.map(|(_, at)| at),
         })
     }
 
@@ -184,6 +189,17 @@ impl Views<'_> {
         } else {
             HostState::Away
         }
+    }
+
+    /// Since when a host that isn't in contact has been away, at the least. The journal's note of it may be old.
+    fn away_since(&self, host: &Host) -> Option<UnixMillis> {
+        if self.host_state(host) == HostState::Live {
+            return None;
+        }
+        let seen_at = self.hosts.session(host.id).map(|session| session.seen_at);
+        let noted = host.last_known_at() + self.config.note_interval();
+        let absent = noted.min(self.clock.started_at()).max(host.last_known_at());
+        Some(seen_at.unwrap_or(absent))
     }
 
     /// Has it said that it ends, and nothing left to do?

@@ -27,6 +27,7 @@ mod forgotten;
 mod graphs;
 mod hop_matrix;
 mod host_shares;
+mod incarnations;
 mod initial_weights;
 mod job_owners;
 mod lease_ends;

@@ -53,6 +53,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("host", &[NotFound]),
         ("blockHost", &[NotFound, Conflict]),
         ("unblockHost", &[NotFound, Conflict]),
+        ("forgetHost", &[NotFound, Conflict]),
         ("revokeHost", &[NotFound]),
         ("createToken", &[NotFound, Conflict]),
         ("rotateToken", &[NotFound, Conflict]),

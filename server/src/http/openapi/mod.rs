@@ -103,6 +103,7 @@ const EXAMPLES: &str = include_str!("examples.json");
         failures::all,
         hosts::one,
         hosts::block,
+        hosts::forget,
         hosts::unblock,
         hosts::revoke,
         tokens::create,

@@ -25,7 +25,7 @@ use ratatui::{
 };
 use sojourn_client::{
     control::{Direction, Status, UnitStatus},
-    limits::Reason,
+    limits::{Fact, Reason},
 };
 use sojourn_protocol::figures;
 
@@ -97,6 +97,9 @@ fn head(view: &View, width: u16) -> Vec<Line<'static>> {
     lines.extend(styled(&show::slots(status), style, width));
     if status.draining {
         lines.extend(styled(DRAINING, Color::Yellow.into(), width));
+    }
+    for unknown in show::unknown(status) {
+        lines.extend(styled(&unknown, Color::Yellow.into(), width));
     }
     if let Some(problem) = &view.problem {
         lines.extend(styled(problem, Color::Red.into(), width));
@@ -208,10 +211,10 @@ fn used(status: &Status, limit: &str) -> Option<String> {
     let reason = status.paused.as_ref().map(|paused| &paused.reason);
     if matches!(
         (limit, reason),
-        ("hours", Some(Reason::Hours))
-            | ("idle_minutes", Some(Reason::InUse(_)))
-            | ("not_on_battery", Some(Reason::Battery))
-            | ("pause_while", Some(Reason::Program(_)))
+        ("hours", Some(Reason::Hours | Reason::Unknown(Fact::TimeZone)))
+            | ("idle_minutes", Some(Reason::InUse(_) | Reason::Unknown(Fact::LastUse)))
+            | ("not_on_battery", Some(Reason::Battery | Reason::Unknown(Fact::Battery)))
+            | ("pause_while", Some(Reason::Program(_) | Reason::Unknown(Fact::Programs)))
     ) {
         return Some("pauses it now".to_owned());
     }

@@ -1,4 +1,6 @@
-//! `sojourn hosts`: the machines, a line each.
+//! `sojourn hosts`: the machines, a line each; and taking those off the list that are gone.
+
+mod forget;
 
 use crate::cli::{
     render::{
@@ -9,12 +11,16 @@ use crate::cli::{
     terminal::{connection::Connection, exit::Failure, simple::simple},
 };
 use sojourn_protocol::{
+    figures,
     trainer::TRAINER_PROGRAM,
     view::{DeviceView, HostView},
 };
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Print a JSON array.
     #[arg(long)]
     json: bool,
@@ -22,7 +28,17 @@ pub(crate) struct Args {
     connection: Connection,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Take machines off the list that are gone: as if the server had not heard of them for long. One that comes back has to enrol
+    /// again.
+    Forget(forget::Args),
+}
+
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(Action::Forget(args)) = &args.action {
+        return forget::run(args).await;
+    }
     simple(&args.connection, args.json, async |client| client.hosts().await, |hosts| table(hosts))
         .await
 }
@@ -78,6 +94,7 @@ fn table(hosts: &[HostView]) -> String {
         let reason = host.waiting.as_ref()?;
         Some(format!("host {} is given nothing: {reason}", host.host))
     }));
+    lines.extend(hosts.iter().filter_map(copies));
     lines.join("\n")
 }
 
@@ -93,6 +110,17 @@ fn alone(hosts: &[HostView]) -> Option<String> {
     };
     Some(format!(
         "{named}: no other party offers the same numeric class, so no trial of a job whose results are verified begins there"
+    ))
+}
+
+/// Other machines were found with the identity of a host.
+fn copies(host: &HostView) -> Option<String> {
+    let found_at = host.copy_found_at?;
+    let machines = figures::counted(host.copies, "other machine");
+    let (host, ago) = (host.host, text::ago(found_at));
+    Some(format!(
+        "host {host}: {machines} had a copy of its identity, last {ago}, and had to enrol anew; an image of a machine must not have the \
+         client's data folder"
     ))
 }
 
