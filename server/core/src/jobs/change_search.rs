@@ -1,11 +1,12 @@
 //! A search that its user, or a program of the user's, changes: trials that are added, stopped or let go on, another space.
 
-use super::{JobHandler, control::to_extend, submit::check_trial, suggest::nothing_more};
+use super::{JobHandler, control::to_extend, suggest::nothing_more};
 use crate::{
     added_trial::{AddedTrial, CloneOf},
     event::{By, Event},
     reply::{Refusal, Reply},
     state::{Job, JobEnd, Trial},
+    submission::check_trial,
 };
 use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{
