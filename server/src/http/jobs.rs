@@ -1,6 +1,8 @@
 //! Jobs: submitted, listed and controlled by users.
 
-use super::{App, JsonResult, auth::User, error::HttpError, request_body::Body};
+use super::{
+    App, JsonResult, auth::User, error::HttpError, json_answer::JsonAnswer, request_body::Body,
+};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
@@ -36,7 +38,7 @@ pub(super) async fn submit(
         return Err(HttpError::new(ErrorKind::Invalid, NO_TRAINER));
     }
     let (spec, data) = (Box::new(spec), Box::new(data));
-    app.answer(request::Submit { spec, data, again, nonce }).await
+    Ok(JsonAnswer(app.submit(spec, data, again, nonce).await?))
 }
 
 /// Ends a job.

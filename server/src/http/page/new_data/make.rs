@@ -56,8 +56,7 @@ pub(super) async fn make(
     let prepared = prepared.await.map_err(|error| said(error.into()))??;
     let PreparedJob { spec, data, files } = prepared;
     store(app, upload, &spec, &data, &files).await.map_err(said)?;
-    let submit = request::Submit { spec: Box::new(spec), data: Box::new(data), again, nonce: None };
-    let submitted = app.shell.request(submit).await.map_err(|error| said(error.into()))?;
+    let submitted = app.submit(Box::new(spec), Box::new(data), again, None).await.map_err(said)?;
     Ok(submitted.job)
 }
 

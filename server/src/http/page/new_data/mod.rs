@@ -12,7 +12,7 @@ use crate::{
     data_urls::DataUrl,
     http::{
         App, AppState,
-        auth::User,
+        auth::{User, UserBy},
         error::HttpError,
         uploads::{drain, next_bytes},
     },
@@ -102,14 +102,16 @@ async fn take_file(
 /// Begins to make the job, and shows how far that is.
 pub(in crate::http) async fn submit(
     app: App,
-    _: User,
+    UserBy(by): UserBy,
     secret: Path<String>,
     Form(new): Form<NewJob>,
 ) -> Result<HttpResponse, PageError> {
     let (uploads, prepare) = data_uploads(&app)?;
     let upload = uploads.get(&secret)?;
     let (text, urls) = (new.text.clone(), uploads.urls());
-    let checked = web::block(move || check(&text, &urls)).await.map_err(HttpError::from)?;
+    app.admit_check(by)?;
+    let checked = app.job_checks.run(move || check(&text, &urls)).await;
+    let checked = checked.map_err(|lost| HttpError::fault(&lost))?;
     if !checked.problems.is_empty() {
         return Ok(answer::html(view::result(&checked)));
     }
