@@ -155,6 +155,10 @@ pub const UNIT_USAGE: &str = "unit-usage";
 /// [`Device::unsupported`](crate::inventory::Device::unsupported)).
 pub const UNSUPPORTED_UNITS: &str = "unsupported-units";
 
+/// A feature of servers: a host says that a unit is wrong wherever it is tried
+/// ([`FailureKind::WrongUnit`](crate::report::FailureKind)).
+pub const WRONG_UNITS: &str = "wrong-units";
+
 /// A feature: `PUT /v1/leases/{lease}/checkpoint/delta`.
 pub const DELTA_UPLOADS: &str = "delta-uploads";
 

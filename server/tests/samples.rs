@@ -27,6 +27,7 @@ const SAMPLES: &[&str] = &[
     include_str!("samples/events-v6.jsonl"),
     include_str!("samples/events-v7.jsonl"),
     include_str!("samples/events-v8.jsonl"),
+    include_str!("samples/events-v9.jsonl"),
 ];
 
 /// The journal that the program of commit 8d7e143 wrote: a server with two clients, of which one was killed, and three

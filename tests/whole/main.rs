@@ -125,3 +125,4 @@ mod validate;
 mod verdicts;
 mod watch;
 mod webhooks;
+mod wrong_jobs;

@@ -94,6 +94,9 @@ impl Core {
         if is_due(self.hosts.first_cooldown_end()) {
             self.hosts().expire_cooldowns();
         }
+        if is_due(self.hosts.strikes().next_end()) {
+            self.hosts().expire_holds();
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 //! | `session.rs` | what one host has said since the server started |
 //! | `fleet.rs` | the hosts in contact with their devices and speeds |
 //! | `handler.rs` | enrolment, revocation, presence |
+//! | `strikes.rs` | failures of trainers, by workload before they are counted by host |
 //! | `machines.rs` | bought machines: what their buyer says of them, and which are given back |
 //!
 //! All of it is soft state: it is lost with the server, and hosts say it again.
@@ -15,11 +16,13 @@ mod fleet;
 mod handler;
 mod machines;
 mod session;
+mod strikes;
 
 pub(crate) use classes::DeviceClasses;
 pub(crate) use fleet::{DevicePool, Fleet, training_time};
 pub(crate) use handler::{HostHandler, reliable_speed};
 pub(crate) use session::{DeviceRef, DeviceSlots, Session};
+pub(crate) use strikes::{Blame, MAX_FAILURES, Refusals, HeldBack, Strikes, WorkloadOfJob, workload_of};
 
 use sojourn_protocol::{
     ids::HostId,
@@ -52,6 +55,8 @@ pub(crate) struct Hosts {
     /// Grows with every cool-down that begins or ends.
     cooldown_version: u64,
     releases: BTreeMap<HostId, ReleaseHistory>,
+    /// Failures of trainers, by workload.
+    strikes: Strikes,
     fleet: Fleet,
     /// When to look for silent hosts next.
     next_silent_sweep: UnixMillis,
@@ -152,6 +157,16 @@ impl Hosts {
     /// Forgets a host's releases: it has reported.
     pub(crate) fn clear_releases(&mut self, host: HostId) {
         self.releases.remove(&host);
+    }
+
+    /// Failures of trainers, by workload.
+    pub(crate) fn strikes(&self) -> &Strikes {
+        &self.strikes
+    }
+
+    /// The same, to change them.
+    pub(crate) fn strikes_mut(&mut self) -> &mut Strikes {
+        &mut self.strikes
     }
 
     /// The hosts in contact.

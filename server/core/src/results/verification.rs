@@ -264,7 +264,7 @@ impl ResultHandler<'_> {
             self.ledger.effect(Effect::DropUpload(lease));
             if let Some(host) = host {
                 self.ledger.waiters.wake(Wake::Host(host));
-                self.cool_down_if_failing(host);
+                self.result_rejected(host);
             }
         }
         for lease in others {

@@ -197,6 +197,8 @@ impl Scheduler<'_> {
         class.is_none_or(|class| at.slots.classes.offers(class))
             && self.is_capable(at.slots, wanted.trial)
             && self.lends_disk_for(job, wanted.split, wanted.checkpoint, at.host)
+            && (matches!(wanted.unit, UnitKey::Extra { .. })
+                || self.may_try(job, wanted.trial, at.host))
             && may_retry_beside(wanted.failures, at.host, others)
     }
 

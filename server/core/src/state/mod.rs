@@ -55,7 +55,7 @@ pub use machines::{
 pub use merging::{MergeBase, Merging, ShardUnit};
 pub use open::Open;
 use parties::Owners;
-pub(crate) use parties::Party;
+pub(crate) use parties::{Parties, Party};
 pub(crate) use queries::{InFlight, running_in_flight};
 pub use reliability::Reliability;
 pub use requested_evaluation::{ExtraEnd, ExtraEvaluation, ExtraResult};

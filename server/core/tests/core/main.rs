@@ -53,6 +53,7 @@ mod speculation;
 mod stopping;
 mod stopping_rules;
 mod storage;
+mod strikes;
 mod support;
 mod tokens;
 mod units;

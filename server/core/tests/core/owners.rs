@@ -16,7 +16,7 @@ use sojourn_protocol::{
 const TO: ReplyTo = ReplyTo(1);
 
 /// Hosts that enrol as those of one owner, and have shown themselves; of the deployment itself where none is named.
-fn enrol(bench: &mut Bench, owner: &str, hosts: u32) -> Vec<HostId> {
+pub(crate) fn enrol(bench: &mut Bench, owner: &str, hosts: u32) -> Vec<HostId> {
     let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None };
     let asked = TokenRequest { label: owner.parse().unwrap(), grant, lifetime: None };
     let sha256 = Digest::of(owner.as_bytes());

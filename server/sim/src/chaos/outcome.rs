@@ -10,6 +10,7 @@ use sojourn_protocol::{
     position::batches,
     quantity::to_u64,
     report::Sums,
+    time::Millis,
     unit::shard_index,
     view::{HopRecord, TrialHistory, Verification},
 };
@@ -70,6 +71,8 @@ pub struct Outcome {
     pub went_on: u64,
     /// Moves of trials that stay on hosts.
     pub moved: u64,
+    /// From the first job's submission to its end.
+    pub took: Millis,
 }
 
 /// A world that didn't, with the line that runs it again.
