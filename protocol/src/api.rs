@@ -160,6 +160,10 @@ pub const UNSUPPORTED_UNITS: &str = "unsupported-units";
 /// ([`TokenQuotas`](crate::quotas::TokenQuotas)).
 pub const JOB_OWNERS: &str = "job-owners";
 
+/// A feature of servers: a host says that a unit is wrong wherever it is tried
+/// ([`FailureKind::WrongUnit`](crate::report::FailureKind)).
+pub const WRONG_UNITS: &str = "wrong-units";
+
 /// A feature: `PUT /v1/leases/{lease}/checkpoint/delta`.
 pub const DELTA_UPLOADS: &str = "delta-uploads";
 

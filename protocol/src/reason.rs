@@ -2,6 +2,7 @@
 
 use crate::{
     digest::Digest,
+    figures::counted,
     ids::{HostId, ShardId},
     money::MicroUsd,
     spec::SearchBudget,
@@ -185,6 +186,15 @@ pub enum WaitReason {
     NotBegun,
     /// Its budget is used up, and only bought machines are in contact.
     Budget(MicroUsd),
+    /// Hosts have failed its workload, which is held back.
+    HeldBack {
+        /// How many hosts.
+        hosts: u64,
+        /// For how long it isn't tried.
+        left: Millis,
+        /// The last error.
+        error: String,
+    },
 }
 
 /// Why a host is given nothing, though there is work.
@@ -316,6 +326,14 @@ impl fmt::Display for WaitReason {
                 let counts: Vec<String> = refused.into_iter().chain(outdated).collect();
                 if counts.is_empty() { Ok(()) } else { write!(f, " ({})", counts.join(", ")) }
             }
+            Self::HeldBack { hosts, left, error } => {
+                let hosts = counted(*hosts, "host");
+                write!(f, "its model fails on this data ({hosts} so far), so it is tried on one at a time")?;
+                if left.0 > 0 {
+                    write!(f, ", next in {} s", left.0.div_ceil(1000))?;
+                }
+                write!(f, ": {error}")
+            }
             Self::NoMemory => f.write_str("no host in contact has the memory for it"),
             Self::NoDisk => f.write_str(
                 "no host in contact lends the disk for it: a hop takes a shard and a checkpoint, an evaluation all its data at once",
@@ -424,6 +442,14 @@ mod tests {
             "no host in contact supports its `cnn` model and settings (2 refused it, 3 need a newer client)"
         );
         let paused = |leases_live| WaitReason::Paused { leases_live }.to_string();
+        let held = |hosts, left| {
+            WaitReason::HeldBack { hosts, left: Millis(left), error: "no such node".into() }
+        };
+        assert_eq!(
+            held(2, 1_500).to_string(),
+            "its model fails on this data (2 hosts so far), so it is tried on one at a time, next in 2 s: no such node"
+        );
+        assert!(held(1, 0).to_string().contains("(1 host so far), so it is tried on one at a time: no"));
         assert!(paused(0).contains("resume it") && paused(1).contains("1 unit is"));
         assert!(paused(2).contains("2 units are"));
         let unproved = |alone: &[u64]| {

@@ -163,6 +163,9 @@ pub enum FailureKind {
     /// before anything is trained, and only to servers with the feature
     /// [`UNSUPPORTED_UNITS`](crate::api::UNSUPPORTED_UNITS); others hear of [`FailureKind::Trainer`].
     Unsupported,
+    /// The unit is wrong: its graph, its settings or its data contradict themselves, so every engine refuses it. Said only to
+    /// servers with the feature [`WRONG_UNITS`](crate::api::WRONG_UNITS); others hear of [`FailureKind::Trainer`].
+    WrongUnit,
 }
 
 impl FailureKind {
@@ -171,7 +174,9 @@ impl FailureKind {
     pub const fn blames_host(self) -> bool {
         match self {
             FailureKind::NonFinite | FailureKind::OutOfMemory | FailureKind::Unsupported => false,
-            FailureKind::Trainer
+            // A host may say so of anything: others show whether it is so.
+            FailureKind::WrongUnit
+            | FailureKind::Trainer
             | FailureKind::Died
             | FailureKind::Stalled
             | FailureKind::Damaged => true,

@@ -36,6 +36,7 @@ mod errands;
 mod event_view;
 mod failure_log;
 mod http;
+mod job_checks;
 pub mod journal;
 mod listener;
 mod metrics;

@@ -2,6 +2,10 @@
 //! takes far longer than the answer, and takes the cores from whatever is waited for.
 
 use serde_json::Value;
+use sojourn_protocol::{
+    api::{BYTES_HEADER, SHA256_HEADER},
+    digest::BlobRef,
+};
 use std::{
     fs,
     path::Path,
@@ -83,6 +87,14 @@ impl HttpClient {
             assert!(status.is_success(), "{url} answered {status}: {text}");
             text
         })
+    }
+
+    /// Stores a blob.
+    pub(crate) fn put_blob(&self, server: &str, blob: BlobRef, bytes: &[u8]) -> Option<Value> {
+        let url = format!("{server}/v1/blobs/{}", blob.sha256);
+        let request = self.http.put(&url).header(SHA256_HEADER, blob.sha256.to_string());
+        let request = request.header(BYTES_HEADER, blob.bytes.to_string());
+        self.send(&url, request.body(bytes.to_vec()))
     }
 
     /// A server's answer to a call with this body.

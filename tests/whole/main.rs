@@ -131,3 +131,4 @@ mod validate;
 mod verdicts;
 mod watch;
 mod webhooks;
+mod wrong_jobs;

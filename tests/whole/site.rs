@@ -2,6 +2,7 @@
 
 use crate::http::{HttpClient, PATIENCE, poll};
 use serde_json::Value;
+use sojourn_protocol::digest::{BlobRef, Digest};
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
@@ -357,6 +358,13 @@ schedule = {{ name = "cosine" }}
     fn http(&self) -> &HttpClient {
         let ca = self.secured.as_ref().map(|secured| secured.ca.as_path());
         self.http.get_or_init(|| HttpClient::new(&self.token, ca))
+    }
+
+    /// Stores a blob at the server.
+    pub(crate) fn publish(&self, bytes: &[u8]) -> BlobRef {
+        let blob = BlobRef { sha256: Digest::of(bytes), bytes: bytes.len() as u64 };
+        self.http().put_blob(&self.url, blob, bytes).unwrap();
+        blob
     }
 
     /// The server's answer to one HTTP call with this body.

@@ -7,7 +7,7 @@ use sojourn_protocol::{
     api::{
         AWAITING_SHARDS, DELTA_UPLOADS, DISK_RESERVES, ENGINES, FEATURES_HEADER, HOST_SHARES, Held,
         HeldState, PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, TRAIN_LOSSES, UNIT_USAGE,
-        UNSUPPORTED_UNITS, UPLOAD_PROGRESS,
+        UNSUPPORTED_UNITS, UPLOAD_PROGRESS, WRONG_UNITS,
     },
     direct::DIRECT_UPLOADS,
     inventory::Inventory,
@@ -29,6 +29,7 @@ pub(super) struct Features {
     unit_usage: bool,
     unsupported_units: bool,
     upload_progress: bool,
+    wrong_units: bool,
     /// The server accepts checkpoints as deltas.
     pub(super) delta_uploads: bool,
     /// The server lets hosts put checkpoints in its store themselves.
@@ -51,6 +52,7 @@ impl Features {
             unit_usage: has(UNIT_USAGE),
             unsupported_units: has(UNSUPPORTED_UNITS),
             upload_progress: has(UPLOAD_PROGRESS),
+            wrong_units: has(WRONG_UNITS),
             delta_uploads: has(DELTA_UPLOADS),
             direct_uploads: has(DIRECT_UPLOADS),
         })
@@ -97,12 +99,41 @@ impl Features {
     /// A report, reduced to what the server understands.
     pub(super) fn reduce_report(self, report: &Report) -> Report {
         let mut reduced = report.clone();
-        if let Outcome::Failed(Failure { kind: kind @ FailureKind::Unsupported, .. }) =
-            &mut reduced.outcome
-            && !self.unsupported_units
-        {
-            *kind = FailureKind::Trainer;
+        if let Outcome::Failed(Failure { kind, .. }) = &mut reduced.outcome {
+            let is_known = match kind {
+                FailureKind::Unsupported => self.unsupported_units,
+                FailureKind::WrongUnit => self.wrong_units,
+                _ => true,
+            };
+            if !is_known {
+                *kind = FailureKind::Trainer;
+            }
         }
         reduced
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_protocol::ids::LeaseId;
+
+    #[test]
+    fn a_server_hears_of_no_failure_that_it_does_not_know() {
+        let reduced = |features: Features, kind| {
+            let failure = Failure { kind, message: "why".into() };
+            let report = Report { lease: LeaseId(1), outcome: Outcome::Failed(failure) };
+            match features.reduce_report(&report).outcome {
+                Outcome::Failed(failure) => failure.kind,
+                other => panic!("{other:?}"),
+            }
+        };
+        let old = Features::default();
+        let new = Features { unsupported_units: true, wrong_units: true, ..old };
+        for kind in [FailureKind::WrongUnit, FailureKind::Unsupported] {
+            assert_eq!(reduced(old, kind), FailureKind::Trainer);
+            assert_eq!(reduced(new, kind), kind);
+        }
+        assert_eq!(reduced(old, FailureKind::Died), FailureKind::Died);
     }
 }

@@ -157,7 +157,8 @@ impl Api {
 
     /// `POST /v1/results`
     pub(crate) async fn report(&self, report: &Report) -> Result<ReportAnswer, CallError> {
-        if matches!(&report.outcome, Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported)
+        if let Outcome::Failed(failure) = &report.outcome
+            && matches!(failure.kind, FailureKind::Unsupported | FailureKind::WrongUnit)
         {
             self.learn_features().await;
         }

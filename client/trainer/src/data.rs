@@ -10,7 +10,8 @@ use crate::{
     kind::tensor,
     scaler::Scaler,
 };
-use sojourn_codec::{Dtype, decode};
+use sojourn_codec::{Dtype, TensorSpec, TensorView, decode};
+use sojourn_model::shard::RowsShape;
 use sojourn_protocol::{
     column::{Column as Described, check_columns},
     digest::Digest,
@@ -142,18 +143,11 @@ impl Dataset {
         device: Device,
     ) -> Result<Self, TrainError> {
         let views = decode(bytes).map_err(|source| TrainError::Blob { what: "shard", source })?;
+        let specs: Vec<TensorSpec> = views.iter().map(TensorView::spec).collect();
+        let rows = RowsShape::of(&specs).map_err(unit)?.rows;
         let [x, y] = views.as_slice() else {
             return Err(unit("a shard must hold exactly `x` and `y`"));
         };
-        let rows = match x.shape.as_slice() {
-            [rows, _] if x.name == X && matches!(x.dtype, Dtype::F32 | Dtype::U8) && *rows > 0 => {
-                *rows
-            }
-            _ => return Err(unit("a shard's `x` must be F32 or U8 of shape [rows, features]")),
-        };
-        if y.name != Y || y.shape != [rows] || !matches!(y.dtype, Dtype::F32 | Dtype::I64) {
-            return Err(unit("a shard's `y` must be I64 or F32 of shape [rows]"));
-        }
         let (x, is_bytes) = (tensor(x)?, x.dtype == Dtype::U8);
         let scaler = Scaler::of(scaling, &x, files)?;
         let x = match is_bytes {

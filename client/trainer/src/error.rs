@@ -62,7 +62,13 @@ impl TrainError {
             TrainError::File { .. } | TrainError::Device(_) => FailureKind::Died,
             TrainError::Torch(error) => kind_of(&error.to_string()),
             TrainError::Node { fault, .. } => fault.kind(),
-            _ => FailureKind::Trainer,
+            // The blobs are those of the unit, as their digests say: it is wrong wherever it is tried.
+            TrainError::Unit(_)
+            | TrainError::Blob { .. }
+            | TrainError::Model(_)
+            | TrainError::Graph(_)
+            | TrainError::Size(_) => FailureKind::WrongUnit,
+            TrainError::NoFile(_) => FailureKind::Trainer,
         }
     }
 }
@@ -86,4 +92,33 @@ fn first_line(error: &TchError) -> String {
 /// A unit that can't be done, for this reason.
 pub(crate) fn unit(message: impl Into<String>) -> TrainError {
     TrainError::Unit(message.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_that_is_wrong_is_told_from_a_host_that_is() {
+        let digest = Digest::of(b"blob");
+        let node = |fault| TrainError::Node { node: 3, op: "aten.linear.default", fault };
+        let wrong = [
+            unit("the shard has class 9, the model has 2 outputs"),
+            TrainError::Graph(GraphError::Version(9)),
+            TrainError::Blob { what: "shard", source: CodecError::Truncated { bytes: 3 } },
+            node(Box::new(unit("an axis is outside"))),
+        ];
+        for error in wrong {
+            assert_eq!(error.to_failure().kind, FailureKind::WrongUnit, "{error}");
+        }
+        let hosts = [
+            (TrainError::NoFile(digest), FailureKind::Trainer),
+            (TrainError::Damaged(digest), FailureKind::Damaged),
+            (TrainError::Device("no such GPU".into()), FailureKind::Died),
+            (TrainError::NonFinite("the loss is NaN".into()), FailureKind::NonFinite),
+        ];
+        for (error, kind) in hosts {
+            assert_eq!(error.to_failure().kind, kind, "{error}");
+        }
+    }
 }

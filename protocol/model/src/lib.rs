@@ -32,6 +32,7 @@ mod lineage;
 mod memory;
 mod network;
 pub mod portable;
+pub mod shard;
 mod step;
 mod trial_model;
 mod validate;

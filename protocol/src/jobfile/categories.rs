@@ -5,6 +5,7 @@ use crate::{
     bounds::MAX_GIVEN_NAME_CHARS,
     spec::{CategoriesSpec, Coding, Columns, MAX_WORD_COLUMNS, MAX_WORDS},
 };
+use std::collections::BTreeSet;
 
 /// A table of columns, each with its coding. `label`: the label's column, where it is known.
 pub(super) fn read(node: &Node<'_>, label: Option<&str>) -> Option<Vec<CategoriesSpec>> {
@@ -58,10 +59,10 @@ fn words(node: &Node<'_>) -> Option<Vec<String>> {
     if elements.len() > MAX_WORDS {
         return node.refuse(format!("has over {MAX_WORDS} words"));
     }
-    let mut found: Vec<String> = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for element in &elements {
         let word = element.string("a word, in quotes,")?;
-        if found.iter().any(|other| other == word) {
+        if !seen.insert(word) {
             return element.refuse(format!("is `\"{word}\"`, which is there twice"));
         }
         if word.trim() != word || word.chars().nth(MAX_GIVEN_NAME_CHARS).is_some() {

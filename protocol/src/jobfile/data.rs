@@ -14,7 +14,7 @@ use crate::{
     },
     text::{MAX_NAME_CHARS, is_plain_line},
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const LABEL: &str = "the name of the label column";
 const DEFAULT_VALID: f64 = 0.2;
@@ -359,14 +359,14 @@ fn columns(node: &Node<'_>, label: Option<&str>) -> Option<Columns> {
     if elements.is_empty() {
         return names.refuse("is empty; leave `columns` out if every column is a feature");
     }
-    let mut found: Vec<String> = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for element in &elements {
         let name = element.string("the name of a column")?;
         if Some(name) == label {
             return element
                 .refuse(format!("is `\"{name}\"`, the label, which is no feature anyway"));
         }
-        if found.iter().any(|other| other == name) {
+        if !seen.insert(name) {
             return element.refuse(format!("is `\"{name}\"`, which is there twice"));
         }
         found.push(name.to_owned());

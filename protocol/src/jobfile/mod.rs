@@ -37,6 +37,7 @@ pub use vocabulary::{TABLES, nearest};
 
 use crate::spec::{DataSpec, JobSpec, Loss, Scale, ScaleLabel};
 use reader::{Node, Problems, Section};
+use std::collections::BTreeSet;
 use toml::de::DeTable;
 
 /// Reads a job file's text, whose models all start from random weights.
@@ -179,10 +180,10 @@ impl Seeds {
         let section = node.section_of(&["choice"])?;
         let node = section.required("choice", "a list of seeds")?;
         let values = node.list("a list of seeds")?;
-        let mut seeds = Vec::with_capacity(values.len());
+        let (mut seeds, mut seen) = (Vec::with_capacity(values.len()), BTreeSet::new());
         for value in &values {
             let seed = value.integer(0, u64::MAX)?;
-            if seeds.contains(&seed) {
+            if !seen.insert(seed) {
                 return value.refuse(format!("is {seed}, which is in the list before"));
             }
             seeds.push(seed);

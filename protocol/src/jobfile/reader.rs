@@ -38,6 +38,11 @@ impl<'t> Problems<'t> {
         self.found.borrow_mut().push(Problem::new(before + 1, key, message));
     }
 
+    /// Are so many problems told that of others only is said that there are more? Then nothing is worked out for them.
+    fn is_full(&self) -> bool {
+        self.more.get()
+    }
+
     pub(super) fn into_error(self) -> Option<JobFileError> {
         let mut found = self.found.into_inner();
         if self.more.get() {
@@ -70,6 +75,9 @@ impl<'a> Section<'a> {
             let word: &str = key.get_ref();
             if known.contains(&word) {
                 continue;
+            }
+            if self.problems.is_full() {
+                return;
             }
             let missing = known.iter().copied().filter(|known| !there.contains(known));
             let hint = match vocabulary::nearest(word, missing) {
@@ -314,8 +322,12 @@ impl<'a> Node<'a> {
         if let Some((_, value)) = words.iter().find(|(name, _)| *name == text) {
             return Some(*value);
         }
-        let hint = vocabulary::nearest(text, names.iter().copied())
-            .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        let near = if self.problems.is_full() {
+            None
+        } else {
+            vocabulary::nearest(text, names.iter().copied())
+        };
+        let hint = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
         self.refuse(format!("is `\"{text}\"`; {hint}one of {} is wanted", list(&names)))
     }
 }

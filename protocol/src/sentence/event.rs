@@ -259,6 +259,7 @@ fn failure_text(failure: Fields<'_>) -> Option<String> {
         FailureKind::NonFinite => format!("the trial diverges: {message}"),
         FailureKind::OutOfMemory => format!("the memory wasn't enough: {message}"),
         FailureKind::Unsupported => format!("the machine's trainer doesn't support it: {message}"),
+        FailureKind::WrongUnit => format!("the unit is wrong: {message}"),
         FailureKind::Trainer | FailureKind::Died | FailureKind::Stalled | FailureKind::Damaged => {
             message
         }

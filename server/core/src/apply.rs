@@ -10,6 +10,7 @@ use crate::{
     query::Views,
     reply::{Refusal, Reply},
     state::Job,
+    submission::PreparedSubmission,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -93,6 +94,9 @@ impl Core {
         self.waiters.expire_delays(now);
         if is_due(self.hosts.first_cooldown_end()) {
             self.hosts().expire_cooldowns();
+        }
+        if is_due(self.hosts.strikes().next_end()) {
+            self.hosts().expire_holds();
         }
         Ok(())
     }
@@ -331,7 +335,13 @@ impl Core {
             Command::Deleted { blob } => self.blobs().deleted(blob),
             Command::Lost { blob } => self.blobs().lost(blob),
             Command::Submit { to, spec, data, again, nonce } => {
-                let reply = self.jobs().submit(spec, data, again, nonce, None);
+                let reply = PreparedSubmission::new(spec, data).map_err(Refusal::from);
+                let reply =
+                    reply.and_then(|prepared| self.jobs().submit(prepared, again, nonce, None));
+                self.answer(to, reply.map(Answer::Submitted))
+            }
+            Command::SubmitPrepared { to, prepared, again, nonce } => {
+                let reply = self.jobs().submit(*prepared, again, nonce, None);
                 self.answer(to, reply.map(Answer::Submitted))
             }
             Command::Cancel { to, job } => {

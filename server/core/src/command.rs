@@ -1,6 +1,9 @@
 //! Commands to the core, with the time and the seed that they came with.
 
-use crate::event::{By, Fault};
+use crate::{
+    event::{By, Fault},
+    submission::PreparedSubmission,
+};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     api::{Held, PlacementRequest, RollbackRequest, SearchRequest, WorkRequest},
@@ -144,6 +147,13 @@ pub enum Command {
         to: ReplyTo,
         spec: Box<JobSpec>,
         data: Box<DataManifest>,
+        again: bool,
+        nonce: Option<String>,
+    },
+    /// The same of a job that was checked off the core's thread, and whose trials are made.
+    SubmitPrepared {
+        to: ReplyTo,
+        prepared: Box<PreparedSubmission>,
         again: bool,
         nonce: Option<String>,
     },

@@ -141,6 +141,7 @@ impl Core {
             self.waiters.next_deadline(),
             self.queue.first_claim_end(),
             self.hosts.first_cooldown_end(),
+            self.hosts.strikes().next_end(),
             self.hosts.fleet().next_check(),
             self.planner.next_speculation(),
             self.scheduler().next_plan(),

@@ -17,7 +17,7 @@ use crate::{
     index::DerivedIndex,
     leases::{Leases, ProvisionalLease},
     schedule::Planner,
-    state::{Change, State},
+    state::{Change, Job, State},
     tokens::QuotaBook,
 };
 use sojourn_protocol::error::ApiError;
@@ -57,9 +57,22 @@ pub(crate) struct Ledger<'a> {
 impl Ledger<'_> {
     /// Decides an event: folds it into the state, updates what is derived, and has it journalled.
     pub(crate) fn record(&mut self, event: Event) -> Result<(), CoreFault> {
+        self.record_with(event, None)
+    }
+
+    /// The same of a job's submission, with the job as it was made before.
+    pub(crate) fn record_submitted(
+        &mut self,
+        event: Event,
+        made: Box<Job>,
+    ) -> Result<(), CoreFault> {
+        self.record_with(event, Some(made))
+    }
+
+    fn record_with(&mut self, event: Event, made: Option<Box<Job>>) -> Result<(), CoreFault> {
         let position = JournalPosition(self.state.position.0 + 1);
         let record = Record { position, at: self.clock.now(), event };
-        let changes = self.state.fold(&record)?;
+        let changes = self.state.fold_with(&record, made)?;
         for change in changes.iter() {
             self.apply(change);
         }

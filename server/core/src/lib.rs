@@ -64,6 +64,7 @@ mod results;
 mod schedule;
 mod snapshot;
 pub mod state;
+mod submission;
 mod tokens;
 
 pub use added_trial::{AddedTrial, CloneOf};
@@ -80,8 +81,8 @@ pub use event::{
 pub use fault::{CoreFault, SnapshotError};
 pub use figures::{AssimilationCounts, Figures};
 pub use invariants::{Invariant, InvariantSet, UnknownInvariant, Violation};
-pub use jobs::check_submission;
 pub use request::Request;
 pub use snapshot::{RecoverError, snapshot_of};
 pub use state::{BlobStatus, Change, Changes, FoldError, FoldFault, State, Trust};
+pub use submission::{PreparedSubmission, check_submission};
 pub use tokens::{Holder, MAX_SHARES, MAX_TOKENS};

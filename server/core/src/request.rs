@@ -8,6 +8,7 @@ use crate::{
     event::{By, Fault, JournalPosition, UnitKey},
     figures::{AssimilationCounts, Figures},
     state::BlobStatus,
+    submission::PreparedSubmission,
     tokens::Holder,
 };
 use sojourn_protocol::{
@@ -170,6 +171,9 @@ requests! {
     Published { blob: BlobRef } => (), Answer::Published => ();
     Submit {
         spec: Box<JobSpec>, data: Box<DataManifest>, again: bool, nonce: Option<String>
+    } => SubmitAnswer, Answer::Submitted(answer) => answer;
+    SubmitPrepared {
+        prepared: Box<PreparedSubmission>, again: bool, nonce: Option<String>
     } => SubmitAnswer, Answer::Submitted(answer) => answer;
     Cancel { job: JobId } => JobView, Answer::JobSummary(job) => *job;
     Evaluate { job: JobId, trial: TrialId, split: DataSplit } => EvaluationView,

@@ -17,6 +17,13 @@
     const answer = await fetch("/jobs/new?part=check", { method: "POST", body: new URLSearchParams({ over: over.value, text: field.value }), redirect: "error" }).catch(() => null);
     // A later one is on its way.
     if (number !== asked) return;
+    // The server checks so many a minute; it says when there is time for one more.
+    if (answer?.status === 429) {
+      shown.textContent = "The server checks this in a moment.";
+      clearTimeout(timer);
+      timer = setTimeout(check, 1000 * (Number(answer.headers.get("retry-after")) || 1));
+      return mark();
+    }
     if (answer?.ok) shown.innerHTML = await answer.text();
     else shown.textContent = answer ? `The server can't check this (${answer.status}).` : "The server doesn't answer.";
     mark();

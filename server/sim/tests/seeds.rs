@@ -238,3 +238,20 @@ fn one_seed() {
     let seed = std::env::var("SOJOURN_SIM_SEED").ok().and_then(|seed| seed.parse().ok());
     run(seed.unwrap_or(1));
 }
+
+/// Units that every trainer refuses end their own jobs, and take little of the others' time.
+#[test]
+fn a_job_beside_six_wrong_ones_keeps_most_of_its_hops() {
+    let run = |seed, wrong| {
+        let outcome = World::new(Scenario::with_wrong_jobs(seed, wrong)).run();
+        outcome.unwrap_or_else(|broken| panic!("{broken}"))
+    };
+    let (mut alone, mut beside) = (0, 0);
+    for seed in 0..40 {
+        let (without, with) = (run(seed, 0), run(seed, 6));
+        assert_eq!((with.failed, with.finished), (6, without.finished), "seed {seed}");
+        alone += without.took.0;
+        beside += with.took.0;
+    }
+    assert!(beside * 4 <= alone * 5, "{beside} ms beside wrong jobs, {alone} ms without");
+}

@@ -10,13 +10,16 @@ use super::{
 };
 use crate::{
     assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, data_uploads::DataUploads,
-    failure_log::FailureLog, metrics::RequestTimes, network::Network, prepare_job::PrepareJob,
-    programs::Program, shell::ShellHandle, storage_watch::StorageWatch, tokens::ServerTokens,
-    traffic::Traffic, upload_quota::UploadQuota,
+    failure_log::FailureLog, job_checks::JobChecks, metrics::RequestTimes, network::Network,
+    prepare_job::PrepareJob, programs::Program, shell::ShellHandle, storage_watch::StorageWatch,
+    tokens::ServerTokens, traffic::Traffic, upload_quota::UploadQuota,
 };
 use actix_web::web;
 use sojourn_blobs::{Staging, Uploads};
-use sojourn_core::Request;
+use sojourn_core::{By, Request, request};
+use sojourn_protocol::{
+    api::SubmitAnswer, error::ErrorKind, manifest::DataManifest, spec::JobSpec,
+};
 use std::{sync::Arc, time::Duration};
 
 /// The state as a handler's argument.
@@ -54,6 +57,8 @@ pub(crate) struct AppState {
     pub(crate) request_times: RequestTimes,
     /// The bounds against whoever is on the network.
     pub(crate) network: Arc<Network>,
+    /// Checks of jobs before they are submitted.
+    pub(crate) job_checks: Arc<JobChecks>,
     pub(crate) assimilation: AssimilationHandle,
     /// The URL of the blobs, without secrets, for assimilators in processes of their own; `None` where only this process
     /// reaches the blobs.
@@ -67,6 +72,28 @@ pub(crate) struct AppState {
 }
 
 impl AppState {
+    /// Checks a job whose blobs are stored, and submits it.
+    pub(super) async fn submit(
+        &self,
+        spec: Box<JobSpec>,
+        data: Box<DataManifest>,
+        again: bool,
+        nonce: Option<String>,
+    ) -> Result<SubmitAnswer, HttpError> {
+        // A server that stands by checks nothing for the active one.
+        self.shell.request(request::Missing { blobs: Vec::new() }).await?;
+        let prepared = Box::new(self.job_checks.prepare(self.blobs.store(), spec, data).await?);
+        Ok(self.shell.request(request::SubmitPrepared { prepared, again, nonce }).await?)
+    }
+
+    /// Takes the check of a job from the share of a token.
+    pub(super) fn admit_check(&self, by: By) -> Result<(), HttpError> {
+        self.job_checks.admit(by).map_err(|wait| {
+            let message = "this token has jobs checked faster than the server allows";
+            HttpError::new(ErrorKind::TooManyRequests, message).retry_after(wait)
+        })
+    }
+
     /// The core's answer to a request, in JSON.
     pub(super) async fn answer<R: Request>(&self, request: R) -> JsonResult<R::Answer> {
         Ok(JsonAnswer(self.shell.request(request).await?))

@@ -1,6 +1,6 @@
 //! Errors as answers: one table from cause to kind. The cause of a fault is logged, and not sent.
 
-use crate::blob_lifecycle::PublishError;
+use crate::{blob_lifecycle::PublishError, job_checks::CheckError};
 use actix_web::{
     HttpResponse, HttpResponseBuilder, ResponseError,
     error::{JsonPayloadError, PayloadError},
@@ -138,6 +138,16 @@ impl ResponseError for HttpError {
 impl From<ApiError> for HttpError {
     fn from(error: ApiError) -> Self {
         Self { error, blob_bytes: None, retry_after: None }
+    }
+}
+
+impl From<CheckError> for HttpError {
+    fn from(error: CheckError) -> Self {
+        match error {
+            CheckError::Refused(error) => error.into(),
+            CheckError::Store(error) => error.into(),
+            CheckError::Lost(error) => Self::fault(&error),
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Jobs: submitted, listed and controlled by users.
 
 use super::{
-    App, JsonAnswer, JsonResult,
+    App, JsonResult,
     auth::{User, UserBy},
     error::HttpError,
+    json_answer::JsonAnswer,
     request_body::Body,
 };
 use actix_web::web;
@@ -42,7 +43,7 @@ pub(super) async fn submit(
         return Err(HttpError::new(ErrorKind::Invalid, NO_TRAINER));
     }
     let (spec, data) = (Box::new(spec), Box::new(data));
-    app.answer(by.asks(request::Submit { spec, data, again, nonce })).await
+    Ok(JsonAnswer(app.submit(by, spec, data, again, nonce).await?))
 }
 
 /// Ends a job.

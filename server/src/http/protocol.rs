@@ -17,9 +17,9 @@ use sojourn_blobs::Staging;
 use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER, error::ErrorKind};
 
 /// The features of every server beyond the first version.
-const FEATURES: &str = "awaiting-shards, decimal-seeds, delta-uploads, disk-reserves, engines, job-owners, made-checkpoints, several-classes, train-losses, unit-usage, unsupported-units, upload-progress";
+const FEATURES: &str = "awaiting-shards, decimal-seeds, delta-uploads, disk-reserves, engines, job-owners, made-checkpoints, several-classes, train-losses, unit-usage, unsupported-units, upload-progress, wrong-units";
 /// The features of a server whose store takes uploads.
-const WITH_STORE: &str = "awaiting-shards, decimal-seeds, delta-uploads, direct-uploads, disk-reserves, engines, job-owners, made-checkpoints, several-classes, train-losses, unit-usage, unsupported-units, upload-progress";
+const WITH_STORE: &str = "awaiting-shards, decimal-seeds, delta-uploads, direct-uploads, disk-reserves, engines, job-owners, made-checkpoints, several-classes, train-losses, unit-usage, unsupported-units, upload-progress, wrong-units";
 
 /// Middleware that refuses another version before anything else.
 pub(crate) async fn check(
@@ -73,7 +73,7 @@ mod tests {
         api::{
             AWAITING_SHARDS, DECIMAL_SEEDS, DELTA_UPLOADS, DISK_RESERVES, ENGINES, JOB_OWNERS,
             PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, TRAIN_LOSSES, UNIT_USAGE, UNSUPPORTED_UNITS,
-            UPLOAD_PROGRESS,
+            UPLOAD_PROGRESS, WRONG_UNITS,
         },
         direct::DIRECT_UPLOADS,
     };
@@ -94,7 +94,8 @@ mod tests {
                 TRAIN_LOSSES,
                 UNIT_USAGE,
                 UNSUPPORTED_UNITS,
-                UPLOAD_PROGRESS
+                UPLOAD_PROGRESS,
+                WRONG_UNITS,
             ]
             .join(", ")
         );

@@ -15,6 +15,7 @@ mod document;
 mod engines;
 mod fields;
 mod host_page;
+mod job_checks;
 mod job_owners;
 mod metrics;
 #[expect(dead_code, reason = "the stores' own suite uses all of it")]

@@ -196,6 +196,7 @@ fn answers() -> Vec<TrainerLine> {
         failed(FailureKind::OutOfMemory, "no memory is left"),
         failed(FailureKind::Damaged, "a blob's file has been altered"),
         failed(FailureKind::Unsupported, "this trainer trains no `cnn`"),
+        failed(FailureKind::WrongUnit, "the shard has other rows than the unit says"),
     ]);
     lines
 }

@@ -175,7 +175,7 @@ impl AssimilationHandler<'_> {
         self.results.wake_host_of(lease);
         if let Some(past) = past {
             if fault == Fault::Host {
-                self.results.cool_down_if_failing(past.host);
+                self.results.result_rejected(past.host);
             }
             self.results.process_next(past.unit.job(), past.unit.trial())?;
         }

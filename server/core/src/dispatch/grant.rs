@@ -4,7 +4,7 @@ use super::dispatcher::Dispatcher;
 use crate::{
     event::{Event, UnitKey},
     fault::CoreFault,
-    hosts::DeviceRef,
+    hosts::{DeviceRef, workload_of},
     leases::{LeaseHandler, ProvisionalLease, ResultBefore},
     schedule::{
         Assignment, Explanation, NotBegun, Pick, PlannedHop, Scheduler, consider_speculation,
@@ -207,6 +207,7 @@ impl Dispatcher<'_> {
             if speculative_for.is_none() {
                 self.follow_plan(&granted, planned);
             }
+            self.note_try(&granted);
         }
         if is_hop {
             consider_speculation(&mut self.leases.ledger);
@@ -216,6 +217,17 @@ impl Dispatcher<'_> {
         ledger.leases.deadlines_mut().set(id, deadline);
         ledger.planner.charge(ledger.state, job, id, takes);
         Ok(self.leases.occupancy().lease_message(id))
+    }
+
+    /// Takes note of a lease that tries a workload which is held back.
+    fn note_try(&mut self, lease: &Lease) {
+        let LeaseHandler { ledger, hosts } = &mut self.leases;
+        let (job, trial) = (lease.unit.job(), lease.unit.trial());
+        if hosts.strikes().limits(job)
+            && let Some(trial) = ledger.state.trial(job, trial)
+        {
+            hosts.strikes_mut().granted(&workload_of(job, trial), lease.id);
+        }
     }
 
     /// Gives a host a lease that is granted when the result before it was taken in.

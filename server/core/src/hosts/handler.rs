@@ -14,7 +14,7 @@ use crate::{
     leases::LeaseHandler,
     ledger::Ledger,
     reply::{Refusal, Reply},
-    state::Host,
+    state::{Host, Job},
 };
 use sojourn_protocol::{
     digest::Digest,
@@ -269,6 +269,12 @@ impl HostHandler<'_> {
         }
     }
 
+    /// Workloads that were held back may be tried.
+    pub(crate) fn expire_holds(&mut self) {
+        self.hosts.strikes.expire(self.ledger.clock.now());
+        self.ledger.waiters.wake(Wake::All);
+    }
+
     /// Notes which hosts are there, where the journal's note is old, and forgets those that weren't there for long. Sessions
     /// are lost with the server, so it first lets the hosts come back.
     pub(crate) fn forget_absent(&mut self) -> Result<(), CoreFault> {
@@ -322,6 +328,9 @@ impl HostHandler<'_> {
         let waiters = &*self.ledger.waiters;
         let silent = self.hosts.forget_silent(before, |host| waiters.waits(host));
         self.ledger.planner.forget_hosts(&silent);
+        let jobs = &self.ledger.state.jobs;
+        let runs = |job| jobs.get(&job).is_some_and(Job::is_running);
+        self.hosts.strikes.retain_jobs(runs, now);
         silent
     }
 }

@@ -8,6 +8,7 @@
 //! | `offers.rs` | which of them offer each numeric class, and how many parties that are |
 //! | `handler.rs` | enrolment, revocation, presence |
 //! | `incarnations.rs` | restarts of a client, told from two clients with one identity |
+//! | `strikes.rs` | failures of trainers, by workload before they are counted by host |
 //! | `machines.rs` | bought machines: what their buyer says of them, and which are given back |
 //!
 //! All of it is soft state: it is lost with the server, and hosts say it again.
@@ -19,12 +20,14 @@ mod incarnations;
 mod machines;
 mod offers;
 mod session;
+mod strikes;
 
 pub(crate) use classes::DeviceClasses;
 pub(crate) use fleet::{DevicePool, Fleet, training_time};
 pub(crate) use handler::{HostHandler, reliable_speed};
 pub(crate) use offers::ClassOffers;
 pub(crate) use session::{DeviceRef, DeviceSlots, Session};
+pub(crate) use strikes::{Blame, MAX_FAILURES, Refusals, HeldBack, Strikes, WorkloadOfJob, workload_of};
 
 use sojourn_protocol::{
     ids::HostId,
@@ -57,6 +60,8 @@ pub(crate) struct Hosts {
     /// Grows with every cool-down that begins or ends.
     cooldown_version: u64,
     releases: BTreeMap<HostId, ReleaseHistory>,
+    /// Failures of trainers, by workload.
+    strikes: Strikes,
     fleet: Fleet,
     offers: ClassOffers,
     /// When to look for silent hosts next.
@@ -165,6 +170,16 @@ impl Hosts {
     /// Forgets a host's releases: it has reported.
     pub(crate) fn clear_releases(&mut self, host: HostId) {
         self.releases.remove(&host);
+    }
+
+    /// Failures of trainers, by workload.
+    pub(crate) fn strikes(&self) -> &Strikes {
+        &self.strikes
+    }
+
+    /// The same, to change them.
+    pub(crate) fn strikes_mut(&mut self) -> &mut Strikes {
+        &mut self.strikes
     }
 
     /// The hosts in contact.

@@ -3,7 +3,6 @@
 use super::{
     JobHandler,
     control::{to_extend, wanted_by_extension},
-    submit::check_trial,
     suggest::nothing_more,
 };
 use crate::{
@@ -11,6 +10,7 @@ use crate::{
     event::{By, Event},
     reply::{Refusal, Reply},
     state::{Job, JobEnd, Trial},
+    submission::check_trial,
     tokens::Wanted,
 };
 use sojourn_model::{CheckpointLayout, ModelError};

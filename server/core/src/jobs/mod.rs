@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `submit.rs` | submission, and what is checked before |
+//! | `submit.rs` | submission of a job that was checked before (`submission.rs`) |
 //! | `control.rs` | pause, resume, extend, cancel |
 //! | `delete.rs` | deletion of jobs that have ended |
 //! | `note.rs` | what a user notes about a job |
@@ -29,7 +29,6 @@ mod submit;
 mod suggest;
 
 pub(crate) use search::room as search_room;
-pub use submit::check_submission;
 
 use crate::{
     event::Event,

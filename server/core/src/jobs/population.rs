@@ -3,13 +3,13 @@
 use super::{
     JobHandler,
     change_search::{has_layout_of, settings},
-    submit::check_trial,
 };
 use crate::{
     added_trial::{AddedTrial, CloneOf},
     event::Event,
     fault::CoreFault,
     state::{Job, Trial, TrialEnd},
+    submission::check_trial,
 };
 use sojourn_protocol::{
     ids::JobId,

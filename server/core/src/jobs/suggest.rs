@@ -1,11 +1,12 @@
 //! Searches that try further combinations while others train.
 
-use super::{JobHandler, submit::check_trial};
+use super::JobHandler;
 use crate::{
     added_trial::AddedTrial,
     event::Event,
     fault::CoreFault,
     state::{Job, Stopped, Trial, TrialEnd},
+    submission::check_trial,
 };
 use sojourn_protocol::{
     ids::JobId,

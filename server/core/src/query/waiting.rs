@@ -2,6 +2,7 @@
 
 use super::Views;
 use crate::{
+    hosts::{HeldBack, workload_of},
     leases::FREE_RELEASES,
     state::{ExtraEvaluation, Host, Job, PendingVerification, Trial},
 };
@@ -177,6 +178,13 @@ impl Views<'_> {
         }
         if self.storage.is_low() {
             return Some(WaitReason::Storage(*self.storage));
+        }
+        let strikes = self.hosts.strikes();
+        if strikes.limits(job.id)
+            && let Some(held) = strikes.held_back(&workload_of(job.id, trial), self.now)
+        {
+            let HeldBack { hosts, until, error } = held;
+            return Some(WaitReason::HeldBack { hosts, left: until - self.now, error });
         }
         let class = self.state.required_class(job, trial).filter(|_| trial.is_runnable());
         if let Some(reason) = self.unsupported(trial, class) {

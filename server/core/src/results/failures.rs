@@ -1,7 +1,7 @@
 //! Errors of trainers: whose fault they are, and what they end.
 //!
-//! The rule of three failures: a unit that has failed on three hosts is the job's fault, and ends its trial. A host that
-//! fails three times in a row cools down, each time for longer. Where a deployment has hosts of several owners, the three
+//! The rule of three failures: a unit that has failed on three hosts is the job's fault, and ends its trial. Where nobody has
+//! ever succeeded at its workload, the failures of the workload's other trials count as well. Where a deployment has hosts of several owners, the three
 //! hosts are of three parties, or of all that could get the unit: one owner alone ends nothing while another could try.
 //! There is an upper bound: a unit that has failed on very many hosts ends, whoever owns them.
 //!
@@ -14,26 +14,19 @@ use crate::{
     effect::Effect,
     event::{Event, UnitKey},
     fault::CoreFault,
-    hosts::DeviceSlots,
+    hosts::{DeviceSlots, MAX_FAILURES, Refusals, workload_of},
     state::{ExtraEvaluation, Host, InFlight, Lease, Party, RequestedEvaluation, Trial, marks},
 };
 use sojourn_protocol::{
-    ids::{HostId, JobId, LeaseId, TrialId},
+    ids::{JobId, LeaseId, TrialId},
     inventory::Workload,
     quantity::to_usize,
     report::{Failure, FailureKind},
-    time::Millis,
 };
 use std::collections::BTreeSet;
 
-/// Trainer errors that count against the host, in a row, or against the job, on as many hosts.
-const MAX_FAILURES: u32 = 3;
 /// A unit that has failed on so many hosts is the job's fault, whoever owns them: it can't go on for ever.
 const MAX_FAILED_HOSTS: usize = 32;
-/// The longest cool-down of a host that fails.
-const MAX_FAILURE_COOLDOWN: Millis = Millis::from_secs(3600);
-/// Doublings of the cool-down of a host that fails.
-const MAX_DOUBLINGS: u32 = 20;
 /// Parties that a loss which isn't finite must occur with, before it is the model's.
 const MIN_NON_FINITE_PARTIES: usize = 2;
 /// Parties that must have failed an evaluation outside the search before it is given up, where so many could do it.
@@ -43,6 +36,7 @@ impl ResultHandler<'_> {
     /// A trainer has failed: it ends the trial or the evaluation, or counts against the host.
     pub(super) fn unit_failed(&mut self, lease: &Lease, failure: Failure) -> Result<(), CoreFault> {
         let (job, trial) = (lease.unit.job(), lease.unit.trial());
+        let before = self.strikes_before(lease);
         self.ledger.record(Event::UnitFailed { lease: lease.id, failure: failure.clone() })?;
         self.ledger.effect(Effect::DropUpload(lease.id));
         match failure.kind {
@@ -52,23 +46,18 @@ impl ResultHandler<'_> {
             }
             _ => {}
         }
+        if failure.kind.blames_host() {
+            self.count_strike(lease, &failure);
+        }
         let ends = self.ends_unit(lease, failure.kind);
-        let strikes = self.strikes(lease.host);
         match lease.unit {
             UnitKey::Extra { name, .. } if ends => self.fail_evaluation(job, name, failure.message),
             _ if ends => self.fail_trial(job, trial, failure.message),
             _ => Ok(()),
         }?;
         // Where the end was the unit's fault, this failure doesn't count any more.
-        if failure.kind.blames_host() && self.strikes(lease.host) == strikes {
-            self.cool_down_if_failing(lease.host);
-        }
+        self.weigh_strikes(before);
         Ok(())
-    }
-
-    /// Trainer errors of a host in a row.
-    fn strikes(&self, host: HostId) -> u32 {
-        self.ledger.state.hosts.get(&host).map_or(0, |host| host.failures_in_a_row)
     }
 
     /// Is there a party beside these that could get the unit: with a host that was heard of since hosts were last
@@ -104,8 +93,19 @@ impl ResultHandler<'_> {
                 failed.filter(|(_, failed)| wanted.is_none_or(|of| failed.last.kind == of));
             parties.behind(failed.map(|(host, _)| *host))
         };
-        let failed = by(None);
+        let mut failed = by(None);
+        let mut count: u32 =
+            failures.map_or(0, |failures| failures.values().map(|failed| failed.count).sum());
+        let of_unit = failed.len();
+        // Where nobody has ever succeeded at the workload, its other trials have failed for the same reason.
+        if let Some((others, times)) =
+            self.refusals_of(lease).and_then(Refusals::failed_everywhere)
+        {
+            failed.extend(parties.behind(others.iter().copied()));
+            count = count.max(times);
+        }
         let on_many = hosts >= MAX_FAILED_HOSTS
+            || (failed.len() > of_unit && failed.len() >= to_usize(MAX_FAILURES))
             || (hosts >= to_usize(MAX_FAILURES)
                 && (failed.len() >= to_usize(MAX_FAILURES)
                     || !self.could_be_tried_by_others(lease, &failed)));
@@ -120,26 +120,25 @@ impl ResultHandler<'_> {
             FailureKind::Unsupported => false,
             // It waits for a host with more memory. Where many had too little, it is the job.
             FailureKind::OutOfMemory => on_many && self.unit_fits_nowhere(lease),
-            FailureKind::Trainer
+            FailureKind::WrongUnit
+            | FailureKind::Trainer
             | FailureKind::Died
             | FailureKind::Stalled
             | FailureKind::Damaged => match lease.unit {
                 // Nothing is lost with it, and somebody waits: so whoever's fault it is.
                 UnitKey::Extra { .. } => {
-                    let count: u32 = failures
-                        .map_or(0, |failures| failures.values().map(|failed| failed.count).sum());
                     count >= MAX_FAILURES
                         && (!parties.are_owners()
                             || failed.len() >= MIN_PARTIES_OF_EVALUATION
                             || !self.could_be_tried_by_others(lease, &failed))
                 }
                 UnitKey::Train { .. } | UnitKey::Evaluate { .. } => {
-                    let count: u32 = failures
-                        .map_or(0, |failures| failures.values().map(|failed| failed.count).sum());
                     // Where there are too few hosts for three, what nobody else could try ends too: else it would keep
                     // those there are from all other work. A host that never did any may be broken.
                     let works = state.hosts.get(&lease.host).is_some_and(|host| host.used > 0);
-                    let is_refused = works && kind == FailureKind::Trainer && count >= MAX_FAILURES;
+                    let says_so = kind == FailureKind::WrongUnit
+                        || (works && kind == FailureKind::Trainer);
+                    let is_refused = says_so && count >= MAX_FAILURES;
                     on_many || (is_refused && !self.could_be_tried_by_others(lease, &failed))
                 }
             },
@@ -178,8 +177,10 @@ impl ResultHandler<'_> {
     ) -> Result<(), CoreFault> {
         let known = self.ledger.state.trial(job, trial);
         let failures = known.map(Trial::all_failures).unwrap_or_default();
-        for host in self.ledger.state.pardoned(&failures) {
-            self.hosts.end_cooldown(host);
+        let workload = known.map(|known| workload_of(job, known));
+        self.pardon(job, trial, &failures);
+        if let Some(workload) = workload {
+            self.hosts.strikes_mut().trial_ended(&workload, self.ledger.clock.now());
         }
         let in_flight = self.ledger.state.in_flight(job, trial);
         self.ledger.record(Event::TrialFailed { job, trial, error })?;
@@ -198,9 +199,8 @@ impl ResultHandler<'_> {
         let unit = UnitKey::Extra { job, name };
         let known = self.ledger.state.jobs.get(&job);
         let failures = marks(known.and_then(|job| job.failures_of(&unit)));
-        for host in self.ledger.state.pardoned(&failures) {
-            self.hosts.end_cooldown(host);
-        }
+        self.pardon(job, name.trial, &failures);
+        let known = self.ledger.state.jobs.get(&job);
         let extra = known.and_then(|job| job.extra(&name));
         let in_flight = extra.map(ExtraEvaluation::in_flight).unwrap_or_default();
         self.ledger.record(Event::ExtraFailed { job, name, error })?;
@@ -241,17 +241,5 @@ impl ResultHandler<'_> {
         if let Some(past) = self.ledger.state.past.get(&lease) {
             self.ledger.waiters.wake(Wake::Host(past.lease.host));
         }
-    }
-
-    /// A host that fails again and again gets no work for a while, longer each time.
-    pub(crate) fn cool_down_if_failing(&mut self, host: HostId) {
-        let in_a_row = self.strikes(host);
-        if in_a_row == 0 || !in_a_row.is_multiple_of(MAX_FAILURES) {
-            return;
-        }
-        let doublings = (in_a_row / MAX_FAILURES - 1).min(MAX_DOUBLINGS);
-        let cooldown = self.ledger.config.first_rest.0.saturating_mul(1 << doublings);
-        let cooldown = Millis(cooldown.min(MAX_FAILURE_COOLDOWN.0));
-        self.hosts.cool_down(host, self.ledger.clock.now() + cooldown);
     }
 }

@@ -6,12 +6,14 @@
 //! | `refuted.rs` | what a refuted party delivered is taken back |
 //! | `validate.rs` | what can't be the result of a lease |
 //! | `failures.rs` | trainer errors: whose fault they are, and what they end |
+//! | `strikes.rs` | what failures and successes of a workload mean for hosts, and for the workload |
 //! | `verification.rs` | results that other hosts are asked to reproduce |
 //! | `verifiers.rs` | who may reproduce a result |
 
 mod failures;
 mod refuted;
 mod report;
+mod strikes;
 mod validate;
 mod verification;
 mod verifiers;

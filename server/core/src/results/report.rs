@@ -93,7 +93,7 @@ impl ResultHandler<'_> {
                 let reason = plain_text(&reason, MAX_REASON_CHARS);
                 self.ledger.record(Event::Rejected { lease: id, reason, fault: Fault::Host })?;
                 self.ledger.effect(Effect::DropUpload(id));
-                self.cool_down_if_failing(host);
+                self.result_rejected(host);
             }
             None => self.end_or_queue(&lease, outcome, wanted, seen)?,
         }
@@ -227,6 +227,7 @@ impl ResultHandler<'_> {
         let own = own.unwrap_or_default();
         self.ledger.record(Event::Evaluated { lease: lease.id, epoch, valid, f1, own })?;
         self.leases().revoke(others)?;
+        self.workload_succeeded(lease);
         let trial = self.ledger.state.trial(job, trial);
         if trial.is_some_and(|trial| trial.merging.is_some() && trial.merge_fault().is_some()) {
             self.ledger.planner.merge_modes().invalidate();
@@ -248,11 +249,13 @@ impl ResultHandler<'_> {
         let others = self.ledger.state.live_leases_of(&lease.unit);
         let sums = evaluated.sums();
         self.ledger.record(Event::ExtraEvaluated { lease: lease.id, sums })?;
+        self.workload_succeeded(lease);
         self.leases().revoke(others)
     }
 
     /// A result was taken in: its host has proved how long it takes.
     pub(crate) fn proved(&mut self, lease: &Lease, trained: &Trained) {
+        self.workload_succeeded(lease);
         if self.has_seen_all_of(lease) {
             let unit = (lease.unit.job(), lease.unit.trial());
             let device = Cost::new(&self.ledger, self.hosts).device_of(lease);

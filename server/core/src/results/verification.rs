@@ -289,7 +289,7 @@ impl ResultHandler<'_> {
             if let Some(host) = host {
                 distrusted.push(host);
                 self.ledger.waiters.wake(Wake::Host(host));
-                self.cool_down_if_failing(host);
+                self.result_rejected(host);
             }
         }
         for lease in others {

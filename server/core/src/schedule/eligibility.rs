@@ -5,7 +5,7 @@ use crate::{
     data::DataPlacement,
     dispatch::Waiters,
     event::UnitKey,
-    hosts::{DeviceRef, DeviceSlots, Hosts, Session},
+    hosts::{DeviceRef, DeviceSlots, Hosts, Session, workload_of},
     index::{DerivedIndex, RemainingWorkIndex},
     ledger::Ledger,
     state::{FailedBy, Host, Job, State, Trial},
@@ -129,6 +129,7 @@ impl<'a> Eligibility<'a> {
         let kept = self.state.required_class(job, trial);
         self.may_train_on(job, kept, at.slots)
             && self.lends_disk_for_hops(job, trial, at.host)
+            && self.may_try(job, trial, at.host)
             && !(self.state.blobs.any_lost()
                 && trial.blobs().any(|blob| self.state.blobs.is_lost(&blob.sha256)))
             // Nobody else could do what a replica's host failed to do, until that cools down and another is assigned.
@@ -146,6 +147,14 @@ impl<'a> Eligibility<'a> {
             Some(kept) => slots.classes.offers(kept),
             None => self.may_begin(job, &slots.classes),
         }
+    }
+
+    /// Isn't the trial's workload held back from a host, since it has failed?
+    pub(crate) fn may_try(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
+        let (strikes, state) = (self.hosts.strikes(), self.state);
+        let is_live = |lease| state.leases.contains_key(&lease);
+        !strikes.limits(job.id)
+            || strikes.may_try(&workload_of(job.id, trial), host, self.now, is_live)
     }
 
     /// A host that failed a hop gets it again only when every other live host that could do it has failed it as often.

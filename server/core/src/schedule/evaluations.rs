@@ -226,6 +226,8 @@ impl Scheduler<'_> {
             && self.is_confirmable(job, at.host, computed)
             && self.is_capable(at.slots, wanted.trial)
             && self.lends_disk_for(job, wanted.split, wanted.checkpoint, at.host)
+            && (matches!(wanted.unit, UnitKey::Extra { .. })
+                || self.may_try(job, wanted.trial, at.host))
             && may_retry_beside(wanted.failures, at.host, others)
     }
 

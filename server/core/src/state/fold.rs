@@ -20,11 +20,20 @@ impl State {
     /// # Errors
     /// [`FoldError`] where the event doesn't fit the state, which is unchanged then.
     pub fn fold(&mut self, record: &Record) -> Result<Changes, FoldError> {
+        self.fold_with(record, None)
+    }
+
+    /// The same. `made`: the job of a submission, where it was made before. It must be the one that the event says.
+    pub(crate) fn fold_with(
+        &mut self,
+        record: &Record,
+        made: Option<Box<Job>>,
+    ) -> Result<Changes, FoldError> {
         let at = self.at.max(record.at);
         let mut changes = Changes::none();
         let failed =
             |source| FoldError { position: record.position, event: record.event.name(), source };
-        self.take_in(&record.event, at, &mut changes).map_err(failed)?;
+        self.take_in(&record.event, at, &mut changes, made).map_err(failed)?;
         (self.position, self.at) = (record.position, at);
         if let Some((job, of)) = self.work_of_event(&record.event) {
             self.renew_open(job, of);
@@ -41,6 +50,7 @@ impl State {
         event: &Event,
         at: UnixMillis,
         changes: &mut Changes,
+        made: Option<Box<Job>>,
     ) -> Result<(), FoldFault> {
         match event {
             Event::HostEnrolled { host, name, token_sha256, owner, token } => {
@@ -195,8 +205,13 @@ impl State {
             Event::Verified { confirmed, refuted } => self.verified(confirmed, refuted)?,
             Event::Unverified { lease } => self.unverified(*lease)?,
             Event::JobSubmitted { job, spec, data, key, nonce, at_end, by } => {
-                let (spec, data) = (spec.as_ref().clone(), data.as_ref().clone());
-                let new = Job::new(*job, spec, data, *key, *at_end, at)?;
+                let new = match made.filter(|made| made.key == *key) {
+                    Some(made) => Job { id: *job, submitted_at: at, ..*made },
+                    None => {
+                        let (spec, data) = (spec.as_ref().clone(), data.as_ref().clone());
+                        Job::new(*job, spec, data, *key, *at_end, at)?
+                    }
+                };
                 let new = Job { owner: *by, ..new };
                 for blob in new.blobs() {
                     self.blobs.known(&blob.sha256)?;

@@ -57,6 +57,7 @@ mod stopping;
 mod stopping_rules;
 mod storage;
 mod strangers;
+mod strikes;
 mod support;
 mod tokens;
 mod units;

@@ -3,7 +3,7 @@
 //! [`Agent`] decides what the host does with its leases. Here is what a daemon has beside it: blobs and results on the
 //! disk, units in slots, and what a unit comes to. The world carries the agent's actions out.
 
-use super::{fate::UnitFate, hostile::Trick, liar::Lies, training};
+use super::{fate::UnitFate, hostile::Trick, liar::Lies, scenario::WRONG_WIDTH, training};
 use crate::Corruption;
 use sojourn_client_core::{
     Agent, AgentConfig, DeviceSlots, Event, Micros, ResultFacts, StoredResult, TransferView,
@@ -15,6 +15,7 @@ use sojourn_protocol::{
     metrics::{ByClass, Confusion},
     quantity::SaturatingFrom as _,
     report::{Evaluated, Failure, FailureKind, Outcome, Report, Trained},
+    spec::Architecture,
     time::{Millis, UnixMillis},
     trainer::{Progress, UsageSample},
     unit::{Lease, Unit},
@@ -205,6 +206,7 @@ impl Host {
     /// Begins a unit; how long it takes.
     pub(crate) fn start(&mut self, lease: Box<Lease>, now: UnixMillis) -> Millis {
         let batches = match &lease.unit {
+            unit if is_wrong(unit) => 1,
             Unit::Train(hop) => hop.to_train(),
             Unit::Evaluate(_) => 1,
         };
@@ -273,6 +275,7 @@ impl Host {
         let failed =
             |kind, message: &str| Outcome::Failed(Failure { kind, message: message.into() });
         let outcome = match (fate, &lease.unit) {
+            (_, unit) if is_wrong(unit) => failed(FailureKind::WrongUnit, "no such operator"),
             (UnitFate::Fails, _) => failed(FailureKind::Trainer, "the trainer failed"),
             (UnitFate::Diverges, Unit::Train(_)) => {
                 failed(FailureKind::NonFinite, "the loss is NaN")
@@ -365,4 +368,9 @@ pub(crate) fn checkpoint_of(report: &Report) -> Option<BlobRef> {
         Outcome::Trained(trained) => Some(trained.checkpoint),
         Outcome::Evaluated(_) | Outcome::Failed(_) => None,
     }
+}
+
+/// Is a unit one of those that every trainer refuses?
+fn is_wrong(unit: &Unit) -> bool {
+    unit.context().config.model == Architecture::mlp([WRONG_WIDTH])
 }

@@ -11,6 +11,7 @@ use sojourn_protocol::{
     position::batches,
     quantity::to_u64,
     report::Sums,
+    time::Millis,
     unit::shard_index,
     view::{HopRecord, TrialHistory, Verification},
 };
@@ -81,6 +82,8 @@ pub struct Outcome {
     pub rolled_back: u64,
     /// Rollbacks that waited for the user's word.
     pub asked: u64,
+    /// From the first job's submission to its end.
+    pub took: Millis,
 }
 
 /// A world that didn't, with the line that runs it again.

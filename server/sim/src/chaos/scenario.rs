@@ -63,6 +63,9 @@ impl Faults {
 /// A line on which a checkpoint takes seconds, in bytes per second.
 const SLOW_LINE: u64 = 100;
 
+/// The width of the models that every trainer refuses.
+pub(super) const WRONG_WIDTH: u32 = 97;
+
 /// The term of a lease in worlds with hostile hosts.
 const HOSTILE_LEASE_TERM: Millis = Millis::from_secs(5);
 
@@ -103,6 +106,8 @@ pub struct Scenario {
     pub hostile: Hostile,
     /// Strangers that lie, beside two that don't and the operator's hosts; the job says nothing of verification.
     pub liar: Option<Liar>,
+    /// Jobs beside the job, of one trial each, whose units every trainer refuses.
+    pub wrong_jobs: u32,
     /// Does the user extend trials? Their learning rates then follow when that was.
     pub extends: bool,
 }
@@ -172,8 +177,28 @@ impl Scenario {
             curious,
             hostile: Hostile::default(),
             liar: None,
+            wrong_jobs: 0,
             extends: true,
         }
+    }
+
+    /// A job on two hosts or more that nothing happens to, beside jobs whose units every trainer refuses.
+    #[must_use]
+    pub fn with_wrong_jobs(seed: u64, wrong_jobs: u32) -> Self {
+        let scenario = Self::of_seed(seed);
+        // Long enough that the first moments don't decide.
+        let spec = spec(seed, 8, 4, u32::saturating_from(scenario.data.train.len()));
+        let (hosts, faults) = (scenario.hosts.max(2), Faults::NONE);
+        let (classes, liars, curious, extends) = (1, 0, 0, false);
+        Self { hosts, classes, liars, faults, curious, extends, wrong_jobs, spec, ..scenario }
+    }
+
+    /// One of the jobs that are wrong.
+    #[must_use]
+    pub(super) fn wrong_job(&self, n: u32) -> JobSpec {
+        let models = vec![ModelSpace::mlp(vec![WRONG_WIDTH])];
+        let shards = u32::saturating_from(self.data.train.len());
+        JobSpec { name: format!("wrong-{n}"), models, ..spec(self.seed, 1, 1, shards) }
     }
 
     /// The same with an owner whose hosts do harm, beside two whose don't. Every result is verified, and trainers of

@@ -4,7 +4,7 @@ use sojourn_protocol::{
     api::{
         AWAITING_SHARDS, DISK_RESERVES, ENGINES, MAX_DELETED_JOBS, MAX_NOTE_CHARS, MAX_WHY_CHARS,
         PRODUCED_CHECKPOINTS, SEVERAL_CLASSES, TRAIN_LOSSES, UNIT_USAGE, UNSUPPORTED_UNITS,
-        UPLOAD_PROGRESS,
+        UPLOAD_PROGRESS, WRONG_UNITS,
     },
     machines::{MAX_LEADER_TERM, MAX_MACHINES},
     spec::{
@@ -47,6 +47,7 @@ const VALUES: &[(&str, Text)] = values![
     UNIT_USAGE,
     UNSUPPORTED_UNITS,
     UPLOAD_PROGRESS,
+    WRONG_UNITS,
 ];
 
 /// The text with values in place of names: whole words of capitals and underscores.

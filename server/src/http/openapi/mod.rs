@@ -174,7 +174,7 @@ fn document() -> Result<Value, serde_json::Error> {
             "description": "What the server understands beyond the first version, divided by `, `: \
                             `awaiting-shards` (the state `awaiting` of a held lease), `decimal-seeds` (seeds as decimal text), `delta-uploads` (`putDelta`), `direct-uploads` (`directCheckpoint`), \
                             `engines` (the engines of a device), `unit-usage` (what a held lease's unit takes), `unsupported-units` (the failure `unsupported`, and a device's refused workloads), \
-                            `upload-progress` (the state `sending` of a held lease). Nothing that needs one \
+                            `upload-progress` (the state `sending` of a held lease), `wrong-units` (the failure `wrong-unit`). Nothing that needs one \
                             is to be sent to a server that doesn't say it.",
             "schema": { "type": "string" },
         });

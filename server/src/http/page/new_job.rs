@@ -10,7 +10,7 @@ use crate::http::{
 use actix_web::{
     HttpResponse,
     http::StatusCode,
-    web::{self, Form, Query},
+    web::{Form, Query},
 };
 use serde::Deserialize;
 use sojourn_core::{check_submission, request};
@@ -19,8 +19,8 @@ use sojourn_page::{
     new_job::{self, Checked, DataOf, FILES},
 };
 use sojourn_protocol::{
-    error::ErrorKind, figures, ids::JobId, jobfile, jobfile::JobFileError, quantity::to_u64,
-    spec::JobSpec, view::JobDetail,
+    bounds::Bounded, error::ErrorKind, figures, ids::JobId, jobfile, jobfile::JobFileError,
+    quantity::to_u64, spec::JobSpec, view::JobDetail,
 };
 
 /// Most bytes of a form with a job file.
@@ -76,6 +76,7 @@ pub(in crate::http) async fn submit(
     Query(part): Query<Part>,
     Form(new): Form<NewJob>,
 ) -> Result<HttpResponse, PageError> {
+    app.admit_check(by)?;
     let NewJob { over, text, again } = new;
     let data = data_of(&over)?;
     let file = text.clone();
@@ -83,14 +84,14 @@ pub(in crate::http) async fn submit(
     let (checked, job) = match data {
         DataOf::Job(over) => {
             let earlier = app.shell.request(request::GetJob { job: over }).await?;
-            web::block(move || check(&file, earlier)).await
+            app.job_checks.run(move || check(&file, earlier)).await
         }
         DataOf::Files => {
             let urls = new_data::urls(&app);
-            web::block(move || (new_data::check(&file, &urls), None)).await
+            app.job_checks.run(move || (new_data::check(&file, &urls), None)).await
         }
     }
-    .map_err(HttpError::from)?;
+    .map_err(|lost| HttpError::fault(&lost))?;
     if part.name().is_some() {
         return Ok(answer::html(new_job::result(&checked)));
     }
@@ -108,8 +109,7 @@ pub(in crate::http) async fn submit(
         let page = new_job::page(&jobs, Some(data), takes_files, &text, Some(&checked));
         return Ok(answer::with_status(StatusCode::BAD_REQUEST, page));
     };
-    let submit = request::Submit { spec, data, again, nonce: None };
-    let submitted = app.shell.request(by.asks(submit)).await?;
+    let submitted = app.submit(by, spec, data, again, None).await?;
     Ok(answer::go_to(&format!("/jobs/{}", submitted.job)))
 }
 
@@ -128,6 +128,10 @@ fn check(text: &str, earlier: JobDetail) -> (Checked, Option<Submission>) {
     spec.placement.visits = spec.placement.visits.or(earlier.spec.placement.visits);
     if let Some(why) = needs_command(&spec) {
         return refused(vec![(None, why.to_owned())]);
+    }
+    // A file is no request, which is bounded as it is read. Without bounds a space may be larger than the memory.
+    if let Err(error) = Bounded::new(&spec) {
+        return refused(vec![(None, error.to_string())]);
     }
     match check_submission(&spec, &earlier.data) {
         Err(error) => refused(vec![(None, error.message)]),

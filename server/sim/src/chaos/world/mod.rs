@@ -221,6 +221,9 @@ impl World {
         }
         self.outcome.went_on = self.hosts.iter().map(|host| host.went_on).sum();
         self.outcome.events = state.position.0;
+        let first = state.jobs.get(&JobId(1));
+        let took = first.and_then(|job| job.end.as_ref().map(|(_, at)| *at - job.submitted_at));
+        self.outcome.took = took.unwrap_or_default();
         Ok(std::mem::take(&mut self.outcome))
     }
 
@@ -299,6 +302,11 @@ impl World {
             again: false,
             nonce: None,
         })?;
+        for n in 0..self.scenario.wrong_jobs {
+            let (to, spec) = (ReplyTo(0), Box::new(self.scenario.wrong_job(n)));
+            let data = Box::new(self.scenario.data.clone());
+            self.apply(Command::Submit { to, spec, data, again: true, nonce: None })?;
+        }
         let submitted =
             self.server.core().is_some_and(|core| core.state().jobs.contains_key(&JobId(1)));
         if !submitted {

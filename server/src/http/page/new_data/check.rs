@@ -4,6 +4,7 @@ use super::super::new_job::{at_lines, needs_command};
 use crate::{data_uploads::path_below, data_urls::DataUrl};
 use sojourn_page::new_job::Checked;
 use sojourn_protocol::{
+    bounds::Bounded,
     figures, jobfile,
     quantity::to_u64,
     spec::{DataSpec, JobSpec, Split},
@@ -30,6 +31,10 @@ pub(in crate::http::page) fn check(text: &str, urls: &[DataUrl]) -> Checked {
     let wrong: Vec<_> = files.iter().filter_map(|(key, path)| refusal(key, path)).collect();
     if !wrong.is_empty() {
         return problems(wrong.into_iter().map(|why| (None, why)).collect());
+    }
+    // A file is no request, which is bounded as it is read. Without bounds a space may be larger than the memory.
+    if let Err(error) = Bounded::new(&spec) {
+        return problems(vec![(None, error.to_string())]);
     }
     match preview(&spec) {
         Err(error) => problems(vec![(None, error.to_string())]),

@@ -56,9 +56,8 @@ pub(super) async fn make(
     let prepared = prepared.await.map_err(|error| said(error.into()))??;
     let PreparedJob { spec, data, files } = prepared;
     store(app, upload, &spec, &data, &files).await.map_err(said)?;
-    let submit = request::Submit { spec: Box::new(spec), data: Box::new(data), again, nonce: None };
-    let submitted = app.shell.request(by.asks(submit)).await;
-    let submitted = submitted.map_err(|error| said(error.into()))?;
+    let submitted = app.submit(by, Box::new(spec), Box::new(data), again, None).await;
+    let submitted = submitted.map_err(said)?;
     Ok(submitted.job)
 }
 

@@ -12,7 +12,7 @@ use crate::{
     data_urls::DataUrl,
     http::{
         App, AppState,
-        auth::User,
+        auth::{User, UserBy},
         error::HttpError,
         uploads::{drain, next_bytes},
     },
@@ -109,7 +109,9 @@ pub(in crate::http) async fn submit(
     let (uploads, prepare) = data_uploads(&app)?;
     let upload = uploads.get(&secret)?;
     let (text, urls) = (new.text.clone(), uploads.urls());
-    let checked = web::block(move || check(&text, &urls)).await.map_err(HttpError::from)?;
+    app.admit_check(by)?;
+    let checked = app.job_checks.run(move || check(&text, &urls)).await;
+    let checked = checked.map_err(|lost| HttpError::fault(&lost))?;
     if !checked.problems.is_empty() {
         return Ok(answer::html(view::result(&checked)));
     }
