@@ -75,6 +75,7 @@ impl AppState {
     /// Checks a job whose blobs are stored, and submits it.
     pub(super) async fn submit(
         &self,
+        by: UserBy,
         spec: Box<JobSpec>,
         data: Box<DataManifest>,
         again: bool,
@@ -83,7 +84,7 @@ impl AppState {
         // A server that stands by checks nothing for the active one.
         self.shell.request(request::Missing { blobs: Vec::new() }).await?;
         let prepared = Box::new(self.job_checks.prepare(self.blobs.store(), spec, data).await?);
-        Ok(self.shell.request(request::SubmitPrepared { prepared, again, nonce }).await?)
+        Ok(self.shell.request(by.asks(request::SubmitPrepared { prepared, again, nonce })).await?)
     }
 
     /// Takes the check of a job from the share of a token.

@@ -21,7 +21,13 @@ impl Core {
         }
         match command {
             Command::Submit { to, spec, data, again, nonce } => {
-                let reply = self.jobs().submit(spec, data, again, nonce, Some(by));
+                let prepared = PreparedSubmission::new(spec, data).map_err(Refusal::from);
+                let reply = prepared
+                    .and_then(|prepared| self.jobs().submit(prepared, again, nonce, Some(by)));
+                self.answer(to, reply.map(Answer::Submitted))
+            }
+            Command::SubmitPrepared { to, prepared, again, nonce } => {
+                let reply = self.jobs().submit(*prepared, again, nonce, Some(by));
                 self.answer(to, reply.map(Answer::Submitted))
             }
             Command::Extend { to, job, epochs, trial } => {

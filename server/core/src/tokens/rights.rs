@@ -27,7 +27,7 @@ enum Subject<'a> {
 impl Command {
     fn subject(&self) -> Subject<'_> {
         match self {
-            Self::Submit { .. } => Subject::NewJob,
+            Self::Submit { .. } | Self::SubmitPrepared { .. } => Subject::NewJob,
             Self::Cancel { job, .. }
             | Self::Evaluate { job, .. }
             | Self::Pause { job, .. }

@@ -76,7 +76,7 @@ pub(in crate::http) async fn submit(
     Query(part): Query<Part>,
     Form(new): Form<NewJob>,
 ) -> Result<HttpResponse, PageError> {
-    app.admit_check(by)?;
+    app.admit_check(by.0)?;
     let NewJob { over, text, again } = new;
     let data = data_of(&over)?;
     let file = text.clone();

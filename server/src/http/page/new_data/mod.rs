@@ -109,7 +109,7 @@ pub(in crate::http) async fn submit(
     let (uploads, prepare) = data_uploads(&app)?;
     let upload = uploads.get(&secret)?;
     let (text, urls) = (new.text.clone(), uploads.urls());
-    app.admit_check(by)?;
+    app.admit_check(by.0)?;
     let checked = app.job_checks.run(move || check(&text, &urls)).await;
     let checked = checked.map_err(|lost| HttpError::fault(&lost))?;
     if !checked.problems.is_empty() {
