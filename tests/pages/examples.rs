@@ -110,11 +110,11 @@ fn small(text: &str, folder: &Path) -> Option<String> {
         return None;
     }
     job.insert("file", value(file.to_str().unwrap()));
-    job.insert("epochs", value(1));
+    job.insert("epochs", value(1_i64));
     if job.contains_key("curve") {
-        job.insert("curve", value(20));
+        job.insert("curve", value(20_i64));
     }
-    scenario["seeds"] = value(1);
+    scenario["seeds"] = value(1_i64);
     if let Some(cases) = scenario.get_mut("case").and_then(Item::as_array_of_tables_mut) {
         while cases.len() > 1 {
             cases.remove(1);
@@ -156,8 +156,8 @@ fn every_scenario_that_trains_on_our_data_is_run() {
 fn every_simulation_of_a_spot_fleet_is_run() {
     for (path, text) in of_kind(&Kind::SpotFleet) {
         let mut simulation: DocumentMut = text.parse().unwrap();
-        simulation["job"]["trials"] = value(4);
-        simulation["job"]["epochs"] = value(2);
+        simulation["job"]["trials"] = value(4_i64);
+        simulation["job"]["epochs"] = value(2_i64);
         let here = tempfile::tempdir().unwrap();
         let file = here.path().join("small.toml");
         fs::write(&file, simulation.to_string()).unwrap();

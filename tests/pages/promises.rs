@@ -48,7 +48,7 @@ fn has_test(text: &str, name: &str) -> bool {
     let named = |line: &&str| {
         line.split("fn ").nth(1).is_some_and(|rest| rest.starts_with(&format!("{name}(")))
     };
-    let Some(at) = lines.iter().position(|line| named(line)) else { return false };
+    let Some(at) = lines.iter().position(named) else { return false };
     let above = lines[..at].iter().rev();
     let mut above = above.take_while(|line| line.starts_with("#[") || line.starts_with("///"));
     above.any(|line| line.starts_with("#[") && line.contains("test"))
