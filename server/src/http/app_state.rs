@@ -1,6 +1,7 @@
 //! The state that every handler can reach.
 
 use super::{
+    auth::UserBy,
     changes::Changes,
     error::HttpError,
     failed_requests::FailedRequests,

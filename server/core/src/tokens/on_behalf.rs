@@ -6,6 +6,8 @@ use crate::{
     effect::Answer,
     event::By,
     fault::CoreFault,
+    reply::Refusal,
+    submission::PreparedSubmission,
 };
 
 impl Core {
