@@ -1,8 +1,9 @@
 //! Names that people give to owners and tokens: one line of bounded length that a terminal can print.
 //!
-//! A value can't be built past its bound, neither by a program nor by reading a request, an event or a snapshot.
+//! A value can't be built past its bound, neither by a program nor by reading a request, an event or a snapshot. New names have no
+//! invisible characters either; events of before such names were refused may have them, and are read.
 
-use crate::text::is_plain_line;
+use crate::text::{is_plain_line, is_plain_name};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use std::{fmt, str::FromStr};
 
@@ -14,7 +15,7 @@ const QUOTED_CHARS: usize = 40;
 /// Why a text is no such name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{begins}` isn't one line of at most {MAX_OWNER_CHARS} characters without spaces at its ends"
+    "`{begins}` isn't one line of at most {MAX_OWNER_CHARS} characters without invisible ones, and without spaces at its ends"
 )]
 pub struct NameError {
     /// How it begins.
@@ -37,6 +38,13 @@ macro_rules! name {
                 &self.0
             }
 
+            fn checked(text: &str, is_name: bool) -> Result<Self, NameError> {
+                if is_name {
+                    return Ok(Self(text.to_owned()));
+                }
+                Err(NameError { begins: text.escape_debug().take(QUOTED_CHARS).collect() })
+            }
+
             /// Is it the empty name?
             #[must_use]
             pub fn is_default(&self) -> bool {
@@ -48,11 +56,8 @@ macro_rules! name {
             type Err = NameError;
 
             fn from_str(text: &str) -> Result<Self, NameError> {
-                // Names that differ in spaces alone look the same in a table.
-                if text.trim() == text && is_plain_line(text, MAX_OWNER_CHARS) {
-                    return Ok(Self(text.to_owned()));
-                }
-                Err(NameError { begins: text.escape_debug().take(QUOTED_CHARS).collect() })
+                // Names that differ in spaces or in what nobody sees look the same in a table.
+                Self::checked(text, is_plain_name(text, MAX_OWNER_CHARS))
             }
         }
 
@@ -64,7 +69,9 @@ macro_rules! name {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+                let text = String::deserialize(deserializer)?;
+                let was_taken = text.trim() == text && is_plain_line(&text, MAX_OWNER_CHARS);
+                Self::checked(&text, was_taken).map_err(D::Error::custom)
             }
         }
     };
@@ -103,6 +110,16 @@ mod tests {
             assert!(is_plain_line(&error, 200), "{error:?}");
             let written = serde_json::to_string(wrong).unwrap();
             serde_json::from_str::<OwnerName>(&written).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_name_with_letters_that_nobody_sees_is_refused_and_read_from_old_events() {
+        for hidden in ["lab\u{200b}", "\u{feff}lab", "l\u{ad}ab", "lab\u{e0041}"] {
+            hidden.parse::<OwnerName>().unwrap_err();
+            hidden.parse::<TokenLabel>().unwrap_err();
+            let written = serde_json::to_string(hidden).unwrap();
+            assert_eq!(serde_json::from_str::<OwnerName>(&written).unwrap().as_str(), hidden);
         }
     }
 

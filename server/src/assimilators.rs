@@ -8,7 +8,7 @@ use sojourn_protocol::{
     ids::LeaseId,
     quantity::SaturatingFrom as _,
     ranges::{LeadAnswer, LeadRequest, RangeResultRequest, RangeWork},
-    text::plain_line,
+    text::plain_name,
     time::Millis,
 };
 use std::{
@@ -142,7 +142,7 @@ impl Assimilators {
 
     /// Notes that a process asked, and got so many units.
     pub(crate) fn heard(&self, name: &str, taken: u64) {
-        let name = plain_line(name, MAX_NAME_CHARS);
+        let name = plain_name(name, MAX_NAME_CHARS);
         let now = Instant::now();
         let mut heard = self.heard.lock();
         heard.retain(|_, one| now.duration_since(one.at) < SILENCE_TIMEOUT);

@@ -9,20 +9,21 @@ use sojourn_protocol::{
 use std::{
     collections::BTreeMap,
     fmt,
-    ops::ControlFlow,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// Makes a job of its file and the files of its data, as `sojourn submit` does on a machine of its own.
 pub trait PrepareJob: fmt::Debug + Send + Sync {
-    /// Reads the data and cuts it into shards. Blocks. `tell` hears again and again how far it is, and may end it.
+    /// Reads the data and cuts it into shards. Blocks. `tell` hears again and again how far it is. The bounds of the files are asked at
+    /// each step, and end it.
     ///
     /// # Errors
     /// What is wrong with the job file or the data, a text each; why it ended early.
     fn prepare(
         &self,
         files: JobFiles<'_>,
-        tell: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
+        tell: &mut dyn FnMut(BytesRead),
     ) -> Result<PreparedJob, Vec<String>>;
 }
 
@@ -39,6 +40,33 @@ pub struct JobFiles<'a> {
     pub hosts: Vec<HostView>,
     /// Jobs of the same name, the newest first: the same job gets the same shards.
     pub earlier: Vec<JobDetail>,
+    /// Asked at each step of the reading.
+    pub bounds: Arc<dyn DataBounds>,
+}
+
+/// A step of the reading of data, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataStep {
+    /// Bytes of files as they were sent.
+    Read(u64),
+    /// Bytes that came out of a compressed file.
+    Unpacked(u64),
+    /// Bytes of rows in memory.
+    Decoded(u64),
+    /// Bytes that are about to be written to the data folder.
+    Written(u64),
+}
+
+/// Bounds of the reading of one job's data.
+pub trait DataBounds: fmt::Debug + Send + Sync {
+    /// Counts a step, and lets the reading go on.
+    ///
+    /// # Errors
+    /// Why it is to end.
+    fn admit(&self, step: DataStep) -> Result<(), String>;
+
+    /// May the server fetch this URL? Every hop of a redirect is asked about.
+    fn admits_url(&self, url: &str) -> bool;
 }
 
 /// How far the data is read, over all passes.

@@ -17,7 +17,7 @@ pub(crate) enum Refusal {
     ConnectionClosed,
     /// Too many requests with unknown tokens came from this address.
     Authentications,
-    /// Too many machines have enrolled from this address, or with this token.
+    /// Too many machines have enrolled, or have fetched the programs that they need for it, from this address or with this token.
     Enrolments,
     /// The bodies of all requests, or of one token, take too much memory.
     Bodies,

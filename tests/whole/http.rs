@@ -76,12 +76,12 @@ impl HttpClient {
     }
 
     /// Sends a form or a file; the answer, which is a good one, as text.
-    pub(crate) fn send_body(&self, method: &str, url: &str, body: &str) -> String {
+    pub(crate) fn send_body(&self, method: &str, url: &str, body: impl AsRef<[u8]>) -> String {
         self.runtime.block_on(async {
             let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
             let request = self.http.request(method, url).bearer_auth(&self.token);
             let request = request.header("content-type", "application/x-www-form-urlencoded");
-            let response = request.body(body.to_owned()).send().await.unwrap();
+            let response = request.body(body.as_ref().to_vec()).send().await.unwrap();
             let status = response.status();
             let text = response.text().await.unwrap();
             assert!(status.is_success(), "{url} answered {status}: {text}");

@@ -10,6 +10,7 @@
 //! | `ask_tell` | searches that a program drives, one with Optuna |
 //! | `api_document` | a client that is generated, and a server that is tried, from the document of the API
 //! | `control` | a job that is paused, resumed and extended |
+//! | `hostile_bounds` | what other servers say to a command |
 //! | `mlflow` | jobs in a real tracking server |
 //! | `exports` | tables and event files, read by pandas and TensorBoard |
 //! | `report` | the report of a job, in Chromium |
@@ -81,6 +82,7 @@ mod graphs;
 mod grown;
 mod harm;
 mod hostile;
+mod hostile_bounds;
 mod http;
 mod invented;
 mod labels;

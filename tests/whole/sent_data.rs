@@ -19,12 +19,18 @@ fn rows() -> String {
 
 /// Sends files and a job file; what is shown at the end.
 fn send(site: &Site, files: &[(&str, &str)], job: &str) -> String {
+    let files: Vec<(&str, &[u8])> =
+        files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
+    send_bytes(site, &files, job)
+}
+
+fn send_bytes(site: &Site, files: &[(&str, &[u8])], job: &str) -> String {
     let http = HttpClient::new(&site.token, None);
     let data = format!("{}/jobs/new/data", site.url);
     let upload = http.send_body("POST", &data, "");
     let upload = format!("{data}/{upload}");
-    for (name, text) in files {
-        http.send_body("PUT", &format!("{upload}?name={name}"), text);
+    for (name, bytes) in files {
+        http.send_body("PUT", &format!("{upload}?name={name}"), bytes);
     }
     let form: String = job.bytes().map(|byte| format!("%{byte:02x}")).collect();
     http.send_body("POST", &upload, &format!("text={form}"));
@@ -54,6 +60,38 @@ fn a_job_over_files_that_were_sent_is_the_one_that_submit_makes() {
     // What is wrong with the data is said by the reader.
     let shown = send(&site, &[("rows.csv", "x,y\n1,0\nonly one\n")], JOB);
     assert!(shown.contains("rows.csv") && shown.contains("1 problem"), "{shown}");
+    assert!(!shown.contains("href=\"/jobs/"), "{shown}");
+}
+
+#[test]
+fn no_hop_of_a_redirect_leads_to_where_the_operator_allows_nothing() {
+    let inner = FakeServer::start(|_| Answer::json(200, rows()));
+    let secret = format!("{}/latest/meta-data/", inner.url);
+    let store = FakeServer::start(move |_| {
+        let headers = format!("location: {secret}\r\n");
+        Answer { status: 302, headers, body: Vec::new() }
+    });
+    let allowed = format!("{}/sets/", store.url);
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::start_in(folder, vec!["--data-urls".to_owned(), allowed.clone()]);
+    let shown = send(&site, &[], &JOB.replace("rows.csv", &format!("{allowed}rows.csv")));
+    assert!(shown.contains("may not be fetched"), "{shown}");
+    assert_eq!((store.lines().len(), inner.lines().len()), (1, 0));
+}
+
+#[test]
+fn a_few_packed_bytes_become_no_more_than_may_be_sent() {
+    let bomb = format!("x,y\n{}", "0,0\n0,1\n".repeat(200_000));
+    let bomb = zstd::stream::encode_all(bomb.as_bytes(), 3).unwrap();
+    assert!(bomb.len() < 10_000, "{}", bomb.len());
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::start_in(folder, vec!["--max-data-uploads".to_owned(), "100kB".to_owned()]);
+    let job = JOB.replace("rows.csv", "rows.csv.zst");
+    let shown = send_bytes(&site, &[("rows.csv.zst", &bomb)], &job);
+    assert!(
+        shown.contains("more than 819200 bytes") || shown.contains("more than 800000 bytes"),
+        "{shown}"
+    );
     assert!(!shown.contains("href=\"/jobs/"), "{shown}");
 }
 

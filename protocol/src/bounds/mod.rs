@@ -80,6 +80,10 @@ pub enum OutOfBounds {
     Characters { at: String, is: usize, most: usize },
     #[error("`{at}`, which begins with `{begins}`, isn't one line of at most {most} characters")]
     Line { at: String, begins: String, most: usize },
+    #[error(
+        "`{at}`, which begins with `{begins}`, has characters that nobody sees, or spaces at its ends"
+    )]
+    Name { at: String, begins: String },
     #[error("`{at}` is {is}; at most {most} is taken")]
     Whole { at: String, is: u64, most: u64 },
     #[error("`{at}` is {is}; {least} to {most} is taken")]

@@ -7,6 +7,7 @@ use crate::{
     manifest::MAX_EVALUATION_SHARDS,
     metrics::{MAX_CONFUSION_CLASSES, MAX_COUNTED_CLASSES},
     money::MAX_USD,
+    names::MAX_OWNER_CHARS,
     spec::{MAX_CONSTRAINT_CHARS, MAX_CONSTRAINTS, MAX_WORD_COLUMNS, MAX_WORDS},
     sum_array::{MAX_ARRAY_DIMENSIONS, MAX_ARRAY_NUMBERS},
     sums::MAX_NAMED_SUMS,
@@ -104,6 +105,8 @@ pub enum Leaf {
     Text(usize),
     /// A line without control characters, of at most so many characters.
     Line(usize),
+    /// A name: a line without characters that nobody sees and without spaces at its ends, of at most so many characters.
+    Name(usize),
     /// A whole number up to this.
     Whole(u64),
     /// A number from 0 up to this.
@@ -139,6 +142,8 @@ impl Bound {
 
 const NOTE: Bound = Bound::leaf(Leaf::Line(MAX_NOTE_CHARS));
 const GIVEN_NAME: Bound = Bound::leaf(Leaf::Text(MAX_GIVEN_NAME_CHARS));
+/// The name of an owner or a token.
+const OWNER: Bound = Bound::leaf(Leaf::Name(MAX_OWNER_CHARS));
 const NAME: Bound = Bound::leaf(Leaf::Line(MAX_NAME_CHARS));
 const MESSAGE: Bound = Bound::leaf(Leaf::Text(MAX_MESSAGE_CHARS));
 const PLACE: Bound = Bound::leaf(Leaf::Text(MAX_PLACE_CHARS));
@@ -233,7 +238,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("Inventory", "devices", Bound::list(&[MAX_DEVICES])),
     ("JobSpec", "init", Bound::list(&[MAX_MODELS])),
     ("JobSpec", "models", Bound::list(&[MAX_MODELS])),
-    ("JobSpec", "name", NAME),
+    ("JobSpec", "name", Bound::leaf(Leaf::Name(MAX_NAME_CHARS))),
     ("Labels", "classes", NAMES_OF_CLASSES),
     ("LeadRequest", "left", Bound::list(&[MAX_RANGES])),
     ("LeadRequest", "wait", TIME),
@@ -274,6 +279,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("SearchRequest", "why", Bound::leaf(Leaf::Line(MAX_WHY_CHARS))),
     ("SearchSpec", "constraints", CONSTRAINTS),
     ("SearchSpec", "wall_time", TIME),
+    ("ShareRequest", "label", OWNER),
     ("ShareRequest", "lifetime", TIME),
     ("SourceSpec", "data", PLACE),
     ("SourceSpec", "features", GIVEN_NAME),
@@ -290,7 +296,9 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("TakeRequest", "name", GIVEN_NAME),
     ("TakeRequest", "wait", TIME),
     ("TokenGrant", "hosts", Bound::leaf(Leaf::Whole(MAX_TOKEN_HOSTS as u64))),
+    ("TokenGrant", "owner", OWNER),
     ("TokenQuotas", "bytes", AMOUNT),
+    ("TokenRequest", "label", OWNER),
     ("TokenRequest", "lifetime", TIME),
     ("Trained", "train_micros", TRAIN_MICROS),
     ("TrialContext", "columns", BATCH_COLUMNS),

@@ -6,7 +6,7 @@ use super::{
     OutOfBounds,
     table::{Bound, Leaf},
 };
-use crate::text::{MAX_NAME_CHARS, is_plain_line};
+use crate::text::{MAX_NAME_CHARS, is_plain_line, is_plain_name};
 use serde::ser::{
     self, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
     SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
@@ -79,7 +79,12 @@ impl Walk<'_> {
     fn text(&self, text: &str) -> Result<(), OutOfBounds> {
         let most = match self.bound.leaf {
             Leaf::Line(most) if is_plain_line(text, most) => return Ok(()),
-            Leaf::Line(most) => {
+            Leaf::Name(most) if is_plain_name(text, most) => return Ok(()),
+            Leaf::Name(most) if is_plain_line(text, most) => {
+                let begins = text.escape_debug().take(QUOTED_CHARS).collect();
+                return Err(OutOfBounds::Name { at: at(self.path), begins });
+            }
+            Leaf::Line(most) | Leaf::Name(most) => {
                 let begins = text.escape_debug().take(QUOTED_CHARS).collect();
                 return Err(OutOfBounds::Line { at: at(self.path), begins, most });
             }

@@ -12,7 +12,7 @@ use crate::{
         Channels, Columns, DataSpec, FileKind, Loss, Missing, ModelSpace, PlacementSpec, Replicas,
         Scale, ScaleLabel, Separator, ShardSizes, SourceSpec, Split, WINDOW, data::DEFAULT_LABEL,
     },
-    text::{MAX_NAME_CHARS, is_plain_line},
+    text::{MAX_NAME_CHARS, is_plain_line, is_plain_name},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +33,9 @@ pub(super) fn name(node: &Node<'_>) -> Option<String> {
     }
     if !is_plain_line(name, MAX_NAME_CHARS) {
         return node.refuse(format!("must be one line of at most {MAX_NAME_CHARS} characters"));
+    }
+    if !is_plain_name(name, MAX_NAME_CHARS) {
+        return node.refuse("has characters that nobody sees, or spaces at its ends");
     }
     Some(name.to_owned())
 }

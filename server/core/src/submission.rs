@@ -10,7 +10,7 @@ use sojourn_protocol::{
     ids::JobId,
     manifest::{DataManifest, Labels, MAX_EVALUATION_SHARDS, Scaling},
     spec::{JobSpec, Loss, SearchSpec},
-    text::{MAX_NAME_CHARS, is_plain_line},
+    text::{MAX_NAME_CHARS, is_plain_name},
     time::UnixMillis,
     unit::TrialContext,
 };
@@ -102,9 +102,9 @@ fn job_key(spec: &JobSpec, data: &DataManifest) -> Result<Digest, ApiError> {
 /// Why it can't.
 pub fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError> {
     let invalid = |message: String| ApiError::new(ErrorKind::Invalid, message);
-    if !is_plain_line(&spec.name, MAX_NAME_CHARS) {
+    if !is_plain_name(&spec.name, MAX_NAME_CHARS) {
         return Err(invalid(format!(
-            "the job's name isn't one line of at most {MAX_NAME_CHARS} characters"
+            "the job's name isn't one line of at most {MAX_NAME_CHARS} characters without invisible ones, and without spaces at its ends"
         )));
     }
     if data.train.is_empty() || data.valid.is_empty() {

@@ -8,15 +8,16 @@
 //! Each upload has a folder in the data folder: `incoming/` has files that are on their way, `data/` those that have come, under
 //! the names that the job file has for them, `shards/` what is made of them. It goes when the last that uses the upload drops it.
 
+mod bounds;
 mod incoming;
 mod name;
 
+pub(crate) use bounds::{ANY_BLOB, ReadingBounds};
 pub(crate) use incoming::IncomingFile;
 pub(crate) use name::path_below;
 
 use crate::{data_folder::new_token, data_urls::DataUrl, storage_watch::StorageWatch};
 use parking_lot::Mutex;
-use sojourn_blobs::UploadName;
 use sojourn_files::if_exists;
 use sojourn_protocol::{
     digest::Digest,
@@ -128,6 +129,15 @@ impl DataUploads {
         Arc::clone(&self.shared.urls)
     }
 
+    /// Bytes of all files together, and of what one job's data becomes.
+    pub(crate) fn limit(&self) -> u64 {
+        self.shared.limit
+    }
+
+    pub(crate) fn storage(&self) -> &StorageWatch {
+        &self.shared.storage
+    }
+
     /// Begins an upload of so many bytes: the secret that names it. What is more than there is room for is refused before it is sent.
     pub(crate) fn begin(&self, bytes: u64) -> Result<String, ApiError> {
         self.sweep(Instant::now());
@@ -221,10 +231,7 @@ impl DataUploads {
     /// Counts bytes that are about to be written.
     fn hold(&self, bytes: u64) -> Result<(), ApiError> {
         let Shared { limit, held, storage, .. } = &*self.shared;
-        storage.admit(
-            UploadName::Blob(Digest([0; 32])),
-            crate::storage_watch::Coming { spooled: bytes, stored: 0 },
-        )?;
+        storage.admit(ANY_BLOB, crate::storage_watch::Coming { spooled: bytes, stored: 0 })?;
         let add = |held: u64| held.checked_add(bytes).filter(|all| all <= limit);
         match held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
             Ok(_) => Ok(()),

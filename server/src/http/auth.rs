@@ -151,13 +151,17 @@ async fn known(request: &HttpRequest) -> Result<Caller, HttpError> {
 }
 
 /// The hash of the token that a request comes with: its own, or that of its session. With a session, only pages of the server itself
-/// may change anything.
+/// may change anything, and only from the address where it began.
 fn credentials(request: &HttpRequest, app: &AppState) -> Result<Digest, HttpError> {
     let own = bearer(request);
     let of_session = if own.is_err() { app.sessions.token_of(request) } else { None };
     let Some(token_sha256) = of_session else { return own };
     if request.method() != Method::GET && !page::is_of_own_page(request) {
         let message = "a page of another server sent this, and may change nothing here";
+        return Err(HttpError::new(ErrorKind::Forbidden, message));
+    }
+    if request.method() != Method::GET && !app.sessions.is_from_its_browser(request) {
+        let message = "the session began at another network address, and changes nothing from here: sign out, and in again";
         return Err(HttpError::new(ErrorKind::Forbidden, message));
     }
     Ok(token_sha256)

@@ -1,8 +1,8 @@
 //! Programs for machines that start for the first time. Anybody may fetch them: they have no secrets, and the machine has no
 //! token yet that opens anything but its enrolment.
 
-use super::{App, JsonAnswer, error::HttpError};
-use actix_web::{HttpResponse, body::SizedStream, http::header::ContentType, web};
+use super::{App, JsonAnswer, JsonResult, error::HttpError, guard::caller};
+use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header::ContentType, web};
 use bytes::Bytes;
 use futures::stream;
 use sojourn_protocol::{digest::Digest, error::ErrorKind, view::ProgramView};
@@ -19,8 +19,17 @@ const CHUNK: usize = 256 << 10;
     operation_id = "programs",
     responses((status = 200, description = "Names, sizes and digests.", body = Vec<ProgramView>)),
 )]
-pub(super) async fn all(app: App) -> JsonAnswer<Vec<ProgramView>> {
-    JsonAnswer(app.programs.iter().map(|program| program.view.clone()).collect())
+pub(super) async fn all(app: App, from: HttpRequest) -> JsonResult<Vec<ProgramView>> {
+    admit(&app, &from)?;
+    Ok(JsonAnswer(app.programs.iter().map(|program| program.view.clone()).collect()))
+}
+
+/// Refuses an address that asks too often: anybody may ask, and a program is hundreds of megabytes.
+fn admit(app: &App, from: &HttpRequest) -> Result<(), HttpError> {
+    app.network.fetch_program(caller(from)).map_err(|wait| {
+        let message = "programs are fetched faster than the server allows";
+        HttpError::new(ErrorKind::TooManyRequests, message).retry_after(wait)
+    })
 }
 
 /// A program, by its digest.
@@ -31,7 +40,12 @@ pub(super) async fn all(app: App) -> JsonAnswer<Vec<ProgramView>> {
     params(("sha256" = Digest, Path, description = "Its digest.")),
     responses((status = 200, description = "Its bytes.", body = Vec<u8>, content_type = "application/octet-stream")),
 )]
-pub(super) async fn one(app: App, sha256: web::Path<Digest>) -> Result<HttpResponse, HttpError> {
+pub(super) async fn one(
+    app: App,
+    from: HttpRequest,
+    sha256: web::Path<Digest>,
+) -> Result<HttpResponse, HttpError> {
+    admit(&app, &from)?;
     let found = app.programs.iter().find(|program| program.view.sha256 == *sha256);
     let unknown = || HttpError::new(ErrorKind::NotFound, format!("no program {sha256}"));
     let program = found.ok_or_else(unknown)?;

@@ -6,6 +6,8 @@
 //! lease_jobs(lease, job)                  finds a job's events; dropped with a lease's end
 //! snapshots(position, version, digest, bytes)
 //! ```
+//!
+//! The chain covers what records say. What it can't see, such as pages of an index, SQLite checks at each start (`PRAGMA quick_check`).
 
 use super::{
     ChainHash, EventJob, JournalError, Mark, Marks,
@@ -18,8 +20,15 @@ use sojourn_core::JournalPosition;
 use sojourn_protocol::{
     digest::Digest,
     ids::{JobId, LeaseId},
+    quantity::SaturatingFrom as _,
+    text::plain_line,
 };
-use std::{collections::HashMap, error::Error, path::Path};
+use std::{collections::HashMap, error::Error, path::Path, time::Instant};
+
+/// A check of a file of so many bytes is said before it begins: it may take a second.
+const LARGE_FILE: u64 = 256 << 20;
+/// Characters of what SQLite finds that are repeated.
+const MAX_FOUND_CHARS: usize = 300;
 
 const TABLES: &str = "
     CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
@@ -69,6 +78,7 @@ impl SqliteStorage {
             return Err(JournalError::Storage(reason.into()));
         }
         connection.pragma_update(None, "synchronous", "FULL")?;
+        check_pages(&connection, path)?;
         Ok(Self { connection })
     }
 
@@ -256,6 +266,27 @@ impl Storage for SqliteStorage {
         set_mark(&transaction, "anchor", anchor)?;
         Ok(transaction.commit()?)
     }
+}
+
+/// Refuses a file whose pages don't fit together.
+fn check_pages(connection: &Connection, path: &Path) -> Result<(), JournalError> {
+    let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
+    let begun = Instant::now();
+    if bytes >= LARGE_FILE {
+        tracing::info!(bytes, file = %path.display(), "the journal's pages are being checked");
+    }
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    let took_ms = u64::saturating_from(begun.elapsed().as_millis());
+    tracing::debug!(bytes, took_ms, "the journal's pages were checked");
+    if found == "ok" {
+        return Ok(());
+    }
+    let found = plain_line(&found, MAX_FOUND_CHARS);
+    let file = path.display();
+    let reason = format!(
+        "`{file}` is damaged: {found}. Check the disk, keep the file, and put your copy of the data folder in its place"
+    );
+    Err(JournalError::Unreadable(reason.into()))
 }
 
 /// The position in the first column.

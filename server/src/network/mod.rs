@@ -47,6 +47,8 @@ pub const DEFAULT_ENROLMENTS_PER_ADDRESS: Rate =
 /// Enrolments with one token, by default: a large deployment at once, then ten each second.
 pub const DEFAULT_ENROLMENTS_PER_TOKEN: Rate =
     Rate { burst: 20_000, interval: Duration::from_millis(100) };
+/// A machine that starts asks for programs up to so many times: the list, client and trainer, and one that was cut off. It enrols once.
+const FETCHES_PER_ENROLMENT: u32 = 4;
 /// Refusals of one address are logged so often.
 const LOG_RATE: Rate = Rate { burst: 1, interval: Duration::from_secs(60) };
 
@@ -89,6 +91,7 @@ pub(crate) struct Network {
     token_searches: Semaphore,
     enrolments_by_address: RateLimiter,
     enrolments_by_token: RateLimiter,
+    programs: RateLimiter,
     log: RateLimiter,
 }
 
@@ -105,6 +108,10 @@ impl Network {
             token_searches: Semaphore::new(MAX_TOKEN_SEARCHES),
             enrolments_by_address: RateLimiter::new(config.enrolments_per_address),
             enrolments_by_token: RateLimiter::new(config.enrolments_per_token),
+            programs: RateLimiter::new(Rate {
+                burst: config.enrolments_per_address.burst.saturating_mul(FETCHES_PER_ENROLMENT),
+                interval: config.enrolments_per_address.interval / FETCHES_PER_ENROLMENT,
+            }),
             log: RateLimiter::new(LOG_RATE),
             traffic,
         }
@@ -168,6 +175,21 @@ impl Network {
             self.traffic.refused(Refusal::Enrolments);
             if self.may_log(("enrolment", caller)) {
                 tracing::warn!(address = %caller, "machines enrol faster than the server allows");
+            }
+        }
+        taken
+    }
+
+    /// Takes a look at the programs, or a fetch of one, from the share of the address.
+    ///
+    /// # Errors
+    /// How long until there is room for one.
+    pub(crate) fn fetch_program(&self, caller: AddressKey) -> Result<(), Duration> {
+        let taken = self.programs.take(self.now(), caller);
+        if taken.is_err() {
+            self.traffic.refused(Refusal::Enrolments);
+            if self.may_log(("programs", caller)) {
+                tracing::warn!(address = %caller, "programs are fetched faster than the server allows");
             }
         }
         taken

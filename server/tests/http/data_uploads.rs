@@ -14,8 +14,8 @@ use sojourn_protocol::{
     manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     view::JobView,
 };
-use sojourn_server::{BytesRead, JobFiles, PrepareJob, PreparedJob};
-use std::{collections::BTreeMap, fs, ops::ControlFlow, path::Path, sync::Arc, time::Duration};
+use sojourn_server::{BytesRead, DataStep, JobFiles, PrepareJob, PreparedJob};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 /// So long that a test that waits for it has failed.
@@ -23,7 +23,8 @@ const LONG: Duration = Duration::from_secs(60);
 const FILE: &str = "name = \"sent\"\n[data]\ntrain = \"parts/t.csv\"\nlabel = \"y\"\n[[model]]\n\
                     arch = \"mlp\"\nhidden = [3]\n[training]\nepochs = 1\n";
 
-/// Makes two shards of whatever `parts/t.csv` has, unless that says that it is wrong, or has no end.
+/// Makes two shards of whatever `parts/t.csv` has, unless that says that it is wrong, or has no end, or becomes more and more bytes
+/// of one kind.
 #[derive(Debug)]
 struct Reads;
 
@@ -31,21 +32,32 @@ impl PrepareJob for Reads {
     fn prepare(
         &self,
         files: JobFiles<'_>,
-        tell: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
+        tell: &mut dyn FnMut(BytesRead),
     ) -> Result<PreparedJob, Vec<String>> {
         let train =
             fs::read(files.folder.join("parts/t.csv")).map_err(|_| ["no t.csv".to_owned()])?;
         if train.starts_with(b"wrong") {
             return Err(vec!["line 1 is <wrong>".to_owned(), "so is line 2".to_owned()]);
         }
-        let mut is_ended = || tell(BytesRead { bytes: 1, of: 2 }).is_break();
-        if train.starts_with(b"endless") {
-            while !is_ended() {
+        tell(BytesRead { bytes: 1, of: 2 });
+        let step = match train.as_slice() {
+            b"endless" => Some(DataStep::Read(100)),
+            b"unpacks" => Some(DataStep::Unpacked(100)),
+            b"decodes" => Some(DataStep::Decoded(100)),
+            b"writes" => Some(DataStep::Written(100)),
+            _ => None,
+        };
+        if let Some(step) = step {
+            let mut steps = 0_u64;
+            while files.bounds.admit(step).is_ok() {
+                steps += 1;
                 std::thread::yield_now();
             }
-            return Err(vec!["it was ended".to_owned()]);
+            // The first reason stays.
+            assert!(files.bounds.admit(DataStep::Read(0)).is_err());
+            return Err(vec![format!("after {steps} steps")]);
         }
-        assert!(!is_ended());
+        assert!(!files.bounds.admits_url("http://127.0.0.1/t.csv"));
         let mut made = BTreeMap::new();
         let mut shard = |number: u8| {
             let x = [f32::from(number); 20];
@@ -272,6 +284,29 @@ async fn data_is_read_no_longer_than_its_upload_and_the_server_are_there() {
     endless().await;
     timeout(LONG, world.server.stop()).await.unwrap();
     is_empty(folder.path()).await;
+}
+
+#[tokio::test]
+async fn data_that_becomes_more_than_may_be_is_read_no_further() {
+    let folder = folder();
+    let world = world(folder.path(), 1_000).await;
+    let user = Browser::sign_in(&world, "administer").await;
+    for (file, most, what) in [
+        ("unpacks", 8_000, "unpack to"),
+        ("decodes", 8_000, "rows take"),
+        ("writes", 1_000, "shards take"),
+    ] {
+        let upload = begin(&user).await;
+        put(&user, &upload, "parts/t.csv", file.as_bytes()).await;
+        user.post(&upload, &form(FILE)).await;
+        let said = outcome(&user, &upload).await;
+        let why = format!("{what} more than {most} bytes");
+        assert!(said.contains(&why) && said.contains("--max-data-uploads"), "{file}: {said}");
+        assert_eq!(user.send("DELETE", &upload, "same-origin", b"").await.status, 204);
+    }
+    is_empty(folder.path()).await;
+    assert_eq!(jobs(&world).await.len(), 0);
+    world.server.stop().await;
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use crate::{
     world::{Answer, World, send},
 };
 use sojourn_protocol::{
+    digest::Digest,
     error::ErrorKind,
     tokens::NewToken,
     view::{RefusalCounts, TrafficView},
@@ -122,6 +123,30 @@ async fn a_body_for_an_open_address_is_not_read_on() {
         assert!(sent < 64 << 20, "{length}: {sent} bytes were taken");
         assert!(answer.starts_with("HTTP/1.1 200 "), "{length}: {answer}");
     }
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn programs_are_fetched_by_an_address_at_a_rate_and_others_have_theirs() {
+    let folder = folder();
+    let enrolments_per_address = Rate { burst: 1, interval: Duration::from_secs(400) };
+    let behind_proxy = true;
+    let network =
+        NetworkConfig { enrolments_per_address, behind_proxy, ..NetworkConfig::default() };
+    let world = world(folder.path(), network).await;
+    let ask = async |path: &str, from: &str| {
+        send(world.address(), "GET", path, "", &[("x-forwarded-for", from)], b"").await
+    };
+    let unknown = format!("/v1/programs/{}", Digest::of(b"none"));
+    for path in ["/v1/programs", &unknown, "/v1/programs", &unknown] {
+        assert_ne!(ask(path, "192.0.2.7").await.status, 429, "{path}");
+    }
+    for path in ["/v1/programs", &unknown] {
+        let refused = ask(path, "192.0.2.7").await;
+        assert_eq!(refused.status, 429, "{path}");
+        assert!((1..=100).contains(&retry_after(&refused)));
+    }
+    assert_eq!(ask("/v1/programs", "192.0.2.8").await.status, 200);
     world.server.stop().await;
 }
 

@@ -104,7 +104,13 @@ async fn a_session_is_a_users_until_it_signs_out_or_its_token_is_revoked() {
     let missing = get(&world, "/jobs/7", &with).await;
     assert_eq!(missing.status, 404);
     assert!(text(&missing).contains("no job 7"), "{}", text(&missing));
-    let out = post(&world, "/sign-out", &with, "").await;
+    // A page of another site can't end it.
+    for foreign in [("origin", "http://evil"), ("sec-fetch-site", "same-site")] {
+        let refused = post(&world, "/sign-out", &[with[0], foreign], "").await;
+        assert_eq!((refused.status, refused.header("set-cookie")), (403, None), "{foreign:?}");
+        assert_eq!(get(&world, "/", &with).await.status, 200);
+    }
+    let out = post(&world, "/sign-out", &[with[0], OWN], "").await;
     assert_eq!((out.status, out.header("location")), (303, Some("/sign-in".into())));
     assert_eq!(get(&world, "/", &with).await.status, 303);
     get(&world, "/v1/jobs", &with).await.refused(ErrorKind::Unauthorized);
@@ -138,6 +144,31 @@ async fn with_a_session_only_pages_of_the_server_change_anything() {
     }
     let headers = [("cookie", cookie.as_str()), ("origin", "http://x")];
     let view: JobView = send(world.address(), "POST", &pause, "", &headers, b"{}").await.json();
+    assert_eq!(view.state, JobState::Paused);
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_cookie_that_another_program_of_the_host_has_seen_changes_nothing() {
+    let folder = folder();
+    let mut config = World::config(folder.path(), AssimilatorConfig::default());
+    config.network.behind_proxy = true;
+    let world = World::with(config).await;
+    let job = world.submit().await.job;
+    let browser = ("x-forwarded-for", "192.0.2.7");
+    let signed_in =
+        post(&world, "/sign-in", &[OWN, browser], &format!("token={}", world.admin)).await;
+    let cookie = signed_in.header("set-cookie").unwrap();
+    let with = ("cookie", cookie.split(';').next().unwrap());
+    let pause = format!("/v1/jobs/{job}/pause");
+    let elsewhere = ("x-forwarded-for", "127.0.0.1");
+    send(world.address(), "POST", &pause, "", &[with, OWN, elsewhere], b"{}")
+        .await
+        .refused(ErrorKind::Forbidden);
+    let button = post(&world, &format!("/jobs/{job}"), &[with, OWN, elsewhere], "action=cancel");
+    assert_eq!(button.await.status, 403);
+    let view: JobView =
+        send(world.address(), "POST", &pause, "", &[with, OWN, browser], b"{}").await.json();
     assert_eq!(view.state, JobState::Paused);
     world.server.stop().await;
 }

@@ -54,6 +54,28 @@ async fn hosts_enrol_with_an_issued_token_until_it_is_used_up_or_revoked() {
 }
 
 #[tokio::test]
+async fn names_with_letters_that_nobody_sees_are_refused_or_lose_them() {
+    let folder = crate::folder();
+    let world = World::start(folder.path()).await;
+    for hidden in ["lab\u{200b}3", "lab\u{ad}3", "\u{feff}lab3", "lab3\u{e0041}", "lab\u{202e}3"] {
+        let grant = json!({ "enrol": { "owner": hidden, "hosts": 2 } });
+        let token = json!({ "label": "gpu", "grant": grant });
+        world.post("/v1/tokens", &world.admin, &token).await.refused(ErrorKind::Invalid);
+        let grant = json!({ "access": { "rights": "read" } });
+        let token = json!({ "label": hidden, "grant": grant });
+        world.post("/v1/tokens", &world.admin, &token).await.refused(ErrorKind::Invalid);
+        world.enrol(hidden).await;
+    }
+    let tokens: Vec<TokenView> = world.get("/v1/tokens", &world.admin).await.json();
+    assert_eq!(tokens.len(), 0);
+    let hosts: Vec<HostView> = world.get("/v1/hosts", &world.admin).await.json();
+    assert!(hosts.len() == 5 && hosts.iter().all(|host| host.name == "lab3"), "{hosts:?}");
+    let nobody = json!({ "name": "\u{200b}\u{200b}" });
+    world.post("/v1/enrol", &world.enrol_token(), &nobody).await.refused(ErrorKind::Invalid);
+    world.server.stop().await;
+}
+
+#[tokio::test]
 async fn a_users_token_opens_what_its_rights_say_until_it_is_revoked() {
     let folder = crate::folder();
     let world = World::start(folder.path()).await;

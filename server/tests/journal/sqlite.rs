@@ -79,6 +79,35 @@ fn an_altered_or_torn_journal_is_refused_with_the_position() {
     }
 }
 
+/// Flips a bit in the head of each page of SQLite's trees, those of indices too, which the chain doesn't cover.
+#[test]
+#[expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
+fn a_flipped_bit_in_a_page_of_the_file_is_found_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal");
+    let mut journal = SqliteJournal::open(&path).unwrap();
+    journal.append(&records(1..=600)).unwrap();
+    drop(journal);
+    let whole = std::fs::read(&path).unwrap();
+    let page = usize::from(u16::from_be_bytes([whole[16], whole[17]]));
+    // The kinds of pages: inner and leaf pages of indices and tables.
+    let is_tree = |at: &usize| [2, 5, 10, 13].contains(&whole[*at]);
+    let heads: Vec<usize> = (page..whole.len()).step_by(page).filter(is_tree).collect();
+    assert!(heads.len() > 10, "{}", heads.len());
+    assert!(heads.iter().any(|at| [2, 10].contains(&whole[*at])), "there are pages of an index");
+    for at in heads {
+        let mut flipped = whole.clone();
+        // The number of cells.
+        flipped[at + 3] ^= 0x80;
+        std::fs::write(&path, &flipped).unwrap();
+        let refused = SqliteJournal::open(&path).unwrap_err();
+        let found = matches!(refused, JournalError::Unreadable(_) | JournalError::Corrupt { .. });
+        assert!(found, "page {}: {refused:?}", at / page);
+    }
+    std::fs::write(&path, &whole).unwrap();
+    assert_eq!(SqliteJournal::open(&path).unwrap().tail(), at(600));
+}
+
 #[test]
 fn a_newer_journal_is_refused() {
     for (damage, says) in [

@@ -1,7 +1,7 @@
 //! A job's trials and their learning curves as CSV, for plotting programs: means, and epochs from 1.
 
 use crate::cli::{
-    render::text,
+    render::{csv_cell::cell, text},
     terminal::{exit::Failure, output},
 };
 use csv::Writer;
@@ -93,11 +93,12 @@ fn or_empty(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-fn write<T: AsRef<[u8]>>(
+fn write<T: AsRef<str>>(
     table: &mut Writer<Vec<u8>>,
     fields: impl IntoIterator<Item = T>,
 ) -> Result<(), Failure> {
-    table.write_record(fields).map_err(|error| Failure::work(error.to_string()))
+    let cells = fields.into_iter().map(|field| cell(field.as_ref()).into_owned());
+    table.write_record(cells).map_err(|error| Failure::work(error.to_string()))
 }
 
 fn print(table: Writer<Vec<u8>>) -> Result<(), Failure> {

@@ -21,7 +21,7 @@ use crate::{
 };
 use serde::Serialize;
 use sojourn_client::GpuChoice;
-use sojourn_ingest::Progress;
+use sojourn_ingest::{Progress, Unbounded};
 use sojourn_protocol::{
     digest::Digest,
     ids::TrialId,
@@ -65,7 +65,7 @@ pub(crate) async fn run(path: &Path, options: &Options<'_>) -> Result<(), Failur
     let mut reading = Reading::new();
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
     let (ingested, chosen) = tokio::task::block_in_place(|| {
-        cut(&mut job, options.python, &known, workspace.path(), tell)
+        cut(&mut job, options.python, &known, (workspace.path(), Arc::new(Unbounded)), tell)
     })?;
     if chosen.visits.visits == Visits::Free {
         return Err(Failure::call(format!(

@@ -1,5 +1,6 @@
 //! Text for people: tables, progress bars, sizes, times and states.
 
+pub(crate) mod csv_cell;
 pub(crate) mod owners;
 pub(crate) mod progress;
 pub(crate) mod schedule;

@@ -28,7 +28,7 @@ use crate::{
     },
 };
 use serde::Serialize;
-use sojourn_ingest::{Ingested, Progress};
+use sojourn_ingest::{Bounds, Ingested, Progress, Unbounded};
 use sojourn_protocol::{
     api::{MissingRequest, NoteRequest, SubmitRequest, Submitted},
     digest::{BlobRef, Digest},
@@ -39,6 +39,7 @@ use sojourn_protocol::{
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 #[derive(Debug, clap::Args)]
@@ -133,7 +134,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let mut reading = Reading::new();
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
     let (ingested, chosen) = tokio::task::block_in_place(|| {
-        cut(&mut job, &args.python, &known, workspace.path(), tell)
+        cut(&mut job, &args.python, &known, (workspace.path(), Arc::new(Unbounded)), tell)
     })?;
     let may_differ = chosen.may_differ(&job.spec);
     let Chosen { shards, why, visits, .. } = chosen;
@@ -223,17 +224,17 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Checks the data, exports users' own models for it, and cuts it into shards, by what is chosen.
+/// Checks the data, exports users' own models for it, and cuts it into shards within bounds, by what is chosen.
 pub(crate) fn cut(
     job: &mut Job,
     python: &PythonArgs,
     known: &Known,
-    workspace: &Path,
+    (workspace, bounds): (&Path, Arc<dyn Bounds>),
     tell: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(Ingested, Chosen), Failure> {
     let spec = job.spec.clone();
-    let data =
-        sojourn_ingest::survey(&spec, &job.folder, workspace, tell).map_err(ingest_failure)?;
+    let data = sojourn_ingest::survey_within(&spec, &job.folder, workspace, bounds, tell)
+        .map_err(ingest_failure)?;
     columns::take(job, &data)?;
     graphs::export_all(job, &data, python, workspace)?;
     validate::check(job, &data)?;

@@ -1,6 +1,7 @@
 //! A job's sources after the survey, for `ingest` and `check`.
 
 use crate::{
+    bounds::SharedBounds,
     error::{IngestError, Problem},
     format,
     meter::Meter,
@@ -16,7 +17,7 @@ use crate::{
 };
 use sojourn_protocol::{
     manifest::Labels,
-    quantity::SaturatingFrom as _,
+    quantity::{SaturatingFrom as _, to_u64},
     spec::{Categories, JobSpec, Loss, Missing},
 };
 use std::collections::{BTreeMap, HashMap};
@@ -43,6 +44,7 @@ impl Data {
     pub(crate) fn survey(
         spec: &JobSpec,
         tables: Tables,
+        bounds: &SharedBounds,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Self, IngestError> {
         let data = &spec.data;
@@ -60,7 +62,7 @@ impl Data {
         };
         let of =
             tables.iter().map(|(_, table)| bytes(table.as_ref())).fold(means, u64::saturating_add);
-        let mut meter = Meter::new(of);
+        let mut meter = Meter::new(of, SharedBounds::clone(bounds));
         let mut classes: Option<Words> = None;
         let mut words: Option<BTreeMap<String, Words>> = None;
         let mut surveyed = Vec::with_capacity(tables.len());
@@ -68,7 +70,7 @@ impl Data {
             if let Some(words) = &words {
                 table.set_words(words)?;
             }
-            let mut tick = |read| meter.report(read, progress);
+            let mut tick = |read, row| meter.report(read, row, progress);
             let survey =
                 Survey::of(table.as_ref(), spec.training.loss, classes.as_ref(), &mut tick)?;
             meter.end(table.bytes(Pass::Labels), progress);
@@ -136,7 +138,7 @@ impl Data {
             if place.part == Part::Train {
                 means.add(rows.numbers());
             }
-            self.meter.report(rows.bytes_read(), progress);
+            self.meter.report(rows.bytes_read(), row_bytes(rows.numbers()), progress)?;
         }
         drop(rows);
         self.meter.end(table.bytes(Pass::All), progress);
@@ -186,7 +188,7 @@ impl Data {
                 if let Some(shards) = &mut shards {
                     shards.push(place.shard, rows.numbers(), target)?;
                 }
-                self.meter.report(rows.bytes_read(), progress);
+                self.meter.report(rows.bytes_read(), row_bytes(rows.numbers()), progress)?;
             }
             if index != *count {
                 return Err(table.changed());
@@ -195,6 +197,11 @@ impl Data {
         }
         Ok(sums)
     }
+}
+
+/// Bytes of a row in memory.
+fn row_bytes(numbers: &[f32]) -> u64 {
+    to_u64(size_of_val(numbers))
 }
 
 /// The sources that the job names, training rows first.

@@ -33,6 +33,7 @@
 //! ```
 
 mod array;
+mod bounds;
 mod columns;
 mod csv;
 mod data;
@@ -41,6 +42,7 @@ mod fields;
 mod format;
 mod guard;
 mod images;
+mod into_shards;
 mod meter;
 mod names;
 mod number;
@@ -56,6 +58,7 @@ mod survey;
 mod table;
 mod words;
 
+pub use bounds::{Bounds, Refusal, Step, Unbounded};
 pub use columns::{ColumnReader, ColumnRowReader, ColumnSource};
 pub use error::{FetchError, IngestError, Place, Problem};
 pub use plan::Cut;
@@ -63,20 +66,21 @@ pub use progress::Progress;
 pub use reader::{ReadOptions, Reader, Row, RowReader};
 pub use source::local_path;
 
+use bounds::unbounded;
 use columns::ColumnData;
 use data::{Data, open_all};
 use plan::{Part, Plan};
-use shards::{ColumnShards, RowLayout, ShardSet};
 use sojourn_protocol::{
     column::Column,
     digest::Digest,
-    manifest::{DataManifest, Labels, Scaling, Shard, Targets},
-    spec::{Categories, JobSpec, Scale, ScaleLabel},
+    manifest::{DataManifest, Labels},
+    spec::{Categories, JobSpec},
 };
 use source::Finder;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// A job's data as shards.
@@ -144,6 +148,7 @@ pub struct Summary {
 pub struct Surveyed<'a> {
     spec: &'a JobSpec,
     data: Counted,
+    bounds: Arc<dyn Bounds>,
 }
 
 /// What was counted.
@@ -167,16 +172,30 @@ pub fn survey<'a>(
     spool: &Path,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Surveyed<'a>, IngestError> {
-    let mut finder = Finder::new(base_dir, spool, progress);
+    survey_within(spec, base_dir, spool, unbounded(), progress)
+}
+
+/// The same within bounds, which hold for the methods of the returned value too.
+///
+/// # Errors
+/// As [`survey`]; [`IngestError::Refused`] where the bounds say so.
+pub fn survey_within<'a>(
+    spec: &'a JobSpec,
+    base_dir: &Path,
+    spool: &Path,
+    bounds: Arc<dyn Bounds>,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Surveyed<'a>, IngestError> {
+    let mut finder = Finder::new(base_dir, spool, &bounds, progress);
     let data = if let Some(tables) = ColumnData::open(spec, &mut finder)? {
         drop(finder);
-        Counted::Columns(ColumnData::survey(spec, tables, progress)?)
+        Counted::Columns(ColumnData::survey(spec, tables, &bounds, progress)?)
     } else {
         let tables = open_all(spec, &mut finder)?;
         drop(finder);
-        Counted::Rows(Data::survey(spec, tables, progress)?)
+        Counted::Rows(Data::survey(spec, tables, &bounds, progress)?)
     };
-    Ok(Surveyed { spec, data })
+    Ok(Surveyed { spec, data, bounds })
 }
 
 /// Has the training data of `spec` columns by name? No rows are read. A URL isn't fetched, and counts as having none.
@@ -189,7 +208,7 @@ pub fn has_columns(spec: &JobSpec, base_dir: &Path, spool: &Path) -> Result<bool
         return Ok(false);
     }
     let mut silent = |_: Progress<'_>| ();
-    let mut finder = Finder::new(base_dir, spool, &mut silent);
+    let mut finder = Finder::new(base_dir, spool, &unbounded(), &mut silent);
     Ok(columns::open(&mut finder, "data.train", train, spec)?.is_some())
 }
 
@@ -253,9 +272,11 @@ impl Surveyed<'_> {
         out_dir: &Path,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Ingested, IngestError> {
-        match self.data {
-            Counted::Rows(data) => ingest_rows(self.spec, data, cut, out_dir, progress),
-            Counted::Columns(data) => ingest_columns(self.spec, data, cut, out_dir, progress),
+        let Self { spec, data, bounds } = self;
+        let into = (out_dir, &bounds);
+        match data {
+            Counted::Rows(data) => into_shards::rows(spec, data, cut, into, progress),
+            Counted::Columns(data) => into_shards::columns(spec, data, cut, into, progress),
         }
     }
 
@@ -268,7 +289,7 @@ impl Surveyed<'_> {
         cut: &Cut,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Summary, IngestError> {
-        let Self { spec, data } = self;
+        let Self { spec, data, bounds: _ } = self;
         let mut data = match data {
             Counted::Rows(data) => data,
             Counted::Columns(data) => return check_columns(spec, data, cut, progress),
@@ -286,81 +307,6 @@ impl Surveyed<'_> {
             labels: data.labels,
         })
     }
-}
-
-fn ingest_rows(
-    spec: &JobSpec,
-    mut data: Data,
-    cut: &Cut,
-    out_dir: &Path,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<Ingested, IngestError> {
-    let plan = data.plan(spec, cut)?;
-    let rows = RowLayout {
-        features: data.width,
-        element_of: &|from| data.element(from),
-        labels: &data.labels,
-    };
-    let mut shards = ShardSet::create(out_dir, &plan, rows)?;
-    let sums = data.cut(&plan, Some(&mut shards), progress)?;
-    let scaling = match spec.data.scale {
-        Scale::None => Scaling::None,
-        Scale::Constant(factor) => Scaling::Constant(factor),
-        // The caller has it: it came with a model.
-        Scale::Given(blob) => Scaling::Standard(blob),
-        Scale::Standard => Scaling::Standard(shards.add_blob(&sums.features.encode()?)?),
-    };
-    let targets = match (&data.labels, spec.data.scale_label) {
-        (Labels::Classes(names), _) => {
-            let weights = spec.training.class_weights.weights(names, sums.class_rows());
-            weights.map_or(Targets::Plain, Targets::Weighted)
-        }
-        (Labels::Number, ScaleLabel::None) | (Labels::None, _) => Targets::Plain,
-        (Labels::Number, ScaleLabel::Given(scaling)) => Targets::Standard(scaling),
-        (Labels::Number, ScaleLabel::Standard) => Targets::Standard(sums.label_scaling()),
-    };
-    let (blobs, files) = shards.publish(out_dir)?;
-    let manifest = DataManifest {
-        train: shards_of(&plan, &blobs, Part::Train),
-        valid: shards_of(&plan, &blobs, Part::Valid),
-        test: shards_of(&plan, &blobs, Part::Test),
-        columns: Vec::new(),
-        shape: data.shape,
-        features: data.features,
-        labels: data.labels,
-        categories: data.categories,
-        fill: data.fill,
-        scaling,
-        targets,
-    };
-    Ok(Ingested { manifest, files })
-}
-
-fn ingest_columns(
-    spec: &JobSpec,
-    mut data: ColumnData,
-    cut: &Cut,
-    out_dir: &Path,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<Ingested, IngestError> {
-    let plan = data.plan(spec, cut)?;
-    let mut shards = ColumnShards::create(out_dir, &plan, &data.columns)?;
-    data.cut(&plan, Some(&mut shards), progress)?;
-    let (blobs, files) = shards.publish(out_dir)?;
-    let manifest = DataManifest {
-        train: shards_of(&plan, &blobs, Part::Train),
-        valid: shards_of(&plan, &blobs, Part::Valid),
-        test: shards_of(&plan, &blobs, Part::Test),
-        columns: data.columns,
-        shape: Vec::new(),
-        features: Vec::new(),
-        labels: Labels::None,
-        categories: Vec::new(),
-        fill: Vec::new(),
-        scaling: Scaling::None,
-        targets: Targets::Plain,
-    };
-    Ok(Ingested { manifest, files })
 }
 
 fn check_columns(
@@ -381,12 +327,6 @@ fn check_columns(
         shape: Vec::new(),
         labels: Labels::None,
     })
-}
-
-/// The shards of a part, out of those of a plan.
-fn shards_of(plan: &Plan, blobs: &[Shard], part: Part) -> Vec<Shard> {
-    let blobs = blobs.iter().zip(plan.shards());
-    blobs.filter(|(_, (of, _))| *of == part).map(|(shard, _)| *shard).collect()
 }
 
 /// Rows of each shard of a part.

@@ -1,6 +1,7 @@
 //! Reads the rows of a data file for other uses than training, such as `predict`.
 
 use crate::{
+    bounds::unbounded,
     error::{IngestError, Place},
     format,
     progress::Progress,
@@ -84,7 +85,7 @@ impl Reader {
         options: &ReadOptions<'_>,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Self, IngestError> {
-        let mut finder = Finder::new(options.base_dir, options.spool, progress);
+        let mut finder = Finder::new(options.base_dir, options.spool, &unbounded(), progress);
         let columns = columns(options.features, options.categories);
         let categories: Vec<CategoriesSpec> = options.categories.iter().map(said).collect();
         let reading = Reading {

@@ -6,7 +6,7 @@ use crate::{
     table::{Pass, Table},
     words::Words,
 };
-use sojourn_protocol::spec::Loss;
+use sojourn_protocol::{quantity::to_u64, spec::Loss};
 use std::collections::BTreeMap;
 
 /// Most classes that a job may have; more are numbers that should be predicted as such.
@@ -32,14 +32,14 @@ impl Survey {
         table: &dyn Table,
         loss: Loss,
         known: Option<&Words>,
-        progress: &mut dyn FnMut(u64),
+        progress: &mut dyn FnMut(u64, u64) -> Result<(), IngestError>,
     ) -> Result<Self, IngestError> {
         let mut count = 0u64;
         let mut found = Words::default();
         let mut rows = table.rows(Pass::Labels)?;
         while rows.advance()? {
             count += 1;
-            progress(rows.bytes_read());
+            progress(rows.bytes_read(), to_u64(rows.label().len()))?;
             if loss != Loss::CrossEntropy {
                 rows.label_number()?;
                 continue;

@@ -23,7 +23,7 @@ use sojourn_protocol::{
     incarnation::Incarnation,
     names::OwnerName,
     quantity::{Speed, mul_div},
-    text::plain_line,
+    text::plain_name,
     time::{Millis, UnixMillis},
     tokens::{TokenGrant, TokenState},
 };
@@ -57,12 +57,12 @@ impl HostHandler<'_> {
         if self.ledger.state.tokens.contains_key(&token_sha256) {
             return Err(Refusal::new(ErrorKind::Conflict, "that token is taken"));
         }
-        if name.trim().is_empty() {
+        let name = plain_name(name, MAX_NAME_CHARS);
+        if name.is_empty() {
             return Err(Refusal::new(ErrorKind::Invalid, "a host needs a name"));
         }
         let owner = with.map(|token| self.owner_for(token)).transpose()?.unwrap_or_default();
         let host = self.ledger.state.next_host();
-        let name = plain_line(name, MAX_NAME_CHARS);
         let token = with;
         self.ledger.record(Event::HostEnrolled { host, name, token_sha256, owner, token })?;
         Ok(host)

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use sojourn_protocol::{
     api::{BYTES_HEADER, RESULT_BYTES_HEADER},
     bounds::{Bound, Leaf, MAX_BLOB_BYTES},
-    text::{MAX_NAME_CHARS, NOT_IN_PLAIN_LINES},
+    text::{MAX_NAME_CHARS, NOT_IN_NAMES, NOT_IN_PLAIN_LINES},
 };
 use std::collections::BTreeSet;
 
@@ -18,6 +18,12 @@ const SIZES: [&str; 2] = [BYTES_HEADER, RESULT_BYTES_HEADER];
 
 /// Where schemas refer to others.
 const SCHEMAS: &str = "#/components/schemas/";
+
+/// The pattern of names.
+fn name_pattern() -> String {
+    let inner = NOT_IN_NAMES;
+    format!("^([^\\s{inner}]([^{inner}]*[^\\s{inner}])?)?$")
+}
 
 /// Bounds each field of each type that a request's body consists of.
 pub(super) fn apply(document: &mut Value) {
@@ -33,9 +39,7 @@ pub(super) fn apply(document: &mut Value) {
     };
     for name in GIVEN_NAMES {
         if let Some(schema) = schemas.get_mut(name).and_then(Value::as_object_mut) {
-            let inner = NOT_IN_PLAIN_LINES;
-            let pattern = format!("^([^\\s{inner}]([^{inner}]*[^\\s{inner}])?)?$");
-            schema.insert("pattern".to_owned(), json!(pattern));
+            schema.insert("pattern".to_owned(), json!(name_pattern()));
         }
     }
     while let Some(name) = left.pop() {
@@ -145,12 +149,15 @@ fn bound_value(schema: &mut Value, bound: Bound, depth: usize) {
     }
     if is_text && !["enum", "const", "pattern"].iter().any(|word| object.contains_key(*word)) {
         let most = match bound.leaf {
-            Leaf::Text(most) | Leaf::Line(most) => most,
+            Leaf::Text(most) | Leaf::Line(most) | Leaf::Name(most) => most,
             Leaf::Typed | Leaf::Whole(_) | Leaf::Real(_) => MAX_NAME_CHARS,
         };
         object.insert("maxLength".to_owned(), json!(most));
         if let Leaf::Line(_) = bound.leaf {
             object.insert("pattern".to_owned(), json!(format!("^[^{NOT_IN_PLAIN_LINES}]*$")));
+        }
+        if let Leaf::Name(_) = bound.leaf {
+            object.insert("pattern".to_owned(), json!(name_pattern()));
         }
     }
     if is_number || object.contains_key("$ref") {
@@ -165,6 +172,6 @@ fn bound_number(schema: &mut Map<String, Value>, leaf: Leaf) {
             schema.insert("minimum".to_owned(), json!(0.0));
             schema.insert("maximum".to_owned(), json!(most));
         }
-        Leaf::Typed | Leaf::Text(_) | Leaf::Line(_) => {}
+        Leaf::Typed | Leaf::Text(_) | Leaf::Line(_) | Leaf::Name(_) => {}
     }
 }

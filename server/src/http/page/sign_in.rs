@@ -70,11 +70,15 @@ pub(in crate::http) async fn begin(
     Ok(answer::with_status(status, page))
 }
 
-/// Ends the session.
+/// Ends the session, where a page of this server asks for it.
 pub(in crate::http) async fn end(
     app: App,
     request: HttpRequest,
 ) -> Result<HttpResponse, PageError> {
+    if !is_of_own_page(&request) {
+        let message = "a page of another server sent this";
+        return Err(HttpError::new(ErrorKind::Forbidden, message).into());
+    }
     let mut answer = answer::go_to(ADDRESS);
     let cookie = app.sessions.end(&request);
     answer.add_cookie(&cookie).map_err(|error| HttpError::fault(&error))?;

@@ -2,6 +2,7 @@
 
 use crate::cli::{
     model::predict::score::{best, softmax},
+    render::csv_cell::cell,
     terminal::exit::Failure,
 };
 use csv::{ErrorKind, Writer};
@@ -66,12 +67,13 @@ impl<'a, W: Write> Table<'a, W> {
     }
 }
 
-/// Writes a line.
+/// Writes a line, in which no text is a formula.
 pub(super) fn put<W: Write>(
     writer: &mut Writer<W>,
     fields: impl Iterator<Item = String>,
 ) -> Result<(), Failure> {
-    writer.write_record(fields.collect::<Vec<_>>()).map_err(|error| match error.into_kind() {
+    let cells = fields.map(|field| cell(&field).into_owned());
+    writer.write_record(cells).map_err(|error| match error.into_kind() {
         ErrorKind::Io(error) => Failure::output(&error),
         other => Failure::output(&io::Error::other(format!("{other:?}"))),
     })
@@ -104,5 +106,10 @@ mod tests {
         let numbers = written(&Labels::Number, &[&[1.5], &[-3e-12], &[f32::NAN]]);
         assert_eq!(numbers, "row,prediction\n1,1.5\n2,-3e-12\n3,NaN\n");
         assert_eq!(written(&Labels::Number, &[]), "row,prediction\n");
+        let formulas = Labels::Classes(vec!["=1+1".into(), "-0.5".into(), "+a".into()]);
+        assert_eq!(
+            written(&formulas, &[&[9e9, 0.0, 0.0], &[0.0, 9e9, 0.0]]),
+            "row,prediction,p_=1+1,p_-0.5,p_+a\n1,'=1+1,1.0,0.0,0.0\n2,-0.5,0.0,1.0,0.0\n"
+        );
     }
 }

@@ -1,7 +1,11 @@
 //! An array's bytes: somewhere in a file, or in a member of a ZIP archive.
 
 use super::Array;
-use crate::{error::IngestError, source::SourceFile};
+use crate::{
+    bounds::SharedBounds,
+    error::IngestError,
+    source::{Counted, SourceFile},
+};
 use flate2::{Crc, bufread::DeflateDecoder};
 use sojourn_protocol::quantity::to_u64;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
@@ -42,7 +46,11 @@ impl Member {
         raw.seek(SeekFrom::Start(self.start)).map_err(|error| file.failed(error))?;
         let stored = raw.take(self.stored);
         let stream: Box<dyn Read + Send> = match self.is_deflated {
-            true => Box::new(DeflateDecoder::new(BufReader::with_capacity(READ_BUFFER, stored))),
+            true => {
+                let stored = BufReader::with_capacity(READ_BUFFER, stored);
+                let bounds = SharedBounds::clone(file.bounds());
+                Box::new(Counted { stream: DeflateDecoder::new(stored), bounds })
+            }
             false => Box::new(stored),
         };
         // One byte more, so that a member that is too long is noticed.

@@ -5,6 +5,7 @@ use super::{
     table::{ColumnTable, Field, check_same},
 };
 use crate::{
+    bounds::SharedBounds,
     error::{IngestError, Place, Problem},
     meter::Meter,
     plan::{Cut, Part, Plan, left_to_train},
@@ -14,7 +15,7 @@ use crate::{
 };
 use sojourn_protocol::{
     column::{Column, check_columns},
-    quantity::{SaturatingFrom as _, to_usize},
+    quantity::{SaturatingFrom as _, to_u64, to_usize},
     spec::{FileKind, JobSpec},
 };
 
@@ -70,6 +71,7 @@ impl ColumnData {
     pub(crate) fn survey(
         spec: &JobSpec,
         tables: ColumnTables,
+        bounds: &SharedBounds,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Self, IngestError> {
         let fields: Vec<Field> =
@@ -77,7 +79,7 @@ impl ColumnData {
         check_said(spec, &fields, tables.first().map_or("", |(_, table)| table.shown()))?;
         let both = |table: &dyn ColumnTable| table.bytes().saturating_mul(2);
         let of = tables.iter().map(|(_, table)| both(table.as_ref()));
-        let mut meter = Meter::new(of.fold(0, u64::saturating_add));
+        let mut meter = Meter::new(of.fold(0, u64::saturating_add), SharedBounds::clone(bounds));
         let mut found = vec![Found::default(); fields.len()];
         let mut surveyed = Vec::with_capacity(tables.len());
         for (part, table) in tables {
@@ -85,8 +87,10 @@ impl ColumnData {
             let mut rows = table.rows()?;
             while rows.advance()? {
                 count += 1;
+                let mut bytes = 0u64;
                 for ((index, field), found) in fields.iter().enumerate().zip(&mut found) {
                     let row = rows.column(index);
+                    bytes = bytes.saturating_add(to_u64(row.len()));
                     let elements = u64::saturating_from(row.len()) / field.stride().max(1);
                     found.longest = found.longest.max(elements);
                     if !found.whole.take(field.dtype, row) {
@@ -94,7 +98,7 @@ impl ColumnData {
                         return Err(Place { column, ..rows.place() }.refuse(Problem::NoNumber));
                     }
                 }
-                meter.report(rows.bytes_read(), progress);
+                meter.report(rows.bytes_read(), bytes, progress)?;
             }
             drop(rows);
             meter.end(table.bytes(), progress);
@@ -169,7 +173,9 @@ impl ColumnData {
                     });
                     shards.push(place.shard, row)?;
                 }
-                self.meter.report(rows.bytes_read(), progress);
+                let bytes =
+                    (0..self.kept.len()).map(|column| to_u64(rows.column(column).len())).sum();
+                self.meter.report(rows.bytes_read(), bytes, progress)?;
             }
             if index != *count {
                 return Err(changed());

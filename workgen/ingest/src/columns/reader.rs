@@ -55,7 +55,8 @@ impl ColumnReader {
         wanted: &[Column],
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Self, IngestError> {
-        let mut finder = Finder::new(source.base_dir, source.spool, progress);
+        let mut finder =
+            Finder::new(source.base_dir, source.spool, &crate::bounds::unbounded(), progress);
         if let Some((table, column)) = windows_of_text(&mut finder, source, wanted)? {
             let columns = vec![(0, column.clone())];
             return Ok(Self { table: Box::new(table), columns });

@@ -6,6 +6,7 @@ mod tests;
 
 pub use problem::Problem;
 
+use crate::bounds::Refusal;
 use sojourn_protocol::text::{MAX_NAME_CHARS, plain_line};
 use std::{fmt, io, path::PathBuf};
 
@@ -60,6 +61,9 @@ pub enum IngestError {
     /// The operating system refused something.
     #[error("can't {action} `{path}`")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
+    /// The bounds of reading.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     #[error("the data can't be encoded")]
     Codec(#[from] sojourn_codec::CodecError),
 }
@@ -87,6 +91,8 @@ pub enum FetchError {
     /// There is no request that could be sent: a scheme that nobody knows, redirects without an end.
     #[error("{text}", text = sentence(.0))]
     Request(String),
+    #[error("it leads to `{text}`, which may not be fetched", text = sentence(.0))]
+    Elsewhere(String),
     #[error("{attempts} attempts failed after {bytes} bytes: {reason}", reason = line(.reason))]
     Cut { attempts: u32, bytes: u64, reason: String },
     #[error("the server sent another part, or another version, than it was asked for")]

@@ -21,6 +21,7 @@ mod walk;
 pub(crate) use decode::is_image;
 
 use crate::{
+    bounds::SharedBounds,
     error::{IngestError, Place, Problem},
     progress::Progress,
     source::{Finder, SourceFile},
@@ -46,6 +47,7 @@ pub(crate) struct Images {
     size: Size,
     /// Of all files.
     bytes: u64,
+    bounds: SharedBounds,
 }
 
 /// Where images lie.
@@ -84,7 +86,9 @@ impl Images {
             finder.tell(Progress::Skipped { from: &source.data, files: counted.skipped });
         }
         let schema = schema(source, first, size, counted.classed.is_some());
-        Ok(Some(Self { files: Files::Folder(folder), schema, size, bytes: counted.bytes }))
+        let (files, bytes) = (Files::Folder(folder), counted.bytes);
+        let bounds = SharedBounds::clone(finder.bounds());
+        Ok(Some(Self { files, schema, size, bytes, bounds }))
     }
 
     /// One image, to predict.
@@ -98,7 +102,8 @@ impl Images {
         }
         let size = said(source, reading, &Place::of(file.shown()))?;
         let schema = schema(source, file.shown(), size, false);
-        Ok(Self { bytes: file.bytes(), files: Files::One(file), schema, size })
+        let (bytes, bounds) = (file.bytes(), SharedBounds::clone(file.bounds()));
+        Ok(Self { bytes, files: Files::One(file), schema, size, bounds })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Files, Images, decode::decode, fit::fit, walk::Walk};
 use crate::{
+    bounds::Step,
     error::{IngestError, Place, Problem},
     source::SourceFile,
     table::{Pass, Rows},
@@ -49,6 +50,7 @@ impl<'a> ImageRows<'a> {
         self.read = self.read.saturating_add(read);
         let size = self.images.size;
         let picture = decode(&self.file, size).map_err(|problem| file.refuse(problem))?;
+        file.bounds().admit(Step::Unpacked(to_u64(picture.pixels.len())))?;
         self.numbers.clear();
         self.numbers.extend(fit(&picture, size).into_iter().map(f32::from));
         debug_assert_eq!(self.numbers.len(), size.numbers());
@@ -68,7 +70,7 @@ impl Rows for ImageRows<'_> {
         let found = self.walk.as_mut().map(Walk::next).transpose()?.flatten();
         let Some(found) = found else { return Ok(false) };
         if self.pass == Pass::All {
-            self.decode(&SourceFile::at(found.path, &found.shown)?)?;
+            self.decode(&SourceFile::at(found.path, &found.shown, &self.images.bounds)?)?;
         }
         self.shown = found.shown;
         self.label.clear();

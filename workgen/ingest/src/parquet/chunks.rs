@@ -2,6 +2,7 @@
 
 use super::thrift::{Thrift, Type};
 use crate::{
+    bounds::SharedBounds,
     error::IngestError,
     source::{Raw, SourceFile},
 };
@@ -24,11 +25,18 @@ const READ_BUFFER: usize = 8 << 10;
 pub(super) struct Chunks {
     raw: Raw,
     bytes: u64,
+    bounds: SharedBounds,
 }
 
 impl Chunks {
     pub(super) fn open(file: &SourceFile) -> std::result::Result<Self, IngestError> {
-        Ok(Self { raw: file.raw()?, bytes: file.bytes() })
+        let bounds = SharedBounds::clone(file.bounds());
+        Ok(Self { raw: file.raw()?, bytes: file.bytes(), bounds })
+    }
+
+    /// The bounds of reading.
+    pub(super) const fn bounds(&self) -> &SharedBounds {
+        &self.bounds
     }
 
     /// So many bytes. Nothing is allocated for more than there are.

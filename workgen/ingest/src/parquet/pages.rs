@@ -1,6 +1,7 @@
 //! The pages of a column, each looked at before it is decoded.
 
 use super::{chunks::Chunks, thrift::Thrift};
+use crate::bounds::{SharedBounds, Step};
 use parquet::{
     basic::{Encoding, Type},
     column::page::{Page, PageMetadata, PageReader},
@@ -48,6 +49,7 @@ pub(super) struct CheckedPages {
     left: u64,
     /// Does no row go over the end of the page that was read last?
     ends_row: bool,
+    bounds: SharedBounds,
 }
 
 impl CheckedPages {
@@ -66,6 +68,7 @@ impl CheckedPages {
             budget,
             left: u64::try_from(column.num_values()).unwrap_or_default(),
             ends_row: false,
+            bounds: SharedBounds::clone(chunks.bounds()),
         })
     }
 
@@ -203,7 +206,12 @@ impl Iterator for CheckedPages {
 impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
-        page.as_ref().map_or(Ok(()), |page| self.check(page))?;
+        if let Some(page) = &page {
+            let unpacked = Step::Unpacked(to_u64(page.buffer().len()));
+            let refused = |refusal| ParquetError::External(Box::new(refusal));
+            self.bounds.admit(unpacked).map_err(refused)?;
+            self.check(page)?;
+        }
         Ok(page)
     }
 

@@ -4,7 +4,11 @@
 //! then; the shard is those files one behind another.
 
 use super::{BUFFER_BYTES, MAX_BUFFER, publish::publish};
-use crate::{error::IngestError, plan::Plan};
+use crate::{
+    bounds::{self, SharedBounds, Step},
+    error::IngestError,
+    plan::Plan,
+};
 use sojourn_codec::{Dtype, Layout, TensorSpec};
 use sojourn_protocol::{
     column::Column,
@@ -50,6 +54,7 @@ struct Piece {
     path: PathBuf,
     buffer: Vec<u8>,
     most: usize,
+    bounds: SharedBounds,
 }
 
 impl Piece {
@@ -66,6 +71,8 @@ impl Piece {
 
     /// Appends the buffer and these bytes to the file.
     fn write(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
+        let written = self.buffer.len().saturating_add(bytes.len());
+        self.bounds.admit(Step::Written(to_u64(written)))?;
         let write = || -> io::Result<()> {
             let mut file = OpenOptions::new().create(true).append(true).open(&self.path)?;
             file.write_all(&self.buffer)?;
@@ -79,6 +86,7 @@ impl Piece {
     /// Copies all bytes behind those of a file, and leaves nothing of its own.
     fn copy_into(mut self, to: &mut File, hasher: &mut Hasher) -> Result<(), IngestError> {
         self.write(&[])?;
+        let bounds = SharedBounds::clone(&self.bounds);
         let mut copy = || -> io::Result<()> {
             let mut from = File::open(&self.path)?;
             let mut chunk = vec![0; CHUNK];
@@ -87,11 +95,15 @@ impl Piece {
                 let Some(read) = chunk.get(..count).filter(|read| !read.is_empty()) else {
                     return fs::remove_file(&self.path);
                 };
+                bounds.admit(Step::Written(to_u64(count))).map_err(io::Error::other)?;
                 hasher.update(read);
                 to.write_all(read)?;
             }
         };
-        copy().map_err(IngestError::io("write", &self.path))
+        copy().map_err(|error| match bounds::refusal(error) {
+            Ok(refused) => refused,
+            Err(error) => IngestError::io("write", &self.path)(error),
+        })
     }
 }
 
@@ -101,6 +113,7 @@ impl ColumnShards {
         out_dir: &Path,
         plan: &Plan,
         columns: &[Column],
+        bounds: &SharedBounds,
     ) -> Result<Self, IngestError> {
         fs::create_dir_all(out_dir).map_err(IngestError::io("create", out_dir))?;
         let folder = tempfile::Builder::new()
@@ -109,8 +122,10 @@ impl ColumnShards {
             .map_err(IngestError::io("create a folder in", out_dir))?;
         let pieces = plan.shards().count().saturating_mul(columns.len() * 2);
         let most = (BUFFER_BYTES / pieces.max(1)).min(MAX_BUFFER);
-        let piece =
-            |name: String| Piece { path: folder.path().join(name), buffer: Vec::new(), most };
+        let piece = |name: String| {
+            let (path, buffer) = (folder.path().join(name), Vec::new());
+            Piece { path, buffer, most, bounds: SharedBounds::clone(bounds) }
+        };
         let shards = plan.shards().enumerate().map(|(shard, (_, rows))| {
             let columns = columns.iter().enumerate().map(|(at, column)| ColumnWriter {
                 elements: piece(format!("{shard}.{at}")),

@@ -19,6 +19,7 @@ mod writer;
 pub(crate) use columns::ColumnShards;
 
 use crate::{
+    bounds::SharedBounds,
     error::IngestError,
     plan::{Part, Plan},
     table::Element,
@@ -86,16 +87,17 @@ impl ShardSet {
         out_dir: &Path,
         plan: &Plan,
         rows: RowLayout<'_>,
+        bounds: &SharedBounds,
     ) -> Result<Self, IngestError> {
-        Self::buffered(out_dir, plan, rows, BUFFER_BYTES)
+        Self::buffered(out_dir, plan, rows, (BUFFER_BYTES, bounds))
     }
 
-    /// The same with write buffers of so many bytes together.
+    /// The same with write buffers of so many bytes together, within these bounds.
     fn buffered(
         out_dir: &Path,
         plan: &Plan,
         layout: RowLayout<'_>,
-        budget: usize,
+        (budget, bounds): (usize, &SharedBounds),
     ) -> Result<Self, IngestError> {
         fs::create_dir_all(out_dir).map_err(IngestError::io("create", out_dir))?;
         let folder = tempfile::Builder::new()
@@ -107,7 +109,8 @@ impl ShardSet {
         let shards = plan.shards().zip(plan.sources()).enumerate();
         let writers = shards.map(|(index, ((_, rows), from))| {
             let path = folder.path().join(index.to_string());
-            ShardWriter::create(path, rows, (layout.element_of)(from), layout, buffer)
+            let element = (layout.element_of)(from);
+            ShardWriter::create(path, rows, element, layout, (buffer, bounds))
         });
         let writers = writers.collect::<Result<Vec<_>, _>>()?;
         Ok(Self { folder, writers, blobs: Vec::new() })

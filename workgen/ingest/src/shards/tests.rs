@@ -1,7 +1,10 @@
 //! That buffers stay what they were made as, and that files don't depend on them.
 
 use super::*;
-use crate::plan::{Cut, Part};
+use crate::{
+    bounds::unbounded,
+    plan::{Cut, Part},
+};
 use sojourn_codec::decode;
 use sojourn_protocol::spec::{Channels, DataSpec, Missing, Scale, ScaleLabel, Split};
 
@@ -46,7 +49,8 @@ fn cut(width: usize, element: Element, labels: &Labels, budget: usize) -> (usize
     let folder = tempfile::tempdir().unwrap();
     let plan = plan();
     let layout = RowLayout { features: width, element_of: &|_| element, labels };
-    let mut shards = ShardSet::buffered(folder.path(), &plan, layout, budget).unwrap();
+    let mut shards =
+        ShardSet::buffered(folder.path(), &plan, layout, (budget, &unbounded())).unwrap();
     let route = plan.route(Part::Train);
     let mut most = 0;
     for index in 0..ROWS {

@@ -1,7 +1,11 @@
 //! The writer of one shard's file: a buffer for the features and one for the labels.
 
 use super::{RowLayout, Target};
-use crate::{error::IngestError, table::Element};
+use crate::{
+    bounds::{SharedBounds, Step},
+    error::IngestError,
+    table::Element,
+};
 use sojourn_codec::{Dtype, Layout, TensorSpec};
 use sojourn_protocol::{
     digest::{BlobRef, Hasher},
@@ -27,6 +31,7 @@ pub(super) struct ShardWriter {
     x: Section,
     y: Section,
     y_start: u64,
+    bounds: SharedBounds,
 }
 
 /// A section of the file, which is written from its start to its end.
@@ -68,7 +73,7 @@ impl ShardWriter {
         rows: u32,
         element: Element,
         layout: RowLayout<'_>,
-        buffer: usize,
+        (buffer, bounds): (usize, &SharedBounds),
     ) -> Result<Self, IngestError> {
         let count = u64::from(rows);
         let numbers = match element {
@@ -83,6 +88,7 @@ impl ShardWriter {
             TensorSpec::new("x", numbers, [count, to_u64(layout.features)]),
             TensorSpec::new("y", labels, [count]),
         ])?;
+        bounds.admit(Step::Written(to_u64(layout.header().len())))?;
         let mut file = File::create_new(&path).map_err(IngestError::io("create", &path))?;
         file.write_all(layout.header()).map_err(IngestError::io("write", &path))?;
         let mut hasher = Hasher::default();
@@ -90,7 +96,8 @@ impl ShardWriter {
         let x = Section::new(&layout, "x", buffer);
         let y = Section::new(&layout, "y", buffer.max(Target::MAX_LABEL_BYTES));
         let y_start = y.at;
-        Ok(Self { path, rows, element, bytes: layout.file_bytes(), hasher, x, y, y_start })
+        let (bytes, bounds) = (layout.file_bytes(), SharedBounds::clone(bounds));
+        Ok(Self { path, rows, element, bytes, hasher, x, y, y_start, bounds })
     }
 
     pub(super) fn push(&mut self, row: &[f32], target: Target) -> Result<(), IngestError> {
@@ -119,6 +126,8 @@ impl ShardWriter {
 
     /// Writes both buffers.
     fn flush(&mut self) -> Result<(), IngestError> {
+        let buffered = self.x.buffer.len().saturating_add(self.y.buffer.len());
+        self.bounds.admit(Step::Written(to_u64(buffered)))?;
         self.hasher.update(&self.x.buffer);
         let write = |mut file: File| {
             self.x.flush(&mut file)?;
@@ -129,6 +138,7 @@ impl ShardWriter {
 
     /// Writes a row that is larger than its buffer, which must be empty.
     fn write_through(&mut self, row: &[f32]) -> Result<(), IngestError> {
+        self.bounds.admit(Step::Written(to_u64(self.element.bytes(row))))?;
         let mut chunk = Section { buffer: Vec::with_capacity(CHUNK), at: self.x.at };
         let write = |mut file: File| {
             for numbers in row.chunks(CHUNK / size_of::<f32>()) {

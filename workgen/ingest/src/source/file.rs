@@ -1,6 +1,9 @@
 //! One file of bytes, read in streams, as often as asked, and unpacked on the way.
 
-use crate::error::{IngestError, Place, Problem};
+use crate::{
+    bounds::{self, SharedBounds, Step},
+    error::{IngestError, Place, Problem},
+};
 use sojourn_protocol::quantity::{SaturatingFrom as _, to_u64};
 use std::{
     fs::{self, File},
@@ -24,6 +27,7 @@ pub(crate) struct SourceFile {
     location: Location,
     bytes: u64,
     packing: Packing,
+    bounds: SharedBounds,
 }
 
 #[derive(Debug, Clone)]
@@ -62,22 +66,31 @@ impl Packing {
 
 impl SourceFile {
     /// The file at `path`, which the job calls `shown`.
-    pub(crate) fn at(path: PathBuf, shown: &str) -> Result<Self, IngestError> {
+    pub(crate) fn at(
+        path: PathBuf,
+        shown: &str,
+        bounds: &SharedBounds,
+    ) -> Result<Self, IngestError> {
         // A pipe would be waited for, and a device may never end.
         let metadata = fs::metadata(&path).map_err(IngestError::io("look at", &path))?;
         if !metadata.is_file() {
             return Err(Place::of(shown).refuse(Problem::NoFile));
         }
-        Self::new(Location::Path(path), shown)
+        Self::new(Location::Path(path), shown, bounds)
     }
 
     /// A local copy of the file that the job calls `shown`.
-    pub(crate) fn copied(file: File, shown: &str) -> Result<Self, IngestError> {
-        Self::new(Location::Copy(Arc::new(file)), shown)
+    pub(crate) fn copied(
+        file: File,
+        shown: &str,
+        bounds: &SharedBounds,
+    ) -> Result<Self, IngestError> {
+        Self::new(Location::Copy(Arc::new(file)), shown, bounds)
     }
 
-    fn new(location: Location, shown: &str) -> Result<Self, IngestError> {
-        let mut file = Self { shown: shown.to_owned(), location, bytes: 0, packing: Packing::None };
+    fn new(location: Location, shown: &str, bounds: &SharedBounds) -> Result<Self, IngestError> {
+        let (shown, bounds) = (shown.to_owned(), SharedBounds::clone(bounds));
+        let mut file = Self { shown, location, bytes: 0, packing: Packing::None, bounds };
         let mut raw = file.raw()?;
         file.bytes = raw.file.metadata().map_err(|error| file.failed(error))?.len();
         let mut start = Vec::new();
@@ -96,6 +109,11 @@ impl SourceFile {
         self.bytes
     }
 
+    /// The bounds of its reading.
+    pub(crate) const fn bounds(&self) -> &SharedBounds {
+        &self.bounds
+    }
+
     pub(crate) fn is_packed(&self) -> bool {
         self.packing != Packing::None
     }
@@ -108,7 +126,8 @@ impl SourceFile {
                 Arc::new(File::open(path).map_err(IngestError::io("open", path))?)
             }
         };
-        Ok(Raw { file, at: 0, read: Arc::default() })
+        let bounds = SharedBounds::clone(&self.bounds);
+        Ok(Raw { file, at: 0, read: Arc::default(), bounds })
     }
 
     /// Its bytes, unpacked.
@@ -120,7 +139,7 @@ impl SourceFile {
     pub(crate) fn read_from(&self, skip: u64) -> Result<Unpacked, IngestError> {
         let mut raw = self.raw()?;
         let read = Arc::clone(&raw.read);
-        let mut stream: Box<dyn Read + Send> = match self.packing {
+        let stream: Box<dyn Read + Send> = match self.packing {
             Packing::None => {
                 raw.at = skip;
                 return Ok(Unpacked { stream: Box::new(raw), read });
@@ -134,6 +153,8 @@ impl SourceFile {
                 Box::new(decoder.map_err(|error| self.failed(error))?)
             }
         };
+        let bounds = SharedBounds::clone(&self.bounds);
+        let mut stream: Box<dyn Read + Send> = Box::new(Counted { stream, bounds });
         let mut skipped = stream.by_ref().take(skip);
         io::copy(&mut skipped, &mut io::sink()).map_err(|error| self.failed(error))?;
         Ok(Unpacked { stream, read })
@@ -149,6 +170,10 @@ impl SourceFile {
 
     /// The error of a failed read: the disk's fault, or the data's.
     pub(crate) fn failed(&self, error: io::Error) -> IngestError {
+        let error = match bounds::refusal(error) {
+            Ok(refused) => return refused,
+            Err(error) => error,
+        };
         if let (Some(_), Location::Path(path)) = (error.raw_os_error(), &self.location) {
             return IngestError::io("read", path)(error);
         }
@@ -168,12 +193,14 @@ pub(crate) struct Raw {
     file: Arc<File>,
     at: u64,
     read: Arc<AtomicU64>,
+    bounds: SharedBounds,
 }
 
 impl Raw {
     /// Another handle of the same file, at another position.
     pub(crate) fn at(&self, start: u64) -> Self {
-        Self { file: Arc::clone(&self.file), at: start, read: Arc::clone(&self.read) }
+        let (file, read) = (Arc::clone(&self.file), Arc::clone(&self.read));
+        Self { file, at: start, read, bounds: SharedBounds::clone(&self.bounds) }
     }
 }
 
@@ -183,6 +210,7 @@ impl Read for Raw {
         let moved = to_u64(count);
         self.at = self.at.saturating_add(moved);
         self.read.fetch_add(moved, Ordering::Relaxed);
+        self.bounds.admit(Step::Read(moved)).map_err(io::Error::other)?;
         Ok(count)
     }
 }
@@ -196,6 +224,20 @@ impl Seek for Raw {
         };
         self.at = target.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         Ok(self.at)
+    }
+}
+
+/// A decoder whose bytes are counted.
+pub(crate) struct Counted<R> {
+    pub(crate) stream: R,
+    pub(crate) bounds: SharedBounds,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.stream.read(buffer)?;
+        bounds::admit_unpacked(&self.bounds, to_u64(count))?;
+        Ok(count)
     }
 }
 

@@ -3,12 +3,16 @@
 //! A cut connection is resumed by a range request, with the validator of the first answer (RFC 9110,
 //! section 13.1.5), so that two versions are never mixed. It begins again where the first answer had no
 //! validator, and where the server knows no ranges.
+//!
+//! Redirects are followed here, hop by hop: each address is asked about as the first one was, and a name or password of the URL
+//! goes to its own server only.
 
 use super::spool::{CopyError, TemporaryCopy};
 use crate::{error::FetchError, progress::Progress};
 use reqwest::{
-    Client, Response, StatusCode, Url,
-    header::{CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE},
+    Client, RequestBuilder, Response, StatusCode, Url,
+    header::{CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, LAST_MODIFIED, LOCATION, RANGE},
+    redirect::Policy,
 };
 use sojourn_http::{Backoff, byte_range::content_range, transport};
 use sojourn_protocol::error::root_cause;
@@ -19,6 +23,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Attempts without a new byte before it ends.
 const MAX_ATTEMPTS: u32 = 4;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Redirects that are followed, one after another.
+const MAX_REDIRECTS: usize = 10;
 /// How long an answer may stand still.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -54,11 +60,7 @@ pub(super) async fn fetch(
     copy: &mut TemporaryCopy,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(), CopyError> {
-    let client = transport::connect(url, None, |builder| {
-        builder.connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT)
-    })
-    .map_err(|error| FetchError::Request(error.to_string()))?;
-    let mut download = Download { client, url, validator: None, total: None };
+    let mut download = Download { url, validator: None, total: None };
     let mut backoff = Backoff::from(pause.saturating_mul(2), MAX_PAUSE);
     let mut best = 0;
     loop {
@@ -82,7 +84,6 @@ pub(super) async fn fetch(
 
 /// A download over several answers.
 struct Download<'a> {
-    client: Client,
     url: &'a Url,
     /// The validator of the version that the first bytes belong to.
     validator: Option<HeaderValue>,
@@ -95,12 +96,7 @@ impl Download<'_> {
         copy: &mut TemporaryCopy,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Attempt> {
-        let mut request = self.client.get(self.url.clone());
-        if let Some(validator) = self.validator.as_ref().filter(|_| copy.bytes() > 0) {
-            let range = format!("bytes={}-", copy.bytes());
-            request = request.header(RANGE, range).header(IF_RANGE, validator);
-        }
-        let mut answer = request.send().await?;
+        let mut answer = self.ask(copy).await?;
         self.take_up(&answer, copy)?;
         while let Some(bytes) = answer.chunk().await? {
             copy.push(&bytes, progress)?;
@@ -110,6 +106,32 @@ impl Download<'_> {
                 Err(Attempt::Again("the connection was closed early".to_owned()))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The answer where the redirects end.
+    async fn ask(&self, copy: &TemporaryCopy) -> Result<Response, Attempt> {
+        let mut url = self.url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let request = connect(&url)?.get(url.clone());
+            let answer = self.resume(request, copy).send().await?;
+            let Some(next) = redirect(&url, &answer)? else { return Ok(answer) };
+            if !copy.bounds().admits_url(next.as_str()) {
+                return Err(Attempt::Never(FetchError::Elsewhere(shown(&next)).into()));
+            }
+            url = next;
+        }
+        Err(Attempt::Never(FetchError::Request("too many redirects".to_owned()).into()))
+    }
+
+    /// Asks for the rest alone, where the copy has a part.
+    fn resume(&self, request: RequestBuilder, copy: &TemporaryCopy) -> RequestBuilder {
+        match self.validator.as_ref().filter(|_| copy.bytes() > 0) {
+            Some(validator) => {
+                let range = format!("bytes={}-", copy.bytes());
+                request.header(RANGE, range).header(IF_RANGE, validator)
+            }
+            None => request,
         }
     }
 
@@ -157,6 +179,42 @@ impl Download<'_> {
         }
         Ok(())
     }
+}
+
+/// Connections to the server of a URL: none of its redirects is followed by itself.
+fn connect(url: &Url) -> Result<Client, Attempt> {
+    let connected = transport::connect(url, None, |builder| {
+        let builder = builder.redirect(Policy::none()).referer(false);
+        builder.connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT)
+    });
+    connected.map_err(|error| Attempt::Never(FetchError::Request(error.to_string()).into()))
+}
+
+/// Where the answer from a URL leads, if it is a redirect.
+fn redirect(from: &Url, answer: &Response) -> Result<Option<Url>, Attempt> {
+    let leads = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    let Some(to) = answer.headers().get(LOCATION).filter(|_| leads) else { return Ok(None) };
+    let bad = || Attempt::Never(FetchError::Request("a redirect leads nowhere".to_owned()).into());
+    let to = to.to_str().map_err(|_| bad())?;
+    let mut next = from.join(to).map_err(|_| bad())?;
+    if next.origin() != from.origin() && without_credentials(&mut next).is_err() {
+        return Err(bad());
+    }
+    Ok(Some(next))
+}
+
+fn without_credentials(url: &mut Url) -> Result<(), ()> {
+    url.set_username("")?;
+    url.set_password(None)
+}
+
+/// A URL as messages have it: without a name, a password and a signature.
+fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    let _ = without_credentials(&mut url);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
 }
 
 /// Whether another attempt may succeed.

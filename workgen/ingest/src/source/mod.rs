@@ -18,9 +18,9 @@ mod remote_tests;
 mod s3;
 mod spool;
 
-pub(crate) use file::{Raw, SourceFile, Unpacked};
+pub(crate) use file::{Counted, Raw, SourceFile, Unpacked};
 
-use crate::{error::IngestError, progress::Progress};
+use crate::{bounds::SharedBounds, error::IngestError, progress::Progress};
 use remote::Remote;
 use sojourn_protocol::spec::FileKind;
 use spool::TemporaryCopy;
@@ -36,6 +36,7 @@ pub(crate) struct Finder<'a> {
     base_dir: &'a Path,
     /// Where copies are made.
     spool: PathBuf,
+    bounds: SharedBounds,
     progress: &'a mut dyn FnMut(Progress<'_>),
     /// A URL that is named twice (an NPZ with all of the data) is fetched once.
     fetched: BTreeMap<String, SourceFile>,
@@ -45,9 +46,11 @@ impl<'a> Finder<'a> {
     pub(crate) fn new(
         base_dir: &'a Path,
         spool: &Path,
+        bounds: &SharedBounds,
         progress: &'a mut dyn FnMut(Progress<'_>),
     ) -> Self {
-        Self { base_dir, spool: spool.to_owned(), progress, fetched: BTreeMap::new() }
+        let (spool, bounds) = (spool.to_owned(), SharedBounds::clone(bounds));
+        Self { base_dir, spool, bounds, progress, fetched: BTreeMap::new() }
     }
 
     /// The files that `key` of the job names: one, or the parts of a folder in name order.
@@ -61,9 +64,9 @@ impl<'a> Finder<'a> {
         }
         let path = local_path(self.base_dir, name);
         if metadata(key, &path)?.is_dir() {
-            parts(key, &path, name)
+            parts(key, &path, name, &self.bounds)
         } else {
-            Ok(vec![SourceFile::at(path, name)?])
+            Ok(vec![SourceFile::at(path, name, &self.bounds)?])
         }
     }
 
@@ -94,7 +97,7 @@ impl<'a> Finder<'a> {
             let found = files_of(&[FileKind::Text], &path, name)?;
             return found
                 .into_iter()
-                .map(|(path, shown, _)| SourceFile::at(path, &shown))
+                .map(|(path, shown, _)| SourceFile::at(path, &shown, &self.bounds))
                 .collect();
         }
         match FileKind::named(name) {
@@ -106,10 +109,15 @@ impl<'a> Finder<'a> {
     /// An unpacked copy of a packed file.
     pub(crate) fn unpack(&mut self, packed: &SourceFile) -> Result<SourceFile, IngestError> {
         let name = packed.shown().to_owned();
-        let mut copy = TemporaryCopy::new(&self.spool, &name, self.progress)?;
+        let mut copy = TemporaryCopy::new(&self.spool, &name, &self.bounds, self.progress)?;
         let mut bytes = packed.read()?;
         copy.fill(&mut bytes, self.progress, |error| packed.failed(error))?;
         copy.finish(self.progress)
+    }
+
+    /// The bounds of all reading.
+    pub(crate) const fn bounds(&self) -> &SharedBounds {
+        &self.bounds
     }
 
     /// Reports what was found.
@@ -121,7 +129,11 @@ impl<'a> Finder<'a> {
         if let Some(file) = self.fetched.get(url) {
             return Ok(file.clone());
         }
-        let file = Remote::parse(key, url)?.fetch(&self.spool, self.progress)?;
+        let remote = Remote::parse(key, url)?;
+        if !self.bounds.admits_url(url) {
+            return Err(remote.refused());
+        }
+        let file = remote.fetch(&self.spool, &self.bounds, self.progress)?;
         self.fetched.insert(url.to_owned(), file.clone());
         Ok(file)
     }
@@ -180,7 +192,12 @@ fn files_of(kinds: &[FileKind], folder: &Path, shown: &str) -> Result<Vec<DataFi
 }
 
 /// A folder's data files in name order, which must all be of one kind.
-fn parts(key: &'static str, folder: &Path, shown: &str) -> Result<Vec<SourceFile>, IngestError> {
+fn parts(
+    key: &'static str,
+    folder: &Path,
+    shown: &str,
+    bounds: &SharedBounds,
+) -> Result<Vec<SourceFile>, IngestError> {
     let found = data_files(folder, shown)?;
     let Some((_, first, kind)) = found.first() else {
         return Err(IngestError::NoParts { key, path: folder.to_owned() });
@@ -189,7 +206,7 @@ fn parts(key: &'static str, folder: &Path, shown: &str) -> Result<Vec<SourceFile
         let files = Box::new((first.clone(), other.clone()));
         return Err(IngestError::MixedParts { key, path: folder.to_owned(), files });
     }
-    found.into_iter().map(|(path, shown, _)| SourceFile::at(path, &shown)).collect()
+    found.into_iter().map(|(path, shown, _)| SourceFile::at(path, &shown, bounds)).collect()
 }
 
 #[cfg(test)]

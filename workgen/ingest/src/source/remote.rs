@@ -1,11 +1,8 @@
 //! Sources on other machines, copied once to a temporary file.
 
-use super::{
-    file::SourceFile,
-    http, s3,
-    spool::{CopyError, TemporaryCopy},
-};
+use super::{file::SourceFile, http, s3, spool::TemporaryCopy};
 use crate::{
+    bounds::SharedBounds,
     error::{FetchError, IngestError},
     progress::Progress,
 };
@@ -34,13 +31,20 @@ impl Remote {
         Ok(Self { url: whole, shown: url.to_string() })
     }
 
+    /// The error where it may not be fetched.
+    pub(super) fn refused(&self) -> IngestError {
+        let source = FetchError::Elsewhere(self.shown.clone());
+        IngestError::Fetch { url: self.shown.clone(), source }
+    }
+
     /// Copies it. Blocks; inside an async runtime it must be called where blocking is allowed.
     pub(super) fn fetch(
         &self,
         spool: &Path,
+        bounds: &SharedBounds,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<SourceFile, IngestError> {
-        let mut copy = TemporaryCopy::new(spool, &self.shown, progress)?;
+        let mut copy = TemporaryCopy::new(spool, &self.shown, bounds, progress)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -57,10 +61,7 @@ impl Remote {
                 _ => http::fetch(&self.url, Duration::from_millis(500), &mut copy, progress).await,
             }
         });
-        done.map_err(|error| match error {
-            CopyError::Fetch(source) => IngestError::Fetch { url: self.shown.clone(), source },
-            CopyError::Disk(source) => IngestError::io("write a copy in", spool)(source),
-        })?;
+        done.map_err(|error| error.of_source(&self.shown, spool))?;
         copy.finish(progress)
     }
 }

@@ -7,11 +7,12 @@ use super::{
     spool::{CopyError, TemporaryCopy},
 };
 use crate::{
+    bounds::{Bounds, Refusal, SharedBounds, Step, unbounded},
     error::{FetchError, IngestError},
     progress::Progress,
 };
 use reqwest::Url;
-use std::{error::Error, io::Read, path::Path, time::Duration};
+use std::{error::Error, io::Read, path::Path, sync::Arc, time::Duration};
 
 fn body() -> Vec<u8> {
     (0..300_000u32).map(|index| u8::try_from(index * 7 % 251).unwrap()).collect()
@@ -37,10 +38,14 @@ fn cut(answer: Answer, sent: usize) -> Answer {
 }
 
 fn find(url: &str) -> Result<Vec<u8>, IngestError> {
+    find_within(url, &unbounded())
+}
+
+fn find_within(url: &str, bounds: &SharedBounds) -> Result<Vec<u8>, IngestError> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let spool = tempfile::tempdir().unwrap();
     let mut progress = |_: Progress<'_>| {};
-    let mut finder = Finder::new(Path::new(""), spool.path(), &mut progress);
+    let mut finder = Finder::new(Path::new(""), spool.path(), bounds, &mut progress);
     let files = finder.find("data.train", url)?;
     // Asked for a second time, it is there.
     finder.find("data.test", url)?;
@@ -73,6 +78,63 @@ fn a_redirect_is_followed() {
     });
     assert_eq!(find(&server.url("here")).unwrap(), body());
     assert_eq!(server.requests()[1].line, "GET /there HTTP/1.1");
+}
+
+/// Lets everything be fetched but what has this word in its URL, and so many bytes be written.
+#[derive(Debug)]
+struct Allowed(&'static str, u64);
+
+impl Bounds for Allowed {
+    fn admit(&self, step: Step) -> Result<(), Refusal> {
+        match step {
+            Step::Written(bytes) if bytes > self.1 => Err(Refusal("too much".to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    fn admits_url(&self, url: &str) -> bool {
+        !url.contains(self.0)
+    }
+}
+
+#[test]
+fn every_hop_of_a_redirect_is_asked_about_before_it_is_sent() {
+    let inner = Server::start(|_, request| part(request, &body()));
+    let secret = inner.url("secret?signature=s");
+    let server = Server::start(move |before, _| match before {
+        0 => Answer::whole("302 Found\r\nlocation: /second", b""),
+        _ => Answer::whole(&format!("307 Temporary\r\nlocation: {secret}"), b""),
+    });
+    let refused: SharedBounds = Arc::new(Allowed("secret", u64::MAX));
+    let error = find_within(&server.url("first"), &refused).unwrap_err();
+    let (url, to) = (server.url("first"), inner.url("secret"));
+    let said = format!("can't fetch `{url}`: it leads to `{to}`, which may not be fetched");
+    assert_eq!(told(&error), said);
+    assert_eq!((server.requests().len(), inner.requests().len()), (2, 0));
+    let first = find_within(&inner.url("secret"), &refused).unwrap_err();
+    assert!(told(&first).contains("may not be fetched"), "{first:?}");
+    assert_eq!(inner.requests().len(), 0);
+    let bounded: SharedBounds = Arc::new(Allowed("nothing", 10));
+    let error = find_within(&inner.url("t.csv"), &bounded).unwrap_err();
+    assert!(matches!(error, IngestError::Refused(_)), "{error:?}");
+}
+
+#[test]
+fn a_redirect_to_another_server_takes_no_password_along() {
+    let other = Server::start(|_, request| part(request, &body()));
+    let there = other.url("t.csv").replace("http://", "http://you:too@");
+    let server = Server::start(move |before, _| match before {
+        0 => Answer::whole("301 Moved\r\nlocation: /t.csv", b""),
+        _ => Answer::whole(&format!("302 Found\r\nlocation: {there}"), b""),
+    });
+    let url = server.url("here").replace("http://", "http://me:secret@");
+    assert_eq!(find(&url).unwrap(), body());
+    let sent = |server: &Server| -> Vec<bool> {
+        let requests = server.requests();
+        requests.iter().map(|request| request.header("authorization").is_some()).collect()
+    };
+    assert_eq!((sent(&server), sent(&other)), (vec![true, true], vec![false]));
+    assert_eq!(other.requests()[0].header("referer"), None);
 }
 
 #[test]
@@ -192,7 +254,7 @@ fn a_ring_of_redirects_is_no_fault_of_an_object_store() {
 fn attempts(server: &Server) -> (usize, FetchError) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let spool = tempfile::tempdir().unwrap();
-    let mut copy = TemporaryCopy::new(spool.path(), "t", &mut |_| {}).unwrap();
+    let mut copy = TemporaryCopy::new(spool.path(), "t", &unbounded(), &mut |_| {}).unwrap();
     let url = Url::parse(&server.url("t.csv")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ended = runtime.block_on(http::fetch(&url, Duration::ZERO, &mut copy, &mut |_| {}));
@@ -225,7 +287,7 @@ fn attempts_without_a_new_byte_are_counted() {
 fn from_s3(server: &Server, key: &str, variables: &[(&str, &str)]) -> Result<u64, FetchError> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let spool = tempfile::tempdir().unwrap();
-    let mut copy = TemporaryCopy::new(spool.path(), "t", &mut |_| {}).unwrap();
+    let mut copy = TemporaryCopy::new(spool.path(), "t", &unbounded(), &mut |_| {}).unwrap();
     let url = Url::parse(&format!("s3://bucket/{key}")).unwrap();
     let endpoint = format!("http://{}", server.address);
     let all = variables.iter().copied().chain([("AWS_ENDPOINT_URL", endpoint.as_str())]);
@@ -235,7 +297,7 @@ fn from_s3(server: &Server, key: &str, variables: &[(&str, &str)]) -> Result<u64
     match runtime.block_on(s3::fetch(&url, all.into_iter(), &mut copy, &mut |_| {})) {
         Ok(()) => Ok(copy.bytes()),
         Err(CopyError::Fetch(error)) => Err(error),
-        Err(CopyError::Disk(error)) => panic!("{error}"),
+        Err(other) => panic!("{other:?}"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::file::SourceFile;
 use crate::{
+    bounds::{Refusal, SharedBounds, Step},
     error::{FetchError, IngestError},
     progress::Progress,
 };
@@ -21,11 +22,29 @@ const PROGRESS_INTERVAL: u64 = 4 << 20;
 pub(super) enum CopyError {
     Fetch(FetchError),
     Disk(io::Error),
+    Refused(Refusal),
 }
 
 impl From<FetchError> for CopyError {
     fn from(error: FetchError) -> Self {
         CopyError::Fetch(error)
+    }
+}
+
+impl From<Refusal> for CopyError {
+    fn from(refusal: Refusal) -> Self {
+        CopyError::Refused(refusal)
+    }
+}
+
+impl CopyError {
+    /// The error of a source that is called `from`, whose copy is made in this folder.
+    pub(super) fn of_source(self, from: &str, folder: &Path) -> IngestError {
+        match self {
+            CopyError::Disk(error) => IngestError::io("write a copy in", folder)(error),
+            CopyError::Fetch(source) => IngestError::Fetch { url: from.to_owned(), source },
+            CopyError::Refused(refusal) => IngestError::Refused(refusal),
+        }
     }
 }
 
@@ -37,6 +56,7 @@ pub(super) struct TemporaryCopy {
     bytes: u64,
     reported: u64,
     of: Option<u64>,
+    bounds: SharedBounds,
 }
 
 impl TemporaryCopy {
@@ -44,6 +64,7 @@ impl TemporaryCopy {
     pub(super) fn new(
         spool: &Path,
         from: &str,
+        bounds: &SharedBounds,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Self, IngestError> {
         let failed = || IngestError::io("make a temporary file in", spool);
@@ -51,7 +72,12 @@ impl TemporaryCopy {
         let file = tempfile::tempfile_in(spool).map_err(failed())?;
         progress(Progress::Loading { from, bytes: 0, of: None });
         let (folder, from) = (spool.to_owned(), from.to_owned());
-        Ok(Self { file, folder, from, bytes: 0, reported: 0, of: None })
+        let bounds = SharedBounds::clone(bounds);
+        Ok(Self { file, folder, from, bytes: 0, reported: 0, of: None, bounds })
+    }
+
+    pub(super) const fn bounds(&self) -> &SharedBounds {
+        &self.bounds
     }
 
     pub(super) const fn bytes(&self) -> u64 {
@@ -68,6 +94,7 @@ impl TemporaryCopy {
         bytes: &[u8],
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), CopyError> {
+        self.bounds.admit(Step::Written(to_u64(bytes.len())))?;
         self.file.write_all(bytes).map_err(CopyError::Disk)?;
         self.bytes += to_u64(bytes.len());
         if self.bytes - self.reported >= PROGRESS_INTERVAL {
@@ -96,10 +123,8 @@ impl TemporaryCopy {
             let Some(bytes) = chunk.get(..count).filter(|bytes| !bytes.is_empty()) else {
                 return Ok(());
             };
-            self.push(bytes, progress).map_err(|error| match error {
-                CopyError::Disk(error) => IngestError::io("write a copy in", &self.folder)(error),
-                CopyError::Fetch(source) => IngestError::Fetch { url: self.from.clone(), source },
-            })?;
+            let pushed = self.push(bytes, progress);
+            pushed.map_err(|error| error.of_source(&self.from, &self.folder))?;
         }
     }
 
@@ -110,6 +135,6 @@ impl TemporaryCopy {
     ) -> Result<SourceFile, IngestError> {
         let (from, bytes) = (self.from.as_str(), self.bytes);
         progress(Progress::Loaded { from, bytes, folder: &self.folder });
-        SourceFile::copied(self.file, from)
+        SourceFile::copied(self.file, from, &self.bounds)
     }
 }

@@ -43,6 +43,12 @@ fn plain(color: [u8; 3]) -> Vec<u8> {
     png_of(ColorType::Rgb, BitDepth::Eight, (2, 2), &color.repeat(4))
 }
 
+/// A black square.
+pub(crate) fn black(side: u32) -> Vec<u8> {
+    let pixels = vec![0; (side * side) as usize];
+    png_of(ColorType::Grayscale, BitDepth::Eight, (side, side), &pixels)
+}
+
 /// A row's numbers, and its label.
 type Labelled = (Vec<f32>, Option<String>);
 

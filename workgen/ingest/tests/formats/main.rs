@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod bombs;
 mod bounds;
 mod contract;
 mod faults;

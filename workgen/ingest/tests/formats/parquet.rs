@@ -87,6 +87,14 @@ fn file(schema: &str, groups: &[&[Values]], properties: WriterProperties) -> Vec
     bytes
 }
 
+/// So many rows of two classes whose numbers are all the same.
+pub(crate) fn equal_rows(rows: usize) -> Vec<u8> {
+    let labels = (0..rows).map(|row| Some(if row < rows / 2 { "0" } else { "1" }));
+    let columns = [Values::Int(vec![Some(7); rows]), Values::Text(labels.collect())];
+    let schema = "required int32 a; required binary y (string);";
+    file(schema, &[&columns], properties())
+}
+
 const PIXELS: &str = "required int32 a; optional int64 b; required float c; optional double d; \
      required int32 e (integer(8, false)); optional int64 f (decimal(12, 2)); required binary y (string);";
 

@@ -2,13 +2,12 @@
 
 use super::{NewJob, data_uploads};
 use crate::{
-    data_uploads::{DataUpload, UploadStage},
+    data_uploads::{ANY_BLOB, DataUpload, ReadingBounds, UploadStage},
     http::{AppState, auth::UserBy, error::HttpError},
-    prepare_job::{BytesRead, JobFiles, PrepareJob, PreparedJob},
+    prepare_job::{BytesRead, DataBounds, JobFiles, PrepareJob, PreparedJob},
     storage_watch::Coming,
 };
 use actix_web::web;
-use sojourn_blobs::UploadName;
 use sojourn_core::request;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -19,7 +18,7 @@ use sojourn_protocol::{
     spec::JobSpec,
     view::JobDetail,
 };
-use std::{collections::BTreeMap, ops::ControlFlow, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 /// Makes the job, or says why not.
 pub(super) async fn make(
@@ -35,23 +34,24 @@ pub(super) async fn make(
     let hosts =
         app.shell.request(request::GetHosts {}).await.map_err(|error| said(error.into()))?;
     let earlier = if again { Vec::new() } else { earlier(app, &text).await.map_err(said)? };
-    let (storage, reading) = (app.storage.clone(), Arc::clone(upload));
+    let (bounds, reading) =
+        (ReadingBounds::new(uploads.clone(), Arc::clone(upload)), Arc::clone(upload));
     let prepared = web::block(move || {
-        let mut why = None;
-        let mut tell = |BytesRead { bytes, of }| {
-            reading.set_stage(UploadStage::Reading(bytes, of));
-            if reading.is_aborted() {
-                why = Some("it was ended".to_owned());
-            } else if let Err(error) = storage.admit(ANY_BLOB, Coming { spooled: 0, stored: 0 }) {
-                // The shards go to the disk too.
-                why = Some(error.message);
-            }
-            why.as_ref().map_or(ControlFlow::Continue(()), |_| ControlFlow::Break(()))
-        };
+        let bounds = Arc::new(bounds);
+        let mut tell = |BytesRead { bytes, of }| reading.set_stage(UploadStage::Reading(bytes, of));
         let (folder, shards) = (reading.data(), reading.shards());
-        let files = JobFiles { text: &text, folder: &folder, shards: &shards, hosts, earlier };
+        let asked: Arc<dyn DataBounds> = Arc::<ReadingBounds>::clone(&bounds);
+        let files = JobFiles {
+            text: &text,
+            folder: &folder,
+            shards: &shards,
+            hosts,
+            earlier,
+            bounds: asked,
+        };
         let prepared = prepare.prepare(files, &mut tell);
-        prepared.map_err(|problems| why.map_or(problems, |why| vec![why]))
+        // A format's reader may have other words for what was refused.
+        prepared.map_err(|problems| bounds.why().map_or(problems, |why| vec![why]))
     });
     let prepared = prepared.await.map_err(|error| said(error.into()))??;
     let PreparedJob { spec, data, files } = prepared;
@@ -60,9 +60,6 @@ pub(super) async fn make(
     let submitted = submitted.map_err(said)?;
     Ok(submitted.job)
 }
-
-/// Any blob, where only the floor counts that the disk has for blobs.
-const ANY_BLOB: UploadName = UploadName::Blob(Digest([0; 32]));
 
 /// Jobs of the name that a job file has, the newest first.
 async fn earlier(app: &AppState, text: &str) -> Result<Vec<JobDetail>, HttpError> {

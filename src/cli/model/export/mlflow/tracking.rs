@@ -6,7 +6,7 @@ use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use sojourn_http::transport;
-use sojourn_protocol::error::error_chain;
+use sojourn_protocol::{error::error_chain, text::plain_line};
 use std::{env, time::Duration};
 
 /// Connecting takes no longer, and no answer stands still for longer.
@@ -98,12 +98,12 @@ impl Tracking {
         match known.map(|known| known.experiment) {
             Some(known) if known.lifecycle_stage == "deleted" => Err(Failure::work(format!(
                 "the tracking server has deleted its experiment `{name}`: restore it (`mlflow experiments restore -x {}`)",
-                known.experiment_id
+                plain_line(&known.experiment_id, MAX_WORDS)
             ))),
-            Some(known) => Ok(known.experiment_id),
+            Some(known) => Ok(plain_line(&known.experiment_id, MAX_WORDS)),
             None => {
                 let made: Made = self.post("experiments/create", &json!({ "name": name })).await?;
-                Ok(made.experiment_id)
+                Ok(plain_line(&made.experiment_id, MAX_WORDS))
             }
         }
     }
@@ -199,6 +199,12 @@ impl Tracking {
         bytes: Vec<u8>,
     ) -> Result<bool, Failure> {
         let Some(folder) = proxied(&run.artifact_uri) else { return Ok(false) };
+        if !stays_below(folder) {
+            return Err(Failure::work(format!(
+                "the tracking server names a folder of artifacts that may lead elsewhere: `{}`",
+                plain_line(folder, MAX_WORDS)
+            )));
+        }
         let path = format!("mlflow-artifacts/artifacts/{folder}/{name}");
         let request = self.request(Method::PUT, &path, &[])?;
         let request = request.header("content-type", "application/octet-stream").body(bytes);
@@ -285,6 +291,13 @@ fn proxied(uri: &str) -> Option<&str> {
     Some(path.trim_matches('/')).filter(|path| !path.is_empty())
 }
 
+/// Does a URL with this path stay below the artifacts of the tracking server?
+fn stays_below(folder: &str) -> bool {
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+    folder.split('/').all(is_plain)
+        && !folder.contains(|c: char| matches!(c, '\\' | '%' | '?' | '#') || c.is_control())
+}
+
 /// The body of an answer that says that it was done.
 async fn answer(mut response: Response, path: &str) -> Result<Vec<u8>, Failure> {
     let status = response.status();
@@ -311,7 +324,7 @@ async fn answer(mut response: Response, path: &str) -> Result<Vec<u8>, Failure> 
         .as_ref()
         .and_then(|said| said.get("message")?.as_str())
         .unwrap_or("no reason was given");
-    let said: String = said.chars().take(MAX_WORDS).collect();
+    let said = plain_line(said, MAX_WORDS);
     Err(Failure::work(format!(
         "the tracking server refused `{path}` with {}: {said}",
         status.as_u16()
@@ -320,6 +333,7 @@ async fn answer(mut response: Response, path: &str) -> Result<Vec<u8>, Failure> 
 
 fn read<A: DeserializeOwned>(body: &[u8], path: &str) -> Result<A, Failure> {
     serde_json::from_slice(body).map_err(|error| {
+        let error = plain_line(&error.to_string(), MAX_WORDS);
         Failure::work(format!(
             "the tracking server's answer to `{path}` can't be understood: {error}"
         ))
@@ -344,6 +358,16 @@ mod tests {
             "mlflow-artifacts://host",
         ] {
             assert_eq!(proxied(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_folder_of_artifacts_that_leads_elsewhere_is_refused() {
+        assert!(stays_below("1/abc/artifacts"));
+        for away in
+            ["1/../../x", "..", "1//x", "./x", "1/%2e%2e/x", "1\\..\\x", "1?x", "1#x", "1/\tx"]
+        {
+            assert!(!stays_below(away), "{away}");
         }
     }
 
