@@ -223,7 +223,6 @@ fn check_initial_weights(
     Err(format!("`init` has {actual} bytes, the parameters of its model take {expected}"))
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

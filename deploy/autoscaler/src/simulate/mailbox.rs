@@ -47,7 +47,8 @@ pub(super) fn secret_of(machine: &MachineName) -> String {
 /// The command by which a machine's enrolment token is made.
 pub(super) fn token_command(machine: &MachineName, lifetime: Millis) -> Command {
     let owner = OwnerName::default();
-    let grant = TokenGrant::Enrol { owner, hosts: 1, machine: Some(machine.clone()), trusted: false };
+    let grant =
+        TokenGrant::Enrol { owner, hosts: 1, machine: Some(machine.clone()), trusted: false };
     let request = TokenRequest {
         label: TokenLabel::default(),
         grant,

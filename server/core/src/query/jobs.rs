@@ -13,8 +13,7 @@ use sojourn_protocol::{
     spec::SearchMethod,
     view::{
         BestView, CurveView, DoubtView, EvaluationView, JobDetail, JobOwner, JobState, JobView,
-        TrialHistory,
-        TrialState, TrialView, leader_board,
+        TrialHistory, TrialState, TrialView, leader_board,
     },
 };
 

@@ -59,6 +59,8 @@ impl Command {
             | Self::Lead { .. }
             | Self::RevokeHost { .. }
             | Self::BlockHost { .. }
+            | Self::ForgetHost { .. }
+            | Self::HearIncarnation { .. }
             | Self::Ask { .. }
             | Self::Hangup { .. }
             | Self::Heartbeat { .. }

@@ -78,8 +78,12 @@ fn drain(bench: &mut Bench, machine: &str, within: u64) -> u32 {
 
 /// A machine with this name becomes a host, with a token of its own.
 fn enrol(bench: &mut Bench, text: &str) -> Result<HostId, ApiError> {
-    let grant =
-        TokenGrant::Enrol { owner: "".parse().unwrap(), hosts: 1, machine: Some(name(text)), trusted: false };
+    let grant = TokenGrant::Enrol {
+        owner: "".parse().unwrap(),
+        hosts: 1,
+        machine: Some(name(text)),
+        trusted: false,
+    };
     let request = TokenRequest {
         label: "".parse().unwrap(),
         grant,
@@ -125,8 +129,12 @@ fn a_token_of_a_machine_is_for_one_host() {
     bench.now += 1;
     let again = enrol_with(&mut bench, "m-1", TokenId(1)).unwrap_err();
     assert!(again.message.contains("was for one host"), "{again:?}");
-    let grant =
-        TokenGrant::Enrol { owner: "".parse().unwrap(), hosts: 2, machine: Some(name("m-2")), trusted: false };
+    let grant = TokenGrant::Enrol {
+        owner: "".parse().unwrap(),
+        hosts: 2,
+        machine: Some(name("m-2")),
+        trusted: false,
+    };
     let request = TokenRequest {
         label: "".parse().unwrap(),
         grant,

@@ -18,7 +18,8 @@ const TO: ReplyTo = ReplyTo(1);
 
 /// Hosts that enrol as those of one owner, and have shown themselves; of the deployment itself where none is named.
 pub(crate) fn enrol(bench: &mut Bench, owner: &str, hosts: u32) -> Vec<HostId> {
-    let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None, trusted: false };
+    let grant =
+        TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None, trusted: false };
     let asked = TokenRequest {
         label: owner.parse().unwrap(),
         grant,

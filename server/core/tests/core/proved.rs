@@ -19,7 +19,7 @@ use sojourn_workgen::PolicyName;
 const TO: ReplyTo = ReplyTo(1);
 
 fn placement(rate: u32) -> PlacementSpec {
-    let verify = Some(Verify { quorum: 2, rate });
+    let verify = Some(Verify { quorum: 2, rate }.into());
     PlacementSpec { verify, ..PlacementSpec::new(OrderChoice::Hop, true, 1) }
 }
 
@@ -55,8 +55,8 @@ fn show_as(bench: &mut Bench, host: HostId, name: &str) {
 
 /// Hosts that enrol as those of one owner.
 fn enrol(bench: &mut Bench, owner: &str, hosts: u32) -> Vec<HostId> {
-    let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None };
-    let asked = TokenRequest { label: owner.parse().unwrap(), grant, lifetime: None };
+    let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None, trusted: false };
+    let asked = TokenRequest { label: owner.parse().unwrap(), grant, lifetime: None, quotas: Default::default() };
     let sha256 = Digest::of(owner.as_bytes());
     let create = Command::CreateToken { to: TO, request: asked, sha256, by: None };
     let Ok(Answer::Token(token)) = bench.answer(create) else { panic!("no token for {owner}") };

@@ -378,6 +378,7 @@ proptest! {
         let (one, other) = (fleet.used_by(alice), fleet.used_by(bob));
         prop_assert!(one.abs_diff(other) <= bound, "{one} ms and {other} ms, {bound} ms apart");
     }
+}
 
 /// A machine of one slot that always has one unit wait for it, where it is given one. Which of its first units was of this job;
 /// `None` where none was.

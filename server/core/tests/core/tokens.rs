@@ -24,7 +24,8 @@ const FIRST: TokenId = TokenId(1);
 const DAY: Millis = Millis::from_secs(24 * 3600);
 
 fn enrols(owner: &str, hosts: u32) -> TokenRequest {
-    let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None, trusted: false };
+    let grant =
+        TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None, trusted: false };
     TokenRequest {
         label: "gpu".parse().unwrap(),
         grant,

@@ -16,6 +16,7 @@ use sojourn_protocol::{
     inventory::{CPU, Demand, Device, Inventory, Links},
     manifest::{DataManifest, Shard},
     names::TokenLabel,
+    quotas::TokenQuotas,
     report::{Outcome, Report, Trained},
     seeds,
     spec::{JobSpec, OrderChoice, PlacementSpec, VerifyChoice},
@@ -83,7 +84,12 @@ impl VerifiedFleet {
         }
         let owner = "stranger".parse().map_err(|error| format!("{error}"))?;
         let grant = TokenGrant::Enrol { owner, hosts: 1, machine: None, trusted: false };
-        let request = TokenRequest { label: TokenLabel::default(), grant, lifetime: None };
+        let request = TokenRequest {
+            label: TokenLabel::default(),
+            grant,
+            lifetime: None,
+            quotas: TokenQuotas::default(),
+        };
         fleet.apply(Command::CreateToken { to, request, sha256: Digest::of(b"t"), by: None })?;
         let (name, token_sha256, with) = ("theirs".into(), Digest::of(b"theirs"), TokenId(1));
         fleet.apply(Command::EnrolWithToken { to, name, token_sha256, with })?;

@@ -238,7 +238,12 @@ impl World {
     /// Issues the token with which an owner's machines enrol.
     fn create_token(&mut self, owner: &str) -> Result<(), String> {
         let named = owner.parse().map_err(|error| format!("{error}"))?;
-        let grant = TokenGrant::Enrol { owner: named, hosts: MAX_TOKEN_HOSTS, machine: None, trusted: false };
+        let grant = TokenGrant::Enrol {
+            owner: named,
+            hosts: MAX_TOKEN_HOSTS,
+            machine: None,
+            trusted: false,
+        };
         let request = TokenRequest {
             label: TokenLabel::default(),
             grant,
