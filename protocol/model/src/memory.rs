@@ -10,6 +10,9 @@
 //! | looks for what isn't finite | the scratch, two masks, and absolute values | `model.rs`, `check_finite` | 26 | 22 | 18 |
 //! | keeps a part of a hop | the scratch, the bytes of the parameters, and those of two state tensors | `model.rs`, `write` | 32 | 24 | 16 |
 //!
+//! On the machine's memory a training process keeps one more copy: 36, 28 and 22 bytes in all. With AdamW 35.8 were measured, of a
+//! model of 4 million parameters.
+//!
 //! A test of the trainer measures it (`client/trainer/tests/process/memory.rs`).
 
 use crate::{
@@ -37,6 +40,8 @@ const RETURNED_GRADIENTS: u64 = 1;
 const FINITE_CHECK_BYTES: u64 = NUMBER_BYTES + 2;
 /// State tensors whose bytes are held at once while a checkpoint is written: the next one is copied before the last one goes.
 const WRITTEN_STATES: u64 = 2;
+/// Numbers for each parameter that the allocator keeps of freed copies, as measured.
+const ALLOCATOR_KEEPS: u64 = 1;
 /// Copies of a buffer: in the checkpoint's file, in its tensor, and while either is made of the other.
 const BUFFER_COPIES: u64 = 3;
 
@@ -139,7 +144,9 @@ impl Copies {
         let load = model + numbers(1 + self.states);
         let write = trained + numbers(1 + self.states.min(WRITTEN_STATES));
         match (work, place) {
-            (Work::Training, Place::Machine) => step.max(check).max(load).max(write),
+            (Work::Training, Place::Machine) => {
+                step.max(check).max(load).max(write) + numbers(ALLOCATOR_KEEPS)
+            }
             (Work::Training, Place::Gpu) => step.max(check),
             (Work::Evaluation, Place::Machine) => load,
             (Work::Evaluation, Place::Gpu) => model,
@@ -173,7 +180,7 @@ mod tests {
     fn a_parameter_takes_what_the_trainer_holds_of_it() {
         use OptimizerName::{Adamw, Sgd};
         for (name, momentum, training, on_gpu, evaluation) in
-            [(Adamw, 0.0, 32, 26, 28), (Sgd, 0.9, 24, 22, 20), (Sgd, 0.0, 18, 18, 12)]
+            [(Adamw, 0.0, 36, 26, 28), (Sgd, 0.9, 28, 22, 20), (Sgd, 0.0, 22, 18, 12)]
         {
             let bytes = |work, place| for_each(name, momentum, work, place);
             assert_eq!(bytes(Work::Training, Place::Machine), training, "{name:?}");
@@ -191,11 +198,11 @@ mod tests {
             let trained = ModelSize::of(&changed).unwrap().trained;
             least_memory(&changed, Work::Training, Place::Machine).unwrap() / trained
         };
-        assert_eq!(bytes(&|of| of.precision = Precision::Bf16), 34);
+        assert_eq!(bytes(&|of| of.precision = Precision::Bf16), 38);
         let decays = |of: &mut TrainingConfig| {
             (of.optimizer.weight_decay, of.optimizer.decay) = (0.1, DecayScope::Matrices);
         };
-        assert_eq!(bytes(&decays), 33);
+        assert_eq!(bytes(&decays), 37);
     }
 
     #[test]
