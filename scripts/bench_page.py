@@ -30,7 +30,7 @@ SECTIONS = {  # the package and the bench of each figure
         ("sojourn-sim", "fleet"),
     ],
     "server": [("sojourn", "server")],
-    "data": [("sojourn-ingest", "ingest"), ("sojourn-codec", "delta")],
+    "data": [("sojourn-ingest", "ingest"), ("sojourn-ingest", "downloads"), ("sojourn-codec", "delta")],
     "merging": [
         ("sojourn-rules", "merge"),
         ("sojourn-assimilator", "updates"),
