@@ -31,7 +31,7 @@ SECTIONS = {  # the package and the bench of each figure
         ("sojourn-sim", "verification"),
     ],
     "server": [("sojourn", "server")],
-    "data": [("sojourn-ingest", "ingest"), ("sojourn-codec", "delta")],
+    "data": [("sojourn-ingest", "ingest"), ("sojourn-ingest", "downloads"), ("sojourn-codec", "delta")],
     "merging": [
         ("sojourn-rules", "merge"),
         ("sojourn-assimilator", "updates"),

@@ -6,7 +6,7 @@ use crate::{
 };
 use reqwest::Url;
 use sojourn_http::Servers;
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 /// How a daemon runs.
 #[derive(Clone)]
@@ -30,6 +30,8 @@ pub struct ClientConfig {
     pub gpus: GpuChoice,
     /// Most bytes that cached blobs may take where the owner's limits say nothing.
     pub cache_bytes: u64,
+    /// Whether the cache keeps shards as they are or packed.
+    pub cache_for: CacheFor,
     /// How fast blobs may come and go where the owner's limits say nothing.
     pub rates: Rates,
     /// The owner's present wishes.
@@ -45,6 +47,28 @@ pub struct ClientConfig {
     pub send_log: bool,
     /// Time limits.
     pub timing: Timing,
+}
+
+/// What the cache of shards is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CacheFor {
+    /// Speed: shards lie there as trainers read them.
+    #[default]
+    Speed,
+    /// Room: shards lie there packed where that saves a tenth, and are unpacked for units that use them.
+    Room,
+}
+
+impl FromStr for CacheFor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "speed" => Ok(Self::Speed),
+            "room" => Ok(Self::Room),
+            _ => Err("`speed` or `room` is wanted".to_owned()),
+        }
+    }
 }
 
 /// Where the metadata service of AWS, GCP and Azure is.
@@ -105,6 +129,7 @@ impl fmt::Debug for ClientConfig {
             .field("cpu_slots", &self.cpu_slots)
             .field("gpus", &self.gpus)
             .field("cache_bytes", &self.cache_bytes)
+            .field("cache_for", &self.cache_for)
             .field("rates", &self.rates)
             .field("limits", self.allowance.limits())
             .field("log", &self.log)
@@ -162,6 +187,7 @@ mod tests {
             cpu_slots: 0,
             gpus: GpuChoice::Off,
             cache_bytes: 0,
+            cache_for: CacheFor::default(),
             rates: Rates::default(),
             allowance: Allowance::default(),
             log: LogChoice::Off,

@@ -229,7 +229,8 @@ async fn set_up<R: UnitRunner>(
     let commands = Commands::open(folder.owner());
     let owner = Owner::new(config.allowance, commands, config.rates, config.cache_bytes);
     let limit = owner.cache_bytes();
-    let cache = blocking(folder.cache(), move |root| Cache::open(root, limit)).await?;
+    let keeps = config.cache_for;
+    let cache = blocking(folder.cache(), move |root| Cache::open(root, limit, keeps)).await?;
     let (outbox, undelivered) = blocking(folder.outbox(), Outbox::open).await?;
     if !undelivered.is_empty() {
         tracing::info!(results = undelivered.len(), "finished results are left to deliver");

@@ -16,7 +16,9 @@
 //! Each action starts an executor, and each executor ends with one message to the driver.
 //!
 //! ```
-//! use sojourn_client::{ClientConfig, GpuChoice, Rates, Timing, limits::Allowance, log::LogChoice};
+//! use sojourn_client::{
+//!     CacheFor, ClientConfig, GpuChoice, Rates, Timing, limits::Allowance, log::LogChoice,
+//! };
 //!
 //! let config = ClientConfig {
 //!     server: "https://sojourn.example:7070".into(),
@@ -28,6 +30,7 @@
 //!     cpu_slots: 0,
 //!     gpus: GpuChoice::Off,
 //!     cache_bytes: 10 << 30,
+//!     cache_for: CacheFor::default(),
 //!     rates: Rates::default(),
 //!     allowance: Allowance::default(),
 //!     log: LogChoice::Off,
@@ -62,7 +65,7 @@ mod storage;
 mod trainers;
 mod transfer;
 
-pub use config::{ClientConfig, METADATA, Timing};
+pub use config::{CacheFor, ClientConfig, METADATA, Timing};
 pub use daemon::run_with;
 pub use error::ClientError;
 pub use run::run;

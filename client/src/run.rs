@@ -131,8 +131,12 @@ fn memory_of_machine() -> Option<u64> {
 mod tests {
     use super::*;
     use crate::{
-        config::Timing, limits::Allowance, log::LogChoice, storage::folder::Folder,
-        trainers::gpus::GpuChoice, transfer::Rates,
+        config::{CacheFor, Timing},
+        limits::Allowance,
+        log::LogChoice,
+        storage::folder::Folder,
+        trainers::gpus::GpuChoice,
+        transfer::Rates,
     };
 
     fn config(dir: &Path, trainer: &Path) -> ClientConfig {
@@ -146,6 +150,7 @@ mod tests {
             cpu_slots: 0,
             gpus: GpuChoice::Off,
             cache_bytes: 1,
+            cache_for: CacheFor::default(),
             rates: Rates::default(),
             allowance: Allowance::default(),
             log: LogChoice::Off,

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 /// Header of a request for a blob: who asks goes on, without its token, where a redirect (307) leads.
 pub const DIRECT_HEADER: &str = "sojourn-direct";
+/// Header of such a redirect: how the bytes that it leads to are encoded, where they aren't as the blob has them. `zstd`.
+pub const ENCODING_HEADER: &str = "sojourn-encoding";
 /// A feature: `POST /v1/leases/{lease}/checkpoint/direct`.
 pub const DIRECT_UPLOADS: &str = "direct-uploads";
 

@@ -5,6 +5,8 @@
 //!   sweep:  hold [ does the core still not know it, and is it still old? -> delete ]
 //! ```
 //!
+//! A compressed copy of a blob is an orphan as its blob is. It can be made anew, so it needs no hold.
+//!
 //! Pieces that belong to no blob are left of versions that were never completed; old ones are deleted too.
 //!
 //! Assimilators put blobs in the store before the core hears of them, and their holds aren't seen here. The grace period
@@ -15,7 +17,7 @@ use crate::{
     blob_lifecycle::BlobLifecycle,
     shell::{LeaseLost, ShellHandle},
 };
-use sojourn_blobs::{BlobError, Staging};
+use sojourn_blobs::{BlobError, PackedCopy, Staging};
 use sojourn_core::request;
 use sojourn_protocol::{
     api::{CollectAnswer, CollectRequest, Found},
@@ -62,6 +64,17 @@ async fn search(
             add(&mut unknown, blob.bytes);
         } else {
             add(&mut kept, blob.bytes);
+        }
+    }
+    for PackedCopy { blob, bytes, at } in store.list_packed().await? {
+        // Where its blob was an orphan that this search has deleted, the copy is gone with it.
+        if at >= before || is_known(shell, blob).await? {
+            add(&mut kept, bytes);
+        } else {
+            if !request.dry_run {
+                store.delete_packed(blob).await?;
+            }
+            add(&mut unknown, bytes);
         }
     }
     // Asked before the list: uploads of leases that are granted later are kept.

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 use sojourn_client::{
-    ClientConfig, ClientError, GpuChoice, METADATA, Rates, Timing,
+    CacheFor, ClientConfig, ClientError, GpuChoice, METADATA, Rates, Timing,
     limits::{Allowance, Change, Size},
     log::LogChoice,
 };
@@ -137,8 +137,9 @@ enum Action {
 }
 
 const AFTER_HELP: &str = "\
-client.toml may set server, ca, name, gpus, cpu_slots, keep_seconds, metadata,
-log, send_log, trainer, timezone, and in its table [limits]:
+client.toml may set server, ca, name, gpus, cpu_slots, cache_for (\"speed\", or \"room\"
+for shards that are kept packed), keep_seconds, metadata, log, send_log, trainer,
+timezone, and in its table [limits]:
   cpu = 50                      percent of the cores, or of those that `threads` allows
   cpu = { \"mon-fri 09:00-17:00\" = 25, else = 100 }
                                 by the hour; also gpu, download and upload
@@ -232,6 +233,8 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
     let gpus = gpus.map_err(|why| wrong("gpus", why))?;
     let log = file.log.as_deref().map(str::parse::<LogChoice>).transpose();
     let log = log.map_err(|why| wrong("log", why))?;
+    let cache_for = file.cache_for.as_deref().map(str::parse::<CacheFor>).transpose();
+    let cache_for = cache_for.map_err(|why| wrong("cache_for", why))?.unwrap_or_default();
     let server = args.server.clone().or_else(|| file.server.clone());
     let server = server.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
     let given = secret("--token", args.token.as_deref(), args.token_file.as_deref())?;
@@ -249,6 +252,7 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
         cpu_slots: args.cpu_slots.or(file.cpu_slots).unwrap_or(0),
         gpus: args.gpus.clone().or(gpus).unwrap_or_default(),
         cache_bytes: DEFAULT_CACHE_BYTES,
+        cache_for,
         rates: Rates::default(),
         log: args.log_file.or(log).unwrap_or_default(),
         trainer: args.trainer.clone().or_else(|| file.trainer.clone()),

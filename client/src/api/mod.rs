@@ -14,8 +14,8 @@ use reqwest::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use sojourn_http::{
-    Authorities, Backoff, CallError, Download, Get, HttpClient, HttpConfig, KnownStores, Post,
-    RetryPolicy, Route, Servers, StoreClient, TlsFault, UploadTarget,
+    Authorities, Backoff, CallError, Download, Encoding, Get, HttpClient, HttpConfig, KnownStores,
+    Post, RetryPolicy, Route, Servers, StoreClient, TlsFault, UploadTarget,
 };
 use sojourn_protocol::{
     api::{
@@ -240,15 +240,18 @@ impl Api {
         Ok(UploadState { offset: blob.bytes, complete: true })
     }
 
-    /// `GET /v1/blobs/{sha256}` from byte `from` on. `direct`: from the store, where the server says so.
+    /// `GET /v1/blobs/{sha256}` from byte `from` on. `direct`: from the store, where the server says so. `accepts`: how the
+    /// bytes may travel.
     pub(crate) async fn blob(
         &self,
         digest: Digest,
         from: u64,
         direct: bool,
+        accepts: Encoding,
     ) -> Result<Download, CallError> {
         let route = if direct { Route::Store(&self.store) } else { Route::Server };
-        self.believed(self.http.open_blob(digest, from, route, self.timing.answer).await).await
+        let opened = self.http.open_blob(digest, from, route, accepts, self.timing.answer).await;
+        self.believed(opened).await
     }
 
     /// The stores that it may be sent to.

@@ -25,6 +25,8 @@ pub struct Settings {
     pub gpus: Option<String>,
     /// Units that run at once on the cores, beside those on GPUs.
     pub cpu_slots: Option<u32>,
+    /// What the cache of shards is for: `speed` or `room`.
+    pub cache_for: Option<String>,
     /// How often to keep what a unit has trained, in seconds.
     pub keep_seconds: Option<u32>,
     /// The address of the metadata service, or `none`.
@@ -98,7 +100,7 @@ mod tests {
         let settings =
             read("server = 'https://a'\nkeep_seconds = 5\n\n[limits]\ncpu = 50\n").unwrap();
         assert_eq!(settings.server.as_deref(), Some("https://a"));
-        assert_eq!(settings.limits.cpu.map(|share| share.get()), Some(50));
+        assert_eq!(settings.limits.cpu.map(|share| share.at(None).get()), Some(50));
         assert_eq!(read("").unwrap(), Settings::default());
     }
 

@@ -5,10 +5,13 @@ use crate::{
     api::Api,
     contact::Contact,
     storage::cache::{Cache, Class, Pin},
-    transfer::{Bandwidth, part::Part},
+    transfer::{
+        Bandwidth,
+        part::{Appended, Part},
+    },
 };
 use parking_lot::Mutex;
-use sojourn_http::{Backoff, CallError, Recovery};
+use sojourn_http::{Backoff, CallError, Encoding, Recovery};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::{ErrorKind, error_chain},
@@ -82,8 +85,8 @@ impl SharedDownload {
 enum Ended {
     /// With the answer's end, early or not.
     Normally,
-    /// With more bytes than the blob has; nothing of it counts.
-    TooLong,
+    /// With more bytes than the blob has, or bytes that can't be unpacked; nothing of it counts.
+    Malformed,
     /// Without an answer of the server: the store wasn't asked.
     Unopened(CallError),
     /// Broken off.
@@ -120,24 +123,26 @@ impl Fetcher {
         let mut found = part.written() > 0;
         if found && part.is_long_enough() {
             if part.is_right() {
-                return part.publish(class).map_err(disk);
+                return part.publish(class).await.map_err(disk);
             }
             part = part.rewound().map_err(disk)?;
         }
         let mut backoff = Backoff::new(self.longest_pause);
         let (mut altered, mut store_failures) = (0, 0);
+        // Weights are noise: of a checkpoint hardly anything is saved.
+        let mut accepts = if class == Class::Data { Encoding::Zstd } else { Encoding::Identity };
         loop {
             let before = part.written();
             let direct = store_failures < MAX_STORE_FAILURES;
-            let (reached, ended) =
-                self.attempt(blob, part, direct, &flight.received).await.map_err(disk)?;
+            let attempt = self.attempt(blob, part, direct, accepts, &flight.received);
+            let (reached, ended) = attempt.await.map_err(disk)?;
             part = reached;
             let advanced = part.written() > before;
             let asked_store = !matches!(ended, Ended::Unopened(_));
             let failure = match ended {
                 Ended::Normally if part.is_long_enough() => {
                     if part.is_right() {
-                        return part.publish(class).map_err(disk);
+                        return part.publish(class).await.map_err(disk);
                     }
                     None
                 }
@@ -149,7 +154,7 @@ impl Fetcher {
                     self.contact.pause(&mut backoff, None).await;
                     continue;
                 }
-                Ended::TooLong => None,
+                Ended::Malformed => None,
                 Ended::Unopened(failure) | Ended::Broken(failure) => Some(failure),
             };
             if !advanced && asked_store {
@@ -158,6 +163,7 @@ impl Fetcher {
             let Some(failure) = failure else {
                 // The server looks at what lies in its store, and its users hear if that is damaged.
                 store_failures = MAX_STORE_FAILURES;
+                accepts = Encoding::Identity;
                 altered += u32::from(!std::mem::take(&mut found));
                 part = part.rewound().map_err(disk)?;
                 if altered >= MAX_ALTERED {
@@ -205,30 +211,35 @@ impl Fetcher {
         blob: BlobRef,
         part: Part,
         direct: bool,
+        accepts: Encoding,
         received: &AtomicU64,
     ) -> io::Result<(Part, Ended)> {
         let _permit = self.bandwidth.download.permit().await;
         let _shown = self.bandwidth.moving.download(blob, part.count());
-        let mut download = match self.api.blob(blob.sha256, part.written(), direct).await {
+        let mut download = match self.api.blob(blob.sha256, part.written(), direct, accepts).await {
             Ok(download) => download,
             Err(failure) if failure.is_of_store() => return Ok((part, Ended::Broken(failure))),
             Err(failure) => return Ok((part, Ended::Unopened(failure))),
         };
         let part = if download.from() == part.written() { part } else { part.rewound()? };
+        let encoding = download.encoding();
         let mut coming = part.written();
-        let run = self.bandwidth.download.speed.begin(part.count());
+        // The line's speed is that of the bytes on it.
+        let moved: Arc<AtomicU64> = Arc::default();
+        let run = self.bandwidth.download.speed.begin(Arc::clone(&moved));
         // One thread writes and hashes, so that neither holds up the network or other tasks.
         let (chunks, taken) = mpsc::channel(MAX_CHUNKS_AHEAD);
-        let writer = tokio::task::spawn_blocking(move || part.append(taken));
+        let writer = tokio::task::spawn_blocking(move || part.append(taken, encoding));
         let ended = loop {
             match download.next().await {
                 Ok(Some(chunk)) => {
                     coming = coming.saturating_add(chunk.len() as u64);
                     if coming > blob.bytes {
-                        break Ended::TooLong;
+                        break Ended::Malformed;
                     }
                     let bytes = chunk.len();
                     received.fetch_add(bytes as u64, Ordering::Relaxed);
+                    moved.fetch_add(bytes as u64, Ordering::Relaxed);
                     // A closed channel: the writer has failed, and says why below.
                     if chunks.send(chunk).await.is_err() {
                         break Ended::Normally;
@@ -241,9 +252,12 @@ impl Fetcher {
             }
         };
         drop(chunks);
-        let part = writer.await.map_err(io::Error::other)??;
+        let appended = writer.await.map_err(io::Error::other)??;
         drop(run);
-        Ok((part, ended))
+        Ok(match appended {
+            Appended::Whole(part) => (part, ended),
+            Appended::Malformed(part) => (part, Ended::Malformed),
+        })
     }
 
     /// The shared download of a blob.

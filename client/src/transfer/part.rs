@@ -4,6 +4,8 @@
 use super::READ;
 use crate::storage::cache::{Class, Pin, Reservation};
 use bytes::Bytes;
+use sojourn_codec::packed::{UnpackError, Unpacker};
+use sojourn_http::Encoding;
 use sojourn_protocol::digest::{BlobRef, Hasher};
 use std::{
     fs::File,
@@ -27,6 +29,14 @@ pub(super) struct Part {
     room: Reservation,
     /// Goes last.
     alone: OwnedMutexGuard<()>,
+}
+
+/// How far chunks were taken.
+pub(super) enum Appended {
+    /// All of them were.
+    Whole(Part),
+    /// One wasn't what its encoding says: nothing of the part counts.
+    Malformed(Part),
 }
 
 impl Part {
@@ -70,13 +80,36 @@ impl Part {
         Ok(self)
     }
 
-    /// Takes chunks until there are no more. Blocks.
-    pub(super) fn append(mut self, mut chunks: mpsc::Receiver<Bytes>) -> io::Result<Self> {
+    /// Takes chunks until there are no more. No more is ever unpacked than the blob has. Blocks.
+    pub(super) fn append(
+        mut self,
+        mut chunks: mpsc::Receiver<Bytes>,
+        encoding: Encoding,
+    ) -> io::Result<Appended> {
+        let mut unpacker = match encoding {
+            Encoding::Identity => None,
+            Encoding::Zstd => Some(Unpacker::new(self.blob.bytes)?),
+        };
         while let Some(chunk) = chunks.blocking_recv() {
-            self.file.write_all(&chunk)?;
-            self.took(&chunk);
+            let Some(unpacker) = &mut unpacker else {
+                self.write(&chunk)?;
+                continue;
+            };
+            match unpacker.push(&chunk, &mut |bytes| self.write(bytes)) {
+                Ok(()) => {}
+                Err(UnpackError::Sink(error)) => return Err(error),
+                Err(UnpackError::Zstd(_) | UnpackError::TooLong { .. }) => {
+                    return Ok(Appended::Malformed(self));
+                }
+            }
         }
-        Ok(self)
+        Ok(Appended::Whole(self))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.took(bytes);
+        Ok(())
     }
 
     fn took(&mut self, bytes: &[u8]) {
@@ -106,9 +139,15 @@ impl Part {
     }
 
     /// Gives what [`Part::is_right`] to the cache.
-    pub(super) fn publish(self, class: Class) -> io::Result<Pin> {
+    pub(super) async fn publish(self, class: Class) -> io::Result<Pin> {
         let Self { room, alone, .. } = self;
-        let pin = room.publish(class);
+        let pin = match room.is_packed_as(class) {
+            false => room.publish(class),
+            true => {
+                let published = tokio::task::spawn_blocking(move || room.publish(class));
+                published.await.map_err(io::Error::other)?
+            }
+        };
         drop(alone);
         pin
     }

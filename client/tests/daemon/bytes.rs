@@ -42,6 +42,8 @@ async fn connections_that_are_cut_anywhere_lose_and_alter_nothing() {
             let blob = |bytes| trainer::checkpoint(u64::from(seed), bytes as u64);
             let (shard_blob, base_blob) = (world.put(&blob(shard)), world.put(&blob(base + 1)));
             let base_blob = Base::Checkpoint { version: Version(1), blob: base_blob };
+            // What breaks off packed goes on as it is.
+            world.packs = chance.below(2) == 0;
             let made = u32::try_from(made).unwrap();
             world.queue.push_back(hop_of(1, base_blob, shard_blob, made));
             for _ in 0..chance.below(8) {

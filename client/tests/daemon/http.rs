@@ -30,6 +30,8 @@ pub struct Answer {
     pub retry_after: Option<u64>,
     /// Where a redirect leads.
     pub location: Option<String>,
+    /// How the body is encoded, where it isn't as it is.
+    pub encoding: Option<&'static str>,
     /// What the server says that it understands.
     pub features: &'static str,
     /// Send only so many bytes of the body, then close.
@@ -109,6 +111,9 @@ impl Connection {
         }
         if let Some(place) = &answer.location {
             head.push_str(&format!("location: {place}\r\n"));
+        }
+        if let Some(encoding) = answer.encoding {
+            head.push_str(&format!("content-encoding: {encoding}\r\n"));
         }
         if !answer.features.is_empty() {
             head.push_str(&format!("sojourn-features: {}\r\n", answer.features));

@@ -18,6 +18,7 @@ mod http;
 mod limits;
 mod metadata;
 mod notices;
+mod packed;
 mod promises;
 mod rates;
 mod restarts;
@@ -27,8 +28,8 @@ mod usage;
 
 use server::{ENROLMENT, Server, World};
 use sojourn_client::{
-    ClientConfig, ClientError, GpuChoice, Rates, Timing, limits::Allowance, log::LogChoice,
-    run_with,
+    CacheFor, ClientConfig, ClientError, GpuChoice, Rates, Timing, limits::Allowance,
+    log::LogChoice, run_with,
 };
 use sojourn_protocol::{
     digest::BlobRef,
@@ -64,6 +65,7 @@ fn config(server: &Server, dir: &TempDir) -> ClientConfig {
         slots: Some(1),
         gpus: GpuChoice::Off,
         cache_bytes: 1 << 20,
+        cache_for: CacheFor::default(),
         rates: Rates::default(),
         allowance: Allowance::default(),
         log: LogChoice::Off,

@@ -2,6 +2,7 @@
 
 use crate::http::{Answer, Connection, Request};
 use sojourn_codec::delta::Named;
+use sojourn_codec::packed::pack;
 use sojourn_protocol::{
     api::*,
     digest::{BlobRef, Digest},
@@ -97,6 +98,10 @@ pub struct World {
     pub withheld: BTreeSet<Digest>,
     /// Its blobs lie in a store: here, beside `/v1`.
     pub has_store: bool,
+    /// Gives shards packed to whoever accepts that.
+    pub packs: bool,
+    /// The blobs that it has given so.
+    pub packed: Vec<Digest>,
     /// The stores that it names to hosts that enrol.
     pub stores: Option<Vec<String>>,
     /// What it says that it understands beyond the first version.
@@ -348,14 +353,14 @@ async fn respond(
             while shared.lock().unwrap().withheld.contains(&digest.parse().unwrap()) {
                 changed.changed().await.unwrap();
             }
-            let world = shared.lock().unwrap();
+            let mut world = shared.lock().unwrap();
             let follows =
                 request.headers.get("sojourn-direct").is_some_and(|says| says == "follow");
             if world.has_store && follows {
                 let location = Some(format!("{STORE}{digest}"));
                 return Ok(Answer { status: 307, location, ..Answer::default() });
             }
-            blob(request, digest, &world)
+            blob(request, digest, &mut world)
         }
         (method, ["leases", lease, "checkpoint", "delta"]) => {
             let lease = LeaseId(lease.parse().unwrap());
@@ -559,7 +564,7 @@ fn report(report: Report, world: &mut World) -> Result<Answer, ApiError> {
     Ok(Answer::json(&ReportAnswer { lease, state: report_state(world, lease) }))
 }
 
-fn blob(request: &Request, digest: &str, world: &World) -> Result<Answer, ApiError> {
+fn blob(request: &Request, digest: &str, world: &mut World) -> Result<Answer, ApiError> {
     let digest: Digest = digest.parse().unwrap();
     let named = world
         .held
@@ -571,6 +576,15 @@ fn blob(request: &Request, digest: &str, world: &World) -> Result<Answer, ApiErr
     let Some(bytes) = world.blobs.get(&digest) else {
         return Err(ApiError::new(ErrorKind::NotFound, "no such blob"));
     };
+    let accepts = request.headers.get("accept-encoding").is_some_and(|says| says == "zstd");
+    if accepts
+        && world.packs
+        && request.range.is_none()
+        && let Some(body) = pack(bytes)
+    {
+        world.packed.push(digest);
+        return Ok(Answer { status: 200, body, encoding: Some("zstd"), ..Answer::default() });
+    }
     let from = usize::try_from(request.range.unwrap_or(0)).unwrap();
     let Some(rest) = bytes.get(from..).filter(|rest| from == 0 || !rest.is_empty()) else {
         return Err(ApiError::new(ErrorKind::RangeNotSatisfiable, "after the end"));

@@ -12,7 +12,8 @@
 //! Whatever else is valid safetensors is refused by [`decode`], because two encodings of one model
 //! would be two blobs. Every reader of the format reads what is written here.
 //!
-//! [`delta`] says a checkpoint by what changed since another one; [`ranges`] stores one in several pieces.
+//! [`delta`] says a checkpoint by what changed since another one; [`ranges`] stores one in several pieces; [`packed`] is a blob as
+//! one compressed frame.
 //!
 //! ```
 //! use sojourn_codec::{Tensor, decode, encode};
@@ -30,6 +31,7 @@ mod decode;
 pub mod delta;
 mod error;
 mod layout;
+pub mod packed;
 pub mod ranges;
 mod tensor;
 

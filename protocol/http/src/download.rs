@@ -8,10 +8,13 @@ use crate::{
     store::StoreClient,
 };
 use bytes::Bytes;
-use reqwest::{Method, RequestBuilder, Response, StatusCode, header::RANGE};
+use reqwest::{
+    Method, RequestBuilder, Response, StatusCode,
+    header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderName, RANGE},
+};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    direct::DIRECT_HEADER,
+    direct::{DIRECT_HEADER, ENCODING_HEADER},
 };
 use std::time::Duration;
 
@@ -30,10 +33,32 @@ pub enum Route<'a> {
     Store(&'a StoreClient),
 }
 
+/// How a blob's bytes travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// As they are.
+    Identity,
+    /// All of them as one zstd frame.
+    Zstd,
+}
+
+impl Encoding {
+    const ZSTD: &'static str = "zstd";
+
+    /// The encoding that such a header names.
+    fn of(headers: &HeaderMap, name: &HeaderName) -> Self {
+        match headers.get(name).is_some_and(|value| value == Self::ZSTD) {
+            true => Self::Zstd,
+            false => Self::Identity,
+        }
+    }
+}
+
 /// A blob that is coming.
 #[derive(Debug)]
 pub struct Download {
     from: u64,
+    encoding: Encoding,
     response: Response,
     server: String,
     stall: Duration,
@@ -44,6 +69,12 @@ impl Download {
     #[must_use]
     pub const fn from(&self) -> u64 {
         self.from
+    }
+
+    /// How the bytes are encoded that come; [`Encoding::Identity`] unless another was accepted.
+    #[must_use]
+    pub const fn encoding(&self) -> Encoding {
+        self.encoding
     }
 
     /// The next bytes; `None` at the end.
@@ -90,7 +121,8 @@ impl Call for GetBlob {
 }
 
 impl HttpClient {
-    /// A blob from byte `from` on. One attempt; an answer that stands still for `stall` is an error.
+    /// A blob from byte `from` on. One attempt; an answer that stands still for `stall` is an error. `accepts`: how the bytes
+    /// may travel, where all of them are wanted.
     ///
     /// # Errors
     /// Where neither server nor store gives it.
@@ -99,10 +131,15 @@ impl HttpClient {
         digest: Digest,
         from: u64,
         route: Route<'_>,
+        accepts: Encoding,
         stall: Duration,
     ) -> Result<Download, CallError> {
         let get = GetBlob::new(digest, from);
+        let accepts = if from == 0 { accepts } else { Encoding::Identity };
         let mut request = get.complete(self.request(get.method(), get.path()));
+        if accepts == Encoding::Zstd {
+            request = request.header(ACCEPT_ENCODING, Encoding::ZSTD);
+        }
         if let Route::Store(_) = route {
             request = request.header(DIRECT_HEADER, "follow");
         }
@@ -110,15 +147,22 @@ impl HttpClient {
             Ok(response) => response?,
             Err(_) => return Err(CallError::timed_out(&self.server(), stall)),
         };
-        let response = match route {
+        let (response, encoding) = match route {
             Route::Store(store) if response.status() == StatusCode::TEMPORARY_REDIRECT => {
-                store.get(&response, from, stall).await?
+                // The store knows nothing of what it keeps.
+                let name = HeaderName::from_static(ENCODING_HEADER);
+                let encoding = Encoding::of(response.headers(), &name);
+                (store.get(&response, from, stall).await?, encoding)
             }
-            _ => self.accept(response).await?,
+            _ => {
+                let response = self.accept(response).await?;
+                let encoding = Encoding::of(response.headers(), &CONTENT_ENCODING);
+                (response, encoding)
+            }
         };
         let is_partial = response.status() == StatusCode::PARTIAL_CONTENT;
         let from = if is_partial { from } else { 0 };
-        Ok(Download { from, response, server: self.server(), stall })
+        Ok(Download { from, encoding, response, server: self.server(), stall })
     }
 
     /// A whole blob, verified; `received` is told how many bytes have come. What breaks off is resumed: a name stands

@@ -55,7 +55,7 @@ mod body;
 mod download_tests;
 
 pub use client::{Call, Get, HttpClient, HttpConfig, Post};
-pub use download::{Download, Route};
+pub use download::{Download, Encoding, Route};
 pub use error::{CallError, Recovery, TransferError};
 pub use known_stores::KnownStores;
 pub use receiver::{Answered, Receiver, ReceiverError};

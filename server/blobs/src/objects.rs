@@ -24,7 +24,7 @@ pub(crate) fn blob_key(blob: Digest) -> Key {
 }
 
 /// The folder of all that belongs to a blob.
-fn folder_of(blob: Digest) -> String {
+pub(crate) fn folder_of(blob: Digest) -> String {
     let folder: String = blob.to_string().chars().take(2).collect();
     format!("sha256/{folder}")
 }

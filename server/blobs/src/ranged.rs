@@ -251,7 +251,8 @@ async fn read_piece(
     }
 }
 
-async fn delete(store: &Arc<dyn ObjectStore>, key: &Key) -> Result<(), BlobError> {
+/// Deletes an object. A missing one is no error.
+pub(crate) async fn delete(store: &Arc<dyn ObjectStore>, key: &Key) -> Result<(), BlobError> {
     match store.delete(key).await {
         Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(BlobError::store(error)),

@@ -340,11 +340,12 @@ impl BlobStore {
         self.holds.hold(blob).await
     }
 
-    /// Deletes a blob. A missing one is no error.
+    /// Deletes a blob, and its compressed copy before. A missing one is no error.
     ///
     /// # Errors
     /// Where the store fails.
     pub async fn delete(&self, blob: Digest) -> Result<(), BlobError> {
+        self.delete_packed(blob).await?;
         self.checked.lock().remove(&blob);
         let deleted = match &self.logged {
             Some(logged) => logged.delete(blob).await,
@@ -376,7 +377,7 @@ impl BlobStore {
 
 /// The bytes of an object. The local store gives empty chunks for ever if a file became shorter since it was opened, so an
 /// empty chunk is an error.
-fn whole(blob: Digest, got: GetResult) -> BlobBytes {
+pub(crate) fn whole(blob: Digest, got: GetResult) -> BlobBytes {
     let chunks = got.into_stream().map(move |chunk| match chunk {
         Ok(chunk) if chunk.is_empty() => Err(BlobError::Shortened(blob)),
         Ok(chunk) => Ok(chunk),

@@ -5,6 +5,7 @@ use super::{
     auth::{Reader, User},
     direct::url_term,
     error::HttpError,
+    packed,
     request_body::Body,
     schema::{Bytes, ContentEncoding},
     uploads::{Offset, declared_bytes, receive},
@@ -18,7 +19,7 @@ use sojourn_http::byte_range::Wanted;
 use sojourn_protocol::{
     api::{CollectAnswer, CollectRequest, MissingAnswer, MissingRequest, UploadState},
     digest::{BlobRef, Digest},
-    direct::DIRECT_HEADER,
+    direct::{DIRECT_HEADER, ENCODING_HEADER},
     error::ErrorKind,
 };
 use std::sync::Arc;
@@ -36,9 +37,10 @@ fn digest(text: &str) -> Result<Digest, HttpError> {
         ("sha256" = Digest, Path, description = "The blob."),
         ("range" = Option<String>, Header, description = "One range, e.g. `bytes=100-199`."),
         ("sojourn-direct" = Option<String>, Header, description = "`follow`: a redirect to the store is followed, without the token."),
+        ("accept-encoding" = Option<String>, Header, description = "`zstd`: all bytes may come compressed. With a range they come as they are."),
     ),
     responses(
-        (status = 200, description = "All bytes.", content_type = "application/octet-stream", body = Bytes),
+        (status = 200, description = "All bytes, compressed where that was asked for and saves a tenth.", content_type = "application/octet-stream", body = Bytes),
         (status = 206, description = "The range.", content_type = "application/octet-stream", body = Bytes,
          headers(("content-range" = String, description = "Which bytes of how many."))),
         (status = 307, description = "The store gives it, and ranges of it, for a short time; only where that was asked for.",
@@ -57,8 +59,9 @@ pub(super) async fn get(
         app.shell.request(request::AuthorizeRead { host, blob }).await?;
         app.traffic.downloaded();
     }
+    let packs = packed::accepts(&request);
     if follows(&request)
-        && let Some(answer) = elsewhere(&app, blob).await?
+        && let Some(answer) = elsewhere(&app, blob, packs).await?
     {
         return Ok(answer);
     }
@@ -70,6 +73,9 @@ pub(super) async fn get(
         Ok(bytes) => bytes,
         Err(error) => return Err(unread(&app, blob, error).await),
     };
+    if packs && let Some(answer) = packed::answer(&app, BlobRef { sha256: blob, bytes }).await {
+        return Ok(answer);
+    }
     let range = request.headers().get(header::RANGE).and_then(|value| value.to_str().ok());
     let (mut answer, range) = match Wanted::read(range, bytes) {
         Wanted::Whole => (HttpResponse::Ok(), 0..bytes),
@@ -108,15 +114,23 @@ fn follows(request: &HttpRequest) -> bool {
 }
 
 /// A redirect to the store; `None` if the store gives no URLs, or doesn't have the blob as one object.
-async fn elsewhere(app: &AppState, blob: Digest) -> Result<Option<HttpResponse>, HttpError> {
-    let Some(url) = app.blobs.store().read_url(blob, url_term(app)).await? else {
-        return Ok(None);
-    };
+async fn elsewhere(
+    app: &AppState,
+    blob: Digest,
+    packs: bool,
+) -> Result<Option<HttpResponse>, HttpError> {
+    let (store, term) = (app.blobs.store(), url_term(app));
+    let Some(mut url) = store.read_url(blob, term).await? else { return Ok(None) };
     // A blob in pieces is joined by the server.
-    if app.blobs.store().plain_size(blob).await?.is_none() {
-        return Ok(None);
-    }
+    let Some(bytes) = store.plain_size(blob).await? else { return Ok(None) };
     let mut answer = HttpResponse::TemporaryRedirect();
+    if packs
+        && packed::size(app, BlobRef { sha256: blob, bytes }).await.is_some()
+        && let Some(copy) = store.packed_url(blob, term).await?
+    {
+        url = copy;
+        answer.insert_header((ENCODING_HEADER, packed::ZSTD));
+    }
     answer.insert_header((header::LOCATION, url.as_str()));
     // The URL expires soon, and is for this client alone.
     answer.insert_header((header::CACHE_CONTROL, "no-store"));

@@ -28,6 +28,7 @@ mod machines;
 mod metrics;
 mod objects;
 pub(crate) mod openapi;
+mod packed;
 mod page;
 mod programs;
 mod protocol;

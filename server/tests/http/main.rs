@@ -23,6 +23,7 @@ mod metrics;
 mod s3;
 // The server with its own assimilators, joined as the command does it.
 mod network;
+mod packed;
 mod page;
 mod seeds;
 #[path = "../../../src/serve/mod.rs"]

@@ -1,21 +1,35 @@
 //! Blobs on disk by digest, within the owner's byte limit. Trusts a file only after this process has
 //! seen its digest: it wrote it, or read it through once, and nobody has doubted it since. Doesn't fetch
 //! anything.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `index.rs` | the accounts |
+//! | `pin.rs` | blobs in use |
+//! | `reservation.rs` | blobs on their way |
+//! | `unpacked.rs` | shards that are kept packed |
 
 mod index;
+mod pin;
+mod reservation;
+mod unpacked;
 
 pub(crate) use index::Class;
-use index::{Generation, Index, Trust, Victim};
+pub(crate) use pin::Pin;
+pub(crate) use reservation::Reservation;
 
-use crate::transfer::digest_of_file;
+use index::{Index, Trust, Victim};
+use unpacked::{ENDING, Unpacked};
+
+use crate::{config::CacheFor, transfer::digest_of_file};
 use parking_lot::Mutex;
 use sojourn_files::{Access, AtomicFile, Durability, if_exists};
 use sojourn_protocol::digest::{BlobRef, Digest};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
 
@@ -28,6 +42,7 @@ const MIN_USE_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Cache {
     root: PathBuf,
+    keeps: CacheFor,
     state: Mutex<State>,
 }
 
@@ -36,35 +51,24 @@ struct State {
     index: Index,
     /// Has it been said that pins take more than the limit?
     excess_told: bool,
-}
-
-/// A blob in use: it stays where it is until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Pin {
-    cache: Arc<Cache>,
-    digest: Digest,
-    /// None where the index doesn't know the blob.
-    generation: Option<Generation>,
-    path: PathBuf,
-}
-
-/// Room for a blob that is on its way, and the name that it is written under meanwhile. Dropped before
-/// the blob is whole, what has come of it is kept for the next attempt while there is room.
-#[derive(Debug)]
-pub(crate) struct Reservation {
-    cache: Arc<Cache>,
-    blob: BlobRef,
-    path: PathBuf,
+    /// The raw bytes of shards that are packed and in use.
+    unpacked: BTreeMap<Digest, Weak<Unpacked>>,
+    /// Tells files of unpacked bytes apart.
+    last_unpacked: u64,
 }
 
 impl Cache {
     /// Opens the cache in `root`: finds what is there, forgets what is misnamed, and makes the limit
     /// hold.
-    pub(crate) fn open(root: PathBuf, limit: u64) -> io::Result<Arc<Self>> {
-        let cache = Self {
-            root,
-            state: Mutex::new(State { index: Index::new(limit), excess_told: false }),
+    pub(crate) fn open(root: PathBuf, limit: u64, keeps: CacheFor) -> io::Result<Arc<Self>> {
+        let state = State {
+            index: Index::new(limit),
+            excess_told: false,
+            unpacked: BTreeMap::new(),
+            last_unpacked: 0,
         };
+        let cache = Self { root, keeps, state: Mutex::new(state) };
+        cache.clear_unpacked()?;
         let mut found = Vec::new();
         for class in [Class::Part, Class::Checkpoint, Class::Data] {
             let folder = cache.folder(class);
@@ -72,7 +76,13 @@ impl Cache {
             for file in fs::read_dir(&folder)? {
                 let file = file?;
                 let name = file.file_name();
-                match name.to_str().and_then(|name| name.parse::<Digest>().ok()) {
+                let name = name.to_str().unwrap_or_default();
+                let packed = name.strip_suffix(ENDING).filter(|_| class == Class::Data);
+                let digest: Option<Digest> = packed.unwrap_or(name).parse().ok();
+                // A blob that is there as it is needn't be there packed.
+                let is_twice = digest
+                    .is_some_and(|digest| packed.is_some() && cache.path(&digest, class).exists());
+                match digest.filter(|_| !is_twice) {
                     Some(digest) => {
                         let meta = file.metadata()?;
                         let used = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
@@ -114,7 +124,12 @@ impl Cache {
             let generation = state.index.pin(&blob.sha256);
             (entry, generation, self.path(&blob.sha256, entry.class))
         };
-        let pin = Pin { cache: Arc::clone(self), digest: blob.sha256, generation, path };
+        let unpacked = None;
+        let pin = Pin { cache: Arc::clone(self), digest: blob.sha256, generation, path, unpacked };
+        let kept = self.kept_path(&blob.sha256, entry.class);
+        if kept != pin.path {
+            return self.pin_packed(blob, pin, kept).await;
+        }
         let meta = fs::metadata(&pin.path);
         let whole = meta.as_ref().is_ok_and(|meta| meta.len() == blob.bytes);
         let right = match entry.trust {
@@ -129,28 +144,22 @@ impl Cache {
                 right
             }
         };
-        let mut state = self.state.lock();
         if right {
-            state.index.check(&blob.sha256);
-            drop(state);
-            let used = meta.and_then(|meta| meta.modified()).ok();
-            if used
-                .and_then(|used| used.elapsed().ok())
-                .is_none_or(|since| since >= MIN_USE_INTERVAL)
-            {
-                // Remembered over restarts as the time of last use; nothing depends on it being right.
-                let _ = fs::File::options()
-                    .append(true)
-                    .open(&pin.path)
-                    .and_then(|file| file.set_modified(SystemTime::now()));
-            }
+            self.state.lock().index.check(&blob.sha256);
+            note_use(&pin.path);
             return Some(pin);
         }
-        tracing::warn!(blob = %blob.sha256.short(), "a cached blob is damaged; it is fetched again");
-        state.index.remove(&blob.sha256);
-        self.delete(&[(blob.sha256, entry.class)]);
-        drop(state);
+        self.remove_damaged(&blob.sha256, entry.class);
         None
+    }
+
+    /// Deletes a blob whose file hasn't its bytes.
+    fn remove_damaged(&self, digest: &Digest, class: Class) {
+        tracing::warn!(blob = %digest.short(), "a cached blob is damaged; it is fetched again");
+        let mut state = self.state.lock();
+        state.index.remove(digest);
+        state.unpacked.remove(digest);
+        self.delete(&[(*digest, class)]);
     }
 
     /// Is the blob here, as far as is known?
@@ -162,7 +171,7 @@ impl Cache {
     pub(crate) fn has_file(&self, digest: &Digest) -> bool {
         let entry = self.state.lock().index.get(digest);
         let whole = entry.filter(|entry| entry.class != Class::Part);
-        whole.is_some_and(|entry| self.path(digest, entry.class).exists())
+        whole.is_some_and(|entry| self.kept_path(digest, entry.class).exists())
     }
 
     /// Somebody has found other bytes in one of these: each is read through before it is used again.
@@ -170,6 +179,8 @@ impl Cache {
         let mut state = self.state.lock();
         for digest in digests {
             state.index.doubt(digest);
+            // It is unpacked anew, and checked then.
+            state.unpacked.remove(digest);
         }
     }
 
@@ -306,10 +317,23 @@ impl Cache {
 
     fn delete(&self, victims: &[Victim]) {
         for (digest, class) in victims {
-            if let Err(error) = if_exists(fs::remove_file(self.path(digest, *class))) {
+            let packed = (*class == Class::Data).then(|| self.packed_path(digest));
+            let files = [self.path(digest, *class)].into_iter().chain(packed);
+            let mut deleted = files.map(|file| if_exists(fs::remove_file(file)));
+            if let Some(Err(error)) = deleted.find(Result::is_err) {
                 tracing::warn!(%error, blob = %digest.short(), "a cached blob can't be deleted");
             }
         }
+    }
+}
+
+/// Notes that a file is used now. Remembered over restarts as the time of last use; nothing depends on it being right.
+fn note_use(path: &Path) {
+    let used = fs::metadata(path).and_then(|meta| meta.modified()).ok();
+    let since = used.and_then(|used| used.elapsed().ok());
+    if since.is_none_or(|since| since >= MIN_USE_INTERVAL) {
+        let opened = fs::File::options().append(true).open(path);
+        let _ = opened.and_then(|file| file.set_modified(SystemTime::now()));
     }
 }
 
@@ -325,71 +349,6 @@ fn copy_whole(file: &Path, path: &Path) -> io::Result<()> {
 /// Does the file have the blob's bytes? Blocks.
 fn is_right(path: &Path, blob: BlobRef) -> bool {
     digest_of_file(path).is_ok_and(|digest| digest == blob.sha256)
-}
-
-impl Pin {
-    /// Which blob it is.
-    pub(crate) fn digest(&self) -> Digest {
-        self.digest
-    }
-
-    /// Where the bytes lie.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        if let Some(generation) = self.generation {
-            self.cache.change(|index| index.unpin(&self.digest, generation));
-        }
-    }
-}
-
-impl Reservation {
-    /// Where to write the bytes meanwhile.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The file under [`Reservation::path`] is whole and has the blob's digest: takes it in, pinned.
-    pub(crate) fn publish(mut self, class: Class) -> io::Result<Pin> {
-        let BlobRef { sha256: digest, bytes } = self.blob;
-        let path = self.cache.path(&digest, class);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::rename(&self.path, &path)?;
-        let generation = self.cache.change(|index| {
-            index.unreserve(bytes);
-            index.insert(digest, class, bytes, Trust::Checked);
-            index.pin(&digest)
-        });
-        // Nothing is left to give back, or to keep.
-        self.blob.bytes = 0;
-        Ok(Pin { cache: Arc::clone(&self.cache), digest, generation, path })
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        let BlobRef { sha256: digest, bytes } = self.blob;
-        let length = fs::metadata(&self.path).map_or(0, |meta| meta.len());
-        // A checkpoint of the same bytes may have been made here meanwhile.
-        let known = self.cache.state.lock().index.get(&digest).is_some();
-        let kept = length > 0 && length <= bytes && !known;
-        if !kept {
-            // Removed before the accounts: afterwards the name may be somebody else's.
-            let _ = fs::remove_file(&self.path);
-        }
-        self.cache.change(|index| {
-            index.unreserve(bytes);
-            if kept {
-                index.insert(digest, Class::Part, length, Trust::Unchecked);
-            }
-        });
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,11 @@ fn blob(bytes: &[u8]) -> BlobRef {
 }
 
 fn open(dir: &TempDir, limit: u64) -> Arc<Cache> {
-    Cache::open(dir.path().join("cache"), limit).unwrap()
+    open_for(dir, limit, CacheFor::Speed)
+}
+
+fn open_for(dir: &TempDir, limit: u64, keeps: CacheFor) -> Arc<Cache> {
+    Cache::open(dir.path().join("cache"), limit, keeps).unwrap()
 }
 
 fn put(cache: &Arc<Cache>, bytes: &[u8], class: Class) -> Pin {
@@ -279,4 +283,71 @@ async fn parts_are_the_first_to_make_room_and_useless_ones_are_not_kept() {
     drop(put(&cache, b"da", Class::Data));
     assert_eq!(cache.used(), 7);
     assert_eq!(fs::read_dir(dir.path().join("cache/parts")).unwrap().count(), 0);
+}
+
+/// Names of the files in a folder of the cache.
+fn names(dir: &TempDir, folder: &str) -> Vec<String> {
+    let Ok(files) = fs::read_dir(dir.path().join("cache").join(folder)) else { return Vec::new() };
+    files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn shards_that_are_packed_count_with_their_own_size_and_are_unpacked_for_as_long_as_they_are_used()
+ {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open_for(&dir, 1 << 20, CacheFor::Room);
+    let shard: Vec<u8> = b"a row; ".iter().copied().cycle().take(100_000).collect();
+    let packed = format!("{}.zst", Digest::of(&shard));
+    let first = put(&cache, &shard, Class::Data);
+    assert_eq!(fs::read(first.path()).unwrap(), shard);
+    assert_eq!(names(&dir, "data"), [packed.clone()]);
+    let kept = fs::metadata(dir.path().join("cache/data").join(&packed)).unwrap().len();
+    assert!(kept < 1000 && cache.used() == kept + 100_000, "{kept} {}", cache.used());
+    // Another pin has the same file.
+    let second = cache.pin(blob(&shard)).await.unwrap();
+    assert_eq!((second.path(), cache.used()), (first.path(), kept + 100_000));
+    drop(first);
+    assert_eq!(fs::read(second.path()).unwrap(), shard);
+    drop(second);
+    assert_eq!((cache.used(), names(&dir, "unpacked").len()), (kept, 0));
+    assert!(cache.has_file(&Digest::of(&shard)));
+    // After a kill, whatever the cache is for then.
+    fs::write(dir.path().join("cache/unpacked/left"), b"x").unwrap();
+    drop(cache);
+    let cache = open(&dir, 1 << 20);
+    assert_eq!((cache.used(), names(&dir, "unpacked").len()), (kept, 0));
+    let again = cache.pin(blob(&shard)).await.unwrap();
+    assert_eq!(fs::read(again.path()).unwrap(), shard);
+    drop(again);
+    cache.evict(&[Digest::of(&shard)]);
+    assert_eq!((cache.used(), names(&dir, "data").len()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_packed_shard_that_is_damaged_is_deleted_not_used() {
+    let shard = vec![7; 100_000];
+    let other = sojourn_codec::packed::pack(&[8; 100_000]).unwrap();
+    let longer = sojourn_codec::packed::pack(&[7; 200_000]).unwrap();
+    for damage in [other, longer, b"no frame".to_vec(), Vec::new()] {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = open_for(&dir, 1 << 20, CacheFor::Room);
+        drop(put(&cache, &shard, Class::Data));
+        let [name] = &names(&dir, "data")[..] else { panic!("one file") };
+        fs::write(dir.path().join("cache/data").join(name), damage).unwrap();
+        assert!(cache.pin(blob(&shard)).await.is_none());
+        assert_eq!(
+            (cache.used(), names(&dir, "data").len(), names(&dir, "unpacked").len()),
+            (0, 0, 0)
+        );
+    }
+}
+
+#[test]
+fn checkpoints_and_shards_of_which_little_is_saved_lie_in_the_cache_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open_for(&dir, 1 << 20, CacheFor::Room);
+    drop(put(&cache, &[1; 100_000], Class::Checkpoint));
+    drop(put(&cache, &[2; 1000], Class::Data));
+    assert_eq!(cache.used(), 101_000);
+    assert_eq!(names(&dir, "data"), [Digest::of(&[2; 1000]).to_string()]);
 }

@@ -10,6 +10,7 @@
 mod blobs;
 mod faults;
 mod moto;
+mod packed;
 mod pieces;
 mod s3;
 mod staging;
