@@ -403,14 +403,18 @@ mod tests {
             "no host in contact supports its `cnn` model and settings (2 refused it, 3 need a newer client)"
         );
         let paused = |leases_live| WaitReason::Paused { leases_live }.to_string();
-        let held = |hosts, left| {
-            WaitReason::HeldBack { hosts, left: Millis(left), error: "no such node".into() }
+        let held = |hosts, left| WaitReason::HeldBack {
+            hosts,
+            left: Millis(left),
+            error: "no such node".into(),
         };
         assert_eq!(
             held(2, 1_500).to_string(),
             "its model fails on this data (2 hosts so far), so it is tried on one at a time, next in 2 s: no such node"
         );
-        assert!(held(1, 0).to_string().contains("(1 host so far), so it is tried on one at a time: no"));
+        assert!(
+            held(1, 0).to_string().contains("(1 host so far), so it is tried on one at a time: no")
+        );
         assert!(paused(0).contains("resume it") && paused(1).contains("1 unit is"));
         assert!(paused(2).contains("2 units are"));
     }

@@ -83,11 +83,7 @@ pub fn check_shard(
 }
 
 /// The columns by name of a shard: each of its type and shape, with all rows, and nothing else.
-fn check_columns(
-    tensors: &[TensorSpec],
-    shard: &Shard,
-    columns: &[Column],
-) -> Result<(), String> {
+fn check_columns(tensors: &[TensorSpec], shard: &Shard, columns: &[Column]) -> Result<(), String> {
     let find = |name: &str| tensors.iter().find(|tensor| tensor.name == name);
     let mut expected = 0;
     for Column { name, dtype, shape, longest, .. } in columns {

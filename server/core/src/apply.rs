@@ -317,8 +317,7 @@ impl Core {
             Command::Lost { blob } => self.blobs().lost(blob),
             Command::Submit { to, spec, data, again, nonce } => {
                 let reply = PreparedSubmission::new(spec, data).map_err(Refusal::from);
-                let reply =
-                    reply.and_then(|prepared| self.jobs().submit(prepared, again, nonce));
+                let reply = reply.and_then(|prepared| self.jobs().submit(prepared, again, nonce));
                 self.answer(to, reply.map(Answer::Submitted))
             }
             Command::SubmitPrepared { to, prepared, again, nonce } => {

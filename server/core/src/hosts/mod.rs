@@ -22,7 +22,9 @@ pub(crate) use classes::DeviceClasses;
 pub(crate) use fleet::{DevicePool, Fleet, training_time};
 pub(crate) use handler::{HostHandler, reliable_speed};
 pub(crate) use session::{DeviceRef, DeviceSlots, Session};
-pub(crate) use strikes::{Blame, MAX_FAILURES, Refusals, HeldBack, Strikes, WorkloadOfJob, workload_of};
+pub(crate) use strikes::{
+    Blame, HeldBack, MAX_FAILURES, Refusals, Strikes, WorkloadOfJob, workload_of,
+};
 
 use sojourn_protocol::{
     ids::HostId,

@@ -182,11 +182,7 @@ impl Strikes {
     }
 
     /// The strikes of a host that count: rejected results, and those that `counts` says of a workload and a unit.
-    pub(crate) fn count(
-        &self,
-        host: HostId,
-        counts: impl Fn(&Refusals, &UnitKey) -> bool,
-    ) -> u32 {
+    pub(crate) fn count(&self, host: HostId, counts: impl Fn(&Refusals, &UnitKey) -> bool) -> u32 {
         let rejected = self.rejected.get(&host).copied().unwrap_or(0);
         let of_workload = |refusals: &Refusals| {
             let units = refusals.strikes.get(&host).into_iter().flatten();

@@ -40,8 +40,7 @@ impl JobHandler<'_> {
         drop(blobs);
         let job = state.next_job();
         let (spec, data) = (Box::new(new.spec.clone()), Box::new(new.data.clone()));
-        let event =
-            Event::JobSubmitted { job, spec, data, key, nonce, at_end: new.at_end };
+        let event = Event::JobSubmitted { job, spec, data, key, nonce, at_end: new.at_end };
         let ledger = &mut self.results.ledger;
         ledger.record_submitted(event, new)?;
         let jobs = &ledger.state.jobs;

@@ -98,8 +98,7 @@ impl ResultHandler<'_> {
             failures.map_or(0, |failures| failures.values().map(|failed| failed.count).sum());
         let of_unit = failed.len();
         // Where nobody has ever succeeded at the workload, its other trials have failed for the same reason.
-        if let Some((others, times)) =
-            self.refusals_of(lease).and_then(Refusals::failed_everywhere)
+        if let Some((others, times)) = self.refusals_of(lease).and_then(Refusals::failed_everywhere)
         {
             failed.extend(parties.behind(others.iter().copied()));
             count = count.max(times);
@@ -136,8 +135,8 @@ impl ResultHandler<'_> {
                     // Where there are too few hosts for three, what nobody else could try ends too: else it would keep
                     // those there are from all other work. A host that never did any may be broken.
                     let works = state.hosts.get(&lease.host).is_some_and(|host| host.used > 0);
-                    let says_so = kind == FailureKind::WrongUnit
-                        || (works && kind == FailureKind::Trainer);
+                    let says_so =
+                        kind == FailureKind::WrongUnit || (works && kind == FailureKind::Trainer);
                     let is_refused = says_so && count >= MAX_FAILURES;
                     on_many || (is_refused && !self.could_be_tried_by_others(lease, &failed))
                 }
