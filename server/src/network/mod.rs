@@ -21,7 +21,6 @@ pub(crate) use connections::{Admission, ConnectionLimits, Connections};
 pub use connections::{DEFAULT_MAX_CONNECTIONS_PER_ADDRESS, PerAddress};
 pub use rate_limit::Rate;
 pub(crate) use rate_limit::RateLimiter;
-use rate_limit::RateLimiter;
 pub(crate) use stream::{
     ActiveRequest, Connection, GuardedStream, HEAD_TIMEOUT, TLS_HANDSHAKE_TIMEOUT,
 };
