@@ -72,20 +72,22 @@ impl PreparedSubmission {
 struct SubmittedJob {
     spec: Box<JobSpec>,
     data: Box<DataManifest>,
+    before: Digest,
 }
 
 impl TryFrom<SubmittedJob> for PreparedSubmission {
     type Error = ApiError;
 
-    fn try_from(SubmittedJob { spec, data }: SubmittedJob) -> Result<Self, ApiError> {
-        Self::new(spec, data)
+    fn try_from(SubmittedJob { spec, data, before }: SubmittedJob) -> Result<Self, ApiError> {
+        Ok(Self { before, ..Self::new(spec, data)? })
     }
 }
 
 impl From<PreparedSubmission> for SubmittedJob {
     fn from(prepared: PreparedSubmission) -> Self {
-        let Job { spec, data, .. } = *prepared.job;
-        Self { spec: Box::new(spec), data: Box::new(data) }
+        let PreparedSubmission { job, before, .. } = prepared;
+        let Job { spec, data, .. } = *job;
+        Self { spec: Box::new(spec), data: Box::new(data), before }
     }
 }
 

@@ -145,7 +145,7 @@ impl ResultHandler<'_> {
         }
     }
 
-    /// Takes back the strikes of the hosts whose failures of a trial others confirm. They don't cool down for that.
+    /// Takes back the strikes of the hosts whose failures of a trial others confirm, and ends their cool-downs.
     pub(super) fn pardon(
         &mut self,
         job: JobId,

@@ -23,7 +23,7 @@ impl State {
         self.fold_with(record, None)
     }
 
-    /// The same. `made`: the job of a submission, where it was made before. It must be the one that the event says.
+    /// The same. `made`: the job of a submission, where that was made before; it is used where the event says the same job.
     pub(crate) fn fold_with(
         &mut self,
         record: &Record,

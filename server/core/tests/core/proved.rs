@@ -55,8 +55,14 @@ fn show_as(bench: &mut Bench, host: HostId, name: &str) {
 
 /// Hosts that enrol as those of one owner.
 fn enrol(bench: &mut Bench, owner: &str, hosts: u32) -> Vec<HostId> {
-    let grant = TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None, trusted: false };
-    let asked = TokenRequest { label: owner.parse().unwrap(), grant, lifetime: None, quotas: Default::default() };
+    let grant =
+        TokenGrant::Enrol { owner: owner.parse().unwrap(), hosts, machine: None, trusted: false };
+    let asked = TokenRequest {
+        label: owner.parse().unwrap(),
+        grant,
+        lifetime: None,
+        quotas: Default::default(),
+    };
     let sha256 = Digest::of(owner.as_bytes());
     let create = Command::CreateToken { to: TO, request: asked, sha256, by: None };
     let Ok(Answer::Token(token)) = bench.answer(create) else { panic!("no token for {owner}") };

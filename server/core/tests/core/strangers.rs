@@ -88,7 +88,12 @@ fn the_operators_hosts_and_those_that_are_vouched_for_are_believed() {
     bench.assimilate();
     let owner = "colleagues".parse().unwrap();
     let grant = TokenGrant::Enrol { owner, hosts: 1, machine: None, trusted: true };
-    let request_of = TokenRequest { label: Default::default(), grant, lifetime: None, quotas: Default::default() };
+    let request_of = TokenRequest {
+        label: Default::default(),
+        grant,
+        lifetime: None,
+        quotas: Default::default(),
+    };
     let sha256 = Digest::of(b"colleagues");
     let create = Command::CreateToken { to: TO, request: request_of, sha256, by: None };
     let Ok(Answer::Token(token)) = bench.answer(create) else { panic!("no token") };
@@ -211,7 +216,12 @@ fn enrol_again(bench: &mut Bench) -> HostId {
         machine: None,
         trusted: false,
     };
-    let request_of = TokenRequest { label: Default::default(), grant, lifetime: None, quotas: Default::default() };
+    let request_of = TokenRequest {
+        label: Default::default(),
+        grant,
+        lifetime: None,
+        quotas: Default::default(),
+    };
     let sha256 = Digest::of(b"another token");
     let create = Command::CreateToken { to: TO, request: request_of, sha256, by: None };
     let Ok(Answer::Token(token)) = bench.answer(create) else { panic!("no token") };

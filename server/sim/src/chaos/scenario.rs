@@ -274,9 +274,9 @@ const TRIALS_OF_SEARCH: u32 = 9;
 /// The same, without verification where no numeric class has as many hosts as have to agree: no trial would begin.
 fn verifiable(placement: PlacementSpec, hosts: u32, classes: u32) -> PlacementSpec {
     let largest = hosts.div_ceil(classes.max(1));
-    let verify = placement.verify.filter(|_| {
-        placement.verifies_all().is_none_or(|verify| verify.quorum <= largest)
-    });
+    let verify = placement
+        .verify
+        .filter(|_| placement.verifies_all().is_none_or(|verify| verify.quorum <= largest));
     PlacementSpec { verify, ..placement }
 }
 
