@@ -72,22 +72,22 @@ impl PreparedSubmission {
 struct SubmittedJob {
     spec: Box<JobSpec>,
     data: Box<DataManifest>,
-    before: Digest,
+    earlier: [Digest; 2],
 }
 
 impl TryFrom<SubmittedJob> for PreparedSubmission {
     type Error = ApiError;
 
-    fn try_from(SubmittedJob { spec, data, before }: SubmittedJob) -> Result<Self, ApiError> {
-        Ok(Self { before, ..Self::new(spec, data)? })
+    fn try_from(SubmittedJob { spec, data, earlier }: SubmittedJob) -> Result<Self, ApiError> {
+        Ok(Self { earlier, ..Self::new(spec, data)? })
     }
 }
 
 impl From<PreparedSubmission> for SubmittedJob {
     fn from(prepared: PreparedSubmission) -> Self {
-        let PreparedSubmission { job, before, .. } = prepared;
+        let PreparedSubmission { job, earlier, .. } = prepared;
         let Job { spec, data, .. } = *job;
-        Self { spec: Box::new(spec), data: Box::new(data), before }
+        Self { spec: Box::new(spec), data: Box::new(data), earlier }
     }
 }
 
