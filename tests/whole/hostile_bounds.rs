@@ -8,7 +8,7 @@ use crate::{
 #[test]
 fn a_tracking_server_says_nothing_that_a_terminal_obeys() {
     let tricks = "{\"message\":\"\\u001b]0;owned\\u0007no \\u001b[2Jsuch\\u202e thing\"}";
-    let tracking = FakeServer::start(|_| Answer::json(500, tricks));
+    let tracking = FakeServer::start(move |_| Answer::json(500, tricks));
     let site = Site::start();
     let job = site.submit(7, 1);
     let said = site.run(&["export", &job, "--mlflow", &tracking.url]);

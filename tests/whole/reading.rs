@@ -172,6 +172,7 @@ impl World {
             job: JobId(1),
             name: "iris".into(),
             state: JobState::Finished,
+            owner: None,
             submitted_at: UnixMillis(1_000_000),
             ended_at: Some(UnixMillis(1_061_000)),
             metric: "valid/accuracy".into(),

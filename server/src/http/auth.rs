@@ -96,7 +96,7 @@ pub(super) async fn authorize(
     let method = request.method().clone();
     let answer = match access::admit(&method, pattern, caller) {
         Ok(admitted) => {
-            drop(request.extensions_mut().insert(admitted));
+            request.extensions_mut().insert(admitted);
             next.call(request).await?
         }
         Err(refusal) => refuse(request, refusal.answer(pattern)).await,

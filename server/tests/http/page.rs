@@ -165,8 +165,9 @@ async fn a_cookie_that_another_program_of_the_host_has_seen_changes_nothing() {
     send(world.address(), "POST", &pause, "", &[with, OWN, elsewhere], b"{}")
         .await
         .refused(ErrorKind::Forbidden);
-    let button = post(&world, &format!("/jobs/{job}"), &[with, OWN, elsewhere], "action=cancel");
-    assert_eq!(button.await.status, 403);
+    let page = format!("/jobs/{job}");
+    let button = post(&world, &page, &[with, OWN, elsewhere], "action=cancel").await;
+    assert_eq!(button.status, 403);
     let view: JobView =
         send(world.address(), "POST", &pause, "", &[with, OWN, browser], b"{}").await.json();
     assert_eq!(view.state, JobState::Paused);

@@ -31,7 +31,7 @@ use sojourn_protocol::{
     unit::{Base, TrialContext},
 };
 use sojourn_slot::{Slot, SlotConfig, supported_instructions};
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 /// What the command line says beside the job file.
 pub(crate) struct Options<'a> {

@@ -272,6 +272,7 @@ fn summary(trials: usize, ended: bool) -> JobView {
         job: JobId(1),
         name: "iris".into(),
         state: if ended { JobState::Finished } else { JobState::Running },
+        owner: None,
         submitted_at: UnixMillis(BEGUN.0 - 1000),
         ended_at: None,
         metric: "valid/accuracy".into(),
