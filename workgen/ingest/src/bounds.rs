@@ -6,6 +6,7 @@
 //! ```
 
 use crate::error::IngestError;
+pub use crate::error::Refusal;
 use std::{fmt, io, sync::Arc};
 
 /// Bytes of decoded rows between two questions.
@@ -25,11 +26,6 @@ pub enum Step {
     /// Bytes that are about to be written: copies of remote or packed files, and shards.
     Written(u64),
 }
-
-/// Why reading ends early.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refusal(pub String);
 
 /// Bounds of one reading.
 pub trait Bounds: fmt::Debug + Send + Sync {

@@ -290,7 +290,7 @@ fn jobs_trials_and_bytes_are_bounded_for_each_token() {
     let Answer::Submitted(again) = again else { panic!("{again:?}") };
     assert_eq!(again.submitted, Submitted::Existing);
     // More trials for a job that runs count as well, and so does a job that would run again.
-    let values = [("lr".to_owned(), serde_json::json!(0.5))].into();
+    let values = [("lr".to_owned(), serde_json::json!(0.2))].into();
     let add = vec![NewTrial { values, from: None }];
     let request = Box::new(SearchRequest { add, ..SearchRequest::default() });
     let change = Command::ChangeSearch { to: TO, job: JOB, request, by: ALICE };

@@ -1,6 +1,6 @@
 //! Where a deployment has hosts of several owners, what several hosts say counts by owner.
 
-use crate::support::{Bench, HOST, JOB, OTHER, demand, done, fail, hop, request};
+use crate::support::{Bench, HOST, JOB, OTHER, data, demand, done, fail, hop, request};
 use sojourn_core::{Answer, Command, Event, ReplyTo};
 use sojourn_protocol::{
     api::WorkRequest,
@@ -84,7 +84,8 @@ fn a_host_that_could_not_get_the_unit_keeps_no_trial_alive() {
     let no_slots: Change = |request| request.demand = vec![demand(0, 0, 0)];
     for change in [too_little_memory, no_disk, no_slots] {
         for (kind, hosts) in [(FailureKind::Trainer, 3), (FailureKind::NonFinite, 1)] {
-            let mut bench = Bench::with_job(1, 1);
+            let verify = "[placement]\nverify = \"none\"";
+            let mut bench = Bench::with_job_on(data(), 1, 1, verify);
             for operators in [HOST, OTHER] {
                 let mut request = request(0, Vec::new());
                 change(&mut request);

@@ -8,7 +8,7 @@ use sojourn_protocol::{
     ids::{HostId, TrialId},
     inventory::{CPU, Device, Inventory, OfferedClass},
     report::Outcome,
-    spec::{Choices, OrderChoice, PlacementSpec, Replicas, Verify},
+    spec::{Choices, OrderChoice, PlacementSpec, Replicas, Verify, VerifyChoice},
     time::{Millis, UnixMillis},
     tokens::{TokenGrant, TokenRequest},
     unit::{Lease, Unit},
@@ -174,7 +174,8 @@ fn ten_hosts_of_one_owner_prove_no_class() {
     assert_eq!(ask_as(&mut bench, own[0], "of lab-3").leases, []);
     assert!(host_view(&mut bench, own[0]).alone);
     // A job whose results aren't verified is trained there.
-    let plain = PlacementSpec::new(OrderChoice::Hop, true, 1);
+    let verify = Some(VerifyChoice::NONE);
+    let plain = PlacementSpec { verify, ..PlacementSpec::new(OrderChoice::Hop, true, 1) };
     bench.submit_placed(&plain).unwrap();
     assert_eq!(ask_as(&mut bench, own[0], "of lab-3").leases.len(), 1);
     assert_eq!(host_view(&mut bench, own[0]).waiting, None);

@@ -22,6 +22,7 @@ mod fate;
 mod host;
 mod hostile;
 mod liar;
+mod lying_strangers;
 mod outcome;
 mod scenario;
 mod server;

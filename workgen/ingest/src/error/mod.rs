@@ -6,9 +6,13 @@ mod tests;
 
 pub use problem::Problem;
 
-use crate::bounds::Refusal;
 use sojourn_protocol::text::{MAX_NAME_CHARS, plain_line};
 use std::{fmt, io, path::PathBuf};
+
+/// Why reading ends early, where [bounds](crate::bounds) are passed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);
 
 /// Why data could not be made into shards.
 #[derive(Debug, thiserror::Error)]
