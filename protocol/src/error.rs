@@ -123,7 +123,7 @@ pub struct ApiError {
     /// with this in [`RIVAL_HEADER`](crate::incarnation::RIVAL_HEADER) shows that it is there too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
-    pub rival: Option<Incarnation>,
+    pub rival: Option<Box<Incarnation>>,
     /// With [`ErrorKind::Unauthorized`]: the host's identity is that of another machine, which works with it. This machine has to
     /// enrol anew.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -150,14 +150,12 @@ impl ApiError {
     pub fn unknown_token(message: impl Into<String>) -> Self {
         Self { unknown_token: true, ..Self::new(ErrorKind::Unauthorized, message) }
     }
-}
 
-impl ApiError {
     /// The refusal of a host while another client with its identity is the later one.
     #[must_use]
     pub fn with_rival(rival: Incarnation) -> Self {
         let message = "another client with this machine's identity was heard of since";
-        Self { rival: Some(rival), ..Self::new(ErrorKind::Unavailable, message) }
+        Self { rival: Some(Box::new(rival)), ..Self::new(ErrorKind::Unavailable, message) }
     }
 
     /// The refusal of a host whose identity another machine works with.

@@ -245,6 +245,7 @@ pages! {
     assimilators: "docs/operate/assimilators.md",
     storage: "docs/operate/storage.md",
     metrics: "docs/operate/metrics.md",
+    users: "docs/operate/users.md",
     webhooks: "docs/operate/webhooks.md",
 }
 

@@ -33,7 +33,7 @@ fn send_bytes(site: &Site, files: &[(&str, &[u8])], job: &str) -> String {
         http.send_body("PUT", &format!("{upload}?name={name}"), bytes);
     }
     let form: String = job.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    http.send_body("POST", &upload, &format!("text={form}"));
+    http.send_body("POST", &upload, format!("text={form}"));
     let ended = || http.text(&upload).filter(|shown| !shown.contains("data-making"));
     poll(ended).unwrap_or_else(|| panic!("{}", site.log("server")))
 }
@@ -111,7 +111,7 @@ fn data_at_a_url_is_fetched_where_the_operator_allows_it() {
         let data = format!("{}/jobs/new/data", site.url);
         let upload = format!("{data}/{}", http.send_body("POST", &data, ""));
         let form: String = at(&elsewhere).bytes().map(|byte| format!("%{byte:02x}")).collect();
-        let shown = http.send_body("POST", &upload, &format!("text={form}"));
+        let shown = http.send_body("POST", &upload, format!("text={form}"));
         assert!(shown.contains("may not fetch") && shown.contains("--data-urls"), "{shown}");
     }
     assert_eq!(store.lines().len(), 1, "{:?}", store.lines());

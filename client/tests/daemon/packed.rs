@@ -75,7 +75,7 @@ async fn a_cache_that_is_for_room_keeps_shards_packed_and_trains_on_them_again_a
     server.until("the report", |w| w.reports.len() == 1).await;
     daemon.stop().await.unwrap();
     let name = format!("{}.zst", shard.unwrap().sha256);
-    assert_eq!(files(&dir, "cache/data"), [name.clone()]);
+    assert_eq!(files(&dir, "cache/data"), std::slice::from_ref(&name));
     let kept = fs::metadata(dir.path().join("client/cache/data").join(&name)).unwrap().len();
     assert!(kept < 30_000, "{kept}");
     let before = server.world().count("GET /v1/blobs");

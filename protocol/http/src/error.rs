@@ -117,9 +117,9 @@ impl CallError {
 
     /// The other client of which the server has heard since, with the same identity.
     #[must_use]
-    pub const fn rival(&self) -> Option<Incarnation> {
+    pub fn rival(&self) -> Option<Incarnation> {
         match self {
-            Self::Refused { error, .. } => error.rival,
+            Self::Refused { error, .. } => error.rival.as_deref().copied(),
             _ => None,
         }
     }

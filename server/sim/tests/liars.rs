@@ -2,6 +2,7 @@
 //!
 //! `SOJOURN_SIM_SEEDS=1000 cargo test -p sojourn-sim --test liars -- --nocapture` runs more worlds of each kind.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 #![expect(clippy::disallowed_methods, reason = "more seeds are asked for by a variable")]
 
 use sojourn_protocol::spec::VerifyChoice;
@@ -37,7 +38,7 @@ fn all(liar: Liar) -> Outcome {
     };
     let (mut all, odd) = std::thread::scope(|threads| {
         let odd = threads.spawn(|| half(1));
-        (half(0), odd.join().expect("a world that is broken says so itself"))
+        (half(0), odd.join().unwrap())
     });
     all.finished += odd.finished;
     all.confirmed += odd.confirmed;
@@ -94,8 +95,8 @@ fn a_host_that_copies_what_it_has_seen_lets_nothing_in() {
 /// The bounds that the page promises: of a fleet of one stranger in four, for a stranger's first job and once it is trusted.
 #[test]
 fn verification_costs_a_fleet_of_one_stranger_in_four_what_the_page_says() {
-    let job = |fleet: &mut VerifiedFleet| fleet.run_job().expect("it ends");
-    let fleet = |verify| VerifiedFleet::new(verify).expect("it begins");
+    let job = |fleet: &mut VerifiedFleet| fleet.run_job().unwrap();
+    let fleet = |verify| VerifiedFleet::new(verify).unwrap();
     let believed = job(&mut fleet(VerifyChoice::NONE));
     let mut fleet = fleet(VerifyChoice::STRANGERS);
     let first = job(&mut fleet);

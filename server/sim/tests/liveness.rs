@@ -1,6 +1,7 @@
 //! Jobs of one priority beside each other: each gets its share in time, whatever the others are.
 
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+#![expect(clippy::indexing_slicing, reason = "a test ends at what it did not expect")]
 
 use sojourn_sim::fleet::{self, Ask, RunResult, Study};
 

@@ -81,7 +81,6 @@ fn an_altered_or_torn_journal_is_refused_with_the_position() {
 
 /// Flips a bit in the head of each page of SQLite's trees, those of indices too, which the chain doesn't cover.
 #[test]
-#[expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
 fn a_flipped_bit_in_a_page_of_the_file_is_found_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal");

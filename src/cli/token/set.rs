@@ -8,7 +8,7 @@ use sojourn_protocol::{figures, ids::TokenId, quotas::QuotaView, tokens::TokenVi
 pub(crate) struct Args {
     /// The token's number, as `sojourn token list` shows it.
     #[arg(value_name = "TOKEN")]
-    token: TokenId,
+    number: TokenId,
     #[command(flatten)]
     quotas: QuotaArgs,
     /// Print JSON.
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         ));
     }
     let call =
-        async |client: &crate::api_client::ApiClient| client.set_quotas(args.token, &quotas).await;
+        async |client: &crate::api_client::ApiClient| client.set_quotas(args.number, &quotas).await;
     simple(&args.connection, args.json, call, sentence).await
 }
 

@@ -3,7 +3,6 @@
 //! `t10k-images-idx3-ubyte.gz` (with its labels), or NPZ files whose names begin with `cifar10`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark ends at what it did not expect")]
-#![expect(clippy::disallowed_methods, reason = "a variable says where the data is")]
 
 use sojourn_codec::packed::pack;
 use sojourn_ingest::ingest;

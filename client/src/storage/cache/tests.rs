@@ -300,7 +300,7 @@ async fn shards_that_are_packed_count_with_their_own_size_and_are_unpacked_for_a
     let packed = format!("{}.zst", Digest::of(&shard));
     let first = put(&cache, &shard, Class::Data);
     assert_eq!(fs::read(first.path()).unwrap(), shard);
-    assert_eq!(names(&dir, "data"), [packed.clone()]);
+    assert_eq!(names(&dir, "data"), std::slice::from_ref(&packed));
     let kept = fs::metadata(dir.path().join("cache/data").join(&packed)).unwrap().len();
     assert!(kept < 1000 && cache.used() == kept + 100_000, "{kept} {}", cache.used());
     // Another pin has the same file.

@@ -111,8 +111,8 @@ impl State {
         match command.subject() {
             Subject::Jobs(jobs) if rights < Rights::Administer => {
                 // The command says itself which jobs aren't there.
-                let known = jobs.iter().filter_map(|job| self.jobs.get(job));
-                known.map(|job| self.check_owner(job, token)).collect()
+                let mut known = jobs.iter().filter_map(|job| self.jobs.get(job));
+                known.try_for_each(|job| self.check_owner(job, token))
             }
             Subject::Jobs(_) | Subject::NewJob | Subject::Server => Ok(()),
         }

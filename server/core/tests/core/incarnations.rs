@@ -50,7 +50,7 @@ fn a_copy_takes_no_unit_of_the_machine_whose_identity_it_has() {
     bench.apply(Command::Ask { to: ReplyTo(7), host: HOST, request: open });
     let command = Command::HearIncarnation { to: TO, host: HOST, incarnation: COPY, rival: None };
     let effects = bench.apply(command);
-    assert_eq!(refusal(&effects, TO).rival, Some(FIRST));
+    assert_eq!(refusal(&effects, TO), ApiError::with_rival(FIRST));
     assert_eq!(refusal(&effects, ReplyTo(7)), ApiError::with_rival(COPY));
     assert_eq!(hear(&mut bench, FIRST, Some(COPY)), Ok(()));
     let refused = hear(&mut bench, COPY, Some(FIRST)).unwrap_err();
@@ -68,7 +68,7 @@ fn a_copy_that_has_taken_the_place_is_refused_when_the_other_shows_that_it_is_th
     let open = WorkRequest { wait: Millis(30_000), ..request(0, Vec::new()) };
     bench.apply(Command::Ask { to: ReplyTo(7), host: HOST, request: open });
     let told = hear(&mut bench, FIRST, None).unwrap_err();
-    assert_eq!((told.kind, told.rival), (ErrorKind::Unavailable, Some(COPY)));
+    assert_eq!(told, ApiError::with_rival(COPY));
     let again =
         Command::HearIncarnation { to: TO, host: HOST, incarnation: FIRST, rival: Some(COPY) };
     assert_eq!(refusal(&bench.apply(again), ReplyTo(7)), ApiError::copied_identity());

@@ -168,7 +168,10 @@ proptest! {
         let names: Vec<String> = answers
             .trials
             .iter()
-            .map(crate::cli::render::text::trial_name)
+            .map(|trial| {
+                let name = crate::cli::render::text::trial_name(trial);
+                crate::cli::render::csv_cell::cell(&name).into_owned()
+            })
             .collect();
         prop_assert_eq!(column(trials, "name"), names);
         // Every row is another one.
