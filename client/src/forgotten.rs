@@ -66,6 +66,11 @@ impl SetAside {
         ended
     }
 
+    /// The machine has another identity: the one that was set aside goes, with its token.
+    pub(crate) fn delete(identity: PathBuf) -> Result<(), ClientError> {
+        Self::of(identity).bring_back()
+    }
+
     fn bring_back(self) -> Result<(), ClientError> {
         if self.identity.exists() {
             // The token of another machine, perhaps.

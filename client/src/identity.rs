@@ -4,6 +4,7 @@ use crate::{
     api::Api,
     contact::Contact,
     error::ClientError,
+    forgotten::SetAside,
     storage::{
         folder::{Folder, write_lasting_secret},
         machine::{Belongs, MachineRecord},
@@ -91,6 +92,7 @@ impl Identity {
         let identity = Self { format: FORMAT, host, token };
         write_machine(folder, &here)?;
         identity.store(path)?;
+        SetAside::delete(path.clone())?;
         tracing::info!(%host, name, "enrolled");
         if verified {
             tracing::info!("{VERIFIED}");

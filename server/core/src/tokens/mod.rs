@@ -88,7 +88,8 @@ impl TokenHandler<'_> {
         check_quotas(&quotas)?;
         let known = self.find(token)?;
         if known.rights().is_none() {
-            return Err(invalid(format!("token {token} isn't a user's: it has no quotas")));
+            let message = format!("token {token} isn't a user's: it has no quotas");
+            return Err(Refusal::new(ErrorKind::Conflict, message));
         }
         if quotas.or(known.quotas) != known.quotas {
             self.hosts.ledger.record(Event::TokenQuotasSet { token, quotas, by })?;

@@ -57,7 +57,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("revokeHost", &[NotFound]),
         ("createToken", &[NotFound, Conflict]),
         ("rotateToken", &[NotFound, Conflict]),
-        ("setQuotas", &[NotFound]),
+        ("setQuotas", &[NotFound, Conflict]),
         ("revokeToken", &[NotFound]),
         ("shareJob", &[NotFound, Conflict]),
         ("shares", &[NotFound]),
