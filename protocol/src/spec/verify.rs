@@ -1,13 +1,17 @@
 //! `placement.verify`: whose results other hosts are asked to come to as well, and how many of them.
 
 use super::PlacementSpec;
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{self, IntoDeserializer as _, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+use std::fmt;
 
 /// The most [`Verify::quorum`].
 pub const MAX_QUORUM: u32 = 5;
 
 /// `placement.verify`: whose results are verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum VerifyChoice {
@@ -22,6 +26,31 @@ impl VerifyChoice {
     pub const NONE: Self = Self::Named(VerifyName::None);
     /// The default: results of strangers' hosts are verified, at the rate that follows from the record of their party.
     pub const STRANGERS: Self = Self::Named(VerifyName::Strangers);
+}
+
+// By hand, so that an error says what is wrong with the table or the word.
+impl<'de> Deserialize<'de> for VerifyChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Choice;
+
+        impl<'de> Visitor<'de> for Choice {
+            type Value = VerifyChoice;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a word, or a table of `quorum` and `rate`")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<VerifyChoice, E> {
+                VerifyName::deserialize(word.into_deserializer()).map(VerifyChoice::Named)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<VerifyChoice, A::Error> {
+                Verify::deserialize(MapAccessDeserializer::new(map)).map(VerifyChoice::All)
+            }
+        }
+
+        deserializer.deserialize_any(Choice)
+    }
 }
 
 impl From<Verify> for VerifyChoice {

@@ -65,6 +65,17 @@ impl HttpError {
         self
     }
 
+    /// The seconds after which the caller is to ask again: whole ones, and never too few.
+    pub(crate) fn retry_seconds(&self) -> Option<u64> {
+        let pause = match self.error.kind {
+            ErrorKind::Unavailable | ErrorKind::TooManyRequests => {
+                self.retry_after.unwrap_or(RETRY_AFTER)
+            }
+            _ => self.retry_after?,
+        };
+        Some(pause.as_secs() + u64::from(pause.subsec_nanos() > 0))
+    }
+
     pub(crate) const fn kind(&self) -> ErrorKind {
         self.error.kind
     }
@@ -117,15 +128,7 @@ impl ResponseError for HttpError {
 
     fn error_response(&self) -> HttpResponse {
         let mut answer = HttpResponseBuilder::new(self.status_code());
-        let retry_after = match self.error.kind {
-            ErrorKind::Unavailable | ErrorKind::TooManyRequests => {
-                Some(self.retry_after.unwrap_or(RETRY_AFTER))
-            }
-            _ => self.retry_after,
-        };
-        if let Some(pause) = retry_after {
-            // Whole seconds, and never too early.
-            let seconds = pause.as_secs() + u64::from(pause.subsec_nanos() > 0);
+        if let Some(seconds) = self.retry_seconds() {
             answer.insert_header((header::RETRY_AFTER, seconds));
         }
         if let Some(bytes) = self.blob_bytes {

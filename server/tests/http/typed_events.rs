@@ -16,6 +16,7 @@ const SAMPLES: [&str; 9] = [
     include_str!("../samples/events-v6.jsonl"),
     include_str!("../samples/events-v7.jsonl"),
     include_str!("../samples/events-v8.jsonl"),
+    include_str!("../samples/events-v9.jsonl"),
     include_str!("../samples/journal-8d7e143.jsonl"),
 ];
 

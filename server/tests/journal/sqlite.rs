@@ -109,11 +109,12 @@ fn a_flipped_bit_in_a_page_of_the_file_is_found_at_the_start() {
 
 #[test]
 fn a_newer_journal_is_refused() {
+    let next = EVENT_VERSION + 1;
     for (damage, says) in [
         ("UPDATE meta SET value = CAST('2' AS BLOB) WHERE key = 'format'", "format `2`"),
         (
-            "UPDATE meta SET value = CAST('9' AS BLOB) WHERE key = 'event-version'",
-            "event-version `9`",
+            &format!("UPDATE meta SET value = CAST('{next}' AS BLOB) WHERE key = 'event-version'"),
+            &format!("event-version `{next}`"),
         ),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -122,9 +123,10 @@ fn a_newer_journal_is_refused() {
         assert!(refused.to_string().contains(says), "{refused}");
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut journal = damaged(folder.path(), "UPDATE snapshots SET version = 9").unwrap();
+    let mut journal =
+        damaged(folder.path(), &format!("UPDATE snapshots SET version = {next}")).unwrap();
     let refused = journal.load_snapshot().unwrap_err();
-    assert!(refused.to_string().contains("version `9`"), "{refused}");
+    assert!(refused.to_string().contains(&format!("version `{next}`")), "{refused}");
 }
 
 #[test]

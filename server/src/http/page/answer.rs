@@ -5,7 +5,9 @@ use actix_web::{
     HttpRequest, HttpResponse, ResponseError,
     http::{
         StatusCode,
-        header::{CONTENT_SECURITY_POLICY, ContentType, ETAG, IF_NONE_MATCH, LOCATION},
+        header::{
+            CONTENT_SECURITY_POLICY, ContentType, ETAG, IF_NONE_MATCH, LOCATION, RETRY_AFTER,
+        },
     },
 };
 use sojourn_page::Markup;
@@ -41,7 +43,11 @@ pub(super) fn part(request: &HttpRequest, part: Markup) -> HttpResponse {
 
 /// An error as a page.
 pub(in crate::http) fn fault(error: &HttpError) -> HttpResponse {
-    with_status(error.status_code(), sojourn_page::fault(&error.to_string()))
+    let mut answer = with_status(error.status_code(), sojourn_page::fault(&error.to_string()));
+    if let Some(seconds) = error.retry_seconds() {
+        answer.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    answer
 }
 
 /// Why a page can't be shown.
