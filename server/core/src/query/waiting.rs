@@ -127,6 +127,32 @@ impl Views<'_> {
         (!hosts.any(|host| self.may_begin_on(job, trial, host))).then_some(WaitReason::Strangers)
     }
 
+    /// Why no evaluation of a trial is done: nobody in contact is of a numeric class in which its results could be confirmed.
+    fn evaluation_waits(&self, job: &Job, trial: &Trial) -> Option<WaitReason> {
+        let class = trial.class?;
+        if job.verified_quorum().is_some() {
+            let own = self.live_hosts(Some(class)).next().is_some();
+            let devices = || {
+                let sessions = self.live_hosts(None).filter_map(|host| self.hosts.session(host));
+                sessions.flat_map(|session| session.devices.values())
+            };
+            let may = own || devices().any(|slots| self.may_begin(job, &slots.classes));
+            return (!may).then_some(WaitReason::NoClass(class));
+        }
+        let mut hosts = self.live_hosts(None).peekable();
+        hosts.peek()?;
+        let may = hosts.any(|host| {
+            let session = self.hosts.session(host).into_iter();
+            let mut devices = session.flat_map(|session| session.devices.values());
+            devices.any(|slots| {
+                let own = Some(class).filter(|class| slots.classes.offers(*class));
+                let computed = own.unwrap_or_else(|| self.class_for(job, &slots.classes));
+                self.is_confirmable(job, host, computed)
+            })
+        });
+        (!may).then_some(WaitReason::Strangers)
+    }
+
     /// Are hosts in contact, and does none of them lend the disk?
     fn is_lent_by_nobody(&self, lends: impl Fn(HostId) -> bool) -> bool {
         let mut hosts = self.live_hosts(None).peekable();
@@ -201,7 +227,7 @@ impl Views<'_> {
         }
         let Some(class) = class else {
             let waits = || self.unproved(job).or_else(|| self.strangers_wait(job, trial));
-            return if trial.is_runnable() { waits() } else { None };
+            return if trial.is_runnable() { waits() } else { self.evaluation_waits(job, trial) };
         };
         let empty = self.live_hosts(Some(class)).next().is_none();
         empty.then_some(WaitReason::NoClass(class))

@@ -295,10 +295,9 @@ impl ResultHandler<'_> {
         for lease in others {
             self.supersede(lease)?;
         }
-        if !distrusted.is_empty() {
-            self.take_back(&distrusted)?;
-        }
-        self.take_in(unit, first)
+        self.take_in(unit, first)?;
+        // After that, since trials that go back have other units.
+        if distrusted.is_empty() { Ok(()) } else { self.take_back(&distrusted) }
     }
 }
 
