@@ -94,15 +94,20 @@ pub(super) async fn authorize(
         return Ok(refuse(request, answer).await);
     }
     let method = request.method().clone();
-    let answer = match access::admit(&method, pattern, caller) {
+    match access::admit(&method, pattern, caller) {
         Ok(admitted) => {
             request.extensions_mut().insert(admitted);
-            next.call(request).await?
+            let answer = next.call(request).await?;
+            failed_requests::note(&app, caller, (&method, pattern), answer.status()).await;
+            Ok(answer)
         }
-        Err(refusal) => refuse(request, refusal.answer(pattern)).await,
-    };
-    failed_requests::note(&app, caller, (&method, pattern), answer.status()).await;
-    Ok(answer)
+        Err(refusal) => {
+            let answer = refusal.answer(pattern);
+            // Before the refusal: once nothing more is read, the connection waits for nothing but the answer.
+            failed_requests::note(&app, caller, (&method, pattern), answer.status()).await;
+            Ok(refuse(request, answer).await)
+        }
+    }
 }
 
 /// Answers without reading a request's body.
