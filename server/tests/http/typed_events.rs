@@ -7,7 +7,7 @@ use sojourn_protocol::decimal;
 use std::collections::BTreeSet;
 
 /// The samples of all versions of events.
-const SAMPLES: [&str; 9] = [
+const SAMPLES: [&str; 10] = [
     include_str!("../samples/events-v1.jsonl"),
     include_str!("../samples/events-v2.jsonl"),
     include_str!("../samples/events-v3.jsonl"),
