@@ -31,11 +31,11 @@ fn view(bench: &mut Bench) -> HostView {
 
 /// A refusal that an open request was answered with.
 fn refusal(effects: &[Effect], of: ReplyTo) -> ApiError {
-    let replies = effects.iter().filter_map(|effect| match effect {
+    let mut replies = effects.iter().filter_map(|effect| match effect {
         Effect::Reply { to, answer: Err(error), .. } if *to == of => Some(error.clone()),
         _ => None,
     });
-    replies.last().unwrap_or_else(|| panic!("{effects:?}"))
+    replies.next_back().unwrap_or_else(|| panic!("{effects:?}"))
 }
 
 #[test]
