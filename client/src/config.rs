@@ -49,7 +49,7 @@ pub struct ClientConfig {
     pub timing: Timing,
 }
 
-/// What the cache of shards is for.
+/// The purpose of the cache of shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CacheFor {
     /// Speed: shards lie there as trainers read them.

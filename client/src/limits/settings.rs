@@ -25,7 +25,7 @@ pub struct Settings {
     pub gpus: Option<String>,
     /// Units that run at once on the cores, beside those on GPUs.
     pub cpu_slots: Option<u32>,
-    /// What the cache of shards is for: `speed` or `room`.
+    /// The purpose of the cache of shards: `speed` or `room`.
     pub cache_for: Option<String>,
     /// How often to keep what a unit has trained, in seconds.
     pub keep_seconds: Option<u32>,

@@ -54,7 +54,7 @@ pub enum Work {
     Evaluation,
 }
 
-/// Whose memory is taken.
+/// The process of which the memory is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// The machine's, where its processor computes.

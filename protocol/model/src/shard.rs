@@ -1,4 +1,4 @@
-//! What a shard's tensors must be, as the header of its file says it: the same for whoever trains on it and whoever takes a job.
+//! The tensors that a shard must have, as the header of its file says it: the same for whoever trains on it and whoever takes a job.
 
 use sojourn_codec::{Dtype, TensorSpec};
 use sojourn_protocol::{
@@ -14,7 +14,7 @@ pub const Y: &str = "y";
 /// A shard whose rows are numbers with a label, as its tensors are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowsShape {
-    /// Its rows.
+    /// Rows of the shard.
     pub rows: u64,
     /// Numbers of each.
     pub features: u64,
@@ -26,7 +26,7 @@ impl RowsShape {
     /// The shape of a shard with these tensors, in the order of their names.
     ///
     /// # Errors
-    /// What such a shard must be.
+    /// The form that such a shard must have.
     pub fn of(tensors: &[TensorSpec]) -> Result<Self, &'static str> {
         let [x, y] = tensors else { return Err("a shard must hold exactly `x` and `y`") };
         let (rows, features) = match x.shape.as_slice() {
@@ -46,7 +46,7 @@ impl RowsShape {
     /// Has a shard these rows, of a job with so many features?
     ///
     /// # Errors
-    /// What differs.
+    /// The differences.
     pub fn agrees(self, shard: &Shard, features: u64) -> Result<(), String> {
         let (rows, said) = (self.rows, shard.rows);
         if rows != u64::from(said) {

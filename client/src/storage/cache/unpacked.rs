@@ -35,7 +35,7 @@ const READ: usize = 64 << 10;
 pub(crate) struct Unpacked {
     cache: Arc<Cache>,
     path: PathBuf,
-    /// They count as reserved.
+    /// Such bytes count as reserved.
     bytes: u64,
 }
 

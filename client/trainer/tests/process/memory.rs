@@ -1,4 +1,4 @@
-//! What units take of the machine's memory, beside what the server and clients expect that they take at least.
+//! The memory that units take of a machine, beside the least that server and clients expect.
 
 use super::{Trainer, line, request};
 use sojourn_model::{ModelSize, Place, Work};
@@ -57,7 +57,7 @@ fn check(what: &str, expected: u64, measured: u64) {
     );
 }
 
-/// What a unit takes more than a small one that the same process has done before it. What libtorch keeps of a large one would be
+/// Memory that a unit takes beyond that of a small one that the same process has done before it. What libtorch keeps of a large one would be
 /// the next one's: so each is measured in a process of its own.
 fn measured(small: &RunUnit, large: &RunUnit) -> u64 {
     let mut trainer = Trainer::start();
