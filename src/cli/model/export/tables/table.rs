@@ -14,7 +14,7 @@ pub(in super::super) struct Table {
 }
 
 impl Table {
-    /// Rows of the shard.
+    /// Rows of the table.
     pub(in super::super) fn rows(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.len())
     }
