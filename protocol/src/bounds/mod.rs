@@ -87,6 +87,8 @@ pub enum OutOfBounds {
     #[error("`{at}` is {is}; at most {most} is taken")]
     Whole { at: String, is: u64, most: u64 },
     #[error("`{at}` is {is}; {least} to {most} is taken")]
+    Between { at: String, is: i128, least: i64, most: u64 },
+    #[error("`{at}` is {is}; {least} to {most} is taken")]
     Real { at: String, is: f64, least: f64, most: f64 },
     /// A type can't be written at all: a fault of the program.
     #[error("`{at}`: {why}")]

@@ -8,7 +8,10 @@ use crate::{
     metrics::{MAX_CONFUSION_CLASSES, MAX_COUNTED_CLASSES},
     money::MAX_USD,
     names::MAX_OWNER_CHARS,
-    spec::{MAX_CONSTRAINT_CHARS, MAX_CONSTRAINTS, MAX_WORD_COLUMNS, MAX_WORDS},
+    spec::{
+        MAX_CONSTRAINT_CHARS, MAX_CONSTRAINTS, MAX_HOSTS, MAX_PRIORITY, MAX_SHARE,
+        MAX_WORD_COLUMNS, MAX_WORDS,
+    },
     sum_array::{MAX_ARRAY_DIMENSIONS, MAX_ARRAY_NUMBERS},
     sums::MAX_NAMED_SUMS,
     text::MAX_NAME_CHARS,
@@ -109,6 +112,8 @@ pub enum Leaf {
     Name(usize),
     /// A whole number up to this.
     Whole(u64),
+    /// A whole number from the first to the second.
+    Between(i64, u64),
     /// A number from 0 up to this.
     Real(f64),
 }
@@ -155,6 +160,10 @@ const SLOTS: Bound = Bound::leaf(Leaf::Whole(MAX_SLOTS));
 const TRAIN_MICROS: Bound = Bound::leaf(Leaf::Whole(MAX_TRAIN_MICROS));
 const MACHINES: Bound = Bound::list(&[MAX_MACHINES]);
 const MONEY: Bound = Bound::leaf(Leaf::Whole(MAX_USD * 1_000_000));
+const PRIORITY: Bound =
+    Bound::leaf(Leaf::Between(-(MAX_PRIORITY as i64), MAX_PRIORITY.unsigned_abs() as u64));
+/// A part of slot time beside others of the same priority.
+const SHARE: Bound = Bound::leaf(Leaf::Between(1, MAX_SHARE as u64));
 const LEASES: Bound = Bound::list(&[MAX_LEASES]);
 const LAYERS: Bound = Bound::list(&[MAX_LAYERS]);
 const SHAPE: Bound = Bound::list(&[MAX_DIMENSIONS]);
@@ -265,6 +274,9 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("PastJob", "trials", Bound::list(&[MAX_PAST_TRIALS])),
     ("PlacementRequest", "budget", MONEY),
     ("PlacementRequest", "deadline", TIME),
+    ("PlacementRequest", "max_hosts", Bound::leaf(Leaf::Whole(MAX_HOSTS as u64))),
+    ("PlacementRequest", "priority", PRIORITY),
+    ("PlacementRequest", "share", SHARE),
     ("PlacementSpec", "budget", MONEY),
     ("PlacementSpec", "deadline", TIME),
     ("RangeDecision", "lineage", Bound::list(&[MAX_LINEAGE])),
@@ -298,6 +310,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("TokenGrant", "hosts", Bound::leaf(Leaf::Whole(MAX_TOKEN_HOSTS as u64))),
     ("TokenGrant", "owner", OWNER),
     ("TokenQuotas", "bytes", AMOUNT),
+    ("TokenQuotas", "share", SHARE),
     ("TokenRequest", "label", OWNER),
     ("TokenRequest", "lifetime", TIME),
     ("Trained", "train_micros", TRAIN_MICROS),

@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::{
-    api::{MissingRequest, WorkRequest},
+    api::{MissingRequest, PlacementRequest, WorkRequest},
     digest::{BlobRef, Digest},
     engine::Engine,
     inventory::{Demand, Device, Inventory},
     manifest::Labels,
     metrics::{ByClass, Confusion},
+    quotas::TokenQuotas,
     report::{Failure, FailureKind},
     spec::{Dimension, ExportedGraph},
     sum_array::SumArray,
@@ -113,6 +114,20 @@ fn the_costs_of_a_graph_are_those_that_a_machine_can_have() {
         refused(costs(1, MAX_GRAPH_WIDTH + 1)),
         "`widest` is 1099511627777; at most 1099511627776 is taken"
     );
+}
+
+#[test]
+fn a_number_with_a_least_value_is_refused_below_it() {
+    let quotas = |share: u32| TokenQuotas { share: Some(share), ..TokenQuotas::default() };
+    assert!(Bounded::new(quotas(1)).is_ok() && Bounded::new(quotas(1_000)).is_ok());
+    assert_eq!(refused(quotas(0)), "`share` is 0; 1 to 1000 is taken");
+    assert_eq!(refused(quotas(1_001)), "`share` is 1001; 1 to 1000 is taken");
+    let placed = |priority: i32| PlacementRequest {
+        priority: Some(priority),
+        ..PlacementRequest::default()
+    };
+    assert!(Bounded::new(placed(-100)).is_ok() && Bounded::new(placed(100)).is_ok());
+    assert_eq!(refused(placed(-101)), "`priority` is -101; -100 to 100 is taken");
 }
 
 #[test]

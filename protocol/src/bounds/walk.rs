@@ -58,10 +58,20 @@ fn at(path: &[Step]) -> String {
 }
 
 impl Walk<'_> {
+    /// Checks a number that isn't below zero.
     fn whole(&self, is: u64) -> Result<(), OutOfBounds> {
         match self.bound.leaf {
             Leaf::Whole(most) if is > most => {
                 Err(OutOfBounds::Whole { at: at(self.path), is, most })
+            }
+            _ => self.between(i128::from(is)),
+        }
+    }
+
+    fn between(&self, is: i128) -> Result<(), OutOfBounds> {
+        match self.bound.leaf {
+            Leaf::Between(least, most) if !(i128::from(least)..=i128::from(most)).contains(&is) => {
+                Err(OutOfBounds::Between { at: at(self.path), is, least, most })
             }
             _ => Ok(()),
         }
@@ -89,7 +99,7 @@ impl Walk<'_> {
                 return Err(OutOfBounds::Line { at: at(self.path), begins, most });
             }
             Leaf::Text(most) => most,
-            Leaf::Typed | Leaf::Whole(_) | Leaf::Real(_) => MAX_NAME_CHARS,
+            Leaf::Typed | Leaf::Whole(_) | Leaf::Between(..) | Leaf::Real(_) => MAX_NAME_CHARS,
         };
         // No text has more characters than bytes.
         let is = if text.len() <= most { 0 } else { text.chars().count() };
@@ -160,11 +170,12 @@ macro_rules! whole_numbers {
     )*};
 }
 
-/// Those below zero are bounded by their types.
+/// Those below zero are bounded by their types, but where the table names the least.
 macro_rules! signed_numbers {
     ($($method:ident: $type:ty),*) => {$(
         fn $method(self, value: $type) -> Result<(), OutOfBounds> {
-            u64::try_from(value).map_or(Ok(()), |value| self.whole(value))
+            let below_zero = || self.between(i128::from(value));
+            u64::try_from(value).map_or_else(|_| below_zero(), |value| self.whole(value))
         }
     )*};
 }

@@ -150,7 +150,7 @@ fn bound_value(schema: &mut Value, bound: Bound, depth: usize) {
     if is_text && !["enum", "const", "pattern"].iter().any(|word| object.contains_key(*word)) {
         let most = match bound.leaf {
             Leaf::Text(most) | Leaf::Line(most) | Leaf::Name(most) => most,
-            Leaf::Typed | Leaf::Whole(_) | Leaf::Real(_) => MAX_NAME_CHARS,
+            Leaf::Typed | Leaf::Whole(_) | Leaf::Between(..) | Leaf::Real(_) => MAX_NAME_CHARS,
         };
         object.insert("maxLength".to_owned(), json!(most));
         if let Leaf::Line(_) = bound.leaf {
@@ -168,6 +168,10 @@ fn bound_value(schema: &mut Value, bound: Bound, depth: usize) {
 fn bound_number(schema: &mut Map<String, Value>, leaf: Leaf) {
     match leaf {
         Leaf::Whole(most) => drop(schema.insert("maximum".to_owned(), json!(most))),
+        Leaf::Between(least, most) => {
+            schema.insert("minimum".to_owned(), json!(least));
+            schema.insert("maximum".to_owned(), json!(most));
+        }
         Leaf::Real(most) => {
             schema.insert("minimum".to_owned(), json!(0.0));
             schema.insert("maximum".to_owned(), json!(most));
