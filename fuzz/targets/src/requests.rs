@@ -15,6 +15,7 @@ use sojourn_protocol::{
     direct::{DirectAnswer, DirectRequest},
     error::ApiError,
     machines::{DrainRequest, LeaderAnswer, LeaderRequest, MachinesAnswer, MachinesRequest},
+    quotas::TokenQuotas,
     ranges::{LeadAnswer, LeadRequest, RangeResultRequest},
     report::Report,
     tokens::{NewToken, RevokedToken, RotatedToken, ShareRequest, TokenRequest, TokenView},
@@ -23,6 +24,7 @@ use sojourn_protocol::{
 pub(crate) fn requests(input: &[u8]) -> bool {
     let mut taken = round_trip::<EnrolRequest>(input).is_some();
     taken |= round_trip::<TokenRequest>(input).is_some();
+    taken |= round_trip::<TokenQuotas>(input).is_some();
     taken |= round_trip::<ShareRequest>(input).is_some();
     taken |= round_trip::<WorkRequest>(input).is_some();
     taken |= round_trip::<HeartbeatRequest>(input).is_some();
