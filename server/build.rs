@@ -10,7 +10,7 @@ use std::{
 };
 
 /// Where the wire types and the events are.
-const SOURCES: [&str; 2] = ["../protocol/src", "core/src/event"];
+const SOURCES: [&str; 2] = ["../protocol/src", "state/src/event"];
 
 /// The values' descriptions in their order, by the name of the type.
 type Enums = BTreeMap<String, Vec<String>>;

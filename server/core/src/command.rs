@@ -1,9 +1,6 @@
 //! Commands to the core, with the time and the seed that they came with.
 
-use crate::{
-    event::{By, Fault},
-    submission::PreparedSubmission,
-};
+use crate::submission::PreparedSubmission;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     api::{Held, PlacementRequest, RollbackRequest, SearchRequest, WorkRequest},
@@ -21,6 +18,7 @@ use sojourn_protocol::{
     tokens::TokenRequest,
     unit::Flush,
 };
+use sojourn_state::{By, Fault};
 use sojourn_workgen::plan::Schedule;
 
 /// One step: a command, its time, and the seed of its randomness.

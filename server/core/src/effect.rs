@@ -2,9 +2,7 @@
 
 use crate::{
     command::ReplyTo,
-    event::{JournalPosition, Record, UnitKey},
     figures::{AssimilationCounts, Figures},
-    state::BlobStatus,
     tokens::Holder,
 };
 pub use sojourn_protocol::assimilation::AssimilationUnit;
@@ -24,6 +22,7 @@ use sojourn_protocol::{
         TrialView,
     },
 };
+use sojourn_state::{BlobStatus, JournalPosition, Record, UnitKey};
 use sojourn_workgen::plan::Problem;
 
 /// One thing to do. Effects of one step are carried out in order.

@@ -1,7 +1,7 @@
 //! The ledger: the one way in which events are decided and effects are requested.
 //!
 //! ```text
-//!   handler --record(event)--> State::fold --changes--> index, provisional leases, plans, wake-ups
+//!   handler --record(event)--> Folded::fold --changes--> index, provisional leases, plans, wake-ups
 //!                                   '------> Output: Persist(record), and the effects of the handler
 //! ```
 
@@ -11,16 +11,15 @@ use crate::{
     config::CoreConfig,
     dispatch::{Waiters, Wake},
     effect::{Answer, Effect},
-    event::{Event, JournalPosition, Record},
     fault::CoreFault,
     figures::Totals,
     index::DerivedIndex,
     leases::{Leases, ProvisionalLease},
     schedule::Planner,
-    state::{Change, Job, State},
     tokens::QuotaBook,
 };
 use sojourn_protocol::error::ApiError;
+use sojourn_state::{Change, Event, Folded, Job, JournalPosition, Record};
 
 /// The effects of the step under way.
 #[derive(Debug, Default)]
@@ -44,8 +43,7 @@ impl Output {
 pub(crate) struct Ledger<'a> {
     pub(crate) clock: &'a Clock,
     pub(crate) config: &'a CoreConfig,
-    /// To read. Only [`Ledger::record`] changes it.
-    pub(crate) state: &'a mut State,
+    pub(crate) state: &'a mut Folded,
     pub(crate) index: &'a mut DerivedIndex,
     pub(crate) leases: &'a mut Leases,
     pub(crate) planner: &'a mut Planner,
@@ -72,7 +70,10 @@ impl Ledger<'_> {
     fn record_with(&mut self, event: Event, made: Option<Box<Job>>) -> Result<(), CoreFault> {
         let position = JournalPosition(self.state.position.0 + 1);
         let record = Record { position, at: self.clock.now(), event };
-        let changes = self.state.fold_with(&record, made)?;
+        let changes = match made {
+            Some(made) => self.state.fold_submitted(&record, made)?,
+            None => self.state.fold(&record)?,
+        };
         for change in changes.iter() {
             self.apply(change);
         }
@@ -85,7 +86,7 @@ impl Ledger<'_> {
 
     /// The quotas of users' tokens, and what is used of them.
     pub(crate) fn quotas(&self) -> QuotaBook<'_> {
-        let (state, index, config) = (&*self.state, &*self.index, self.config);
+        let (state, index, config) = (&**self.state, &*self.index, self.config);
         QuotaBook { state, index, config, now: self.clock.now() }
     }
 

@@ -6,19 +6,14 @@
 //! `docs/internals/merging.md` has the reasons.
 
 use crate::{
-    cost::Occupancy,
-    event::{Event, MergeMode},
-    fault::CoreFault,
-    hosts::Hosts,
-    index::RemainingWorkIndex,
-    ledger::Ledger,
-    state::{Merging, Trial},
+    cost::Occupancy, fault::CoreFault, hosts::Hosts, index::RemainingWorkIndex, ledger::Ledger,
 };
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_u64,
     spec::OrderChoice,
 };
+use sojourn_state::{Event, MergeMode, Merging, Trial};
 use std::cmp::Reverse;
 
 /// Slots, and running trials.

@@ -1,14 +1,11 @@
 //! How much of everything a lease may take: bounds that hold whatever its host reports.
 
 use super::view::Cost;
-use crate::{
-    event::UnitKey,
-    state::{Job, Lease},
-};
 use sojourn_protocol::{
     manifest::DataSplit, position::batches, quantity::SaturatingFrom as _, time::Millis,
     unit::shard_index,
 };
+use sojourn_state::{Job, Lease, UnitKey};
 
 /// Bytes per millisecond of a link, at least: 10 kB/s.
 const MIN_LINK_SPEED: u64 = 10;

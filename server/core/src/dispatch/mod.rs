@@ -22,11 +22,11 @@ pub(crate) use dispatcher::Dispatcher;
 pub(crate) use long_polls::LongPolls;
 pub(crate) use sweep::Sweep;
 
-use crate::event::UnitKey;
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     time::UnixMillis,
 };
+use sojourn_state::UnitKey;
 use std::collections::BTreeMap;
 
 /// Which waiting hosts may have something to hear.

@@ -4,16 +4,12 @@
 //! hosts are looked at: in one step where they are few, else in batches (`sweep.rs`).
 
 use super::{Waiters, Wake, WakeUps, dispatcher::Dispatcher, long_polls::Rank, sweep::SWEEP_BATCH};
-use crate::{
-    event::Event,
-    fault::CoreFault,
-    schedule::Scheduler,
-    state::{Change, Changes},
-};
+use crate::{fault::CoreFault, schedule::Scheduler};
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     time::UnixMillis,
 };
+use sojourn_state::{Change, Changes, Event};
 use std::collections::BTreeSet;
 
 /// Waiting hosts that work of a trial is offered to, of those that any work may be offered to.

@@ -1,6 +1,6 @@
 //! What figures are split by. Each label is one of a few words, so that the number of figures is bounded.
 
-use crate::event::UnitKey;
+use sojourn_state::UnitKey;
 
 macro_rules! labels {
     ($($(#[$doc:meta])* $name:ident { $($(#[$said:meta])* $variant:ident => $word:literal,)* })*) => {$(

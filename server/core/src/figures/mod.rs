@@ -16,12 +16,12 @@ pub use labels::{
 };
 pub use totals::Totals;
 
-use crate::event::JournalPosition;
 use sojourn_protocol::{
     ids::JobId,
     money::MicroUsd,
     time::{Millis, UnixMillis},
 };
+use sojourn_state::JournalPosition;
 use std::collections::BTreeMap;
 
 /// Most jobs of which there are figures of their own: those that run, the oldest first.

@@ -2,8 +2,8 @@
 //! counters. Sums over the jobs would get smaller whenever a job is deleted, and monitoring would take that for a restart.
 
 use super::{Counts, LeaseEndReason, ResultEnd, UnitKind};
-use crate::event::{Event, Fault, LeaseEnd};
 use sojourn_protocol::report::Outcome;
+use sojourn_state::{Event, Fault, LeaseEnd};
 
 /// Counts since the core began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The session of a host: the devices, slots, links and cache that it has reported since the server started.
 
 use super::{classes::DeviceClasses, incarnations::Incarnations};
-use crate::{cost::DeviceKey, state::Job};
+use crate::cost::DeviceKey;
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, JobId},
@@ -9,6 +9,7 @@ use sojourn_protocol::{
     manifest::Shard,
     time::UnixMillis,
 };
+use sojourn_state::Job;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Devices that one host may have.

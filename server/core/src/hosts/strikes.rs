@@ -10,10 +10,6 @@
 //! A workload is counted within its job: nobody can hold back another user's job by a wrong one of the same model and data.
 //! All of it is soft state, as cool-downs are.
 
-use crate::{
-    event::UnitKey,
-    state::{Parties, Trial},
-};
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
     inventory::Workload,
@@ -22,6 +18,7 @@ use sojourn_protocol::{
     text::plain_text,
     time::{Millis, UnixMillis},
 };
+use sojourn_state::{Parties, Trial, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Trainer errors that count against the host, in a row, or against the job, on as many hosts.

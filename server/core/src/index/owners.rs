@@ -1,11 +1,11 @@
 //! The jobs of each issued token, with the bytes that the store keeps because of them: kept up to date with each event, so that a
 //! quota is checked without a look at all jobs.
 
-use crate::state::{Job, State};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{JobId, TokenId},
 };
+use sojourn_state::{Job, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The jobs of issued tokens. Jobs of the server's own token, and of nobody, aren't in it.

@@ -1,10 +1,10 @@
 //! Jobs whose search is to be asked again, because more is known of their trials or slots have come and gone.
 
-use crate::state::Job;
 use sojourn_protocol::{
     ids::JobId,
     spec::{SearchMethod, Stopping},
 };
+use sojourn_state::Job;
 use std::collections::BTreeSet;
 
 /// The searches to decide on. It begins with all of them.

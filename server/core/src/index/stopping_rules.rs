@@ -5,12 +5,12 @@
 //!   event --Change::Work--> trials that have changed --decide--> Search: told of those alone, then asked
 //! ```
 
-use crate::state::{Job, Trial};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::{SaturatingFrom as _, to_usize},
     spec::{SearchSpec, Stopping},
 };
+use sojourn_state::{Job, Trial};
 use sojourn_workgen::search::stopping::{Decision, Search, TrialProgress};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -17,8 +17,9 @@ mod trials;
 
 use crate::{
     assimilation::AssimilationQueue, clock::Clock, core::Core, hosts::Hosts, index::DerivedIndex,
-    leases::Leases, schedule::Eligibility, state::State,
+    leases::Leases, schedule::Eligibility,
 };
+use sojourn_state::State;
 use std::{fmt, str::FromStr};
 
 /// The id of an invariant.

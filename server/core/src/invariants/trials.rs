@@ -1,12 +1,12 @@
 //! Invariants of trials: what they have trained, and what is under way for them.
 
 use super::{Invariant, Violation, holds};
-use crate::state::{Job, State, Trial};
 use sojourn_protocol::{
     ids::{Epoch, LeaseId, ShardId},
     position::Position,
     quantity::SaturatingFrom as _,
 };
+use sojourn_state::{Job, State, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn trials(state: &State) -> impl Iterator<Item = (&Job, &Trial)> {

@@ -2,9 +2,7 @@
 
 use super::JobHandler;
 use crate::{
-    event::{By, Event},
     reply::{Refusal, Reply},
-    state::{ExtraEvaluation, InFlight, Job, JobEnd, Stopped, Trial, TrialEnd, running_in_flight},
     tokens::Wanted,
 };
 use sojourn_protocol::{
@@ -12,6 +10,9 @@ use sojourn_protocol::{
     ids::{JobId, LeaseId, TrialId},
     quantity::SaturatingFrom as _,
     spec::{MAX_EPOCHS, SearchMethod},
+};
+use sojourn_state::{
+    By, Event, ExtraEvaluation, InFlight, Job, JobEnd, Stopped, Trial, TrialEnd, running_in_flight,
 };
 
 impl JobHandler<'_> {

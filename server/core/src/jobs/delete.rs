@@ -1,11 +1,7 @@
 //! Jobs that users delete, with what the store keeps because of them.
 
 use super::JobHandler;
-use crate::{
-    event::Event,
-    reply::Reply,
-    state::{Job, State, Trial},
-};
+use crate::reply::Reply;
 use sojourn_protocol::{
     api::{DeletedJob, DeletedJobs},
     digest::Digest,
@@ -14,6 +10,7 @@ use sojourn_protocol::{
     quantity::{SaturatingFrom as _, to_usize},
     view::BestView,
 };
+use sojourn_state::{Event, Job, State, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl JobHandler<'_> {

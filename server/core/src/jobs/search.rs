@@ -1,12 +1,13 @@
 //! Early stopping: has the rule of a search decide which of its trials go on, and carries that out.
 
 use super::JobHandler;
-use crate::{cost::Cost, event::Event, fault::CoreFault, ledger::Ledger, state::Job};
+use crate::{cost::Cost, fault::CoreFault, ledger::Ledger};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_usize,
     spec::{SearchBudget, Spread},
 };
+use sojourn_state::{Event, Job};
 use sojourn_workgen::search::stopping::Decision;
 
 /// Trials that train at once for each slot: while one hops or is evaluated, another trains.

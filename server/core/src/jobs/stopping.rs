@@ -1,17 +1,14 @@
 //! Jobs whose wall time is over: first nothing more is trained, then the search ends with what is evaluated.
 
 use super::JobHandler;
-use crate::{
-    event::Event,
-    fault::CoreFault,
-    state::{Job, Trial, running_in_flight},
-};
+use crate::fault::CoreFault;
 use sojourn_protocol::{
     ids::{JobId, LeaseId},
     money::MicroUsd,
     spec::SearchBudget,
     time::Millis,
 };
+use sojourn_state::{Event, Job, Trial, running_in_flight};
 
 /// What is trained is evaluated for at least this long: a host may have to fetch the validation data first.
 const MIN_GRACE: Millis = Millis::from_secs(600);

@@ -1,18 +1,13 @@
 //! Searches that try further combinations while others train.
 
 use super::JobHandler;
-use crate::{
-    added_trial::AddedTrial,
-    event::Event,
-    fault::CoreFault,
-    state::{Job, Stopped, Trial, TrialEnd},
-    submission::check_trial,
-};
+use crate::{fault::CoreFault, submission::check_trial};
 use sojourn_protocol::{
     ids::JobId,
     quantity::{SaturatingFrom as _, to_usize},
     spec::{Choices, SearchMethod, Stopping, Tpe},
 };
+use sojourn_state::{AddedTrial, Event, Job, Stopped, Trial, TrialEnd};
 use sojourn_workgen::search::{
     SearchError, further,
     tpe::{self, Observation, Outcome},

@@ -1,13 +1,9 @@
 //! Ending a lease without a report, or a unit before its time.
 
 use super::{deadline::StopRequest, handler::LeaseHandler};
-use crate::{
-    dispatch::Wake,
-    effect::Effect,
-    event::{Event, LeaseEnd, UnitKey},
-    fault::CoreFault,
-};
+use crate::{dispatch::Wake, effect::Effect, fault::CoreFault};
 use sojourn_protocol::ids::{HostId, LeaseId};
+use sojourn_state::{Event, LeaseEnd, UnitKey};
 
 /// The release reason of a lease that ran out before its host had begun it.
 const NOT_BEGUN: &str = "let a lease run out that it had not begun";

@@ -33,6 +33,7 @@ mod trial_shares;
 pub(crate) use confirm::{ContinuedTrial, ResultBefore};
 pub(crate) use deadline::{Deadline, Deadlines};
 pub(crate) use handler::LeaseHandler;
+pub(crate) use message::hop_message;
 pub(crate) use provisional::{ProvisionalLease, ProvisionalLeases};
 pub(crate) use release::FREE_RELEASES;
 

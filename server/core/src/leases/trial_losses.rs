@@ -3,13 +3,13 @@
 //! Hosts say the losses of a unit so far with each heartbeat, and those of all of it with the report. None of it is journalled: what
 //! looks decide is.
 
-use crate::state::{State, Trial};
 use sojourn_protocol::{
     api::LossSum,
     ids::{JobId, LeaseId, TrialId},
     quantity::SaturatingFrom as _,
     report::Sums,
 };
+use sojourn_state::{State, Trial};
 use std::collections::BTreeMap;
 
 /// So many trials are remembered without a look whether they are still under way.

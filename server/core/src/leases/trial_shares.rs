@@ -3,15 +3,12 @@
 //! None of it is journalled: it changes when a batch is trained, and never what comes of it. After a restart trials are new until their
 //! hosts are heard.
 
-use crate::{
-    event::UnitKey,
-    state::{Lease, State},
-};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     shares::{HeldShare, LeaseShares},
     spec::SharePolicy,
 };
+use sojourn_state::{Lease, State, UnitKey};
 use std::collections::BTreeMap;
 
 /// So many trials are remembered without a look whether they are still under way.

@@ -4,7 +4,6 @@ use super::Views;
 use crate::{
     cost::WorkloadId,
     hosts::{DeviceSlots, Session},
-    state::{Costs, Host, Job, Machine, Trial},
 };
 use sojourn_protocol::{
     demand::{
@@ -15,6 +14,7 @@ use sojourn_protocol::{
     machines::{MachineName, MachineReport},
     quantity::{SaturatingFrom as _, mul_div, to_u64},
 };
+use sojourn_state::{Costs, Host, Job, Machine, Trial};
 use std::collections::BTreeMap;
 
 /// Operations per second at which a workload takes its reference time.

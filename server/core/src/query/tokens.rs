@@ -1,16 +1,14 @@
 //! Views of tokens, and of whose a token is.
 
 use super::Views;
-use crate::{
-    state::IssuedToken,
-    tokens::{Holder, QuotaBook},
-};
+use crate::tokens::{Holder, QuotaBook};
 use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
     ids::{JobId, TokenId},
     tokens::{TokenGrant, TokenState, TokenView},
 };
+use sojourn_state::IssuedToken;
 use std::collections::BTreeMap;
 
 impl Views<'_> {

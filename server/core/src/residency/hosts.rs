@@ -1,11 +1,6 @@
 //! What hosts have, and where a trial could move.
 
-use crate::{
-    cost::Cost,
-    hosts::training_time,
-    schedule::Scheduler,
-    state::{Job, Trial},
-};
+use crate::{cost::Cost, hosts::training_time, schedule::Scheduler};
 use sojourn_protocol::{
     ids::{HostId, JobId, ShardId, TrialId},
     quantity::{Micros, to_u64},
@@ -14,6 +9,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     unit::shard_index,
 };
+use sojourn_state::{Job, Trial};
 use sojourn_workgen::residency::{
     Balance, Destination, HostLoad, Rebalancing, Resident, destination,
 };

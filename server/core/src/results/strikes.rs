@@ -3,9 +3,7 @@
 use super::ResultHandler;
 use crate::{
     dispatch::Wake,
-    event::UnitKey,
     hosts::{Blame, MAX_FAILURES, Refusals, WorkloadOfJob, workload_of},
-    state::{FailedBy, Job, Lease, Parties, Trial},
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
@@ -13,6 +11,7 @@ use sojourn_protocol::{
     report::Failure,
     time::Millis,
 };
+use sojourn_state::{FailedBy, Job, Lease, Parties, Trial, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest cool-down of a host that fails.

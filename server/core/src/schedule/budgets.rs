@@ -3,12 +3,12 @@
 //! What a job may still spend is its budget, less what it has cost, less what its units that run on bought machines should
 //! still cost. A unit is granted there only if its own cost fits in.
 
-use crate::state::State;
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId},
     money::MicroUsd,
     time::{Millis, UnixMillis},
 };
+use sojourn_state::State;
 use std::collections::BTreeMap;
 
 /// How old the count may be, while nothing is granted.

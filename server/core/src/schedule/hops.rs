@@ -5,10 +5,8 @@ use super::{
     explain::GrantReason, homes::MAX_LEFT, scheduler::Scheduler,
 };
 use crate::{
-    event::UnitKey,
     hosts::{DeviceRef, reliable_speed, training_time},
     index::RemainingWorkIndex,
-    state::{Job, Trial},
 };
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
@@ -19,6 +17,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     unit::shard_index,
 };
+use sojourn_state::{Job, Trial, UnitKey};
 use sojourn_workgen::{Candidate, Choice, Decision, EarlierFinish, Forecast, PolicyView, Shards};
 use std::{cmp::Reverse, collections::BTreeSet};
 

@@ -5,12 +5,12 @@ use crate::{
     cost::{Estimates, PreferredClasses},
     figures::PlanCounts,
     memo::Memo,
-    state::State,
 };
 use sojourn_protocol::{
     ids::{HostId, JobId},
     time::UnixMillis,
 };
+use sojourn_state::State;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All of it. It is soft state: after a start it comes back by itself.

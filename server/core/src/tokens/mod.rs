@@ -7,13 +7,7 @@ mod rights;
 
 pub(crate) use quotas::{QuotaBook, Wanted};
 
-use crate::{
-    event::{By, Event},
-    hosts::HostHandler,
-    reply::Refusal,
-    reply::Reply,
-    state::IssuedToken,
-};
+use crate::{hosts::HostHandler, reply::Refusal, reply::Reply};
 use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
@@ -24,6 +18,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     tokens::{MAX_TOKEN_HOSTS, MAX_TOKEN_LIFETIME, Rights, TokenGrant, TokenRequest, TokenState},
 };
+use sojourn_state::{By, Event, IssuedToken};
 
 /// Tokens in the state, at most. Beyond them, those that open nothing any more are forgotten, the earliest first.
 pub const MAX_TOKENS: usize = 10_000;

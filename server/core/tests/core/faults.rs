@@ -2,8 +2,8 @@
 
 use crate::support::{Bench, HOST, JOB, done, hop, trained};
 use sojourn_core::{
-    By, Command, Core, CoreFault, Envelope, Event, FoldError, FoldFault, JournalPosition, LeaseEnd,
-    MergeMode, Record, ReplyTo, RequestedEvaluation, State, UnitKey,
+    By, Command, Core, CoreFault, Envelope, Event, FoldError, FoldFault, Folded, JournalPosition,
+    LeaseEnd, MergeMode, Record, ReplyTo, RequestedEvaluation, State, UnitKey,
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -30,7 +30,7 @@ fn next(state: &State, event: Event) -> Record {
     Record { position, at: UnixMillis(state.at.0 + 1), event }
 }
 
-fn fold(state: &mut State, event: Event) {
+fn fold(state: &mut Folded, event: Event) {
     let record = next(state, event);
     state.fold(&record).unwrap();
 }
@@ -38,10 +38,10 @@ fn fold(state: &mut State, event: Event) {
 /// The fault of an event that doesn't fit. The error names its position and kind, and the state stays as it was.
 fn fault(state: &State, event: Event) -> FoldFault {
     let record = next(state, event);
-    let mut after = state.clone();
+    let mut after = Folded::of_snapshot(state.clone());
     let FoldError { position, event, source } = after.fold(&record).unwrap_err();
     assert_eq!((position, event), (record.position, record.event.name()));
-    assert_eq!(&after, state, "{source}");
+    assert_eq!(&*after, state, "{source}");
     source
 }
 
@@ -53,13 +53,13 @@ fn leased() -> (Bench, Lease) {
 }
 
 /// Its result was acknowledged and waits; the checkpoint is in the store.
-fn reported() -> (State, LeaseId, BlobRef) {
+fn reported() -> (Folded, LeaseId, BlobRef) {
     let (mut bench, lease) = leased();
     let report = done(&lease);
     let Outcome::Trained(trained) = &report.outcome else { panic!("{report:?}") };
     let checkpoint = trained.checkpoint;
     bench.report(HOST, report).unwrap();
-    let mut state = bench.core.state().clone();
+    let mut state = Folded::of_snapshot(bench.core.state().clone());
     fold(&mut state, Event::BlobPublished { blob: checkpoint });
     (state, lease.id, checkpoint)
 }
@@ -230,11 +230,13 @@ fn a_lease_that_has_ended_does_not_end_again() {
 #[test]
 fn a_report_that_was_not_acknowledged_has_no_end() {
     let (bench, live) = leased();
-    let mut lapsed = bench.core.state().clone();
+    let mut lapsed = Folded::of_snapshot(bench.core.state().clone());
     fold(&mut lapsed, Event::LeaseEnded { lease: live.id, end: LeaseEnd::Silent });
     let (mut ended, lease, _) = reported();
     fold(&mut ended, Event::Superseded { lease });
-    for (state, lease) in [(bench.core.state(), live.id), (&lapsed, live.id), (&ended, lease)] {
+    let states: [(&State, _); 3] =
+        [(bench.core.state(), live.id), (&lapsed, live.id), (&ended, lease)];
+    for (state, lease) in states {
         for event in of_lease(lease) {
             assert_eq!(fault(state, event), FoldFault::NotAcknowledged(lease));
         }
@@ -330,7 +332,7 @@ fn a_hop_is_no_evaluation_and_an_evaluation_no_hop() {
     }
     let evaluation = bench.lease(HOST);
     let lease = evaluation.id;
-    let mut state = bench.core.state().clone();
+    let mut state = Folded::of_snapshot(bench.core.state().clone());
     fold(&mut state, Event::BlobPublished { blob: checkpoint });
     let report = Box::new(done(&evaluation));
     fold(&mut state, Event::ReportAcknowledged { report, host: HOST });
@@ -363,7 +365,7 @@ fn a_part_that_does_not_continue_the_chain_is_refused() {
     trained.end.batch += 1;
     let (start, end) = (hop(&lease).start, trained.end);
     let report = Box::new(Report { lease: lease.id, outcome: Outcome::Trained(trained) });
-    let mut state = bench.core.state().clone();
+    let mut state = Folded::of_snapshot(bench.core.state().clone());
     fold(&mut state, Event::ReportAcknowledged { report, host: HOST });
     fold(&mut state, Event::BlobPublished { blob: checkpoint });
     let bad_end = FoldFault::Chain(ChainError::BadEnd { start, end });

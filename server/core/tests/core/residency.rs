@@ -2,7 +2,7 @@
 
 use crate::support::{Bench, HOST, JOB, OTHER, data, demand, done, hop, inventory, trained_after};
 use proptest::prelude::*;
-use sojourn_core::{Answer, By, Command, Event, ReplyTo, State};
+use sojourn_core::{Answer, By, Command, Event, Folded, ReplyTo};
 use sojourn_protocol::{
     api::{Held, HeldState, LossSum, WorkRequest},
     digest::{BlobRef, Digest},
@@ -455,9 +455,9 @@ fn by_remaining_time_the_host_with_most_to_do_gives_some_of_it() {
 
 /// Who reads the journal comes to the same.
 fn is_journalled(bench: &Bench) -> bool {
-    let mut state = State::new(bench.core.config().remember_leases);
+    let mut state = Folded::new(bench.core.config().remember_leases);
     bench.journal.iter().for_each(|record| drop(state.fold(record).unwrap()));
-    state == *bench.core.state()
+    *state == *bench.core.state()
 }
 
 fn noisy(trial: u32, step: u64, of: u64) -> f64 {

@@ -90,7 +90,7 @@ impl State {
 
     /// The hosts whose errors turned out to be the job's: another party has failed as well. Who has failed alone isn't
     /// pardoned.
-    pub(crate) fn pardoned(&self, failures: &BTreeMap<HostId, FailedBy>) -> Vec<HostId> {
+    pub fn pardoned(&self, failures: &BTreeMap<HostId, FailedBy>) -> Vec<HostId> {
         let parties = self.parties();
         let several = parties.behind(failures.keys().copied()).len() > 1;
         failures.keys().filter(|_| several).copied().collect()

@@ -3,7 +3,7 @@
 mod name;
 mod parts;
 
-pub(crate) use parts::HopUnit;
+pub use parts::HopUnit;
 pub use parts::{AtEnd, By, Fault, LeaseEnd, MergeFault, MergeMode, RequestedEvaluation, UnitKey};
 
 use crate::added_trial::AddedTrial;

@@ -13,7 +13,7 @@ use sojourn_protocol::{
 };
 
 /// The unit of verification rates: per mille.
-pub(crate) const PER_MILLE: u32 = 1000;
+pub const PER_MILLE: u32 = 1000;
 /// The rate at which results of a stranger with the best record are verified: one in twenty.
 const LEAST_RATE: u32 = 50;
 /// A new host of a trusted party has so many results of its own confirmed before its party's rate holds for it.
@@ -21,11 +21,11 @@ const OWN_CONFIRMED: u32 = 3;
 
 /// How the results of a host in a job are verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Checks {
+pub struct Checks {
     /// How many of a thousand trained results are verified.
-    pub(crate) hops: u32,
+    pub hops: u32,
     /// The same of evaluations on which nothing depends yet.
-    pub(crate) evaluations: u32,
+    pub evaluations: u32,
 }
 
 impl Host {
@@ -49,7 +49,7 @@ impl Trust {
 
 impl State {
     /// Is it a stranger's host?
-    pub(crate) fn is_strangers(&self, host: HostId) -> bool {
+    pub fn is_strangers(&self, host: HostId) -> bool {
         self.hosts.get(&host).is_some_and(Host::is_strangers)
     }
 
@@ -73,7 +73,7 @@ impl State {
     }
 
     /// How the results of a lease are verified; `None` where its host is believed.
-    pub(crate) fn checks_of(&self, lease: LeaseId) -> Option<Checks> {
+    pub fn checks_of(&self, lease: LeaseId) -> Option<Checks> {
         let lease = self.lease(lease)?;
         let job = self.jobs.get(&lease.unit.job())?;
         self.verified_quorum_for(job, lease.host)?;
@@ -94,7 +94,7 @@ impl State {
 
     /// How many of a thousand trained results of a stranger's host are verified, by its record and its party's; `None` of the
     /// operator's hosts.
-    pub(crate) fn stranger_rate(&self, host: &Host) -> Option<u32> {
+    pub fn stranger_rate(&self, host: &Host) -> Option<u32> {
         if !host.is_strangers() {
             return None;
         }
@@ -115,7 +115,7 @@ impl State {
     }
 
     /// Have two hosts the same party behind them?
-    pub(crate) fn are_of_one_party(&self, one: HostId, other: HostId) -> bool {
+    pub fn are_of_one_party(&self, one: HostId, other: HostId) -> bool {
         let owner = |host: HostId| self.hosts.get(&host).filter(|host| host.is_strangers());
         one == other
             || owner(one).zip(owner(other)).is_some_and(|(one, other)| one.owner == other.owner)

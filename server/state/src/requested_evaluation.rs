@@ -42,7 +42,7 @@ impl ExtraEvaluation {
 
     /// Its live leases, and its acknowledged results that are verified.
     #[must_use]
-    pub(crate) fn in_flight(&self) -> InFlight {
+    pub fn in_flight(&self) -> InFlight {
         let results = self.verification.iter().flat_map(|of| of.results.keys().copied());
         InFlight { live: self.live.iter().copied().collect(), awaiting: results.collect() }
     }

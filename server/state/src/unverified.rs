@@ -69,7 +69,7 @@ impl Job {
 
 impl State {
     /// Hops of a host that were taken in unverified, in any job.
-    pub(crate) fn unverified_hops_of(&self, host: HostId) -> u64 {
+    pub fn unverified_hops_of(&self, host: HostId) -> u64 {
         let jobs = self.jobs.values().filter(|job| is_verified(job));
         let trials = jobs.flat_map(|job| &job.trials);
         let hops = trials.flat_map(Trial::unverified_hops);

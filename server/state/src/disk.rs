@@ -46,7 +46,7 @@ impl Job {
 
     /// Bytes of the checkpoints among them.
     #[must_use]
-    pub(crate) fn checkpoint_bytes(&self) -> u64 {
+    pub fn checkpoint_bytes(&self) -> u64 {
         // An evaluation's checkpoint is its trial's, as a rule.
         let is_apart = |extra: &&ExtraEvaluation| {
             let trial = self.trial(extra.name.trial);
@@ -66,13 +66,13 @@ impl Job {
     }
 
     /// The same, but for data that other jobs have in common, which is in `counted`. Its own is counted from now on.
-    pub(crate) fn disk_beside(&self, counted: &mut BTreeSet<Digest>) -> u64 {
+    pub fn disk_beside(&self, counted: &mut BTreeSet<Digest>) -> u64 {
         let data = self.blobs().filter(|blob| counted.insert(blob.sha256)).map(|blob| blob.bytes);
         data.fold(self.kept.checkpoints, u64::saturating_add)
     }
 
     /// Are they those of a recount?
-    pub(crate) fn is_kept_right(&self) -> bool {
+    pub fn is_kept_right(&self) -> bool {
         self.kept == self.count_kept()
     }
 }

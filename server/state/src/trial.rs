@@ -366,7 +366,7 @@ impl Trial {
 
 /// Trainer errors that count against hosts, the most at one unit.
 #[must_use]
-pub(crate) fn marks<'a>(
+pub fn marks<'a>(
     units: impl IntoIterator<Item = &'a BTreeMap<HostId, FailedBy>>,
 ) -> BTreeMap<HostId, FailedBy> {
     let mut all: BTreeMap<HostId, FailedBy> = BTreeMap::new();

@@ -53,21 +53,23 @@ impl Owners {
 
 /// An owner; or a host of the operator, or where all are of one owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Party<'a> {
+pub enum Party<'a> {
+    /// A host that counts by itself.
     Host(HostId),
+    /// An owner, all hosts together.
     Owner(&'a OwnerName),
 }
 
 /// The parties of a deployment.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Parties<'a> {
+pub struct Parties<'a> {
     state: &'a State,
     by_owner: bool,
 }
 
 impl<'a> Parties<'a> {
     /// Who stands behind a host.
-    pub(crate) fn of(self, host: HostId) -> Party<'a> {
+    pub fn of(self, host: HostId) -> Party<'a> {
         let known = self.state.hosts.get(&host);
         match known.filter(|host| self.by_owner && host.is_strangers()) {
             Some(host) => Party::Owner(&host.owner),
@@ -76,25 +78,25 @@ impl<'a> Parties<'a> {
     }
 
     /// Are there several owners, so that the hosts of one count as one?
-    pub(crate) const fn are_owners(self) -> bool {
+    pub const fn are_owners(self) -> bool {
         self.by_owner
     }
 
     /// Who stands behind these hosts.
-    pub(crate) fn behind(self, hosts: impl IntoIterator<Item = HostId>) -> BTreeSet<Party<'a>> {
+    pub fn behind(self, hosts: impl IntoIterator<Item = HostId>) -> BTreeSet<Party<'a>> {
         hosts.into_iter().map(|host| self.of(host)).collect()
     }
 }
 
 impl State {
     /// Who counts as one, where what several hosts say is counted.
-    pub(crate) fn parties(&self) -> Parties<'_> {
+    pub fn parties(&self) -> Parties<'_> {
         Parties { state: self, by_owner: self.owners.hosts.len() > 1 }
     }
 
     /// Who counts as one where results of a job are verified: a stranger doesn't confirm itself by default, also where nobody
     /// else has hosts.
-    pub(crate) fn parties_for(&self, job: JobId) -> Parties<'_> {
+    pub fn parties_for(&self, job: JobId) -> Parties<'_> {
         let job = self.jobs.get(&job);
         match job.is_some_and(|job| job.spec.placement.verifies_strangers()) {
             true => Parties { state: self, by_owner: true },

@@ -26,7 +26,7 @@ impl Job {
     }
 
     /// How many times running trials will still train on each shard, by a recount.
-    pub(crate) fn counted_load(&self) -> Vec<u64> {
+    pub fn counted_load(&self) -> Vec<u64> {
         let mut load = vec![0; self.load.len()];
         for trial in self.trials.iter().filter(|trial| trial.is_running()) {
             load.iter_mut().zip(trial.visits_left()).for_each(|(load, of)| *load += of);

@@ -8,7 +8,6 @@
 //! A blob that nothing has referred to yet waits longer: its job's other data is still being sent.
 
 use super::FoldFault;
-use crate::config::CoreConfig;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -124,17 +123,6 @@ impl Blobs {
     /// The first of these that is lost.
     pub fn first_lost(&self, mut blobs: impl Iterator<Item = Digest>) -> Option<Digest> {
         blobs.find(|blob| self.is_lost(blob))
-    }
-
-    /// When the next blob is to be condemned or deleted.
-    #[must_use]
-    pub(crate) fn next_collection(&self, config: &CoreConfig) -> Option<UnixMillis> {
-        let times = [
-            self.oldest_idle().map(|(at, _)| at + config.condemn_after),
-            self.oldest_awaited().map(|(at, _)| at + config.awaited_for),
-            self.oldest_condemned().map(|(at, _)| at + config.delete_after),
-        ];
-        times.into_iter().flatten().min()
     }
 
     /// The longest condemned blob, and since when.

@@ -19,11 +19,11 @@ pub struct AskedRollback {
 
 /// How to be rid of unconfirmed results of a refuted party in a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Taint {
+pub struct Taint {
     /// Trials, and how many epochs each of them keeps.
-    pub(crate) back: Vec<(TrialId, u32)>,
+    pub back: Vec<(TrialId, u32)>,
     /// Trials that go on from such a result of another one, and have nothing to go back to; after so many epochs they began.
-    pub(crate) end: Vec<(TrialId, u32)>,
+    pub end: Vec<(TrialId, u32)>,
     /// The work that is lost with both, and all that was done, in thousands of operations.
     pub(crate) lost: u64,
     /// See `lost`.
@@ -32,12 +32,12 @@ pub(crate) struct Taint {
 
 impl Taint {
     /// Is there nothing to be rid of?
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.back.is_empty() && self.end.is_empty()
     }
 
     /// Thousandths of the work that was done which would be lost.
-    pub(crate) fn lost_thousandths(&self) -> u32 {
+    pub fn lost_thousandths(&self) -> u32 {
         let share = u128::from(self.lost) * 1000 / u128::from(self.done.max(1));
         u32::try_from(share).unwrap_or(1000).min(1000)
     }
@@ -59,7 +59,7 @@ impl Job {
 
 impl State {
     /// A host of each party of which a result was refuted, once.
-    pub(crate) fn refuted_parties(&self) -> Vec<HostId> {
+    pub fn refuted_parties(&self) -> Vec<HostId> {
         let mut parties: Vec<HostId> = Vec::new();
         for host in self.hosts.keys().filter(|host| self.record_of(**host).refuted > 0) {
             if !parties.iter().any(|other| self.are_of_one_party(*other, *host)) {
@@ -70,7 +70,7 @@ impl State {
     }
 
     /// What the party behind a host has left in a job.
-    pub(crate) fn taint_of(&self, host: HostId, job: &Job) -> Taint {
+    pub fn taint_of(&self, host: HostId, job: &Job) -> Taint {
         let mut first: BTreeMap<TrialId, u32> = BTreeMap::new();
         for (trial, hop) in self.suspect_hops_of_party(host, job) {
             let epoch = hop.epoch().0;
@@ -112,7 +112,7 @@ impl State {
     }
 
     /// Was the user asked about what this party has left in a job, and is that still so?
-    pub(crate) fn asks_about(&self, host: HostId, job: &Job) -> bool {
+    pub fn asks_about(&self, host: HostId, job: &Job) -> bool {
         let until = self.record_of(host).suspect_until;
         let mut asked = job.asked.iter();
         asked.any(|(of, asked)| asked.until == until && self.are_of_one_party(*of, host))
@@ -125,7 +125,7 @@ impl State {
     }
 
     /// The parties whose unconfirmed results are in a job, though they were refuted.
-    pub(crate) fn doubts_of(&self, job: &Job) -> Vec<(HostId, Taint)> {
+    pub fn doubts_of(&self, job: &Job) -> Vec<(HostId, Taint)> {
         let parties = self.refuted_parties().into_iter();
         let doubts = parties.map(|host| (host, self.taint_of(host, job)));
         doubts.filter(|(_, taint)| !taint.is_empty()).collect()

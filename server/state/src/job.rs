@@ -140,7 +140,7 @@ impl Job {
     /// # Errors
     /// [`FoldFault::InvalidSpec`] where its search has no trials, [`FoldFault::InvalidModel`] where one of its models doesn't
     /// fit the data.
-    pub(crate) fn new(
+    pub fn new(
         id: JobId,
         spec: JobSpec,
         data: DataManifest,

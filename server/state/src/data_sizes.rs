@@ -22,12 +22,12 @@ impl DataSizes {
     }
 
     /// Bytes of the largest shard to train on.
-    pub(crate) const fn largest_shard(&self) -> u64 {
+    pub const fn largest_shard(&self) -> u64 {
         self.largest_shard
     }
 
     /// Bytes of all shards of a split.
-    pub(crate) const fn split(&self, split: DataSplit) -> u64 {
+    pub const fn split(&self, split: DataSplit) -> u64 {
         match split {
             DataSplit::Valid => self.valid,
             DataSplit::Test => self.test,

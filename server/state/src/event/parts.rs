@@ -75,15 +75,18 @@ impl UnitKey {
 
 /// A unit that is a hop, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HopUnit {
-    pub(crate) job: JobId,
-    pub(crate) trial: TrialId,
-    pub(crate) shard: ShardId,
+pub struct HopUnit {
+    /// The job.
+    pub job: JobId,
+    /// The trial.
+    pub trial: TrialId,
+    /// The shard that it trains on.
+    pub shard: ShardId,
 }
 
 impl UnitKey {
     /// The hop, where the unit is one.
-    pub(crate) const fn hop(&self) -> Option<HopUnit> {
+    pub const fn hop(&self) -> Option<HopUnit> {
         match *self {
             UnitKey::Train { job, trial, shard, .. } => Some(HopUnit { job, trial, shard }),
             UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => None,

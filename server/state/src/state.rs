@@ -1,78 +1,9 @@
-//! The durable state: the fold of all events, and nothing else.
-//!
-//! [`State::fold`] is the only way in which durable state changes, in the running server and at
-//! recovery alike. An event that doesn't fit the state is refused with a [`FoldError`], and the state stays
-//! as it was: lookups and checks come before changes. What an event implies (a trial's end, a job's end,
-//! references to blobs) is derived here and not journalled twice.
+//! The durable state: jobs, hosts, tokens, leases, machines, blobs.
 
-mod blob;
-mod change;
-mod data_sizes;
-mod deletion;
-mod disk;
-mod ending;
-mod extension;
-mod fault;
-mod fold;
-mod forgotten;
-mod host;
-mod issued;
-mod job;
-mod lease;
-mod leases;
-mod load;
-mod lookup;
-mod machines;
-mod merge_guard;
-mod merging;
-mod open;
-mod parties;
-mod queries;
-mod reliability;
-mod requested_evaluation;
-mod residence;
-mod results;
-mod rollback;
-mod sampling;
-mod search;
-mod skipped_time;
-mod stop;
-mod taint;
-mod trial;
-mod units;
-mod unverified;
-mod verification;
-
-pub use crate::event::{AtEnd, RequestedEvaluation};
-pub use blob::{BlobStatus, Blobs};
-pub use change::{Change, Changes};
-pub use data_sizes::DataSizes;
-pub use fault::{FoldError, FoldFault};
-pub use host::Host;
-pub use issued::{IssuedToken, IssuedTokens};
-pub use job::{Counters, Job, JobEnd};
-pub use lease::{Lease, Past, PastState};
-pub use machines::{
-    Cost as MachineCost, Costs, HeldTimes, KEEP_ENDED_MACHINES, Machine, Machines, TrialCosts,
+use crate::{
+    Blobs, DataSizes, Host, IssuedTokens, Job, JournalPosition, Lease, Machines, Open, Past, Trial,
+    Trust, is_default, parties::Owners,
 };
-pub use merging::{MergeBase, Merging, ShardUnit};
-pub use open::Open;
-use parties::Owners;
-pub(crate) use parties::{Parties, Party};
-pub(crate) use queries::{InFlight, running_in_flight};
-pub use reliability::Reliability;
-pub use requested_evaluation::{ExtraEnd, ExtraEvaluation, ExtraResult};
-pub use residence::Residence;
-pub(crate) use sampling::PER_MILLE;
-pub use search::{Call, SearchProgress};
-pub use stop::{Spent, Stopped};
-pub use taint::AskedRollback;
-pub(crate) use taint::Taint;
-pub(crate) use trial::marks;
-pub use trial::{Best, FailedBy, PendingEvaluation, StoredCheckpoints, Trial, TrialEnd};
-pub use verification::{PendingVerification, Trust};
-
-use crate::event::JournalPosition;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
@@ -85,11 +16,6 @@ use std::{
     sync::Arc,
 };
 
-/// Is it what a missing field is read as? For `#[serde(skip_serializing_if)]`.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
 /// The durable state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
@@ -99,7 +25,7 @@ pub struct State {
     pub at: UnixMillis,
     /// How long a lease that ended without a report is remembered (a constant of the fold, so that it is
     /// replayed alike); a reported one for a twenty-fourth of that.
-    remember: Millis,
+    pub(crate) remember: Millis,
     /// Jobs by id.
     pub jobs: BTreeMap<JobId, Job>,
     /// Jobs by the digest of their submission.
@@ -112,16 +38,16 @@ pub struct State {
     pub tokens: BTreeMap<Digest, HostId>,
     /// The hashes of the tokens of revoked hosts. An index, which a snapshot doesn't hold.
     #[serde(skip)]
-    pub(crate) revoked_tokens: BTreeSet<Digest>,
+    pub revoked_tokens: BTreeSet<Digest>,
     /// The owners of hosts. An index, which a snapshot doesn't hold.
     #[serde(skip)]
-    owners: Owners,
+    pub(crate) owners: Owners,
     /// The last of the hosts that were forgotten: their ids are never given again.
     #[serde(default, skip_serializing_if = "is_default")]
-    last_forgotten: HostId,
+    pub(crate) last_forgotten: HostId,
     /// The last of the jobs that were deleted: their ids are never given again.
     #[serde(default, skip_serializing_if = "is_default")]
-    last_deleted: JobId,
+    pub(crate) last_deleted: JobId,
     /// The records of strangers, by owner: of all hosts that each has had.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub records: BTreeMap<OwnerName, Trust>,
@@ -136,7 +62,7 @@ pub struct State {
     /// Leases that have ended, for late and repeated reports.
     pub past: BTreeMap<LeaseId, Past>,
     /// When each of `past` is forgotten, soonest first.
-    past_order: BTreeSet<(UnixMillis, LeaseId)>,
+    pub(crate) past_order: BTreeSet<(UnixMillis, LeaseId)>,
     /// Blobs and their references.
     pub blobs: Blobs,
     /// The last lease's id.

@@ -21,7 +21,7 @@ pub struct Open {
 impl Open {
     /// The open units of these trials.
     #[must_use]
-    pub(crate) fn of(trials: &[Trial]) -> Self {
+    pub fn of(trials: &[Trial]) -> Self {
         // Trials are looked at once: of very many each look misses the cache. Each map is built from a list in order: one by
         // one takes several times as long.
         let mut hops = Vec::with_capacity(trials.len());

@@ -129,7 +129,7 @@ impl Trial {
     }
 
     /// Live leases of its hops, but for those that check a result which waits.
-    pub(crate) fn live_training(&self) -> impl Iterator<Item = LeaseId> + '_ {
+    pub fn live_training(&self) -> impl Iterator<Item = LeaseId> + '_ {
         let next = self.live.iter().filter(|_| self.verification.is_none());
         let units = self.merging.iter().flat_map(|merging| merging.units.values());
         let merging = units.filter(|unit| unit.verification.is_none()).flat_map(|unit| &unit.live);
@@ -199,7 +199,7 @@ impl Job {
 
     /// Is its time up, and nothing left that it waited for: no evaluation, no result that is taken in?
     #[must_use]
-    pub(crate) fn has_evaluated_all(&self) -> bool {
+    pub fn has_evaluated_all(&self) -> bool {
         // The first of these are there as a rule, and cost nothing: so trials are hardly ever looked at.
         if self.grace.is_none()
             || !self.is_open()

@@ -17,7 +17,7 @@ impl Job {
     }
 
     /// Refuses what needs the data and the checkpoints of a job that was thinned.
-    pub(crate) fn check_whole(&self) -> Result<(), ApiError> {
+    pub fn check_whole(&self) -> Result<(), ApiError> {
         if !self.thinned {
             return Ok(());
         }
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Has a job ended, with all its leases, results and evaluations?
-    pub(crate) fn is_at_rest(&self, job: &Job) -> bool {
+    pub fn is_at_rest(&self, job: &Job) -> bool {
         let waits = |state: &PastState| matches!(state, PastState::Acknowledged(_));
         let mut past = self.past.values().filter(|past| past.lease.unit.job() == job.id);
         !job.is_running()
@@ -69,7 +69,7 @@ impl State {
     }
 
     /// The blobs that only these jobs refer to, with their bytes.
-    pub(crate) fn blobs_of_only(&self, jobs: &[&Job]) -> BTreeMap<Digest, u64> {
+    pub fn blobs_of_only(&self, jobs: &[&Job]) -> BTreeMap<Digest, u64> {
         let mut counts: BTreeMap<Digest, (u32, u64)> = BTreeMap::new();
         for blob in jobs.iter().flat_map(|job| job.references()) {
             let (count, bytes) = counts.entry(blob.sha256).or_default();

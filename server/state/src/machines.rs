@@ -163,7 +163,7 @@ impl Costs {
 
 impl Machines {
     /// Was none ever heard of?
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 

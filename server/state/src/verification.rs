@@ -69,7 +69,7 @@ impl Trust {
 impl PendingVerification {
     /// The largest number of parties with equal results, and the digest of these. A party that has reported twice, under a
     /// lease that had expired too, counts once. A host that was revoked has no say.
-    pub(crate) fn most_alike(&self, state: &State) -> (usize, Option<Digest>) {
+    pub fn most_alike(&self, state: &State) -> (usize, Option<Digest>) {
         let parties = state.parties_for(self.unit.job());
         let has_say = |host: &HostId| state.hosts.get(host).is_none_or(|host| !host.revoked);
         let mut alike: BTreeMap<Digest, (BTreeSet<Party<'_>>, LeaseId)> = BTreeMap::new();
@@ -85,7 +85,7 @@ impl PendingVerification {
     }
 
     /// The result of a host that is believed, where one has been asked to come to the same as a stranger.
-    pub(crate) fn believed(&self, state: &State) -> Option<Digest> {
+    pub fn believed(&self, state: &State) -> Option<Digest> {
         let job = state.jobs.get(&self.unit.job())?;
         let is_believed = |host| state.verified_quorum_for(job, host).is_none();
         let mut results = self.results.iter();
@@ -95,7 +95,7 @@ impl PendingVerification {
     }
 
     /// How many owners have hosts whose results differ from each other.
-    pub(crate) fn contradictory_owners(&self, state: &State) -> usize {
+    pub fn contradictory_owners(&self, state: &State) -> usize {
         let mut said: BTreeMap<&OwnerName, BTreeSet<Digest>> = BTreeMap::new();
         for (lease, digest) in &self.results {
             if let Some(owner) = state.lease(*lease).and_then(|lease| state.owner_of(lease.host)) {
@@ -106,12 +106,12 @@ impl PendingVerification {
     }
 
     /// The hosts that have given a result; one that has reported twice comes twice.
-    pub(crate) fn hosts<'s>(&'s self, state: &'s State) -> impl Iterator<Item = HostId> + 's {
+    pub fn hosts<'s>(&'s self, state: &'s State) -> impl Iterator<Item = HostId> + 's {
         self.results.keys().filter_map(|lease| Some(state.lease(*lease)?.host))
     }
 
     /// The parties that have given a result.
-    pub(crate) fn parties<'s>(&self, state: &'s State) -> BTreeSet<Party<'s>> {
+    pub fn parties<'s>(&self, state: &'s State) -> BTreeSet<Party<'s>> {
         state.parties_for(self.unit.job()).behind(self.hosts(state))
     }
 

@@ -19,7 +19,7 @@ impl State {
     }
 
     /// Those of the hosts that hold no lease, and had none that is remembered.
-    pub(crate) fn without_work(&self, mut hosts: BTreeSet<HostId>) -> BTreeSet<HostId> {
+    pub fn without_work(&self, mut hosts: BTreeSet<HostId>) -> BTreeSet<HostId> {
         hosts.retain(|host| self.hosts.get(host).is_some_and(|host| host.live.is_empty()));
         for past in self.past.values() {
             hosts.remove(&past.lease.host);

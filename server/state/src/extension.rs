@@ -59,7 +59,7 @@ impl Job {
 
 impl Trial {
     /// Was a lease granted before the trial was extended, so that others would train its unit for another length now?
-    pub(crate) fn is_of_former_length(&self, lease: LeaseId) -> bool {
+    pub fn is_of_former_length(&self, lease: LeaseId) -> bool {
         self.context_of(lease).total_steps != self.context.total_steps
     }
 

@@ -15,16 +15,9 @@ use sojourn_protocol::{
 type UnitsOfTrial = (TrialId, Option<Epoch>);
 
 impl State {
-    /// Folds one event in, which must be the one after [`State::position`], and says what has changed.
-    ///
-    /// # Errors
-    /// [`FoldError`] where the event doesn't fit the state, which is unchanged then.
-    pub fn fold(&mut self, record: &Record) -> Result<Changes, FoldError> {
-        self.fold_with(record, None)
-    }
-
-    /// The same. `made`: the job of a submission, where that was made before; it is used where the event says the same job.
-    pub(crate) fn fold_with(
+    /// Folds one event in, as [`crate::Folded::fold`] says. `made`: the job of a submission, where that was made before; it is
+    /// used where the event says the same job.
+    pub(crate) fn fold(
         &mut self,
         record: &Record,
         made: Option<Box<Job>>,
