@@ -19,7 +19,7 @@ use crate::{
     tokens::QuotaBook,
 };
 use sojourn_protocol::error::ApiError;
-use sojourn_state::{Change, Event, Folded, Job, JournalPosition, Record};
+use sojourn_state::{Change, Event, Folded, Job, JournalPosition, Record, ResultEnd};
 
 /// The effects of the step under way.
 #[derive(Debug, Default)]
@@ -76,10 +76,10 @@ impl Ledger<'_> {
         };
         for change in changes.iter() {
             self.apply(change);
+            self.totals.count(change, self.state);
+            self.waiters.take_note(change);
+            self.withdraw_provisional(change);
         }
-        self.totals.count(&record.event);
-        self.waiters.take_note(&record.event, &changes);
-        self.withdraw_provisional(&record.event);
         self.output.push(Effect::Persist(record));
         Ok(())
     }
@@ -139,30 +139,34 @@ impl Ledger<'_> {
             Change::Job(job) => {
                 self.index.job_changed(job, self.state.jobs.get(&job));
             }
-            Change::LeaseGranted(_)
-            | Change::LeaseClosed { .. }
+            Change::Runnable(_)
+            | Change::LeaseGranted(_)
+            | Change::LeaseEnded { .. }
+            | Change::Reported(_)
             | Change::ResultSettled { .. }
-            | Change::TrialEnded(..)
-            | Change::Host(_)
-            | Change::Blob(_) => {}
+            | Change::NothingFollows(_) => {}
         }
     }
 
     /// Withdraws provisional leases whose result before them won't be taken in.
-    fn withdraw_provisional(&mut self, event: &Event) {
+    fn withdraw_provisional(&mut self, change: Change) {
         let provisional = self.leases.provisional_mut();
-        let withdrawn = match event {
-            Event::LeaseEnded { lease, .. }
-            | Event::Rejected { lease, .. }
-            | Event::Superseded { lease }
-            | Event::UnitFailed { lease, .. } => {
-                provisional.take_after(*lease).into_iter().collect()
-            }
-            Event::JobCancelled { job }
-            | Event::JobPaused { job }
-            | Event::JobTrainingOver { job, .. }
-            | Event::JobExtended { job, .. } => provisional.take_of(*job),
-            _ => Vec::new(),
+        let withdrawn = match change {
+            Change::LeaseEnded { lease, .. } => provisional.take_after(lease).into_iter().collect(),
+            Change::ResultSettled { lease, end } => match end {
+                ResultEnd::Taken => Vec::new(),
+                ResultEnd::Rejected
+                | ResultEnd::Lost
+                | ResultEnd::Superseded
+                | ResultEnd::Failed => provisional.take_after(lease).into_iter().collect(),
+            },
+            Change::NothingFollows(job) => provisional.take_of(job),
+            Change::Work { .. }
+            | Change::Runnable(_)
+            | Change::LeaseGranted(_)
+            | Change::Reported(_)
+            | Change::Job(_)
+            | Change::WallTime => Vec::new(),
         };
         for lease in withdrawn {
             self.withdrawn(&lease);

@@ -1,12 +1,12 @@
 //! How each event changes the state.
 
 use super::{
-    AskedRollback, Change, Changes, FoldError, FoldFault, Host, IssuedToken, Job, Lease, Open,
-    State, results::Score,
+    AskedRollback, Change, Changes, FoldError, FoldFault, Host, IssuedToken, Job, Lease,
+    LeaseEndReason, Open, ResultEnd, State, results::Score,
 };
-use crate::event::{Event, Record, UnitKey};
+use crate::event::{Event, Fault, Record, UnitKey};
 use sojourn_protocol::{
-    ids::{Epoch, JobId, TrialId},
+    ids::{Epoch, JobId, LeaseId, TrialId},
     quantity::to_usize,
     time::UnixMillis,
 };
@@ -28,10 +28,10 @@ impl State {
             |source| FoldError { position: record.position, event: record.event.name(), source };
         self.take_in(&record.event, at, &mut changes, made).map_err(failed)?;
         (self.position, self.at) = (record.position, at);
-        if let Some((job, of)) = self.work_of_event(&record.event) {
-            self.renew_open(job, of);
-            let (trial, epoch) = (of.map(|(trial, _)| trial), of.and_then(|(_, epoch)| epoch));
-            changes.push(Change::Work { job, trial, epoch });
+        for change in changes.iter() {
+            if let Change::Work { job, trial, epoch } = change {
+                self.renew_open(job, trial.map(|trial| (trial, epoch)));
+            }
         }
         self.forget_old_leases().map_err(failed)?;
         Ok(changes)
@@ -59,7 +59,6 @@ impl State {
                 let new = Host::new(*host, name.clone(), owner.clone(), *token_sha256, at);
                 let trusted = token.is_some_and(|token| self.issued.is_trusted(token));
                 self.hosts.insert(*host, Host { token: *token, trusted, machine, ..new });
-                changes.push(Change::Host(*host));
             }
             Event::HostRevoked { host } => {
                 let known = self.known_host(*host)?;
@@ -71,16 +70,13 @@ impl State {
                 }
                 self.tokens.remove(&token);
                 self.revoked_tokens.insert(token);
-                changes.push(Change::Host(*host));
             }
             Event::HostBlocked { host, .. } | Event::HostUnblocked { host, .. } => {
                 self.known_host_mut(*host)?.blocked = matches!(event, Event::HostBlocked { .. });
-                changes.push(Change::Host(*host));
             }
             Event::HostsSeen { hosts } => self.hosts_seen(hosts, at)?,
             Event::HostForgotten { host } => {
                 self.host_forgotten(*host)?;
-                changes.push(Change::Host(*host));
             }
             Event::TokenCreated { token, sha256, label, grant, expires_at, by, quotas } => {
                 if let Some(job) = grant.shared_job() {
@@ -108,23 +104,18 @@ impl State {
             Event::MachinesReported { machines } => self.machines_reported(machines, at),
             Event::BlobPublished { blob } => {
                 self.blobs.published(*blob, at);
-                changes.push(Change::Blob(blob.sha256));
             }
             Event::BlobCondemned { blob } => {
                 self.blobs.condemn(*blob, at)?;
-                changes.push(Change::Blob(*blob));
             }
             Event::BlobDoomed { blob } => {
                 self.blobs.doom(*blob, at)?;
-                changes.push(Change::Blob(*blob));
             }
             Event::BlobDeleted { blob } => {
                 self.blobs.deleted(*blob)?;
-                changes.push(Change::Blob(*blob));
             }
             Event::BlobLost { blob } => {
                 self.blobs.lost(*blob, at)?;
-                changes.push(Change::Blob(*blob));
             }
             Event::TimeSkipped { skipped } => {
                 self.skip_time(*skipped);
@@ -155,48 +146,70 @@ impl State {
                     granted_at: at,
                 })?;
                 changes.push(Change::LeaseGranted(*lease));
+                changes.extend(self.work_of(*lease));
             }
             Event::LeaseEnded { lease, end } => {
                 let host = self.lease_ended(*lease, end, at)?;
-                changes.push(Change::LeaseClosed { lease: *lease, host });
+                let end = LeaseEndReason::of(end);
+                changes.push(Change::LeaseEnded { lease: *lease, host, end });
+                changes.extend(self.work_of(*lease));
             }
             Event::ReportAcknowledged { report, host: _ } => {
-                let (host, was_live) = self.acknowledged(report, at)?;
-                if was_live {
-                    changes.push(Change::LeaseClosed { lease: report.lease, host });
-                }
+                self.acknowledged(report, at)?;
+                changes.push(Change::Reported(report.lease));
+                changes.extend(self.work_of(report.lease));
             }
             Event::Assimilated { lease, version, checkpoint, merged } => {
-                let host = self.assimilated(*lease, *version, *checkpoint, *merged, at)?;
-                changes.push(Change::ResultSettled { lease: *lease, host });
+                self.assimilated(*lease, *version, *checkpoint, *merged, at)?;
+                changes.settled(*lease, ResultEnd::Taken);
+                // The shard may be runnable again, and with a new epoch all of them.
+                changes.extend(merged.map(|_| Change::Runnable(None)));
+                changes.extend(self.work_of(*lease));
             }
             Event::Evaluated { lease, epoch, valid, f1, own } => {
                 let score = Score { valid: valid.clone(), f1: *f1, own: own.clone() };
-                let host = self.evaluated(*lease, *epoch, score, at)?;
-                changes.push(Change::ResultSettled { lease: *lease, host });
-                let unit = self.known_lease(*lease)?.unit;
-                self.ended_of(unit.job(), &[unit.trial()], changes)?;
+                self.evaluated(*lease, *epoch, score, at)?;
+                changes.settled(*lease, ResultEnd::Taken);
+                changes.push(Change::Job(self.known_lease(*lease)?.unit.job()));
+                changes.extend(self.work_of_evaluation(*lease));
             }
             Event::ExtraEvaluated { lease, sums } => {
-                let host = self.extra_evaluated(*lease, sums.clone(), at)?;
-                changes.push(Change::ResultSettled { lease: *lease, host });
+                self.extra_evaluated(*lease, sums.clone(), at)?;
+                changes.settled(*lease, ResultEnd::Taken);
                 changes.push(Change::Job(self.known_lease(*lease)?.unit.job()));
             }
             Event::Rejected { lease, reason, fault } => {
-                let host = self.rejected(*lease, reason, *fault, at)?;
-                changes.push(Change::ResultSettled { lease: *lease, host });
+                self.rejected(*lease, reason, *fault, at)?;
+                let end = match fault {
+                    Fault::Host => ResultEnd::Rejected,
+                    Fault::Server => ResultEnd::Lost,
+                };
+                changes.settled(*lease, end);
+                changes.extend(self.work_of(*lease));
             }
             Event::Superseded { lease } => {
-                let host = self.superseded(*lease, at)?;
-                changes.push(Change::ResultSettled { lease: *lease, host });
+                self.superseded(*lease, at)?;
+                changes.settled(*lease, ResultEnd::Superseded);
+                changes.extend(self.work_of(*lease));
             }
             Event::UnitFailed { lease, failure } => {
-                let host = self.unit_failed(*lease, failure, at)?;
-                changes.push(Change::ResultSettled { lease: *lease, host });
+                self.unit_failed(*lease, failure, at)?;
+                changes.settled(*lease, ResultEnd::Failed);
+                changes.extend(self.work_of(*lease));
             }
-            Event::Challenged { lease } => self.challenged(*lease)?,
-            Event::Verified { confirmed, refuted } => self.verified(confirmed, refuted)?,
-            Event::Unverified { lease } => self.unverified(*lease)?,
+            Event::Challenged { lease } => {
+                self.challenged(*lease)?;
+                changes.push(Change::Runnable(None));
+                changes.extend(self.work_of(*lease));
+            }
+            Event::Verified { confirmed, refuted } => {
+                self.verified(confirmed, refuted)?;
+                changes.extend(confirmed.first().and_then(|first| self.work_of(*first)));
+            }
+            Event::Unverified { lease } => {
+                self.unverified(*lease)?;
+                changes.extend(self.work_of(*lease));
+            }
             Event::JobSubmitted { job, spec, data, key, nonce, at_end, by } => {
                 let new = match made.filter(|made| made.key == *key) {
                     Some(made) => Job { id: *job, submitted_at: at, ..*made },
@@ -217,29 +230,31 @@ impl State {
                 if let Some(nonce) = nonce {
                     self.job_nonces.insert(nonce.clone(), *job);
                 }
-                changes.extend([Change::Job(*job), Change::WallTime]);
+                changes.extend([Change::Job(*job), Change::WallTime, Change::Runnable(None)]);
+                changes.push(Change::all_work(*job));
             }
             Event::JobCancelled { job } => {
-                let running = self.running_trials(*job)?;
                 self.cancel(*job, at)?;
-                self.ended_of(*job, &running, changes)?;
+                changes.extend([Change::Job(*job), Change::NothingFollows(*job)]);
+                changes.push(Change::all_work(*job));
             }
             Event::JobTrainingOver { job, grace, used_up } => {
                 self.end_training(*job, *grace, used_up.map(|budget| (budget, at)))?;
-                changes.extend([Change::Job(*job), Change::WallTime]);
+                changes.extend([Change::Job(*job), Change::WallTime, Change::Runnable(None)]);
+                changes.extend([Change::NothingFollows(*job), Change::all_work(*job)]);
             }
             Event::JobTimeUp { job } => {
-                let running = self.running_trials(*job)?;
                 self.stop(*job, at)?;
-                self.ended_of(*job, &running, changes)?;
+                changes.extend([Change::Job(*job), Change::Runnable(None)]);
+                changes.push(Change::all_work(*job));
             }
             Event::JobPaused { job } => {
                 self.known_job_mut(*job)?.paused_at = Some(at);
-                changes.extend([Change::Job(*job), Change::WallTime]);
+                changes.extend([Change::Job(*job), Change::WallTime, Change::NothingFollows(*job)]);
             }
             Event::JobResumed { job } => {
                 self.known_job_mut(*job)?.resume(at);
-                changes.extend([Change::Job(*job), Change::WallTime]);
+                changes.extend([Change::Job(*job), Change::WallTime, Change::Runnable(None)]);
             }
             Event::JobExtended { job, trials, epochs, named, .. } => {
                 for trial in trials {
@@ -248,14 +263,15 @@ impl State {
                 let until = self.last_lease;
                 let paid = self.paid_of_used_up(*job, at);
                 self.known_job_mut(*job)?.extend(trials, *epochs, *named, until, (at, paid));
-                changes.extend([Change::Job(*job), Change::WallTime]);
+                changes.extend([Change::Job(*job), Change::WallTime, Change::Runnable(None)]);
+                changes.extend([Change::NothingFollows(*job), Change::all_work(*job)]);
             }
             Event::JobPlaced { job, priority, share, max_hosts, budget, deadline } => {
                 let placement = &mut self.known_job_mut(*job)?.spec.placement;
                 (placement.priority, placement.share) = (*priority, *share);
                 placement.max_hosts = *max_hosts;
                 (placement.budget, placement.deadline) = (*budget, *deadline);
-                changes.push(Change::Job(*job));
+                changes.extend([Change::Job(*job), Change::Runnable(None)]);
             }
             Event::JobNoted { job, note } => self.known_job_mut(*job)?.note.clone_from(note),
             Event::JobThinned { job } => {
@@ -264,7 +280,7 @@ impl State {
             }
             Event::JobDeleted { job } => {
                 self.job_deleted(*job, at)?;
-                changes.push(Change::Job(*job));
+                changes.extend([Change::Job(*job), Change::all_work(*job)]);
             }
             Event::RollbackAsked { job, host, lost } => {
                 self.known_host(*host)?;
@@ -275,15 +291,17 @@ impl State {
             }
             Event::TrialRolledBack { job, trial, epochs, why: _ } => {
                 self.rolled_back(*job, *trial, *epochs, at)?;
-                changes.extend([Change::Job(*job), Change::WallTime]);
+                changes.extend([Change::Job(*job), Change::WallTime, Change::Runnable(None)]);
+                changes.push(Change::all_work(*job));
             }
             Event::TrialsAdded { job, trials, suggested, nonce, .. } => {
                 self.trials_added(*job, trials, *suggested, nonce.as_ref(), at)?;
-                changes.extend([Change::Job(*job), Change::WallTime]);
+                changes.extend([Change::Job(*job), Change::WallTime, Change::Runnable(None)]);
+                changes.push(Change::all_work(*job));
             }
             Event::SearchExtended { job, trials, .. } => {
                 self.search_extended(*job, *trials, at)?;
-                changes.extend([Change::Job(*job), Change::WallTime]);
+                changes.extend([Change::Job(*job), Change::WallTime, Change::all_work(*job)]);
             }
             Event::SearchEnded { job, why, .. } => {
                 self.search_over(*job, why, at)?;
@@ -300,57 +318,44 @@ impl State {
                 } else {
                     priorities.insert(*trial, *priority);
                 }
-                changes.push(Change::Job(*job));
+                changes.extend([Change::Job(*job), Change::all_work(*job)]);
             }
             Event::TrialCategorized { job, trial, category, .. } => {
                 self.trial_categorized((*job, *trial), *category, at)?;
+                changes.push(Change::work_of_trial(*job, *trial));
             }
             Event::TrialMoved { job, trial, to, kind, .. } => {
                 self.trial_moved((*job, *trial), *to, *kind)?;
+                changes.extend([Change::Runnable(None), Change::work_of_trial(*job, *trial)]);
             }
             Event::TrialContinued { job, trial, epochs, .. } => {
                 self.trial_continued(*job, *trial, *epochs, at)?;
-                changes.push(Change::Job(*job));
+                let epoch = self.known_trial(*job, *trial)?.chain.epoch();
+                changes.extend([Change::Job(*job), Change::Runnable(Some((*job, *trial)))]);
+                changes.push(Change::Work { job: *job, trial: Some(*trial), epoch: Some(epoch) });
             }
             Event::TrialStopped { job, trial, why, .. } => {
                 self.trial_stopped(*job, *trial, why, at)?;
-                changes.extend([Change::TrialEnded(*job, *trial), Change::Job(*job)]);
+                // Most trials of a job may be stopped: not all of them are looked at for each.
+                changes.extend([Change::Job(*job), Change::work_of_trial(*job, *trial)]);
             }
             Event::TrialOrdered { job, trial, order, .. } => {
                 self.ordered(*job, *trial, *order, at)?;
+                changes.extend([Change::Runnable(None), Change::all_work(*job)]);
             }
             Event::TrialFailed { job, trial, error } => {
                 self.trial_failed(*job, *trial, error, at)?;
-                changes.extend([Change::TrialEnded(*job, *trial), Change::Job(*job)]);
+                changes.extend([Change::Job(*job), Change::all_work(*job)]);
             }
             Event::ExtraAsked { job, name } => {
                 self.extra_asked(*job, *name)?;
-                changes.push(Change::Job(*job));
+                changes.extend([Change::Job(*job), Change::Runnable(None)]);
             }
             Event::ExtraFailed { job, name, error } => {
                 self.extra_failed(*job, *name, error, at)?;
                 changes.push(Change::Job(*job));
             }
         }
-        Ok(())
-    }
-
-    fn running_trials(&self, job: JobId) -> Result<Vec<TrialId>, FoldFault> {
-        let trials = self.known_job(job)?.trials.iter();
-        Ok(trials.filter(|trial| trial.is_running()).map(|trial| trial.id).collect())
-    }
-
-    /// Says which of these trials, which were running before, have ended.
-    fn ended_of(
-        &self,
-        job: JobId,
-        before: &[TrialId],
-        changes: &mut Changes,
-    ) -> Result<(), FoldFault> {
-        let known = self.known_job(job)?;
-        let ended = |id: &&TrialId| known.trial(**id).is_some_and(|trial| !trial.is_running());
-        changes.extend(before.iter().filter(ended).map(|trial| Change::TrialEnded(job, *trial)));
-        changes.push(Change::Job(job));
         Ok(())
     }
 
@@ -368,78 +373,18 @@ impl State {
         }
     }
 
-    /// The job, or the one trial of it with one epoch or all, whose open units the event that was just folded may have changed.
-    fn work_of_event(&self, event: &Event) -> Option<(JobId, Option<UnitsOfTrial>)> {
-        let lease = match event {
-            Event::TrialContinued { job, trial, .. } => {
-                let epoch = self.trial(*job, *trial)?.chain.epoch();
-                return Some((*job, Some((*trial, Some(epoch)))));
-            }
-            // Most trials of a job may be stopped: not all of them are looked at for each.
-            Event::TrialStopped { job, trial, .. }
-            | Event::TrialCategorized { job, trial, .. }
-            | Event::TrialMoved { job, trial, .. } => return Some((*job, Some((*trial, None)))),
-            Event::TrialFailed { job, .. }
-            | Event::TrialOrdered { job, .. }
-            | Event::TrialRolledBack { job, .. }
-            | Event::JobSubmitted { job, .. }
-            | Event::JobCancelled { job }
-            | Event::JobTrainingOver { job, .. }
-            | Event::JobTimeUp { job }
-            | Event::JobDeleted { job }
-            | Event::TrialsAdded { job, .. }
-            | Event::SearchExtended { job, .. }
-            | Event::TrialPlaced { job, .. }
-            | Event::JobExtended { job, .. } => return Some((*job, None)),
-            Event::LeaseGranted { lease, .. }
-            | Event::LeaseEnded { lease, .. }
-            | Event::Assimilated { lease, .. }
-            | Event::Rejected { lease, .. }
-            | Event::Superseded { lease }
-            | Event::Challenged { lease }
-            | Event::Unverified { lease }
-            | Event::UnitFailed { lease, .. } => *lease,
-            Event::Verified { confirmed, .. } => *confirmed.first()?,
-            Event::Evaluated { lease, .. } => match self.stopped_by(*lease) {
-                Some(job) => return Some((job, None)),
-                None => *lease,
-            },
-            Event::ReportAcknowledged { report, .. } => report.lease,
-            Event::HostEnrolled { .. }
-            | Event::HostRevoked { .. }
-            | Event::HostBlocked { .. }
-            | Event::HostUnblocked { .. }
-            | Event::HostsSeen { .. }
-            | Event::HostForgotten { .. }
-            | Event::RollbackAsked { .. }
-            | Event::TokenCreated { .. }
-            | Event::TokenQuotasSet { .. }
-            | Event::TokenRotated { .. }
-            | Event::TokenRevoked { .. }
-            | Event::TokenForgotten { .. }
-            | Event::MachinesReported { .. }
-            | Event::BlobPublished { .. }
-            | Event::BlobCondemned { .. }
-            | Event::BlobDoomed { .. }
-            | Event::BlobDeleted { .. }
-            | Event::BlobLost { .. }
-            | Event::TimeSkipped { .. }
-            | Event::JobPaused { .. }
-            | Event::JobResumed { .. }
-            | Event::JobPlaced { .. }
-            | Event::SearchEnded { .. }
-            | Event::SpaceChanged { .. }
-            | Event::JobNoted { .. }
-            | Event::JobThinned { .. }
-            | Event::ExtraAsked { .. }
-            | Event::ExtraEvaluated { .. }
-            | Event::ExtraFailed { .. } => return None,
-        };
+    /// The open units that the end of a lease, its grant or its result may have changed.
+    fn work_of(&self, lease: LeaseId) -> Option<Change> {
         match self.lease(lease)?.unit {
             UnitKey::Train { job, trial, epoch, .. } | UnitKey::Evaluate { job, trial, epoch } => {
-                Some((job, Some((trial, Some(epoch)))))
+                Some(Change::Work { job, trial: Some(trial), epoch: Some(epoch) })
             }
             UnitKey::Extra { .. } => None,
         }
+    }
+
+    /// The same of an evaluation: one that has ended its trial early has changed other units of the job too.
+    fn work_of_evaluation(&self, lease: LeaseId) -> Option<Change> {
+        self.stopped_by(lease).map(Change::all_work).or_else(|| self.work_of(lease))
     }
 }

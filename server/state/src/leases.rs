@@ -116,12 +116,12 @@ impl State {
         Ok(host)
     }
 
-    /// A report was acknowledged; says whether its lease was live.
+    /// A report was acknowledged, whether its lease was live or not.
     pub(super) fn acknowledged(
         &mut self,
         report: &Report,
         at: UnixMillis,
-    ) -> Result<(HostId, bool), FoldFault> {
+    ) -> Result<(), FoldFault> {
         let id = report.lease;
         let is_live = self.leases.contains_key(&id);
         let lease = match self.past.get(&id) {
@@ -130,8 +130,7 @@ impl State {
             Some(_) => return Err(FoldFault::NotLive(id)),
             None => return Err(FoldFault::UnknownLease(id)),
         };
-        let host = lease.host;
-        self.known_host(host)?;
+        self.known_host(lease.host)?;
         self.known_trial(lease.unit.job(), lease.unit.trial())?;
         if is_live {
             self.remove_live(&lease, at)?;
@@ -152,7 +151,7 @@ impl State {
         let state = PastState::Acknowledged(Box::new(report.outcome.clone()));
         // It isn't forgotten before the report has ended.
         self.past.insert(id, Past { lease, state, forget_at: at });
-        Ok((host, is_live))
+        Ok(())
     }
 
     /// A live lease was reported. Trainer errors are counted elsewhere.

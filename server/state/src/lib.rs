@@ -53,7 +53,7 @@ mod verification;
 
 pub use added_trial::{AddedTrial, CloneOf};
 pub use blob::{BlobStatus, Blobs};
-pub use change::{Change, Changes};
+pub use change::{Change, Changes, LeaseEndReason, ResultEnd};
 pub use data_sizes::DataSizes;
 pub use event::{
     AtEnd, By, EVENT_VERSION, Event, Fault, HopUnit, JournalPosition, LeaseEnd, MergeFault,

@@ -71,20 +71,20 @@ impl State {
         reason: &str,
         fault: Fault,
         at: UnixMillis,
-    ) -> Result<HostId, FoldFault> {
+    ) -> Result<(), FoldFault> {
         let end = ReportEnd::Rejected { reason: reason.to_owned() };
         let lease = self.end_report(id, PastState::Ended(end), at)?;
         self.count(&lease, |counters| counters.rejected += 1)?;
         if fault == Fault::Host {
             self.host_failed(lease.host, reason, true)?;
         }
-        Ok(lease.host)
+        Ok(())
     }
 
-    pub(super) fn superseded(&mut self, id: LeaseId, at: UnixMillis) -> Result<HostId, FoldFault> {
+    pub(super) fn superseded(&mut self, id: LeaseId, at: UnixMillis) -> Result<(), FoldFault> {
         let lease = self.end_report(id, PastState::Ended(ReportEnd::Superseded), at)?;
         self.count(&lease, |counters| counters.superseded += 1)?;
-        Ok(lease.host)
+        Ok(())
     }
 
     pub(super) fn assimilated(
@@ -94,7 +94,7 @@ impl State {
         checkpoint: BlobRef,
         merged: Option<MergeRecord>,
         at: UnixMillis,
-    ) -> Result<HostId, FoldFault> {
+    ) -> Result<(), FoldFault> {
         let (lease, hop, trained) = self.trained(id)?;
         let part = self.next_part(lease, hop, trained, merged.is_some())?;
         let (train_micros, sums) = (trained.train_micros, trained.sums.clone());
@@ -157,7 +157,7 @@ impl State {
             }
         })?;
         self.known_job_mut(job)?.load = load;
-        Ok(host)
+        Ok(())
     }
 
     /// Takes a trained part into a copy of its trial's chain, and of its job's visits.
@@ -193,9 +193,9 @@ impl State {
         epoch: Epoch,
         Score { valid, f1, own }: Score,
         at: UnixMillis,
-    ) -> Result<HostId, FoldFault> {
+    ) -> Result<(), FoldFault> {
         let (lease, _) = self.evaluation(id)?;
-        let (host, unit) = (lease.host, lease.unit);
+        let unit = lease.unit;
         let (job, trial) = (unit.job(), unit.trial());
         if !matches!(unit, UnitKey::Evaluate { epoch: of, .. } if of == epoch) {
             return Err(FoldFault::WrongUnit(id));
@@ -232,7 +232,7 @@ impl State {
             self.known_job_mut(job)?.recount_load();
         }
         self.settle(job, at)?;
-        Ok(host)
+        Ok(())
     }
 
     /// An acknowledged evaluation that waits for its end.
@@ -266,9 +266,8 @@ impl State {
         id: LeaseId,
         sums: Sums,
         at: UnixMillis,
-    ) -> Result<HostId, FoldFault> {
+    ) -> Result<(), FoldFault> {
         let (lease, _) = self.evaluation(id)?;
-        let host = lease.host;
         let UnitKey::Extra { job, name } = lease.unit else {
             return Err(FoldFault::WrongUnit(id));
         };
@@ -277,8 +276,7 @@ impl State {
         }
         let verified = self.known_trial(job, name.trial)?.verdict_of(id);
         let (by_class, arrays) = self.take_evaluation(id, at)?;
-        self.end_extra(job, name, ExtraEnd::Evaluated { sums, by_class, arrays, verified }, at)?;
-        Ok(host)
+        self.end_extra(job, name, ExtraEnd::Evaluated { sums, by_class, arrays, verified }, at)
     }
 
     pub(super) fn unit_failed(
@@ -286,7 +284,7 @@ impl State {
         id: LeaseId,
         failure: &Failure,
         at: UnixMillis,
-    ) -> Result<HostId, FoldFault> {
+    ) -> Result<(), FoldFault> {
         let (lease, _) = self.reported(id)?;
         let unit = lease.unit;
         if self.known_job(unit.job())?.failures_of(&unit).is_none() && unit.hop().is_none() {
@@ -301,7 +299,7 @@ impl State {
         }
         if failure.kind == FailureKind::Unsupported {
             // It says nothing about the unit, and other devices of the host may support it.
-            return Ok(lease.host);
+            return Ok(());
         }
         let attempts = self.known_job_mut(unit.job())?.attempts_mut(&unit);
         let (_, failures) = attempts.ok_or(FoldFault::UnknownEvaluation(unit))?;
@@ -310,7 +308,7 @@ impl State {
             .or_insert_with(|| FailedBy { count: 0, last: failure.clone() });
         entry.count += 1;
         entry.last = failure.clone();
-        Ok(lease.host)
+        Ok(())
     }
 
     /// Changes a trial and keeps the blob references with it.

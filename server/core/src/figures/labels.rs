@@ -103,32 +103,6 @@ labels! {
         /// The host has it, and it is granted when the result before it was taken.
         Provisional => "provisional",
     }
-
-    /// Why a lease ended without a report.
-    LeaseEndReason {
-        /// Its host was not heard of in time.
-        Silent => "silent",
-        /// It made no progress in time.
-        Overdue => "overdue",
-        /// Its host gave it back.
-        Returned => "returned",
-        /// Another result settled its unit, its trial ended, or its host was revoked.
-        Revoked => "revoked",
-    }
-
-    /// What became of a host's result.
-    ResultEnd {
-        /// It was taken: a new version, or the metrics of an epoch.
-        Taken => "taken",
-        /// It was refused, by the host's fault.
-        Rejected => "rejected",
-        /// It was refused because the server had lost what the host sent.
-        Lost => "lost",
-        /// It came after its unit was settled.
-        Superseded => "superseded",
-        /// It was an error of the trainer.
-        Failed => "failed",
-    }
 }
 
 impl UnitKind {

@@ -10,10 +10,8 @@
 mod labels;
 mod totals;
 
-pub use labels::{
-    HostStatus, JobStatus, LeaseEndReason, LeaseStage, NoWorkReason, ResultEnd, TrialStatus,
-    UnitKind,
-};
+pub use labels::{HostStatus, JobStatus, LeaseStage, NoWorkReason, TrialStatus, UnitKind};
+pub use sojourn_state::{LeaseEndReason, ResultEnd};
 pub use totals::Totals;
 
 use sojourn_protocol::{
