@@ -1,6 +1,5 @@
 //! Events: the durable, versioned facts that are folded into the state.
 
-mod name;
 mod parts;
 
 pub use parts::HopUnit;
@@ -8,6 +7,7 @@ pub use parts::{AtEnd, By, Fault, LeaseEnd, MergeFault, MergeMode, RequestedEval
 
 use crate::added_trial::AddedTrial;
 use serde::{Deserialize, Serialize};
+use sojourn_event_derive::EventFields;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TokenId, TrialId, Version},
@@ -59,7 +59,7 @@ pub struct Record {
 }
 
 /// One fact.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, EventFields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "fields are named by their types")]
@@ -93,6 +93,7 @@ pub enum Event {
     /// A host that wasn't heard of for long is no host any more.
     HostForgotten { host: HostId },
     /// A token was issued.
+    #[event(job = grant.shared_job())]
     TokenCreated {
         token: TokenId,
         /// SHA-256 of its secret.
@@ -242,6 +243,7 @@ pub enum Event {
     /// hops follow under the same lease, in order. `until`: the batch of the last shard before which it ends, where
     /// that isn't the shard's end. `class`: the device's numeric class. `speculative_for`: the live lease of the same unit
     /// beside which it is a second one.
+    #[event(job = unit.job())]
     LeaseGranted {
         lease: LeaseId,
         host: HostId,
@@ -268,12 +270,14 @@ pub enum Event {
         why: String,
     },
     /// A lease ended without a report.
+    #[event(ends_lease)]
     LeaseEnded {
         lease: LeaseId,
         /// How.
         end: LeaseEnd,
     },
     /// A report was acknowledged. It ends its lease where that is live.
+    #[event(lease = report.lease)]
     ReportAcknowledged {
         /// The report.
         report: Box<Report>,
@@ -281,6 +285,7 @@ pub enum Event {
     },
     /// A trained checkpoint became its trial's next version.
     /// `merged`: how, where it didn't replace the version before.
+    #[event(ends_lease)]
     Assimilated {
         lease: LeaseId,
         version: Version,
@@ -290,6 +295,7 @@ pub enum Event {
         merged: Option<MergeRecord>,
     },
     /// An evaluation's metrics were taken.
+    #[event(ends_lease)]
     Evaluated {
         lease: LeaseId,
         epoch: Epoch,
@@ -303,6 +309,7 @@ pub enum Event {
         own: BTreeMap<String, f64>,
     },
     /// An acknowledged report was refused.
+    #[event(ends_lease)]
     Rejected {
         lease: LeaseId,
         /// Why.
@@ -312,8 +319,10 @@ pub enum Event {
         fault: Fault,
     },
     /// An acknowledged report came after its unit was settled or its trial had ended.
+    #[event(ends_lease)]
     Superseded { lease: LeaseId },
     /// A trainer error was counted; with it the report has ended.
+    #[event(ends_lease)]
     UnitFailed {
         lease: LeaseId,
         /// The error.
@@ -322,6 +331,7 @@ pub enum Event {
     /// A result that waits is taken in when other hosts have come to the same.
     Challenged { lease: LeaseId },
     /// Enough hosts came to the same result, the first of these, which is taken in; the others are refuted.
+    #[event(lease = confirmed.first().copied())]
     Verified {
         /// Leases with the same result, the one that is taken in first.
         confirmed: Vec<LeaseId>,
@@ -473,6 +483,7 @@ pub enum Event {
     /// Somebody asked for an evaluation outside the search.
     ExtraAsked { job: JobId, name: RequestedEvaluation },
     /// Such an evaluation's counts were taken; those by class are in the report.
+    #[event(ends_lease)]
     ExtraEvaluated {
         lease: LeaseId,
         /// Sums over the rows.
