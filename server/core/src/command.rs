@@ -72,9 +72,9 @@ pub enum Command {
     SetQuotas { to: ReplyTo, token: TokenId, quotas: TokenQuotas, by: By },
     /// A user revokes a token and the hosts that have enrolled with it. `of`: it must be one that shows this job's page.
     RevokeToken { to: ReplyTo, token: TokenId, of: Option<JobId>, by: Option<By> },
-    /// Whoever buys machines says what was bought, and what has ended.
+    /// The buyer of machines says what was bought, and what has ended.
     ReportMachines { to: ReplyTo, machines: Vec<MachineReport> },
-    /// Whoever buys machines gives some back: their hosts are to end.
+    /// The buyer of machines gives some back: their hosts are to end.
     DrainMachines { to: ReplyTo, request: DrainRequest },
     /// A process asks to be the only one of its kind that acts.
     Lead { to: ReplyTo, request: LeaderRequest },
@@ -214,7 +214,7 @@ pub enum Query {
     LeasedUnit { lease: LeaseId },
     /// The work that there is for machines.
     Demand,
-    /// What bought machines have cost.
+    /// The costs of bought machines.
     Costs,
     /// How fast bought machines are.
     Speeds,

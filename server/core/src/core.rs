@@ -56,9 +56,9 @@ pub struct Core {
     pub(crate) storage: Storage,
     /// When jobs that have ended are looked at next, where not all of them are kept. Soft: a start looks at once.
     pub(crate) next_retention: Option<UnixMillis>,
-    /// Who leads among the buyers of machines. Soft.
+    /// The leader among the buyers of machines. Soft.
     pub(crate) leaders: Leaders,
-    /// What is counted since the core began. Soft.
+    /// Counts since the core began. Soft.
     pub(crate) totals: Totals,
     pub(crate) output: Output,
     /// The first fault, after which it answers nothing more.

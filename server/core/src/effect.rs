@@ -47,7 +47,7 @@ pub enum Effect {
     Plan {
         /// The job that it is for.
         job: JobId,
-        /// Its number.
+        /// The plan's number.
         version: u64,
         /// The problem to plan.
         problem: Box<Problem>,
@@ -120,7 +120,7 @@ pub enum Answer {
 /// The fate of an assimilator's offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
-    /// It ended the report.
+    /// The offer ended the report, or the renewed claim still holds.
     Taken,
     /// The report had ended otherwise, or was never acknowledged; nothing changed.
     Stale,

@@ -1,6 +1,6 @@
 //! The state machine of jobs, hosts, leases, versions and blob references.
 //!
-//! It decides and does nothing else: no clock, no randomness, no I/O, no threads. A shell feeds [`Envelope`]s to
+//! The state machine decides and does nothing else: no clock, no randomness, no I/O, no threads. A shell feeds [`Envelope`]s to
 //! [`Core::apply`] and carries out the [`Effect`]s.
 //!
 //! ```text

@@ -14,7 +14,7 @@ pub enum RecoverError {
     /// The snapshot was made by another version.
     #[error("the snapshot has version {found}, this program reads versions {} to {}", READ_VERSIONS.start(), READ_VERSIONS.end())]
     Version {
-        /// Its version.
+        /// The snapshot's version.
         found: u32,
     },
     /// An event is missing or comes twice.

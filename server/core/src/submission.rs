@@ -1,4 +1,4 @@
-//! What a submitted job must be, and the job that is made of it, off the core's thread where it has many trials.
+//! Conditions for a submitted job, and the job that is made of it, off the core's thread where it has many trials.
 
 use serde::{Deserialize, Serialize};
 use sojourn_model::CheckpointLayout;
@@ -60,7 +60,7 @@ impl PreparedSubmission {
         &self.job.spec
     }
 
-    /// Its data.
+    /// The job's data.
     #[must_use]
     pub fn data(&self) -> &DataManifest {
         &self.job.data

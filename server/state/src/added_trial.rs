@@ -13,13 +13,13 @@ use sojourn_protocol::{
 pub struct AddedTrial {
     /// The `[[model]]` table, counted from 0.
     pub model: u32,
-    /// Its configuration. Of an exported graph only the file's name: the job's space has the rest.
+    /// The trial's configuration. Of an exported graph it has only the file's name: the job's space has the rest.
     pub config: TrialConfig,
     /// The values of the dimensions that vary.
     #[serde(with = "sojourn_protocol::decimal::choices")]
     #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, serde_json::Value>))]
     pub choices: Choices,
-    /// What its row order and dropout follow from, where that is a dimension of the search.
+    /// The seed of its weights, row order and dropout, where that is a dimension of the search.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

@@ -108,7 +108,7 @@ impl Blobs {
         !self.lost.is_empty()
     }
 
-    /// Those that are referred to and lost.
+    /// The blobs that are referred to and lost.
     pub fn all_lost(&self) -> impl Iterator<Item = BlobRef> + '_ {
         let size = |digest| self.blobs.get(digest).map(|blob| blob.bytes);
         self.lost.iter().filter_map(move |lost| Some(BlobRef { sha256: *lost, bytes: size(lost)? }))

@@ -64,11 +64,11 @@ impl Change {
 /// The reason for which a lease ended without a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeaseEndReason {
-    /// Its host was not heard of in time.
+    /// The lease's host was not heard of in time.
     Silent,
     /// The unit made no progress in time.
     Overdue,
-    /// Its host gave it back.
+    /// The host gave the lease back.
     Returned,
     /// Another result settled its unit, its trial ended, or its host was revoked.
     Revoked,
@@ -138,7 +138,7 @@ impl ResultEnd {
 pub struct Changes(SmallVec<[Change; 4]>);
 
 impl Changes {
-    /// Nothing.
+    /// No changes.
     #[must_use]
     pub fn none() -> Self {
         Self::default()

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Bytes that are kept because of a job. They follow from its trials, so they aren't stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct KeptBytes {
-    /// Its data, and the models that it starts from: each blob once.
+    /// Bytes of the job's data, and of the models that it starts from: each blob once.
     data: u64,
     /// The checkpoints of its trials: each blob once for each trial.
     checkpoints: u64,

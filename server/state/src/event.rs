@@ -50,9 +50,9 @@ pub struct JournalPosition(pub u64);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Its number.
+    /// The record's number in the journal.
     pub position: JournalPosition,
-    /// Its time.
+    /// The time of the event.
     pub at: UnixMillis,
     /// The event.
     pub event: Event,
@@ -72,7 +72,7 @@ pub enum Event {
         name: String,
         /// SHA-256 of the host's own token.
         token_sha256: Digest,
-        /// Whose the host is.
+        /// The owner of the host.
         #[serde(default, skip_serializing_if = "OwnerName::is_default")]
         owner: OwnerName,
         /// The issued token with which it enrolled.
@@ -98,15 +98,15 @@ pub enum Event {
         token: TokenId,
         /// SHA-256 of its secret.
         sha256: Digest,
-        /// What it is for, in its maker's words.
+        /// The purpose of the token, in its maker's words.
         #[serde(default, skip_serializing_if = "TokenLabel::is_default")]
         label: TokenLabel,
-        /// What it opens.
+        /// The grant: what the token opens.
         grant: Box<TokenGrant>,
         /// When it ends; left out: never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<UnixMillis>,
-        /// Who made it, since that is noted.
+        /// The user who made the token, where that was noted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
         /// Bounds that are set for it.
@@ -132,15 +132,15 @@ pub enum Event {
         /// The job whose page it showed, where it was for one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         job: Option<JobId>,
-        /// Who took it away, since that is noted.
+        /// The user who took the token away, where that was noted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
     /// A token that opens nothing any more was forgotten.
     TokenForgotten { token: TokenId },
-    /// What whoever buys machines says of them. What was known of each is replaced.
+    /// The buyer of machines reported on them. Each report replaces what was known of its machine.
     MachinesReported {
-        /// What is said of each.
+        /// The report on each machine.
         machines: Vec<MachineReport>,
     },
     /// A blob is in the store.
@@ -149,7 +149,7 @@ pub enum Event {
     BlobCondemned { blob: Digest },
     /// A condemned blob's deletion has begun: it can't be saved any more.
     BlobDoomed { blob: Digest },
-    /// It is gone.
+    /// The blob was deleted from the store.
     BlobDeleted { blob: Digest },
     /// The store has lost it.
     BlobLost { blob: Digest },
@@ -164,17 +164,17 @@ pub enum Event {
         job: JobId,
         /// The job.
         spec: Box<JobSpec>,
-        /// Its data.
+        /// The job's data.
         data: Box<DataManifest>,
         /// Digest of what was submitted: the same job again has the same one.
         key: Digest,
         /// The submission's own name, where it has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nonce: Option<String>,
-        /// Its last step.
+        /// The job's last step.
         #[serde(default, skip_serializing_if = "does_nothing")]
         at_end: AtEnd,
-        /// Who submitted it, since that is noted.
+        /// The user who submitted the job, where that was noted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
@@ -208,7 +208,7 @@ pub enum Event {
         /// Whether the user named them.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         named: bool,
-        /// Who asked for it.
+        /// The user who asked for the epochs, where that was noted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
@@ -217,12 +217,12 @@ pub enum Event {
         job: JobId,
         /// Jobs of a higher priority come first.
         priority: i32,
-        /// Its part among jobs of its priority.
+        /// The job's share among jobs of its priority.
         share: u32,
         /// Hosts at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_hosts: Option<u32>,
-        /// What its machines may cost.
+        /// The most that the job's machines may cost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<MicroUsd>,
         /// When it should end, counted from its submission.
@@ -273,7 +273,7 @@ pub enum Event {
     #[event(ends_lease)]
     LeaseEnded {
         lease: LeaseId,
-        /// How.
+        /// The reason for the end.
         end: LeaseEnd,
     },
     /// A report was acknowledged. It ends its lease where that is live.
@@ -304,7 +304,7 @@ pub enum Event {
         /// Macro F1, where classes were counted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         f1: Option<f64>,
-        /// Those of `[metrics]` that are made of arrays, by name.
+        /// The values of the `[metrics]` that are made of arrays, by name.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         own: BTreeMap<String, f64>,
     },
@@ -312,9 +312,9 @@ pub enum Event {
     #[event(ends_lease)]
     Rejected {
         lease: LeaseId,
-        /// Why.
+        /// The reason for the refusal.
         reason: String,
-        /// Whose fault it is.
+        /// The party to blame.
         #[serde(default)]
         fault: Fault,
     },
@@ -363,9 +363,9 @@ pub enum Event {
         trial: TrialId,
         /// Epochs in all.
         epochs: u32,
-        /// Why.
+        /// The reason for going on.
         why: String,
-        /// Who asked for it; left out: the search.
+        /// The user who asked for it; left out: the search.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
@@ -373,9 +373,9 @@ pub enum Event {
     TrialStopped {
         job: JobId,
         trial: TrialId,
-        /// Why.
+        /// The reason for the stop.
         why: String,
-        /// Who asked for it; left out: the search.
+        /// The user who asked for it; left out: the search.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
@@ -387,12 +387,12 @@ pub enum Event {
         trials: Vec<AddedTrial>,
         /// Combinations of the job's procedure among them.
         suggested: u32,
-        /// Why.
+        /// The reason for the new trials.
         why: String,
         /// The name of the call that asked for them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nonce: Option<String>,
-        /// Who asked for it; left out: the search.
+        /// The user who asked for them; left out: the search.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
@@ -401,15 +401,15 @@ pub enum Event {
         job: JobId,
         /// Combinations in all.
         trials: u32,
-        /// Who asked for it.
+        /// The user who asked for it.
         by: By,
     },
     /// A search tries no more combinations.
     SearchEnded {
         job: JobId,
-        /// Why.
+        /// The reason for the end.
         why: String,
-        /// Who asked for it; left out: the search.
+        /// The user who asked for it; left out: the search.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<By>,
     },
@@ -423,19 +423,19 @@ pub enum Event {
         /// The dimensions that are other than before, as JSON pointers into the two.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<String>,
-        /// Why.
+        /// The reason for the change, where the user gave one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
-        /// Who asked for it.
+        /// The user who asked for the change.
         by: By,
     },
-    /// Whose turn a trial is among those of its job: those of a higher priority come first.
+    /// A trial got a priority among those of its job: trials of a higher priority come first.
     TrialPlaced {
         job: JobId,
         trial: TrialId,
-        /// Its priority; 0 if nobody said another.
+        /// The trial's priority; 0 if nobody said another.
         priority: i32,
-        /// Who asked for it.
+        /// The user who asked for it.
         by: By,
     },
     /// A look at the loss of a trial that stays on hosts has put it into this category.
@@ -456,7 +456,7 @@ pub enum Event {
         from: HostId,
         /// The host on which it stays from now on.
         to: HostId,
-        /// Why.
+        /// The reason for the move.
         kind: MoveKind,
         /// The load of the host that it leaves.
         from_load: f64,

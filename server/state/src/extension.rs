@@ -49,7 +49,7 @@ impl Job {
         self.recount_load();
     }
 
-    /// It runs again where it had ended.
+    /// The job runs again where it had ended.
     pub(super) fn run_again(&mut self, at: UnixMillis) {
         if let Some((_, ended)) = self.end.take() {
             self.was_paused_since(ended, at);

@@ -18,7 +18,7 @@ impl State {
         host > HostId(0) && host < self.next_host() && !self.hosts.contains_key(&host)
     }
 
-    /// Those of the hosts that hold no lease, and had none that is remembered.
+    /// The hosts among these that hold no lease, and had none that is remembered.
     pub fn without_work(&self, mut hosts: BTreeSet<HostId>) -> BTreeSet<HostId> {
         hosts.retain(|host| self.hosts.get(host).is_some_and(|host| host.live.is_empty()));
         for past in self.past.values() {

@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 /// An enrolled host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
-    /// Its id.
+    /// The host's id.
     pub id: HostId,
-    /// Its name, for people.
+    /// The host's name, for people.
     pub name: String,
     /// The person or group that answers for it.
     #[serde(default, skip_serializing_if = "OwnerName::is_default")]
@@ -38,16 +38,16 @@ pub struct Host {
     /// not yet.
     #[serde(default, skip_serializing_if = "is_default")]
     pub seen_at: UnixMillis,
-    /// Its token was taken away.
+    /// Whether the host's token was taken away.
     pub revoked: bool,
-    /// It gets no new work: an operator has blocked it.
+    /// Whether an operator has blocked the host: then it gets no new work.
     #[serde(default, skip_serializing_if = "is_default")]
     pub blocked: bool,
-    /// Its live leases.
+    /// The host's live leases.
     pub live: BTreeSet<LeaseId>,
-    /// Its results that were used.
+    /// How many of the host's results were used.
     pub used: u64,
-    /// Its leases that expired.
+    /// How many of the host's leases expired.
     pub expired: u64,
     /// The share of deadlines that it meets.
     #[serde(default)]

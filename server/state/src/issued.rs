@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 /// A token that was issued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssuedToken {
-    /// Its id.
+    /// The token's id.
     pub id: TokenId,
     /// The hash of its secret.
     pub sha256: Digest,
-    /// Its name.
+    /// The token's name.
     pub label: TokenLabel,
-    /// What it opens.
+    /// The grant: what the token opens.
     pub grant: TokenGrant,
     /// When it was made.
     pub created_at: UnixMillis,
@@ -33,7 +33,7 @@ pub struct IssuedToken {
     pub revoked_at: Option<UnixMillis>,
     /// Hosts that have enrolled with it.
     pub enrolled: u32,
-    /// Who made it, as far as that was noted.
+    /// The user who made the token, as far as that was noted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<By>,
     /// Bounds that are set for it.

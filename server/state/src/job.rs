@@ -30,16 +30,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A job's durable state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// Its id.
+    /// The job's id.
     pub id: JobId,
     /// The submitted job file; with another space, where that was changed.
     pub spec: JobSpec,
     /// The space that was submitted, where it was changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<Box<Space>>,
-    /// Its data.
+    /// The job's data.
     pub data: DataManifest,
-    /// Its sizes.
+    /// The sizes of the data.
     #[serde(skip)]
     pub sizes: DataSizes,
     /// Bytes of the blobs that are kept because of it.
@@ -47,17 +47,17 @@ pub struct Job {
     pub(super) kept: KeptBytes,
     /// The digest of both: the same submission again gets the same job.
     pub key: Digest,
-    /// Who submitted it; `None` where that was before jobs had owners.
+    /// The user who submitted the job; `None` where that was before jobs had owners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<By>,
     /// When it was submitted.
     pub submitted_at: UnixMillis,
     /// How and when it ended.
     pub end: Option<(JobEnd, UnixMillis)>,
-    /// It has ended, and lost its data and all its checkpoints but the best model.
+    /// Whether the job has ended, and lost its data and all its checkpoints but the best model.
     #[serde(default, skip_serializing_if = "is_default")]
     pub thinned: bool,
-    /// What its user has noted about it.
+    /// The user's note about the job.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// Rollbacks after a refutation that wait for the user's word, by host.
@@ -69,13 +69,13 @@ pub struct Job {
     /// How long it was paused before, or had ended until it was extended.
     #[serde(default, rename = "stood", skip_serializing_if = "is_zero")]
     pub paused_for: Millis,
-    /// Its time is up: nothing more is trained, and for so long what is trained is still evaluated.
+    /// The time is up: nothing more is trained, and for so long what is trained is still evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<Millis>,
     /// The budget that its trials have used up together, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_up: Option<(SearchBudget, UnixMillis)>,
-    /// What its trials had used up together when its budgets last began.
+    /// The epochs and money that its trials had used up together when its budgets last began.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spent: Spent,
     /// The step after the end of its search.
@@ -87,7 +87,7 @@ pub struct Job {
     /// Trials whose turn comes before or after that of others, which have 0: a higher one comes first.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub priorities: BTreeMap<TrialId, i32>,
-    /// Its trials; a [`TrialId`] is an index here.
+    /// The job's trials; a [`TrialId`] is an index here.
     pub trials: Vec<Trial>,
     /// Requested evaluations that are open, in the order of the requests.
     #[serde(default)]
@@ -100,7 +100,7 @@ pub struct Job {
     pub hosts: BTreeMap<HostId, u32>,
     /// For each shard, how many times running trials will still train on it.
     pub load: Vec<u64>,
-    /// Counts.
+    /// The job's counts.
     pub counters: Counters,
 }
 
@@ -112,7 +112,7 @@ pub enum JobEnd {
     Finished,
     /// Every trial failed.
     Failed,
-    /// Its user ended it.
+    /// The job's user ended it.
     Cancelled,
 }
 
@@ -265,7 +265,7 @@ impl Job {
         self.end.is_none()
     }
 
-    /// Whose turn a trial is among those of the job: 0 for most; a higher one comes first.
+    /// The priority of a trial among those of the job: 0 for most; a higher one comes first.
     #[must_use]
     pub fn priority_of(&self, trial: TrialId) -> i32 {
         self.priorities.get(&trial).copied().unwrap_or_default()

@@ -13,11 +13,11 @@ use std::sync::Arc;
 /// A live lease. When it runs out is soft state ([`crate::soft::Term`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// Its id.
+    /// The lease's id.
     pub id: LeaseId,
     /// The host that holds it.
     pub host: HostId,
-    /// Its unit.
+    /// The lease's unit.
     pub unit: UnitKey,
     /// The further shards that are trained under it, in order, each from its first batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -30,7 +30,7 @@ pub struct Lease {
     /// The host's device that it is for; empty where the journal is from before there were several.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub device: String,
-    /// That device's numeric class when it was granted.
+    /// The device's numeric class when the lease was granted.
     pub class: Option<Digest>,
     /// The lease of the same unit that this one duplicates, until that one is lost (speculative execution).
     #[serde(rename = "copy_of", default, skip_serializing_if = "Option::is_none")]
@@ -54,14 +54,14 @@ pub struct Past {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PastState {
-    /// It ended without a report; a late one is still accepted.
+    /// The lease ended without a report; a late one is still accepted.
     #[serde(rename = "lapsed")]
     Closed(LeaseEnd),
-    /// Its report is acknowledged; a trained hop waits to be assimilated.
+    /// The lease's report is acknowledged; a trained hop waits to be assimilated.
     Acknowledged(Box<Outcome>),
-    /// Its report ended in a trainer error (on the wire: rejected).
+    /// The lease's report ended in a trainer error (on the wire: rejected).
     Failed(Failure),
-    /// Its report ended.
+    /// The lease's report ended.
     Ended(ReportEnd),
 }
 

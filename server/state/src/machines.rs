@@ -25,9 +25,9 @@ pub const KEEP_ENDED_MACHINES: Millis = Millis::from_secs(7 * 24 * 3600);
 /// An amount, and what it would have been on demand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// What was paid.
+    /// The amount that was paid.
     pub paid: MicroUsd,
-    /// What the same time on the same types would have cost on demand.
+    /// The amount that the same time on the same types would have cost on demand.
     pub on_demand: MicroUsd,
 }
 
@@ -49,7 +49,7 @@ pub struct Machine {
     /// How it was bought. `None` as long as its buyer hasn't said so, though its host has enrolled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<MachineReport>,
-    /// Its host, once it has enrolled.
+    /// The machine's host, once it has enrolled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostId>,
     /// Since when its host holds no unit.
@@ -76,7 +76,7 @@ impl Machine {
 /// All bought machines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machines {
-    /// Those that run, and those that ended less than [`KEEP_ENDED_MACHINES`] ago.
+    /// The machines that run, and those that ended less than [`KEEP_ENDED_MACHINES`] ago.
     #[serde(default, skip_serializing_if = "is_default")]
     known: BTreeMap<MachineName, Machine>,
     /// The costs of all others.
@@ -108,7 +108,7 @@ impl Costs {
         total
     }
 
-    /// What a job has cost.
+    /// The cost of a job.
     #[must_use]
     pub fn of_job(&self, job: JobId) -> Cost {
         let mut sum = Cost::default();
@@ -167,7 +167,7 @@ impl Machines {
         *self == Self::default()
     }
 
-    /// Those that run, and those that ended lately, by name.
+    /// The machines that run, and those that ended lately, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&MachineName, &Machine)> {
         self.known.iter()
     }
@@ -212,7 +212,7 @@ impl Machines {
 }
 
 impl State {
-    /// What the buyer says of machines. What ended long ago is counted by trial alone from now on.
+    /// Takes in the buyer's reports on machines. From now on a machine that ended long ago is counted by trial alone.
     pub(super) fn machines_reported(&mut self, reports: &[MachineReport], at: UnixMillis) {
         for report in reports {
             let machine = self.machines.known.entry(report.name.clone()).or_default();
@@ -235,7 +235,7 @@ impl State {
         }
     }
 
-    /// What all machines have cost up to `now`. Units that are held count for as long as they have been.
+    /// The costs of all machines up to `now`. Units that are held count for as long as they have been.
     #[must_use]
     pub fn costs(&self, now: UnixMillis) -> Costs {
         let mut costs = self.machines.settled.clone();

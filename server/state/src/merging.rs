@@ -32,7 +32,7 @@ use std::{
 /// The state of a trial while its results are merged, beside its version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Merging {
-    /// It goes back to hop order.
+    /// Whether the trial goes back to hop order.
     pub draining: bool,
     /// Shards of the epoch that somebody is at, or was.
     pub units: BTreeMap<ShardId, ShardUnit>,
@@ -70,7 +70,7 @@ pub struct ShardUnit {
 /// A version that leases refer to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MergeBase {
-    /// Its checkpoint; none for version 0.
+    /// The version's checkpoint; none for version 0.
     pub checkpoint: Option<BlobRef>,
     /// The trial's optimiser steps there.
     pub step: u64,
@@ -369,7 +369,7 @@ impl Trial {
         }
     }
 
-    /// It goes back to hop order.
+    /// The trial goes back to hop order.
     pub(super) fn drain(&mut self) {
         if let Some(merging) = &mut self.merging {
             merging.draining = true;

@@ -1,4 +1,4 @@
-//! Who stands behind a host, where what several hosts say is counted.
+//! Parties: the owners that stand behind hosts, where what several hosts say is counted.
 //!
 //! Hosts that enrolled with the server's own token are the operator's, and each counts by itself; so do bought machines, and those
 //! of owners whom the operator has vouched for. In a deployment with hosts of
@@ -68,7 +68,7 @@ pub struct Parties<'a> {
 }
 
 impl<'a> Parties<'a> {
-    /// Who stands behind a host.
+    /// The party that stands behind a host.
     pub fn of(self, host: HostId) -> Party<'a> {
         let known = self.state.hosts.get(&host);
         match known.filter(|host| self.by_owner && host.is_strangers()) {
@@ -82,20 +82,20 @@ impl<'a> Parties<'a> {
         self.by_owner
     }
 
-    /// Who stands behind these hosts.
+    /// The parties that stand behind these hosts.
     pub fn behind(self, hosts: impl IntoIterator<Item = HostId>) -> BTreeSet<Party<'a>> {
         hosts.into_iter().map(|host| self.of(host)).collect()
     }
 }
 
 impl State {
-    /// Who counts as one, where what several hosts say is counted.
+    /// The parties of the deployment: the hosts of one party count as one, where what several hosts say is counted.
     pub fn parties(&self) -> Parties<'_> {
         Parties { state: self, by_owner: self.owners.hosts.len() > 1 }
     }
 
-    /// Who counts as one where results of a job are verified: a stranger doesn't confirm itself by default, also where nobody
-    /// else has hosts.
+    /// The parties where results of a job are verified. A stranger doesn't confirm itself by default, also where nobody else
+    /// has hosts.
     pub fn parties_for(&self, job: JobId) -> Parties<'_> {
         let job = self.jobs.get(&job);
         match job.is_some_and(|job| job.spec.placement.verifies_strangers()) {

@@ -258,9 +258,9 @@ impl Lease {
 /// The leases and results of a trial that are in flight.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InFlight {
-    /// Its live leases.
+    /// The trial's live leases.
     pub live: Vec<LeaseId>,
-    /// Its results that wait to be taken in.
+    /// The trial's results that wait to be taken in.
     pub awaiting: Vec<LeaseId>,
 }
 

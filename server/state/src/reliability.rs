@@ -20,13 +20,13 @@ pub struct Reliability {
 }
 
 impl Reliability {
-    /// It met a deadline.
+    /// The host met a deadline.
     pub(super) fn keep(&mut self, at: UnixMillis) {
         *self = self.before_another(at);
         self.kept += NEW_WEIGHT;
     }
 
-    /// It missed a deadline.
+    /// The host missed a deadline.
     pub(super) fn break_one(&mut self, at: UnixMillis) {
         *self = self.before_another(at);
         self.broken += NEW_WEIGHT;

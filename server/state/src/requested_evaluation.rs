@@ -18,11 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An open requested evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExtraEvaluation {
-    /// Its name.
+    /// The evaluation's name.
     pub name: RequestedEvaluation,
     /// The version that the epoch ended with.
     pub version: Version,
-    /// Its checkpoint; kept while the evaluation is open.
+    /// The version's checkpoint; kept while the evaluation is open.
     pub checkpoint: BlobRef,
     /// Live leases.
     pub live: BTreeSet<LeaseId>,
@@ -40,7 +40,7 @@ impl ExtraEvaluation {
         self.live.is_empty() && self.verification.is_none()
     }
 
-    /// Its live leases, and its acknowledged results that are verified.
+    /// The evaluation's live leases, and its acknowledged results that are verified.
     #[must_use]
     pub fn in_flight(&self) -> InFlight {
         let results = self.verification.iter().flat_map(|of| of.results.keys().copied());
@@ -51,13 +51,13 @@ impl ExtraEvaluation {
 /// A requested evaluation that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExtraResult {
-    /// Its name.
+    /// The evaluation's name.
     pub name: RequestedEvaluation,
     /// The evaluated checkpoint, which may have been deleted since.
     pub checkpoint: BlobRef,
     /// When it ended.
     pub at: UnixMillis,
-    /// How.
+    /// How the evaluation ended.
     pub end: ExtraEnd,
 }
 

@@ -11,7 +11,7 @@ use sojourn_protocol::{
 /// Where a trial stays, and what looks at its loss have shown. All but the host goes with it from host to host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Residence {
-    /// Its host; none before its first hop, and while the search holds it.
+    /// The trial's host; none before its first hop, and while the search holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostId>,
     /// How far it seems to be.
@@ -39,7 +39,7 @@ impl Trial {
         self.residence.get_or_insert_default()
     }
 
-    /// It goes on after it had nothing left to train: its host may have taken another trial meanwhile.
+    /// The trial goes on after it had nothing left to train: its host may have taken another trial meanwhile.
     pub(super) fn leave_home_if_done(&mut self) {
         if let Some(residence) = self.residence.as_mut().filter(|_| self.chain.is_done()) {
             residence.host = None;

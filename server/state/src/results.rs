@@ -19,7 +19,7 @@ use sojourn_protocol::{
 use sojourn_workgen::{Advance, Chain, ChainError, Through};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// What a trial's curve keeps of an evaluation.
+/// The part of an evaluation that its trial's curve keeps.
 pub(super) struct Score {
     pub(super) valid: Sums,
     pub(super) f1: Option<f64>,

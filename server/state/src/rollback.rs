@@ -21,7 +21,7 @@ const KEPT_GENERATIONS: u32 = 2;
 pub(super) struct KeptEnds {
     /// The last ones, to take trials back to.
     verified: bool,
-    /// Those of the last generations, which are of so many epochs: others may go on from them.
+    /// The ends of the last generations, which are of so many epochs: other trials may go on from them.
     generation: Option<u32>,
 }
 
@@ -80,7 +80,7 @@ impl Trial {
         kept.map_or(start, |(epoch, _)| epoch.0 + 1)
     }
 
-    /// Its chain when it had trained so many epochs of its job.
+    /// The trial's chain when it had trained so many epochs of its job.
     fn chain_after(&self, epochs: u32, job: &Job) -> Result<Chain, ChainError> {
         let mut chain = job.new_chain(self, self.chain.epochs());
         for record in self.history.iter().filter(|record| record.epoch().0 < epochs) {

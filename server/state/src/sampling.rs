@@ -1,5 +1,5 @@
-//! Whose results are verified, by how many parties, and how many of them: adaptive replication, as BOINC has it (Anderson, 2020,
-//! "BOINC: a platform for volunteer computing", section 3.4).
+//! Sampling: whose results are verified, by how many parties, and how many of them. The method is adaptive replication, as
+//! BOINC has it (Anderson, 2020, "BOINC: a platform for volunteer computing", section 3.4).
 //!
 //! The record that counts is the party's: of all hosts of an issued owner together, so that nobody earns trust with one host
 //! and spends it with others. A host of the operator is a party by itself.

@@ -23,12 +23,12 @@ const KEPT_CALLS: usize = 256;
 pub struct SearchProgress {
     /// Combinations that its procedure has tried, with each of the job's seeds.
     pub suggested: u32,
-    /// Those that there are to be in all, at most.
+    /// Combinations that there are to be in all, at most.
     pub wanted: u32,
     /// Why it tries no more of them, though there are fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<String>,
-    /// That is because its time was up, or its epochs used up.
+    /// Whether the search is over because its time was up, or its epochs used up.
     #[serde(default, skip_serializing_if = "is_default")]
     pub over_by_time: bool,
     /// The last calls that added trials, by the names that their callers gave them.

@@ -21,7 +21,7 @@ impl State {
 }
 
 impl Host {
-    /// It wasn't away for longer. Of one that was never heard of the time begins when it is noted.
+    /// The host wasn't away for longer. The time of a host that was never heard of begins when that is noted.
     fn skip_time(&mut self, skipped: Millis) {
         if self.seen_at > UnixMillis(0) {
             self.seen_at = self.seen_at + skipped;

@@ -122,7 +122,7 @@ impl State {
         self.leases.get(&lease).or_else(past)
     }
 
-    /// Whose a host is; `None` where there is no such host.
+    /// The owner of a host; `None` where there is no such host.
     #[must_use]
     pub fn owner_of(&self, host: HostId) -> Option<&OwnerName> {
         self.hosts.get(&host).map(|host| &host.owner)

@@ -19,7 +19,7 @@ pub enum Stopped {
         /// The epoch.
         epoch: Epoch,
     },
-    /// Its job's wall time was over.
+    /// The job's wall time was over.
     WallTime,
     /// The trials of its job had used up what they may together.
     UsedUp(SearchBudget),
@@ -32,13 +32,14 @@ pub enum Stopped {
     },
 }
 
-/// What a job's trials had used up together when its budgets last began: `total_epochs` and `total_cost` count from then on.
+/// The amounts that a job's trials had used up together when its budgets last began. The budgets `total_epochs` and
+/// `total_cost` count from then on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spent {
-    /// Epochs.
+    /// Epochs that were trained.
     #[serde(default)]
     pub epochs: u64,
-    /// What was paid for bought machines.
+    /// The amount that was paid for bought machines.
     #[serde(default)]
     pub cost: MicroUsd,
 }
@@ -226,7 +227,7 @@ impl Job {
         Some(self.spec.search.total_epochs?.saturating_add(self.spent.epochs))
     }
 
-    /// What it may have cost, since its search has a budget of that.
+    /// The most that the job may have cost, since its search has a budget of that.
     #[must_use]
     pub fn cost_limit(&self) -> Option<MicroUsd> {
         Some(self.spec.search.total_cost? + self.spent.cost)
@@ -238,8 +239,8 @@ impl Job {
         self.grace.is_some() || self.is_time_up(at)
     }
 
-    /// It has its wall time once more, from now on, or the budget that is used up; `paid` is what it has cost by now. Its search tries
-    /// more combinations only where `tries_more`.
+    /// The job has its wall time once more, from now on, or the budget that is used up. `paid` is the job's cost by now. The
+    /// search tries more combinations only where `tries_more`.
     pub(super) fn begin_anew(&mut self, at: UnixMillis, paid: MicroUsd, tries_more: bool) {
         let from = self.paused_at.unwrap_or(at);
         self.paused_for = from - self.submitted_at;
@@ -264,7 +265,7 @@ impl Job {
 }
 
 impl State {
-    /// What a job has cost by now, where that is its used-up budget.
+    /// The cost of a job by now, where that is its used-up budget; else 0.
     pub(super) fn paid_of_used_up(&self, job: JobId, at: UnixMillis) -> MicroUsd {
         let used_up = self.jobs.get(&job).and_then(|job| job.used_up);
         match used_up {

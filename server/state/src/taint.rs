@@ -1,4 +1,4 @@
-//! What a refuted party has left in a job: which trials its unconfirmed results are in, and what taking them back would lose.
+//! Taint: the trials of a job that hold unconfirmed results of a refuted party, and the work that taking them back would lose.
 
 use super::{Job, State, Trial, TrialEnd};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct AskedRollback {
     /// Thousandths of the job's work that it would have lost when it was asked.
     pub lost: u32,
-    /// It is about results under leases up to this one.
+    /// The last lease whose results the rollback is about.
     pub until: LeaseId,
 }
 
@@ -69,7 +69,7 @@ impl State {
         parties
     }
 
-    /// What the party behind a host has left in a job.
+    /// The taint that the party behind a host has left in a job.
     pub fn taint_of(&self, host: HostId, job: &Job) -> Taint {
         let mut first: BTreeMap<TrialId, u32> = BTreeMap::new();
         for (trial, hop) in self.suspect_hops_of_party(host, job) {

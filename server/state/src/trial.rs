@@ -23,18 +23,18 @@ use std::{
 /// A trial's durable state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Its id.
+    /// The trial's id.
     pub id: TrialId,
     /// The context that its units share.
     pub context: Arc<TrialContext>,
-    /// Its lengths before each of its extensions, the earliest first.
+    /// The trial's lengths before each of its extensions, the earliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former: Vec<FormerLength>,
     /// The values of the dimensions that vary.
     pub choices: Choices,
     /// Seed of the initial weights.
     pub initial_seed: u64,
-    /// What its weights, row order and dropout follow from, where that is a dimension of the search.
+    /// The seed of its weights, row order and dropout, where that is a dimension of the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// The initial weights, where the job file names some.
@@ -53,9 +53,9 @@ pub struct Trial {
     pub checkpoint_bytes: u64,
     /// Floating-point operations of one row, forward.
     pub flops_per_row: u64,
-    /// Its progress over the shards.
+    /// The trial's progress over the shards.
     pub chain: Chain,
-    /// Its version.
+    /// The trial's version.
     pub version: Version,
     /// The version's checkpoint; none for version 0.
     pub checkpoint: Option<BlobRef>,
@@ -64,10 +64,10 @@ pub struct Trial {
     /// Why it finished early, or failed for want of time, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
-    /// It runs, and nothing more of it is trained: its job's time is up.
+    /// Whether nothing more of the trial is trained, though it runs: its job's time is up.
     #[serde(default, skip_serializing_if = "is_default")]
     pub training_over: bool,
-    /// Its user has let it go on by its name: no rule of early stopping ends it any more.
+    /// Whether its user has let it go on by its name: no rule of early stopping ends it any more.
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_exempt: bool,
     /// The numeric class of the host that made its first version.
@@ -129,7 +129,7 @@ pub enum StoredCheckpoints {
     Needed,
     /// The best one.
     Best,
-    /// None.
+    /// No checkpoint.
     Nothing,
 }
 
@@ -161,7 +161,7 @@ pub struct Best {
 pub struct PendingEvaluation {
     /// The version that the epoch ended with.
     pub version: Version,
-    /// Its checkpoint.
+    /// The version's checkpoint.
     pub checkpoint: BlobRef,
     /// Training sums of the epoch.
     pub train: Sums,
@@ -192,7 +192,7 @@ pub struct FailedBy {
 }
 
 impl Trial {
-    /// Its name, for people.
+    /// The trial's name, for people.
     #[must_use]
     pub fn name(&self) -> String {
         trial_name(self.context.config.model.name(), &self.choices)
@@ -221,7 +221,7 @@ impl Trial {
         }
     }
 
-    /// It waits for the search to let it go on or to stop it: what it was allowed is trained and evaluated.
+    /// Whether the trial waits for the search to let it go on or to stop it: what it was allowed is trained and evaluated.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.is_running()
@@ -230,13 +230,13 @@ impl Trial {
             && self.evaluations.is_empty()
     }
 
-    /// It has begun, and there is something of it to train or to evaluate.
+    /// Whether the trial has begun, and there is something of it to train or to evaluate.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.is_running() && !self.is_held() && self.chain.epochs() > 0
     }
 
-    /// It runs, and has something left to train.
+    /// Whether the trial runs, and has something left to train.
     #[must_use]
     pub fn trains(&self) -> bool {
         self.is_running() && !self.training_over && !self.chain.is_done()
@@ -287,8 +287,8 @@ impl Trial {
         of_epoch.next().map(|record| record.version)
     }
 
-    /// Its evaluation outside the search of this name, once it has ended. That of a checkpoint which was rolled back says nothing of the
-    /// one that is the epoch's now.
+    /// The trial's evaluation outside the search of this name, once it has ended. The result of a checkpoint which was rolled
+    /// back says nothing of the one that is the epoch's now.
     #[must_use]
     pub fn extra_result(&self, name: &RequestedEvaluation) -> Option<&ExtraResult> {
         let best = self.best.filter(|best| best.epoch == name.epoch);

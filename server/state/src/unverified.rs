@@ -17,12 +17,12 @@ const fn is_verified(job: &Job) -> bool {
 }
 
 impl Trial {
-    /// Its hops that were taken in unverified.
+    /// The trial's hops that were taken in unverified.
     fn unverified_hops(&self) -> impl Iterator<Item = &HopRecord> {
         self.history.iter().filter(|hop| hop.verified == UNVERIFIED)
     }
 
-    /// Its evaluations of the search that were taken in unverified; a clone has those of the other trial as well.
+    /// The trial's evaluations of the search that were taken in unverified; a clone has those of the other trial as well.
     fn unverified_evaluations(&self) -> u64 {
         to_u64(self.curve.iter().filter(|point| point.verified == UNVERIFIED).count())
     }

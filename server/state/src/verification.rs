@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct PendingVerification {
     /// The lease of the result that is verified.
     pub first: LeaseId,
-    /// Its unit.
+    /// The unit of the result.
     pub unit: UnitKey,
     /// Where a hop ended; the others must end there too.
     #[serde(default, skip_serializing_if = "Option::is_none")]

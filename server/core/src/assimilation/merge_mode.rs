@@ -33,9 +33,9 @@ impl Balance {
 
 /// The next step of a trial towards its merge mode.
 enum NextMode {
-    /// It switches to this mode.
+    /// The trial switches to this mode.
     Switch(MergeMode),
-    /// It can't switch yet.
+    /// The trial can't switch yet.
     Later,
 }
 

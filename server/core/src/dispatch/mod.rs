@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 pub(crate) enum Wake {
     /// All that could do with work: some may have become runnable.
     All,
-    /// Those whom work of this trial fits.
+    /// The hosts that work of this trial fits.
     Trial(JobId, TrialId),
     /// This host: its leases or reports have changed.
     Host(HostId),

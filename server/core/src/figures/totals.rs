@@ -10,13 +10,13 @@ use sojourn_state::{Change, LeaseEndReason, PastState, ResultEnd, State};
 pub struct Totals {
     /// Leases that were granted.
     pub granted: Counts<UnitKind>,
-    /// Those among them that duplicate another one.
+    /// Leases among them that duplicate another one.
     pub granted_speculative: u64,
     /// Leases that ended without a report.
     pub ended: Counts<LeaseEndReason>,
     /// Reports that were acknowledged.
     pub reports: u64,
-    /// What became of them.
+    /// How many of their results came to each end.
     pub results: Counts<ResultEnd>,
     /// Rows of training data in acknowledged results, as hosts report them.
     pub trained_rows: u64,

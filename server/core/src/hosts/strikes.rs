@@ -42,7 +42,7 @@ pub(crate) fn workload_of(job: JobId, trial: &Trial) -> WorkloadOfJob {
     (job, Workload::of(&trial.context))
 }
 
-/// Whose fault the failures of a workload are.
+/// The party to blame for the failures of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blame {
     /// The hosts': others succeed at it.
@@ -64,7 +64,7 @@ struct Hold {
     trying: Option<LeaseId>,
 }
 
-/// What is known of a workload that has failed.
+/// The record of a workload that has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusals {
     /// When it failed first.
@@ -101,8 +101,8 @@ impl Refusals {
         }
     }
 
-    /// Whose fault its failures are. Several parties that fail it outweigh as many that succeed: a liar's success blames no
-    /// two others.
+    /// The party to blame for the workload's failures. Several parties that fail it outweigh as many that succeed: a liar's
+    /// success blames no two others.
     pub(crate) fn blame(&self, parties: Parties<'_>) -> Blame {
         let failed = parties.behind(self.failed.iter().copied()).len();
         let succeeded = parties.behind(self.succeeded.iter().copied()).len();
@@ -168,7 +168,7 @@ pub(crate) struct Strikes {
 }
 
 impl Strikes {
-    /// What is known of a workload that has failed.
+    /// The record of a workload that has failed.
     pub(crate) fn of(&self, workload: &WorkloadOfJob) -> Option<&Refusals> {
         self.workloads.get(workload)
     }

@@ -137,7 +137,7 @@ impl DerivedIndex {
         &self.movable
     }
 
-    /// What the rules of early stopping know.
+    /// The rules of early stopping, with what each knows of its job.
     pub(crate) fn stopping_rules(&self) -> &StoppingRules {
         &self.stopping_rules
     }

@@ -15,7 +15,7 @@ pub(crate) struct Owners {
     by_job: BTreeMap<JobId, JobUse>,
 }
 
-/// What the jobs of one token take.
+/// The resources that the jobs of one token take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct OwnerUse {
     /// Jobs that haven't ended.
@@ -28,7 +28,7 @@ struct OwnerUse {
     checkpoints: u64,
 }
 
-/// What one job takes, as it was counted.
+/// The resources that one job takes, as they were counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct JobUse {
     token: TokenId,

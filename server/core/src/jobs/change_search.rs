@@ -108,7 +108,7 @@ impl JobHandler<'_> {
     }
 }
 
-/// What a request comes to: each trial once, whatever the request says twice.
+/// The changes that a request comes to: each trial once, whatever the request says twice.
 struct Change {
     added: Vec<AddedTrial>,
     /// Combinations of the job's own procedure among them.

@@ -111,7 +111,7 @@ impl JobHandler<'_> {
     }
 }
 
-/// What it takes of quotas that these trials of a job go on.
+/// The quotas that these trials of a job take when they go on.
 pub(super) fn wanted_by_extension(job: &Job, trials: impl Iterator<Item = TrialId>) -> Wanted {
     let has_ended = |id: &TrialId| !job.trial(*id).is_some_and(Trial::trains);
     let ended = u32::saturating_from(trials.filter(has_ended).count());

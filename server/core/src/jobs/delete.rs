@@ -48,7 +48,7 @@ fn check_at_rest(state: &State, job: &Job) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorKind::Conflict, message))
 }
 
-/// What is said of a job. `freed`: the blobs that go.
+/// The answer about a deleted job. `freed`: the blobs that go.
 fn deleted(job: &Job, freed: &BTreeMap<Digest, u64>) -> DeletedJob {
     let best = job.best().map(|(trial, best)| BestView {
         unverified: job.trial(trial).map_or(0, |trial| job.unverified_of(trial)),

@@ -1,4 +1,4 @@
-//! What a user notes about a job.
+//! Notes that users make about jobs.
 
 use super::JobHandler;
 use crate::reply::Reply;

@@ -85,7 +85,7 @@ impl JobHandler<'_> {
         Ok(())
     }
 
-    /// What the job's rule decides now.
+    /// The decisions of the job's rule now.
     fn decisions(&mut self, job: JobId, slots: u64) -> Vec<Decision> {
         let Ledger { state, index, .. } = &mut self.results.ledger;
         // Once its time is up nothing more is trained, and its trials end together.

@@ -97,7 +97,7 @@ impl LeaseHandler<'_> {
         live.into_iter().flatten().filter(stops).copied().collect()
     }
 
-    /// Those hops to end early that the host hasn't been told of yet. They count as told from now on.
+    /// The hops to end early that the host hasn't been told of yet. They count as told from now on.
     pub(crate) fn take_stop_requests(&mut self, host: HostId) -> Vec<LeaseId> {
         let mut stop = self.leases_to_stop(host);
         let deadlines = &mut self.ledger.leases.deadlines;

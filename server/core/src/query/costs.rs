@@ -1,4 +1,4 @@
-//! What bought machines have cost: all of them, by job and trial, and each.
+//! The costs of bought machines: of all, by job and trial, and of each.
 
 use super::Views;
 use sojourn_protocol::{

@@ -76,7 +76,7 @@ impl Views<'_> {
         }
     }
 
-    /// What is the same for all trials of a workload.
+    /// The demand that is the same for all trials of a workload.
     fn workload(&self, id: WorkloadId, job: &Job, trial: &Trial) -> WorkloadDemand {
         let workload = Workload::of(&trial.context);
         let checkpoint = trial.checkpoint_bytes;
@@ -191,7 +191,7 @@ impl Views<'_> {
         })
     }
 
-    /// What a bought machine does, if it has enrolled and not ended.
+    /// The load of a bought machine, if it has enrolled and not ended.
     fn load(&self, name: &MachineName, machine: &Machine) -> Option<MachineLoad> {
         let host: &Host = self.state.hosts.get(&machine.host?)?;
         if machine.has_ended() || host.revoked {

@@ -23,7 +23,7 @@ struct HopLeases {
     running: Vec<HostId>,
     /// A host that has a lease for it.
     leased: Option<HostId>,
-    /// Its result waits.
+    /// Whether the hop's result waits.
     reported: bool,
 }
 

@@ -24,7 +24,7 @@ use sojourn_protocol::{
 use sojourn_state::{Host, Job, Lease, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the cache of a host has of a job, if anything. `all`: blobs that jobs refer to are added to it.
+/// The part of a host's cache that is of a job, if there is any. `all`: blobs that jobs refer to are added to it.
 fn cached_of(job: &Job, session: &Session, all: &mut BTreeSet<Digest>) -> Option<CachedOfJob> {
     let mut bytes = BTreeMap::new();
     let mut has = |blob: BlobRef| {

@@ -1,4 +1,4 @@
-//! What failures and successes of a workload mean: for the hosts, which cool down, and for the workload, which is held back.
+//! Effects of a workload's failures and successes: on the hosts, which cool down, and on the workload, which is held back.
 
 use super::ResultHandler;
 use crate::{
@@ -29,7 +29,7 @@ const MIN_PARTIES_OF_UNIT: usize = 2;
 pub(crate) type StrikesBefore = BTreeMap<HostId, u32>;
 
 impl ResultHandler<'_> {
-    /// What is known of the workload of a lease, where it has failed.
+    /// The record of the workload of a lease, where it has failed.
     pub(super) fn refusals_of(&self, lease: &Lease) -> Option<&Refusals> {
         self.hosts.strikes().of(&self.workload(lease)?)
     }

@@ -1,4 +1,4 @@
-//! Who may reproduce a result, and the unit that it is asked for.
+//! Verifiers: the hosts that may reproduce a result, and the unit that they are asked for.
 
 use crate::{
     hosts::DeviceRef,

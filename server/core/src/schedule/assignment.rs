@@ -37,7 +37,7 @@ pub(crate) enum Pick {
         /// Evaluations that are left to others meanwhile.
         evaluations: Vec<UnitKey>,
     },
-    /// Nothing.
+    /// No unit.
     Nothing,
 }
 

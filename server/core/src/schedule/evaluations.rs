@@ -39,11 +39,11 @@ struct OpenEvaluation<'a> {
 /// The devices that may do an evaluation, by numeric class.
 #[derive(Debug, Clone, Copy)]
 enum EvaluatedIn {
-    /// Any.
+    /// Any device.
     Any,
-    /// Those that offer this class.
+    /// The devices that offer this class.
     Class(Digest),
-    /// Those that offer a class which is proved for the job.
+    /// The devices that offer a class which is proved for the job.
     Proved,
 }
 

@@ -34,7 +34,7 @@ pub(crate) enum HopPick {
     Defer(u64),
     /// None yet. The plan has one for it in so many microseconds.
     Expect(u64),
-    /// None.
+    /// No hop.
     Nothing,
 }
 
@@ -64,7 +64,7 @@ struct JobCandidates<'a> {
 enum Turn {
     /// All that are runnable.
     All,
-    /// Those of this priority.
+    /// The runnable trials of this priority.
     Priority(i32),
     /// This one.
     Trial(TrialId),

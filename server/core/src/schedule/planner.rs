@@ -32,7 +32,7 @@ pub(crate) struct Planner {
     last_speculation: UnixMillis,
     /// The fleet and the number of trials for which merge modes were chosen.
     merge_modes: Memo<(u64, usize)>,
-    /// What jobs may still spend.
+    /// The amounts that jobs may still spend.
     budgets: Budgets,
     /// Plans so far.
     counts: PlanCounts,
@@ -59,7 +59,7 @@ impl Planner {
         &mut self.preferred
     }
 
-    /// What jobs may still spend.
+    /// The amounts that jobs may still spend.
     pub(crate) fn budgets(&self) -> &Budgets {
         &self.budgets
     }

@@ -25,7 +25,7 @@ pub const MAX_TOKENS: usize = 10_000;
 /// Tokens that show a job's page and still do so, at most: whoever may submit can make them, and may not use up all tokens.
 pub const MAX_SHARES: usize = 1_000;
 
-/// Whose token it is, among hosts and the tokens that were issued.
+/// The holder of a token, among hosts and the tokens that were issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holder {
     /// A host's own token.
@@ -36,9 +36,9 @@ pub enum Holder {
     Enroller(TokenId),
     /// A user with these rights.
     User(TokenId, Rights),
-    /// Whoever has it sees the page of this job.
+    /// A guest: whoever has the token sees the page of this job.
     Guest(TokenId, JobId),
-    /// It was a user's or a guest's, and has expired.
+    /// The token was a user's or a guest's, and has expired.
     Expired(TokenId),
 }
 

@@ -18,7 +18,7 @@ use sojourn_protocol::{
 use sojourn_state::{By, State};
 use std::collections::BTreeMap;
 
-/// What a user asks for, beside what the user's jobs take already.
+/// The resources that a user asks for, beside what the user's jobs take already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// Jobs that begin, or go on though they had ended.
@@ -67,7 +67,7 @@ impl QuotaBook<'_> {
         Some(QuotaView { limits, used: QuotaUsage { links, ..self.used(token) } })
     }
 
-    /// What the jobs of a token take.
+    /// The resources that the jobs of a token take.
     fn used(&self, token: TokenId) -> QuotaUsage {
         let owners = self.index.owners();
         let remaining = owners.running(token).filter_map(|job| self.index.remaining(job));

@@ -10,7 +10,7 @@ use sojourn_protocol::{
 use sojourn_state::{By, Job, State};
 use std::slice;
 
-/// What a user's command is about, as rights count it.
+/// The subject of a user's command, as rights count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject<'a> {
     /// Jobs that it changes, deletes or shows to others: those of the token, for users with the right to `submit`.

@@ -52,7 +52,7 @@ fn leased() -> (Bench, Lease) {
     (bench, lease)
 }
 
-/// Its result was acknowledged and waits; the checkpoint is in the store.
+/// A state in which a lease's result was acknowledged and waits; the checkpoint is in the store.
 fn reported() -> (Folded, LeaseId, BlobRef) {
     let (mut bench, lease) = leased();
     let report = done(&lease);

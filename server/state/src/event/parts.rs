@@ -11,10 +11,10 @@ use sojourn_protocol::{
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AtEnd {
-    /// It ends; jobs without test data, and those of the first journals.
+    /// The job ends: jobs without test data, and jobs of the first journals.
     #[default]
     Nothing,
-    /// It evaluates the best trial on the test data, then ends.
+    /// The best trial is evaluated on the test data, then the job ends.
     Test,
 }
 
@@ -99,20 +99,20 @@ impl UnitKey {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LeaseEnd {
-    /// Its host was not heard of in time.
+    /// The lease's host was not heard of in time.
     Silent,
-    /// It made no progress in time.
+    /// The unit made no progress in time.
     Overdue,
-    /// Its host gave it back.
+    /// The host gave the lease back.
     GivenBack {
-        /// Why.
+        /// The host's reason.
         reason: String,
     },
     /// Another result settled its unit, its trial ended, or its host was revoked.
     Revoked,
 }
 
-/// Who asked for something: a user by the id of a token, or with one of the server's own.
+/// The user who asked for something: the id of an issued token, or the server's own token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

@@ -115,7 +115,7 @@ struct DeviceFigures {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeviceKey<'a> {
     pub(crate) host: HostId,
-    /// Its device.
+    /// The name of the host's device.
     pub(crate) device: &'a str,
     /// Operations per second in its common class, as the device reports.
     pub(crate) flops: f64,
