@@ -32,7 +32,7 @@ use sojourn_protocol::{
     storage::Storage,
     time::UnixMillis,
 };
-use sojourn_state::{Folded, JournalPosition, State};
+use sojourn_state::{Folded, JournalPosition};
 use sojourn_workgen::Policy;
 
 /// The state machine. See the crate's text.
@@ -104,7 +104,7 @@ impl Core {
 
     /// The durable state, to look at.
     #[must_use]
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &Folded {
         &self.state
     }
 

@@ -36,12 +36,12 @@ fn fold(state: &mut Folded, event: Event) {
 }
 
 /// The fault of an event that doesn't fit. The error names its position and kind, and the state stays as it was.
-fn fault(state: &State, event: Event) -> FoldFault {
+fn fault(state: &Folded, event: Event) -> FoldFault {
     let record = next(state, event);
-    let mut after = Folded::of_snapshot(state.clone());
+    let mut after = state.clone();
     let FoldError { position, event, source } = after.fold(&record).unwrap_err();
     assert_eq!((position, event), (record.position, record.event.name()));
-    assert_eq!(&*after, state, "{source}");
+    assert_eq!(&after, state, "{source}");
     source
 }
 
@@ -59,7 +59,7 @@ fn reported() -> (Folded, LeaseId, BlobRef) {
     let Outcome::Trained(trained) = &report.outcome else { panic!("{report:?}") };
     let checkpoint = trained.checkpoint;
     bench.report(HOST, report).unwrap();
-    let mut state = Folded::of_snapshot(bench.core.state().clone());
+    let mut state = bench.core.state().clone();
     fold(&mut state, Event::BlobPublished { blob: checkpoint });
     (state, lease.id, checkpoint)
 }
@@ -230,11 +230,11 @@ fn a_lease_that_has_ended_does_not_end_again() {
 #[test]
 fn a_report_that_was_not_acknowledged_has_no_end() {
     let (bench, live) = leased();
-    let mut lapsed = Folded::of_snapshot(bench.core.state().clone());
+    let mut lapsed = bench.core.state().clone();
     fold(&mut lapsed, Event::LeaseEnded { lease: live.id, end: LeaseEnd::Silent });
     let (mut ended, lease, _) = reported();
     fold(&mut ended, Event::Superseded { lease });
-    let states: [(&State, _); 3] =
+    let states: [(&Folded, _); 3] =
         [(bench.core.state(), live.id), (&lapsed, live.id), (&ended, lease)];
     for (state, lease) in states {
         for event in of_lease(lease) {
@@ -332,7 +332,7 @@ fn a_hop_is_no_evaluation_and_an_evaluation_no_hop() {
     }
     let evaluation = bench.lease(HOST);
     let lease = evaluation.id;
-    let mut state = Folded::of_snapshot(bench.core.state().clone());
+    let mut state = bench.core.state().clone();
     fold(&mut state, Event::BlobPublished { blob: checkpoint });
     let report = Box::new(done(&evaluation));
     fold(&mut state, Event::ReportAcknowledged { report, host: HOST });
@@ -365,7 +365,7 @@ fn a_part_that_does_not_continue_the_chain_is_refused() {
     trained.end.batch += 1;
     let (start, end) = (hop(&lease).start, trained.end);
     let report = Box::new(Report { lease: lease.id, outcome: Outcome::Trained(trained) });
-    let mut state = Folded::of_snapshot(bench.core.state().clone());
+    let mut state = bench.core.state().clone();
     fold(&mut state, Event::ReportAcknowledged { report, host: HOST });
     fold(&mut state, Event::BlobPublished { blob: checkpoint });
     let bad_end = FoldFault::Chain(ChainError::BadEnd { start, end });

@@ -457,7 +457,7 @@ fn by_remaining_time_the_host_with_most_to_do_gives_some_of_it() {
 fn is_journalled(bench: &Bench) -> bool {
     let mut state = Folded::new(bench.core.config().remember_leases);
     bench.journal.iter().for_each(|record| drop(state.fold(record).unwrap()));
-    *state == *bench.core.state()
+    state == *bench.core.state()
 }
 
 fn noisy(trial: u32, step: u64, of: u64) -> f64 {

@@ -15,7 +15,7 @@ use proptest::{
 };
 use sojourn_core::{
     Answer, AssimilationUnit, Command, Core, CoreConfig, EVENT_VERSION, Effect, Envelope, Event,
-    Fault, FoldError, Folded, Query, Record, ReplyTo, Violation,
+    Fault, FoldError, Query, Record, ReplyTo, Violation,
 };
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
@@ -638,7 +638,7 @@ proptest! {
         }
         prop_assume!(!run.journal.is_empty());
         let began = Core::from_snapshot(&run.began, *run.bench.core.config()).unwrap();
-        let mut state = Folded::of_snapshot(began.state().clone());
+        let mut state = began.state().clone();
         let (before, after) = run.journal.split_at(at.index(run.journal.len()));
         for record in before {
             state.fold(record).unwrap();
