@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails where modules of a package import each other in a cycle, a package depends on one of its own floor or above, or one that
-hears of events passes over those that it doesn't name.
+"""Fails where modules of a package import each other in a cycle, a package depends on one of its own floor or above, one that
+hears of events passes over those that it doesn't name, or a documentation comment begins with a word that names nothing.
 
 Reads the tracked files of the checkout and runs nothing of it. Production code only. A parent module that
 re-exports its children, and the root of a package, count as no imports. The floors are those of ARCHITECTURE.md.
@@ -194,9 +194,28 @@ def passed_over():
                 yield f"{path}:{line}: a match over events or changes has `_ =>`: name all that it passes over"
 
 
+DOC = re.compile(r"\s*//[/!] ?(.*)")
+NAMES_NOTHING = re.compile(r"(What|Who|Whoever|Whose|Whatever|It|Its|They|Their|Them|That|Those|He|She)\b|[\w']+[.?]$")
+
+
+def misbegun():
+    """Paragraphs of documentation that begin with a word which names nothing, or that are one word long."""
+    for path in tracked("*.rs"):
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        begins, in_code = True, False
+        for number, (line, after) in enumerate(zip(lines, [*lines[1:], ""]), start=1):
+            found = DOC.match(line)
+            text = found.group(1).strip() if found else ""
+            in_code = bool(found) and in_code != text.startswith("```")
+            named = NAMES_NOTHING.match(text) if begins and not in_code else None
+            if named and (named.group(1) or not DOC.match(after)):
+                yield f"{path}:{number}: a comment begins with `{named.group()}`: say what the thing is"
+            begins = not text
+
+
 def main():
     sys.setrecursionlimit(10_000)
-    faults = [*cycles(), *arrows_up(), *passed_over()]
+    faults = [*cycles(), *arrows_up(), *passed_over(), *misbegun()]
     for fault in faults:
         print(f"structure: {fault}", file=sys.stderr)
     sys.exit(1 if faults else 0)

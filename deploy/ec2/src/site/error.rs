@@ -62,7 +62,7 @@ pub enum SiteError {
     },
     /// Somebody else's.
     #[error(
-        "a {kind} `{name}` is there without this fleet's tag: it isn't touched; remove it, or name the fleet otherwise"
+        "{kind} `{name}` is there without this fleet's tag: it isn't touched; remove it, or name the fleet otherwise"
     )]
     Foreign {
         /// The kind of the thing, with its article.
