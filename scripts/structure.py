@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails where modules of a package import each other in a cycle, or a package depends on one of its own floor or above.
+"""Fails where modules of a package import each other in a cycle, a package depends on one of its own floor or above, one that
+hears of events passes over those that it doesn't name, or a documentation comment begins with a word that names nothing.
 
 Reads the tracked files of the checkout and runs nothing of it. Production code only. A parent module that
 re-exports its children, and the root of a package, count as no imports. The floors are those of ARCHITECTURE.md.
@@ -13,11 +14,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLOORS = [  # a package depends on packages of lower floors only
-    ["protocol", "protocol/files"],
+    ["protocol", "protocol/files", "server/state/derive"],
     ["protocol/codec", "protocol/http", "client/slot", "client/shares", "client/libtorch", "deploy/fleet", "server/page"],
     ["protocol/model", "server/blobs", "workgen/ingest", "deploy/ec2"],
     ["protocol/graph", "workgen", "assimilator/rules", "client/core"],
-    ["server/core", "client", "client/trainer"],
+    ["server/state", "client", "client/trainer"],
+    ["server/core"],
     ["server", "server/sim", "assimilator", "client/daemon"],
     [".", "fuzz/targets", "deploy/autoscaler"],
     ["benches/grown", "fuzz"],
@@ -158,9 +160,62 @@ def arrows_up():
                 yield f"{package} depends on {other}, which isn't below it"
 
 
+LISTENERS = ("server/state/src/", "server/core/src/")
+MATCH = re.compile(r"\bmatch [^;{]*\{")
+
+
+def arms(body):
+    """The patterns of a match's arms, from what is between its braces."""
+    depth, pattern, in_pattern = 0, "", True
+    for at, letter in enumerate(body):
+        if in_pattern and depth == 0 and body.startswith("=>", at):
+            yield pattern.strip()
+            pattern, in_pattern = "", False
+        depth += {"{": 1, "(": 1, "[": 1, "}": -1, ")": -1, "]": -1}.get(letter, 0)
+        if in_pattern:
+            pattern += letter
+        elif depth == 0 and letter in ",}":
+            pattern, in_pattern = "", True
+        if depth < 0:
+            return
+
+
+def passed_over():
+    """Matches over events or changes with an arm for all others: a new one would be missed in silence."""
+    for path in tracked("*.rs"):
+        if not path.startswith(LISTENERS) or path.endswith("tests.rs"):
+            continue
+        text = code(path)
+        for found in MATCH.finditer(text):
+            patterns = list(arms(text[found.end() :]))
+            heard = [pattern for pattern in patterns if re.match(r"[|,\s]*(Event|Change)::", pattern)]
+            if heard and any(pattern.lstrip(",} \n") == "_" for pattern in patterns):
+                line = text.count("\n", 0, found.start()) + 1
+                yield f"{path}:{line}: a match over events or changes has `_ =>`: name all that it passes over"
+
+
+DOC = re.compile(r"\s*//[/!] ?(.*)")
+NAMES_NOTHING = re.compile(r"(What|Who|Whoever|Whose|Whatever|It|Its|They|Their|Them|That|Those|He|She)\b|[\w']+[.?]$")
+
+
+def misbegun():
+    """Paragraphs of documentation that begin with a word which names nothing, or that are one word long."""
+    for path in tracked("*.rs"):
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        begins, in_code = True, False
+        for number, (line, after) in enumerate(zip(lines, [*lines[1:], ""]), start=1):
+            found = DOC.match(line)
+            text = found.group(1).strip() if found else ""
+            in_code = bool(found) and in_code != text.startswith("```")
+            named = NAMES_NOTHING.match(text) if begins and not in_code else None
+            if named and (named.group(1) or not DOC.match(after)):
+                yield f"{path}:{number}: a comment begins with `{named.group()}`: say what the thing is"
+            begins = not text
+
+
 def main():
     sys.setrecursionlimit(10_000)
-    faults = [*cycles(), *arrows_up()]
+    faults = [*cycles(), *arrows_up(), *passed_over(), *misbegun()]
     for fault in faults:
         print(f"structure: {fault}", file=sys.stderr)
     sys.exit(1 if faults else 0)

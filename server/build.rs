@@ -10,12 +10,12 @@ use std::{
 };
 
 /// Where the wire types and the events are.
-const SOURCES: [&str; 2] = ["../protocol/src", "core/src/event"];
+const SOURCES: [&str; 2] = ["../protocol/src", "state/src/event"];
 
 /// The values' descriptions in their order, by the name of the type.
 type Enums = BTreeMap<String, Vec<String>>;
 
-/// What the comments and attributes of sources say.
+/// The enumerations that the comments and attributes of sources describe.
 #[derive(Default)]
 struct Found {
     enums: Enums,

@@ -301,7 +301,7 @@ impl ApiClient {
         self.http.call(Get::new(path), RetryPolicy::WhileBusy).await
     }
 
-    /// Whatever is posted may come twice: the interface is idempotent.
+    /// Posts a request. The same request may come twice: the interface is idempotent.
     async fn post<A: DeserializeOwned>(
         &self,
         path: impl Into<String>,

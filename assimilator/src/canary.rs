@@ -23,9 +23,9 @@ use tokio::runtime::Handle;
 /// A file for the trainer.
 #[derive(Debug, Clone, Copy)]
 pub struct Contents<'a> {
-    /// Its name in a unit.
+    /// The file's name in a unit.
     pub blob: BlobRef,
-    /// Its contents.
+    /// The file's contents.
     pub bytes: &'a [u8],
 }
 

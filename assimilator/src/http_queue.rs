@@ -44,10 +44,10 @@ const LAST_OFFERS_TIMEOUT: Duration = Duration::from_secs(10);
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant's message says it")]
 pub enum HttpQueueError {
-    /// It can't be reached, or gives no answer that can be used.
+    /// The server can't be reached, or gives no answer that can be used.
     #[error(transparent)]
     Call(CallError),
-    /// It refuses.
+    /// The server refuses.
     #[error("`{server}` says: {error}")]
     Refused { server: String, error: ApiError },
     #[error("this process is to end")]

@@ -53,7 +53,7 @@ struct SignalState {
 enum Next {
     /// Look for work.
     Look,
-    /// End.
+    /// End the thread.
     End,
 }
 

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says it")]
 pub enum SourceError {
-    /// It is gone, or its bytes aren't those that were acknowledged.
+    /// The upload is gone, or its bytes aren't those that were acknowledged.
     #[error("{0}")]
     Lost(String),
     #[error("the upload can't be read")]

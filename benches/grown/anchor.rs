@@ -34,13 +34,13 @@ pub(crate) trait Model {
 }
 
 impl Database {
-    /// Those that are here.
+    /// The databases that this machine has.
     pub(crate) fn all() -> Vec<Self> {
         let redis = [true, false].map(|lossless| Self::Redis { redis: Redis::start(), lossless });
         redis.into_iter().chain(Postgres::start().map(Self::Postgres)).collect()
     }
 
-    /// Its name.
+    /// The name of the database and its way to merge, as figures show it.
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::Redis { lossless: true, .. } => "get, merge, set in Redis (everysec; WATCH)",

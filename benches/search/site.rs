@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Clock ticks a second in `/proc/PID/stat`, on every Linux that this runs on.
 const TICKS: f64 = 100.0;
-/// Milliseconds.
+/// A day, in milliseconds.
 const DAY: f64 = 86_400e3;
 
 /// A process that is killed with its site.

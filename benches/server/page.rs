@@ -24,11 +24,11 @@ use std::{
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/python/bin/python");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/server/first_paint.py");
 const CHROMIUM: &str = "/usr/bin/chromium";
-/// What a browser says.
+/// The header by which a browser takes compressed answers.
 const GZIP: &str = "accept-encoding: gzip\r\n";
 const JOB: &str = "/jobs/1";
 const BOARD: &str = "/jobs/1?part=board&sort=&down=false&filter=&from=0";
-/// What the charts are drawn from.
+/// The address of the data that the charts are drawn from.
 const SEARCH: &str = "/v1/jobs/1/search";
 /// Bytes that a first load should take at most.
 const WEIGHT: f64 = 300e3;
@@ -114,7 +114,7 @@ fn kilobytes(bytes: usize) -> f64 {
     bytes as f64 / 1e3
 }
 
-/// What Chromium says, where it is installed.
+/// Prints the page's first paint in Chromium, where that is installed.
 fn first_paint(program: &Program, token: &str) {
     if !Path::new(PYTHON).exists() || !Path::new(CHROMIUM).exists() {
         eprintln!("no first paint: `make setup` and `scripts/setup-tests` install Chromium");

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(crate) struct Contact {
     away: watch::Sender<bool>,
-    /// It is away because it can't be trusted.
+    /// The server is away because it can't be trusted.
     distrusted: AtomicBool,
     ever_made: AtomicBool,
     returns: watch::Sender<u64>,

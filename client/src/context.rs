@@ -86,7 +86,7 @@ pub(crate) struct Trainers<R> {
     /// Enforces the owner's limits on the trainers.
     pub(crate) enforcement: LimitEnforcement,
     pub(crate) last_failure: LastFailure,
-    /// What running units take of the machine.
+    /// The resources that running units take of the machine.
     pub(crate) usages: Usages,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Identity {
     format: u32,
     /// The host.
     pub(crate) host: HostId,
-    /// Its token.
+    /// The host's token.
     pub(crate) token: String,
 }
 

@@ -43,7 +43,7 @@ pub(crate) enum Message {
 #[derive(Debug)]
 pub(crate) struct EndedUnit {
     pub(crate) finished: Finished,
-    /// Its checkpoint, where the unit came to its end and the trial can go on from it here.
+    /// The result's checkpoint, where the unit came to its end and the trial can go on from it here.
     pub(crate) continues_from: Option<BlobRef>,
     /// The base that it was trained from, if that is a blob.
     pub(crate) base: Option<BlobRef>,

@@ -180,15 +180,15 @@ pub struct EnrolRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EnrolAnswer {
-    /// Its id.
+    /// The host's id.
     pub host: HostId,
-    /// Its own token; the server keeps only the hash.
+    /// The host's own token; the server keeps only the hash.
     pub token: String,
     /// Where the server's signed URLs and redirects lead: schemes, hosts and ports, as `https://HOST:PORT`. Empty where blobs go
     /// through the server alone; left out by servers that don't say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stores: Option<Vec<String>>,
-    /// Its results are verified by default: it is another owner's than the server's operator.
+    /// The host's results are verified by default: it is a stranger's, for whom the operator doesn't vouch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verified: bool,
 }
@@ -224,11 +224,11 @@ pub struct Held {
     /// [`PRODUCED_CHECKPOINTS`].
     #[serde(rename = "made", default, skip_serializing_if = "Option::is_none")]
     pub result: Option<BlobRef>,
-    /// Its share of the host's processor, where its lease names a policy.
+    /// The unit's share of the host's processor, where the lease names a policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<HeldShare>,
-    /// What its unit takes of the host, where it runs and that is measured. In heartbeats, and only for servers with the feature
-    /// [`UNIT_USAGE`].
+    /// The unit's use of the host, where the unit runs and that is measured. In heartbeats, and only for servers with the
+    /// feature [`UNIT_USAGE`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UnitUsage>,
     /// The losses of its unit so far, once there are any. Only for servers with the feature [`TRAIN_LOSSES`].
@@ -241,7 +241,7 @@ pub struct Held {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LossSum {
-    /// Their sum, of one for each batch: the mean over its rows.
+    /// The sum of the batches' losses, each of which is the mean over the batch's rows.
     pub sum: f64,
     /// How many batches that is.
     pub batches: u32,
@@ -386,9 +386,9 @@ pub struct HeartbeatAnswer {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseRequest {
-    /// Which.
+    /// The leases that are given back.
     pub leases: Vec<LeaseId>,
-    /// Why.
+    /// The reason for giving them back.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub reason: ReleaseReason,
 }
@@ -397,7 +397,7 @@ pub struct ReleaseRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReleaseAnswer {
-    /// Those that were this host's and live.
+    /// The leases that were released: live ones of this host, and its provisional ones.
     pub released: Vec<LeaseId>,
 }
 
@@ -430,7 +430,7 @@ pub struct MissingRequest {
     pub blobs: Vec<BlobRef>,
 }
 
-/// These.
+/// The blobs of a request that must be uploaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MissingAnswer {
@@ -497,6 +497,6 @@ pub struct CollectAnswer {
 pub struct Found {
     /// How many.
     pub objects: u64,
-    /// Their sizes' sum.
+    /// The sum of the objects' sizes, in bytes.
     pub bytes: u64,
 }

@@ -23,11 +23,11 @@ pub use unit::AssimilationUnit;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TakeRequest {
-    /// Its name, for people: the same for all that one process asks.
+    /// The assimilator's name, for people: the same for all that one process asks.
     pub name: String,
     /// How long the server may hold the request while there is none; 20 seconds at most, also where it is more.
     pub wait: Millis,
-    /// It can say what the loss of a checkpoint is: units of jobs that have losses looked at go to no other.
+    /// The assimilator can evaluate the loss of a checkpoint: units of jobs that have losses looked at go to no other.
     pub losses: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct TakeAnswer {
     pub trace: Option<TraceContext>,
 }
 
-/// Whoever has taken a unit is still at it.
+/// An assimilator is still at work on the unit that it has taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -67,7 +67,7 @@ pub struct RenewRequest {
 pub struct NewVersion {
     /// The number of the version.
     pub version: Version,
-    /// Its checkpoint.
+    /// The version's checkpoint.
     pub checkpoint: BlobRef,
     /// How, where the upload was merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,7 +129,7 @@ pub struct LostRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OfferAnswer {
-    /// Its outcome.
+    /// The outcome of the request.
     pub offer: Offer,
 }
 
@@ -138,7 +138,7 @@ pub struct OfferAnswer {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Offer {
-    /// It ended the report. Of a renewal: the term begins anew. Of a loss: the server has lost it indeed.
+    /// The offer ended the report. Of a renewal: the term begins anew. Of a loss: the server has lost the blob indeed.
     Taken,
     /// The report had ended otherwise, the taking has, or the blob is there; nothing changed.
     Stale,
@@ -176,7 +176,7 @@ pub struct AssimilationsView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AssimilatorView {
-    /// Its name.
+    /// The process's name.
     pub name: String,
     /// Since when it hasn't been heard of, in milliseconds.
     pub silent: Millis,

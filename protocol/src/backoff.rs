@@ -12,7 +12,7 @@ pub const MAX_RETRY_AFTER: Micros = Micros::from_secs(600);
 /// After so many doublings the ceiling stays.
 const MAX_DOUBLINGS: u32 = 20;
 
-/// What the pause is drawn below, after so many failed attempts before this one.
+/// The ceiling below which the pause is drawn, after so many failed attempts before this one.
 #[must_use]
 pub fn ceiling(first: Micros, max: Micros, attempts: u32) -> Micros {
     Micros(first.0.saturating_mul(1 << attempts.min(MAX_DOUBLINGS))).min(max)

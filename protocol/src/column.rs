@@ -12,7 +12,7 @@ pub const MAX_COLUMN_NAME: usize = 64;
 pub const MAX_ROW_ELEMENTS: u64 = 64 << 20;
 /// The end of the name of the column that has the lengths of a column of sequences.
 const LENGTH: &str = "_length";
-/// What a batch and the description of data have beside columns.
+/// Names that a batch and the description of data have beside columns.
 const TAKEN: [&str; 2] = ["classes", "rows"];
 
 /// A column of a data set: what each row has under one name. Shards hold it as it is: nothing is scaled or converted.
@@ -23,7 +23,7 @@ const TAKEN: [&str; 2] = ["classes", "rows"];
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Column {
-    /// Its name, as Python has it: `batch.image`.
+    /// The column's name, as Python has it: `batch.image`.
     pub name: String,
     /// The type of its numbers.
     pub dtype: Dtype,
@@ -37,7 +37,7 @@ pub struct Column {
     /// are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<u64>,
-    /// What its numbers stand for, where the data says it: the names of classes, as many as there are values.
+    /// The names of the classes that the column's numbers stand for, where the data says them: as many as there are values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<String>,
     /// Is a row a window of a longer text, with one token more? A trial with a shorter window sees several rows in it.

@@ -36,9 +36,9 @@ pub enum Base {
     },
     /// A stored checkpoint.
     Checkpoint {
-        /// Its number.
+        /// The checkpoint's version.
         version: Version,
-        /// Its bytes.
+        /// The checkpoint's blob.
         blob: BlobRef,
     },
 }
@@ -82,9 +82,9 @@ pub struct Origin {
     pub trial: TrialId,
     /// Epochs that it had trained.
     pub epochs: u32,
-    /// Its version then.
+    /// The version that the other trial had then.
     pub version: Version,
-    /// That version's checkpoint.
+    /// The checkpoint of that version.
     pub checkpoint: BlobRef,
     /// Optimiser steps in so many epochs, by the clone's size of a batch.
     pub step: u64,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct DemandView {
     /// Up to when.
     pub at: UnixMillis,
-    /// What all machines together have cost up to then, as far as the server was told.
+    /// The cost of all machines together up to then, as far as the server was told.
     pub spent: MicroUsd,
     /// Jobs with work left that aren't paused; those that come first are first.
     pub jobs: Vec<JobDemand>,
@@ -31,22 +31,22 @@ pub struct DemandView {
 pub struct JobDemand {
     /// The job.
     pub job: JobId,
-    /// Its name.
+    /// The job's name.
     pub name: String,
     /// Jobs of a higher one come first.
     pub priority: i32,
     /// When it is to end, where that was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<UnixMillis>,
-    /// What it may cost, where that was said.
+    /// The most that the job may cost, where that was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<MicroUsd>,
-    /// What it has cost.
+    /// The cost of the job so far.
     pub spent: MicroUsd,
     /// The most hosts that may work for it at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_hosts: Option<u32>,
-    /// Its units, by what decides their time and memory.
+    /// The job's units, by what decides their time and memory.
     pub workloads: Vec<WorkloadDemand>,
 }
 
@@ -119,28 +119,28 @@ pub struct TypeSpeed {
     pub on_demand_price: MicroUsd,
 }
 
-/// What a bought machine does.
+/// The load of a bought machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MachineLoad {
     /// The machine.
     pub machine: MachineName,
-    /// Its host.
+    /// The machine's host.
     pub host: HostId,
     /// When it was last in contact; none since the server started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_at: Option<UnixMillis>,
-    /// Its slots; 0 until it has said them.
+    /// The host's slots; 0 until it has said them.
     pub slots: u32,
     /// Units that it holds.
     pub held: u32,
     /// Since when it holds none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_since: Option<UnixMillis>,
-    /// It was told to end.
+    /// The machine was told to end.
     #[serde(default, skip_serializing_if = "is_default")]
     pub draining: bool,
-    /// It has said that it ends, and holds no unit any more.
+    /// The host has said that it ends, and holds no unit any more.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stopped: bool,
 }

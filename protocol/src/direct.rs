@@ -34,7 +34,7 @@ pub enum DirectAnswer {
         /// From then on another must be asked for.
         expires_at: UnixMillis,
     },
-    /// It is there already.
+    /// The checkpoint has been uploaded already.
     There,
     /// Through the server, as always.
     Through,

@@ -18,7 +18,7 @@ pub const MODELS_OF_BEFORE: [&str; 3] = ["mlp", "cnn", "resnet"];
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Engine {
-    /// Its name, such as `sojourn-trainer` or `numpy`.
+    /// The engine's name, such as `sojourn-trainer` or `numpy`.
     pub name: String,
     /// The framework that it computes with, and its version: `libtorch 2.11.0`.
     pub framework: String,

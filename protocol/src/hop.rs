@@ -55,7 +55,7 @@ pub struct Hop {
 pub struct NextHop {
     /// The shard to visit.
     pub shard_id: ShardId,
-    /// Its data.
+    /// The shard's data.
     pub shard: Shard,
     /// The hop's seed ([`crate::seeds::hop`]).
     #[serde(with = "crate::decimal")]
@@ -88,7 +88,7 @@ impl ShardSegment {
         Self { end: up_to(self.start, end), ..self }
     }
 
-    /// Its batches.
+    /// How many batches the segment has.
     #[must_use]
     pub fn batches(&self) -> u32 {
         self.end.batch.saturating_sub(self.start.batch)

@@ -20,7 +20,7 @@ impl InstructionSet {
     /// The set that every host offers, and that leases without a word of it mean.
     pub const COMMON: Self = Self::Avx2;
 
-    /// Its name in inventories and leases.
+    /// The set's name in inventories and leases.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub struct Inventory {
     /// Digests of cached blobs.
     pub cached: Vec<Digest>,
-    /// Its devices, each kind once.
+    /// The host's devices, each kind once.
     pub devices: Vec<Device>,
     /// Version of the client program.
     pub client: String,
@@ -29,7 +29,7 @@ pub struct Inventory {
     /// Bytes that its cache may hold; unknown where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<u64>,
-    /// Its disk has less room left than its owner keeps free, so it takes no units. Only for servers with the feature
+    /// The host's disk has less room left than its owner keeps free, so it takes no units. Only for servers with the feature
     /// [`DISK_RESERVES`](crate::api::DISK_RESERVES).
     #[serde(default, skip_serializing_if = "is_default")]
     pub disk_is_low: bool,
@@ -212,7 +212,7 @@ impl Workload {
 pub struct Demand {
     /// [`Device::name`].
     pub device: String,
-    /// Its slots in all.
+    /// The device's slots in all.
     pub slots: u32,
     /// Slots without a unit to run: work for them is never held back.
     pub idle: u32,

@@ -72,7 +72,7 @@ pub enum Market {
 }
 
 impl Market {
-    /// Its word, as in JSON.
+    /// The market's word, as in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,11 +87,11 @@ impl Market {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MachineReport {
-    /// Its name.
+    /// The machine's name.
     pub name: MachineName,
     /// The cloud's id of it, as `i-0123456789abcdef0`.
     pub instance: String,
-    /// Its type, as `c6i.2xlarge`.
+    /// The machine's type, as `c6i.2xlarge`.
     pub instance_type: String,
     /// Where it stands, as `eu-west-1a`.
     pub zone: String,
@@ -118,13 +118,13 @@ impl MachineReport {
         self.ended_at.unwrap_or(now.max(self.launched_at)) - self.launched_at
     }
 
-    /// What it has cost up to this time: the price at launch, for the time from launch to end.
+    /// The machine's cost up to this time: the price at launch, for the time from launch to end.
     #[must_use]
     pub fn cost(&self, now: UnixMillis) -> MicroUsd {
         self.price.for_time(self.run_time(now))
     }
 
-    /// What the same time would have cost on demand.
+    /// The cost of the same time on demand.
     #[must_use]
     pub fn on_demand_cost(&self, now: UnixMillis) -> MicroUsd {
         self.on_demand_price.for_time(self.run_time(now))
@@ -138,11 +138,11 @@ impl MachineReport {
 pub enum MachineEnd {
     /// The cloud took it back.
     Interrupted,
-    /// It was given back.
+    /// The machine was given back.
     Released,
-    /// It ended by itself: nothing was to do, or it couldn't reach the server.
+    /// The machine ended by itself: nothing was to do, or it couldn't reach the server.
     Itself,
-    /// It never started, or failed.
+    /// The machine never started, or failed.
     Failed,
 }
 
@@ -166,7 +166,7 @@ pub struct DrainRequest {
     pub within: Millis,
 }
 
-/// What was taken in.
+/// The number of machines that a request has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MachinesAnswer {
@@ -179,18 +179,18 @@ pub struct MachinesAnswer {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LeaderRequest {
-    /// What is led: there is one leader of each.
+    /// The role that is led: there is one leader of each.
     pub role: String,
     /// The process.
     pub holder: String,
     /// For how long, at most [`MAX_LEADER_TERM`]; 0 gives it back.
     pub term: Millis,
-    /// It leads already, as far as it knows.
+    /// The process leads already, as far as it knows.
     #[serde(default, skip_serializing_if = "is_default")]
     pub renews: bool,
 }
 
-/// Who leads.
+/// The leader of a role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LeaderAnswer {
@@ -211,7 +211,7 @@ pub struct CostsView {
     pub at: UnixMillis,
     /// All of it: the sum over `jobs`, `deleted` and `unused`, and over all machines that ever were.
     pub cost: MicroUsd,
-    /// What the same time on the same types would have cost on demand.
+    /// The cost of the same time on the same types, on demand.
     pub on_demand_cost: MicroUsd,
     /// The cost of machines that held no unit at all.
     pub unused: MicroUsd,
@@ -223,34 +223,34 @@ pub struct CostsView {
     pub machines: Vec<MachineView>,
 }
 
-/// What a job has cost.
+/// The cost of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobCost {
     /// The job.
     pub job: JobId,
-    /// Its name.
+    /// The job's name.
     pub name: String,
     /// All of it: the sum over its trials.
     pub cost: MicroUsd,
-    /// What it would have cost on demand.
+    /// The job's cost, had all machines been bought on demand.
     pub on_demand_cost: MicroUsd,
-    /// Its budget, where it has one.
+    /// The job's budget, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<MicroUsd>,
     /// By trial.
     pub trials: Vec<TrialCost>,
 }
 
-/// What a trial has cost.
+/// The cost of a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TrialCost {
     /// The trial.
     pub trial: TrialId,
-    /// Its cost.
+    /// The trial's cost.
     pub cost: MicroUsd,
-    /// Its cost, had all machines been bought on demand.
+    /// The trial's cost, had all machines been bought on demand.
     pub on_demand_cost: MicroUsd,
 }
 
@@ -260,12 +260,12 @@ pub struct TrialCost {
 pub struct MachineView {
     /// The machine.
     pub machine: MachineReport,
-    /// Its host, once it has enrolled.
+    /// The machine's host, once it has enrolled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostId>,
     /// For how long it has run.
     pub run_time: Millis,
-    /// What it has cost.
+    /// The machine's cost so far.
     pub cost: MicroUsd,
     /// Whether it is to end.
     #[serde(default, skip_serializing_if = "is_default")]

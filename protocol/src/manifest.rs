@@ -99,7 +99,7 @@ pub enum Targets {
 pub struct LabelScaling {
     /// Mean of the training rows' labels.
     pub mean: f64,
-    /// Their standard deviation, above 0; 1 where all labels are equal.
+    /// Standard deviation of the training rows' labels, above 0; 1 where all labels are equal.
     pub std: f64,
 }
 

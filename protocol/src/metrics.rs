@@ -10,7 +10,7 @@
 //! | macro F1 | mean of `2 TP / (2 TP + FP + FN)` over classes ([`ByClass::macro_f1`]) |
 //! | RMSE | root of the mean squared error, for labels that are numbers |
 //!
-//! Those of users' own models follow from sums by [`MetricRule`], and from [arrays](crate::sum_array).
+//! Metrics of users' own models follow from sums by [`MetricRule`], and from [arrays](crate::sum_array).
 
 use crate::{
     f1::mean_f1,
@@ -32,7 +32,7 @@ pub const MAX_COUNTED_CLASSES: u32 = 16_384;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClassDetail {
-    /// Nothing.
+    /// The evaluation counts nothing class by class.
     #[default]
     Nothing,
     /// [`ClassTotals`].

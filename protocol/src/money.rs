@@ -29,7 +29,7 @@ const HOUR: u64 = 3_600_000;
 pub const MAX_USD: u64 = 1_000_000_000;
 
 impl MicroUsd {
-    /// What so much time costs at this price for an hour, to the nearest millionth.
+    /// The cost of so much time at this price for an hour, to the nearest millionth.
     #[must_use]
     pub fn for_time(self, time: Millis) -> MicroUsd {
         // Twice as much, with one more half: the division rounds down.

@@ -121,7 +121,7 @@ pub struct QuotaUsage {
 pub struct QuotaView {
     /// The bounds, the server's defaults included.
     pub limits: Quotas,
-    /// What is used.
+    /// The use of the quotas so far.
     pub used: QuotaUsage,
 }
 

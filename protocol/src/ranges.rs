@@ -1,7 +1,7 @@
 //! Messages for the merge of a large model that is divided by ranges of its checkpoint.
 //!
-//! Whoever took the unit leads: it says which ranges are left to do, gets those that others have done, and does some
-//! itself. There are two rounds. In the first each range gives the squares of its change; from all of them the leader
+//! The assimilator that took the unit leads: it says which ranges are left to do, gets those that others have done, and does
+//! some itself. There are two rounds. In the first each range gives the squares of its change; from all of them the leader
 //! decides, over the whole, what is done in every range of the second, which gives stored pieces of the next version.
 //!
 //! ```text
@@ -78,7 +78,7 @@ pub struct RangeWork {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RemainingRange {
-    /// Its number, from 0 in the file's order.
+    /// The range's number, from 0 in the file's order.
     pub range: u32,
     /// The digest of the upload's bytes in it, which were checked as a whole.
     pub upload: Digest,
@@ -105,11 +105,11 @@ pub enum RangeResult {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StoredPiece {
-    /// Where.
+    /// The name under which the piece is stored.
     pub name: String,
-    /// Its raw bytes.
+    /// The digest and size of the piece's raw bytes.
     pub raw: BlobRef,
-    /// Its size as it is stored.
+    /// The size of the piece as it is stored, in bytes.
     pub packed: u64,
 }
 
@@ -118,7 +118,7 @@ pub struct StoredPiece {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LeadRequest {
-    /// Its unit.
+    /// The leader's unit.
     pub unit: AssimilationUnit,
     /// The least bytes of a range.
     pub least: u64,
@@ -148,7 +148,7 @@ pub struct LeadAnswer {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RangeDone {
-    /// Its number.
+    /// The range's number.
     pub range: u32,
     /// The result.
     #[serde(rename = "made")]

@@ -112,9 +112,9 @@ pub enum WaitReason {
         /// Leases of it that hosts still hold.
         leases_live: u64,
     },
-    /// Its job is paused.
+    /// The trial's job is paused.
     JobPaused,
-    /// Its time is up: nothing more is trained, and what is trained is evaluated for so long at most.
+    /// The job's time is up: nothing more is trained, and what is trained is evaluated for so long at most.
     TimeUp(Millis),
     /// A budget of all trials together is used up: nothing more is trained, and what is trained is evaluated for so long at most.
     UsedUp {
@@ -141,7 +141,7 @@ pub enum WaitReason {
     Cooldown {
         /// The host.
         host: HostId,
-        /// Its name.
+        /// The host's name.
         name: String,
         /// The cause of the cool-down.
         cause: CooldownCause,
@@ -163,9 +163,9 @@ pub enum WaitReason {
     NoReplicaSpace(ShardId),
     /// No host of the trial's numeric class is in contact.
     NoClass(Digest),
-    /// What strangers' hosts do for it waits for another party's host that could confirm it, and none is in contact.
+    /// Results of strangers' hosts wait for another party's host that could confirm them, and none is in contact.
     Strangers,
-    /// Its results are verified, and too few parties offer any numeric class for it to begin there.
+    /// The job's results are verified, and too few parties offer any numeric class for a trial to begin there.
     Unproved {
         /// So many have to.
         quorum: u64,
@@ -178,13 +178,13 @@ pub enum WaitReason {
     NoVerifier,
     /// The search compares it with others before it goes on.
     Search,
-    /// Its generation isn't over: others of the population train or are evaluated.
+    /// The trial's generation isn't over: others of the population train or are evaluated.
     Generation,
     /// A program of the user's own decides after each epoch which trials go on.
     Program,
     /// The search begins it when fewer trials train.
     NotBegun,
-    /// Its budget is used up, and only bought machines are in contact.
+    /// The job's budget is used up, and only bought machines are in contact.
     Budget(MicroUsd),
     /// Hosts have failed its workload, which is held back.
     HeldBack {
@@ -202,13 +202,13 @@ pub enum WaitReason {
 pub enum IdleReason {
     /// No other party offers any of its numeric classes, and the work that there is wants several.
     AloneInClass,
-    /// Its owner lends less disk than any unit takes.
+    /// The host's owner lends less disk than any unit takes.
     TooLittleDisk,
-    /// It has no engine for any unit.
+    /// The host has no engine for any unit.
     NoEngine {
         /// The words of the models that there are units of.
         models: BTreeSet<&'static str>,
-        /// Its client is one of before.
+        /// Whether the host's client is of an older version, which names no engine.
         is_outdated: bool,
     },
 }
@@ -239,9 +239,9 @@ impl fmt::Display for IdleReason {
 /// Why a host is in its cool-down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CooldownCause {
-    /// It has given back lease after lease, the last one for this reason.
+    /// The host has given back lease after lease, the last one for this reason.
     Releases(ReleaseReason),
-    /// Its trainers have failed again and again, the last time with this error, where it is known.
+    /// The host's trainers have failed again and again, the last time with this error, where it is known.
     Failures(Option<String>),
 }
 

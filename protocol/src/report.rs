@@ -131,7 +131,7 @@ impl Failure {
         self
     }
 
-    /// What went wrong, and the end of the trainer's log, where the message has it.
+    /// The error, and the end of the trainer's log, where the message has it.
     #[must_use]
     pub fn parts(&self) -> (&str, Option<&str>) {
         match self.message.split_once(LOG_MARK) {
@@ -189,12 +189,12 @@ impl FailureKind {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReportEnd {
-    /// It made this version, or its metrics were taken.
+    /// The result made this version, or its metrics were taken.
     Assimilated {
         /// The trial's version with this result in it.
         version: Version,
     },
-    /// It was refused.
+    /// The result was refused.
     Rejected {
         /// Why, for people.
         reason: String,

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
-    /// It learns (PC, the progressing category).
+    /// The trial learns (PC, the progressing category).
     #[default]
     Progressing,
     /// At the last look it hardly did (WC, the watching category).
     Watching,
-    /// It did so again (CC, the converged category).
+    /// The trial hardly did so again (CC, the converged category).
     Converged,
 }
 
@@ -23,7 +23,7 @@ impl Category {
     /// All of them, in order.
     pub const ALL: [Self; 3] = [Self::Progressing, Self::Watching, Self::Converged];
 
-    /// What a trial counts for in the score of its host.
+    /// The weight of a trial in the score of its host.
     #[must_use]
     pub const fn weight(self) -> f64 {
         match self {
@@ -49,7 +49,7 @@ impl Category {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MoveKind {
-    /// It seems to have converged, and others on its host haven't (M). The loads are scores of the hosts.
+    /// The trial seems to have converged, and others on its host haven't (M). The loads are scores of the hosts.
     Speculative,
     /// All have converged, and its host has more trials than the other (R). The loads are numbers of trials.
     Rebalance,
@@ -58,7 +58,7 @@ pub enum MoveKind {
 }
 
 impl MoveKind {
-    /// Its letter in charts, as in the thesis' figures.
+    /// The kind's letter in charts, as in the thesis' figures.
     #[must_use]
     pub const fn letter(self) -> char {
         match self {

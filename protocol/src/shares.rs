@@ -1,5 +1,5 @@
-//! What a host and the server tell each other of a host's shares: the policy comes with a lease, what the trial has learned lately goes
-//! back, and with the trial to the host on which it runs next.
+//! Messages between a host and the server about the host's shares: the policy comes with a lease, what the trial has learned
+//! lately goes back, and with the trial to the host on which it runs next.
 
 use crate::{quantity::Micros, spec::SharePolicy};
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum List {
-    /// It learns (NL, the new list).
+    /// The trial learns (NL, the new list).
     #[default]
     New,
-    /// It was below the threshold once (WL, the watching list).
+    /// The trial was below the threshold once (WL, the watching list).
     Watching,
-    /// It was so twice (CL, the completing list).
+    /// The trial was below the threshold twice (CL, the completing list).
     Completing,
 }
 
@@ -42,7 +42,7 @@ pub struct Window {
     pub busy: f64,
 }
 
-/// What goes with a trial to the host on which it runs next.
+/// The record of a trial that goes with it to the host on which it runs next.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -62,7 +62,7 @@ pub struct Carried {
     pub attained: Micros,
 }
 
-/// What a lease says of shares: the job's policy, and what was seen of its trial. Only for clients with the feature
+/// The shares of a lease: the job's policy, and what was seen of its trial. Only for clients with the feature
 /// [`HOST_SHARES`](crate::api::HOST_SHARES); left out where shares are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -70,7 +70,7 @@ pub struct Carried {
 pub struct LeaseShares {
     /// The job's policy.
     pub policy: SharePolicy,
-    /// What was seen of the trial on the host before.
+    /// The trial's record from the host before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
 }
@@ -82,6 +82,6 @@ pub struct LeaseShares {
 pub struct HeldShare {
     /// Above 0, at most 1.
     pub share: f64,
-    /// What goes with the trial.
+    /// The trial's record, which goes with it.
     pub carried: Carried,
 }

@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a server still does with its disk.
+/// The level of room on a server's disk, which decides what the server still does.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StorageLevel {
-    /// Everything.
+    /// The server does everything.
     #[default]
     Enough,
-    /// It finishes the units that run. It gives out no new work, and takes no data of new jobs.
+    /// The server finishes the units that run. It gives out no new work, and takes no data of new jobs.
     Low,
-    /// It takes no checkpoints either: what is left is the journal's.
+    /// The server takes no checkpoints either: what is left is the journal's.
     Full,
 }
 
@@ -34,7 +34,7 @@ impl StorageLevel {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Storage {
-    /// What follows from the free bytes.
+    /// The level that follows from the free bytes.
     pub level: StorageLevel,
     /// Bytes that are free.
     pub free: u64,

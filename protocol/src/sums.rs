@@ -18,7 +18,7 @@ pub struct Sums {
     /// Rows whose label is among the k largest outputs, where a unit asks for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u64>,
-    /// What a graph's own metrics sum up over rows, by name.
+    /// Sums over rows for a graph's own metrics, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub named: BTreeMap<String, f64>,
 }

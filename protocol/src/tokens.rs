@@ -55,7 +55,7 @@ impl FromStr for Rights {
     }
 }
 
-/// What a token opens.
+/// The access that a token gives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -79,7 +79,7 @@ pub enum TokenGrant {
         /// The rights.
         rights: Rights,
     },
-    /// Whoever has it sees the page of one job, and nothing else.
+    /// A holder of the token sees the page of one job, and nothing else.
     Share {
         /// The job.
         job: JobId,
@@ -102,7 +102,7 @@ impl TokenGrant {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ShareRequest {
-    /// Its name, for people.
+    /// The link's name, for people.
     #[serde(default, skip_serializing_if = "TokenLabel::is_default")]
     pub label: TokenLabel,
     /// How long it is good for, at most [`MAX_TOKEN_LIFETIME`]; until it is revoked, where this is missing.
@@ -115,10 +115,10 @@ pub struct ShareRequest {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TokenRequest {
-    /// Its name, for people. A token of a user needs one.
+    /// The token's name, for people. A token of a user needs one.
     #[serde(default, skip_serializing_if = "TokenLabel::is_default")]
     pub label: TokenLabel,
-    /// What it opens.
+    /// The access that the token gives.
     pub grant: TokenGrant,
     /// How long it is good for, at most [`MAX_TOKEN_LIFETIME`]; until it is revoked, where this is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,12 +133,12 @@ pub struct TokenRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TokenView {
-    /// Its id.
+    /// The token's id.
     pub token: TokenId,
-    /// Its name.
+    /// The token's name.
     #[serde(default, skip_serializing_if = "TokenLabel::is_default")]
     pub label: TokenLabel,
-    /// What it opens.
+    /// The access that the token gives.
     pub grant: TokenGrant,
     /// Whether it still does.
     pub state: TokenState,
@@ -163,13 +163,13 @@ pub struct TokenView {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TokenState {
-    /// It does.
+    /// The token is good.
     Valid,
     /// As many machines have enrolled with it as may.
     Used,
-    /// Its time is over.
+    /// The token's time is over.
     Expired,
-    /// It was revoked.
+    /// The token was revoked.
     Revoked,
 }
 

@@ -53,7 +53,7 @@ pub enum TrainerRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShardArrived {
-    /// Which.
+    /// The digest of the shard's blob.
     pub blob: Digest,
     /// Where it lies, verified.
     pub path: PathBuf,
@@ -184,11 +184,11 @@ pub enum TrainerUpdate {
     /// At the end: the most bytes of its device's memory that the unit took.
     #[serde(rename = "peak")]
     PeakMemory(u64),
-    /// What the unit took of the machine since the last sample or its beginning; at most once a second.
+    /// The unit's use of the machine since the last sample or its beginning; at most once a second.
     Usage(UsageSample),
 }
 
-/// What a running unit took of the machine in a time.
+/// A running unit's use of the machine in a time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UsageSample {
@@ -213,7 +213,7 @@ pub struct UsageSample {
 pub struct Hello {
     /// [`TRAINER_PROTOCOL`].
     pub protocol: u32,
-    /// What trains here, and which models.
+    /// The engine that trains here, and the models that it trains.
     pub engine: Engine,
     /// Threads that each operation uses.
     pub threads: u32,
@@ -221,7 +221,7 @@ pub struct Hello {
     pub numeric_class: Digest,
     /// Measured floating-point operations per second of that training.
     pub flops: f64,
-    /// Its device: `cpu` or `cuda:N`.
+    /// The trainer's device: `cpu` or `cuda:N`.
     #[serde(default = "cpu")]
     pub device: String,
 }

@@ -51,9 +51,9 @@ pub struct Evaluation {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Train.
+    /// A hop to train.
     Train(Hop),
-    /// Evaluate.
+    /// A checkpoint to evaluate.
     Evaluate(Evaluation),
 }
 
@@ -110,7 +110,7 @@ impl Unit {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Lease {
-    /// Its number, never used again.
+    /// The lease's number, never used again.
     pub id: LeaseId,
     /// The work to do.
     pub unit: Unit,

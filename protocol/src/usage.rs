@@ -1,4 +1,6 @@
-//! What a running unit takes of its machine, as its host has measured it: shown to the owner and to users, and nothing is decided by it.
+//! A running unit's use of its machine, as its host has measured it.
+//!
+//! Owners and users are shown it, and nothing is decided by it.
 
 use crate::figures;
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,7 @@ pub const MAX_DISK_RATE: f64 = 1e15;
 /// Slower reading and writing isn't worth a word.
 const SHOWN_RATE: f64 = 1e5;
 
-/// What a running unit takes of the machine, over the last second or two.
+/// A running unit's use of the machine, over the last second or two.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UnitUsage {

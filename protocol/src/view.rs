@@ -53,7 +53,7 @@ pub enum JobState {
     Finished,
     /// Every trial failed.
     Failed,
-    /// Its user ended it.
+    /// A user ended the job.
     Cancelled,
 }
 
@@ -84,9 +84,9 @@ impl JobState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobView {
-    /// Its id.
+    /// The job's id.
     pub job: JobId,
-    /// Its name.
+    /// The job's name.
     pub name: String,
     /// Whether it goes on.
     pub state: JobState,
@@ -148,7 +148,7 @@ pub struct JobView {
     /// How long it has to go. None where it doesn't train, or no host is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_left: Option<TimeLeft>,
-    /// What its user has noted about it.
+    /// A user's note about the job.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// The token that it was submitted with; left out where it was submitted before jobs had owners.
@@ -160,9 +160,9 @@ pub struct JobView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BestView {
-    /// Which.
+    /// The trial's id.
     pub trial: TrialId,
-    /// Its name, as [`TrialView::name`].
+    /// The trial's name, as [`TrialView::name`].
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// After which epoch.
@@ -187,7 +187,7 @@ pub struct JobDetail {
     /// The space that further combinations are taken from, where that was changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<Box<Space>>,
-    /// Its data.
+    /// The job's data.
     pub data: DataManifest,
 }
 
@@ -226,9 +226,9 @@ impl TrialState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TrialView {
-    /// Its id.
+    /// The trial's id.
     pub trial: TrialId,
-    /// Its name: the architecture, and the values that it took where the search varies.
+    /// The trial's name: the architecture, and the values that it took where the search varies.
     #[serde(default)]
     pub name: String,
     /// Whether it goes on.
@@ -242,7 +242,7 @@ pub struct TrialView {
     /// Where it goes on from, where it is a clone of another trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Whose turn it is among the trials of its job: a higher one comes first, and 0 is that of most.
+    /// The trial's priority among the trials of its job: a higher one comes first, and 0 is that of most.
     #[serde(default, skip_serializing_if = "is_default")]
     pub priority: i32,
     /// The epoch that it is in (its number of epochs, at the end).
@@ -251,9 +251,9 @@ pub struct TrialView {
     pub epochs: u32,
     /// Hops in its model.
     pub hops: u64,
-    /// Its version.
+    /// The trial's version.
     pub version: Version,
-    /// Its checkpoint; none while it has its initial weights.
+    /// The trial's checkpoint; none while it has its initial weights.
     pub checkpoint: Option<BlobRef>,
     /// The numeric class that it is kept in, once it has started and where the job is reproducible.
     pub numeric_class: Option<Digest>,
@@ -264,7 +264,7 @@ pub struct TrialView {
     pub stopped: Option<String>,
     /// The best epoch by the job's metric.
     pub best: Option<BestView>,
-    /// Its last evaluation on the test data, which the search doesn't see.
+    /// The trial's last evaluation on the test data, which the search doesn't see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<EvaluationView>,
     /// Unverified results that its models follow from or are judged by: hops and evaluations of its own, and of the trials that it goes
@@ -315,7 +315,7 @@ pub struct CurvePoint {
     /// Macro F1 there, where the job's metric needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub f1: Option<f64>,
-    /// Those of `[metrics]` that are made of arrays, by name. The others follow from `valid`.
+    /// Metrics of `[metrics]` that are made of arrays, by name. The others follow from `valid`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub own: BTreeMap<String, f64>,
     /// How the evaluation's verification ended, where there was one.
@@ -363,9 +363,9 @@ pub struct MeanLosses {
 pub struct EventView {
     /// The journal position.
     pub position: u64,
-    /// When.
+    /// The time of the event.
     pub at: UnixMillis,
-    /// Its kind, e.g. `lease-granted`.
+    /// The event's kind, e.g. `lease-granted`.
     pub kind: String,
     /// All of it.
     pub event: serde_json::Value,

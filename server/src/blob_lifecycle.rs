@@ -176,8 +176,8 @@ impl BlobLifecycle {
         }
     }
 
-    /// Those of these blobs that have to be sent, in their order: that the core doesn't know, or that it takes for stored
-    /// and aren't there in their length. The core hears of the latter. No blob is read: an altered one is found by whoever
+    /// The names of the blobs that have to be sent, in their order. The core doesn't know these blobs, or takes them for stored
+    /// while they aren't there in their length; it hears of the latter. No blob is read: an altered one is found by whoever
     /// reads it.
     pub(crate) async fn missing(&self, blobs: Vec<BlobRef>) -> Result<Vec<Digest>, ApiError> {
         let unknown = self.shell.request(request::Missing { blobs: blobs.clone() }).await?;

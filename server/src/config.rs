@@ -53,7 +53,7 @@ pub struct ServeConfig {
     pub upload_limits: UploadLimits,
     /// The threads of this process that assimilate; `None` where processes of their own do it.
     pub assimilators: Option<LocalAssimilators>,
-    /// What makes jobs of files that browsers send; `None`: none are taken.
+    /// The maker of jobs from files that browsers send; `None`: no such files are taken.
     pub prepare: Option<Arc<dyn PrepareJob>>,
     /// Bytes of such files together that wait for their jobs; 0: none are taken.
     pub max_data_uploads: u64,

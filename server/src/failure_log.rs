@@ -1,7 +1,7 @@
 //! Trainer errors that hosts have reported, counted by host, trial and message, with the end of the trainer's log at the last one.
 //!
-//! It is for people alone: no decision rests on it, so it isn't in the journal. A file of the data folder has it, so that it
-//! outlasts a restart; another server that takes the journal over begins anew.
+//! The log is for people alone: no decision rests on it, so it isn't in the journal. A file of the data folder has it, so that
+//! it outlasts a restart; another server that takes the journal over begins anew.
 
 use parking_lot::Mutex;
 use sojourn_files::{Access, Durability, if_exists};
@@ -59,7 +59,7 @@ pub(crate) struct FailureLog {
 }
 
 impl FailureLog {
-    /// Those of a file, which need not be there yet. One that can't be read is begun anew.
+    /// The failures of a file, which need not be there yet. A file that can't be read is begun anew.
     pub(crate) fn open(file: PathBuf) -> Self {
         let read = if_exists(fs::read(&file)).and_then(|text| {
             let text = text.unwrap_or_else(|| b"[]".to_vec());

@@ -29,7 +29,7 @@ pub enum MigrateError {
 /// The size of a copied journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migrated {
-    /// Events.
+    /// Events that were copied.
     pub events: u64,
     /// The position of the last one.
     pub tail: JournalPosition,

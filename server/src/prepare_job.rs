@@ -27,7 +27,7 @@ pub trait PrepareJob: fmt::Debug + Send + Sync {
     ) -> Result<PreparedJob, Vec<String>>;
 }
 
-/// What a job is made of.
+/// The files that a job is made of.
 #[derive(Debug)]
 pub struct JobFiles<'a> {
     /// The job file. The server has checked that it runs no code, and that its paths lead nowhere but into the folder.
@@ -83,7 +83,7 @@ pub struct BytesRead {
 pub struct PreparedJob {
     /// The job.
     pub spec: JobSpec,
-    /// Its data.
+    /// The job's data.
     pub data: DataManifest,
     /// Where its blobs lie.
     pub files: BTreeMap<Digest, PathBuf>,

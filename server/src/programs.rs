@@ -23,7 +23,7 @@ const CHUNK: usize = 1 << 20;
 pub(crate) struct Program {
     /// As it is listed.
     pub(crate) view: ProgramView,
-    /// Its file.
+    /// The program's file.
     pub(crate) path: PathBuf,
 }
 

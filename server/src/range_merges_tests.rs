@@ -71,7 +71,7 @@ fn made(claim: u64, range: u32) -> RangeResultRequest {
     RangeResultRequest { claim: ClaimId(claim), done }
 }
 
-/// What a leader of the first round gets: ranges that were made, and its own.
+/// The answer to a leader of the first round: ranges that were made, and its own.
 fn leads(merges: &RangeMerges, left: &[u32], now: Instant) -> (Vec<u32>, Option<u32>) {
     let (answer, _) = merges.lead(&request(1, RangeTask::Squares, left), now);
     (answer.done.iter().map(|done| done.range).collect(), answer.own)

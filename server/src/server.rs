@@ -58,7 +58,7 @@ pub struct Server {
     errands: JoinHandle<()>,
     log: WriteAheadLog,
     data_uploads: DataUploads,
-    /// They end with the server.
+    /// The webhooks, which end with the server.
     webhooks: Option<Webhooks>,
     folder: DataFolder,
 }

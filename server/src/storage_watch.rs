@@ -40,7 +40,7 @@ const JOURNAL_PART: u64 = 8;
 const MAX_JOURNAL_ROOM: u64 = 64 << 20;
 /// The held room is released when less than this part of it is free besides.
 const RELEASE_PART: u64 = 2;
-/// What the watched folders hold, as monitoring names it.
+/// The contents of the watched folders, as monitoring names them.
 const FOLDERS: [&str; 2] = ["data", "blobs"];
 /// Bytes in which people are told of room.
 const MB: u64 = 1_000_000;
@@ -61,7 +61,7 @@ struct Shared {
     /// The room that is held for the journal; none where the journal is elsewhere.
     journal: Option<HeldRoom>,
     state: Mutex<State>,
-    /// That the disk can't hold room has been said.
+    /// Whether it has been said that the disk can't hold room.
     is_refusal_told: AtomicBool,
 }
 

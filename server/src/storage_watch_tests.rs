@@ -1,4 +1,4 @@
-//! What is seen of disks, what is refused for it, and the room that is held for the journal.
+//! Tests of what is seen of disks, of refusals for it, and of the room that is held for the journal.
 
 use super::*;
 use sojourn_blobs::FullDisk;

@@ -39,7 +39,7 @@ pub enum TokensError {
     Hashes {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in the file.
         source: serde_json::Error,
     },
     /// The journal's storage holds something else than a hash.
@@ -47,7 +47,7 @@ pub enum TokensError {
     Shared {
         /// The token.
         name: &'static str,
-        /// What is wrong with it.
+        /// The fault in the hash.
         source: ParseDigestError,
     },
     /// Another server has the journal.

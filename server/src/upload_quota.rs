@@ -53,7 +53,7 @@ impl Default for UploadLimits {
 pub struct Uploaded {
     /// How many.
     pub uploads: u64,
-    /// Their declared sizes' sum.
+    /// The sum of the uploads' declared sizes, in bytes.
     pub bytes: u64,
 }
 
@@ -160,7 +160,7 @@ impl UploadQuota {
         Ok(())
     }
 
-    /// What all hosts have uploaded that no report has named, and how much that may be.
+    /// The uploads of all hosts that no report has named, and how much they may be.
     pub(crate) fn held(&self) -> (Uploaded, Uploaded) {
         (self.counted.lock().all, self.limits.all)
     }

@@ -66,7 +66,7 @@ async fn the_store_keeps_what_was_reported_and_what_is_young() {
     assert_eq!(staging.list().await.unwrap().len(), 1);
 }
 
-/// What the sweep was told may be older than a report.
+/// The sweep's knowledge may be older than a report.
 #[test]
 fn an_upload_that_was_reported_since_stays_in_the_spool_folder() {
     let folder = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ use sojourn_protocol::{
 };
 use std::collections::BTreeSet;
 
-/// What each version was the first to write, the oldest version first.
+/// The events that each version was the first to write, the oldest version first.
 const SAMPLES: &[&str] = &[
     include_str!("samples/events-v1.jsonl"),
     include_str!("samples/events-v2.jsonl"),

@@ -15,7 +15,8 @@ use tokio::process::{Child, Command};
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What a demo takes over of its user's settings: what runs on this machine. All else names a deployment, which a demo must not touch.
+/// The user's settings that a demo takes over: what runs on this machine. All else names a deployment, which a demo must not
+/// touch.
 const KEPT_VARIABLES: [&str; 4] =
     ["SOJOURN_TRAINER", "SOJOURN_GPUS", "SOJOURN_PYTHON", "SOJOURN_METADATA"];
 

@@ -128,7 +128,7 @@ fn named(columns: &[Column]) -> BTreeMap<String, BatchColumn> {
     named
 }
 
-/// What is to be exported.
+/// The model that is to be exported, in each of its configurations.
 #[derive(Debug)]
 pub(crate) struct Export<'a> {
     /// The folder that the entry's file is in.
@@ -152,7 +152,7 @@ pub(crate) struct Export<'a> {
 pub(crate) struct Made {
     /// As units carry it.
     pub(crate) graph: ExportedGraph,
-    /// Its file.
+    /// The graph's file.
     pub(crate) file: PathBuf,
 }
 

@@ -70,7 +70,7 @@ impl<'a> Files<'a> {
         Ok(files)
     }
 
-    /// Those of a folder that is empty, and known ones.
+    /// The files of a replay in a folder that is empty, and known ones.
     pub(super) fn new(
         history: &'a TrialHistory,
         folder: &Path,

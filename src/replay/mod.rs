@@ -176,7 +176,7 @@ pub(crate) async fn replay(
     Ok(replayed)
 }
 
-/// What trains histories again.
+/// A slot that trains histories again.
 struct Again<'a> {
     slot: &'a mut Slot,
     progress: &'a mut dyn FnMut(u64),

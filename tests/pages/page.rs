@@ -93,7 +93,7 @@ impl Page {
             .collect()
     }
 
-    /// What links point to, with their lines.
+    /// The targets of links, with their lines.
     pub(crate) fn links(&self) -> Vec<(usize, String)> {
         let mut links = Vec::new();
         let text: String = self.prose().iter().map(|(_, text)| format!("{text}\n")).collect();

@@ -5,7 +5,7 @@ use crate::page::Page;
 use sojourn_protocol::jobfile::TABLES;
 use std::{collections::BTreeSet, process::Command};
 
-/// What `sojourn WORDS --help` lists.
+/// The words that `sojourn WORDS --help` lists.
 struct Help {
     commands: Vec<String>,
     flags: BTreeSet<String>,

@@ -151,7 +151,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What a block counts on.
+    /// Starts the programs, and runs the job, that a block counts on.
     fn prepare(&mut self, need: &str) -> Result<(), String> {
         let needs = ["with-a-server", "with-a-client", "with-a-job"];
         let rank = needs.iter().position(|known| *known == need);

@@ -74,7 +74,7 @@ fn kill_at_random(site: &mut Site, clients: &mut [Process], job: &str, seed: u64
     assert_eq!(view["evaluations"].as_u64(), Some(u64::from(4 * epochs)));
 }
 
-/// What became of a trial.
+/// The outcome of a trial.
 #[derive(Debug, PartialEq)]
 struct Model {
     /// The numeric class that it was trained in: the speeds of the machines decide which.

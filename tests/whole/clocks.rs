@@ -37,7 +37,7 @@ const HOPS: u64 = 2 * EPOCHS;
 
 /// A server in this process, whose clock is so many milliseconds ahead of the machine's; its clients are processes.
 struct Stepped {
-    /// It ends before the runtime and the folder.
+    /// The server, which ends before the runtime and the folder.
     server: Option<Server>,
     runtime: Runtime,
     folder: TempDir,

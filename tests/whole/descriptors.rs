@@ -39,7 +39,7 @@ fn send(address: SocketAddr, request: &str, token: &str, body: &str) -> TcpStrea
     stream
 }
 
-/// Its answer; empty where the connection was closed without one.
+/// The answer on a connection; empty where the connection was closed without one.
 fn answer(mut stream: TcpStream) -> String {
     let mut answer = String::new();
     let _ = stream.read_to_string(&mut answer);

@@ -33,7 +33,7 @@ const MAX_NANOS: u64 = 1_000_000_000_000_000;
 /// Characters of a text that is far too long.
 const LONG_TEXT_CHARS: usize = 500_000;
 
-/// What the hostile owner was answered: how often by each status.
+/// The answers to the hostile owner: how often each status came.
 type Answers = BTreeMap<u16, usize>;
 
 /// One of the hostile owner's machines.

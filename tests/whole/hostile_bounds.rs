@@ -1,4 +1,4 @@
-//! What other servers say to a command: a terminal obeys none of it.
+//! Answers of other servers to a command: a terminal obeys none of them.
 
 use crate::{
     site::Site,

@@ -67,7 +67,7 @@ impl HttpClient {
         self.send(&url, self.http.get(&url))
     }
 
-    /// What is at a URL, as text; none where the server doesn't serve now.
+    /// The text at a URL; none where the server doesn't serve now.
     pub(crate) fn text(&self, url: &str) -> Option<String> {
         self.runtime.block_on(async {
             let request = self.http.get(url).bearer_auth(&self.token);

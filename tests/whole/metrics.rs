@@ -56,7 +56,7 @@ impl Scrape {
     }
 }
 
-/// What Prometheus' own tool has to say against a scrape; none where the machine lacks it.
+/// The complaints of Prometheus' own tool about a scrape; none where the machine lacks it.
 fn complaints(text: &str) -> Option<String> {
     let program = if Path::new(PROMTOOL).exists() { PROMTOOL } else { "promtool" };
     let mut command = Command::new(program);

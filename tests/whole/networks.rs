@@ -105,7 +105,7 @@ impl Networks {
         self.home(|| ip(&["link", "set", "cable", "down"]));
     }
 
-    /// It does again.
+    /// Everything gets from one to the other again.
     pub(crate) fn mend(&self) {
         self.home(|| ip(&["link", "set", "cable", "up"]));
     }

@@ -14,7 +14,7 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trainer");
 /// `scripts/setup-tests` makes it, with numpy.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/python/bin/python");
 
-/// What the example knows of training: `mlp`, in single precision, without dropout.
+/// A job of what the example knows of training: `mlp`, in single precision, without dropout.
 const JOB: &str = r#"name = "digits"
 seed = 3
 [data]

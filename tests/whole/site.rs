@@ -43,7 +43,7 @@ impl Process {
         caught.is_some_and(|mask| mask >> (rustix::process::Signal::TERM.as_raw() - 1) & 1 == 1)
     }
 
-    /// Its process id.
+    /// The process's id.
     pub(crate) fn id(&self) -> u32 {
         self.0.id()
     }
@@ -54,7 +54,7 @@ impl Process {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Its exit code, when it ends by itself.
+    /// The process's exit code, when it ends by itself.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         self.0.wait().unwrap().code()
     }

@@ -123,7 +123,7 @@ fn a_standby_takes_over_and_the_old_leader_changes_nothing() {
     assert_eq!(two.process.end(), Some(0));
 }
 
-/// What the active one acknowledges would be in its own folder alone.
+/// Work that the active server acknowledges would be in its own folder alone.
 #[test]
 fn a_server_with_a_store_of_its_own_does_not_stand_by() {
     let redis = RedisServer::start();
@@ -146,7 +146,7 @@ fn a_server_with_a_store_of_its_own_does_not_stand_by() {
     assert_eq!(one.process.end(), Some(0));
 }
 
-/// What it wrote from then on would be gone with it.
+/// Events that the server wrote from then on would be gone with its folder.
 #[test]
 fn a_server_whose_folder_is_deleted_acknowledges_nothing_more_and_ends() {
     let redis = RedisServer::start();
@@ -165,7 +165,7 @@ fn a_server_whose_folder_is_deleted_acknowledges_nothing_more_and_ends() {
     }
 }
 
-/// It knows of events that the journal lacks, so it can't go on; the others can.
+/// The server knows of events that the journal lacks, so it can't go on; the others can.
 #[test]
 fn a_server_that_cannot_go_on_from_the_journal_leaves_it_to_the_others() {
     let redis = RedisServer::start();

@@ -18,7 +18,7 @@ use std::{
     net::TcpListener,
 };
 
-/// What the log of a client says of each unit whose result is used.
+/// The messages that a client logs about each unit whose result is used.
 const OF_CLIENT: [&str; 5] =
     ["lease taken", "unit started", "unit finished", "checkpoint uploaded", "result acknowledged"];
 /// The same of a server.

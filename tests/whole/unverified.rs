@@ -1,4 +1,4 @@
-//! What a server of before took in unverified: commands show it, and its models aren't exported unless that is said.
+//! Results that a server of before took in unverified: commands show them, and the models aren't exported unless that is said.
 
 use crate::{
     reading::{World, printed},

@@ -81,7 +81,7 @@ fn one_of_something_is_said_so() {
     assert!(said.ends_with("\nwork    1 trial, 1 epoch, 1 hop\n"), "{said}");
 }
 
-/// What `validate` warns of; the job is good.
+/// The warnings of `validate` about a job that is good.
 fn warned(job: &str, data: &str) -> Vec<String> {
     let folder = Folder::with(&[("job.toml", job), ("t.csv", data)]);
     let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();

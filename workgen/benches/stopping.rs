@@ -88,7 +88,7 @@ fn value(rng: &mut rand_chacha::ChaCha8Rng) -> f64 {
 /// A search whose trials take turns.
 struct Run {
     search: Search,
-    /// Those that train, in the order of their turns.
+    /// The trials that train, in the order of their turns.
     running: VecDeque<TrialId>,
     trials: Vec<TrialProgress>,
     rng: rand_chacha::ChaCha8Rng,

@@ -52,7 +52,7 @@ struct FixedVisits {
 }
 
 impl FixedVisits {
-    /// Those of an epoch.
+    /// Takes the order of an epoch's visits.
     fn of_epoch(&mut self, epoch: Epoch, shards: usize) {
         let shards = u32::saturating_from(shards);
         self.order = seeds::visit_order(self.job_seed, self.trial, epoch, shards);
@@ -83,14 +83,14 @@ pub struct Through {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message says it")]
 pub enum ChainError {
-    /// It doesn't start where the shard's trained batches end.
+    /// The part doesn't start where the shard's trained batches end.
     #[error("the part starts at {start}, the chain stands at {}", .expected.map_or_else(|| "its end".into(), |at| at.to_string()))]
     NotNext {
         start: Position,
         /// Where it should; `None` where the shard is no shard or the trial is done.
         expected: Option<Position>,
     },
-    /// It ends before it starts, after the shard's end, in another shard, or with another count of steps.
+    /// The part ends before it starts, after the shard's end, in another shard, or with another count of steps.
     #[error("the part ends at {end}, which does not follow from {start}")]
     BadEnd { start: Position, end: Position },
 }
@@ -204,7 +204,7 @@ impl Chain {
         all.filter(|shard| self.is_open(*shard))
     }
 
-    /// Those of them that may come next: all, or the first where the order of visits is fixed.
+    /// The open shards that may come next: all, or the first where the order of visits is fixed.
     pub fn next_shards(&self) -> impl Iterator<Item = ShardId> + '_ {
         let most = if self.has_fixed_visits() { 1 } else { usize::MAX };
         self.open().take(most)

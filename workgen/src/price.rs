@@ -1,4 +1,4 @@
-//! What a search should cost on bought machines, and how long it takes there, from measured speeds.
+//! The estimated price of a search on bought machines, and its time there, from measured speeds.
 //!
 //! The estimate is of hop order with a slot for each trial. A machine is kept until the longest of its trials ends; trials
 //! that take about as long share a machine. Starts, transfers and interruptions aren't in it.
@@ -42,7 +42,7 @@ impl SearchWork {
     }
 }
 
-/// What a search should cost on machines of one type.
+/// The estimated price of a search on machines of one type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceEstimate {
     /// The type.

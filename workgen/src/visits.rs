@@ -29,7 +29,7 @@ pub const MAX_COST: u64 = 10;
 pub struct VisitsChoice {
     /// Fixed or free.
     pub visits: Visits,
-    /// Why.
+    /// The reason for the choice.
     pub reason: VisitsReason,
 }
 
@@ -52,7 +52,7 @@ pub enum VisitsReason {
     Merge,
     /// So few trials for so many slots are merged.
     FewTrials {
-        /// Trials.
+        /// The number of trials.
         trials: u64,
         /// Slots of all hosts.
         slots: u64,
@@ -61,11 +61,11 @@ pub enum VisitsReason {
     NoHosts,
     /// Some host's cache holds so few of the shards that each visit would fetch one.
     SmallCache,
-    /// What they cost on the hosts that are known.
+    /// The cost of fixed visits on the hosts that are known.
     Cost {
         /// Thousandths of the makespan.
         thousandths: u64,
-        /// Hosts.
+        /// The number of those hosts.
         hosts: u64,
     },
 }
@@ -109,7 +109,7 @@ pub fn choose_visits(
     VisitsChoice { visits, reason: VisitsReason::Cost { thousandths, hosts } }
 }
 
-/// What makes two runs of one job differ, although job file, data and seed are the same.
+/// A cause that makes two runs of one job differ, although job file, data and seed are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FleetDependence {
     /// Visits are free in a job that is otherwise reproducible.
@@ -120,7 +120,7 @@ pub enum FleetDependence {
     Stopping,
     /// Which combinations are tried.
     Suggestions,
-    /// What a program of the user's own decides.
+    /// A program of the user's own suggests the combinations.
     Outside,
     /// The sizes of shards.
     ShardSizes,
@@ -293,7 +293,7 @@ mod tests {
         checkpoint: 1_000_000,
         replicas: None,
     };
-    /// It trains an epoch in 64 s, and fetches all data in 10 s.
+    /// The host trains an epoch in 64 s, and fetches all data in 10 s.
     const HOST: ShardHost = ShardHost {
         slots: 1,
         flops: 10 * GB,

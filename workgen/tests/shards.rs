@@ -1,4 +1,4 @@
-//! What holds of every number of shards.
+//! The properties of every number of shards.
 
 use proptest::prelude::*;
 use sojourn_workgen::shards::{Load, MAX_SHARDS, ShardHost, by_speed, shard_count, shares};

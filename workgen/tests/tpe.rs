@@ -308,7 +308,7 @@ fn more_is_better_where_the_search_says_so() {
     assert!(low < -4.3 && high > -0.7, "{low}, {high}");
 }
 
-/// Who went on under ASHA was better, whatever the values say of those that didn't.
+/// The trials that went on under ASHA were better, whatever the values say of the others.
 #[test]
 fn trials_that_were_stopped_early_are_no_example() {
     let spec = job(CNN, LOG);

@@ -38,7 +38,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct Inner {
-    /// What results are trained from, and what they are merged into.
+    /// The versions that results are trained from and merged into, each with its state.
     versions: Vec<(Base, Option<BlobRef>)>,
     ended: Vec<Instant>,
     leads: bool,

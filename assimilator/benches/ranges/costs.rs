@@ -1,4 +1,4 @@
-//! What the steps of a merge by ranges take on one core, in seconds a raw byte.
+//! The time that each step of a merge by ranges takes on one core, in seconds a raw byte.
 
 use crate::{
     size,

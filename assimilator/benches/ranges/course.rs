@@ -25,13 +25,13 @@ pub(crate) fn merges_per_second(costs: &Costs, link: f64, processes: usize) -> f
     1.0 / (alone + squares + merge)
 }
 
-/// What no number of processes goes beyond: the leader reads and checks, and hashes what others have made.
+/// The merges a second that no number of processes exceeds: the leader reads and checks, and hashes what others have made.
 pub(crate) fn bound(costs: &Costs, link: f64) -> f64 {
     let hashing = merge(costs, link).hash_others * costs.ranges as f64;
     1.0 / (read_and_check(costs, link) + hashing)
 }
 
-/// What the leader does before anything can be shared: the upload is fetched, hashed, screened, and its ranges hashed.
+/// The leader's seconds before anything can be shared: the upload is fetched, hashed, screened, and its ranges hashed.
 fn read_and_check(costs: &Costs, link: f64) -> f64 {
     costs.checkpoint_bytes * (1.0 / link + 2.0 * costs.hash + costs.screen)
 }

@@ -69,7 +69,7 @@ pub(crate) fn hop(base: Base) -> Hop {
     }
 }
 
-/// What a client returns.
+/// The checkpoint that a client returns.
 pub(crate) fn result() -> Vec<u8> {
     let hop = hop(FIRST);
     let position = hop.position_at(hop.batches());

@@ -53,9 +53,9 @@ struct Inner {
     current: Base,
     state: Option<BlobRef>,
     waiting: VecDeque<Arrived>,
-    /// Who waits for the end of what is being merged.
+    /// The channel to the client that waits for the end of the present merge.
     merging: Option<mpsc::Sender<Ended>>,
-    /// What the store has of it, the oldest first.
+    /// The checkpoints and states of merged versions that are in the store, the oldest first.
     stored: VecDeque<[BlobRef; 2]>,
 }
 

@@ -13,7 +13,7 @@ use sojourn_protocol::{
 
 /// Layers of the network.
 const DEPTH: u32 = 164;
-/// Its parameters, with its running statistics.
+/// The network's parameters, with its running statistics.
 const COUNT: u64 = 4_972_746;
 
 pub(crate) const FIRST: Base = Base::Initial { seed: 1 };
@@ -39,7 +39,7 @@ pub(crate) fn is_network(parameters: u64) -> bool {
     size::of(DEPTH, 11) != DEPTH || parameters == COUNT
 }
 
-/// What a client is to do.
+/// The hop that a client is to do.
 pub(crate) fn hop(client: u64, base: Base) -> Hop {
     let blob = BlobRef { sha256: Digest::of(b"shard"), bytes: 5 };
     Hop {
@@ -55,7 +55,7 @@ pub(crate) fn hop(client: u64, base: Base) -> Hop {
     }
 }
 
-/// What a client returns.
+/// The checkpoint that a client returns.
 pub(crate) fn result(client: u64) -> Vec<u8> {
     let hop = hop(client, FIRST);
     let position = hop.position_at(hop.batches());

@@ -20,7 +20,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Those of a merge, of a result of this epoch.
+    /// The circumstances of a merge, of a result of this epoch.
     #[must_use]
     pub fn of(merge: &Merge, epoch: Epoch) -> Self {
         let Merge { staleness, in_flight, flush, .. } = *merge;

@@ -21,8 +21,8 @@ impl Norms {
         known
     }
 
-    /// What a change of this norm is to be multiplied by: 1, or less where it is longer than twice the median.
-    /// It is 1 too while fewer than five norms are known, and where the median is 0, which says nothing.
+    /// The factor of a change of this norm: 1, or less where the norm is more than twice the median.
+    /// The factor is 1 too while fewer than five norms are known, and where the median is 0, which says nothing.
     #[must_use]
     pub fn scale(&self, norm: f64) -> f64 {
         match self.median().filter(|_| self.0.len() >= MIN_NORMS) {

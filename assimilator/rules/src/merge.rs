@@ -6,9 +6,9 @@ use sojourn_protocol::{digest::BlobRef, ids::Version, unit::Hop};
 /// A version to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
-    /// Its number.
+    /// The version's number.
     pub version: Version,
-    /// Its bytes.
+    /// The version's checkpoint.
     pub checkpoint: BlobRef,
 }
 

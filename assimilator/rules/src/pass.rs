@@ -1,7 +1,7 @@
 //! One pass over a model's numbers, said by its scalars.
 
-/// What is done to each number `W` of the current model, with `W_b` the base's, `W_c` the returned one's,
-/// `D = W_c - W_b`, and the rule's own numbers `sum` and `m` for the same place. The scalars are worked out in
+/// The change to each number `W` of the current model. `W_b` is the base's number, `W_c` the returned one's,
+/// and `D = W_c - W_b`. The rule's own numbers for the same place are `sum` and `m`. The scalars are worked out in
 /// `f64`; the pass computes in `f32`, each product and sum rounded once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pass {
@@ -48,7 +48,7 @@ pub enum Pass {
     },
 }
 
-/// What is done with a sum of changes: with `d = share sum`, `W <- W + rate d`, or with momentum
+/// A step with a sum of changes: with `d = share sum`, `W <- W + rate d`. With momentum it is
 /// `m <- decay m + d`, `W <- W + rate d + lead m`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {

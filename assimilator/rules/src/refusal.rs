@@ -105,12 +105,12 @@ pub enum Refusal {
         /// The value that is there.
         value: f32,
     },
-    /// It would undo what others have trained.
+    /// The result would undo what others have trained.
     #[error(
         "its loss on held-out rows is {result}, more than {most} times the {current} of the current version"
     )]
     Canary {
-        /// Its mean loss.
+        /// The result's mean loss.
         result: f64,
         /// The current version's, over the same rows.
         current: f64,

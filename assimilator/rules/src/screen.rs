@@ -14,11 +14,11 @@ use sojourn_protocol::{
 /// An upload that has passed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked<'a> {
-    /// Its name as a blob.
+    /// The upload's name as a blob.
     pub checkpoint: BlobRef,
-    /// Its lineage, which agrees with the unit and the report.
+    /// The upload's lineage, which agrees with the unit and the report.
     pub lineage: Lineage,
-    /// Its tensors, exactly those of the layout, in the same order.
+    /// The upload's tensors, exactly those of the layout, in the same order.
     pub tensors: Vec<TensorView<'a>>,
 }
 

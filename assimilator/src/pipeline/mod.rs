@@ -36,11 +36,11 @@ const MAX_RANGES: u64 = 4096;
 /// How the assimilation of one unit ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// It is the trial's next version.
+    /// The result is the trial's next version.
     Assimilated,
-    /// It was refused, for this reason.
+    /// The result was refused, for this reason.
     Rejected(String),
-    /// Its report had already ended in another way.
+    /// The unit's report had already ended in another way.
     Stale,
 }
 

@@ -82,7 +82,7 @@ impl Trial {
 }
 
 impl Arriving {
-    /// Its upload, and its assimilation in the queue.
+    /// Stores the upload, and puts its assimilation into the queue.
     fn enter(&self, world: &World) {
         world.upload(&self.hop, &self.upload, Some(self.merge.clone()));
     }
@@ -99,7 +99,7 @@ impl Arriving {
         }
     }
 
-    /// Its blobs, in the store's order.
+    /// The blobs of the version that is made, in the store's order.
     fn blobs(&self) -> Vec<BlobRef> {
         let NewVersion { checkpoint, merged, .. } = self.made();
         let mut blobs = vec![checkpoint, merged.unwrap().state];
@@ -150,7 +150,7 @@ fn a_merged_version_equals_that_of_the_rules() {
     }
 }
 
-/// Whatever a crash has left in the store, and whatever was answered and not heard.
+/// A merge is made again after a crash has left files in the store, or after its answer wasn't heard.
 #[test]
 fn a_repeated_merge_gives_the_same_version() {
     for rule in RULES {
@@ -297,7 +297,7 @@ fn a_blob_lost_by_the_store_is_the_servers_fault() {
     }
 }
 
-/// That of another version, say, is nothing that the host has done; nor is anything lost.
+/// A state of another version, say, is nothing that the host has done; nor is anything lost.
 #[test]
 fn a_state_of_another_version_is_no_hosts_fault() {
     let world = World::new();

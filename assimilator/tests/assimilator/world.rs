@@ -28,7 +28,7 @@ use std::{
     task::{Context, Waker},
 };
 
-/// What reached the queue: a version, or a refusal.
+/// An offer that reached the queue: a version, or a refusal.
 pub(crate) type Offered = Result<(LeaseId, NewVersion), (Fault, String)>;
 
 pub(crate) const LEASE: LeaseId = LeaseId(5);
@@ -53,7 +53,7 @@ pub(crate) struct Remembers {
     offers: mpsc::Sender<Offered>,
     /// How long a unit is whose who took it.
     pub(crate) term: Millis,
-    /// What becomes of the first offers.
+    /// The answers to the first offers.
     pub(crate) first_answers: Arc<Mutex<VecDeque<Offer>>>,
     pub(crate) answer: Result<Offer, QueueError>,
 }

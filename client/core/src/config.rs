@@ -20,15 +20,15 @@ pub struct AgentConfig {
     pub shutdown_time: Micros,
     /// How long work waits at the start for results of an earlier run to be delivered.
     pub head_start: Micros,
-    /// It ends by itself once it has held no unit for so long, or none has run while the server couldn't be reached. None:
-    /// it waits for work for ever.
+    /// The time after which the client ends by itself: it has held no unit for so long, or none has run while the
+    /// server couldn't be reached. None: the client waits for work for ever.
     pub exit_when_idle: Option<Micros>,
 }
 
 /// A device and its slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceSlots {
-    /// What names it among the host's devices, as in [`sojourn_protocol::inventory::Device::name`].
+    /// The device's name among the host's devices, as in [`sojourn_protocol::inventory::Device::name`].
     pub name: String,
     /// Units that run on it at once.
     pub slots: u32,

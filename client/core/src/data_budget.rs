@@ -20,7 +20,7 @@ pub(crate) struct DataBudget {
 }
 
 impl DataBudget {
-    /// It is this month, in which so much is allowed and so much was used.
+    /// Sets the present month, the bytes that it allows (none for no limit), and those that were used.
     pub(crate) fn set(&mut self, period: u32, limit: Option<u64>, used: u64) {
         if self.period != period || self.limit != limit {
             self.is_spent = false;

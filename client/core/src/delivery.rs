@@ -19,7 +19,7 @@ const REFUSED_PAUSE_FACTOR: u64 = 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Delivery {
     pub(crate) next: DeliveryStep,
-    /// When.
+    /// The earliest time of the next step.
     pub(crate) due: Micros,
     /// Attempts that failed.
     attempts: u32,

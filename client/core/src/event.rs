@@ -30,7 +30,7 @@ pub enum Event {
     BlobFailed(Digest, UnitError),
     /// A unit has come so far.
     Progress(LeaseId, Progress),
-    /// What a running unit took over the last moment, and the cores that the units of its device may take together.
+    /// A sample of what a running unit took, and the cores that the units of its device may take together.
     Usage(LeaseId, UsageSample, f64),
     /// A unit waits for a shard of its later hops.
     ShardNeeded(LeaseId, Digest),
@@ -55,7 +55,7 @@ pub enum Event {
     Shutdown,
     /// The disk for results is gone: nothing is worth waiting for.
     DiskGone,
-    /// It is at least as late as [`crate::Agent::next_deadline`].
+    /// The time is at least that of [`crate::Agent::next_deadline`].
     Tick,
 }
 
@@ -99,7 +99,7 @@ impl ReportError {
 /// How the server came to have the whole checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Uploaded {
-    /// It was sent now.
+    /// The checkpoint was sent now.
     Sent,
     /// The server had it already.
     Before,
@@ -135,9 +135,9 @@ pub enum UnitError {
 /// How a slot's trainer is after a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrainerState {
-    /// It can do the next unit.
+    /// The trainer can do the next unit.
     Good,
-    /// It died of the unit, or stood still.
+    /// The trainer died of the unit, or stood still.
     Failed,
 }
 
@@ -161,14 +161,14 @@ impl TrainerState {
 pub struct ResultFacts {
     /// A checkpoint goes with it.
     pub has_checkpoint: bool,
-    /// That checkpoint, where the unit came to its end and the trial can go on from it here.
+    /// The result's checkpoint, where the unit came to its end and the trial can go on from it here.
     pub continues_from: Option<BlobRef>,
 }
 
 /// A result that lies on the disk as the agent starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredResult {
-    /// Its lease.
+    /// The result's lease.
     pub lease: LeaseId,
     /// How often its lease asked for a heartbeat.
     pub heartbeat_interval: Micros,
@@ -185,7 +185,7 @@ pub enum OwnerEvent {
     Suspend(bool),
     /// The program is to end once what runs has ended.
     Drain,
-    /// What the host lends has changed; the server is to hear of it.
+    /// The resources that the host lends have changed; the server is to hear of it.
     InventoryChanged,
     /// The machine's disk has less room left than the owner keeps free; or no longer. The server is to hear of it.
     DiskLow(bool),

@@ -27,7 +27,7 @@ struct Needed {
     leases: u32,
     bytes: u64,
     state: BlobState,
-    /// It was here, so that it has to be let go.
+    /// The blob was here, so that it has to be let go.
     is_pinned: bool,
 }
 

@@ -11,18 +11,18 @@ use std::collections::VecDeque;
 /// A blob that a unit needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
-    /// Its name and size.
+    /// The blob's name and size.
     pub blob: BlobRef,
-    /// Its use.
+    /// The blob's use.
     pub class: BlobClass,
 }
 
 /// The blobs that a unit needs, in the order in which it does.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
-    /// It begins with these.
+    /// The blobs that the unit begins with.
     pub first: Vec<Need>,
-    /// It needs these later.
+    /// The blobs that the unit needs later.
     pub later: Vec<Need>,
     /// How far the fetching of `later` is.
     pub(crate) rest: Rest,
@@ -41,7 +41,7 @@ pub(crate) enum Rest {
 }
 
 impl Needs {
-    /// Those of a unit.
+    /// The needs of a unit.
     #[must_use]
     pub fn of(unit: &Unit) -> Self {
         let model = model_of(unit);

@@ -25,7 +25,7 @@ pub(crate) struct Ask {
     /// Acknowledged reports that it names.
     pub(crate) reported: Vec<LeaseId>,
     pub(crate) has_inventory: bool,
-    /// It is the last one: it asks for nothing.
+    /// The request is the last one: it asks for nothing.
     pub(crate) is_last: bool,
     sent_at: Micros,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Requests {
     asked: u32,
     /// The server has to hear the inventory with the next request.
     pub(crate) sends_inventory: bool,
-    /// What the host lends has changed since the last request.
+    /// The resources that the host lends have changed since the last request.
     pub(crate) inventory_changed: bool,
     /// No request before then: the last one failed.
     retry_at: Micros,

@@ -19,14 +19,14 @@ use std::collections::{BTreeMap, VecDeque};
 /// Trials of which is remembered what was seen of them here, so that their next units begin with it.
 const MAX_REMEMBERED: usize = 64;
 
-/// What a running unit has of its device's processor.
+/// The share that a running unit has of its device's processor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UnitShare {
     /// How much it gets beside others, where a unit without a policy has 1.
     pub weight: f64,
     /// The most that it may have of the processor that is lent, as a part of it.
     pub cap: Option<f64>,
-    /// Its share as planned, above 0, at most 1.
+    /// The unit's share as planned, above 0, at most 1.
     pub share: f64,
     /// The list that its trial is in.
     pub list: List,
@@ -62,7 +62,7 @@ struct TrialUnit {
     carried: Carried,
     /// Batches of training that the trial has in all.
     batches: u64,
-    /// Those that were done before the unit.
+    /// Batches that were done before the unit.
     before: u64,
     /// Processor time that the unit has taken.
     busy: Micros,
@@ -99,7 +99,8 @@ impl Shares {
         self.has_begun = true;
     }
 
-    /// What a running unit took. `capacity`: the cores that the units of its device may take together. `done`: batches that it has done.
+    /// Notes what a running unit took. `capacity`: the cores that the units of its device may take together. `done`:
+    /// batches that the unit has done.
     pub(crate) fn record(
         &mut self,
         lease: LeaseId,

@@ -14,14 +14,14 @@ const MAX_RESERVE: Micros = Micros::from_secs(30);
 /// Whether the agent takes work, and how it ends.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Mode {
-    /// It takes work.
+    /// The client takes work.
     #[default]
     Normal,
-    /// It finishes what runs, and takes nothing new.
+    /// The client finishes what runs, and takes nothing new.
     Draining(Draining),
-    /// It ends as soon as results are sent.
+    /// The client ends as soon as results are sent.
     Stopping(Stopping),
-    /// It has ended.
+    /// The client has ended.
     Ended,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Draining {
     /// When the shutdown has to begin, where the machine will be taken away.
     pub(crate) until: Option<Micros>,
     pub(crate) calls: Calls,
-    /// It ends because nothing was to do.
+    /// The client ends because nothing was to do.
     pub(crate) is_idle: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Calls {
     pub(crate) step: CallStep,
-    /// They aren't waited for any longer than until then.
+    /// The latest time until which the calls are waited for.
     pub(crate) until: Micros,
 }
 
@@ -84,7 +84,7 @@ pub(crate) enum CallStep {
     Releasing,
     /// The last request for work: an answer that nobody waited for may have granted some.
     Asking,
-    /// None.
+    /// No call is open.
     Over,
 }
 

@@ -12,7 +12,7 @@ pub const OUT_OF_USE: Micros = Micros::from_secs(1800);
 pub struct SlotId {
     /// The index of its device in [`AgentConfig::devices`].
     pub device: usize,
-    /// Its number on that device, from 0.
+    /// The slot's number on that device, from 0.
     pub number: u32,
 }
 

@@ -48,7 +48,7 @@ struct Host {
 }
 
 impl Host {
-    /// It has been answered that it is to fetch these ahead, beside these leases.
+    /// A host that has been told to fetch these blobs ahead, beside these leases.
     fn told(leases: Vec<Lease>, fetch: Vec<BlobRef>) -> (Self, Vec<Action>) {
         let device = DeviceSlots { name: "cpu".into(), slots: 1 };
         let agent = Agent::new(Arc::new(AgentConfig::new(vec![device])), 7, Vec::new());
@@ -88,7 +88,7 @@ fn asked(actions: &[Action]) -> Option<AskId> {
     })
 }
 
-/// Those that are fetched though no unit needs them.
+/// The blobs that are fetched though no unit needs them.
 fn ahead(actions: &[Action]) -> Vec<BlobRef> {
     let fetches = actions.iter().filter_map(|action| match action {
         Action::Fetch(blob, _, Priority::Prefetch) => Some(*blob),

@@ -1,4 +1,4 @@
-//! What the server is told of idle slots, where that changes between a request's beginning and its sending.
+//! The idle slots that the server is told of, where they change between a request's beginning and its sending.
 
 #[path = "support/all_here.rs"]
 mod all_here;

@@ -34,7 +34,7 @@ struct Host {
 }
 
 impl Host {
-    /// Its only unit has ended, at 100 seconds.
+    /// A host whose only unit has ended, at 100 seconds.
     fn with_a_result(is_there: bool) -> Self {
         let device = DeviceSlots { name: "cpu".into(), slots: 1 };
         let config = AgentConfig {

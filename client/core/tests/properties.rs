@@ -1,4 +1,4 @@
-//! What holds after any sequence of events: a world of one server and one disk plays executors that do as they like.
+//! Properties that hold after any sequence of events: a world of one server and one disk plays executors that do as they like.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -76,7 +76,7 @@ fn lease(id: u64, shards: &[u8]) -> Lease {
     }
 }
 
-/// What the agent may look at.
+/// The host's disk and transfers, as far as a [`TransferView`] shows them.
 #[derive(Debug, Default)]
 struct Disk {
     blobs: BTreeSet<Digest>,
@@ -134,7 +134,7 @@ struct World {
     exited: bool,
 }
 
-/// What happens next: numbers choose among what is possible.
+/// The next event: numbers choose among what is possible.
 #[derive(Debug, Clone)]
 enum Choice {
     Answer { grants: u8, shards: [u8; 3], drop: u8, stop: bool, end: bool },

@@ -51,7 +51,7 @@ fn lease(id: u64, shard_bytes: u64, upload_bytes: u64) -> Lease {
     support::lease(id, blob(id, shard_bytes), upload_bytes)
 }
 
-/// What an agent does that is given these leases.
+/// A host that is given leases, with a disk of limited capacity.
 struct Host {
     agent: Agent,
     disk: Disk,

@@ -1,6 +1,6 @@
 //! `sojourn client`: starts the daemon of this machine, which is in `sojourn-client`.
 //!
-//! Its settings come from `client.toml`, the environment and flags. Flags override the environment, which overrides
+//! The daemon's settings come from `client.toml`, the environment and flags. Flags override the environment, which overrides
 //! the file.
 
 use crate::{

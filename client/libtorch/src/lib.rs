@@ -1,4 +1,4 @@
-//! What `tch` doesn't offer of libtorch: deterministic algorithms, and the peak of a GPU's memory.
+//! Functions of libtorch that `tch` doesn't offer: deterministic algorithms, and the peak of a GPU's memory.
 //!
 //! The only package of the workspace with `unsafe` code: calls of the three functions of `context.cpp`.
 
@@ -11,12 +11,12 @@ unsafe extern "C" {
     safe fn sojourn_gpu_memory_peak(gpu: i8) -> i64;
 }
 
-/// What becomes of operations that have no deterministic algorithm on a device.
+/// The treatment of operations that have no deterministic algorithm on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Determinism {
-    /// They fail, with a message that names them.
+    /// The operations fail, with a message that names them.
     Required,
-    /// They are computed, with a warning on standard error.
+    /// The operations are computed, with a warning on standard error.
     Preferred,
 }
 

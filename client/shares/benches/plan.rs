@@ -40,7 +40,7 @@ fn trials() -> impl Iterator<Item = TrialKey> {
     (0..TRIALS).map(|n| (JobId(1), TrialId(n)))
 }
 
-/// What a trial did in a second.
+/// The sample of a trial for a second.
 fn sample(trial: u32, second: u32) -> Sample {
     let loss = 1.0 / f64::from(1 + trial + second);
     Sample { span: Micros::from_secs(1), busy: Micros::from_millis(300), loss: Some(loss) }

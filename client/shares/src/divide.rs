@@ -1,6 +1,6 @@
-//! What shares amount to on a processor that is busy.
+//! The parts of a busy processor that shares amount to.
 
-/// What a process wants of a processor.
+/// The demand that a process has of a processor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
     /// How much it gets beside others, above 0.
@@ -9,8 +9,9 @@ pub struct Demand {
     pub most: f64,
 }
 
-/// What each process gets of a processor with this capacity: in proportion to the weights, and what one doesn't take goes to the others
-/// (weighted max-min fairness, as a processor is shared by the scheduler of an operating system).
+/// The part of a processor with this capacity that each process gets: in proportion to the weights. The parts that
+/// processes don't take go to the others (weighted max-min fairness, as a processor is shared by the scheduler of an
+/// operating system).
 ///
 /// ```
 /// use sojourn_shares::{Demand, divide};

@@ -1,4 +1,4 @@
-//! What a trial has reported lately, by its own running time.
+//! The latest reports of a trial, by its own running time.
 
 use sojourn_protocol::{
     quantity::Micros,
@@ -6,7 +6,7 @@ use sojourn_protocol::{
 };
 use std::collections::VecDeque;
 
-/// What a running trial did in a short time, usually a second.
+/// The time and loss that a running trial had in a short time, usually a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     /// How long it ran.

@@ -6,7 +6,7 @@ use sojourn_protocol::{
     shares::{Carried, List},
 };
 
-/// What is known of how long a trial takes on this host with all of the processor that is allowed.
+/// An estimate of how long a trial takes on this host with all of the processor that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Estimate {
     /// From its beginning to its end.

@@ -16,7 +16,8 @@ pub struct Runner {
 /// The part of the time in which each process is to compute, so that they divide a processor of this capacity by their weights and keep
 /// their caps. Above 0, at most 1.
 ///
-/// Those with the largest weight have no pauses but those of their caps: they take what the others leave, so that no core is idle.
+/// Processes with the largest weight have no pauses but those of their caps: they take what the others leave, so that
+/// no core is idle.
 /// Where there are cores for all nobody pauses.
 ///
 /// ```

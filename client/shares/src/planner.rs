@@ -21,7 +21,7 @@ pub type TrialKey = (JobId, TrialId);
 /// From now on a trial has this share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SetShare {
-    /// Whose.
+    /// The trial.
     pub trial: TrialKey,
     /// How much.
     pub share: Share,
@@ -130,7 +130,7 @@ impl Planner {
         self.members.get(&trial).map(|member| member.list)
     }
 
-    /// What goes with a trial to another host.
+    /// The data that goes with a trial to another host.
     #[must_use]
     pub fn carried(&self, trial: TrialKey) -> Option<Carried> {
         self.members.get(&trial).map(|member| member.history.carried(member.list))

@@ -1,4 +1,4 @@
-//! What holds of shares whatever trials come, go and report.
+//! Properties that hold of shares whatever trials come, go and report.
 
 use proptest::prelude::*;
 use sojourn_protocol::{
@@ -72,7 +72,7 @@ fn place(list: List) -> u8 {
     }
 }
 
-/// What a test keeps of a trial beside the planner.
+/// The state that a test keeps of a trial beside the planner.
 struct Seen {
     list: List,
     moved: Micros,

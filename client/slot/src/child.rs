@@ -82,7 +82,7 @@ pub(crate) enum Broken {
     InvalidLine(String),
     /// A hello of another version, whose fields are others.
     OtherProtocol(u32),
-    /// Its output can't be read.
+    /// The process's output can't be read.
     Read(io::Error),
     /// Nothing, for so long.
     Silent(Duration),

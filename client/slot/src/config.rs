@@ -29,7 +29,7 @@ pub struct SlotConfig {
 }
 
 impl SlotConfig {
-    /// That trainer, one thread, the common instruction set, on the CPU, looked after by nobody.
+    /// The configuration for that trainer: one thread, the common instruction set, on the CPU, looked after by nobody.
     #[must_use]
     pub fn new(trainer: PathBuf) -> Self {
         let (threads, instructions, device) = (1, InstructionSet::COMMON, Device::Cpu);

@@ -11,7 +11,7 @@ pub enum Device {
     Cpu,
     /// A GPU of NVIDIA's.
     Cuda {
-        /// Its UUID, as `nvidia-smi` lists it. CUDA's numbers depend on the order in which it counts;
+        /// The GPU's UUID, as `nvidia-smi` lists it. CUDA's numbers depend on the order in which it counts;
         /// the trainer sees this one alone.
         uuid: String,
         /// The `libtorch_cuda.so` of a full installation of PyTorch. The trainer links the CPU's part

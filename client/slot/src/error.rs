@@ -17,7 +17,7 @@ pub enum SlotError {
     Hello { trainer: PathBuf, why: String },
     #[error("the trainer `{}` speaks version {found}, this program {TRAINER_PROTOCOL}", .trainer.display())]
     Protocol { trainer: PathBuf, found: u32 },
-    /// Its arithmetic isn't that of the slot's trainers before it.
+    /// The trainer's arithmetic isn't that of the slot's trainers before it.
     #[error(
         "the trainer `{}` is now of numeric class {}, and was of {}: the program, libtorch or a driver \
          has been changed since; start this program again", .trainer.display(), .found.short(), .was.short()

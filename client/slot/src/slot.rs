@@ -33,8 +33,7 @@ pub fn no_more_files() -> UnboundedReceiver<ShardArrived> {
 
 /// A place where one unit runs.
 ///
-/// Its futures may be dropped at any point: a trainer at work is then killed, and the next call starts
-/// another.
+/// A slot's futures may be dropped at any point: a trainer at work is then killed, and the next call starts another.
 #[derive(Debug)]
 pub struct Slot {
     config: SlotConfig,

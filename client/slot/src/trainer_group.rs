@@ -1,7 +1,7 @@
 //! The trainers of several slots, looked after together: the control groups that they enter as they start, who of
 //! them is alive, and which was ended for want of memory.
 //!
-//! It makes no groups and sets no limits; whoever does that says here where the groups are.
+//! This module makes no groups and sets no limits; whoever does that says here where the groups are.
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
@@ -141,7 +141,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// It has said hello.
+    /// The trainer has said hello, and enters the groups for work.
     pub(crate) fn works(&self) {
         let places = &self.trainer_group.places;
         self.trainer_group

@@ -168,20 +168,21 @@ const fn is_none(count: &u32) -> bool {
 /// A unit that a daemon has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnitStatus {
-    /// Its lease.
+    /// The unit's lease.
     pub lease: LeaseId,
     /// How far it is.
     pub state: HeldState,
-    /// Its work; unknown for results that an earlier run of the daemon left.
+    /// The unit's work; unknown for results that an earlier run of the daemon left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
     /// How fast it goes, where it runs: in the last seconds, or from its start where nobody has asked before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batches_per_second: Option<f64>,
-    /// What it takes of the machine, where it runs and its trainer has said so.
+    /// The resources that the unit takes of the machine, where it runs and its trainer has said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UnitUsage>,
-    /// Its share of the device's processor as planned, where its job has a policy for that, and what was seen of its trial.
+    /// The unit's share of the device's processor as planned, where its job has a policy for that, and what was seen of
+    /// its trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<HeldShare>,
 }
@@ -203,7 +204,7 @@ pub struct Work {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
-    /// It trains.
+    /// The unit trains on shards.
     Train {
         /// In this epoch.
         epoch: Epoch,
@@ -213,7 +214,7 @@ pub enum Task {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         then: Vec<ShardId>,
     },
-    /// It evaluates.
+    /// The unit evaluates a checkpoint.
     Evaluate {
         /// The checkpoint at the end of this epoch.
         epoch: Epoch,
@@ -261,7 +262,7 @@ pub struct Resting {
 /// A machine that doesn't compute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paused {
-    /// Why.
+    /// The reason for the pause.
     pub reason: Reason,
     /// The same in words.
     pub why: String,

@@ -100,7 +100,7 @@ struct RunningUnit {
 pub(crate) struct Start {
     /// Results of an earlier run.
     pub(crate) undelivered: Vec<Finished>,
-    /// Its messages.
+    /// The messages to the driver.
     pub(crate) messages: mpsc::UnboundedReceiver<Message>,
     /// Events that come before all others.
     pub(crate) events: Vec<Event>,

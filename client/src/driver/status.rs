@@ -86,7 +86,7 @@ impl Units {
 }
 
 impl<R> Driver<R> {
-    /// What a unit takes, where it runs and its trainer has said so.
+    /// The resources that a unit takes, where it runs and its trainer has said so.
     pub(super) fn usage(&self, lease: LeaseId) -> Option<UnitUsage> {
         let usage = self.context.trainers.usages.get(lease)?;
         Some(UnitUsage { received: self.units.received(lease), ..usage })

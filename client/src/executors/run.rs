@@ -58,7 +58,7 @@ pub(crate) struct Job<R> {
     /// Says that one of those is here.
     pub(crate) here: UnboundedReceiver<ShardArrived>,
     pub(crate) stop: watch::Receiver<Stop>,
-    /// Its share of the processor, as it is kept.
+    /// The unit's share of the processor, as it is kept.
     pub(crate) share: watch::Receiver<KeptShare>,
     pub(crate) watchdog: Arc<Watchdog>,
     /// Dropped once nothing of it is left.
@@ -294,7 +294,7 @@ impl<R: UnitRunner> UnitRun<'_, R> {
         Ok(outcome)
     }
 
-    /// What the agent hears of a sample.
+    /// The event that tells of a sample.
     fn usage_event(&self, kind: Kind, sample: UsageSample, kept: KeptShare) -> Event {
         let Self { context, lease, .. } = self;
         match kind {

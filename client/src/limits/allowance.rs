@@ -26,7 +26,7 @@ impl std::str::FromStr for Change {
 }
 
 impl Change {
-    /// That `key` be `value`.
+    /// The change that sets `key` to `value`.
     #[must_use]
     pub fn new(key: &str, value: &str) -> Self {
         Self { key: key.to_owned(), value: Some(value.to_owned()) }

@@ -1,8 +1,8 @@
 //! The bytes of blobs that have come and gone in each calendar month, and how many the owner allows. Whether a unit
 //! fits, the agent says.
 //!
-//! It knows no clock: whoever has one says which month it is. The counts of some months are kept, so that a clock
-//! that is wrong for a while takes nothing from the month that it left.
+//! This module knows no clock: whoever has one says which month it is. The counts of some months are kept, so that a
+//! clock that is wrong for a while takes nothing from the month that it left.
 
 use super::{Month, Size};
 use crate::storage::folder::write_lasting_secret;
@@ -85,7 +85,7 @@ impl State {
 /// The state of the month, for people and programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MonthState {
-    /// Which.
+    /// The calendar month.
     pub month: Month,
     /// Bytes of blobs that have come and gone in it.
     pub bytes: u64,
@@ -130,7 +130,7 @@ impl DataUsage {
         }
     }
 
-    /// It is this month, in which so much is allowed.
+    /// Sets the present month, and the bytes that it allows; none for no limit.
     pub(crate) fn set(&self, month: Month, limit: Option<Size>) {
         let mut state = self.state.lock();
         let limit = limit.map(|size| size.0);

@@ -45,12 +45,12 @@ struct Setting<T> {
     holds: bool,
 }
 
-/// What has become of the quotas of single slots.
+/// The state of the quotas of single slots, after limits were set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotCaps {
-    /// They are as they were.
+    /// The quotas are as they were.
     Kept,
-    /// They were lifted, because the quota of all was set, of which they are a part: they have to be given again.
+    /// The quotas were lifted, because the quota of all was set, of which they are a part: they have to be given again.
     Lifted,
 }
 

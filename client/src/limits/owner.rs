@@ -73,7 +73,7 @@ impl State {
 /// A pause that the owner has asked for, or may have asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ManualPause {
-    /// Why.
+    /// The reason for the pause.
     pub(crate) reason: Reason,
     /// The rest of it; none where only the owner ends it.
     pub(crate) left: Option<Duration>,

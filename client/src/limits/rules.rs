@@ -10,7 +10,7 @@ use std::{fmt, time::Duration};
 pub enum Kind {
     /// The machine's cores.
     Cpu,
-    /// GPUs.
+    /// The machine's GPUs.
     Gpu,
 }
 
@@ -21,7 +21,7 @@ pub enum PaceDecision {
     Run(Paces),
     /// Don't compute.
     Pause {
-        /// Why.
+        /// The reason for the pause.
         reason: Reason,
     },
 }
@@ -29,9 +29,9 @@ pub enum PaceDecision {
 /// The shares of the time in which slots compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paces {
-    /// Those on the machine's cores.
+    /// The pace of slots on the machine's cores.
     pub cpu: Pace,
-    /// Those on GPUs.
+    /// The pace of slots on GPUs.
     pub gpu: Pace,
 }
 
@@ -53,13 +53,13 @@ impl Paces {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// Its owner has paused it.
+    /// The machine's owner has paused it.
     Owner,
-    /// It isn't one of its hours.
+    /// The hour isn't one of the machine's hours.
     Hours,
-    /// It runs on its battery.
+    /// The machine runs on its battery.
     Battery,
-    /// It was used within so many minutes.
+    /// The machine was used within so many minutes.
     InUse(u32),
     /// This program runs.
     Program(String),

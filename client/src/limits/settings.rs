@@ -51,7 +51,7 @@ pub enum SettingsError {
     Read { path: PathBuf, source: io::Error },
     #[error("can't write `{}`", path.display())]
     Write { path: PathBuf, source: io::Error },
-    /// It says what it can't.
+    /// A line of the file isn't TOML, names an unknown setting, or gives one a value that it can't have.
     #[error("`{}`, line {line}{}: {message}", path.display(), key.as_ref().map_or_else(String::new, |key| format!(", `{key}`")))]
     File { path: PathBuf, line: usize, key: Option<String>, message: String },
     #[error(

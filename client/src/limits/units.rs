@@ -235,7 +235,7 @@ as_text!(
 pub(super) mod tests {
     use super::*;
 
-    /// That texts are read so, and shown so again.
+    /// Checks that texts are read so, and shown so again.
     pub(crate) fn shows<T: FromStr<Err = String> + fmt::Display>(cases: &[(&str, &str)]) {
         for (given, shown) in cases {
             let value: T = given.parse().unwrap_or_else(|why| panic!("{given}: {why}"));

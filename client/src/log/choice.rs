@@ -8,7 +8,7 @@ pub enum LogChoice {
     /// Into files in the data folder, a new one each day.
     #[default]
     Daily,
-    /// Nowhere.
+    /// The log goes to stderr alone.
     Off,
 }
 

@@ -4,7 +4,7 @@ use reqwest::{Client, Method, StatusCode, Url};
 use sojourn_http::transport;
 use std::time::Duration;
 
-/// It is on this machine, or next to it.
+/// The longest wait for the service, which is on this machine, or next to it.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Most bytes of an answer that are read.
 const MAX_ANSWER: usize = 1 << 20;

@@ -41,7 +41,7 @@ pub(crate) struct Took {
     pub(crate) nanos_per_row: Option<u64>,
     /// The most bytes of memory.
     pub(crate) peak_memory: Option<u64>,
-    /// It wanted more memory than there was: so many bytes.
+    /// Bytes of memory that there were for a unit that wanted more, 0 where unknown; `None` for one that had enough.
     pub(crate) out_of_memory: Option<u64>,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Devices<R>(Vec<Device<R>>);
 pub(crate) struct Device<R> {
     /// `cpu`, or the GPUs' name.
     pub(crate) name: String,
-    /// What trains on it, as its first trainer said.
+    /// The engine that trains on it, as its first trainer said.
     engine: Engine,
     /// Workloads that its trainers have refused as unsupported, the latest last. They are asked again when the client
     /// starts again, as it does after an update.

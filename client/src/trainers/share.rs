@@ -11,15 +11,15 @@ pub(crate) struct KeptShare {
     pub(crate) pace: Pace,
     /// The percentage of the time that the kernel leaves it.
     pub(crate) kernel: u8,
-    /// What it gets, as a multiple of what it would with equal shares.
+    /// The part of the processor that the unit gets, as a multiple of what it would get with equal shares.
     pub(crate) relative: f64,
 }
 
 impl KeptShare {
-    /// It has what all have.
+    /// The share that each unit has where all have equal shares.
     pub(crate) const EQUAL: Self = Self { pace: Pace::FULL, kernel: 100, relative: 1.0 };
 
-    /// Its pace where the owner allows this one. What isn't paused goes on.
+    /// The unit's pace where the owner allows this one. A unit that isn't paused goes on.
     fn of(self, owner: Pace) -> Pace {
         let percent = u32::from(owner.get()) * u32::from(self.pace.get());
         let percent = u8::try_from(percent.div_ceil(100)).unwrap_or(100);
@@ -80,7 +80,7 @@ impl UnitPace {
         self.since = now;
     }
 
-    /// What a time of training would have been with equal shares.
+    /// A time of training in microseconds, as it would have been with equal shares.
     pub(crate) fn as_equal(&mut self, micros: u64) -> u64 {
         self.pass();
         let (whole, equal) = (self.since - self.begun, self.as_equal);

@@ -1,4 +1,4 @@
-//! What running units take of the machine, as their trainers say each second.
+//! The resources that running units take of the machine, as their trainers say each second.
 
 use parking_lot::Mutex;
 use sojourn_protocol::{
@@ -44,7 +44,7 @@ impl Usages {
         RunningUnit { usages: Arc::clone(&self.0), lease }
     }
 
-    /// What a running unit takes, if its trainer has said so.
+    /// The resources that a running unit takes, if its trainer has said so.
     pub(crate) fn get(&self, lease: LeaseId) -> Option<UnitUsage> {
         self.0.lock().get(&lease).copied()
     }
@@ -58,7 +58,7 @@ pub(crate) struct RunningUnit {
 }
 
 impl RunningUnit {
-    /// Its trainer has said what it took.
+    /// Notes a sample of the unit's trainer.
     pub(crate) fn took(&self, sample: &UsageSample) {
         if let Some(usage) = rates(sample) {
             self.usages.lock().insert(self.lease, usage);

@@ -57,12 +57,12 @@ impl Watchdog {
         }
     }
 
-    /// It does something that takes time and is no batch.
+    /// The unit does something that takes time and is no batch.
     pub(crate) fn is_busy(&self) {
         self.state.lock().last = Instant::now();
     }
 
-    /// It waits for what is on its way; or that has come, and it is to go on.
+    /// The unit waits for a shard that is on its way; or the shard has come, and the unit is to go on.
     pub(crate) fn waits(&self, waits: bool) {
         self.is_busy();
         self.waits.send_replace(waits);

@@ -49,7 +49,7 @@ pub(crate) struct Outgoing<'a> {
 /// The state of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Its next chunk waits for bandwidth.
+    /// The next chunk waits for bandwidth.
     Waits,
     /// The connection was given bytes, and has to take them.
     Moves,

@@ -1,4 +1,4 @@
-//! What a daemon does while nothing goes wrong.
+//! The work of a daemon while nothing goes wrong.
 
 use super::*;
 use crate::server::{idle, wanted};

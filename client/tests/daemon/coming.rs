@@ -55,7 +55,7 @@ fn told(world: &World) -> impl Iterator<Item = &Held> {
     world.heartbeats.iter().flat_map(|beat| &beat.holding)
 }
 
-/// What the server was told of a unit that waits.
+/// The state of a waiting unit that the server was told; `None` where it was told of none.
 fn waits(world: &World) -> Option<HeldState> {
     told(world).map(|held| held.state).find(|state| matches!(state, HeldState::Awaiting { .. }))
 }

@@ -102,7 +102,7 @@ async fn a_blob_that_is_altered_in_the_store_is_fetched_from_the_server() {
     assert_eq!(counts(&server), [2, 1, 0, 1]);
 }
 
-/// Its owner didn't hear of that store when the machine enrolled.
+/// The machine's owner didn't hear of that store at enrolment.
 #[tokio::test]
 async fn a_store_that_the_server_did_not_name_is_not_asked_and_bytes_go_through_the_server() {
     for named in [vec![], vec!["https://store.example".to_owned()]] {

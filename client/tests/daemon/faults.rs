@@ -1,4 +1,4 @@
-//! What goes wrong on the wire, on the disk, and in the trainer.
+//! Faults on the wire, on the disk, and in the trainer.
 
 use super::*;
 use crate::{http::Answer, server::Fault};

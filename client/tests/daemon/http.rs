@@ -32,7 +32,7 @@ pub struct Answer {
     pub location: Option<String>,
     /// How the body is encoded, where it isn't as it is.
     pub encoding: Option<&'static str>,
-    /// What the server says that it understands.
+    /// The features that the server says that it understands.
     pub features: &'static str,
     /// Send only so many bytes of the body, then close.
     pub cut_after: Option<usize>,

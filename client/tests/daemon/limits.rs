@@ -266,7 +266,7 @@ async fn a_status_says_what_units_are_and_what_moves() {
     daemon.stop().await.unwrap();
 }
 
-/// What a daemon answers.
+/// The answer of a daemon to a line.
 pub async fn said(socket: &Path, line: &str) -> String {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
     let stream = tokio::net::UnixStream::connect(socket).await.unwrap();

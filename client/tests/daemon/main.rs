@@ -92,7 +92,7 @@ impl Daemon {
         Self { runtime, task, shutdown }
     }
 
-    /// What the daemon ends with, left alone.
+    /// The result that the daemon ends with, left alone.
     async fn ended(self) -> Result<(), ClientError> {
         let Self { runtime, task, shutdown } = self;
         let result = task.await.unwrap();

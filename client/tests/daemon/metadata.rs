@@ -14,7 +14,7 @@ pub enum Kind {
     Azure,
 }
 
-/// What the service says now.
+/// The metadata that the service tells now.
 #[derive(Debug, Clone, Default)]
 pub struct Said {
     /// The notice in the cloud's own form, where there is one.

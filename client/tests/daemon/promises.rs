@@ -14,7 +14,7 @@ use sojourn_protocol::{
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What the host has said that lease 1 has made.
+/// The checkpoint that the host has said that lease 1 has made; `None` where it has said none.
 fn made(world: &World) -> Option<BlobRef> {
     let asks = world.works.iter().flat_map(|ask| &ask.holding);
     let beats = world.heartbeats.iter().flat_map(|beat| &beat.holding);

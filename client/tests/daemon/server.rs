@@ -23,7 +23,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 pub const ENROLMENT: &str = "let-me-in";
 pub const STORE: &str = "/store/";
 
-/// What goes wrong with one request.
+/// A fault that one request meets.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// This answer instead, with nothing done.
@@ -96,7 +96,7 @@ pub struct World {
     pub ahead: BTreeSet<Digest>,
     /// Blobs that are asked for and don't come, until they are taken from here.
     pub withheld: BTreeSet<Digest>,
-    /// Its blobs lie in a store: here, beside `/v1`.
+    /// The server's blobs lie in a store: here, beside `/v1`.
     pub has_store: bool,
     /// Gives shards packed to whoever accepts that.
     pub packs: bool,
@@ -104,7 +104,7 @@ pub struct World {
     pub packed: Vec<Digest>,
     /// The stores that it names to hosts that enrol.
     pub stores: Option<Vec<String>>,
-    /// What it says that it understands beyond the first version.
+    /// The features that the server says that it understands, beyond the first version.
     pub features: &'static str,
     faults: VecDeque<(String, Fault)>,
     asks: u64,

@@ -23,7 +23,7 @@ use std::{
 };
 use tokio::sync::{Semaphore, mpsc::UnboundedReceiver, watch};
 
-/// What all slots of a test share.
+/// The state that all slots of a test share.
 pub struct Trainer {
     /// Units may end while there are permits.
     pub gate: Semaphore,
@@ -38,7 +38,7 @@ pub struct Trainer {
     pub instructions: Mutex<Vec<InstructionSet>>,
     /// The instruction set that each unit was run in.
     pub ran_in: Mutex<Vec<InstructionSet>>,
-    /// What slots are on; `cpu` where nothing is said.
+    /// The devices that slots are on; `cpu` where nothing is said.
     pub devices: Mutex<BTreeMap<u32, RunnerDevice>>,
     /// Units that were run on each device.
     pub ran: Mutex<BTreeMap<String, usize>>,
@@ -48,13 +48,13 @@ pub struct Trainer {
     pub reached: AtomicU32,
     /// Units go on when they are told to stop.
     pub deaf: AtomicBool,
-    /// What comes instead of training, once.
+    /// The outcome that comes instead of training, once.
     pub instead: Mutex<Option<Instead>>,
 }
 
 /// The memory that units take, in bytes.
 pub const PEAK: u64 = 12_345;
-/// What each unit takes.
+/// The sample of each unit.
 pub const SAMPLE: UsageSample = UsageSample {
     span: Micros::from_secs(2),
     busy: Micros::from_secs(3),
@@ -113,7 +113,7 @@ impl Trainer {
 /// A slot of the fake, its class once it has said hello, what it is on, and what it is pinned to.
 pub struct Runner(Arc<Trainer>, Option<&'static str>, RunnerDevice, InstructionSet);
 
-/// What the fake makes of a unit: so many bytes, each unit's own.
+/// The checkpoint that the fake makes of a unit: so many bytes, each unit's own.
 pub fn checkpoint(seed: u64, bytes: u64) -> Vec<u8> {
     let text = format!("checkpoint of {seed};");
     text.bytes().cycle().take(usize::try_from(bytes).unwrap()).collect()
@@ -256,7 +256,7 @@ fn look_at(blob: Digest, path: &Path) {
     assert_eq!(Digest::of(&fs::read(path).unwrap()), blob, "a trainer was given other bytes");
 }
 
-/// What the fake says of a unit, with the file that it promises.
+/// The outcome that the fake says of a unit, with the file that it promises.
 pub fn trained(run: &RunUnit) -> Outcome {
     trained_to(run, u32::MAX)
 }

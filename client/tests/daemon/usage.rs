@@ -1,4 +1,4 @@
-//! What running units take of the host is said in heartbeats, to servers that understand it.
+//! Heartbeats say what running units take of the host, to servers that understand it.
 
 use crate::{
     Daemon, config, hop_of,
@@ -15,7 +15,7 @@ use sojourn_protocol::{
 };
 use tempfile::TempDir;
 
-/// What heartbeats have said of a unit in a slot, in their order.
+/// The usage of a unit in a slot that heartbeats have said, in their order.
 fn heard(world: &World, lease: LeaseId) -> Vec<Option<UnitUsage>> {
     let held = world.heartbeats.iter().flat_map(|beat| &beat.holding);
     let running =

@@ -61,7 +61,7 @@ fn main() {
     }
 }
 
-/// What a hop takes of a core, in percent.
+/// The processor time that a hop takes of a core, in percent.
 fn share(case: &Case, percent: u8) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Command::new(env!("CARGO_BIN_EXE_sojourn-trainer"))

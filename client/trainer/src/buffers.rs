@@ -72,7 +72,7 @@ pub(crate) struct BufferBytes<'a> {
 }
 
 impl BufferBytes<'_> {
-    /// Those of one buffer.
+    /// The bytes of one buffer.
     pub(crate) fn get(&self, name: &str) -> Option<&[u8]> {
         match self.places.bytes(name) {
             Some(range) => self.real.get(range),

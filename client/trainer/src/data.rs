@@ -29,7 +29,7 @@ const CAPACITY: usize = 1 << 30;
 #[derive(Debug)]
 pub(crate) struct Dataset {
     columns: Vec<Column>,
-    /// What a batch calls them: two for a column of sequences.
+    /// The names that a batch has for the columns: two for a column of sequences.
     names: Rc<[String]>,
     rows: i64,
     device: Device,

@@ -1,4 +1,4 @@
-//! What this program is to those who give units out, and how it refuses units that it doesn't know.
+//! The description of this program for those who give units out, and its refusal of units that it doesn't know.
 
 use serde_json::Value;
 use sojourn_protocol::{

@@ -128,7 +128,7 @@ impl Layers<'_> {
     }
 }
 
-/// What PyTorch's `cross_entropy` takes beside outputs and classes; by default the plain loss.
+/// Arguments of PyTorch's `cross_entropy` beside outputs and classes; by default those of the plain loss.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CrossEntropyOptions<'a> {
     /// A weight for each class, `[classes]`: each row's loss counts by its class's, and the mean is over the sum of the

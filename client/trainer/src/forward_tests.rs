@@ -107,7 +107,7 @@ fn dropout_drops_its_share_in_training_alone() {
     assert!((first(Mode::Train) / sum - dropped).abs() > 1e-9);
 }
 
-/// What a convolution that passes its input on, and the pooling after it, make of 0 to 15.
+/// The values that a convolution that passes its input on, and the pooling after it, make of 0 to 15.
 fn pooled(pool: Pool) -> Vec<f64> {
     let (model, _) = model(Architecture::Cnn(Cnn { pool, ..Cnn::new([1]) }), 1);
     let [kernel, bias, weight, last] = &model.leaves[..] else { panic!("four parameters") };

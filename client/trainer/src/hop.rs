@@ -102,7 +102,7 @@ fn way(hop: &Hop, until: u32) -> Result<Vec<(ShardSegment, u32)>, TrainError> {
 struct Run<'a> {
     hop: &'a Hop,
     request: &'a RunUnit,
-    /// Those of the request, and what has come since.
+    /// The files of the request, and those that have come since.
     files: Cow<'a, Files>,
     /// When, had it done nothing but train.
     started: Instant,

@@ -183,7 +183,7 @@ fn last_batch(hop: &Hop) -> u32 {
     hop.segments().last().unwrap().end.batch
 }
 
-/// What is left of a unit behind a position on its way.
+/// The hop that is left of a unit behind a position on its way.
 fn rest_of(hop: &Hop, end: Position, base: Base) -> Hop {
     let left: Vec<ShardSegment> = hop.segments().skip_while(|of| of.end.step <= end.step).collect();
     let first = left[0];

@@ -46,7 +46,7 @@ pub(crate) struct Model {
     rounded: Option<Tensor>,
     /// The parameters one by one as the model computes with them, each layer's weight before its bias.
     pub(crate) leaves: Vec<Tensor>,
-    /// What each stage of a training step moves.
+    /// The parameters that each stage of a training step moves.
     pub(crate) stages: Vec<Moves>,
     /// The buffers; of a network each batch norm's running mean before its running variance.
     buffers: Buffers,
@@ -145,7 +145,7 @@ impl Model {
         self.places.mask(self.weights.device(), |shape| shape.len() >= 2)
     }
 
-    /// Its tensors, as a graph takes them.
+    /// The model's tensors, as a graph takes them.
     pub(crate) fn tensors(&self) -> Tensors<'_> {
         let (parameters, buffers) = (&self.leaves, self.buffers.each());
         Tensors { parameters, buffers, precision: self.precision }

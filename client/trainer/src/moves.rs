@@ -1,17 +1,17 @@
-//! What the stages of a training step move: usually all parameters in one stage.
+//! The parameters that the stages of a training step move: usually all of them in one stage.
 
 use crate::{error::TrainError, flat_layout::FlatLayout};
 use std::ops::Range;
 use tch::Tensor;
 
-/// What one stage of a step moves.
+/// The parameters that one stage of a step moves.
 #[derive(Debug)]
 pub(crate) struct Moves {
     /// The tensors that its gradient is for.
     pub(crate) leaves: Vec<Tensor>,
     /// Where the gradient of each goes.
     pub(crate) gradients: Vec<Tensor>,
-    /// Its parameters, in as few parts as lie side by side.
+    /// The stage's parameters, in as few parts as lie side by side.
     pub(crate) parts: Vec<Part>,
     /// Are there other parameters?
     pub(crate) is_partial: bool,

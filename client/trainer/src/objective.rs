@@ -1,4 +1,4 @@
-//! What a model makes of rows: a loss to train on, sums of an evaluation, predictions. The one place where built-in
+//! The results that a model makes of rows: a loss to train on, sums of an evaluation, predictions. The one place where built-in
 //! networks and users' graphs are told apart.
 
 use crate::{
@@ -26,7 +26,7 @@ pub(crate) struct Measure {
     pub(crate) counting: Counting,
 }
 
-/// What is trained for.
+/// The objective of training.
 #[derive(Debug)]
 pub(crate) struct Objective {
     /// The loss of a built-in network; a graph brings its own.
@@ -40,14 +40,14 @@ pub(crate) struct Objective {
 /// The loss of a batch.
 #[derive(Debug)]
 pub(crate) struct BatchLoss {
-    /// Its mean over the rows.
+    /// The mean of the loss over the rows.
     pub(crate) mean: Tensor,
     /// The outputs, `[rows, outputs]`, where hits are counted in them.
     pub(crate) outputs: Option<Tensor>,
 }
 
 impl Objective {
-    /// That of a trial.
+    /// The objective of a trial.
     pub(crate) fn of(context: &TrialContext, device: Device) -> Result<Self, TrainError> {
         let loss = context.config.training.loss;
         let (weights, label_smoothing) =

@@ -9,9 +9,9 @@ use std::ffi::OsString;
 pub struct Options {
     /// Threads of each operation, at least 1.
     pub threads: u32,
-    /// Their device.
+    /// The device that the trainer computes on.
     pub device: DeviceChoice,
-    /// What becomes of operations that no deterministic algorithm exists for on that device, where it is a GPU.
+    /// The treatment of operations that no deterministic algorithm exists for on that device, where it is a GPU.
     pub determinism: Determinism,
 }
 

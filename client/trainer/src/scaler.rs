@@ -9,7 +9,7 @@ use sojourn_codec::{Dtype, decode};
 use sojourn_protocol::manifest::Scaling;
 use tch::{Device, Tensor};
 
-/// What makes numbers of a data set's those that a model takes.
+/// The conversion of a data set's numbers to those that a model takes.
 #[derive(Debug)]
 pub(crate) enum Scaler {
     None,

@@ -30,7 +30,7 @@ pub(crate) struct BatchSums {
 pub(crate) struct Place {
     /// The trial's step.
     pub(crate) step: u64,
-    /// Its number in the shard.
+    /// The batch's number in the shard.
     pub(crate) batch: u32,
 }
 

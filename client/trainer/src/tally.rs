@@ -40,7 +40,7 @@ pub(crate) fn count_top_k(outputs: &Tensor, y: &Tensor, k: u32) -> Result<u64, T
     Ok(u64::try_from(rank.f_lt(i64::from(k))?.f_count_nonzero(None)?.f_int64_value(&[])?)?)
 }
 
-/// What is counted over all shards of an evaluation, beside the sums of each.
+/// The counts over all shards of an evaluation, beside the sums of each.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) by_class: ClassTally,

@@ -111,7 +111,7 @@ fn order(sampling: Sampling, hop: &ShardSegment, data: &Dataset) -> Result<Vec<i
 /// A shard's rows in the order of a hop.
 struct Rows<'a> {
     data: &'a Dataset,
-    /// What is trained on in place of the labels, `[rows]`.
+    /// The scaled labels that are trained on in place of the labels, `[rows]`; `None` where labels aren't scaled.
     targets: Option<Tensor>,
     order: Tensor,
     batch_size: i64,

@@ -1,4 +1,4 @@
-//! What a running unit takes of the machine, each second.
+//! The resources that a running unit takes of the machine, each second.
 
 use rustix::time::{ClockId, clock_gettime};
 use sojourn_protocol::{
@@ -44,7 +44,7 @@ impl UsageMeter {
         self.paused += time;
     }
 
-    /// What was taken since the last sample; `loss` is the mean over the batches since then.
+    /// A sample of the resources taken since the last one; `loss` is the mean over the batches since then.
     pub(crate) fn sample(&mut self, loss: Option<f64>) -> UsageSample {
         let now = Self::new();
         let span = now.since.saturating_duration_since(self.since).saturating_sub(self.paused);

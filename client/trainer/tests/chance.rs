@@ -1,4 +1,4 @@
-//! What dropout draws must not depend on the number of threads. A program of its own, because both the
+//! The values that dropout draws must not depend on the number of threads. A program of its own, because both the
 //! threads and the source of rng belong to the whole process.
 
 use tch::{Device, Kind, Tensor};

@@ -1,4 +1,4 @@
-//! What a machine is told at its first start: the values of the placeholders of its user data.
+//! The values that a machine is told at its first start: those of the placeholders of its user data.
 
 use crate::config::MachineConfig;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -9,11 +9,11 @@ use std::{collections::BTreeMap, fs, io, path::PathBuf};
 /// A program that the server hands out.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Program {
-    /// Its name.
+    /// The program's name.
     pub name: String,
-    /// Its size.
+    /// The program's size in bytes.
     pub bytes: u64,
-    /// Its SHA-256, in hexadecimal digits.
+    /// The program's SHA-256, in hexadecimal digits.
     pub sha256: String,
 }
 
@@ -44,7 +44,7 @@ pub enum BootError {
     Certificate {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -25,7 +25,7 @@ mod ec2 {
         settings(config).map(drop)
     }
 
-    /// What a template needs. Nothing is bought with it.
+    /// A template with the placeholders that one needs. Nothing is bought with it.
     const NO_USER_DATA: &str = "{{machine}}{{enrolment_token}}";
 
     /// Which region the SDK's configuration has doesn't matter, but it would be looked for long where there is none.
@@ -94,7 +94,7 @@ pub enum CloudsError {
     #[cfg(feature = "ec2")]
     #[error(transparent)]
     Site(#[from] sojourn_ec2::SiteError),
-    /// What machines are told at their first start can't be read or filled in.
+    /// The machines' user data can't be read or filled in.
     #[cfg(feature = "ec2")]
     #[error(transparent)]
     UserData(#[from] sojourn_ec2::UserDataError),

@@ -34,11 +34,11 @@ use tracing::{info, warn};
 
 /// The longest that a call of the cloud may take.
 const CLOUD_TIMEOUT: Duration = Duration::from_secs(120);
-/// What is said where the server doesn't know who leads.
+/// The message where the server doesn't know who leads.
 pub(crate) const UNKNOWN_LEADER: &str =
     "the server has started just now, and waits up to 5 minutes for whoever led this fleet before";
 
-/// What a driver works with.
+/// The options of a driver.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The fleet's name.
@@ -53,7 +53,7 @@ pub struct Options {
     pub dry_run: bool,
 }
 
-/// What came of a round.
+/// The outcome of a round.
 #[derive(Debug)]
 pub enum Round {
     /// Another process leads, or none does yet.
@@ -86,9 +86,9 @@ pub struct Driver<S, C, W = Outside> {
     books: Books,
     memory: Memory,
     offers: Option<(UnixMillis, Offers)>,
-    /// What the server said last, as long as this process has led since.
+    /// The work that the server named last, as long as this process has led since.
     demand: Option<DemandView>,
-    /// Who leads, as was said last: this process, or which.
+    /// The leader as it was logged last: whether this process leads, and which other one does where that is known.
     told_leader: Option<(bool, Option<String>)>,
     /// A call of this round has failed.
     failed: Failures,
@@ -113,7 +113,7 @@ impl World for Outside {
     }
 }
 
-/// What has failed in a round.
+/// The kinds of calls that have failed in a round.
 #[derive(Debug, Clone, Copy, Default)]
 struct Failures {
     /// The server can't be reached, or refuses what is asked.
@@ -124,7 +124,7 @@ struct Failures {
     end: bool,
 }
 
-/// What a round has found.
+/// The machines, offers and work that a round has found.
 struct Found {
     machines: Vec<CloudMachine>,
     offers: Offers,
@@ -154,7 +154,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
         }
     }
 
-    /// What the last plan left, for whoever shows it.
+    /// The memory that the last plan left, for whoever shows it.
     #[must_use]
     pub const fn memory(&self) -> &Memory {
         &self.memory

@@ -20,7 +20,7 @@ pub(crate) struct Lease {
     /// When it was granted last, and until when.
     granted: Option<(UnixMillis, UnixMillis)>,
     ask_at: UnixMillis,
-    /// Who leads, as far as is known.
+    /// The process that leads, as the server said last; none where that isn't known.
     leader: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl Lease {
         Self { role, holder, granted: None, ask_at: UnixMillis(0), leader: None }
     }
 
-    /// What is to be asked now, if anything: the lease is renewed when a third of it is over.
+    /// The request that is due now, if any: the lease is renewed when a third of it is over.
     pub(crate) fn request(&self, now: UnixMillis) -> Option<LeaderRequest> {
         (now >= self.ask_at).then(|| self.ask(TERM, self.is_held(now)))
     }

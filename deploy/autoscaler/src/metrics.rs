@@ -32,7 +32,7 @@ const READER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Readers at a time.
 const MAX_READERS: usize = 8;
 
-/// What has failed, as a metric's label says it.
+/// A kind of failure, as a metric's label says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Failed {
     /// The cloud had no machine left.

@@ -1,4 +1,4 @@
-//! What the server is told of machines: the cloud's list against what the server knows. Pure.
+//! The reports to the server on machines: the cloud's list against what the server knows. Pure.
 //!
 //! The server's ledger takes a machine from its first report on. A machine that a process bought and didn't report, because
 //! it ended in between, is found by its tags and reported by the next.
@@ -20,7 +20,7 @@ const MAX_QUESTIONS: usize = 20;
 /// Machines that ended longer ago are forgotten: no cloud lists them so long.
 const FORGET: Millis = Millis::from_secs(24 * 3600);
 
-/// What the server was told.
+/// The books of what the server was told.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Books {
     settings: Settings,
@@ -43,7 +43,7 @@ pub(crate) struct Question {
 }
 
 impl Books {
-    /// Those of a fleet, which know nothing yet.
+    /// The books of a fleet, which know nothing yet.
     pub(crate) const fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -165,7 +165,8 @@ impl Books {
         }
     }
 
-    /// What the server is to be told: machines that it doesn't know, that have ended, or whose price is known better now.
+    /// The reports that the server is to get: of machines that it doesn't know, that have ended, or whose price is known better
+    /// now.
     pub(crate) fn reports(
         &self,
         machines: &[CloudMachine],
@@ -324,7 +325,7 @@ mod tests {
         }
     }
 
-    /// Those of the fleet `m`, whose machines are listed after a tenth of a second at most.
+    /// The books of the fleet `m`, whose machines are listed after a tenth of a second at most.
     fn books() -> Books {
         let limits = Limits { machines: 4, vcpus: None, hourly: None, total: None, job: None };
         let mut settings = Settings::new(limits);

@@ -1,4 +1,4 @@
-//! What is asked of the server, as a trait; and over HTTP.
+//! The calls of the server, as a trait; and over HTTP.
 
 use crate::{boot::Program, config::Config};
 use serde::{Serialize, de::DeserializeOwned};
@@ -54,7 +54,7 @@ pub trait Server: Send + Sync {
     /// See [`Server::lead`].
     fn drain(&self, request: &DrainRequest) -> impl Future<Output = Result<(), CallError>> + Send;
 
-    /// What all machines have cost.
+    /// The costs of all machines.
     ///
     /// # Errors
     /// See [`Server::lead`].
@@ -80,7 +80,7 @@ pub struct HttpServer {
 /// Why a server can't be asked at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Its address is none.
+    /// The server's address is no address.
     #[error("`server` is wrong")]
     Address(#[source] ServersError),
     /// The certificates that are trusted.
@@ -91,7 +91,7 @@ pub enum ConnectError {
     Token {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// The system's certificates can't be had.

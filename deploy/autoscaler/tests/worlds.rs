@@ -38,7 +38,7 @@ impl Draw {
     }
 }
 
-/// What a world is, and what is asked of it.
+/// A world with its settings and its faults, and whether its work can be paid.
 struct World {
     setting: Setting,
     settings: Settings,

@@ -1,6 +1,6 @@
 //! The types that a region sells, and in which zones.
 //!
-//! They change a few times a year, so they are asked for again after [`KEPT`] only.
+//! Both change a few times a year, so they are asked for again after [`KEPT`] only.
 
 use crate::{
     errors::Failure,

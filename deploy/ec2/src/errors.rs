@@ -1,4 +1,4 @@
-//! What EC2's errors mean for a fleet: decided by their codes, never by their texts.
+//! The meaning of EC2's errors for a fleet: decided by their codes, never by their texts.
 //!
 //! The codes are those of the API reference ("Error codes for the Amazon EC2 API"). No text of a request gets into an error:
 //! it has enrolment tokens.
@@ -8,7 +8,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use sojourn_fleet::cloud::CloudError;
 use std::error::Error;
 
-/// What an error code is about.
+/// The subject of an error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// A pool has no machine left, or none for this price or image.
@@ -27,9 +27,9 @@ pub(crate) enum Meaning {
     NoInstance,
     /// A volume isn't known, or not any more.
     NoVolume,
-    /// What was named isn't known: it is gone, or was made a moment ago.
+    /// The named thing isn't known: it is gone, or was made a moment ago.
     Gone,
-    /// It is there already.
+    /// The thing is there already.
     Exists,
     /// Something else needs it still.
     InUse,
@@ -41,7 +41,7 @@ pub(crate) enum Meaning {
     Refused,
 }
 
-/// What a code means.
+/// The meaning of a code.
 pub(crate) fn meaning(code: &str) -> Meaning {
     match code {
         "InsufficientInstanceCapacity"

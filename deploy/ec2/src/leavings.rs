@@ -1,4 +1,4 @@
-//! What has the fleet's tag still, and its removal: for whoever takes a fleet down and leaves nothing.
+//! The things that still have the fleet's tag, and their removal: for whoever takes a fleet down and leaves nothing.
 
 use crate::{
     errors::{Failure, Meaning},
@@ -51,25 +51,25 @@ pub enum LeavingKind {
 pub struct Leaving {
     /// Where it is.
     pub region: String,
-    /// What it is.
+    /// The kind of the thing.
     pub kind: LeavingKind,
     /// The cloud's id of it; a launch template's name.
     pub id: String,
-    /// It goes by itself: a machine that is ending, or its volume.
+    /// Whether the thing goes by itself, as a machine that is ending, or its volume.
     pub goes: Goes,
 }
 
 /// Whether something goes by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Goes {
-    /// It stays until it is removed.
+    /// The thing stays until it is removed.
     Stays,
-    /// It goes with something else, or is going.
+    /// The thing goes with something else, or is going.
     Itself,
 }
 
 impl LeavingKind {
-    /// What it is, in a word.
+    /// The kind in a word or a few, as people write it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

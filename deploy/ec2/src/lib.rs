@@ -69,7 +69,7 @@ pub struct Ec2 {
     user_data: UserData,
 }
 
-/// What EC2 says of a region's settings.
+/// The result of checking a region's settings with EC2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionCheck {
     /// The region.
@@ -82,7 +82,7 @@ pub struct RegionCheck {
     pub subnets: BTreeMap<String, String>,
     /// How many types the settings name that are sold there.
     pub types: usize,
-    /// Those of them without a list price: they aren't bought.
+    /// The types without a list price: they aren't bought.
     pub unlisted: Vec<String>,
 }
 

@@ -21,7 +21,7 @@ const MAX_NAMED: usize = 100;
 /// Prices in an answer: EC2 gives no more.
 const PAGE: i32 = 1000;
 
-/// What a region sells now.
+/// The types and prices that a region sells now.
 pub(crate) async fn offers(region: &Region, now: UnixMillis) -> Result<Offers, CloudError> {
     let catalog = catalog::catalog(region).await?;
     let spot = spot_prices(region, catalog.types.keys(), now).await?;

@@ -22,7 +22,7 @@ pub(crate) struct Region {
     pub(crate) name: String,
     pub(crate) client: Client,
     pub(crate) settings: RegionSettings,
-    /// Those of all regions.
+    /// The settings of all regions.
     pub(crate) shared: Arc<Ec2Settings>,
     place: OnceCell<Place>,
     /// The launch template that was made or found, by its name.
@@ -31,7 +31,7 @@ pub(crate) struct Region {
     pub(crate) catalog: Mutex<Option<Dated>>,
 }
 
-/// What EC2 says of a region's settings.
+/// The subnets and the image that EC2 finds for a region's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The subnet of each zone.
@@ -62,7 +62,7 @@ impl Region {
         }
     }
 
-    /// What EC2 says of the settings; asked once.
+    /// The subnets and the image that EC2 finds for the settings; asked once.
     pub(crate) async fn place(&self) -> Result<&Place, CloudError> {
         self.place.get_or_try_init(|| self.find_place()).await
     }

@@ -14,7 +14,7 @@ pub(crate) struct Dated {
     pub(crate) catalog: Arc<Catalog>,
 }
 
-/// What a region sells of what the settings name.
+/// The types that the settings name and a region sells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Catalog {
     /// The types by name.

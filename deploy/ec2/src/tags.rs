@@ -5,12 +5,12 @@ use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification};
 use sojourn_protocol::machines::MachineName;
 use std::collections::BTreeMap;
 
-/// Those of what the fleet's machines share.
+/// The tags of everything that the fleet's machines share.
 pub(crate) fn of_fleet(settings: &Ec2Settings, kind: ResourceType) -> TagSpecification {
     TagSpecification::builder().resource_type(kind).set_tags(Some(tags(settings))).build()
 }
 
-/// Those of a machine, and of what comes and goes with it.
+/// The tags of a machine, and of what comes and goes with it.
 pub(crate) fn of_machine(
     settings: &Ec2Settings,
     kind: ResourceType,
@@ -31,13 +31,13 @@ pub(crate) fn is_servers(tags: &[Tag]) -> bool {
     value(tags, ROLE_TAG) == Some(SERVER_ROLE)
 }
 
-/// Those of a part of the fleet's site: its network, its server and what these need.
+/// The tags of a part of the fleet's site: its network, its server and what these need.
 pub(crate) fn of_site(settings: &Ec2Settings, kind: ResourceType) -> TagSpecification {
     let tags = site(settings).into_iter().map(|(key, value)| tag(&key, &value)).collect();
     TagSpecification::builder().resource_type(kind).set_tags(Some(tags)).build()
 }
 
-/// Those of the server's machine, and of what comes and goes with it.
+/// The tags of the server's machine, and of what comes and goes with it.
 pub(crate) fn of_server(settings: &Ec2Settings, kind: ResourceType) -> TagSpecification {
     let tags = site(settings).into_iter().map(|(key, value)| tag(&key, &value));
     let tags = tags.chain([tag(ROLE_TAG, SERVER_ROLE)]).collect();

@@ -38,7 +38,7 @@ pub(crate) async fn specification(
     Ok(request.launch_template_name(name).version("$Default").build())
 }
 
-/// What is made is looked for anew with the next order.
+/// Forgets the launch template's name: the next order looks for the template anew.
 pub(crate) async fn forget(region: &Region) {
     *region.template.lock().await = None;
 }

@@ -15,7 +15,7 @@ const TOKEN: &str = "enrolment_token";
 /// A stand-in for both while a template is checked: none is longer.
 const LONGEST: usize = 128;
 
-/// What is wrong with a template of user data.
+/// The faults that a template of user data can have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UserDataError {
     /// The file can't be read.
@@ -31,7 +31,7 @@ pub enum UserDataError {
     Unknown {
         /// The placeholder.
         name: String,
-        /// Those that have a value.
+        /// The placeholders that have a value.
         known: Vec<String>,
     },
     /// Braces without a name, or without an end.
@@ -51,7 +51,7 @@ pub enum UserDataError {
     /// EC2 takes no more.
     #[error("the user data has {bytes} bytes once it is filled in; EC2 takes {MAX_USER_DATA}")]
     Large {
-        /// Its size.
+        /// The size of the user data once it is filled in, in bytes.
         bytes: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! What a cloud is: pools of machines with prices, and the few calls by which machines are bought and given back.
+//! A cloud's interface: pools of machines with prices, and the few calls by which machines are bought and given back.
 //!
 //! A [`Cloud`] keeps no books of ours. What was bought is known by its tags alone, which a machine carries from its
 //! launch on, so a fleet can be read back after any crash.
@@ -39,7 +39,7 @@ pub struct InstanceType {
     pub vcpus: u32,
     /// Bytes of memory.
     pub memory: u64,
-    /// GPUs.
+    /// The number of GPUs.
     #[serde(default)]
     pub gpus: u32,
     /// Bytes of memory of each GPU.
@@ -56,7 +56,7 @@ pub struct Quote {
     pub on_demand: MicroUsd,
 }
 
-/// What a cloud sells at the moment.
+/// The types and prices that a cloud sells at the moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offers {
     /// The types, by name.
@@ -68,7 +68,7 @@ pub struct Offers {
 /// A machine that is to be bought.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewMachine {
-    /// Its name: a tag of it from its launch on.
+    /// The machine's name: a tag of it from its launch on.
     pub name: MachineName,
     /// With it the machine becomes a host of the server: good for one host and some minutes.
     pub enrolment_token: String,
@@ -98,7 +98,7 @@ pub struct Order {
 /// A machine that was bought.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bought {
-    /// Its name.
+    /// The machine's name.
     pub name: MachineName,
     /// The cloud's id of it.
     pub instance: String,
@@ -106,7 +106,7 @@ pub struct Bought {
     pub pool: Pool,
 }
 
-/// What came of an order: it may be filled in part.
+/// The outcome of an order: it may be filled in part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filled {
     /// The machines that were bought.
@@ -119,20 +119,20 @@ pub struct Filled {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MachineState {
-    /// It was launched, and starts.
+    /// The machine was launched, and starts.
     Pending,
-    /// It runs.
+    /// The machine runs.
     Running,
-    /// It is being ended.
+    /// The machine is being ended.
     Ending,
-    /// It has ended.
+    /// The machine has ended.
     Ended,
 }
 
 /// A machine with the fleet's tags, as the cloud knows it. Ended ones are known for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloudMachine {
-    /// Its name, from its tags; none where the tag is missing or no name.
+    /// The machine's name, from its tags; none where the tag is missing or no name.
     pub name: Option<MachineName>,
     /// The cloud's id of it.
     pub instance: String,
@@ -178,7 +178,7 @@ pub enum CloudError {
     /// The account may not do this, or what was asked can't be.
     #[error("the cloud refuses: {0}")]
     Refused(String),
-    /// It couldn't be reached, or failed.
+    /// The cloud couldn't be reached, or failed.
     #[error("the cloud doesn't answer: {0}")]
     Away(String),
 }

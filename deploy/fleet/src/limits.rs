@@ -1,4 +1,4 @@
-//! What a fleet may have and cost at most, and how much of that is left.
+//! The limits of a fleet's machines and costs, and how much of them is left.
 
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::money::MicroUsd;
@@ -12,25 +12,25 @@ pub struct Limits {
     /// Virtual processors at a time.
     #[serde(default)]
     pub vcpus: Option<u32>,
-    /// What an hour of all machines together may cost.
+    /// The most that an hour of all machines together may cost.
     #[serde(default)]
     pub hourly: Option<MicroUsd>,
-    /// What all machines together may cost, over all time.
+    /// The most that all machines together may cost, over all time.
     #[serde(default)]
     pub total: Option<MicroUsd>,
-    /// What a job may cost, over all time. The budget of a job holds too, where it has one.
+    /// The most that a job may cost, over all time. The budget of a job holds too, where it has one.
     #[serde(default)]
     pub job: Option<MicroUsd>,
 }
 
 impl Limits {
-    /// What a job with this budget may cost.
+    /// The most that a job with this budget may cost; none where neither limit nor budget says.
     #[must_use]
     pub fn of_job(&self, budget: Option<MicroUsd>) -> Option<MicroUsd> {
         self.job.into_iter().chain(budget).min()
     }
 
-    /// What is left where so much is taken.
+    /// The room that is left where so much is taken.
     #[must_use]
     pub fn left(&self, taken: &Taken) -> Room {
         Room {
@@ -59,7 +59,7 @@ impl Limits {
 pub enum Limit {
     /// The number of machines.
     Machines,
-    /// Their virtual processors.
+    /// The number of the machines' virtual processors.
     Vcpus,
     /// Dollars for an hour of all machines.
     Hourly,
@@ -70,7 +70,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// What is limited, in words.
+    /// The name of the limited quantity, in words.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,15 +83,15 @@ impl Limit {
     }
 }
 
-/// What the machines of a fleet take: those that run and those that were ordered, also where it isn't known what came
-/// of the order.
+/// The share of the limits that a fleet's machines take: those that run and those that were ordered, also where it isn't known
+/// what came of the order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Machines.
+    /// The number of machines.
     pub machines: u32,
-    /// Their virtual processors.
+    /// The number of the machines' virtual processors.
     pub vcpus: u32,
-    /// What an hour of them costs.
+    /// The price of an hour of all of the machines.
     pub hourly: MicroUsd,
 }
 
@@ -104,10 +104,10 @@ impl Taken {
     }
 }
 
-/// What may still be bought.
+/// The room for purchases: how much may still be bought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Machines.
+    /// The number of machines.
     pub machines: u32,
     /// Virtual processors; none where there is no limit.
     pub vcpus: Option<u32>,

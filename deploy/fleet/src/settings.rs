@@ -1,4 +1,4 @@
-//! What the owner of a fleet chooses: limits, types of machines, markets and times.
+//! The choices of a fleet's owner: limits, types of machines, markets and times.
 
 use crate::{cloud::InstanceType, limits::Limits};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Settings {
     /// Names of machines begin with it: lower-case letters, digits and `-`, at most 24 of them.
     pub prefix: String,
-    /// What it may have and cost.
+    /// The limits of the fleet's machines and costs.
     pub limits: Limits,
     /// How machines are bought.
     pub markets: Markets,
@@ -104,11 +104,11 @@ pub struct Types {
     pub vcpus_per_slot: Option<u32>,
     /// Bytes of memory of a machine that units can't have: system and client.
     pub reserved_memory: u64,
-    /// What one virtual processor does, in GFLOP/s, before anything is measured.
+    /// The speed of one virtual processor, in GFLOP/s, before anything is measured.
     pub vcpu_gflops: u32,
-    /// What one GPU does, in GFLOP/s, before anything is measured.
+    /// The speed of one GPU, in GFLOP/s, before anything is measured.
     pub gpu_gflops: u32,
-    /// What one slot of a type does, in GFLOP/s, where that is known better.
+    /// The speed of one slot of a type, in GFLOP/s, where that is known better.
     pub gflops: BTreeMap<String, u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What must hold of any parser: values that are written and read again are the same, and refusals are in words.
+//! Expectations of any parser: values that are written and read again are the same, and refusals are in words.
 
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::{Debug, Display};

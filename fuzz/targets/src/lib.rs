@@ -1,7 +1,7 @@
 //! Every parser of foreign bytes as one function over bytes: it parses them, and panics where something doesn't hold that must.
 //!
-//! What must hold: no panic, no memory or time beyond what the input can pay for, the same value again where it is written
-//! and read once more, and a refusal in words that are no longer than the input gives reason for.
+//! These conditions must hold: no panic, no memory or time beyond what the input can pay for, the same value again where it is
+//! written and read once more, and a refusal in words that are no longer than the input gives reason for.
 //!
 //! Two programs call these functions: libFuzzer (`fuzz/fuzz_targets`, by `make fuzz`), and the seeded mutator of this package
 //! (`tests/mutated.rs`, by `make test`), which needs nothing but the stable toolchain. Both begin with the inputs of
@@ -26,7 +26,7 @@ mod unpacking;
 /// One parser of foreign bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name: of its binary, its corpus and its dictionary.
+    /// The target's name: of its binary, its corpus and its dictionary.
     pub name: &'static str,
     /// Parses an input, and panics where something doesn't hold. True where the input was taken, and not refused.
     pub run: fn(&[u8]) -> bool,

@@ -170,7 +170,7 @@ impl Mutator {
     }
 }
 
-/// Draws.
+/// A source of numbers that are drawn by chance, each below a bound.
 struct Chance(Box<dyn FnMut(u32) -> u32>);
 
 impl Chance {

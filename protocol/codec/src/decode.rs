@@ -16,13 +16,13 @@ use std::fmt;
 /// A tensor in a decoded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorView<'a> {
-    /// Its name.
+    /// The tensor's name.
     pub name: String,
     /// Type of its elements.
     pub dtype: Dtype,
-    /// Its shape; empty for a scalar.
+    /// The tensor's shape; empty for a scalar.
     pub shape: Vec<u64>,
-    /// Its elements in row-major order, little-endian, not aligned.
+    /// The tensor's elements in row-major order, little-endian, not aligned.
     pub data: &'a [u8],
 }
 

@@ -9,7 +9,7 @@
 //!                       keys `dtype`, `shape`, `data_offsets`                  without gaps
 //! ```
 //!
-//! Whatever else is valid safetensors is refused by [`decode`], because two encodings of one model
+//! [`decode`] refuses all other valid safetensors, because two encodings of one model
 //! would be two blobs. Every reader of the format reads what is written here.
 //!
 //! [`delta`] says a checkpoint by what changed since another one; [`ranges`] stores one in several pieces; [`packed`] is a blob as

@@ -5,11 +5,11 @@ use crate::{Dtype, error::CodecError};
 /// A tensor without its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorSpec {
-    /// Its name, unique in its file.
+    /// The tensor's name, unique in its file.
     pub name: String,
     /// Type of its elements.
     pub dtype: Dtype,
-    /// Its shape; empty for a scalar.
+    /// The tensor's shape; empty for a scalar.
     pub shape: Vec<u64>,
 }
 
@@ -45,13 +45,13 @@ impl TensorSpec {
 /// A tensor with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
-    /// Its name, unique in its file.
+    /// The tensor's name, unique in its file.
     pub name: String,
     /// Type of its elements.
     pub dtype: Dtype,
-    /// Its shape; empty for a scalar.
+    /// The tensor's shape; empty for a scalar.
     pub shape: Vec<u64>,
-    /// Its elements in row-major order, little-endian.
+    /// The tensor's elements in row-major order, little-endian.
     pub data: Vec<u8>,
 }
 

@@ -35,7 +35,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Who may read a file.
+/// The users that may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// The user that this process runs as.

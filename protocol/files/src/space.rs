@@ -23,7 +23,7 @@ pub struct DiskSpace {
 }
 
 impl DiskSpace {
-    /// Those of the disk that a folder is on.
+    /// The bytes of the disk that a folder is on.
     ///
     /// # Errors
     /// As `statvfs`.

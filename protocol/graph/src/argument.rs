@@ -1,11 +1,11 @@
-//! What goes into operators, checked.
+//! Arguments of operators, checked.
 
 use sojourn_protocol::dtype::Dtype;
 
 /// An argument of an operator.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Argument {
-    /// What is left out.
+    /// The argument is left out.
     Nothing,
     /// Yes or no.
     Flag(bool),

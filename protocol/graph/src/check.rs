@@ -25,7 +25,7 @@ pub(crate) struct Names<'a> {
 pub(crate) struct Checker<'a> {
     names: &'a Names<'a>,
     nodes: Vec<Node>,
-    /// What the value of each node may share memory with: a tensor of the graph or a column.
+    /// The source of memory that the value of each node may share: a tensor of the graph or a column.
     roots: Vec<Option<Source>>,
     /// The tensors and columns that nodes change, each once for each change.
     pub(crate) changed: Vec<Source>,

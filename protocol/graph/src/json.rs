@@ -31,7 +31,7 @@ pub(crate) struct Stage {
     pub(crate) moves: Option<Vec<String>>,
 }
 
-/// What an evaluation adds up.
+/// The nodes of an evaluation, and the sums that it adds up.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Evaluate {
@@ -41,7 +41,7 @@ pub(crate) struct Evaluate {
     pub(crate) shapes: Unique<Vec<u64>>,
 }
 
-/// What a prediction gives.
+/// The nodes of a prediction, and its outputs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Predict {
@@ -61,7 +61,7 @@ pub(crate) struct Node {
     pub(crate) no_grad: bool,
 }
 
-/// What goes into an operator.
+/// An argument of an operator.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Argument {
     Null,

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// The call of an operator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// What is called.
+    /// The operator that is called.
     pub operator: &'static Operator,
     /// One for each of the operator's parameters, defaults filled in.
     pub arguments: Vec<Argument>,

@@ -38,7 +38,7 @@ const MAX_TORCH_BYTES: usize = 40;
 pub struct Graph {
     /// The version of PyTorch that it was exported with.
     pub torch: String,
-    /// What a batch brings, in the order of the names.
+    /// The columns of a batch, in the order of the names.
     pub columns: Vec<Column>,
     /// Parameters, buffers and constants, in the model's order.
     pub tensors: Vec<GraphTensor>,
@@ -46,16 +46,16 @@ pub struct Graph {
     pub constants: Vec<Tensor>,
     /// The stages of a training step; at least one.
     pub train: Vec<Stage>,
-    /// What an evaluation adds up.
+    /// The evaluation: its nodes, and the sums that it adds up.
     pub evaluate: Evaluate,
-    /// What a prediction gives, where the model can predict.
+    /// The prediction, where the model can predict.
     pub predict: Option<Predict>,
 }
 
 /// A column of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// The column's name.
     pub name: String,
     /// The type of its elements.
     pub dtype: Dtype,
@@ -66,7 +66,7 @@ pub struct Column {
 /// A stage of a training step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
-    /// What it computes.
+    /// The nodes of the stage.
     pub list: NodeList,
     /// The loss, one number.
     pub loss: Source,
@@ -74,10 +74,10 @@ pub struct Stage {
     pub moves: Vec<usize>,
 }
 
-/// What an evaluation adds up.
+/// An evaluation: its nodes, and the sums that it adds up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluate {
-    /// What it computes.
+    /// The nodes of the evaluation.
     pub list: NodeList,
     /// Numbers and arrays by name, which are added up over batches; `loss` is among them.
     pub sums: BTreeMap<String, Source>,
@@ -85,10 +85,10 @@ pub struct Evaluate {
     pub shapes: BTreeMap<String, Vec<u64>>,
 }
 
-/// What a prediction gives.
+/// A prediction: its nodes and outputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predict {
-    /// What it computes, without labels `y`.
+    /// The nodes of the prediction, which has no labels `y`.
     pub list: NodeList,
     /// The outputs, `[rows, ...]`.
     pub outputs: Source,
@@ -396,7 +396,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a list of nodes is for.
+/// The use of a list of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Train,

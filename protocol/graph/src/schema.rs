@@ -8,26 +8,26 @@ use crate::argument::{Argument, Memory, Whole};
 /// An operator that nodes may call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operator {
-    /// Its name with its overload: `aten.add.Tensor`.
+    /// The operator's name with its overload: `aten.add.Tensor`.
     pub name: String,
-    /// What goes into it.
+    /// The operator's parameters, in the order of its schema.
     pub parameters: Vec<Parameter>,
-    /// What comes out.
+    /// The values that the operator returns.
     pub returns: Returns,
 }
 
 /// One parameter of an operator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
-    /// Its name.
+    /// The parameter's name.
     pub name: String,
-    /// What it takes.
+    /// The kind of argument that the parameter takes.
     pub kind: Kind,
     /// May it be `null`?
     pub optional: bool,
     /// Is it given by name only?
     pub by_name: bool,
-    /// What it is where nothing is given; none where something must be.
+    /// The argument where none is given; none where one must be given.
     pub default: Option<Argument>,
     /// May the result share memory with it?
     pub shared: bool,
@@ -35,7 +35,7 @@ pub struct Parameter {
     pub changed: bool,
 }
 
-/// What a parameter takes.
+/// The kind of argument that a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A tensor.
@@ -65,7 +65,7 @@ pub enum Kind {
     Text,
 }
 
-/// What an operator gives.
+/// The values that an operator returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Returns {
     /// A tensor.

@@ -30,10 +30,10 @@ pub trait Call {
     /// The body of a successful answer.
     type Answer: DeserializeOwned;
 
-    /// Its method.
+    /// The request's method.
     fn method(&self) -> Method;
 
-    /// Its path below the server's address, with its query.
+    /// The request's path below the server's address, with its query.
     fn path(&self) -> &str;
 
     /// Adds its body and further headers.
@@ -137,9 +137,9 @@ pub struct HttpConfig<'a> {
     pub connect_timeout: Duration,
     /// How long an answer may stand still.
     pub read_timeout: Option<Duration>,
-    /// Whose certificates are trusted; the system's if left out.
+    /// The authorities whose certificates are trusted; the system's if left out.
     pub authorities: Option<&'a Authorities>,
-    /// What the program understands beyond the first version of the API; each request says it
+    /// The features that the program understands beyond the first version of the API; each request names them
     /// ([`FEATURES_HEADER`]).
     pub features: &'a [&'a str],
 }

@@ -24,7 +24,7 @@ pub enum CallError {
     #[error("an invalid response from {server} (status {status}): {detail}")]
     InvalidResponse {
         server: String,
-        /// Its HTTP status; 0 where there was none.
+        /// The answer's HTTP status; 0 where there was none.
         status: u16,
         detail: String,
         retry_after: Option<Duration>,

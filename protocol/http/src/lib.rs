@@ -16,7 +16,7 @@
 //! | [`trace`] | the trace that a task works for, which its requests say |
 //! | [`store`] | the object store of a server's blobs, by URLs that the server has signed |
 //!
-//! It knows nothing of jobs or leases: what to ask, and how to show the answer, is the caller's business.
+//! The package knows nothing of jobs or leases: what to ask, and how to show the answer, is the caller's business.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

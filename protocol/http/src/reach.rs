@@ -31,7 +31,7 @@ enum Network {
     Internet,
     /// A home's or an organisation's own.
     Private,
-    /// What has no router before it: the next machines, and the metadata services of clouds.
+    /// Addresses that have no router before them: the next machines, and the metadata services of clouds.
     LinkLocal,
     /// The machine itself.
     Loopback,
@@ -137,7 +137,7 @@ impl Reach {
         checked.map(drop).map_err(|error| refused(&error))
     }
 
-    /// Those of these addresses that the server may lead to; an error where that is none.
+    /// The addresses of these that the server may lead to; an error where it may lead to none.
     async fn keep_reachable(&self, found: Vec<SocketAddr>) -> io::Result<Vec<SocketAddr>> {
         let beyond = |address: &SocketAddr| Network::of(address.ip()) == Network::Internet;
         if found.iter().all(beyond) {

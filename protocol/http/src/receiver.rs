@@ -13,17 +13,17 @@ use std::time::Duration;
 pub enum ReceiverError {
     #[error("it is no address: one such as `https://example.org/hook` is wanted")]
     NoAddress,
-    /// They would be in logs of proxies.
+    /// The address has a user or a password, which would be in logs of proxies.
     #[error("it has a user or a password, which belong in no address")]
     HasPassword,
     #[error("no HTTP client can be made")]
     Client(#[source] reqwest::Error),
 }
 
-/// What an answer's head says.
+/// The status of an answer, and the time for which its receiver asks to be left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answered {
-    /// Its status.
+    /// The answer's HTTP status.
     pub status: u16,
     /// How long the receiver asks to be left alone.
     pub retry_after: Option<Duration>,

@@ -66,7 +66,7 @@ impl Traced {
         Self { context, span }
     }
 
-    /// Its place in the trace: the parent of what it causes.
+    /// The span's place in the trace: the parent of what it causes.
     #[must_use]
     pub const fn context(&self) -> TraceContext {
         self.context

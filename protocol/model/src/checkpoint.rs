@@ -22,11 +22,11 @@ const VARIANCE: &str = ".running_var";
 pub struct OptimizerSlot {
     /// A tensor's name is this and the parameter's.
     pub prefix: &'static str,
-    /// What its numbers are an average of.
+    /// The quantity that the tensor averages.
     pub moment: Moment,
 }
 
-/// What a tensor of an optimiser's state averages over past steps.
+/// The quantity that a tensor of an optimiser's state averages over past steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
     /// Gradients: SGD's momentum buffer, Adam's `exp_avg`.

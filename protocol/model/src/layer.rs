@@ -5,7 +5,7 @@ use sojourn_protocol::{dtype::Dtype, spec::Start};
 /// A layer with tensors of its own: `layers.{index}.weight` and so on, as PyTorch would name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layer {
-    /// Its function.
+    /// The layer's function.
     pub kind: LayerKind,
     /// Inputs of each output: features, or input channels.
     pub inputs: u64,
@@ -42,13 +42,13 @@ pub enum LayerKind {
 /// A tensor of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name, as PyTorch would give it.
+    /// The tensor's name, as PyTorch would give it.
     pub name: String,
     /// The type of its elements; single precision where it is trained.
     pub dtype: Dtype,
-    /// Its shape.
+    /// The tensor's shape.
     pub shape: Vec<u64>,
-    /// Its values before training.
+    /// The tensor's values before training.
     pub start: Start,
 }
 

@@ -45,12 +45,12 @@ const ALLOCATOR_KEEPS: u64 = 1;
 /// Copies of a buffer: in the checkpoint's file, in its tensor, and while either is made of the other.
 const BUFFER_COPIES: u64 = 3;
 
-/// What is done with a model.
+/// The work that is done with a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Its parameters change.
+    /// The model's parameters change.
     Training,
-    /// They are read.
+    /// The model's parameters are read.
     Evaluation,
 }
 

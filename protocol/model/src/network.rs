@@ -37,13 +37,13 @@ impl Network {
         }
     }
 
-    /// Its steps in order of computation.
+    /// The network's steps in order of computation.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Its layers in the order of their steps: layer `n` has the tensors `layers.{n}.weight` and so on.
+    /// The network's layers in the order of their steps: layer `n` has the tensors `layers.{n}.weight` and so on.
     pub fn layers(&self) -> impl Iterator<Item = &Layer> {
         self.steps.iter().filter_map(Step::layer)
     }

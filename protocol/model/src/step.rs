@@ -43,7 +43,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Its layer, where it has one.
+    /// The step's layer, where it has one.
     #[must_use]
     pub const fn layer(&self) -> Option<&Layer> {
         match self {

@@ -22,7 +22,7 @@ pub const MAX_DELETED_JOBS: usize = 100;
 pub struct SubmitRequest {
     /// The job.
     pub spec: JobSpec,
-    /// Its data.
+    /// The job's data.
     pub data: DataManifest,
     /// Run it again though an identical job is there that hasn't been cancelled or failed.
     pub again: bool,
@@ -35,7 +35,7 @@ pub struct SubmitRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SubmitAnswer {
-    /// Its id.
+    /// The job's id.
     pub job: JobId,
     /// Trials that it has.
     pub trials: u32,
@@ -96,13 +96,13 @@ pub struct PlacementRequest {
     /// Jobs of higher priority go first: -100 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// Its share of slot time beside jobs of the same priority: 1 to 1000.
+    /// The job's share of slot time beside jobs of the same priority: 1 to 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<u32>,
     /// Hosts that may work at it at a time; 0: as many as there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_hosts: Option<u32>,
-    /// What bought machines may cost for it in all; 0: as much as it takes.
+    /// The most that bought machines may cost for the job in all; 0: as much as it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<MicroUsd>,
     /// By when it is to end, from its submission; 0: at no time.
@@ -130,16 +130,16 @@ pub enum RollbackRequest {
         trial: TrialId,
         /// Whole epochs; 0 is its start.
         epochs: u32,
-        /// How.
+        /// The options of the rollback.
         #[serde(default, skip_serializing_if = "is_default")]
         options: RollbackOptions,
     },
-    /// Those that a host, some of whose results were refuted, has worked for since its last confirmed one: to before
-    /// that.
+    /// The trials with results of a refuted host, or of another host of its party, that nobody has confirmed: each to before
+    /// the first of these.
     Host {
         /// The host.
         host: HostId,
-        /// How.
+        /// The options of the rollback.
         #[serde(default, skip_serializing_if = "is_default")]
         options: RollbackOptions,
     },
@@ -177,12 +177,12 @@ pub struct RolledBack {
     /// Whole epochs that it has trained now. Where a host's results are taken back they may be fewer than it had before
     /// that host, if no later state is kept.
     pub epochs: u32,
-    /// Its version now.
+    /// The trial's version now.
     pub version: Version,
     /// Epochs of it that were trained, wholly or in part, and are lost.
     #[serde(default)]
     pub epochs_lost: u32,
-    /// It goes on from another trial's result that is taken back too, so it ends: it has nothing to go back to.
+    /// The trial goes on from another trial's result that is taken back too, so it ends: it has nothing to go back to.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ends: bool,
 }
@@ -214,9 +214,9 @@ pub struct DeletedJobs {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DeletedJob {
-    /// Its id, which no other job gets.
+    /// The job's id, which no other job gets.
     pub job: JobId,
-    /// Its name.
+    /// The job's name.
     pub name: String,
     /// Trials that it had.
     pub trials: u32,
@@ -224,7 +224,7 @@ pub struct DeletedJob {
     pub disk_bytes: u64,
     /// Name of the metric that compares its trials.
     pub metric: String,
-    /// Its best trial.
+    /// The job's best trial, where it has one.
     pub best: Option<BestView>,
     /// Is that trial's model kept, because another job has the same one? Otherwise it goes too.
     pub best_is_kept: bool,

@@ -31,7 +31,7 @@ pub struct SearchRequest {
     /// Trials that end with what they have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<TrialId>,
-    /// Whose turn it is among the trials of the job.
+    /// New priorities of trials among those of the job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priorities: Vec<TrialPriority>,
     /// Combinations that the search is to try in all.
@@ -139,7 +139,7 @@ pub struct SearchView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SearchTrial {
-    /// Its id.
+    /// The trial's id.
     pub trial: TrialId,
     /// The `[[model]]` table that it is of, counted from 0.
     pub model: u32,
@@ -167,12 +167,12 @@ pub struct SearchTrial {
 pub enum SearchTrialState {
     /// There is something of it to train or to evaluate.
     Running,
-    /// What it may train is trained and evaluated: it waits for a decision.
+    /// All that the trial may train is trained and evaluated: it waits for a decision.
     Waiting,
-    /// It has finished, or was stopped.
+    /// The trial has finished, or was stopped.
     Finished,
-    /// It has failed.
+    /// The trial has failed.
     Failed,
-    /// It was cancelled with its job.
+    /// The trial was cancelled with its job.
     Cancelled,
 }

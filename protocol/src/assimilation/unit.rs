@@ -18,7 +18,7 @@ pub struct AssimilationUnit {
     /// The number of this claim.
     #[serde(rename = "taking")]
     pub claim: ClaimId,
-    /// It is given to another where nothing is offered for it, and it isn't renewed, for this long.
+    /// The claim's term: the unit is given to another where for this long nothing is offered for it and it isn't renewed.
     pub term: Millis,
     /// The hop that was trained; it holds the base, the seeds and the context.
     pub hop: Hop,

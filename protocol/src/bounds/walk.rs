@@ -145,7 +145,7 @@ impl Walk<'_> {
 struct Entries<'a> {
     walk: Walk<'a>,
     next: usize,
-    /// Those of a tuple don't count as a list.
+    /// Lists around the entries that belong to the same field; a tuple doesn't count as a list.
     depth: usize,
 }
 
@@ -170,7 +170,7 @@ macro_rules! whole_numbers {
     )*};
 }
 
-/// Those below zero are bounded by their types, but where the table names the least.
+/// Checks of signed numbers: those below zero are bounded by their types, but where the table names the least.
 macro_rules! signed_numbers {
     ($($method:ident: $type:ty),*) => {$(
         fn $method(self, value: $type) -> Result<(), OutOfBounds> {

@@ -25,7 +25,7 @@ const FORMS: &[(&str, Form)] = &[
     ("log_int", Form::Range(Spread::LogInteger)),
     ("normal", Form::Normal),
 ];
-/// What may stand beside a form.
+/// The keys that may stand beside a form.
 const OPTIONS: &[&str] = &["points", "step", "truncate"];
 
 /// The numbers that are allowed.
@@ -286,7 +286,7 @@ fn choice<T: Element>(values: &Node<'_>, bounds: Bounds) -> Option<Dimension<T>>
 struct Numbers<'t, 'a> {
     node: &'t Node<'a>,
     section: &'t Section<'a>,
-    /// Its form, and the two numbers of it.
+    /// The word of the form; `values` has the two numbers of it.
     word: &'t str,
     values: &'t Node<'a>,
     bounds: Bounds,

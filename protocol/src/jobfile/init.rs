@@ -13,9 +13,9 @@ use crate::{
 /// The contents of a model file that an `init` names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InitModel {
-    /// Its architecture.
+    /// The model's architecture.
     pub architecture: Architecture,
-    /// Its parameters and buffers, as a blob.
+    /// The model's parameters and buffers, as a blob.
     pub parameters: BlobRef,
     /// How its features were scaled: anything but [`Scale::Standard`].
     pub scale: Scale,

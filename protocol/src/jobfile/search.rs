@@ -34,7 +34,7 @@ fn goal(node: &Node<'_>, metric: Option<&Metric>, own: &Own) -> Option<Goal> {
     }
 }
 
-/// What users' own models add to the metrics.
+/// The part that users' own models have in the metrics.
 #[derive(Debug)]
 pub(super) struct Own {
     /// Are there any?

@@ -187,7 +187,7 @@ fn user(of: Fields<'_>) -> String {
     of.token().unwrap_or_else(|| "a user".to_owned())
 }
 
-/// What a lease is for: `trains trial 2, epoch 1, shards 3, 5`.
+/// The work that a lease is for: `trains trial 2, epoch 1, shards 3, 5`.
 fn unit(lease: Fields<'_>) -> Option<String> {
     let (kind, unit) = lease.0.get("unit")?.as_object()?.iter().next()?;
     let unit = Fields(unit);

@@ -27,7 +27,7 @@ pub struct CategoriesSpec {
     pub column: String,
     /// How it becomes numbers.
     pub coding: Coding,
-    /// Its words in order; `None` are those of the training file: numerically where all are whole numbers, else by bytes.
+    /// The column's words in order. `None`: those of the training file, by number where all are whole numbers, else by bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<Vec<String>>,
 }
@@ -41,7 +41,7 @@ pub struct Categories {
     pub column: String,
     /// How it became numbers.
     pub coding: Coding,
-    /// Its words in order, at least one.
+    /// The column's words in order, at least one.
     pub words: Vec<String>,
     /// The index of its first feature in a row.
     pub first: u32,

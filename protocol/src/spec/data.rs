@@ -24,7 +24,7 @@ pub struct DataSpec {
     /// name suggests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<String>,
-    /// What separates the columns of a CSV file; `None` is found out by the header.
+    /// The separator of the columns of a CSV file; `None` is found out by the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separator: Option<Separator>,
     /// The columns of a table that are features; `None` is all but the label.
@@ -33,7 +33,7 @@ pub struct DataSpec {
     /// Columns of a table that hold words, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<CategoriesSpec>,
-    /// What is done about missing values of a table.
+    /// The treatment of missing values of a table.
     #[serde(default, skip_serializing_if = "Missing::is_refuse")]
     pub missing: Missing,
     /// The longest window that text is cut into, in tokens. The windows of trials are keys of their models.
@@ -77,7 +77,7 @@ pub struct DataSpec {
 /// [`DataSpec::seed`] of job files that say none.
 pub const DEFAULT_DATA_SEED: u64 = 0;
 
-/// What separates the columns of a CSV file.
+/// The separator of the columns of a CSV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Separator {
@@ -100,7 +100,7 @@ impl Separator {
     pub const ALL: [Separator; 4] =
         [Separator::Comma, Separator::Semicolon, Separator::Tab, Separator::Pipe];
 
-    /// Its one byte.
+    /// The separator's one byte.
     #[must_use]
     pub const fn byte(self) -> u8 {
         match self {
@@ -111,7 +111,7 @@ impl Separator {
         }
     }
 
-    /// It as a sentence names it.
+    /// The separator as a sentence names it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -134,7 +134,7 @@ pub enum Columns {
     Drop(Vec<String>),
 }
 
-/// What is done about missing values.
+/// The treatment of missing values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

@@ -27,7 +27,7 @@ pub struct Range {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RangeSpread))]
 #[serde(rename_all = "snake_case")]
 pub enum Spread {
-    /// Evenly.
+    /// Numbers are spread evenly.
     Uniform,
     /// Evenly in the logarithm.
     LogUniform,
@@ -73,7 +73,7 @@ impl Range {
         ordered && positive && stepped
     }
 
-    /// Its values, where it has only some: with `step`, and of whole numbers.
+    /// The range's values, where it has only some: with `step`, and of whole numbers.
     #[must_use]
     pub fn steps(&self) -> Option<Steps> {
         match self.step {
@@ -147,9 +147,9 @@ fn is_decimal(number: f64, scale: f64) -> bool {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Normal {
-    /// Their mean, before they are cut off.
+    /// The numbers' mean, before they are cut off.
     pub mean: f64,
-    /// Their standard deviation, above 0, before they are cut off.
+    /// The numbers' standard deviation, above 0, before they are cut off.
     pub deviation: f64,
     /// Only numbers from the first to the second, with the mean between them, where given: a truncated normal distribution.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -69,7 +69,7 @@ impl ExportedGraph {
         }
     }
 
-    /// Its file, which says all the rest, and its costs.
+    /// The graph with its file, which says all the rest, and its costs alone.
     #[must_use]
     pub fn name_only(&self) -> Self {
         let Self { file, flops_per_row, widest, .. } = *self;
@@ -115,15 +115,15 @@ fn no_tensors(tensors: &Arc<Vec<GraphTensor>>) -> bool {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GraphTensor {
-    /// Its name, as PyTorch gives it: `net.0.weight`.
+    /// The tensor's name, as PyTorch gives it: `net.0.weight`.
     pub name: String,
     /// The type of its elements.
     pub dtype: Dtype,
-    /// Its shape; empty for a single number.
+    /// The tensor's shape; empty for a single number.
     pub shape: Vec<u64>,
-    /// Its role.
+    /// The tensor's role.
     pub role: GraphRole,
-    /// Its values before training; a constant has none but its own.
+    /// The tensor's values before training; a constant has none but its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
 }
@@ -214,9 +214,9 @@ pub enum GraphRole {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
-    /// Zeros.
+    /// All zeros.
     Zeros,
-    /// Ones.
+    /// All ones.
     Ones,
     /// One number.
     Constant(Real),
@@ -226,7 +226,7 @@ pub enum Start {
     Uniform([Real; 2]),
     /// Normal numbers of this mean and standard deviation.
     Normal([Real; 2]),
-    /// Those in the graph's file.
+    /// The values in the graph's file.
     Given,
 }
 
@@ -281,9 +281,9 @@ pub enum Setting {
     Whole(i64),
     /// A number.
     Real(Real),
-    /// Text.
+    /// A text.
     Text(String),
-    /// Several.
+    /// Several values.
     List(Vec<Setting>),
 }
 

@@ -10,12 +10,12 @@ pub const SHARE_INTERVALS: RangeInclusive<Micros> = Micros::from_secs(1)..=Micro
 pub const MAX_SHARE_INTERVAL: Micros = Micros::from_secs(24 * 3600);
 /// The largest [`FlowCon::alpha`].
 pub const MAX_ALPHA: f64 = 1000.0;
-/// What [`FlowCon::beta`] may be.
+/// The values that [`FlowCon::beta`] may have.
 pub const BETAS: RangeInclusive<f64> = 1.0..=1000.0;
-/// What [`First::least`] may be.
+/// The values that [`First::least`] may have.
 pub const LEAST_WEIGHTS: RangeInclusive<f64> = 0.001..=1.0;
 
-/// What divides a host's processor among the trials of a job that run on it.
+/// The policy that divides a host's processor among the trials of a job that run on it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
@@ -36,7 +36,7 @@ pub enum SharePolicy {
 pub struct FlowCon {
     /// The growth efficiency below which a trial counts as one that learns little.
     pub alpha: f64,
-    /// What `alpha` is compared with.
+    /// The measure that `alpha` is compared with.
     pub threshold: Threshold,
     /// Between two plans, and the length of a window.
     pub interval: Micros,
@@ -46,11 +46,11 @@ pub struct FlowCon {
     pub longest_interval: Micros,
     /// Is a loss that rises growth too, as in the thesis?
     pub absolute: bool,
-    /// What a share means.
+    /// The meaning of a share for the processor.
     pub apply: Apply,
 }
 
-/// What the threshold of growth efficiency is compared with. Shares go by efficiency per second in any case.
+/// The measure that the threshold of growth efficiency is compared with. Shares go by efficiency per second in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -61,7 +61,7 @@ pub enum Threshold {
     PerTrial,
 }
 
-/// What a share means for the processor.
+/// The meaning of a share for the processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -111,7 +111,7 @@ pub struct First {
     pub order: Order,
     /// Between two plans.
     pub interval: Micros,
-    /// What each of the others has beside it, as a weight.
+    /// The weight of each other trial, beside 1 of the first. A trial whose remaining time isn't known has 1 too.
     pub least: f64,
 }
 
@@ -135,7 +135,7 @@ impl First {
 }
 
 impl SharePolicy {
-    /// Its word in a job file.
+    /// The policy's word in a job file.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -157,7 +157,7 @@ impl SharePolicy {
         }
     }
 
-    /// What a share means for the processor.
+    /// The meaning of a share for the processor.
     #[must_use]
     pub const fn apply(&self) -> Apply {
         match self {

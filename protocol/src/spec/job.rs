@@ -223,7 +223,7 @@ pub struct Init {
 pub struct SearchSpec {
     /// The procedure.
     pub method: SearchMethod,
-    /// What every trial satisfies: combinations that don't are left out.
+    /// Constraints that every trial satisfies: combinations that don't are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub constraints: Vec<Constraint>,
@@ -248,13 +248,13 @@ pub struct SearchSpec {
     /// Epochs that all trials together may train.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_epochs: Option<u64>,
-    /// What all trials together may cost on bought machines.
+    /// The most that all trials together may cost on bought machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_cost: Option<MicroUsd>,
-    /// What an earlier job found out, which counts as tried.
+    /// The results of an earlier job, which count as tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Box<PastJob>>,
-    /// Whose epochs come first where there are more trials than slots.
+    /// The trials whose epochs come first where there are more trials than slots.
     #[serde(default, skip_serializing_if = "Spread::is_default")]
     pub spread: Spread,
     /// Which trials end early.
@@ -262,14 +262,14 @@ pub struct SearchSpec {
     pub stopping: Option<Stopping>,
 }
 
-/// What all trials of a search may use up together.
+/// A budget of all trials of a search together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchBudget {
     /// Epochs that are trained.
     Epochs(u64),
-    /// What is paid for bought machines.
+    /// The cost of bought machines.
     Cost(MicroUsd),
 }
 

@@ -85,7 +85,7 @@ pub enum Alpha {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Staleness {
-    /// 1.
+    /// Always 1.
     Constant,
     /// `(1 + t)^-a`.
     Polynomial {
@@ -125,7 +125,7 @@ pub enum Outer {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OptimizerMerge {
-    /// It is blended with the returned one's.
+    /// The trial's state is blended with the returned one.
     Average,
     /// All zeros: a host's own momentum and that of the models that are merged don't add up.
     #[default]
@@ -205,7 +205,7 @@ impl StalenessBound {
 pub struct RuleFault {
     /// The parameter, by its path below the rule: `alpha`, `staleness.a`.
     pub key: &'static str,
-    /// Its value, and the values that it may have.
+    /// The parameter's value, and the values that it may have.
     pub reason: String,
 }
 
@@ -230,7 +230,7 @@ impl RuleSpec {
     pub const ALL: [Self; 5] =
         [Self::ADASUM, Self::VC_ASGD, Self::DELTA, Self::FEDBUFF, Self::DELAYED_NESTEROV];
 
-    /// Its name in job files.
+    /// The rule's name in job files.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

@@ -99,14 +99,14 @@ impl Pbt {
     }
 }
 
-/// What an earlier job found out.
+/// The results of an earlier job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PastJob {
-    /// Its name or number, as the job file says it.
+    /// The earlier job's name or number, as the job file says it.
     pub job: String,
-    /// Its trials that have a value; none before `submit` has asked for them.
+    /// The earlier job's trials that have a value; none before `submit` has asked for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<PastTrial>,
 }
@@ -124,12 +124,12 @@ pub struct PastTrial {
     pub choices: Choices,
     /// Epochs that it has trained.
     pub epochs: u32,
-    /// Its best value of the metric.
+    /// The trial's best value of the metric.
     pub value: f64,
 }
 
 impl SearchMethod {
-    /// Its word in a job file.
+    /// The method's word in a job file.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

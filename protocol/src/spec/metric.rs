@@ -23,7 +23,7 @@ pub enum Metric {
     Own(String),
 }
 
-/// What stands before the names of all metrics of a search.
+/// The prefix of the names of all metrics of a search.
 const VALID: &str = "valid/";
 /// The most bytes in the name of a user's own sum or metric.
 pub const MAX_SUM_NAME: usize = 64;
@@ -36,7 +36,7 @@ pub fn is_sum_name(name: &str) -> bool {
 }
 
 impl Metric {
-    /// Those that there are for every job, in the order in which texts name them.
+    /// The metrics that aren't users' own, in the order in which texts name them.
     pub const ALL: [Metric; 5] =
         [Metric::Accuracy, Metric::TopK, Metric::F1, Metric::Loss, Metric::Rmse];
 
@@ -153,13 +153,13 @@ pub enum MetricRule {
     /// The mean over rows.
     #[default]
     Mean,
-    /// Its square root: of squared errors the RMSE.
+    /// The square root of the mean: of squared errors the RMSE.
     RootMean,
     /// The exponential of the mean: of a cross-entropy the perplexity.
     ExpMean,
     /// Macro F1 of a confusion matrix `[classes, classes]`.
     MacroF1,
-    /// That matrix itself, which is shown and is no value.
+    /// The confusion matrix itself, which is shown and is no value.
     Confusion,
     /// The area under the ROC curve of `[2, bins]` scores: [`SumArray::auc`].
     Auc,

@@ -72,7 +72,7 @@ pub struct PlacementSpec {
     /// writes [`DEFAULT_MERGE_IN_FLIGHT`] for [`OrderChoice::Auto`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_in_flight: Option<u32>,
-    /// Whose results other hosts are asked to come to as well, where `reproducible`. Submission writes
+    /// The hosts whose results other hosts are asked to come to as well, where `reproducible`. Submission writes
     /// [`VerifyChoice::STRANGERS`] where it isn't given; stored jobs without it are older and verify nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifyChoice>,
@@ -83,7 +83,7 @@ pub struct PlacementSpec {
     /// it; without it visits are free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visits: Option<Visits>,
-    /// What bought machines may cost for it, in all.
+    /// The most that bought machines may cost for the job, in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<MicroUsd>,
     /// By when it is to end, from its submission. Machines are bought so that it does, as far as budgets and limits allow.
@@ -268,7 +268,7 @@ pub enum Visits {
 }
 
 impl Visits {
-    /// Its word in a job file.
+    /// The order's word in a job file.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -19,14 +19,14 @@ pub const MAX_MARGIN: f64 = 1000.0;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ResidencyPolicy {
-    /// It stays nowhere: each hop goes where it fits best.
+    /// A trial stays nowhere: each hop goes where it fits best.
     #[default]
     None,
-    /// It begins on the host that is loaded least, and stays there.
+    /// A trial begins on the host that is loaded least, and stays there.
     LeastLoaded,
-    /// It stays until its loss seems to have converged, and moves where it is in nobody's way.
+    /// A trial stays until its loss seems to have converged, and moves where it is in nobody's way.
     SpeCon(SpeCon),
-    /// It moves where that shortens what the host with most remaining work has to do.
+    /// A trial moves where that shortens what the host with most remaining work has to do.
     ShortestRemaining(Rebalancing),
 }
 
@@ -37,7 +37,7 @@ pub enum ResidencyPolicy {
 pub struct SpeCon {
     /// The growth below which a trial may have converged.
     pub alpha: f64,
-    /// What `alpha` is compared with.
+    /// The measure that `alpha` is compared with.
     pub growth: Growth,
     /// Between two looks at a trial.
     pub interval: Micros,
@@ -55,7 +55,7 @@ pub struct SpeCon {
     pub listing: Listing,
 }
 
-/// What growth is of.
+/// The measure of a trial's growth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -138,7 +138,7 @@ impl Default for Rebalancing {
 }
 
 impl ResidencyPolicy {
-    /// Its word in a job file.
+    /// The policy's word in a job file.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

@@ -33,7 +33,7 @@ pub enum Stopping {
     Patience {
         /// Epochs in a row.
         epochs: u32,
-        /// What counts as better is better by more than this.
+        /// The difference that counts: a better value is better by more than this.
         #[serde(default, skip_serializing_if = "is_zero")]
         min_delta: f64,
     },
@@ -100,7 +100,7 @@ pub fn hyperband(epochs: u32, reduction: u32) -> Vec<Bracket> {
 }
 
 impl Stopping {
-    /// Its word in a job file.
+    /// The rule's word in a job file.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

@@ -22,7 +22,7 @@ pub enum Loss {
     CrossEntropy,
     /// Mean squared error of one output against a numeric label.
     Mse,
-    /// That of users' own models, where the data has columns by name: there is no label.
+    /// The loss of users' own models, where the data has columns by name: there is no label.
     Own,
 }
 
@@ -102,10 +102,10 @@ impl Value for OptimizerName {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DecayScope {
-    /// All.
+    /// All parameters.
     #[default]
     All,
-    /// Those with at least two dimensions: neither biases nor the parameters of norms.
+    /// Parameters with at least two dimensions: neither biases nor the parameters of norms.
     Matrices,
 }
 
@@ -128,7 +128,7 @@ pub struct Optimizer {
     pub eps: f64,
     /// L2 penalty (SGD, Adam) or decoupled decay (AdamW), at least 0.
     pub weight_decay: f64,
-    /// What `weight_decay` shrinks.
+    /// The parameters that `weight_decay` shrinks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub decay: DecayScope,
 }

@@ -17,7 +17,7 @@ pub const MAX_QUORUM: u32 = 5;
 pub enum VerifyChoice {
     /// Nobody's, or those of strangers' hosts.
     Named(VerifyName),
-    /// Those of all hosts.
+    /// The results of all hosts.
     All(Verify),
 }
 
@@ -113,7 +113,7 @@ impl PlacementSpec {
         self.reproducible && self.verify == Some(VerifyChoice::STRANGERS)
     }
 
-    /// Whose results are verified, and what that takes, in words.
+    /// The hosts whose results are verified, and what that takes, in words.
     #[must_use]
     pub fn verified_hosts(&self) -> &'static str {
         match self.verify {

@@ -33,16 +33,16 @@ pub struct EvaluationView {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EvaluationState {
-    /// It waits for a host.
+    /// The evaluation waits for a host.
     Waiting {
         /// Why it stands still, where it does.
         reason: Option<String>,
     },
     /// A host has it.
     Running,
-    /// It is done.
+    /// The evaluation is done.
     Done(EvaluationResult),
-    /// It was given up.
+    /// The evaluation was given up.
     Failed {
         /// The last error.
         error: String,
@@ -69,7 +69,7 @@ pub struct EvaluationResult {
 }
 
 impl EvaluationView {
-    /// Its result, once it is done.
+    /// The evaluation's result, once it is done.
     #[must_use]
     pub const fn result(&self) -> Option<&EvaluationResult> {
         match &self.state {

@@ -1,4 +1,4 @@
-//! What went wrong on hosts, counted.
+//! Failures on hosts, counted.
 
 use crate::{
     ids::{HostId, JobId, LeaseId, TrialId},

@@ -1,4 +1,4 @@
-//! What a trial is made of: all that is needed to train it again.
+//! The history of a trial: all that is needed to train it again.
 
 use crate::{
     digest::{BlobRef, Digest},

@@ -40,9 +40,9 @@ pub struct HopRow {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HopState {
-    /// It is trained, and its result assimilated.
+    /// The hop is trained, and its result assimilated.
     Done,
-    /// Its result is reported and waits to be assimilated.
+    /// The hop's result is reported and waits to be assimilated.
     Reported,
     /// Hosts train it now: several where it has a speculative lease, or where its result is verified.
     Running {

@@ -18,9 +18,9 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HostView {
-    /// Its id.
+    /// The host's id.
     pub host: HostId,
-    /// Its name.
+    /// The host's name.
     pub name: String,
     /// The person or group that answers for it; empty for the deployment's own hosts.
     #[serde(default, skip_serializing_if = "OwnerName::is_default")]
@@ -31,14 +31,14 @@ pub struct HostView {
     pub seen_at: Option<UnixMillis>,
     /// Slots in all.
     pub slots: u32,
-    /// Its devices; none until it has sent its inventory.
+    /// The host's devices; none until it has sent its inventory.
     pub devices: Vec<DeviceView>,
     /// Blobs in its cache.
     pub cached: u64,
     /// Bytes that its cache may hold; unknown where it hasn't said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<u64>,
-    /// It has said that it ends: it takes no units, until it asks for one.
+    /// The host has said that it ends: it takes no units, until it asks for one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stopped: bool,
     /// Why it is given nothing though there is work, where that is known.
@@ -47,7 +47,7 @@ pub struct HostView {
     /// An operator has blocked it: it gets no new work until it is unblocked.
     #[serde(default, skip_serializing_if = "is_default")]
     pub blocked: bool,
-    /// Its disk has less room left than its owner keeps free: it takes no units.
+    /// The host's disk has less room left than its owner keeps free: it takes no units.
     #[serde(default, skip_serializing_if = "is_default")]
     pub disk_is_low: bool,
     /// How fast bytes go between it and the server.
@@ -72,7 +72,7 @@ pub struct HostView {
     /// Results that others agreed were different.
     #[serde(default, skip_serializing_if = "is_default")]
     pub refuted: u64,
-    /// It is a stranger's: its results are verified, unless a job says otherwise.
+    /// The host is a stranger's: its results are verified, unless a job says otherwise.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stranger: bool,
     /// Thousandths of its trained results that are verified by default; none where it is believed.
@@ -84,8 +84,8 @@ pub struct HostView {
     /// Hops of its that were taken in though nobody had confirmed them, and they were to be verified.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unverified: u64,
-    /// It is in contact, and no other party in contact offers any of its numeric classes: no trial of a job whose results are
-    /// verified begins there.
+    /// The host is in contact, and no other party in contact offers any of its numeric classes: no trial of a job whose results
+    /// are verified begins there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub alone: bool,
     /// Trainer errors that it reported.
@@ -127,19 +127,19 @@ impl HostView {
 pub struct HostDetail {
     /// The host.
     pub host: HostView,
-    /// What its cache has of each job, by job.
+    /// The blobs in the host's cache that jobs refer to, by job.
     pub cache: Vec<CachedOfJob>,
     /// Blobs in its cache that no job refers to any more.
     pub other_blobs: u64,
 }
 
-/// What a host's cache has of a job.
+/// The blobs of a job in a host's cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CachedOfJob {
     /// The job.
     pub job: JobId,
-    /// Its name.
+    /// The job's name.
     pub name: String,
     /// The training shards that are there.
     pub shards: Vec<ShardId>,
@@ -201,7 +201,7 @@ impl fmt::Display for DoubtView {
 pub struct DeviceView {
     /// `cpu`, or the GPUs' name.
     pub name: String,
-    /// Its slots.
+    /// The device's slots.
     pub slots: u32,
     /// The numeric class of its trainers; of several the common one.
     pub numeric_class: Digest,
@@ -256,7 +256,7 @@ pub enum HostState {
         /// When it is given work again.
         until: UnixMillis,
     },
-    /// Its token was revoked.
+    /// The host's token was revoked.
     Revoked,
 }
 
@@ -289,10 +289,10 @@ pub struct HeldView {
     pub running: bool,
     /// How long ago it was granted.
     pub age: Millis,
-    /// What its unit takes of the host, as the host's last heartbeat said. Only of units that run, and of hosts that measure it.
+    /// The unit's use of the host, as the host's last heartbeat said. Only of units that run, and of hosts that measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UnitUsage>,
-    /// Its share of the host's processor, where it runs and its job has a policy for that (`placement.host_shares`).
+    /// The unit's share of the host's processor, where it runs and its job has a policy for that (`placement.host_shares`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<ShareView>,
 }

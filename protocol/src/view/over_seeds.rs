@@ -19,7 +19,7 @@ pub struct OverSeeds {
     pub choices: Choices,
     /// How many there are.
     pub trials: u64,
-    /// Those of them of which an epoch was evaluated.
+    /// How many of them have an evaluated epoch.
     pub evaluated: u64,
     /// The mean of their best values; none where nothing is evaluated.
     pub mean: Option<f64>,
@@ -49,7 +49,7 @@ pub fn over_seeds(trials: &[TrialView], goal: Goal) -> Vec<OverSeeds> {
     groups
 }
 
-/// Those without a mean come last.
+/// The order of means, the best first; configurations without a mean come last.
 fn best_first(goal: Goal, a: Option<f64>, b: Option<f64>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => match goal {

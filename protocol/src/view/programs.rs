@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProgramView {
-    /// Its file's name.
+    /// The name of the program's file.
     pub name: String,
-    /// Its size.
+    /// The size of the file, in bytes.
     pub bytes: u64,
-    /// Its digest, by which it is fetched.
+    /// The digest of the file, by which it is fetched.
     pub sha256: Digest,
 }

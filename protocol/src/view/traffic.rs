@@ -1,4 +1,4 @@
-//! What came to a server over the network, and what it refused, since it started.
+//! The network traffic of a server since it started, and what the server refused.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct TrafficView {
     pub failed_authentications: u64,
     /// Machines that became hosts.
     pub enrolments: u64,
-    /// What was refused, by reason.
+    /// Refusals, by reason.
     pub refused: RefusalCounts,
 }
 

@@ -83,7 +83,7 @@ pub enum UploadError {
     TakenOver(UploadName),
     #[error("there is no complete upload of {name} with digest `{blob}`")]
     NotComplete { name: UploadName, blob: Digest },
-    /// Its report was acknowledged for other bytes.
+    /// The report of the upload was acknowledged for other bytes.
     #[error("the report of {0} was taken: no other bytes are taken for it")]
     Reported(UploadName),
     #[error("no space left for uploads")]

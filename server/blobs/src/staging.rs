@@ -46,7 +46,7 @@ pub struct Staging {
 pub struct Staged {
     /// The lease.
     pub lease: LeaseId,
-    /// Its size.
+    /// The object's size in bytes.
     pub bytes: u64,
     /// When it was put there, by the store's clock.
     pub at: UnixMillis,
@@ -217,7 +217,7 @@ impl Staging {
         put.map(drop).map_err(BlobError::store)
     }
 
-    /// Those of these parts that the lease hasn't got here.
+    /// The parts among these that the lease hasn't got here.
     ///
     /// # Errors
     /// Where the store fails.

@@ -134,8 +134,8 @@ impl CutDisk {
         (self.check)(self);
     }
 
-    /// What a power cut may leave: only what was synced; all names, and the bytes that were synced; and everything, as
-    /// after the end of the process.
+    /// The three folders that a power cut may leave. The first has only what was synced. The second has all names, and the
+    /// bytes that were synced. The third has everything, as after the end of the process.
     pub(crate) fn images(&self, root: &Path) -> [TempDir; 3] {
         let durable = self.durable.lock().clone();
         let images = [(); 3].map(|()| tempfile::tempdir().unwrap());

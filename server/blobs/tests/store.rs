@@ -22,7 +22,7 @@ async fn range(store: &BlobStore, blob: Digest, range: std::ops::Range<u64>) -> 
     chunks.concat()
 }
 
-/// What every store promises.
+/// The contract that every store keeps.
 async fn contract(store: BlobStore) {
     let folder = tempfile::tempdir().unwrap();
     // Beyond one part, so that the multipart way is taken too.

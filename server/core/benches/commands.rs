@@ -85,7 +85,7 @@ fn commands(hosts: u64) -> f64 {
 struct Bench {
     core: Core,
     at: u64,
-    /// Those that count.
+    /// The commands that count.
     commands: u64,
     encoded: usize,
     held: BTreeMap<HostId, Lease>,

@@ -1,15 +1,14 @@
 //! One step of the core: what is due, the command, what follows from both, answers to waiting hosts.
 
 use crate::{
+    blobs::next_collection,
     command::{Command, Envelope, ReplyTo},
     core::Core,
     dispatch::Wake,
     effect::{Answer, Effect},
-    event::{Event, JournalPosition},
     fault::CoreFault,
     query::Views,
     reply::{Refusal, Reply},
-    state::Job,
     submission::PreparedSubmission,
 };
 use rand_chacha::ChaCha8Rng;
@@ -22,6 +21,7 @@ use sojourn_protocol::{
     time::UnixMillis,
     tokens::RevokedToken,
 };
+use sojourn_state::{Event, Job, JournalPosition};
 use std::collections::BTreeSet;
 
 /// Large results that a search for a small one passes over, so that a long queue of them doesn't make the step long.
@@ -84,7 +84,7 @@ impl Core {
         if is_due(self.queue.first_claim_end()) {
             self.assimilation().expire_claims();
         }
-        if is_due(self.state.blobs.next_collection(&self.config)) {
+        if is_due(next_collection(&self.state.blobs, &self.config)) {
             self.blobs().collect()?;
         }
         if is_due(self.next_retention) {

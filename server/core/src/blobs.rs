@@ -1,18 +1,30 @@
 //! Which blobs the state has, what may be put in the store, and what is deleted there.
 
 use crate::{
+    config::CoreConfig,
     dispatch::Wake,
     effect::Effect,
-    event::Event,
     fault::CoreFault,
     ledger::Ledger,
     reply::{Refusal, Reply},
-    state::BlobStatus,
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::ErrorKind,
+    time::UnixMillis,
 };
+use sojourn_state::{BlobStatus, Blobs, Event};
+
+/// When the next blob is to be condemned or deleted.
+#[must_use]
+pub(crate) fn next_collection(blobs: &Blobs, config: &CoreConfig) -> Option<UnixMillis> {
+    let times = [
+        blobs.oldest_idle().map(|(at, _)| at + config.condemn_after),
+        blobs.oldest_awaited().map(|(at, _)| at + config.awaited_for),
+        blobs.oldest_condemned().map(|(at, _)| at + config.delete_after),
+    ];
+    times.into_iter().flatten().min()
+}
 
 /// Publication and deletion of blobs.
 pub(crate) struct BlobHandler<'a> {

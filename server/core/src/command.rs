@@ -1,9 +1,6 @@
 //! Commands to the core, with the time and the seed that they came with.
 
-use crate::{
-    event::{By, Fault},
-    submission::PreparedSubmission,
-};
+use crate::submission::PreparedSubmission;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     api::{Held, PlacementRequest, RollbackRequest, SearchRequest, WorkRequest},
@@ -21,6 +18,7 @@ use sojourn_protocol::{
     tokens::TokenRequest,
     unit::Flush,
 };
+use sojourn_state::{By, Fault};
 use sojourn_workgen::plan::Schedule;
 
 /// One step: a command, its time, and the seed of its randomness.
@@ -74,9 +72,9 @@ pub enum Command {
     SetQuotas { to: ReplyTo, token: TokenId, quotas: TokenQuotas, by: By },
     /// A user revokes a token and the hosts that have enrolled with it. `of`: it must be one that shows this job's page.
     RevokeToken { to: ReplyTo, token: TokenId, of: Option<JobId>, by: Option<By> },
-    /// Whoever buys machines says what was bought, and what has ended.
+    /// The buyer of machines says what was bought, and what has ended.
     ReportMachines { to: ReplyTo, machines: Vec<MachineReport> },
-    /// Whoever buys machines gives some back: their hosts are to end.
+    /// The buyer of machines gives some back: their hosts are to end.
     DrainMachines { to: ReplyTo, request: DrainRequest },
     /// A process asks to be the only one of its kind that acts.
     Lead { to: ReplyTo, request: LeaderRequest },
@@ -216,7 +214,7 @@ pub enum Query {
     LeasedUnit { lease: LeaseId },
     /// The work that there is for machines.
     Demand,
-    /// What bought machines have cost.
+    /// The costs of bought machines.
     Costs,
     /// How fast bought machines are.
     Speeds,

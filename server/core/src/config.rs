@@ -70,7 +70,7 @@ pub struct CoreConfig {
 pub struct Retention {
     /// So many jobs, those that ended last.
     pub jobs: Option<u32>,
-    /// Those that ended no longer ago than this.
+    /// Jobs that ended no longer ago than this.
     pub age: Option<Millis>,
     /// So many bytes of blobs, of the jobs that ended last; a blob of several of them counts once.
     pub bytes: Option<u64>,
@@ -82,10 +82,10 @@ pub struct Retention {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BeyondRetention {
-    /// It loses its data and its checkpoints, but the best model; its figures stay.
+    /// The job loses its data and its checkpoints, but the best model; its figures stay.
     #[default]
     Thin,
-    /// It is deleted.
+    /// The job is deleted.
     Delete,
 }
 

@@ -4,13 +4,12 @@
 
 use crate::{
     assimilation::{AssimilationHandler, AssimilationQueue, MergeModeHandler},
-    blobs::BlobHandler,
+    blobs::{BlobHandler, next_collection},
     clock::Clock,
     config::CoreConfig,
     cost::{Cost, Occupancy},
     data::{DataPlacement, PlacementHandler},
     dispatch::{Dispatcher, Waiters},
-    event::JournalPosition,
     fault::CoreFault,
     figures::Totals,
     hosts::{HostHandler, Hosts},
@@ -23,7 +22,6 @@ use crate::{
     residency::{Looks, ResidencyHandler},
     results::ResultHandler,
     schedule::{Eligibility, Locality, PlanHandler, Planner, Scheduler},
-    state::State,
     tokens::TokenHandler,
 };
 use rand_chacha::ChaCha8Rng;
@@ -34,6 +32,7 @@ use sojourn_protocol::{
     storage::Storage,
     time::UnixMillis,
 };
+use sojourn_state::{Folded, JournalPosition};
 use sojourn_workgen::Policy;
 
 /// The state machine. See the crate's text.
@@ -44,7 +43,7 @@ pub struct Core {
     pub(crate) clock: Clock,
     pub(crate) rng: ChaCha8Rng,
     /// Durable: the fold of all events.
-    pub(crate) state: State,
+    pub(crate) state: Folded,
     pub(crate) index: DerivedIndex,
     pub(crate) hosts: Hosts,
     pub(crate) leases: Leases,
@@ -57,9 +56,9 @@ pub struct Core {
     pub(crate) storage: Storage,
     /// When jobs that have ended are looked at next, where not all of them are kept. Soft: a start looks at once.
     pub(crate) next_retention: Option<UnixMillis>,
-    /// Who leads among the buyers of machines. Soft.
+    /// The leader among the buyers of machines. Soft.
     pub(crate) leaders: Leaders,
-    /// What is counted since the core began. Soft.
+    /// Counts since the core began. Soft.
     pub(crate) totals: Totals,
     pub(crate) output: Output,
     /// The first fault, after which it answers nothing more.
@@ -70,10 +69,10 @@ impl Core {
     /// A core to which nothing has happened.
     #[must_use]
     pub fn new(config: CoreConfig) -> Self {
-        Self::with_state(State::new(config.remember_leases), config)
+        Self::with_state(Folded::new(config.remember_leases), config)
     }
 
-    pub(crate) fn with_state(state: State, config: CoreConfig) -> Self {
+    pub(crate) fn with_state(state: Folded, config: CoreConfig) -> Self {
         Self {
             clock: Clock::new(state.at),
             rng: ChaCha8Rng::seed_from_u64(0),
@@ -105,7 +104,7 @@ impl Core {
 
     /// The durable state, to look at.
     #[must_use]
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &Folded {
         &self.state
     }
 
@@ -145,7 +144,7 @@ impl Core {
             self.hosts.fleet().next_check(),
             self.planner.next_speculation(),
             self.scheduler().next_plan(),
-            self.state.blobs.next_collection(&self.config),
+            next_collection(&self.state.blobs, &self.config),
             self.next_retention,
             self.looks.next(),
         ];

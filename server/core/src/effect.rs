@@ -2,9 +2,7 @@
 
 use crate::{
     command::ReplyTo,
-    event::{JournalPosition, Record, UnitKey},
     figures::{AssimilationCounts, Figures},
-    state::BlobStatus,
     tokens::Holder,
 };
 pub use sojourn_protocol::assimilation::AssimilationUnit;
@@ -24,6 +22,7 @@ use sojourn_protocol::{
         TrialView,
     },
 };
+use sojourn_state::{BlobStatus, JournalPosition, Record, UnitKey};
 use sojourn_workgen::plan::Problem;
 
 /// One thing to do. Effects of one step are carried out in order.
@@ -48,7 +47,7 @@ pub enum Effect {
     Plan {
         /// The job that it is for.
         job: JobId,
-        /// Its number.
+        /// The plan's number.
         version: u64,
         /// The problem to plan.
         problem: Box<Problem>,
@@ -121,7 +120,7 @@ pub enum Answer {
 /// The fate of an assimilator's offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
-    /// It ended the report.
+    /// The offer ended the report, or the renewed claim still holds.
     Taken,
     /// The report had ended otherwise, or was never acknowledged; nothing changed.
     Stale,

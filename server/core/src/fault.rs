@@ -1,6 +1,6 @@
 //! Faults: errors after which a core can't go on.
 
-use crate::state::FoldError;
+use sojourn_state::FoldError;
 
 /// A fault in a running core: what it decided doesn't fit its own state. The step's effects are dropped, and the
 /// core answers nothing more: the state is to be read anew from the journal.

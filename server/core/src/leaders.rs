@@ -1,4 +1,4 @@
-//! Who leads among processes of which only one is to act, as those that buy machines.
+//! Leaders among processes of which only one is to act, as those that buy machines.
 //!
 //! Soft state. After a start the server doesn't know who led before. So in the longest term that it would have given, it
 //! believes the first that says it leads already, and lets others wait.

@@ -1,7 +1,7 @@
 //! The ledger: the one way in which events are decided and effects are requested.
 //!
 //! ```text
-//!   handler --record(event)--> State::fold --changes--> index, provisional leases, plans, wake-ups
+//!   handler --record(event)--> Folded::fold --changes--> index, provisional leases, plans, wake-ups
 //!                                   '------> Output: Persist(record), and the effects of the handler
 //! ```
 
@@ -11,16 +11,15 @@ use crate::{
     config::CoreConfig,
     dispatch::{Waiters, Wake},
     effect::{Answer, Effect},
-    event::{Event, JournalPosition, Record},
     fault::CoreFault,
     figures::Totals,
     index::DerivedIndex,
     leases::{Leases, ProvisionalLease},
     schedule::Planner,
-    state::{Change, Job, State},
     tokens::QuotaBook,
 };
 use sojourn_protocol::error::ApiError;
+use sojourn_state::{Change, Event, Folded, Job, JournalPosition, Record, ResultEnd};
 
 /// The effects of the step under way.
 #[derive(Debug, Default)]
@@ -44,8 +43,7 @@ impl Output {
 pub(crate) struct Ledger<'a> {
     pub(crate) clock: &'a Clock,
     pub(crate) config: &'a CoreConfig,
-    /// To read. Only [`Ledger::record`] changes it.
-    pub(crate) state: &'a mut State,
+    pub(crate) state: &'a mut Folded,
     pub(crate) index: &'a mut DerivedIndex,
     pub(crate) leases: &'a mut Leases,
     pub(crate) planner: &'a mut Planner,
@@ -72,20 +70,23 @@ impl Ledger<'_> {
     fn record_with(&mut self, event: Event, made: Option<Box<Job>>) -> Result<(), CoreFault> {
         let position = JournalPosition(self.state.position.0 + 1);
         let record = Record { position, at: self.clock.now(), event };
-        let changes = self.state.fold_with(&record, made)?;
+        let changes = match made {
+            Some(made) => self.state.fold_submitted(&record, made)?,
+            None => self.state.fold(&record)?,
+        };
         for change in changes.iter() {
             self.apply(change);
+            self.totals.count(change, self.state);
+            self.waiters.take_note(change);
+            self.withdraw_provisional(change);
         }
-        self.totals.count(&record.event);
-        self.waiters.take_note(&record.event, &changes);
-        self.withdraw_provisional(&record.event);
         self.output.push(Effect::Persist(record));
         Ok(())
     }
 
     /// The quotas of users' tokens, and what is used of them.
     pub(crate) fn quotas(&self) -> QuotaBook<'_> {
-        let (state, index, config) = (&*self.state, &*self.index, self.config);
+        let (state, index, config) = (&**self.state, &*self.index, self.config);
         QuotaBook { state, index, config, now: self.clock.now() }
     }
 
@@ -138,30 +139,34 @@ impl Ledger<'_> {
             Change::Job(job) => {
                 self.index.job_changed(job, self.state.jobs.get(&job));
             }
-            Change::LeaseGranted(_)
-            | Change::LeaseClosed { .. }
+            Change::Runnable(_)
+            | Change::LeaseGranted(_)
+            | Change::LeaseEnded { .. }
+            | Change::Reported(_)
             | Change::ResultSettled { .. }
-            | Change::TrialEnded(..)
-            | Change::Host(_)
-            | Change::Blob(_) => {}
+            | Change::NothingFollows(_) => {}
         }
     }
 
     /// Withdraws provisional leases whose result before them won't be taken in.
-    fn withdraw_provisional(&mut self, event: &Event) {
+    fn withdraw_provisional(&mut self, change: Change) {
         let provisional = self.leases.provisional_mut();
-        let withdrawn = match event {
-            Event::LeaseEnded { lease, .. }
-            | Event::Rejected { lease, .. }
-            | Event::Superseded { lease }
-            | Event::UnitFailed { lease, .. } => {
-                provisional.take_after(*lease).into_iter().collect()
-            }
-            Event::JobCancelled { job }
-            | Event::JobPaused { job }
-            | Event::JobTrainingOver { job, .. }
-            | Event::JobExtended { job, .. } => provisional.take_of(*job),
-            _ => Vec::new(),
+        let withdrawn = match change {
+            Change::LeaseEnded { lease, .. } => provisional.take_after(lease).into_iter().collect(),
+            Change::ResultSettled { lease, end } => match end {
+                ResultEnd::Taken => Vec::new(),
+                ResultEnd::Rejected
+                | ResultEnd::Lost
+                | ResultEnd::Superseded
+                | ResultEnd::Failed => provisional.take_after(lease).into_iter().collect(),
+            },
+            Change::NothingFollows(job) => provisional.take_of(job),
+            Change::Work { .. }
+            | Change::Runnable(_)
+            | Change::LeaseGranted(_)
+            | Change::Reported(_)
+            | Change::Job(_)
+            | Change::WallTime => Vec::new(),
         };
         for lease in withdrawn {
             self.withdrawn(&lease);

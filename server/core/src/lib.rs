@@ -1,10 +1,10 @@
 //! The state machine of jobs, hosts, leases, versions and blob references.
 //!
-//! It decides and does nothing else: no clock, no randomness, no I/O, no threads. A shell feeds [`Envelope`]s to
+//! The state machine decides and does nothing else: no clock, no randomness, no I/O, no threads. A shell feeds [`Envelope`]s to
 //! [`Core::apply`] and carries out the [`Effect`]s.
 //!
 //! ```text
-//!   Envelope --> Core::apply --> handlers --record(Event)--> Ledger --> State::fold
+//!   Envelope --> Core::apply --> handlers --record(Event)--> Ledger --> Folded::fold
 //!   (time, seed,                    |                          |           | Changes
 //!    command)                       | views read               |           v
 //!                                   '--> Effects <-------------'        index, leases, plans, wake-ups
@@ -33,7 +33,6 @@
 //! [`State`] is durable and is the fold of the events alone. All other parts are soft state: they come back by
 //! themselves after a restart. How the parts, views and handlers fit together says `docs/internals/state-machine.md`.
 
-mod added_trial;
 mod apply;
 mod assimilation;
 mod blobs;
@@ -45,7 +44,6 @@ mod cost;
 mod data;
 mod dispatch;
 mod effect;
-mod event;
 mod fault;
 pub mod figures;
 mod hosts;
@@ -63,26 +61,24 @@ mod residency;
 mod results;
 mod schedule;
 mod snapshot;
-pub mod state;
 mod submission;
 mod tokens;
 
-pub use added_trial::{AddedTrial, CloneOf};
 pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
 pub use config::{
     BeyondRetention, CoreConfig, DEFAULT_FORGET_HOSTS, DEFAULT_MOST_ROLLED_BACK, Retention,
 };
 pub use core::Core;
 pub use effect::{Answer, AssimilationUnit, Effect, Offered};
-pub use event::{
-    AtEnd, By, EVENT_VERSION, Event, Fault, JournalPosition, LeaseEnd, MergeFault, MergeMode,
-    READ_VERSIONS, Record, RequestedEvaluation, UnitKey,
-};
 pub use fault::{CoreFault, SnapshotError};
 pub use figures::{AssimilationCounts, Figures};
 pub use invariants::{Invariant, InvariantSet, UnknownInvariant, Violation};
 pub use request::Request;
 pub use snapshot::{RecoverError, snapshot_of};
-pub use state::{BlobStatus, Change, Changes, FoldError, FoldFault, State, Trust};
+pub use sojourn_state::{
+    self as state, AddedTrial, AtEnd, BlobStatus, By, Change, Changes, CloneOf, EVENT_VERSION,
+    Event, Fault, FoldError, FoldFault, Folded, JournalPosition, LeaseEnd, MergeFault, MergeMode,
+    READ_VERSIONS, Record, RequestedEvaluation, State, Trust, UnitKey,
+};
 pub use submission::{PreparedSubmission, check_submission};
 pub use tokens::{Holder, MAX_SHARES, MAX_TOKENS};

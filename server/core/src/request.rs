@@ -5,9 +5,7 @@
 use crate::{
     command::{Command, MergeOffer, Query, ReplyTo},
     effect::{Answer, AssimilationUnit, Offered},
-    event::{By, Fault, JournalPosition, UnitKey},
     figures::{AssimilationCounts, Figures},
-    state::BlobStatus,
     submission::PreparedSubmission,
     tokens::Holder,
 };
@@ -34,6 +32,7 @@ use sojourn_protocol::{
         TrialView,
     },
 };
+use sojourn_state::{BlobStatus, By, Fault, JournalPosition, UnitKey};
 
 /// A command that is answered with a value of one type.
 pub trait Request {

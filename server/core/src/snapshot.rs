@@ -1,14 +1,9 @@
 //! Snapshots of the durable state, and recovery from one and the events after it.
 
-use crate::{
-    config::CoreConfig,
-    core::Core,
-    event::{EVENT_VERSION, READ_VERSIONS, Record},
-    fault::SnapshotError,
-    state::{FoldError, State},
-};
+use crate::{config::CoreConfig, core::Core, fault::SnapshotError};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::time::UnixMillis;
+use sojourn_state::{EVENT_VERSION, FoldError, Folded, READ_VERSIONS, Record, State};
 
 /// Why recovery can't go on.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +14,7 @@ pub enum RecoverError {
     /// The snapshot was made by another version.
     #[error("the snapshot has version {found}, this program reads versions {} to {}", READ_VERSIONS.start(), READ_VERSIONS.end())]
     Version {
-        /// Its version.
+        /// The snapshot's version.
         found: u32,
     },
     /// An event is missing or comes twice.
@@ -70,7 +65,7 @@ impl Core {
             true => Ok(()),
             false => Err(RecoverError::Version { found }),
         };
-        let Snapshot { version, mut state } = serde_json::from_slice(bytes).or_else(|error| {
+        let Snapshot { version, state } = serde_json::from_slice(bytes).or_else(|error| {
             // Of another version it may be anything else. It is parsed a second time only then: it may be large.
             let SnapshotVersion { version } =
                 serde_json::from_slice(bytes).map_err(RecoverError::Snapshot)?;
@@ -78,8 +73,7 @@ impl Core {
             Err(RecoverError::Snapshot(error))
         })?;
         is_read(version)?;
-        state.index();
-        let mut core = Self::with_state(state, config);
+        let mut core = Self::with_state(Folded::of_snapshot(state), config);
         core.clock.recover(core.state.at);
         Ok(core)
     }

@@ -1,6 +1,5 @@
-//! What a submitted job must be, and the job that is made of it, off the core's thread where it has many trials.
+//! Conditions for a submitted job, and the job that is made of it, off the core's thread where it has many trials.
 
-use crate::state::{AtEnd, Job};
 use serde::{Deserialize, Serialize};
 use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{
@@ -14,6 +13,7 @@ use sojourn_protocol::{
     time::UnixMillis,
     unit::TrialContext,
 };
+use sojourn_state::{AtEnd, Job};
 use sojourn_workgen::search::preview;
 
 /// A job that was checked and whose trials were made, so that the core has little left to do. It is made off the core's thread
@@ -60,7 +60,7 @@ impl PreparedSubmission {
         &self.job.spec
     }
 
-    /// Its data.
+    /// The job's data.
     #[must_use]
     pub fn data(&self) -> &DataManifest {
         &self.job.data

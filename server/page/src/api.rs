@@ -92,7 +92,7 @@ fn contents(by_tag: &BTreeMap<&str, Vec<&Operation<'_>>>) -> Markup {
     }
 }
 
-/// What a reference means; anything else as it is.
+/// The value that a reference points to; anything else as it is.
 fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let reference = value.get("$ref").and_then(Value::as_str);
     let target = reference.and_then(|reference| reference.strip_prefix('#'));
@@ -128,7 +128,7 @@ fn operation(document: &Value, operation: &Operation<'_>) -> Markup {
     }
 }
 
-/// Who may call an operation.
+/// The tokens with which an operation may be called.
 fn callers(about: &Value) -> Markup {
     let schemes = about.get("security").and_then(Value::as_array);
     let Some(schemes) = schemes else { return html! { "Needs no token." } };

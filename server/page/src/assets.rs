@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 /// A file that pages load.
 #[derive(Debug)]
 pub struct Asset {
-    /// Its name.
+    /// The file's name.
     pub name: &'static str,
-    /// Its media type.
+    /// The file's media type.
     pub media_type: &'static str,
-    /// Its content.
+    /// The file's content.
     pub content: &'static str,
-    /// What its address has at its end: of another content it is another.
+    /// The digest at the end of the file's address: another content has another one.
     pub digest: String,
 }
 

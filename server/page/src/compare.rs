@@ -153,7 +153,7 @@ fn leaders(jobs: &[Compared]) -> Vec<Row> {
     (0..most).map(row).collect()
 }
 
-/// What isn't the same in all job files: each place and its values.
+/// The places where the job files differ, with the values of each.
 fn differences(jobs: &[Compared]) -> Vec<Row> {
     let all: Vec<BTreeMap<String, Value>> = jobs
         .iter()

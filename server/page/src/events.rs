@@ -1,4 +1,4 @@
-//! What happened in a job, as the journal has it.
+//! The events of a job, as the journal has them.
 
 use crate::words;
 use maud::{Markup, html};

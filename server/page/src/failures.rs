@@ -1,4 +1,4 @@
-//! What went wrong on hosts: by host and error, and by trial and error, with counts and the end of the trainer's log.
+//! Errors on hosts: by host and error, and by trial and error, with counts and the end of the trainer's log.
 
 use crate::{frame, words};
 use maud::{Markup, html};
@@ -21,7 +21,7 @@ const MAX_NAMED: usize = 8;
 /// Errors that are shown together.
 #[derive(Debug)]
 pub(crate) struct Group<'a> {
-    /// What they are grouped by.
+    /// The host or the trial of the errors, as the page shows it; empty on the page of one host.
     of: Markup,
     error: &'a str,
     count: u64,
@@ -61,7 +61,7 @@ pub fn list(failures: &[FailureView], hosts: &[HostView]) -> Markup {
     }
 }
 
-/// Those of one host by error.
+/// The failures of one host, grouped by error.
 pub(crate) fn by_host<'a>(failures: &[&'a FailureView]) -> Vec<Group<'a>> {
     by(failures, |_| (), |()| Markup::default(), trial_name)
 }

@@ -3,7 +3,7 @@
 use crate::frame;
 use maud::{Markup, html};
 
-/// What can't be shown or done, and why.
+/// The page that says what can't be shown or done, and why.
 #[must_use]
 pub fn fault(message: &str) -> Markup {
     let content = html! {

@@ -1,4 +1,4 @@
-//! What all pages have: head, navigation, live updates.
+//! The frame of all pages: head, navigation, live updates.
 
 use crate::assets;
 use maud::{DOCTYPE, Markup, html};
@@ -8,10 +8,10 @@ use sojourn_protocol::{ids::TokenId, tokens::Rights, view::JobView};
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Who looks at a page.
+/// The viewer of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Viewer {
-    /// What the viewer may do: buttons for anything else are left out.
+    /// The viewer's rights: buttons for anything else are left out.
     rights: Rights,
     /// The viewer's token; `None`: the server's own.
     token: Option<TokenId>,
@@ -20,7 +20,7 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// Who has a link to one job's page.
+    /// A viewer who has a link to one job's page.
     pub(crate) const GUEST: Self = Self { rights: Rights::Read, token: None, is_guest: true };
 
     /// A user with these rights.

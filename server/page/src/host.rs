@@ -12,7 +12,8 @@ use sojourn_protocol::{
 
 /// Floating-point operations in a gigaflop.
 const GIGA: f64 = 1e9;
-/// What units take isn't in the journal: so often, in seconds, it is asked for anew. Hosts say it with their heartbeats.
+/// The interval in seconds at which the page asks again for what units take. The journal doesn't have that: hosts say it with
+/// their heartbeats.
 const USAGE_SECONDS: u32 = 10;
 /// Shards of a job that are named; more are counted.
 const MAX_NAMED_SHARDS: usize = 40;
@@ -42,7 +43,7 @@ pub fn page(detail: &HostDetail, failures: &[FailureView], viewer: Viewer) -> Ma
     frame::page(&host.name, "/hosts", &content)
 }
 
-/// Its state and its record, and the buttons for it.
+/// The host's state and its record, and the buttons for it.
 #[must_use]
 pub fn head(host: &HostView, viewer: Viewer) -> Markup {
     let rate = |bytes: Option<u64>| {
@@ -134,7 +135,7 @@ fn buttons(host: &HostView) -> Markup {
     }
 }
 
-/// What its slots do.
+/// The leases that the host holds: the work of its slots.
 #[must_use]
 pub fn leases(host: &HostView) -> Markup {
     if host.leases.is_empty() {
@@ -166,7 +167,7 @@ pub fn leases(host: &HostView) -> Markup {
     }
 }
 
-/// What a running unit takes of the host, and its share of it.
+/// The resources of the host that a running unit takes, and the unit's share of the processor.
 fn taken(lease: &HeldView) -> String {
     let usage = lease.usage.map(|usage| usage.to_string());
     let share = lease.share.map(|share| share.to_string());
@@ -250,7 +251,7 @@ fn workload(device: &DeviceView, measured: &Measured) -> Markup {
     }
 }
 
-/// What lies in its cache.
+/// The content of the host's cache.
 #[must_use]
 pub fn cache(detail: &HostDetail) -> Markup {
     html! {
@@ -290,7 +291,7 @@ fn cached(of: &CachedOfJob) -> Markup {
     }
 }
 
-/// What went wrong there, by error. `failures`: those of all hosts.
+/// The failures on the host, by error. `failures`: those of all hosts.
 #[must_use]
 pub fn errors(host: HostId, failures: &[FailureView]) -> Markup {
     let here: Vec<&FailureView> = failures.iter().filter(|failure| failure.host == host).collect();

@@ -5,12 +5,12 @@ use crate::frame;
 use maud::{Markup, html};
 use sojourn_protocol::{figures, ids::JobId, quantity::to_u64, view::JobView};
 
-/// What is known of a job file.
+/// The result of checking a job file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// What is wrong with it, each with its line where there is one. None: it can be submitted.
+    /// The problems of the job file, each with its line where there is one. None: it can be submitted.
     pub problems: Vec<(Option<usize>, String)>,
-    /// What would run, a line each.
+    /// The plan of what would run, a line each.
     pub plan: Vec<String>,
     /// Where the browser is to send the data: the keys that name files or folders, and what they name.
     pub files: Vec<(&'static str, String)>,
@@ -19,7 +19,7 @@ pub struct Checked {
 /// The data that is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataOf {
-    /// That of an earlier job.
+    /// The data of an earlier job.
     Job(JobId),
     /// Files that the browser sends.
     Files,
@@ -31,18 +31,18 @@ pub const FILES: &str = "files";
 /// How far a job over files is that have come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Making {
-    /// Its files are still coming.
+    /// The job's files are still coming.
     Receiving,
     /// The data of another job is being read.
     Waiting,
-    /// Its data is being read.
+    /// The job's data is being read.
     Reading {
         /// Bytes that were read.
         bytes: u64,
         /// Bytes to read, over all passes.
         of: u64,
     },
-    /// Its shards go into the store.
+    /// The job's shards go into the store.
     Storing {
         /// Bytes that are there.
         bytes: u64,
@@ -110,7 +110,7 @@ fn files(are_shown: bool) -> Markup {
 
 const PLACEHOLDER: &str = "name = \"digits\"\n\n[data]\ntrain = \"digits.csv\"\nlabel = \"digit\"\n\n[[model]]\narch = \"mlp\"\nhidden = { choice = [[64], [128]] }\n\n[training]\nepochs = 10\n\n[search]\nmethod = \"grid\"";
 
-/// What was found in a job file.
+/// The answer that the page shows of a checked job file.
 #[must_use]
 pub fn result(checked: &Checked) -> Markup {
     html! {

@@ -12,14 +12,14 @@ use std::collections::BTreeMap;
 /// Such a page has no buttons.
 const VIEWER: Viewer = Viewer::GUEST;
 
-/// What the page shows beside the job.
+/// The parts of the page beside the job.
 #[derive(Debug)]
 pub struct Parts {
     /// All its trials.
     pub trials: Vec<TrialView>,
-    /// Its running trials by its shards.
+    /// The job's running trials by its shards.
     pub hops: HopMatrixView,
-    /// Its leases.
+    /// The job's leases.
     pub timeline: Timeline,
 }
 
@@ -72,7 +72,7 @@ pub fn head(job: &JobView) -> Markup {
     job::head(&JobView { waiting: None, ..job.clone() }, VIEWER)
 }
 
-/// Its running trials by its shards.
+/// The job's running trials by its shards.
 #[must_use]
 pub fn matrix(mut hops: HopMatrixView) -> Markup {
     for row in &mut hops.trials {
@@ -81,13 +81,13 @@ pub fn matrix(mut hops: HopMatrixView) -> Markup {
     job::matrix(&hops)
 }
 
-/// Its leases in time: hosts by their numbers.
+/// The job's leases in time: hosts by their numbers.
 #[must_use]
 pub fn gantt(timeline: Timeline) -> Markup {
     job::gantt(&Timeline { names: BTreeMap::new(), ..timeline })
 }
 
-/// Its trials.
+/// The job's trials.
 #[must_use]
 pub fn leaders(job: &JobDetail, mut trials: Vec<TrialView>, board: &Board) -> Markup {
     for trial in &mut trials {

@@ -1,5 +1,5 @@
-//! What adaptive verification costs a fleet of one stranger in four: hours that slots work, beside those of the same job where everybody is
-//! believed. Virtual time alone has a part in it, so the figures are the same on every machine.
+//! The cost of adaptive verification for a fleet of one stranger in four. Hours that slots work stand beside those of the same
+//! job where everybody is believed. Virtual time alone has a part in it, so the figures are the same on every machine.
 //!
 //! Prints JSON lines.
 

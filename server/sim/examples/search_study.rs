@@ -59,7 +59,7 @@ struct Pair {
     one_per_slot: SearchRun,
 }
 
-/// What the command line says.
+/// The options of the command line.
 #[derive(Default)]
 struct Arguments {
     seeds: Option<u32>,
@@ -132,7 +132,7 @@ fn name(row: &Row) -> &str {
     row.label.split(", count").next().unwrap_or("")
 }
 
-/// What stands above a table.
+/// Prints the lines above a table.
 fn head(space: &str, target: f64) -> Result<(), Box<dyn Error>> {
     let curves = Surrogate::read(space, &read(&format!("{space}.csv"))?)?;
     let of = curves.quality();

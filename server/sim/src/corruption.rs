@@ -1,4 +1,4 @@
-//! What a host that lies makes of its results.
+//! Ways in which a host that lies alters its results.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 pub enum Corruption {
     /// A value is not a number.
     Nan,
-    /// What the hop has changed, the other way.
+    /// The hop's change, the other way.
     SignFlip,
     /// Ten times what the hop has changed.
     Scaled,

@@ -35,7 +35,7 @@ pub struct Milp {
     pub limit: Duration,
 }
 
-/// What was found.
+/// The schedule that was found, with its proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MilpPlan {
     /// The schedule.
@@ -44,7 +44,7 @@ pub struct MilpPlan {
     pub proof: Proof,
 }
 
-/// What is known of a schedule.
+/// The proof that a schedule is the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     /// None ends sooner, by more than a hundred-thousandth.

@@ -1,4 +1,4 @@
-//! What a solver found in fractions, as a schedule in whole numbers: the hops in its order, each as soon as it can.
+//! The fractions that a solver found, as a schedule in whole numbers: the hops in its order, each as soon as it can.
 
 use sojourn_workgen::plan::{Problem, Schedule, Step};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// The schedule in which hops follow each other as the starts that were found for them say, at the machines of
 /// their steps.
 ///
-/// What can't overlap is in the order of its middles, too, and these differ by half a hop where starts may be
+/// Hops that can't overlap are in the order of their middles, too, and these differ by half a hop where starts may be
 /// alike but for rounding: a hop that takes no time begins with the one that it comes before.
 pub(crate) fn in_order(problem: &Problem, hops: impl Iterator<Item = (f64, Step)>) -> Schedule {
     let middle = |(start, step): (f64, Step)| {

@@ -86,7 +86,7 @@ impl Watch for Journal {
     }
 }
 
-/// What each scenario says, and its name in the golden file.
+/// Each scenario's name in the golden file, and its text.
 fn scenarios() -> Vec<(&'static str, String)> {
     let server = |more: &str| format!("[server]\nlease_term = 20\nmost_hops = 3\n{more}");
     let hard = |seed: u32, more: &str| format!("seed = {seed}\n{}{FLEET}{JOBS}", server(more));

@@ -69,7 +69,7 @@ fn two_hundred_worlds_keep_all_promises() {
     assert!(all.moved > 10, "{all:?}");
 }
 
-/// Whatever hosts and servers do, each finished trial's checkpoint is the one that its job decides: see `outcome::check`.
+/// Each finished trial's checkpoint is the one that its job decides, whatever hosts and servers do: see `outcome::check`.
 #[test]
 fn two_hundred_worlds_with_fixed_visits_make_what_their_jobs_decide() {
     let every_other = |first: u64| -> Outcome {

@@ -73,7 +73,7 @@ struct Shared {
     turn: Semaphore,
 }
 
-/// What becomes of an upload.
+/// The stage of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum UploadStage {
     /// Files come.
@@ -282,7 +282,7 @@ impl DataUpload {
         self.folder.join("shards")
     }
 
-    /// What becomes of it.
+    /// The upload's present stage.
     pub(crate) fn stage(&self) -> UploadStage {
         self.stage.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! Who may call which address: one table. What isn't in it, nobody may call.
+//! The callers of each address: one table. Nobody may call an address that isn't in it.
 
 use super::{error::HttpError, page};
 use actix_web::{
@@ -11,7 +11,7 @@ use sojourn_protocol::{
     tokens::Rights::{self, Administer, Read, Submit},
 };
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Caller {
     /// A machine that wants to become a host, with this token; `None`: with the server's own.
@@ -19,7 +19,7 @@ pub(super) enum Caller {
     Host(HostId),
     /// A user with these rights, and with this token; `None`: with the server's own.
     User(Option<TokenId>, Rights),
-    /// Whoever has a link to the page of this job.
+    /// A guest with a link to the page of this job.
     Guest(JobId),
     /// A process that assimilates.
     Assimilator,
@@ -45,11 +45,11 @@ pub(super) fn is_for_signing_in(path: &str) -> bool {
 enum Access {
     /// Machines that want to become hosts.
     Enrollers,
-    /// Hosts.
+    /// Machines that have become hosts.
     Hosts,
     /// Processes that assimilate.
     Assimilators,
-    /// Whoever has a link to a job's page.
+    /// Guests with a link to a job's page.
     Guests,
     /// Users with these rights. Those with the right to `submit` change their own jobs alone, which the core sees to:
     /// their requests are [`OnBehalf`](sojourn_core::request::OnBehalf) of them.
@@ -210,7 +210,7 @@ pub(super) fn admit(
 }
 
 impl Caller {
-    /// What the caller's token is, for its holder.
+    /// The sort of the caller's token, in words for its holder.
     const fn token_kind(self) -> &'static str {
         match self {
             Self::Enroller(_) => "a token for machines to enrol with",

@@ -50,7 +50,7 @@ pub(crate) struct AppState {
     pub(crate) failed_requests: Arc<FailedRequests>,
     /// Browsers that have signed in.
     pub(crate) sessions: Arc<Sessions>,
-    /// What went wrong on hosts, counted.
+    /// The counts of what went wrong on hosts.
     pub(crate) failures: Arc<FailureLog>,
     pub(crate) changes: Arc<Changes>,
     pub(crate) recent_events: Arc<RecentEvents>,

@@ -172,7 +172,7 @@ fn credentials(request: &HttpRequest, app: &AppState) -> Result<Digest, HttpErro
     Ok(token_sha256)
 }
 
-/// Whose the token with this hash is.
+/// The holder of the token with this hash.
 pub(super) async fn holder(app: &AppState, token_sha256: Digest) -> Result<Caller, HttpError> {
     // A server that stands by doesn't hear which tokens the active one replaces: its core refuses, and says where that one is.
     if app.shell.lease().is_held()
@@ -295,7 +295,7 @@ impl UserBy {
     }
 }
 
-/// Whoever has a link to the page of a job.
+/// A guest with a link to the page of a job.
 pub(super) struct Guest(pub(super) JobId);
 
 caller!(Guest, Caller::Guest(job) => Self(job));

@@ -67,7 +67,7 @@ struct PacedBody {
     patience: Duration,
     /// While the body is waited for.
     wait: Option<Wait>,
-    /// Its part of the memory for bodies, where it is held there.
+    /// The body's part of the memory for bodies, where it is held there.
     share: Option<BodyShare>,
 }
 

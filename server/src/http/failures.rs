@@ -1,4 +1,4 @@
-//! What went wrong on hosts: counted as it is reported, and shown to users.
+//! Failures on hosts: counted as they are reported, and shown to users.
 
 use super::{App, AppState, JsonAnswer, JsonResult, auth::User, error::HttpError};
 use crate::{failure_log::NewFailure, shell::wall_time};

@@ -1,4 +1,4 @@
-//! What a caller says that it understands beyond the first version of the API.
+//! Features that a caller says it understands beyond the first version of the API.
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header::HeaderMap};
 use sojourn_protocol::api::{DECIMAL_SEEDS, ENGINES, FEATURES_HEADER, HOST_SHARES};
@@ -10,11 +10,11 @@ use std::{
 /// The features of a caller that the server makes use of. A caller without the header has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallerFeatures {
-    /// It names the engines of its devices to servers that know of them.
+    /// Whether the caller names the engines of its devices to servers that know of them.
     pub(super) engines: bool,
-    /// It reads seeds that are decimal text.
+    /// Whether the caller reads seeds that are decimal text.
     pub(super) decimal_seeds: bool,
-    /// It divides its processor as leases say.
+    /// Whether the caller divides its processor as leases say.
     pub(super) host_shares: bool,
 }
 

@@ -21,7 +21,7 @@ pub(super) async fn demand(app: App, _: User) -> JsonResult<DemandView> {
     app.answer(request::GetDemand {}).await
 }
 
-/// What bought machines have cost, by machine, job and trial.
+/// The cost of bought machines, by machine, job and trial.
 #[utoipa::path(
     get,
     path = "/v1/costs",

@@ -16,7 +16,7 @@ struct Taker<V> {
     is_struct: bool,
 }
 
-/// What reads a value within another.
+/// A reader of a value within another.
 struct Within<S>(S);
 
 /// Access to what is within a value.

@@ -1,4 +1,4 @@
-//! What came over the network, and what was refused.
+//! The traffic over the network, and what was refused.
 
 use super::{App, JsonAnswer, auth::User};
 use sojourn_protocol::view::TrafficView;

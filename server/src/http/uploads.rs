@@ -217,7 +217,7 @@ mod tests {
     use futures::stream;
     use std::io;
 
-    /// What becomes of a body whose first bytes are followed by this.
+    /// The error of a body whose first bytes are followed by this.
     async fn broken(
         rest: impl futures::Stream<Item = Result<Bytes, PayloadError>> + 'static,
     ) -> HttpError {

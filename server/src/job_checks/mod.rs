@@ -9,7 +9,7 @@
 //! | `graphs.rs` | the files of users' models, read and checked as every trainer does |
 //! | `shards.rs` | some shards of the data: their headers, and the range of their labels |
 //!
-//! What can't be known without training shows in training: see `hosts/strikes.rs` of the core.
+//! Faults that can't be known without training show in training: see `hosts/strikes.rs` of the core.
 
 mod graphs;
 mod shards;

@@ -24,7 +24,7 @@ const BATCH: usize = 10_000;
 pub(super) enum Verify {
     /// The whole chain.
     All,
-    /// That the last row is the tail. The rest is verified when it is read.
+    /// The last row alone, which must be the tail. The rest is verified when it is read.
     Tail,
 }
 

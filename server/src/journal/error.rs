@@ -13,7 +13,7 @@ pub enum JournalError {
     UnknownVersion { what: &'static str, found: String, known: String },
     #[error("the journal is damaged at position {}: {reason}", position.0)]
     Corrupt { position: JournalPosition, reason: String },
-    /// It is no journal, or its storage is damaged.
+    /// The storage holds no journal, or is damaged.
     #[error("the journal can't be read")]
     Unreadable(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("expected an event at position {}, was given one at {}", expected.0, given.0)]
@@ -38,7 +38,7 @@ pub enum JournalError {
         "the disk has failed to keep what was written to the journal: the server must start again from what is there"
     )]
     Unsynced(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Its folder was deleted while it was open: what was appended last isn't kept.
+    /// The journal's folder was deleted while it was open: what was appended last isn't kept.
     #[error("`{}` was deleted: its folder is gone", .0.display())]
     Gone(PathBuf),
     /// Another server has taken over: this one can't write any more.

@@ -20,80 +20,16 @@ impl EventJob {
     /// How this event names its job.
     #[must_use]
     pub fn of(event: &Event) -> Self {
-        match event {
-            Event::HostEnrolled { .. }
-            | Event::HostRevoked { .. }
-            | Event::HostBlocked { .. }
-            | Event::HostUnblocked { .. }
-            | Event::HostsSeen { .. }
-            | Event::HostForgotten { .. }
-            | Event::TokenRotated { .. }
-            | Event::TokenQuotasSet { .. }
-            | Event::TokenForgotten { .. }
-            | Event::MachinesReported { .. }
-            | Event::BlobPublished { .. }
-            | Event::BlobCondemned { .. }
-            | Event::BlobDoomed { .. }
-            | Event::BlobLost { .. }
-            | Event::TimeSkipped { .. }
-            | Event::BlobDeleted { .. } => Self::None,
-            Event::JobSubmitted { job, .. }
-            | Event::JobCancelled { job }
-            | Event::JobPaused { job }
-            | Event::JobResumed { job }
-            | Event::JobTrainingOver { job, .. }
-            | Event::JobTimeUp { job }
-            | Event::JobExtended { job, .. }
-            | Event::JobPlaced { job, .. }
-            | Event::JobNoted { job, .. }
-            | Event::JobThinned { job }
-            | Event::JobDeleted { job }
-            | Event::TrialOrdered { job, .. }
-            | Event::TrialRolledBack { job, .. }
-            | Event::RollbackAsked { job, .. }
-            | Event::TrialContinued { job, .. }
-            | Event::TrialStopped { job, .. }
-            | Event::TrialsAdded { job, .. }
-            | Event::TrialPlaced { job, .. }
-            | Event::TrialCategorized { job, .. }
-            | Event::TrialMoved { job, .. }
-            | Event::SearchExtended { job, .. }
-            | Event::SearchEnded { job, .. }
-            | Event::SpaceChanged { job, .. }
-            | Event::TrialFailed { job, .. }
-            | Event::ExtraAsked { job, .. }
-            | Event::ExtraFailed { job, .. } => Self::Job(*job),
-            Event::TokenCreated { grant, .. } => grant.shared_job().map_or(Self::None, Self::Job),
-            Event::TokenRevoked { job, .. } => job.map_or(Self::None, Self::Job),
-            Event::LeaseGranted { lease, unit, .. } => Self::Grants(*lease, unit.job()),
-            Event::ReportAcknowledged { report, .. } => Self::Lease(report.lease),
-            Event::LeaseEnded { lease, .. }
-            | Event::Assimilated { lease, .. }
-            | Event::Evaluated { lease, .. }
-            | Event::ExtraEvaluated { lease, .. }
-            | Event::Rejected { lease, .. }
-            | Event::Superseded { lease }
-            | Event::Challenged { lease }
-            | Event::Unverified { lease }
-            | Event::UnitFailed { lease, .. } => Self::Lease(*lease),
-            Event::Verified { confirmed, .. } => match confirmed.first() {
-                Some(lease) => Self::Lease(*lease),
-                None => Self::None,
-            },
+        match (event.job(), event.lease()) {
+            (Some(job), Some(lease)) => Self::Grants(lease, job),
+            (Some(job), None) => Self::Job(job),
+            (None, Some(lease)) => Self::Lease(lease),
+            (None, None) => Self::None,
         }
     }
 }
 
 /// The lease that this event ends. Later events that name it are rare, so the lease's job may be forgotten.
-pub(super) const fn ended(event: &Event) -> Option<LeaseId> {
-    match event {
-        Event::LeaseEnded { lease, .. }
-        | Event::Assimilated { lease, .. }
-        | Event::Evaluated { lease, .. }
-        | Event::ExtraEvaluated { lease, .. }
-        | Event::Rejected { lease, .. }
-        | Event::Superseded { lease }
-        | Event::UnitFailed { lease, .. } => Some(*lease),
-        _ => None,
-    }
+pub(super) fn ended(event: &Event) -> Option<LeaseId> {
+    event.lease().filter(|_| event.ends_lease())
 }

@@ -25,7 +25,7 @@ const SYNC_INTERVAL: u32 = 64;
 pub(in crate::journal) enum OnLoss {
     /// The journal is refused.
     Refuse,
-    /// It is logged, because the durability that was chosen allows it. An empty journal is refused all the same.
+    /// The loss is logged, because the durability that was chosen allows it. An empty journal is refused all the same.
     Report,
 }
 

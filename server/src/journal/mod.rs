@@ -6,7 +6,7 @@
 //!                   Storage: rows and bytes  <--  SQLite, Redis, memory
 //! ```
 //!
-//! It stores and verifies. The core says what an event means. One writer uses a journal at a time.
+//! The journal stores and verifies. The core says what an event means. One writer uses a journal at a time.
 
 mod chain;
 mod chained;

@@ -28,7 +28,7 @@ pub(super) fn server(writer: &mut MetricWriter<'_>, figures: &Figures) -> fmt::R
     writer.counter("journal_events", help, figures.position.0)
 }
 
-/// What there is to do.
+/// The metrics of the work that there is to do.
 pub(super) fn work(writer: &mut MetricWriter<'_>, figures: &Figures) -> fmt::Result {
     writer.gauges("jobs", "Jobs by state.", each!("state", JobStatus, figures.jobs))?;
     let help = "Trials of all jobs by state. Held ones wait for their search.";

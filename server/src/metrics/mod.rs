@@ -1,4 +1,4 @@
-//! What the server says of itself to Prometheus: all metrics, and the text of one scrape.
+//! The server's metrics for Prometheus: all of them, and the text of one scrape.
 //!
 //! | file | holds |
 //! |---|---|
@@ -44,7 +44,7 @@ pub(crate) struct Scrape {
     pub(crate) shell: ShellCounts,
     pub(crate) unwritten_events: u64,
     pub(crate) disks: Vec<WatchedDisk>,
-    /// What is uploaded that no report has named, and how much that may be.
+    /// The uploads that no report has named, and how much they may be.
     pub(crate) uploads: (Uploaded, Uploaded),
     pub(crate) traffic: TrafficView,
     pub(crate) request_times: RequestTimes,

@@ -14,7 +14,7 @@ const NO_ROUTE: &str = "none";
 /// The methods that routes take; all others are `other`.
 const METHODS: [&str; 3] = ["GET", "POST", "PUT"];
 
-/// What a request is counted under.
+/// The labels under which a request is counted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     route: String,

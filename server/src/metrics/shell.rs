@@ -54,7 +54,7 @@ pub(super) fn storage(
     writer.gauge("unreported_upload_limit_bytes", help, limit.bytes)
 }
 
-/// What came over the network, and what was refused.
+/// The metrics of the traffic over the network, and of what was refused.
 pub(super) fn network(writer: &mut MetricWriter<'_>, traffic: &TrafficView) -> fmt::Result {
     let TrafficView {
         received_bytes,

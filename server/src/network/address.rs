@@ -1,4 +1,4 @@
-//! Whose address a connection or a request has, as limits count it.
+//! The address of a connection or a request, as limits count it.
 
 use actix_web::http::header::{HeaderMap, HeaderName};
 use std::{

@@ -43,7 +43,7 @@ pub(crate) struct ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// Those of a process with so many descriptors.
+    /// The limits of a process with so many descriptors.
     pub(crate) fn of(descriptors: usize, per_address: Option<PerAddress>) -> Self {
         let reserved = RESERVED_DESCRIPTORS.min(descriptors / 2);
         let free = descriptors.saturating_sub(reserved);
@@ -57,10 +57,10 @@ impl ConnectionLimits {
     }
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Requests.
+    /// The connection is for requests.
     Requests,
     /// Nothing but to say that there are too many, for this reason.
     Refusal(Refusal),

@@ -50,7 +50,7 @@ impl Connection {
         })
     }
 
-    /// Its place among the connections.
+    /// The connection's place among all connections.
     pub(crate) const fn permit(&self) -> &Permit {
         &self.permit
     }
@@ -146,7 +146,7 @@ impl<T> GuardedStream<T> {
         }
     }
 
-    /// What was written, or an error where nothing could be for too long.
+    /// The result of a write, or an error where nothing could be written for too long.
     fn within_stall<R>(
         &mut self,
         written: Poll<io::Result<R>>,

@@ -20,7 +20,7 @@ const LOGGED_DIFFERENCE: Duration = Duration::from_secs(10);
 
 /// A source of the time.
 pub trait Clock: Send + Sync + 'static {
-    /// Now.
+    /// The time now.
     fn now(&self) -> UnixMillis;
 
     /// Time has been at `at` already (an earlier run of the server stamped it).
@@ -49,7 +49,7 @@ struct Reading {
     differs: bool,
 }
 
-/// What the machine's clock says, which may be set back: for what people read, and for terms of days.
+/// The time of the machine's clock, which may be set back: for what people read, and for terms of days.
 pub(crate) fn wall_time() -> UnixMillis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UnixMillis(u64::saturating_from(since.as_millis()))

@@ -1,4 +1,4 @@
-//! What the shell counts of itself for monitoring: how the journal keeps up, and what has failed since the server started.
+//! The shell's counts of itself for monitoring: how the journal keeps up, and what has failed since the server started.
 
 use parking_lot::Mutex;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};

@@ -61,7 +61,7 @@ impl ShellHandle {
         Self { inputs, next: Arc::new(AtomicU64::new(1)), lease, counts }
     }
 
-    /// What the shell counts of itself.
+    /// The shell's counts of itself.
     pub(crate) const fn counts(&self) -> &ShellCounts {
         &self.counts
     }

@@ -8,8 +8,8 @@
 use crate::journal::OpenJournal;
 use std::{fmt, sync::Arc, time::Duration};
 
-/// What is done under the lease is given up so long before the lease could pass on: a request that was sent just before has
-/// that time to arrive.
+/// The time before the lease could pass on at which work under it is given up: a request that was sent just before has that
+/// time to arrive.
 const LEASE_MARGIN: Duration = Duration::from_millis(500);
 
 /// The lease over the journal, to be looked at.

@@ -14,14 +14,14 @@ pub struct LiveUploads {
     last: LeaseId,
 }
 
-/// What the core knows of a lease's upload.
+/// The core's knowledge of a lease's upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LiveUpload {
     /// An acknowledged report names it.
     Reported,
     /// A report of this host may name it.
     Unreported(HostId),
-    /// Its lease isn't granted yet.
+    /// The upload's lease isn't granted yet.
     Provisional,
 }
 

@@ -3,7 +3,7 @@
 
 use super::{error::ShellError, message::Item};
 use crate::journal::Snapshot;
-use sojourn_core::{Core, CoreConfig, State, snapshot_of};
+use sojourn_core::{Core, CoreConfig, Folded, State, snapshot_of};
 use std::{
     borrow::Cow,
     io,
@@ -30,7 +30,7 @@ pub fn make(state: &State, config: CoreConfig) -> Result<Snapshot, ShellError> {
 
 /// As [`make`], on a thread of its own, for the journal's thread.
 pub(super) fn send(
-    state: State,
+    state: Folded,
     config: CoreConfig,
     writer: Sender<Vec<Item>>,
 ) -> io::Result<JoinHandle<()>> {

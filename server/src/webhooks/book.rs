@@ -1,5 +1,5 @@
-//! What was seen, and what is still to be delivered: a file of the data folder, written before anything is sent, so that a restart
-//! neither loses a notification nor makes another of it.
+//! The state that was seen, and notifications that are still to be delivered: a file of the data folder. The file is written
+//! before anything is sent, so that a restart neither loses a notification nor makes another of it.
 
 use super::notice::{Known, Notification};
 use parking_lot::Mutex;
@@ -74,7 +74,7 @@ impl BookFile {
         self.more.subscribe()
     }
 
-    /// What was seen at the last look.
+    /// The state that was seen at the last look; `None` before the first.
     pub(super) fn known(&self) -> Option<Known> {
         self.book.lock().known.clone()
     }

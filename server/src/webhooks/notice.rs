@@ -18,7 +18,7 @@ use sojourn_protocol::{
 };
 use std::collections::BTreeMap;
 
-/// What there is to be told of.
+/// The kind of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Kind {
     #[serde(rename = "job.done")]
@@ -68,13 +68,13 @@ impl Default for Thresholds {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Notification {
     pub(super) kind: Kind,
-    /// It follows from what is told, so that whoever hears it twice knows it for the same.
+    /// An id that follows from what is told, so that whoever hears it twice knows it for the same.
     pub(super) id: String,
-    /// JSON.
+    /// The JSON text of the notification.
     pub(super) body: String,
 }
 
-/// What was seen.
+/// The state that was seen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Known {
     jobs: BTreeMap<JobId, KnownJob>,
@@ -100,7 +100,7 @@ struct KnownJob {
     is_stall_told: bool,
 }
 
-/// What is seen now.
+/// The state that is seen now.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub(super) jobs: &'a [JobView],
@@ -114,7 +114,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl Known {
-    /// What there is at the first look: nobody is told of it.
+    /// The state at the first look: nobody is told of it.
     pub(super) fn first(seen: Seen<'_>) -> Self {
         let mut known = Self::default();
         known.look(seen, Thresholds::default());

@@ -1,10 +1,10 @@
-//! What is told, and what is not.
+//! Tests of what is told, and what is not.
 
 use super::*;
 use serde_json::from_value;
 use sojourn_protocol::ids::{Epoch, TrialId};
 
-/// What a test changes, with a clock.
+/// The state that a test changes, with a clock.
 struct World {
     now: u64,
     jobs: Vec<JobView>,
@@ -44,7 +44,7 @@ impl World {
         look(Seen { jobs, hosts, costs: &costs, goals: &goals, is_settled: *is_settled })
     }
 
-    /// What a look a second later finds. What is known goes through the file.
+    /// The notifications of a look a second later. The known state goes through the file.
     fn look(&mut self) -> Vec<Notification> {
         self.now += 1_000;
         let mut known: Known = from_value(serde_json::to_value(&self.known).unwrap()).unwrap();

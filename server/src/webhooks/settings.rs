@@ -57,11 +57,11 @@ pub(crate) struct WebhookSettings {
 /// An address.
 #[derive(Debug)]
 pub(super) struct Webhook {
-    /// Its name: deliveries that wait are kept under it.
+    /// The webhook's name: deliveries that wait are kept under it.
     pub(super) name: String,
     pub(super) receiver: Receiver,
     pub(super) secret: Secret,
-    /// What it is told of.
+    /// The kinds of notifications that the webhook is told of.
     pub(super) kinds: BTreeSet<Kind>,
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 const PREFIX: &str = "whsec_";
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// What sender and receiver share.
+/// The secret that sender and receiver share.
 #[derive(Clone)]
 pub(super) struct Secret(Vec<u8>);
 

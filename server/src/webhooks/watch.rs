@@ -22,7 +22,7 @@ use tokio::{
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Between two looks while the journal doesn't grow.
 const QUIET_INTERVAL: Duration = Duration::from_secs(5);
-/// What was seen is kept so often where it makes no notification.
+/// The time between two writes of the state that was seen, where it makes no notification.
 const SAVE_INTERVAL: Duration = Duration::from_secs(10);
 /// Lease terms after which hosts have had the time to come back.
 const SETTLED_TERMS: u32 = 2;

@@ -1,4 +1,4 @@
-//! Who may call which address, however the address is written.
+//! The callers of each address, however the address is written.
 
 use crate::{
     folder,

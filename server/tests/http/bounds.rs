@@ -44,7 +44,7 @@ fn config(data: &Path, journal: &MemoryJournal) -> ServeConfig {
     config
 }
 
-/// What a request is tried with: each sort of token, and a lease and a job that there are.
+/// The things that a request is tried with: each sort of token, and a lease and a job that there are.
 struct Tried {
     world: World,
     tokens: BTreeMap<&'static str, String>,
@@ -210,7 +210,7 @@ async fn the_largest_request_of_each_field_is_answered_and_one_past_its_bound_re
     tried.recover(kept).await;
 }
 
-/// What hosts say at length, under leases that there are, is cut before it is journalled.
+/// Long texts of hosts, under leases that there are, are cut before they are journalled.
 #[tokio::test]
 async fn the_longest_words_of_hosts_are_kept_in_part_and_a_start_reads_little_more_than_was_sent() {
     let folder = folder();

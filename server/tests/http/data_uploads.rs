@@ -138,7 +138,7 @@ async fn put(user: &Browser<'_>, upload: &str, name: &str, bytes: &[u8]) -> (u16
     (answer.status, text(&answer))
 }
 
-/// What is shown when it has ended, well or not.
+/// The page of the upload when it has ended, well or not.
 async fn outcome(user: &Browser<'_>, upload: &str) -> String {
     timeout(LONG, async {
         loop {

@@ -111,7 +111,7 @@ async fn every_body_has_a_valid_example() {
     world.server.stop().await;
 }
 
-/// What a trainer might have made of a lease, and the report of it as the document has it.
+/// The checkpoint that a trainer might have made of a lease, and the report of it as the document has it.
 fn work_off(lease: &Value) -> (Option<Vec<u8>>, Value) {
     let sums = |rows: &Value| json!({ "rows": rows, "loss": 5.0, "correct": 5 });
     let id = &lease["id"];

@@ -18,7 +18,7 @@ pub(crate) struct Operation<'a> {
     pub(crate) about: &'a Value,
 }
 
-/// What is sent as a body.
+/// The body of a request.
 pub(crate) enum Body<'a> {
     None,
     Json(Value),
@@ -50,7 +50,7 @@ impl Described {
         found.unwrap_or_else(|| panic!("the document has no operation `{id}`"))
     }
 
-    /// What a reference means; anything else as it is.
+    /// The value that a reference names; anything else as it is.
     pub(crate) fn resolve<'a>(&'a self, value: &'a Value) -> &'a Value {
         match value.get("$ref").and_then(Value::as_str) {
             Some(reference) => self.document.pointer(&reference[1..]).unwrap(),
@@ -63,7 +63,7 @@ impl Described {
         parameters.iter().map(|parameter| self.resolve(parameter)).collect()
     }
 
-    /// What checks values against a schema of the document.
+    /// A validator of values against a schema of the document.
     pub(crate) fn validator(&self, schema: &Value) -> jsonschema::Validator {
         let mut whole = schema.clone();
         whole["components"] = self.document["components"].clone();

@@ -1,4 +1,4 @@
-//! What a submission says of its data and its graphs is checked against their blobs, and job files are checked at a rate.
+//! A submission's data and graphs are checked against their blobs, and job files are checked at a rate.
 
 use crate::{
     folder,

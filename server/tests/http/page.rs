@@ -24,14 +24,14 @@ use tokio::{
 
 /// So long that a test that waits for it has failed.
 const LONG: Duration = Duration::from_secs(60);
-/// What a browser says of a request that a page of the server sends.
+/// The header by which a browser says that a page of the server sends the request.
 const OWN: (&str, &str) = ("sec-fetch-site", "same-origin");
 
 fn text(answer: &Answer) -> String {
     String::from_utf8_lossy(&answer.body).into_owned()
 }
 
-/// What a form sends, and what comes.
+/// Sends a form, and gives the answer.
 async fn post(world: &World, path: &str, headers: &[(&str, &str)], form: &str) -> Answer {
     let form_type = ("content-type", "application/x-www-form-urlencoded");
     let headers: Vec<(&str, &str)> = headers.iter().copied().chain([form_type]).collect();
@@ -363,7 +363,7 @@ async fn listeners_hear_of_changes() {
     world.server.stop().await;
 }
 
-/// They read nothing of what comes, while others work; and some are gone.
+/// The listeners read nothing of what comes, while others work; and some listeners are gone.
 #[tokio::test]
 async fn hundreds_of_listeners_that_do_not_read_hold_up_nobody() {
     let folder = folder();

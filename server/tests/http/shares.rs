@@ -14,7 +14,7 @@ use sojourn_protocol::{
     view::TrafficView,
 };
 
-/// What a browser says of a request that a page of the server sends.
+/// The header by which a browser says that a page of the server sends the request.
 const OWN: (&str, &str) = ("sec-fetch-site", "same-origin");
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 

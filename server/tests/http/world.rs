@@ -316,7 +316,7 @@ pub(crate) fn hop(lease: &Lease) -> &Hop {
     }
 }
 
-/// What a trainer might have made of a lease's unit.
+/// The checkpoint that a trainer might have made of a lease's unit, and its report.
 pub(crate) fn trained(lease: &Lease, seed: u64) -> (Vec<u8>, Report) {
     let hop = hop(lease);
     let end = hop.position_after(hop.to_train());

@@ -1,4 +1,4 @@
-//! What every journal promises.
+//! The promises of every journal.
 
 use sojourn_core::{Event, JournalPosition, LeaseEnd, Record, UnitKey};
 use sojourn_protocol::{
@@ -47,7 +47,7 @@ pub(crate) fn at(position: u64) -> JournalPosition {
     JournalPosition(position)
 }
 
-/// What every journal promises; `open` opens the same journal again.
+/// Checks the promises of every journal; `open` opens the same journal again.
 pub(crate) fn contract(open: impl Fn() -> Box<dyn Journal>) {
     let mut journal = open();
     assert_eq!(journal.tail(), at(0));

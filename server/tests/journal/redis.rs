@@ -1,5 +1,4 @@
-//! What a journal in Redis can suffer: other servers, a Redis that dies, forgets, is full or can't keep what was
-//! chosen.
+//! Faults that a journal in Redis can suffer: other servers, a Redis that dies, forgets, is full or can't keep what was chosen.
 
 use crate::{
     contract::{at, contract, records},

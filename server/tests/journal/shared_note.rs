@@ -134,7 +134,7 @@ fn a_note_that_is_no_position_and_hash_is_named() {
     assert!(cause.contains("journal-reached-sojourn"), "{cause}");
 }
 
-/// It may be there all the same, and would be lost with the primary.
+/// An event may be there although its append failed, and would be lost with the primary.
 #[test]
 fn events_that_no_replica_confirmed_are_taken_up_once_one_has() {
     let (redis, port) = primary(&["--appendfsync", "always"]);

@@ -1,4 +1,4 @@
-//! What only a file can suffer.
+//! Faults that only a file can suffer.
 
 use crate::contract::{at, contract, records};
 use sojourn_core::{EVENT_VERSION, JournalPosition};

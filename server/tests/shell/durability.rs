@@ -154,7 +154,7 @@ async fn callers_that_come_while_the_journal_is_opened_are_refused() {
     shell.stop().await;
 }
 
-/// What is read after a failed sync may be what the system has in memory, and no longer writes.
+/// Data that is read after a failed sync may be what the system has in memory, and no longer writes.
 #[tokio::test]
 async fn after_a_failed_sync_nothing_is_answered_and_the_core_ends() {
     let journal = MemoryJournal::default();

@@ -1,4 +1,4 @@
-//! What doesn't fit is refused: a journal or a state at the start, a step of a core that fails while it runs.
+//! Refusals of what doesn't fit: a journal or a state at the start, a step of a core that fails while it runs.
 
 use crate::support::{Gated, ask, enrol, hosts, opens, submit};
 use sojourn_core::{

@@ -32,7 +32,7 @@ impl RedisServer {
         Ok(Self { folder, settings, child })
     }
 
-    /// Its URL, for a deployment's journal.
+    /// The server's URL, for a deployment's journal.
     pub(crate) fn url(&self) -> String {
         format!("redis+unix://{}", self.socket())
     }

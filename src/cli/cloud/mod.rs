@@ -16,13 +16,13 @@ pub(crate) struct Args {
 enum Action {
     /// Make a fleet's server in the cloud, with its network, its rights and the autoscaler.
     ///
-    /// It says what it would make and what that costs, and asks. What is there already stays as it is: after a crash, the same
-    /// command goes on.
+    /// The command says what it would make and what that costs, and asks. Anything that is there already stays as it is: after
+    /// a crash, the same command goes on.
     Up(FleetArgs),
     /// Remove a fleet with its server and everything else that has its tag in the account.
     ///
-    /// It says what there is, asks, and waits until nothing is left. The journal, the data and the models are on the server's
-    /// disk and go with it.
+    /// The command says what there is, asks, and waits until nothing is left. The journal, the data and the models are on the
+    /// server's disk and go with it.
     Down(FleetArgs),
 }
 

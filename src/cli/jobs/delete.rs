@@ -77,7 +77,7 @@ fn ended_before(jobs: &[JobView], now: UnixMillis, age: Millis) -> Vec<JobId> {
     old.into_iter().take(MAX_DELETED_JOBS).map(|(_, job)| job).collect()
 }
 
-/// What would be deleted, a line for each job.
+/// The jobs that would be deleted, a line for each.
 fn would_go(deleted: &DeletedJobs) -> String {
     let mut lines: Vec<String> = deleted.jobs.iter().map(line).collect();
     lines.push(match deleted.jobs.len() {

@@ -27,7 +27,7 @@ impl FromStr for JobRef {
 }
 
 impl JobRef {
-    /// Its number. A name is looked up at the server.
+    /// The job's number. A name is looked up at the server.
     ///
     /// # Errors
     /// Where no job has the name, or several have it: the message lists them.

@@ -68,7 +68,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     show(&client.rollback(job, &with(false)?).await?, args.json, |back| done(back))
 }
 
-/// What would be lost.
+/// The training that would be lost, a line for each trial.
 fn preview(job: JobId, lost: &[RolledBack]) -> String {
     let lines = lost.iter().map(|RolledBack { trial, epochs, epochs_lost, ends, .. }| {
         let lost = text::counted(u64::from(*epochs_lost), "epoch");

@@ -19,19 +19,19 @@ pub(crate) struct Args {
     /// Serve it before jobs of a lower priority: -100 to 100.
     #[arg(long, value_name = "N", group = "what", allow_negative_numbers = true)]
     priority: Option<i32>,
-    /// Its share of slot time beside jobs of the same priority: 1 to 1000.
+    /// The job's share of slot time beside jobs of the same priority: 1 to 1000.
     #[arg(long, value_name = "N", group = "what")]
     share: Option<u32>,
     /// No more machines at a time; 0: as many as there are.
     #[arg(long, value_name = "N", group = "what")]
     max_hosts: Option<u32>,
-    /// What bought machines may cost for it, in all: `20 usd`; `none`: as much as it takes.
+    /// The most that bought machines may cost for it, in all: `20 usd`; `none`: as much as it takes.
     #[arg(long, value_name = "AMOUNT", group = "what", value_parser = budget)]
     budget: Option<MicroUsd>,
     /// By when it is to end, from its submission: `8h`; `none`: at no time.
     #[arg(long, value_name = "TIME", group = "what", value_parser = deadline)]
     deadline: Option<Millis>,
-    /// What is to be remembered of it, also once it has ended; `""` takes the note away.
+    /// A note on the job, also for after its end; `""` takes the note away.
     #[arg(long, value_name = "TEXT", group = "what", value_parser = note)]
     note: Option<String>,
     #[command(flatten)]

@@ -6,8 +6,8 @@ use crate::cli::{
 };
 use sojourn_protocol::{names::TokenLabel, time::Millis, tokens::ShareRequest};
 
-/// Whoever has the link sees the job's page as it moves, and nothing else: no buttons, no other jobs, no names of hosts. The page lists
-/// the links to it, and revokes them; so does `sojourn token revoke`.
+/// A guest with the link sees the job's page as it moves, and nothing else: no buttons, no other jobs, no names of hosts. The
+/// page lists the links to it, and revokes them; so does `sojourn token revoke`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The job's number or name.

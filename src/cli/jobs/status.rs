@@ -111,7 +111,7 @@ fn summary_line(view: &JobView) -> String {
     )
 }
 
-/// What is known of a job, by its name.
+/// The facts that are known of a job, each with its name.
 fn facts(view: &JobView, spec: &JobSpec) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(view.waiting.clone().map(|reason| ("waits", reason)));
@@ -161,7 +161,7 @@ fn facts(view: &JobView, spec: &JobSpec) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// What is known of a job beside its line of a table, which has some of it.
+/// The facts of a job beside its line of a table, which has some of them.
 pub(super) fn facts_beside_a_line(view: &JobView, spec: &JobSpec) -> Vec<String> {
     let facts = facts(view, spec).into_iter();
     let others = facts.filter(|(name, _)| !["waits", "hops", "best"].contains(name));

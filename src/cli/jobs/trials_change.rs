@@ -1,4 +1,4 @@
-//! What `sojourn trials` changes: trials that are stopped, revived, cloned or put first.
+//! The changes of `sojourn trials`: trials that are stopped, revived, cloned or put first.
 
 use crate::{
     api_client::ApiClient,
@@ -82,7 +82,7 @@ impl Changes {
         })
     }
 
-    /// What was done, a line each. `origins`: where the trials that were added go on from.
+    /// The changes that were made, a line each. `origins`: where the trials that were added go on from.
     pub(crate) fn said(&self, origins: &[(TrialId, Origin)]) -> String {
         let stopped = self.stop.iter().map(|trial| format!("trial {trial} is stopped"));
         let revived = self.revive.iter().map(|trial| format!("trial {trial} goes on"));

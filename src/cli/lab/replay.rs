@@ -60,7 +60,7 @@ struct Report {
     replayed: Replayed,
 }
 
-/// What is replayed.
+/// The subject of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ReplayOf {
     /// A job of the server.

@@ -33,7 +33,7 @@ use sojourn_protocol::{
 use sojourn_slot::{Slot, SlotConfig, supported_instructions};
 use std::{path::Path, sync::Arc};
 
-/// What the command line says beside the job file.
+/// The options of the command line beside the job file.
 pub(crate) struct Options<'a> {
     pub(crate) trial: TrialId,
     pub(crate) gpus: &'a GpuChoice,

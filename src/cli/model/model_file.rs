@@ -20,7 +20,7 @@ const START: u64 = 64;
 /// A model in memory, as blobs.
 pub(crate) struct Model {
     pub(crate) description: Description,
-    /// Its parameters and buffers, canonical.
+    /// The model's parameters and buffers, canonical.
     pub(crate) parameters: Vec<u8>,
     /// The scaling that a trainer takes, where there is one.
     pub(crate) scaling: Option<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! What a quorum guards against, by whose the hosts are.
+//! The protection that a quorum gives, by whose the hosts are.
 
 use sojourn_protocol::view::{HostState, HostView};
 

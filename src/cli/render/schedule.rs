@@ -33,10 +33,10 @@ pub(crate) struct ScheduleSettings {
     /// Epochs that all trials together may train.
     #[serde(skip_serializing_if = "Option::is_none")]
     total_epochs: Option<u64>,
-    /// What all trials together may cost.
+    /// The most that all trials together may cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     total_cost: Option<MicroUsd>,
-    /// What bought machines may cost for the job.
+    /// The most that bought machines may cost for the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<MicroUsd>,
     #[serde(skip_serializing_if = "Option::is_none")]

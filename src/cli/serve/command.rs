@@ -118,9 +118,9 @@ pub(crate) struct Args {
         requires = "keep_jobs"
     )]
     old_jobs: OldJobs,
-    /// What the jobs of a user's token may take, where no quota of its own is set: `jobs=N` that haven't ended, `trials=N`
-    /// that are left to train, `bytes=SIZE` in the store, `links=N` to jobs' pages, `failures=N` in a minute. Several with commas
-    /// between [default: jobs=20,trials=10000,bytes=20GB,links=20,failures=120].
+    /// The most that the jobs of a user's token may take, where no quota of its own is set: `jobs=N` that haven't ended,
+    /// `trials=N` that are left to train, `bytes=SIZE` in the store, `links=N` to jobs' pages, `failures=N` in a minute.
+    /// Several with commas between [default: jobs=20,trials=10000,bytes=20GB,links=20,failures=120].
     #[arg(long, env = "SOJOURN_QUOTAS", value_name = "QUOTAS", value_delimiter = ',')]
     quotas: Vec<DefaultQuota>,
     /// A folder with the programs that bought machines fetch when they start: client and trainer, as `make dist` packs them.

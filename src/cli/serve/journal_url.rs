@@ -114,9 +114,9 @@ impl Place {
 
 /// Why a journal can't be used.
 enum OpenError {
-    /// Its storage isn't there, perhaps not yet.
+    /// The journal's storage isn't there, perhaps not yet.
     Unreachable(JournalError),
-    /// What was asked for can't work.
+    /// The journal that was asked for can't work.
     Other(String),
 }
 

@@ -44,9 +44,9 @@ impl FromStr for KeepJobs {
 /// The fate of jobs that aren't kept as they are.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum OldJobs {
-    /// They lose their data and all checkpoints but the best model.
+    /// The jobs lose their data and all checkpoints but the best model.
     Thin,
-    /// They are deleted.
+    /// The jobs are deleted.
     Delete,
 }
 

@@ -5,8 +5,8 @@ use sojourn_ingest::Surveyed;
 use sojourn_protocol::{column::Column, spec::Loss};
 use sojourn_workgen::search::preview;
 
-/// What such data decides of a job: there is no label, and the loss is the models' own. Refuses trials that can't be trained on
-/// it. Of other data nothing.
+/// Takes over what data with columns by name decides of a job: there is no label, and the loss is the models' own. Refuses
+/// trials that can't be trained on such data. Other data decides nothing.
 pub(crate) fn take(job: &mut Job, data: &Surveyed<'_>) -> Result<(), Failure> {
     if data.columns().is_empty() {
         return Ok(());

@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Run it again even if an identical job exists.
     #[arg(long)]
     again: bool,
-    /// What is to be remembered of the job; `sojourn set --note` changes it.
+    /// A note on the job; `sojourn set --note` changes it.
     #[arg(long, value_name = "TEXT", value_parser = note)]
     note: Option<String>,
     /// Print one JSON object.
@@ -84,13 +84,13 @@ struct Report {
     visits: Visits,
     #[serde(skip_serializing_if = "Option::is_none")]
     visits_because: Option<String>,
-    /// What may make another run of the job differ.
+    /// The reasons for which another run of the job may differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     may_differ: Vec<String>,
-    /// What it should cost on the types of machines that the server has bought, the cheapest first.
+    /// The expected cost on the types of machines that the server has bought, the cheapest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prices: Vec<Price>,
-    /// What is allowed, and hardly meant.
+    /// Warnings of what is allowed, and hardly meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     /// With `--wait`: the job at its end.

@@ -26,7 +26,7 @@ use std::{
 /// Refusals that are told one by one; of others only that there are more.
 const SHOWN_REFUSALS: usize = 5;
 
-/// Whose Python exports models.
+/// The Python that exports models.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct PythonArgs {
     /// The Python that exports models with `arch = "graph"`: one with PyTorch. Without it the active virtual environment, `.venv`

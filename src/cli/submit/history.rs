@@ -1,4 +1,4 @@
-//! What an earlier job of the server found out, for a search that begins with it.
+//! The findings of an earlier job of the server, for a search that begins with them.
 
 use crate::{
     api_client::ApiClient,
@@ -49,7 +49,7 @@ pub(crate) async fn find(client: &ApiClient, job: &mut Job) -> Result<Option<u64
     Ok(Some(count))
 }
 
-/// What varies among trials: dimensions by their names, and which model table it is where they are of several.
+/// The dimensions that vary among trials, by their names; also `model`, where trials are of several model tables.
 fn dimensions<'a>(trials: impl Iterator<Item = (u32, &'a Choices)> + Clone) -> BTreeSet<&'a str> {
     let choices = trials.clone().flat_map(|(_, choices)| choices.keys().map(String::as_str));
     let models: BTreeSet<u32> = trials.map(|(model, _)| model).collect();

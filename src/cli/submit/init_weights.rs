@@ -72,7 +72,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// What is said of a column that was words for the model and isn't for the job, or others, or the other way round: the same
+/// The complaint about a column that was words for the model and isn't for the job, or others, or the other way round: the same
 /// numbers would mean something else.
 fn other_words(theirs: &[Categories], ours: &[Categories]) -> Option<String> {
     let of = |all: &[Categories], column: &str| -> Option<(Coding, Vec<String>)> {

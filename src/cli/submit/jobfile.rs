@@ -20,7 +20,7 @@ use std::{
 /// A job and where its file lies.
 pub(crate) struct Job {
     pub(crate) spec: JobSpec,
-    /// Those that it begins with; where a program suggests them, some that it may.
+    /// The trials that the job begins with; where a program suggests them, some that it may.
     pub(crate) trials: Vec<Trial>,
     /// How many combinations its constraints left out.
     pub(crate) left_out: usize,

@@ -1,4 +1,4 @@
-//! What a search should cost on the types of machines that a server has bought, and how long it should take.
+//! The expected cost of a search on the types of machines that a server has bought, and the time that it should take.
 
 use crate::{
     api_client::ApiClient,
@@ -55,7 +55,7 @@ pub(crate) async fn of(
     Ok(prices(&work, &types).into_iter().map(Price::from).collect())
 }
 
-/// What a person wants to know, a line for each of the cheapest; also where the budget or the deadline is too short.
+/// The prices for people, a line for each of the cheapest; also where the budget or the deadline is too short.
 pub(crate) fn lines(prices: &[Price], job: &Job) -> Vec<String> {
     let placement = &job.spec.placement;
     let mut lines: Vec<String> = prices

@@ -12,7 +12,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Begins.
+    /// A meter of data that has not been read yet.
     pub(crate) fn new() -> Self {
         Self { meter: Meter::new("reading data", Unit::Bytes, 0) }
     }

@@ -43,7 +43,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// What may make another run of the job differ, for people.
+    /// The reasons for which another run of the job may differ, for people.
     pub(crate) fn may_differ(&self, spec: &JobSpec) -> Vec<String> {
         let all = fleet_dependences(spec, self.visits.visits);
         all.iter().map(ToString::to_string).collect()
@@ -113,7 +113,7 @@ fn wants_speed(spec: &JobSpec) -> bool {
     alone && (is_asked || is_usual)
 }
 
-/// Chooses.
+/// Chooses the shards of a job, and whether the order of their visits is fixed.
 pub(crate) fn choose(job: &Job, data: &Surveyed<'_>, known: &Known) -> Result<Chosen, Failure> {
     let rows = data.train_rows();
     if let Some(same) = &known.same

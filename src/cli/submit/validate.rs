@@ -63,7 +63,7 @@ struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     columns: Vec<Column>,
     shape: Vec<u32>,
-    /// Their number; none where labels are numbers.
+    /// The number of classes; none where labels are numbers.
     classes: Option<usize>,
     /// Rows of each shard.
     train: Vec<u32>,
@@ -75,7 +75,7 @@ struct Report {
     visits: Visits,
     #[serde(skip_serializing_if = "Option::is_none")]
     visits_because: Option<String>,
-    /// What may make another run of the job differ.
+    /// The reasons for which another run of the job may differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     may_differ: Vec<String>,
     valid_rows: Vec<u32>,
@@ -91,9 +91,9 @@ struct Report {
     price_lines: Vec<String>,
     #[serde(skip)]
     outputs: u32,
-    /// Whose results are verified, and what that takes.
+    /// The hosts whose results are verified, and what that takes.
     verify: &'static str,
-    /// What is allowed, and hardly meant.
+    /// Warnings of what is allowed, and hardly meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -115,7 +115,7 @@ struct ModelReport {
 pub(crate) struct ModelSize {
     /// Batch norm's running statistics among them.
     parameters: u64,
-    /// Those that are trained.
+    /// Parameters that are trained.
     trainable: u64,
     arch: &'static str,
 }

@@ -17,7 +17,7 @@ pub(crate) struct Args {
     /// The user for whom the token is. Without this, machines enrol with it.
     #[arg(long, value_name = "NAME", requires = "rights")]
     name: Option<TokenLabel>,
-    /// What the user may do: `read` (look at everything), `submit` (jobs, and control them too) or `administer`
+    /// The rights of the user: `read` (look at everything), `submit` (jobs, and control them too) or `administer`
     /// (everything).
     #[arg(long, value_name = "RIGHTS", requires = "name")]
     rights: Option<Rights>,

@@ -25,7 +25,7 @@ pub(crate) const GPUS: [u64; 4] = [121, 56, 113, 187];
 pub(crate) enum Holders {
     /// Shard `s` is at machine `s` alone.
     Pinned,
-    /// Everywhere.
+    /// Each shard is at all machines.
     All,
 }
 

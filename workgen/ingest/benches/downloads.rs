@@ -40,7 +40,7 @@ fn job(name: &str) -> JobSpec {
     .unwrap()
 }
 
-/// What a machine downloads that trains on all shards, and evaluates.
+/// Measures the bytes that a machine downloads that trains on all shards, and evaluates.
 fn measure(kind: &str, job: &JobSpec, folder: &Path) {
     let out = tempfile::tempdir().unwrap();
     let made = ingest(job, folder, out.path(), &mut |_| {}).unwrap();

@@ -33,7 +33,7 @@ pub(crate) struct Data {
     pub(crate) shape: Vec<u32>,
     pub(crate) labels: Labels,
     pub(crate) categories: Vec<Categories>,
-    /// What missing features are taken as: the means, once they are known.
+    /// The values that missing features are taken as: the means, once they are known.
     pub(crate) fill: Vec<f32>,
     missing: Missing,
     meter: Meter,

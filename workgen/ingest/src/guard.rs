@@ -16,7 +16,7 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `run` returns; the reason where it panics. What it worked on must not be used any more then.
+/// Returns what `run` returns; the reason where it panics. What it worked on must not be used any more then.
 pub(crate) fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     forward_other_panics();
     let outer = IS_GUARDED.replace(true);

@@ -151,7 +151,7 @@ pub struct Surveyed<'a> {
     bounds: Arc<dyn Bounds>,
 }
 
-/// What was counted.
+/// The data that was counted.
 enum Counted {
     /// Rows of numbers with a label.
     Rows(Data),

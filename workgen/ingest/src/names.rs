@@ -24,7 +24,7 @@ pub(crate) fn listed(names: &[String]) -> String {
     first.map(quoted).chain(last).collect::<Vec<_>>().join(", ")
 }
 
-/// What a table's columns are: the one that may have been meant by `wanted`, else those that there are.
+/// The end of a message on a table's columns: the one that may have been meant by `wanted`, else those that there are.
 pub(crate) fn columns(wanted: &str, names: &[String]) -> String {
     match (meant(wanted, names), names) {
         (_, []) => String::new(),

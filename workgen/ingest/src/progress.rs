@@ -19,7 +19,7 @@ pub enum Progress<'a> {
     Loaded {
         /// Of which file or URL.
         from: &'a str,
-        /// Its size.
+        /// The size of the copy in bytes.
         bytes: u64,
         /// Where it lies until the command ends.
         folder: &'a Path,
@@ -28,7 +28,7 @@ pub enum Progress<'a> {
     Separated {
         /// Which file.
         file: &'a str,
-        /// What separates them.
+        /// The separator of the columns.
         by: Separator,
     },
     /// A folder of images has files that are none, which were left aside.

@@ -27,9 +27,9 @@ pub struct ReadOptions<'a> {
     pub in_order: &'a [u32],
     /// Columns of words among them, with their words.
     pub categories: &'a [Categories],
-    /// What is done about missing values of a table.
+    /// The treatment of missing values of a table.
     pub missing: Missing,
-    /// What missing features are where they are the mean, for each feature.
+    /// The values of missing features where they are the mean, for each feature.
     pub fill: &'a [f32],
     /// The folder that paths are relative to.
     pub base_dir: &'a Path,
@@ -66,9 +66,9 @@ pub struct Reader {
 /// A row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
-    /// Its features, unscaled, as many as the product of [`Reader::shape`].
+    /// The row's features, unscaled, as many as the product of [`Reader::shape`].
     pub numbers: &'a [f32],
-    /// Its label as text, where the file has labels: classes are compared by it.
+    /// The row's label as text, where the file has labels: classes are compared by it.
     pub label: Option<&'a [u8]>,
     /// The file that it is, of a folder of images: the folder as it was named, and what comes below.
     pub file: Option<&'a str>,

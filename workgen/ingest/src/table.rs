@@ -60,9 +60,9 @@ pub(crate) enum Element {
 /// The parts of each row that a pass reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// That it is there, and its label.
+    /// The row's presence, and its label.
     Labels,
-    /// Its numbers and, where the source has them, its label.
+    /// The row's numbers and, where the source has them, its label.
     All,
 }
 
@@ -113,7 +113,7 @@ pub(crate) trait Rows: Send {
 pub(crate) struct Schema {
     /// The source, as the job writes it.
     pub(crate) shown: String,
-    /// Its first file, for comparisons.
+    /// The source's first file, for comparisons.
     pub(crate) first: String,
     /// Every column in order, the label among them; none where the values have no names.
     pub(crate) columns: Vec<String>,
@@ -181,7 +181,7 @@ pub(crate) struct TextReading<'a> {
     pub(crate) columns: Option<&'a Columns>,
     pub(crate) categories: &'a [CategoriesSpec],
     pub(crate) missing: Missing,
-    /// What missing features are, where it is known.
+    /// The values of missing features, where they are known.
     pub(crate) fill: &'a [f32],
 }
 

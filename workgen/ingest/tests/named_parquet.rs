@@ -45,7 +45,7 @@ fn made(folder: &Path, train: &str, more: &str) -> DataManifest {
     ingest(&job(train, more), folder, out.path(), &mut |_| ()).unwrap().manifest
 }
 
-/// What bad data is told.
+/// The message on bad data.
 fn refused(folder: &Path, train: &str, more: &str) -> String {
     let out = tempfile::tempdir().unwrap();
     error_chain(&ingest(&job(train, more), folder, out.path(), &mut |_| ()).unwrap_err())

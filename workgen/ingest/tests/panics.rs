@@ -23,7 +23,7 @@ entry = "m.py:M"
 [training]
 epochs = 1
 "#;
-/// Its map of characters has no entries, not even the first, which is always looked at.
+/// The tokenizer's map of characters has no entries, not even the first, which is always looked at.
 const TOKENIZER: &str = r#"{"version": "1.0", "added_tokens": [], "post_processor": null, "decoder": null, "truncation": null,
     "padding": null, "pre_tokenizer": null, "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAAAA=="},
     "model": {"type": "WordLevel", "vocab": {"?": 0}, "unk_token": "?"}}"#;

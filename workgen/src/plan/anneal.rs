@@ -33,7 +33,7 @@ const COLD: f64 = 0.12;
 const OTHERS: usize = 3;
 /// Entries of the table of logarithms.
 const LOGS: usize = 1 << 12;
-/// Its fixed point.
+/// The whole number that stands for 1 in the table's entries.
 const LOG_ONE: i64 = 1 << 10;
 const LOG_ONE_F64: f64 = 1024.0;
 

@@ -21,7 +21,7 @@ const ONE: u64 = 1 << 20;
 /// Steps of the search for better classes.
 const MAX_EFFORT: u64 = 1 << 24;
 
-/// What plans one class.
+/// A function that plans one class, with a seed and a budget.
 pub type PlanClass<'a> = dyn Fn(&Problem, u64, &mut dyn Budget) -> Option<Schedule> + 'a;
 
 /// A schedule in which each trial stays in one class, where the problem wants that; each class is planned by `planner`.
@@ -79,7 +79,7 @@ fn visits(trial: &PlanTrial, shards: usize) -> impl Iterator<Item = (usize, u64)
     times.into_iter().enumerate().filter(|(_, times)| *times > 0)
 }
 
-/// What a trial is to a class.
+/// The hops of a trial in a class: their times, and the trial's end.
 #[derive(Debug)]
 struct Part {
     /// By machine of the class, in its order: microseconds of the trial's hops there.

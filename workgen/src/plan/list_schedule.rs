@@ -68,7 +68,7 @@ pub(super) struct ListScheduler<'a> {
     is_idle: Vec<bool>,
     /// Idle machines, ascending.
     pub(super) idle_machines: Vec<u32>,
-    /// Those of them that have come free at this instant.
+    /// The idle machines that have come free at this instant.
     pub(super) fresh_machines: Vec<u32>,
     events: BinaryHeap<Reverse<(u64, Event)>>,
     steps: Vec<Step>,

@@ -108,7 +108,7 @@ impl PlannerName {
         }
     }
 
-    /// Its name, as people write it.
+    /// The planner's name, as people write it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

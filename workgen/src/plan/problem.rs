@@ -41,7 +41,7 @@ pub struct Problem {
 pub struct PlanTrial {
     /// Microseconds from now until its checkpoint is at the server.
     pub free_at: u64,
-    /// Its current epoch, by which trials take turns.
+    /// The trial's current epoch, by which trials take turns.
     #[serde(default)]
     pub epoch: u32,
     /// Shards left in its current epoch.
@@ -128,7 +128,7 @@ pub struct Machine {
     /// Machines of one class calculate alike, bit for bit.
     #[serde(default)]
     pub class: u32,
-    /// Its line to the server.
+    /// The machine's line to the server.
     #[serde(default)]
     pub line: Line,
 }

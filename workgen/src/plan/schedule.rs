@@ -10,7 +10,7 @@ use sojourn_protocol::quantity::to_usize;
 pub struct Step {
     /// The trial.
     pub trial: u32,
-    /// Its epoch; 0 is the current one.
+    /// The epoch of the hop; 0 is the trial's current one.
     pub epoch: u32,
     /// The shard.
     pub shard: u32,
@@ -50,7 +50,7 @@ pub enum ScheduleError {
     TooEarly(Step, u64),
     #[error("{0:?} stands behind epoch {1}")]
     Epoch(Step, u32),
-    /// Its trial has another shard next, by a fixed order.
+    /// The step's trial has another shard next, by a fixed order.
     #[error("{0:?} comes before shard {1}")]
     Visit(Step, u32),
     #[error("{0:?} is on a machine of another class than the trial's hops before")]

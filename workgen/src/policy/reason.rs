@@ -51,7 +51,7 @@ impl fmt::Display for PolicyReason {
     }
 }
 
-/// That the fixed order of a trial's visits leaves no choice, as text.
+/// The reason, as text, where the fixed order of a trial's visits leaves no choice.
 pub const NEXT_BY_ORDER: &str = "the next by the fixed order of its visits";
 
 /// Where a shard lies, as text.

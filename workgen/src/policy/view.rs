@@ -39,7 +39,7 @@ pub trait PolicyView {
 /// trials.
 #[derive(Debug, Clone, Copy)]
 pub struct Shards<'a> {
-    /// Those that the machine may train, in order, where they aren't all.
+    /// The shards that the machine may train, in order, where they aren't all; none where it may train all.
     pub own: Option<&'a [ShardId]>,
     /// By shard: is it in the machine's cache?
     pub cached: &'a [bool],

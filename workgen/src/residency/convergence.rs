@@ -6,7 +6,7 @@ use sojourn_protocol::{
     spec::{Growth, Listing, SpeCon},
 };
 
-/// What is known at a look at a trial.
+/// The measurements of one look at a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
     /// The mean loss since the last look.
@@ -17,7 +17,7 @@ pub struct Look {
     pub done: Option<f64>,
 }
 
-/// What looks at a trial have shown. It goes with the trial from host to host.
+/// The findings of all looks at a trial, which go with it from host to host.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Convergence {
     /// How far it seems to be.

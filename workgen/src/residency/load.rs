@@ -22,7 +22,7 @@ pub struct HostLoad {
 }
 
 impl HostLoad {
-    /// What its trials count for, for its capacity.
+    /// The sum of the weights of the host's trials, divided by its capacity.
     #[must_use]
     pub fn score(&self) -> f64 {
         let [progressing, watching, converged] = self.trials;
@@ -48,7 +48,7 @@ pub enum Destination {
         /// Of that host.
         to_score: f64,
     },
-    /// It stays: no host has a score that is enough lower.
+    /// The trial stays: no host has a score that is enough lower.
     Stay,
 }
 

@@ -1,4 +1,4 @@
-//! What moves when all trials have converged (SpeCon's algorithm 5), and the same by work that is known to be left.
+//! The moves of trials once all have converged (SpeCon's algorithm 5), and the same by work that is known to be left.
 
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
@@ -31,7 +31,7 @@ pub struct Transfer {
     pub from: HostId,
     /// Where it lives from now on.
     pub to: HostId,
-    /// What the two hosts had before, for their capacity: trials, or seconds of work.
+    /// The loads of the two hosts before, divided by their capacity: trials, or seconds of work.
     pub loads: (f64, f64),
 }
 
@@ -65,7 +65,7 @@ struct Balanced {
     host: HostId,
     /// Beside a host of capacity 1.
     capacity: f64,
-    /// What it has, for its capacity.
+    /// The load of the host, divided by its capacity: trials, or seconds of work.
     load: f64,
     /// In order.
     trials: BTreeMap<(JobId, TrialId), Resident>,

@@ -68,7 +68,7 @@ impl<'a> Given<'a> {
         Err(SearchError::Ambiguous { name: key.clone(), dimension: name.into() })
     }
 
-    /// What was found; of an error, which is kept, `instead`.
+    /// The value that was found; after an error, which is kept, `instead`.
     fn or<T>(&mut self, found: Result<T, SearchError>, instead: T) -> T {
         found.unwrap_or_else(|error| {
             self.error.get_or_insert(error);

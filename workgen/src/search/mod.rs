@@ -45,7 +45,7 @@ pub struct Trial {
     pub config: TrialConfig,
     /// The values of the dimensions that vary.
     pub choices: Choices,
-    /// What its weights, row order and dropout follow from, where that is a dimension; else the job's seed.
+    /// The seed of the trial's weights, row order and dropout, where that is a dimension; none: the job's seed.
     pub seed: Option<u64>,
 }
 

@@ -40,7 +40,7 @@ struct Sample<'a, S> {
 }
 
 impl<S: Source> Sample<'_, S> {
-    /// What was drawn; of an error, which is kept, `instead`.
+    /// The value that was drawn; after an error, which is kept, `instead`.
     fn or<T>(&mut self, drawn: Result<T, SearchError>, instead: T) -> T {
         drawn.unwrap_or_else(|error| {
             self.error.get_or_insert(error);

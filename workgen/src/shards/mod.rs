@@ -64,7 +64,7 @@ pub struct Load {
     /// Bytes of them in single precision. Where shards keep bytes they are smaller; but equal numbers are to be cut into
     /// as many shards, so that models are the same.
     pub bytes: u64,
-    /// Trials.
+    /// The number of trials.
     pub trials: u64,
     /// Rows of the largest batch.
     pub batch: u64,
@@ -174,13 +174,13 @@ pub struct ShardCount {
     pub reason: Reason,
     /// Hosts that it was chosen for; 0: none were known.
     pub hosts: u64,
-    /// Their slots, or the default number.
+    /// The slots of those hosts, or the default number.
     pub slots: u64,
     /// The time of a hop, on the mean of all slots.
     pub hop: Micros,
     /// Bytes of a checkpoint.
     pub checkpoint: u64,
-    /// Whatever hosts there are.
+    /// Whether the number is chosen by rows and models alone, whatever hosts there are.
     pub is_for_any: bool,
 }
 

@@ -4,7 +4,7 @@ use half::bf16;
 
 /// One stored number; computing is in `f32`.
 pub trait Element: Copy + Default + Send + Sync {
-    /// Its value.
+    /// The number's value.
     fn load(self) -> f32;
 
     /// The number that is nearest to a value, ties to even.
@@ -61,8 +61,8 @@ impl Element for [u8; 2] {
     }
 }
 
-/// What `bf16::from_f32` gives, without its branches, which keep a loop from being vectorised. For numbers: a NaN
-/// isn't looked for, and becomes some NaN or an infinity.
+/// The bits that `bf16::from_f32` gives, without its branches, which keep a loop from being vectorised. For numbers: a
+/// NaN isn't looked for, and becomes some NaN or an infinity.
 #[inline]
 const fn round(value: f32) -> u16 {
     let bits = value.to_bits();

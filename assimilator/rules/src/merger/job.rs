@@ -24,13 +24,13 @@ pub(super) struct Job<'a> {
 /// How a tensor is merged.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum How {
-    /// It is the current version's.
+    /// The current version's numbers stay.
     Stays,
     /// A pass over it.
     Pass(Pass),
     /// All its numbers are 0.
     Zero,
-    /// It is the returned one.
+    /// The returned tensor's numbers are taken.
     Taken,
     /// The returned one's numbers times this, rounded once.
     Returned(f64),

@@ -62,7 +62,7 @@ pub struct Update<'a> {
 /// A version: a model and the rule's state that belongs to it. Neither is of use with another one's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
-    /// Its number.
+    /// The version's number.
     pub version: Version,
     /// The checkpoint, a canonical safetensors file.
     pub checkpoint: Vec<u8>,
@@ -176,7 +176,7 @@ impl Merger {
         products.into_iter().flat_map(Products::to_numbers).collect()
     }
 
-    /// What all sums say: each block's, in order.
+    /// The norm, factor and overlap that follow from all sums: each block's, in order.
     fn measure(&self, sums: &[f64], counters: &Counters) -> Result<Measured, MergeError> {
         let products = if self.rule.needs_overlap() {
             let (blocks, _) = sums.as_chunks();
@@ -231,11 +231,11 @@ impl Merger {
     }
 }
 
-/// What is known of a change.
+/// The measurements of a change.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
     norm: f64,
-    /// What it is to be multiplied by.
+    /// The factor of the change.
     scale: f64,
     /// With what others have changed, after that.
     overlap: Overlap,

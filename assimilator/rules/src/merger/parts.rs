@@ -13,12 +13,12 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Its bytes in a file; none where there is no file.
+    /// The tensor's bytes in a file; none where there is no file.
     pub(super) fn of<'a>(&self, file: &'a [u8]) -> &'a [u8] {
         file.get(self.place.clone()).unwrap_or_default()
     }
 
-    /// Its place among the bytes of a span of the file; `None` where it lies outside.
+    /// The place that the tensor has among the bytes of a span of the file; `None` where it lies outside.
     pub(super) fn within(&self, span: &Range<usize>) -> Option<Range<usize>> {
         let start = self.place.start.max(span.start);
         let end = self.place.end.min(span.end);

@@ -28,7 +28,7 @@ use std::ops::Range;
 /// A span of every checkpoint of a trial, and what of a state belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByteSpan {
-    /// Its place in a checkpoint.
+    /// The span's place in a checkpoint.
     pub place: Range<u64>,
     /// The places in a state of its parameters' numbers, in each of the rule's slots.
     pub slots: Vec<Range<u64>>,
@@ -57,7 +57,7 @@ pub struct Decision {
     pub gathered: u32,
     /// The factor of the change.
     pub scale: f64,
-    /// Its overlap with what others have changed, where the rule depends on it.
+    /// The change's overlap with what others have changed, where the rule depends on it.
     pub overlap: Overlap,
     /// The lineage of the next version.
     pub lineage: Lineage,
@@ -105,7 +105,7 @@ impl ByteSpan {
 }
 
 impl<'a> Update<'a> {
-    /// What of it concerns the files as wholes, the result having been found to say this of itself.
+    /// The part of the update that concerns whole files; the result was found to say this lineage of itself.
     #[must_use]
     pub fn whole(&self, lineage: Lineage) -> Whole<'a> {
         let Self { state, version, arrival, position, .. } = *self;

@@ -21,8 +21,8 @@ pub trait MergeRule: fmt::Debug + Send + Sync {
     /// The slots that it keeps for each parameter.
     fn slots(&self) -> &'static [Slot];
 
-    /// What it does with a result; and where no more of them come for now ([`Arrival::flush`]), at the end of an
-    /// epoch and when a trial drains, with all that it has gathered.
+    /// The pass that the rule makes of a result. At the end of an epoch and when a trial drains, no more results
+    /// come for now ([`Arrival::flush`]): the pass then takes in all that the rule has gathered.
     ///
     /// `overlap` is that of the change with what others have made; [`Overlap::default`] where the rule doesn't
     /// [need it](Self::needs_overlap).

@@ -24,7 +24,7 @@ impl Counters {
     /// Numbers in the tensor.
     pub(crate) const LENGTH: usize = FIRST + WINDOW;
 
-    /// Those of a version that nothing has been merged into.
+    /// The counters of a version that nothing has been merged into.
     #[must_use]
     pub fn new(version: Version) -> Self {
         Self { version, gathered: 0, norms: Norms::default() }
@@ -53,7 +53,7 @@ impl Counters {
         &self.norms
     }
 
-    /// Those of the next version, made by this pass over a change of this norm.
+    /// The counters of the next version, made by this pass over a change of this norm.
     #[must_use]
     pub fn after(&self, pass: &Pass, norm: f64) -> Self {
         let mut norms = self.norms.clone();

@@ -5,7 +5,7 @@ use sojourn_protocol::ids::Version;
 /// Why a state doesn't belong to the rule and the version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// Its counters aren't what this version of Sojourn writes.
+    /// The state's counters aren't what this version of Sojourn writes.
     #[error("it has no counters that this version of Sojourn can read")]
     Format,
     /// Another rule's.

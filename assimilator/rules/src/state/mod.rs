@@ -1,7 +1,7 @@
 //! The state of a rule between two results: its counters, and its slots for each parameter.
 //!
-//! It is kept as a safetensors file beside the checkpoint that it belongs to, both made by one merge and named by one
-//! version:
+//! The state is kept as a safetensors file beside the checkpoint that it belongs to, both made by one merge and named
+//! by one version:
 //!
 //! ```text
 //! merge.counters                I64   see `Counters`

@@ -45,7 +45,7 @@ fn optimizers() -> impl Strategy<Value = OptimizerMerge> {
 }
 
 proptest! {
-    /// What is kept between two merges is nothing but the two files, so a crash between any two of them changes
+    /// Nothing is kept between two merges but the two files, so a crash between any two of them changes
     /// nothing: the rule written out goes through all of them in memory, and every step is made twice, the
     /// second time in used memory.
     #[test]

@@ -1,4 +1,4 @@
-//! What isn't merged, and the reasons.
+//! Updates that aren't merged, and the reasons.
 
 use crate::trial::{checkpoint, file, layout, lineage, merger, update};
 use sojourn_codec::Tensor;

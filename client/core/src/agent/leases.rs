@@ -344,7 +344,7 @@ struct Before {
     is_work: bool,
     is_in_slot: bool,
     slot: Option<crate::slots::SlotId>,
-    /// Its first blobs were asked for.
+    /// The lease's first blobs were asked for.
     holds_first: bool,
 }
 

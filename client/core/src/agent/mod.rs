@@ -36,8 +36,8 @@ use std::{collections::VecDeque, sync::Arc};
 
 /// Decides about the leases of one host.
 ///
-/// It has no clock, no I/O and no randomness of its own: the time comes in with each event and never goes back, and a
-/// seed determines its pauses.
+/// This type has no clock, no I/O and no randomness of its own: the time comes in with each event and never goes back,
+/// and a seed determines its pauses.
 #[derive(Debug)]
 pub struct Agent {
     config: Arc<AgentConfig>,
@@ -69,7 +69,7 @@ pub struct Agent {
 struct Owner {
     /// Units may compute.
     computes: bool,
-    /// They haven't for so long that leases are given back.
+    /// Units haven't computed for so long that leases are given back.
     is_suspended: bool,
     /// The disk has less room left than is kept free: no unit is begun.
     disk_is_low: bool,

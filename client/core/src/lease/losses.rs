@@ -2,7 +2,7 @@
 
 use sojourn_protocol::api::LossSum;
 
-/// What its samples have said so far.
+/// The sum of the training losses that a unit's samples have said so far.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Losses {
     sum: LossSum,

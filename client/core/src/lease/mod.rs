@@ -58,7 +58,7 @@ pub struct HeldLease {
     pub(crate) heartbeat_interval: Micros,
     /// A hop: told to stop, it ends after its batch with a result that is of use. An evaluation has none.
     pub(crate) may_stop: bool,
-    /// It was asked to stop before it was in a slot.
+    /// The unit was asked to stop before it was in a slot.
     pub(crate) stops_at_start: bool,
     /// The lease of this host whose result its unit begins with, where the server may not have taken that in when it
     /// granted this one. It takes nothing of this one before.
@@ -135,7 +135,7 @@ impl HeldLease {
         Some(Transition { is_closed, actions: step.actions })
     }
 
-    /// Its number.
+    /// The lease's number.
     #[must_use]
     pub const fn id(&self) -> LeaseId {
         self.id
@@ -217,7 +217,7 @@ impl HeldLease {
         self.heartbeat_interval
     }
 
-    /// Its state as the server is told; none for an acknowledged one.
+    /// The lease's state as the server is told; none for an acknowledged one.
     #[must_use]
     pub fn held(&self, view: &impl TransferView) -> Option<Held> {
         let state = match &self.state {

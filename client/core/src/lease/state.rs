@@ -15,26 +15,26 @@ pub enum LeaseState {
     Queued(Queued),
     /// The blobs that it begins with are on their way.
     Fetching(Fetching),
-    /// It waits for a slot.
+    /// The lease waits for a slot.
     Ready(Ready),
-    /// Its unit is in a slot.
+    /// The lease's unit is in a slot.
     Running(Running),
-    /// Its unit is in a slot, where it waits for a shard.
+    /// The lease's unit is in a slot, where it waits for a shard.
     Blocked(Blocked),
-    /// Its result is on disk, and nothing is sent of it at the moment.
+    /// The lease's result is on disk, and nothing is sent of it at the moment.
     Stored(Stored),
     /// The checkpoint of its result is being sent.
     Uploading(Uploading),
-    /// Its report is being made.
+    /// The lease's report is being made.
     Reporting(Reporting),
     /// The server has its report, whose end isn't known.
     Acknowledged(Acknowledged),
-    /// It is being given back. The server is still told that it is held, so that it isn't granted again.
+    /// The lease is being given back. The server is still told that it is held, so that it isn't granted again.
     Releasing(Releasing),
 }
 
 impl LeaseState {
-    /// Its name in the table of transitions.
+    /// The state's name in the table of transitions.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ pub struct InSlot {
     pub slot: Option<SlotId>,
     /// Batches done.
     pub progress: Progress,
-    /// It was asked to end after its batch.
+    /// The unit was asked to end after its batch.
     pub is_stopping: bool,
     /// A part of its result is on disk.
     pub has_part: bool,

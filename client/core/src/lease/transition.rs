@@ -16,21 +16,21 @@ use sojourn_protocol::{digest::Digest, trainer::Progress, unit::Lease};
 /// Something that happened to a lease.
 #[derive(Debug, Clone)]
 pub enum LeaseEvent {
-    /// It would take more than the machine's owner lends: of a month's bytes, or of the disk.
+    /// The unit would take more than the machine's owner lends: of a month's bytes, or of the disk.
     TooLarge(ReleaseReason),
-    /// Its bytes are reserved, and its first blobs are asked for.
+    /// The unit's bytes are reserved, and its first blobs are asked for.
     FetchStarted,
     /// All blobs are here that it begins with. It gets the next turn for a slot.
     FirstBlobsReady(u64),
     /// A blob that it needs can't be had.
     FetchFailed(UnitError),
-    /// It gets a slot. Its progress is 0 of so many batches.
+    /// The lease gets a slot. The unit's progress is 0 of so many batches.
     SlotAssigned(SlotId, Progress),
     /// The unit has come so far.
     Progress(Progress),
     /// The unit waits for a shard that is on its way.
     ShardMissing(Digest),
-    /// That shard is here.
+    /// The shard that the unit waits for is here.
     ShardReady(Digest),
     /// A part of the result is on disk.
     PartSaved,
@@ -110,7 +110,7 @@ pub enum LeaseAction {
 pub enum Next {
     /// Another state, or the same.
     State(LeaseState),
-    /// It is no longer held.
+    /// The lease is no longer held.
     Closed,
     /// The event isn't for this state, which stays.
     Ignored(LeaseState),
@@ -121,7 +121,7 @@ pub enum Next {
 pub struct Step {
     /// The state after it.
     pub next: Next,
-    /// Actions.
+    /// The actions to carry out.
     pub actions: [Option<LeaseAction>; 2],
 }
 

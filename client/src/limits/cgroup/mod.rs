@@ -71,7 +71,7 @@ impl Quota {
 pub(crate) enum CgroupError {
     #[error("no controller of processor time or memory is at hand")]
     None,
-    /// It isn't alone in its group, which can't have processes and groups.
+    /// The client isn't alone in its group, which can't have processes and groups.
     #[error(
         "other programs are in the client's group `{}`; a service, or `systemd-run --user --scope -p \
          Delegate=yes`, has one of its own", .0.display()

@@ -215,7 +215,7 @@ impl Cache {
     /// Takes a checkpoint in that this host has just made, by a second link to its file where the
     /// file system can. Not worth any shard: left out where only checkpoints would not make room.
     ///
-    /// Its bytes are checked before they are first used, like those of any file found on disk.
+    /// The checkpoint's bytes are checked before they are first used, like those of any file found on disk.
     pub(crate) fn adopt(&self, blob: BlobRef, file: &Path) {
         {
             let state = self.state.lock();

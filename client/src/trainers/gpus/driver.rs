@@ -16,9 +16,9 @@ const MEBIBYTE: u64 = 1 << 20;
 /// A GPU, as the driver lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Gpu {
-    /// Its number in the order of the bus, which is what people name it by. CUDA may count otherwise.
+    /// The GPU's number in the order of the bus, by which people name it. CUDA may count otherwise.
     pub(super) index: u32,
-    /// Its name for CUDA, independent of the order.
+    /// The GPU's name for CUDA, independent of the order.
     pub(super) uuid: String,
     /// Bytes of its memory, where the driver says it.
     pub(super) memory: Option<u64>,

@@ -8,7 +8,7 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-/// What the trainer links is what it is compared with.
+/// The version that the trainer links, and with which alone it is compared.
 const TORCH: &str = "2.11.";
 
 /// A Python process with a script of `benches/anchors`.

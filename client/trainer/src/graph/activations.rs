@@ -7,7 +7,7 @@ use super::{
 use crate::error::TrainError;
 use tch::{Kind, Tensor};
 
-/// What computes the operator of this name, where it is one of these.
+/// The function that computes the operator of this name, where it is one of these.
 pub(super) fn find(name: &str) -> Option<Run> {
     let run: Run = match name {
         "aten.binary_cross_entropy.default" => |c| {
@@ -123,7 +123,7 @@ fn of_places(
 
 // `tch` leaves out arguments that are numbers of any kind and have defaults, so other values are put together here.
 
-/// What an activation makes of a tensor; the call has its other arguments.
+/// The function that an activation applies to a tensor; the call has its other arguments.
 type Activation = fn(&Call<'_>, &Tensor) -> Result<Tensor, TrainError>;
 
 fn of(c: &Call<'_>, activation: Activation) -> Result<Value, TrainError> {

@@ -34,7 +34,7 @@ fn pairs(factor: Value) -> impl Fn(&mut Nodes, &Value, &mut Value) {
     }
 }
 
-/// What an evaluation over the same shard twice gives, in chunks of few rows; and what the built-in model counts there.
+/// The results of an evaluation over the same shard twice, in chunks of few rows: the graph's, and those of the built-in model.
 fn evaluated(factor: Value, shape: &[u64]) -> Result<(Evaluated, Evaluated), String> {
     let mut world = World::new();
     let file = graph_with(&mlp(), &mlp_outputs, &pairs(factor), json!({"pairs": shape}));

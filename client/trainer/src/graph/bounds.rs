@@ -1,4 +1,4 @@
-//! What no call may exceed, and the sizes of tensors that are compared with it.
+//! The bounds that no call may exceed, and the sizes of tensors that are compared with them.
 
 use crate::error::TrainError;
 use sojourn_graph::MAX_VALUE_ELEMENTS;

@@ -9,16 +9,16 @@ use tch::{Device, Kind, Reduction, Scalar, Tensor};
 /// Computes the value of a node.
 pub(super) type Run = fn(&Call<'_>) -> Result<Value, TrainError>;
 
-/// What nodes refer to beside each other.
+/// The tensors and the device that nodes refer to beside each other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scope<'a> {
     /// The tensor of the graph with this index.
     pub(super) places: &'a [Place],
     /// Parameters, as they are computed with.
     pub(crate) parameters: &'a [Tensor],
-    /// Buffers.
+    /// The model's buffers.
     pub(crate) buffers: &'a [Tensor],
-    /// Constants.
+    /// The graph's constants.
     pub(super) constants: &'a [Tensor],
     /// The columns of the batch.
     pub(super) columns: &'a [Tensor],
@@ -301,7 +301,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// What becomes of the losses of rows.
+    /// The reduction of the losses of rows: none, the mean or the sum.
     pub(super) fn reduction(&self, at: usize) -> Result<Reduction, TrainError> {
         match self.whole(at)? {
             0 => Ok(Reduction::None),

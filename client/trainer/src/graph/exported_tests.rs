@@ -14,7 +14,7 @@ use sojourn_protocol::{
 };
 use std::{fs, path::Path};
 
-/// What PyTorch made of an exported model over made-up rows: beside its graph in `tests/graphs`.
+/// An exported model's graph in `tests/graphs`, and the numbers that PyTorch made of it over made-up rows.
 struct Fixture {
     name: String,
     file: Vec<u8>,

@@ -7,7 +7,7 @@ use super::{
 use crate::error::TrainError;
 use tch::{Kind, Tensor};
 
-/// What computes the operator of this name, where it is one of these.
+/// The function that computes the operator of this name, where it is one of these.
 pub(super) fn find(name: &str) -> Option<Run> {
     let run: Run = match name {
         "aten.adaptive_avg_pool1d.default" => {

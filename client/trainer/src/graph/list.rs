@@ -23,7 +23,7 @@ pub(crate) struct List {
     copied: Vec<usize>,
     /// Columns that nodes or results read.
     read: BTreeSet<usize>,
-    /// What is asked for.
+    /// The results that are asked for.
     results: Vec<Source>,
 }
 
@@ -142,7 +142,7 @@ impl Step {
     }
 }
 
-/// What libtorch said before `tch` panicked.
+/// The error that libtorch gave before `tch` panicked.
 fn refusal(panic: &(dyn Any + Send)) -> TrainError {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());

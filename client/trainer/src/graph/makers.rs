@@ -7,7 +7,7 @@ use super::{
 use crate::error::TrainError;
 use tch::{Device, Kind, Tensor};
 
-/// What computes the operator of this name, where it is one of these.
+/// The function that computes the operator of this name, where it is one of these.
 pub(super) fn find(name: &str) -> Option<Run> {
     let run: Run = match name {
         "aten.arange.default" => |c| one(Tensor::f_arange(c.number(0)?, options_by(c, 1, &[0])?)),

@@ -2,7 +2,7 @@
 
 use super::{activations, arithmetic, call::Run, layers, makers, reductions, shapes};
 
-/// What computes the operator of this name; `written`: a later one writes through its result.
+/// The function that computes the operator of this name; `written`: a later operator writes through its result.
 pub(super) fn find(name: &str, written: bool) -> Option<Run> {
     let unwritten = (!written).then(|| shapes::find_unwritten(name)).flatten();
     unwritten.or_else(|| find_in_families(name))

@@ -54,7 +54,7 @@ impl Graphs {
 /// A graph that is ready to run.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// What the summary must say.
+    /// The export's summary; a unit's must say the same tensors.
     exported: ExportedGraph,
     /// Where the graph's tensors are.
     places: Vec<Place>,

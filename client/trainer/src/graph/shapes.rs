@@ -8,7 +8,7 @@ use crate::error::TrainError;
 use sojourn_graph::Memory;
 use tch::{Kind, Tensor};
 
-/// What computes the operator of this name, where it is one of these.
+/// The function that computes the operator of this name, where it is one of these.
 pub(super) fn find(name: &str) -> Option<Run> {
     let run: Run = match name {
         "aten._to_copy.default" => |c| one(copied(c.tensor(0)?, c.kind(1)?, c.memory(3)?)),
@@ -105,8 +105,8 @@ pub(super) fn find(name: &str) -> Option<Run> {
     Some(run)
 }
 
-/// What computes the operator of this name where nothing is ever written through its result: a view is a copy where the
-/// tensor's strides want one. Operators give other strides on a GPU than on the CPU, on which the graph was made.
+/// The function for the operator of this name where nothing is ever written through its result: a view is a copy where
+/// the tensor's strides want one. Operators give other strides on a GPU than on the CPU, on which the graph was made.
 pub(super) fn find_unwritten(name: &str) -> Option<Run> {
     let run: Run = match name {
         "aten.view.default" => |c| one(c.tensor(0)?.f_reshape(&*c.wholes(1)?)),

@@ -127,7 +127,7 @@ fn several_tensors(operator: &Operator) -> bool {
     operator.parameters.iter().filter(|parameter| parameter.kind == Kind::Tensor).count() > 1
 }
 
-/// What all tensors that go in broadcast to.
+/// Checks the size that all tensors that go in broadcast to.
 fn broadcast(c: &Call<'_>) -> Result<(), TrainError> {
     let mut sizes: Vec<i64> = Vec::new();
     for at in 0..c.len() {

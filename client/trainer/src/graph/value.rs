@@ -1,4 +1,4 @@
-//! What nodes give.
+//! The values that nodes give.
 
 use crate::error::TrainError;
 use tch::{TchError, Tensor};

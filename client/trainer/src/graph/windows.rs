@@ -13,7 +13,7 @@ const MAX_SIDE: u64 = 1 << 24;
 /// The most elements that all windows of a pool may look at together.
 const MAX_LOOKED_AT: u64 = 1 << 40;
 
-/// What a window has along each dimension, where one number may stand for all of them.
+/// The numbers of a window for each dimension, where one number may stand for all of them.
 struct Sides<'a>(Cow<'a, [i64]>);
 
 impl Sides<'_> {

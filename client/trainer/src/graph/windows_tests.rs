@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 const VAST: i64 = 1 << 40;
 
-/// What a graph is told that has this node.
+/// The outcome of training a graph that has this node.
 fn told(node: &Value) -> Result<(), String> {
     let mut nodes = trained();
     // As one image: `[1, 3, 16]`.

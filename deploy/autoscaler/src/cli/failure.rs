@@ -20,7 +20,7 @@ impl Failure {
         Self { code: 1, messages: vec![message.into()] }
     }
 
-    /// What it says.
+    /// The failure's messages as one text.
     #[must_use]
     pub fn text(&self) -> String {
         self.messages.join("; ")

@@ -61,19 +61,19 @@ enum Command {
     Status(status::Args),
     /// End all machines of a fleet, and remove whatever else has its tag in the account.
     ///
-    /// It says what there is, asks, and waits until nothing is left. No autoscaler of the fleet may run meanwhile.
+    /// The command says what there is, asks, and waits until nothing is left. No autoscaler of the fleet may run meanwhile.
     #[cfg(feature = "ec2")]
     Remove(remove::Args),
     /// Make a fleet's server in the cloud, with its network, its rights and the autoscaler.
     ///
-    /// It says what it would make and what that costs, and asks. What is there already stays as it is: after a crash, the same
-    /// command goes on.
+    /// The command says what it would make and what that costs, and asks. What is there already stays as it is: after a crash,
+    /// the same command goes on.
     #[cfg(feature = "ec2")]
     Up(up::Args),
     /// Remove a fleet with its server and everything else that has its tag in the account.
     ///
-    /// It says what there is, asks, and waits until nothing is left. The journal, the data and the models are on the server's
-    /// disk and go with it.
+    /// The command says what there is, asks, and waits until nothing is left. The journal, the data and the models are on the
+    /// server's disk and go with it.
     #[cfg(feature = "ec2")]
     Down(down::Args),
     /// Run a search on a made-up cloud in virtual time, and compare what it costs with other ways to run it.

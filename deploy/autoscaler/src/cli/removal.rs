@@ -1,4 +1,4 @@
-//! What removing has in common: asking, and repeating until nothing is left.
+//! The steps that all removals have in common: asking, and repeating until nothing is left.
 
 use super::Failure;
 use sojourn_ec2::{Goes, Leaving};

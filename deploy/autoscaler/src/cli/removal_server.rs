@@ -28,7 +28,7 @@ pub(super) struct RemovalServer<S, W> {
     lease: Lease,
     books: Books,
     offers: Option<Offers>,
-    /// It couldn't be reached when it was asked last.
+    /// The server couldn't be reached when it was asked last.
     is_away: bool,
 }
 

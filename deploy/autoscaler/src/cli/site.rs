@@ -1,4 +1,4 @@
-//! What `up` and `down` say of a fleet's site: its parts, its costs, what comes next.
+//! The texts of `up` and `down` on a fleet's site: its parts, its costs, and what comes next.
 
 use super::Failure;
 use crate::config::Config;
@@ -33,7 +33,7 @@ pub(super) fn parts(parts: &[PartState], fleet: &str) -> Vec<String> {
     parts.iter().map(line).collect()
 }
 
-/// What the site costs, and what machines may cost besides.
+/// The costs of the site, and what machines may cost besides.
 pub(super) fn costs(costs: &Costs, config: &Config) -> Vec<String> {
     let server = costs.server.map_or_else(
         || "a price that the file doesn't say (`[ec2.server] price`)".to_owned(),
@@ -69,7 +69,7 @@ const fn about(price: MicroUsd) -> MicroUsd {
     MicroUsd(price.0.saturating_add(500) / 1_000 * 1_000)
 }
 
-/// What there is now, and what its owner does next.
+/// The server that there is now, and the next steps of its owner.
 pub(super) fn next(server: &SiteServer, region: &str, file: &Path) -> Vec<String> {
     let (url, instance) = (server.url(), &server.instance);
     let file = file.display();
@@ -102,7 +102,7 @@ pub(super) fn part_json(one: &PartState, fleet: &str) -> Value {
     json!({ "part": one.part.to_string(), "name": one.part.name(fleet), "id": one.id, "state": state })
 }
 
-/// What is there for programs.
+/// A thing that is left, for programs.
 pub(super) fn leaving_json(leaving: &Leaving) -> Value {
     json!({ "kind": leaving.kind.word(), "id": leaving.id, "region": leaving.region })
 }

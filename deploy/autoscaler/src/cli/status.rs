@@ -66,7 +66,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// What all of it comes to.
+/// The sums of costs and work, and the cost of each job.
 fn summary(costs: &CostsView, demand: &DemandView) -> Vec<String> {
     let saved = costs.on_demand_cost.saturating_sub(costs.cost);
     let percent = saved.0.saturating_mul(100).checked_div(costs.on_demand_cost.0).unwrap_or(0);

@@ -26,7 +26,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// What goes to the server's machine, as far as it is known before anything is made.
+/// The files that go to the server's machine, as far as they are known before anything is made.
 struct Files {
     /// The fleet's file as its owner wrote it.
     fleet: DocumentMut,

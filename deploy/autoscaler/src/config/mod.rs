@@ -55,7 +55,7 @@ pub struct Config {
     pub prices: Millis,
     /// How the fleet is planned.
     pub settings: Settings,
-    /// What machines are told at their first start.
+    /// The settings that machines are told at their first start.
     pub machine: MachineConfig,
     /// Whether `up` makes the server's machine: what the file doesn't say is as on that machine.
     pub has_site: bool,
@@ -63,7 +63,7 @@ pub struct Config {
     pub ec2: Option<toml::Table>,
 }
 
-/// What machines are told at their first start: values of the placeholders of their user data.
+/// The settings that machines are told at their first start, by the placeholders of their user data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineConfig {
     /// The server's address as machines see it.
@@ -81,18 +81,18 @@ pub struct MachineConfig {
 /// A file that can't be used.
 #[derive(Debug)]
 pub enum ConfigError {
-    /// It can't be read.
+    /// The file can't be read.
     Unread {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// It says what it can't.
+    /// The file was read, and has problems.
     Wrong {
         /// The file.
         path: PathBuf,
-        /// What, in the order of the lines; never empty.
+        /// The problems, in the order of the lines; never empty.
         problems: Vec<Problem>,
     },
 }

@@ -16,7 +16,7 @@ const MAX_PROBLEMS: usize = 100;
 /// Characters of a wrong text that are shown.
 const MAX_SHOWN: usize = 60;
 
-/// What is wrong with a file, and where.
+/// A problem of a file, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The line, from 1.

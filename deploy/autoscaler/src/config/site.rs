@@ -14,14 +14,14 @@ pub(super) const USER_DATA: &str = "/opt/sojourn/cloud-init/user-data.yaml";
 /// The same where the owner has another one.
 const SENT_USER_DATA: &str = "/etc/sojourn/user-data.yaml";
 
-/// What is known of a fleet once its network is there.
+/// The values that are known once a fleet's network is there.
 #[derive(Debug, Clone, Copy)]
 pub struct Filling<'a> {
     /// The server's address as machines see it.
     pub server: &'a str,
     /// The region of the network.
     pub region: &'a str,
-    /// Its subnets.
+    /// The network's subnets.
     pub subnets: &'a [String],
     /// The machines' security groups.
     pub security_groups: &'a [String],

@@ -1,4 +1,4 @@
-//! What a file means, in sentences: for `sojourn-autoscaler check`.
+//! The meaning of a file in sentences, for `sojourn-autoscaler check`.
 
 use super::Config;
 use sojourn_fleet::settings::{Markets, Types};

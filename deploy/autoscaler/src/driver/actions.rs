@@ -1,4 +1,5 @@
-//! What a plan says is done: machines are ended, drained and bought, and the server hears of those that were bought.
+//! The actions of a plan are carried out here: machines are ended, drained and bought, and the server hears of those that were
+//! bought.
 
 use super::{Driver, Found, World, within};
 use crate::server::Server;

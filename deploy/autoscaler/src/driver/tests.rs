@@ -21,16 +21,16 @@ use std::{
     sync::{Mutex, MutexGuard},
 };
 
-/// What a cloud does with the next order.
+/// The behaviour of a cloud at the next order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fill {
-    /// It fills it.
+    /// The cloud fills the order.
     All,
-    /// It fills it, and its answer is lost.
+    /// The cloud fills the order, and its answer is lost.
     Lost,
     /// Nothing reaches it.
     Never,
-    /// It wants fewer requests.
+    /// The cloud wants fewer requests.
     Throttle,
 }
 
@@ -127,7 +127,7 @@ impl Shared {
         state.machines.iter().filter(|machine| machine.ended_at.is_none()).count()
     }
 
-    /// What the cloud asks for, to the millionth of a dollar.
+    /// The cloud's bill up to now, to the millionth of a dollar.
     fn bill(&self) -> MicroUsd {
         let state = self.edit();
         let costs = state.machines.iter().map(|machine| {
@@ -137,7 +137,7 @@ impl Shared {
         costs.sum()
     }
 
-    /// What the server's ledger says.
+    /// The costs by the server's ledger up to now, to the millionth of a dollar.
     fn ledger(&self) -> MicroUsd {
         let state = self.edit();
         state.reports.values().map(|report| report.cost(state.now)).sum()

@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What is asked for.
+/// The arguments of a simulation.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// The simulation, as examples/spot.toml.
@@ -46,7 +46,7 @@ fn share(text: &str) -> Result<f64, String> {
     Err("a share from 0 to less than 1 is wanted".to_owned())
 }
 
-/// What is simulated.
+/// The simulation that the arguments ask for.
 #[derive(Debug)]
 pub struct Simulation {
     file: SimFile,

@@ -38,7 +38,7 @@ const CALLS: u32 = 12;
 /// After the end of all machines, so many rounds are waited for the ledger.
 const MOST_AFTER: u64 = 50;
 
-/// What goes wrong around the driver, beside what its cloud does.
+/// The faults around the driver, beside those of its cloud.
 #[derive(Debug, Clone, Default)]
 pub struct Trouble {
     /// The share of rounds in which the process dies while it waits for an answer.
@@ -54,9 +54,9 @@ pub struct Trouble {
 pub struct Peaks {
     /// Machines that hadn't ended.
     pub machines: u64,
-    /// Their virtual processors.
+    /// The virtual processors of those machines.
     pub vcpus: u64,
-    /// What an hour of them cost.
+    /// The price of an hour of those machines.
     pub hourly: MicroUsd,
 }
 
@@ -83,13 +83,13 @@ type Process = Driver<Mailbox, FakeClient, Virtual>;
 
 /// The driver, and the machine that it runs on.
 pub struct Buyer {
-    /// Its machines.
+    /// The driver's machines.
     pub ground: Ground,
     settings: Settings,
     trouble: Trouble,
     world: Virtual,
     mailbox: Mailbox,
-    /// Its timeouts need one. No time passes in it.
+    /// The runtime that the driver's timeouts need. No time passes in it.
     runtime: tokio::runtime::Runtime,
     process: Option<Process>,
     processes: u64,
@@ -100,7 +100,7 @@ pub struct Buyer {
     is_done: bool,
     /// The most that there was at a time.
     pub peaks: Peaks,
-    /// What the server says that all machines have cost, once they have all ended.
+    /// The costs of all machines, as the server says them once all have ended.
     pub ledger: Option<CostsView>,
 }
 

@@ -1,4 +1,4 @@
-//! What nobody can do for less who buys in the same world and is done by the same time: a clairvoyant's cost, from below.
+//! The clairvoyant's cost, from below: nobody pays less who buys in the same world and is done by the same time.
 //!
 //! The clairvoyant knows all prices and all interruptions. It may buy in any place of any pool, at the price of that step, and
 //! keep the machine until the place is cleared at the latest; one machine at a time stands in a place. So it sees each
@@ -36,7 +36,7 @@ use sojourn_protocol::{
 const SEARCH: u32 = 24;
 const STEPS: u32 = 120;
 
-/// What the places gain at some prices, and what they do for it.
+/// The places' gain at some prices, and the work and slots with which they reach it.
 #[derive(Debug, Clone)]
 pub(super) struct Response {
     gain: f64,
@@ -148,7 +148,7 @@ impl Problem {
         prices.work * self.work - self.slots * rents - response.gain
     }
 
-    /// What all places do at these prices.
+    /// The response of all places to these prices.
     fn response(&self, prices: &Prices) -> Response {
         let pools = self.pools.par_iter().filter(|pool| pool.can_gain(prices.work));
         let of_pool = pools.map(|pool| {

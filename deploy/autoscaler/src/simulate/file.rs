@@ -32,7 +32,7 @@ pub struct SimFile {
     pub server: ServerSpec,
     /// The autoscaler.
     pub autoscaler: Autoscaler,
-    /// What others are given to choose from.
+    /// The choices that the other ways are given.
     #[serde(default)]
     pub others: Others,
 }
@@ -43,7 +43,7 @@ pub struct SimFile {
 pub struct Market {
     /// The region.
     pub region: String,
-    /// Its zones.
+    /// The region's zones.
     pub zones: Vec<String>,
     /// For how long prices and capacity move.
     pub length: Span,
@@ -141,13 +141,13 @@ pub struct TypeEntry {
     pub name: String,
     /// Virtual processors.
     pub vcpus: u32,
-    /// Memory.
+    /// The memory of a machine.
     pub memory: Bytes,
     /// GPUs: each is a slot.
     pub gpus: u32,
     /// Memory of each.
     pub gpu_memory: Bytes,
-    /// What training reaches on one of them, in TFLOP/s.
+    /// The speed that training reaches on one GPU, in TFLOP/s.
     pub tflops: f64,
     /// The list price of an hour: `"1.006 usd"`.
     #[serde(deserialize_with = "text")]

@@ -23,11 +23,11 @@ const LOOK: Millis = Millis::from_secs(60);
 /// How a machine's client begins and ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Habits {
-    /// It ends after so long without a unit.
+    /// The client ends after so long without a unit.
     pub exit_when_idle: Millis,
-    /// It gives up enrolling after so long.
+    /// The client gives up enrolling after so long.
     pub enrol_within: Millis,
-    /// It hears of notices.
+    /// The client hears of notices.
     pub hears_notices: bool,
 }
 

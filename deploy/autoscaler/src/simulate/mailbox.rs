@@ -26,7 +26,7 @@ use std::{
     task::Poll,
 };
 
-/// Whoever asks.
+/// The reply address of all commands: each answer goes back by the call that asked.
 pub(super) const NOBODY: ReplyTo = ReplyTo(0);
 
 /// The mailbox.
@@ -64,7 +64,7 @@ impl Mailbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is asked.
+    /// The command that is asked and wasn't taken yet: it is taken.
     pub(super) fn question(&self) -> Option<Command> {
         self.letters().question.take()
     }

@@ -1,4 +1,4 @@
-//! What each way to run the search came to.
+//! The outcome of each way to run the search.
 
 use super::{
     buyer::{Buyer, Trouble},
@@ -38,7 +38,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Its name, for people.
+    /// The way's name, for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Way {
     }
 }
 
-/// What it came to.
+/// The outcome of a way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
     /// Which way.
@@ -74,7 +74,7 @@ pub struct Outcome {
     /// The same by type.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hours_by_type: BTreeMap<String, f64>,
-    /// What was paid, as a share of the list price of the same hours.
+    /// The share of the list price of the same hours that was paid.
     pub price_share: f64,
     /// The share of training that came to nothing.
     pub lost: f64,

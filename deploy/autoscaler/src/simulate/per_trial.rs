@@ -32,10 +32,10 @@ struct Trial {
     machine: Option<(String, Millis)>,
 }
 
-/// What is due for a trial.
+/// The event that is due for a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
-    /// It needs a machine.
+    /// The trial needs a machine.
     Machine,
     /// The epoch that its machine trains is over: of so many machines so far.
     Epoch(u64),

@@ -1,4 +1,4 @@
-//! What the owner says about EC2: the table `[ec2]` of the fleet's file. `docs/operate/ec2.md` describes each key.
+//! The owner's settings for EC2: the table `[ec2]` of the fleet's file. `docs/operate/ec2.md` describes each key.
 //!
 //! Checked here without asking EC2: [`Ec2Settings::validate`]. [`crate::Ec2::check`] asks.
 
@@ -92,9 +92,9 @@ pub struct RegionSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenTemplate {
-    /// Its id, as `lt-0123456789abcdef0`.
+    /// The template's id, as `lt-0123456789abcdef0`.
     pub id: String,
-    /// Its version: a number, `$Default` or `$Latest`.
+    /// The template's version: a number, `$Default` or `$Latest`.
     pub version: String,
 }
 
@@ -102,7 +102,7 @@ fn all_types() -> Vec<String> {
     vec!["*".to_owned()]
 }
 
-/// What is wrong with the settings.
+/// The faults that the settings can have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// A name that doesn't fit.
@@ -117,7 +117,7 @@ pub enum SettingsError {
     /// Both are there, or neither.
     #[error("`ec2.regions.{0}` wants one of `image` and `launch_template`")]
     Image(String),
-    /// What the launch template says is said again.
+    /// A key that the launch template says already.
     #[error("`ec2.regions.{region}` has a launch template: `{key}` is said there")]
     SaidTwice {
         /// The region.
@@ -134,9 +134,9 @@ pub enum SettingsError {
         region: String,
         /// The key.
         key: &'static str,
-        /// What was given.
+        /// The text that was given.
         value: String,
-        /// What ids of the kind begin with.
+        /// The beginning of ids of the kind that is wanted.
         wanted: &'static str,
     },
     /// A zone of another region.

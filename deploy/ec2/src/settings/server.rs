@@ -1,4 +1,4 @@
-//! What the owner says about the server's machine: the table `[ec2.server]`. `docs/operate/ec2.md` describes each key.
+//! The owner's settings for the server's machine: the table `[ec2.server]`. `docs/operate/ec2.md` describes each key.
 
 use super::list_price::ListPrice;
 use crate::user_data::is_plain;
@@ -18,7 +18,7 @@ pub struct ServerSettings {
     /// The type of the server's machine.
     #[serde(default = "small")]
     pub instance_type: String,
-    /// Its image; by default the one of the fleet's machines.
+    /// The image of the server's machine; by default the one of the fleet's machines.
     #[serde(default)]
     pub image: Option<String>,
     /// GiB of its disk, which has the journal, the data and the models.
@@ -48,19 +48,19 @@ pub struct ServerSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {
-    /// Its address.
+    /// The archive's address.
     pub url: String,
-    /// Its SHA-256, in hexadecimal digits.
+    /// The archive's SHA-256, in hexadecimal digits.
     pub sha256: String,
 }
 
-/// What is wrong with a key of the table.
+/// A fault in a key of the table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`ec2.server.{key}` {what}")]
 pub struct ServerSettingsError {
     /// The key.
     pub key: &'static str,
-    /// What is wrong with it, and what is wanted.
+    /// The fault, and what is wanted instead.
     pub what: String,
 }
 

@@ -62,7 +62,7 @@ impl Account {
         part.name(&self.settings.fleet)
     }
 
-    /// What has the fleet's tag.
+    /// The filter that finds everything with the fleet's tag.
     pub(super) fn ours(&self) -> Filter {
         filter(&format!("tag:{FLEET_TAG}"), [&self.settings.fleet])
     }
@@ -85,7 +85,7 @@ impl Account {
     }
 }
 
-/// What is known of the parts that were visited.
+/// The ids of the parts that were visited.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) network: Option<String>,
@@ -158,7 +158,7 @@ pub(super) fn or_there<T>(made: Result<T, Failure>) -> Result<(), Failure> {
     }
 }
 
-/// What an answer lacks that it always has.
+/// The failure of an answer that lacks something that it always has.
 pub(super) fn lacks(action: &str, what: &str) -> Failure {
     Failure { meaning: Meaning::Away, message: format!("{action}: the answer has no {what}") }
 }

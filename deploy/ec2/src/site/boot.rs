@@ -1,5 +1,5 @@
-//! What the server's machine is told at its first start: the Terraform module's template and script, filled in, and packed,
-//! since EC2 takes 16 KiB and the fleet's file may have hundreds of prices.
+//! The user data of the server's machine, for its first start: the Terraform module's template and script, filled in. The text
+//! is packed, since EC2 takes 16 KiB and the fleet's file may have hundreds of prices.
 
 use super::{SiteError, plan::PORT};
 use crate::{settings::Package, user_data::MAX_USER_DATA};

@@ -76,7 +76,7 @@ pub(super) async fn remove(account: &Account) -> Result<(), SiteError> {
     Ok(())
 }
 
-/// What the fleet has in the bucket.
+/// The keys in the fleet's folder of the bucket; none where the file names no bucket.
 pub(super) async fn left(account: &Account) -> Result<Vec<String>, SiteError> {
     if account.server.bucket.is_none() {
         return Ok(vec![]);

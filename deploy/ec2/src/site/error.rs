@@ -13,7 +13,7 @@ pub enum SiteError {
     /// The settings.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// Those of the server.
+    /// The settings of the server.
     #[error(transparent)]
     Server(#[from] ServerSettingsError),
     /// A call of AWS.
@@ -62,12 +62,12 @@ pub enum SiteError {
     },
     /// Somebody else's.
     #[error(
-        "a {kind} `{name}` is there without this fleet's tag: it isn't touched; remove it, or name the fleet otherwise"
+        "{kind} `{name}` is there without this fleet's tag: it isn't touched; remove it, or name the fleet otherwise"
     )]
     Foreign {
-        /// What it is, with its article.
+        /// The kind of the thing, with its article.
         kind: &'static str,
-        /// Its name.
+        /// The thing's name.
         name: String,
     },
     /// The server's machine ended while it was waited for.
@@ -87,7 +87,7 @@ pub enum SiteError {
         "the server's user data has {bytes} bytes even when packed; EC2 takes 16384: name fewer prices"
     )]
     Large {
-        /// Its size.
+        /// The size of the packed user data, in bytes.
         bytes: usize,
     },
     /// The user data.
@@ -98,7 +98,7 @@ pub enum SiteError {
     Archive {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// The folder of the archives.

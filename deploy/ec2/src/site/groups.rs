@@ -1,4 +1,4 @@
-//! Who reaches whom: one port of one machine is open.
+//! The security groups, which say who reaches whom: one port of one machine is open.
 
 use super::{
     account::{Account, Known, Visit, lacks, or_there, settled},
@@ -116,7 +116,7 @@ fn sources(group: &SecurityGroup) -> (BTreeSet<String>, BTreeSet<String>) {
     )
 }
 
-/// What a group lets in beside these networks and groups at the server's port.
+/// The rules by which a group lets in anything beside these networks and groups at the server's port.
 fn others(
     group: &SecurityGroup,
     networks: &BTreeSet<String>,

@@ -66,9 +66,9 @@ pub struct Placement {
 /// A server that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiteServer {
-    /// Its machine.
+    /// The id of the server's machine.
     pub instance: String,
-    /// Its public address.
+    /// The server's public address.
     pub address: String,
 }
 
@@ -112,7 +112,7 @@ impl Site {
         &self.account.name
     }
 
-    /// What it costs while it is up, without machines.
+    /// The site's costs while it is up, without machines.
     #[must_use]
     pub fn costs(&self) -> Costs {
         let server = &self.account.server;
@@ -120,7 +120,7 @@ impl Site {
         plan::costs(server.price.or(listed).map(|price| price.0), server.disk_gib)
     }
 
-    /// What the file says of the server, checked for [`Site::up`] without asking AWS.
+    /// Checks for [`Site::up`] what the file says of the server, without asking AWS.
     ///
     /// # Errors
     /// Where something is missing.

@@ -1,6 +1,6 @@
 //! The network: VPC, internet gateway, routes and subnets.
 //!
-//! Its subnets are public, since what machines fetch and send shouldn't be paid for at a NAT gateway besides.
+//! The network's subnets are public, since what machines fetch and send shouldn't be paid for at a NAT gateway besides.
 
 use super::{
     account::{Account, Known, Visit, lacks, or_there, settled},
@@ -44,7 +44,7 @@ pub(super) async fn network(
     Ok(())
 }
 
-/// Its way to the internet.
+/// The network's way to the internet.
 pub(super) async fn gateway(
     account: &Account,
     known: &mut Known,
@@ -121,7 +121,7 @@ pub(super) async fn routes(
     or_there(route.await)
 }
 
-/// Its subnet in a zone.
+/// The network's subnet in a zone.
 pub(super) async fn subnet(
     account: &Account,
     zone: &str,

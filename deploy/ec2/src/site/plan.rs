@@ -1,4 +1,4 @@
-//! What a fleet's site consists of, in the order in which it is made. Pure: nothing is asked of a cloud here.
+//! The parts of a fleet's site, in the order in which they are made. Pure: nothing is asked of a cloud here.
 
 use crate::settings::Ec2Settings;
 use sojourn_protocol::money::MicroUsd;
@@ -8,9 +8,9 @@ use std::{collections::BTreeSet, fmt};
 pub(super) const NETWORK_BLOCK: &str = "10.64.0.0/16";
 /// The port of the server: the only one that is opened.
 pub const PORT: u16 = 8642;
-/// What a GB of a disk costs in a month, about: the list price of `gp3` in most regions.
+/// The price of a GB of a disk for a month, about: the list price of `gp3` in most regions.
 const DISK_MONTH: MicroUsd = MicroUsd(80_000);
-/// What an hour of a public address costs.
+/// The price of an hour of a public address.
 const ADDRESS_HOUR: MicroUsd = MicroUsd(5_000);
 /// Hours of a month.
 const MONTH_HOURS: u64 = 730;
@@ -22,11 +22,11 @@ const BLOCKS: u8 = 16;
 pub enum Part {
     /// The network.
     Network,
-    /// Its way to the internet.
+    /// The network's way to the internet.
     Gateway,
     /// The routes of its subnets.
     Routes,
-    /// Its subnet in a zone.
+    /// The network's subnet in a zone.
     Subnet {
         /// The zone.
         zone: String,
@@ -56,7 +56,7 @@ impl Part {
         }
     }
 
-    /// What kind of thing it is, in a word.
+    /// The kind of the part, in a word or two.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -87,11 +87,11 @@ impl fmt::Display for Part {
 /// How a part was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// It isn't there.
+    /// The part isn't there.
     Missing,
-    /// It is there, and isn't as it should be.
+    /// The part is there, and isn't as it should be.
     Unfinished,
-    /// It is there as it should be.
+    /// The part is there as it should be.
     There,
 }
 
@@ -100,7 +100,7 @@ pub enum State {
 pub struct PartState {
     /// The part.
     pub part: Part,
-    /// Its id in the account; none where it is missing.
+    /// The part's id in the account; none where it is missing.
     pub id: Option<String>,
     /// How it was found.
     pub state: State,
@@ -136,7 +136,7 @@ pub(super) fn free_block(taken: &BTreeSet<String>) -> Option<String> {
     blocks.into_iter().find(|block| !taken.contains(block))
 }
 
-/// What a site costs while it is up, without machines: list prices, about.
+/// The costs of a site while it is up, without machines: list prices, about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Costs {
     /// An hour of the server's machine; none where the file has no price for its type.

@@ -1,4 +1,4 @@
-//! What a site has in the account still, by its tag, and its removal in reverse order of how it was made.
+//! The parts of a site that are still in the account, by their tag, and their removal in reverse order of how they were made.
 //!
 //! Nothing is waited for here: a pass removes what can go, and what something else needs still goes with a later pass.
 

@@ -1,5 +1,5 @@
-//! What the server's machine may do: a role with the autoscaler's policy, and the instance profile by which the machine has it.
-//! No key lies on any machine.
+//! The rights of the server's machine: a role with the autoscaler's policy, and the instance profile by which the machine has
+//! it. No key lies on any machine.
 
 use super::{
     SiteError,
@@ -15,7 +15,7 @@ use serde_json::Value;
 pub(super) const POLICY: &str = "autoscaler";
 /// The same file that the Terraform module uses; a test compares it with the calls that are made.
 const POLICY_TEXT: &str = include_str!("../../../terraform/autoscaler-policy.json");
-/// Who may take the role: a machine.
+/// The trust policy of the role: machines may take it.
 const TRUST: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"ec2.amazonaws.com"}}]}"#;
 
 /// The role.

@@ -14,7 +14,7 @@ pub(crate) struct Moto {
 }
 
 impl Moto {
-    /// Started.
+    /// Starts `moto`, and waits until it listens.
     pub(crate) async fn start() -> Self {
         let python = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.cache/python/bin/python");
         let mut child = Command::new(python)

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What EC2 checks beside the called actions: it launches and tags in the caller's name, hands the machines their role, and
-/// makes its own roles with an account's first fleet.
+/// The rights that EC2 checks beside the called actions: it launches and tags in the caller's name. It hands the machines their
+/// role, and makes its own roles with an account's first fleet.
 const IMPLIED: [&str; 4] =
     ["ec2:CreateTags", "ec2:RunInstances", "iam:CreateServiceLinkedRole", "iam:PassRole"];
 

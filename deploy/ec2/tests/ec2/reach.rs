@@ -1,4 +1,4 @@
-//! Who reaches the server, against `moto`: what the file says, and nobody else.
+//! The networks and groups that reach the server, against `moto`: those of the file, and no others.
 
 use crate::{
     moto::Moto,

@@ -232,7 +232,8 @@ async fn a_site_is_made_once_and_goes_without_a_trace() {
     assert_eq!(owner.everything().await, before);
 }
 
-/// What AWS itself checks beside what is called, and what a machine that was stopped or an interface that was left would need.
+/// The rights that AWS itself checks beside what is called, and those that a stopped machine or an interface left over would
+/// need.
 const IMPLIED: [&str; 11] = [
     "CreateTags",
     "DeleteLaunchTemplate",

@@ -58,7 +58,7 @@ fn a_file_that_is_missing_is_named() {
 }
 
 thread_local! {
-    /// What this thread has logged.
+    /// The bytes that this thread has logged.
     static LOGGED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

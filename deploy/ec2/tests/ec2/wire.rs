@@ -21,7 +21,7 @@ use std::{
 /// A request as EC2 gets it: the fields of a form.
 pub(crate) type Form = BTreeMap<String, String>;
 
-/// What comes of a request.
+/// The outcome of a request.
 pub(crate) enum Answer {
     /// An answer with the action's elements.
     Done(String),

@@ -30,18 +30,18 @@ pub struct FakeCloud {
     machines: BTreeMap<String, FakeMachine>,
     names: BTreeMap<MachineName, Token>,
     alive: BTreeSet<String>,
-    /// Those that ended, with when; the last is the latest.
+    /// The ids of machines that ended, with the time of each end; the last is the latest.
     ended: BTreeSet<(UnixMillis, String)>,
-    /// What happens next to each that is alive.
+    /// The time of the next event of each machine that is alive, where it has one, with the machine's id.
     due: BTreeSet<(UnixMillis, String)>,
     /// The places of spot machines that haven't ended, by pool: their fates go by it.
     places: BTreeMap<Pool, BTreeSet<u32>>,
-    /// What happened, and wasn't told yet.
+    /// The events that weren't returned yet.
     events: Vec<FakeEvent>,
     calls: u64,
 }
 
-/// What a name was bought with.
+/// The order with which a name was bought, and the cloud's id of the machine.
 #[derive(Debug, PartialEq, Eq)]
 struct Token {
     market: Market,
@@ -53,7 +53,7 @@ struct Token {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     Answered,
-    /// It is done, and its answer is lost.
+    /// The call is done, and its answer is lost.
     Lost,
 }
 
@@ -222,7 +222,7 @@ impl FakeCloud {
         told.into_iter().chain(self.due.first().map(|(at, _)| *at)).min()
     }
 
-    /// What has happened up to now since this was asked last, in the order of time.
+    /// The events up to now since the last call, in the order of time.
     pub fn step(&mut self, now: UnixMillis) -> Vec<FakeEvent> {
         self.advance(now);
         std::mem::take(&mut self.events)
@@ -243,7 +243,7 @@ impl FakeCloud {
         reports
     }
 
-    /// What all of them have cost up to now, to the millionth.
+    /// The cost of all machines up to now, to the millionth of a dollar.
     #[must_use]
     pub fn cost(&self, now: UnixMillis) -> MicroUsd {
         self.machines.iter().map(|(instance, of)| of.report(instance).cost(now)).sum()

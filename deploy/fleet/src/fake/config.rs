@@ -1,4 +1,4 @@
-//! What a made-up world and a made-up cloud are made from.
+//! The configuration of a made-up world and of a made-up cloud.
 
 use crate::cloud::{InstanceType, Pool};
 use sojourn_protocol::{
@@ -26,7 +26,7 @@ pub struct WorldConfig {
 /// One pool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolConfig {
-    /// Which.
+    /// The pool.
     pub pool: Pool,
     /// The list price of an hour.
     pub on_demand: MicroUsd,

@@ -11,7 +11,7 @@ use sojourn_protocol::{
 /// Something that happens to a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FakeEvent {
-    /// When.
+    /// The time of the event.
     pub at: UnixMillis,
     /// Which machine.
     pub machine: MachineName,
@@ -19,18 +19,18 @@ pub struct FakeEvent {
     pub instance: String,
     /// Where it is.
     pub pool: Pool,
-    /// What.
+    /// The kind of the event.
     pub happens: Happens,
 }
 
-/// What happens to a machine.
+/// The kinds of events of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happens {
-    /// Its program starts.
+    /// The machine's program starts.
     Starts,
-    /// It is told that it will be taken back in so long.
+    /// The machine is told that it will be taken back in so long.
     Noticed(Millis),
-    /// It has ended.
+    /// The machine has ended.
     Ends(MachineEnd),
 }
 
@@ -49,7 +49,7 @@ pub(super) struct FakeMachine {
     /// Of a spot machine: its place in its pool.
     pub(super) place: Option<u32>,
     pub(super) fate: Fate,
-    /// What it will come to next.
+    /// The stage from which the machine's next event follows.
     pub(super) next: Stage,
     pub(super) ended: Option<(UnixMillis, MachineEnd)>,
 }
@@ -57,16 +57,16 @@ pub(super) struct FakeMachine {
 /// How far a machine has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Its program hasn't started.
+    /// The machine's program hasn't started.
     Boot,
-    /// It works, and wasn't told anything.
+    /// The machine works, and has no notice of its end.
     Work,
-    /// It was told, or won't be.
+    /// The machine has notice of its end.
     Last,
 }
 
 impl FakeMachine {
-    /// What happens to it next by itself, and when.
+    /// The next event that comes to the machine by itself, with its time.
     pub(super) fn next(&self) -> Option<(UnixMillis, Happens)> {
         if self.ended.is_some() {
             return None;

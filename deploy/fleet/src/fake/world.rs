@@ -32,10 +32,10 @@ pub struct World {
     pools: BTreeMap<Pool, PoolPath>,
 }
 
-/// What becomes of a pool.
+/// The course of a pool's prices, capacity and interruptions.
 #[derive(Debug)]
 struct PoolPath {
-    /// Its place among the pools: streams of chance go by it.
+    /// The pool's place among the pools: streams of chance go by it.
     number: u64,
     config: PoolConfig,
     prices: Vec<MicroUsd>,
@@ -59,7 +59,7 @@ impl World {
         Self { seed, from: config.from, step, types: config.types.clone(), pools: pools.collect() }
     }
 
-    /// Its pools.
+    /// The world's pools.
     pub fn pools(&self) -> impl Iterator<Item = &Pool> {
         self.pools.keys()
     }

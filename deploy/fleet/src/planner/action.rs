@@ -1,4 +1,4 @@
-//! What can be asked for: purchases and ends.
+//! The actions that a plan can ask for: purchases and ends.
 
 use super::reason::{EndReason, PurchaseReason};
 use crate::cloud::{NewMachine, Order, Pool};
@@ -20,14 +20,14 @@ pub enum Action {
         machine: Victim,
         /// How long it has for that.
         within: Millis,
-        /// Why.
+        /// The reason for the drain.
         reason: EndReason,
     },
     /// The cloud is asked to end a machine.
     End {
         /// The machine.
         machine: Victim,
-        /// Why.
+        /// The reason for the end.
         reason: EndReason,
     },
 }
@@ -35,7 +35,7 @@ pub enum Action {
 /// A machine that is to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Victim {
-    /// Its name, where it has one.
+    /// The machine's name, where it has one.
     pub name: Option<MachineName>,
     /// The cloud's id of it.
     pub instance: String,
@@ -46,7 +46,7 @@ pub struct Victim {
 /// Machines that are bought alike: an [`Order`] without enrolment tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purchase {
-    /// Their names.
+    /// The machines' names.
     pub machines: Vec<MachineName>,
     /// How they are bought.
     pub market: Market,
@@ -56,7 +56,7 @@ pub struct Purchase {
     pub price_limit: MicroUsd,
     /// The job that they are for; others may use them too.
     pub job: JobId,
-    /// Why.
+    /// The reason for the purchase.
     pub reason: PurchaseReason,
 }
 

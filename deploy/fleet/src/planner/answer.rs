@@ -1,22 +1,22 @@
-//! What a plan says.
+//! The plan: the planner's answer.
 
 use super::{action::Action, memory::Memory, reason::Note};
 use sojourn_protocol::money::MicroUsd;
 
-/// What is to be done now, and what is to be remembered until the next plan.
+/// The actions that are to be done now, and the memory for the next plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What is to be done, in this order: what ends machines comes first.
+    /// The actions, in the order in which they are to be done: those that end machines come first.
     pub actions: Vec<Action>,
-    /// What wasn't done although there would be a use for it, and why.
+    /// The purchases that weren't made although there would be a use for them, and why.
     pub notes: Vec<Note>,
     /// For the next plan. The machines of `actions` are in it as if all had been done.
     pub memory: Memory,
-    /// What the plan is based on, for people and metrics.
+    /// The numbers that the plan is based on, for people and metrics.
     pub outlook: Outlook,
 }
 
-/// What a plan is based on.
+/// The numbers that a plan is based on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outlook {
     /// Slots that would be of use now.
@@ -29,8 +29,8 @@ pub struct Outlook {
     pub ordered: u32,
     /// Virtual processors of both.
     pub vcpus: u32,
-    /// What an hour of both costs.
+    /// The price of an hour of both.
     pub hourly: MicroUsd,
-    /// What was spent in all, up to now.
+    /// The money that was spent in all up to now, with the rest of drains that have begun.
     pub spent: MicroUsd,
 }

@@ -1,4 +1,4 @@
-//! What work has cost at best, lately: where there is time, purchases wait for prices that are low among these.
+//! The lowest costs of work, lately: where there is time, purchases wait for prices that are low among these.
 
 use super::pools::float;
 use sojourn_protocol::time::{Millis, UnixMillis};
@@ -12,7 +12,7 @@ const LONGEST: Millis = Millis::from_secs(1200);
 const LAST: Millis = Millis::from_secs(48 * 3600);
 /// Costs of so long a time are needed to say what is low.
 const ENOUGH: Millis = Millis::from_secs(2 * 3600);
-/// Who has to work for more than this share of the time that is left doesn't wait.
+/// A buyer who has to work for this share of the time that is left, or for more, doesn't wait.
 const NO_WAIT: f64 = 0.98;
 /// Milliseconds of an hour.
 const HOUR: f64 = 3_600_000.0;
@@ -33,7 +33,7 @@ impl Costs {
         self.0.entry(kind).or_default().note(now, cost);
     }
 
-    /// What is too old to be of use goes.
+    /// Forgets the costs that are too old to be of use.
     pub(super) fn forget(&mut self, now: UnixMillis) {
         self.0.retain(|_, costs| costs.costs.back().is_some_and(|(last, _)| now < *last + LAST));
     }
@@ -74,8 +74,8 @@ impl BestCosts {
     /// The most that is to be paid by somebody who has so many times the time that he needs, where machines are taken back
     /// `rate` times an hour; none: he doesn't wait.
     ///
-    /// It is the lowest cost with which he would have worked for the share of time that he needs, had he bought at no
-    /// more than this in the last days.
+    /// The limit is the lowest cost that would have been enough: had he bought at no more than it in the last days, he would
+    /// have worked for the share of time that he needs.
     fn limit(&self, now: UnixMillis, patience: f64, rate: f64) -> Option<f64> {
         let needed = patience.recip();
         if needed.is_nan() || needed >= NO_WAIT {

@@ -21,11 +21,11 @@ use std::collections::BTreeMap;
 /// How far a machine is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// It trains, or could.
+    /// The machine trains, or could.
     Working,
-    /// It has not enrolled, or hasn't said its slots.
+    /// The machine has not enrolled, or hasn't said its slots.
     Starting,
-    /// It is to end.
+    /// The machine is to end.
     Draining,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Machine<'a> {
     pub(super) load: Option<&'a MachineLoad>,
     pub(super) known: Known,
     pub(super) phase: Phase,
-    /// Its slots, or those that it will have.
+    /// The machine's slots, or those that it will have.
     pub(super) slots: u32,
     /// Bytes of memory of each; 0 where its type isn't known.
     pub(super) slot_memory: u64,
@@ -127,7 +127,7 @@ impl<'a> Fleet<'a> {
         Self { machines, coming: coming.collect() }
     }
 
-    /// What it takes of the limits.
+    /// The share of the limits that the fleet takes.
     pub(super) fn taken(&self) -> Taken {
         let mut taken = Taken::default();
         for machine in &self.machines {
@@ -162,7 +162,7 @@ fn note_load(known: &mut Known, load: Option<&MachineLoad>, situation: &Situatio
     }
 }
 
-/// What such a machine costs now, or on demand.
+/// The price of an hour of such a machine now, or on demand where there is no spot price; 0 where its pool has no prices.
 fn price_now(situation: &Situation<'_>, cloud: &CloudMachine) -> MicroUsd {
     let quote = situation.offers.quotes.get(&cloud.pool);
     let price = quote.map(|quote| match cloud.market {

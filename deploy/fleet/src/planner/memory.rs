@@ -1,5 +1,5 @@
-//! What a planner carries from one plan to the next. Nothing of it is kept on disk: after a restart the fleet is read
-//! back from its tags, and what was learned of pools and speeds is learned anew.
+//! The planner's memory from one plan to the next. Nothing of it is kept on disk: after a restart the fleet is read back from
+//! its tags, and what was learned of pools and speeds is learned anew.
 
 use super::{
     action::{Action, Purchase},
@@ -30,7 +30,7 @@ const QUOTA: (Millis, Millis) = (Millis::from_secs(300), Millis::from_secs(3600)
 /// The same of all purchases after machines that failed.
 const FAILED_MACHINES: (Millis, Millis) = (Millis::from_secs(120), Millis::from_secs(3600));
 
-/// What is remembered.
+/// The planner's memory from one plan to the next.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Memory {
     pub(crate) looks: u32,
@@ -47,7 +47,7 @@ pub struct Memory {
     pub(crate) throttles: Pause,
     /// After machines that failed: they never enrolled, ended before that, or fell silent.
     pub(crate) failed_machines: Pause,
-    /// What work has cost at best, lately.
+    /// The lowest costs of work, lately.
     pub(crate) costs: Costs,
     /// How fast types are, relative to what is said of them.
     pub(crate) speeds: BTreeMap<String, f64>,
@@ -74,9 +74,9 @@ pub(crate) struct Known {
     pub(crate) job: Option<JobId>,
     /// The machine that it replaces.
     pub(crate) replaces: Option<MachineName>,
-    /// It has enrolled.
+    /// The machine has enrolled.
     pub(crate) enrolled: bool,
-    /// It has held a unit.
+    /// The machine has held a unit.
     pub(crate) worked: bool,
     /// Since when the server doesn't know it, or hasn't heard of it since its own start.
     pub(crate) unheard: Option<UnixMillis>,
@@ -106,7 +106,7 @@ pub(crate) struct Ordered {
     pub(crate) replaces: Option<MachineName>,
     /// The cloud has said that it was bought, where.
     pub(crate) bought: Option<Pool>,
-    /// Its price then.
+    /// The price of an hour of the machine when it was bought, where it is known.
     pub(crate) price: Option<MicroUsd>,
 }
 
@@ -157,8 +157,8 @@ impl Memory {
         }
     }
 
-    /// What came of an order of a purchase. [`CloudError::Away`] says nothing of the machines that aren't known to be bought:
-    /// they count as bought until they are seen, or [`visible`](crate::settings::Times::visible) is over.
+    /// Notes the outcome of a purchase's order. [`CloudError::Away`] says nothing of the machines that aren't known to be
+    /// bought: they count as bought until they are seen, or [`visible`](crate::settings::Times::visible) is over.
     pub fn answered(
         &mut self,
         purchase: &Purchase,

@@ -65,19 +65,19 @@ pub struct Situation<'a> {
     pub seed: u64,
     /// All machines of the fleet, as the cloud has them; those that have ended lately too.
     pub machines: &'a [CloudMachine],
-    /// What the cloud sells.
+    /// The types and prices that the cloud sells.
     pub offers: &'a Offers,
     /// The work that there is.
     pub demand: &'a DemandView,
     /// Are work or offers those of before, since server or cloud didn't answer? Nothing is known then of machines that came meanwhile.
     pub is_old: bool,
-    /// What the owner wants.
+    /// The owner's settings.
     pub settings: &'a Settings,
-    /// What the last plan left; the default at the start.
+    /// The memory that the last plan left; the default at the start.
     pub memory: &'a Memory,
 }
 
-/// What to do now.
+/// Plans the actions for now.
 ///
 /// The plan's memory takes each action as done. Whoever carries them out says what came of orders with
 /// [`Memory::answered`], and of those that were never sent with [`Memory::not_ordered`].

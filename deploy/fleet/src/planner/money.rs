@@ -1,4 +1,4 @@
-//! What may still be spent, counting what machines cost until they can be ended.
+//! The money that may still be spent, counting what machines cost until they can be ended.
 
 use sojourn_protocol::{money::MicroUsd, quantity::mul_div_ceil, time::Millis};
 
@@ -10,13 +10,13 @@ const HOUR: u64 = 3_600_000;
 pub(super) struct Purse {
     /// The limit, where there is one.
     pub(super) limit: Option<MicroUsd>,
-    /// What was spent up to now, and what can't be undone: the rest of drains.
+    /// The money that was spent up to now, with what can't be undone: the rest of drains.
     pub(super) spent: MicroUsd,
-    /// What an hour of the machines costs that aren't to end.
+    /// The price of an hour of the machines that aren't to end.
     pub(super) rate: MicroUsd,
 }
 
-/// What so much time costs, rounded up.
+/// The cost of so much time at this price of an hour, rounded up.
 pub(super) fn cost(price: MicroUsd, time: Millis) -> MicroUsd {
     MicroUsd(mul_div_ceil(price.0, time.0, HOUR))
 }

@@ -28,7 +28,7 @@ pub(super) struct Want<'a> {
     pub(super) keep: u32,
     /// Slots for which machines are bought.
     pub(super) buy: u32,
-    /// It will be late, or nearly, if it waits for cheaper machines.
+    /// The work will be late, or nearly, if it waits for cheaper machines.
     pub(super) urgent: bool,
     /// How long the work takes on `buy` slots.
     pub(super) time: Millis,
@@ -38,8 +38,8 @@ pub(super) struct Want<'a> {
     pub(super) patience: f64,
 }
 
-/// What is of use, of jobs in their order; of each job first the work with the least time to spare, so that what no
-/// machine is there for can wait. Slots of hosts that weren't bought are taken off.
+/// The slots that are of use, of jobs in their order. Of each job the work with the least time to spare comes first, so that
+/// what no machine is there for can wait. Slots of hosts that weren't bought are taken off.
 pub(super) fn wants<'a>(situation: &Situation<'a>, memory: &Memory) -> Vec<Want<'a>> {
     let jobs = situation.demand.jobs.iter().enumerate();
     let mut wants: Vec<Want<'a>> = jobs

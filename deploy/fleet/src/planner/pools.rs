@@ -1,4 +1,4 @@
-//! What is remembered of pools and regions: failures with pauses, and how often machines are taken back.
+//! The planner's memory of pools and regions: failures with pauses, and how often machines are taken back.
 
 use crate::settings::Times;
 use sojourn_protocol::{
@@ -99,10 +99,10 @@ impl Experience {
     }
 }
 
-/// What is remembered of machines of one market in a pool.
+/// The planner's memory of machines of one market in a pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct PoolRecord {
-    /// It had no capacity.
+    /// The pause after the pool had no capacity.
     pub(crate) no_capacity: Pause,
     experience: Experience,
     interrupted_at: Option<UnixMillis>,

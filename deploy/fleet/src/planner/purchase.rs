@@ -1,4 +1,5 @@
-//! What is bought: for work without slots, on demand where the owner wants that, and in place of machines that cost more.
+//! The purchases of a plan: for work without slots, on demand where the owner wants that, and in place of machines that cost
+//! more.
 
 use super::{
     Situation,
@@ -47,7 +48,7 @@ struct Buyer<'a, 'b> {
     notes: Vec<Note>,
 }
 
-/// What an order is for.
+/// The purpose of an order, with its bounds.
 struct Errand {
     reason: PurchaseReason,
     replaces: Option<MachineName>,
@@ -55,7 +56,7 @@ struct Errand {
     slots: u32,
     /// Machines, at most.
     machines: u32,
-    /// What a billion rows may cost on them: what costs more is no use.
+    /// The most that a billion rows may cost on the machines: what costs more is no use.
     most_cost: f64,
 }
 

@@ -39,13 +39,13 @@ pub enum PurchaseReason {
         /// Slots that are of use and aren't there.
         slots: u32,
     },
-    /// They replace a machine that costs more.
+    /// The machines replace one that costs more.
     Replacement {
-        /// That machine.
+        /// The machine that is replaced.
         of: MachineName,
         /// How it was bought.
         market: Market,
-        /// What is saved in an hour.
+        /// The saving in an hour.
         saving: MicroUsd,
     },
 }
@@ -92,11 +92,11 @@ fn seconds(time: Millis) -> Millis {
 /// Why a machine is to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EndReason {
-    /// It has the fleet's tag and no name.
+    /// The machine has the fleet's tag and no name.
     Nameless,
     /// Another machine has its name.
     NameTaken,
-    /// It has never enrolled at the server.
+    /// The machine has never enrolled at the server.
     NeverEnrolled {
         /// How long it had for that.
         within: Millis,
@@ -108,13 +108,13 @@ pub enum EndReason {
         /// For how long.
         since: Millis,
     },
-    /// It has given its units back.
+    /// The machine has given its units back.
     Stopped,
-    /// Its time to give units back is over.
+    /// The machine's time to give units back is over.
     DrainOver,
-    /// It was to end and is still there.
+    /// The machine was to end and is still there.
     StillThere,
-    /// It holds no unit, and there is none for it.
+    /// The machine holds no unit, and there is none for it.
     Idle,
     /// Work that was to come for it hasn't.
     IdleTooLong {
@@ -125,7 +125,7 @@ pub enum EndReason {
     Surplus,
     /// Another machine has replaced it.
     Replaced {
-        /// That machine.
+        /// The machine that has replaced it.
         by: MachineName,
     },
     /// The money for it ends.
@@ -135,7 +135,7 @@ pub enum EndReason {
     },
     /// The fleet is past a limit: it was lowered.
     Over {
-        /// Which.
+        /// The limit that the fleet is past.
         limit: Limit,
     },
 }
@@ -201,7 +201,7 @@ pub enum Note {
     LimitReached {
         /// The job that had a use for more machines.
         job: String,
-        /// Which.
+        /// The limit that is reached.
         limit: Limit,
         /// Slots that would be of use.
         slots: u32,

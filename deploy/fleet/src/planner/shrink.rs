@@ -21,7 +21,7 @@ use sojourn_protocol::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is left after machines were given back, for purchases.
+/// The money and machines that are left for purchases after machines were given back.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     /// The money of all jobs together.
@@ -159,7 +159,8 @@ fn preference(
     on_demand
 }
 
-/// What a row costs on a machine from now on.
+/// The cost of a billion rows on a machine from now on; where no work or type is known for it, the price of a virtual
+/// processor's hour.
 pub(super) fn row_cost(
     situation: &Situation<'_>,
     machine: &Machine<'_>,
@@ -198,7 +199,7 @@ fn over_limits(
     }
 }
 
-/// What was spent in all, and the machines that go on spending.
+/// The purse of all jobs together: what was spent in all, and the price of an hour of the machines that go on.
 fn total_purse(situation: &Situation<'_>, fleet: &Fleet<'_>) -> Purse {
     let times = &situation.settings.times;
     let late = situation.now - situation.demand.at;
@@ -251,7 +252,7 @@ fn cut(
     }
 }
 
-/// What is to end costs nothing after that, and until then as long as its end takes.
+/// Takes the machines that are to end out of the purse's rate, and adds to what was spent what they cost until their end.
 fn stop_paying(
     situation: &Situation<'_>,
     purse: &mut Purse,
@@ -283,7 +284,7 @@ fn keep(
     assign(&supply, &asks, hosts)
 }
 
-/// What each job has spent, and goes on to spend with the machines that are assigned to it.
+/// The purse of each job: what it has spent, and the price of an hour of the machines that are assigned to it.
 fn job_purses(
     situation: &Situation<'_>,
     fleet: &Fleet<'_>,

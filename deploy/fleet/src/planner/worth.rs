@@ -1,5 +1,5 @@
-//! What machines of a pool are worth for a workload: how fast they are, and what a row costs on them, with all the time
-//! that is lost to starts and interruptions.
+//! The worth of a pool's machines for a workload: how fast they are, and what a row costs on them, with all the time that is
+//! lost to starts and interruptions.
 
 use super::{
     memory::Memory,
@@ -20,11 +20,11 @@ use sojourn_protocol::{
 const CAUTION: f64 = 0.8;
 /// How much a measurement counts against what was learned before.
 const LEARNING: f64 = 0.3;
-/// What a row costs more in thought where a slot is half as fast as the fastest: results come later.
+/// The share of its cost that a row costs more, in thought, where a slot is half as fast as the fastest: results come later.
 const SLOWNESS: f64 = 0.05;
 /// The most that slowness counts.
 const MAX_SLOWNESS: f64 = 0.5;
-/// What a row costs more in thought in a pool that has just taken a machine back.
+/// The factor on a row's cost, in thought, in a pool that has just taken a machine back.
 const AVOIDED: f64 = 1.5;
 /// The least part of its life that a machine is taken to train.
 const MIN_USEFUL: f64 = 0.02;
@@ -64,7 +64,7 @@ fn nominal(workload: &WorkloadDemand, kind: &InstanceType, settings: &Settings) 
     float(workload.nanos_per_row.max(1)) / f64::from(settings.types.nominal_gflops(kind))
 }
 
-/// What costs of different work are compared by.
+/// The nanoseconds of a row, at least 1, by which costs of different work are compared.
 pub(super) fn reference(workload: &WorkloadDemand) -> f64 {
     float(workload.nanos_per_row.max(1))
 }
@@ -104,7 +104,7 @@ pub(super) fn slots(workload: &WorkloadDemand, kind: &InstanceType, settings: &S
     said.filter(|slots| *slots > 0).unwrap_or_else(|| settings.types.slots(kind))
 }
 
-/// What is asked of a machine.
+/// The use that a machine is wanted for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Use<'a> {
     pub(super) workload: &'a WorkloadDemand,
@@ -114,7 +114,7 @@ pub(super) struct Use<'a> {
     pub(super) time: Millis,
 }
 
-/// What a machine of a pool is worth.
+/// The worth of a pool's machine for a use.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Offer {
     pub(super) pool: Pool,
@@ -132,7 +132,7 @@ pub(super) struct Offer {
     pub(super) score: f64,
 }
 
-/// What one pool offers for a use at a price.
+/// The offer of one pool for a use in a market; none where the pool has none that fits.
 pub(super) fn offer(
     pool: &Pool,
     quote: Quote,
@@ -169,7 +169,7 @@ pub(super) fn offer(
     })
 }
 
-/// What offers are compared in.
+/// The sources that offers are computed from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) offers: &'a Offers,
@@ -178,7 +178,7 @@ pub(super) struct Context<'a> {
     pub(super) now: UnixMillis,
 }
 
-/// What a billion rows cost on a machine that is there for a time, and is taken back `rate` times an hour.
+/// The cost of a billion rows on a machine that is there for a time, and is taken back `rate` times an hour.
 ///
 /// A machine lives until it is taken back or its work is done: `1 / (rate + 1 / time)` on average. Of each life the start
 /// is lost, and where it is taken back some training too.
@@ -222,7 +222,7 @@ pub(super) fn price(price: MicroUsd) -> f64 {
     float(price.0)
 }
 
-/// What a billion rows cost on a machine that is there already, with all of its slots in use.
+/// The cost of a billion rows on a machine that is there already, with all of its slots in use.
 pub(super) fn running_cost(price: MicroUsd, speed: Speed, slots: u32) -> f64 {
     float(price.0) * speed.nanos_per_row / 3600.0 / f64::from(slots.max(1))
 }

@@ -267,7 +267,7 @@ fn checkpoint(model: &[Parameter], optimizer: Optimizer) -> Vec<u8> {
     encode(&tensors).unwrap()
 }
 
-/// xorshift64.
+/// The random number generator xorshift64.
 struct Random(u64);
 
 impl Random {

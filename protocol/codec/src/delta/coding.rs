@@ -51,7 +51,7 @@ impl Kind {
     /// How many kinds there are.
     pub(super) const COUNT: usize = 3;
 
-    /// Its place among them.
+    /// The kind's place among the kinds, from 0.
     pub(super) const fn index(self) -> u8 {
         match self {
             Self::Step => 0,

@@ -18,9 +18,9 @@ const ROOM: (usize, usize) = (2, 1 << 20);
 pub struct Piece {
     /// The name under which it is stored: letters, digits and dashes.
     pub name: String,
-    /// Its raw bytes.
+    /// The digest and size of the range's raw bytes.
     pub raw: BlobRef,
-    /// Its size as it is stored.
+    /// The size of the piece as it is stored, in bytes.
     pub packed: u64,
 }
 

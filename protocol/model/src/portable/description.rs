@@ -48,7 +48,7 @@ pub struct Description {
     /// Columns of words, and the features that they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<Categories>,
-    /// What is put in the place of a missing value of a table; it is written where it is 0 or the mean.
+    /// The substitute for a missing value of a table; it is written where it is 0 or the mean.
     #[serde(default, skip_serializing_if = "Missing::is_refuse")]
     pub missing: Missing,
     /// For each feature, the mean that is put there.
@@ -97,7 +97,7 @@ pub enum FileScaling {
 pub struct Origin {
     /// The job.
     pub job: JobId,
-    /// Its name.
+    /// The job's name.
     pub name: String,
     /// The trial.
     pub trial: TrialId,

@@ -85,7 +85,7 @@ impl ModelHeader {
 /// A model file that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFile<'a> {
-    /// Its description.
+    /// The file's description.
     pub description: Description,
     model: Vec<TensorView<'a>>,
     scaling: Option<[TensorView<'a>; 2]>,

@@ -277,7 +277,7 @@ fn syntax_errors_and_duplicates_name_their_line() {
 }
 
 proptest::proptest! {
-    /// Whatever the text, there is a job or a refusal with a line of the text; never a panic.
+    /// Any text gives a job, or a refusal with a line of the text; never a panic.
     #[test]
     fn no_text_is_left_without_an_answer(text in "(name|seed|\\[data\\]|\\[\\[model\\]\\]|=|\\{|\\}|\\[|\\]|\"|1|\\.|\n| |choice|é){0,60}") {
         if let Err(error) = parse(&text) {

@@ -77,7 +77,7 @@ fn a_job_has_its_results_checked() {
     assert_eq!(none.unwrap().placement.verify, Some(VerifyChoice::NONE));
 }
 
-/// What a job file says, and JSON as stored and sent.
+/// The choices of a job file, and JSON as stored and sent.
 #[test]
 fn each_choice_of_verification_is_read_as_it_was_written() {
     let read = |json: &str| serde_json::from_str::<VerifyChoice>(json).unwrap();

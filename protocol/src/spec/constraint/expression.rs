@@ -20,7 +20,7 @@ pub(super) enum Expression<N> {
     Pair(Box<Self>, Sign, Box<Self>),
 }
 
-/// What stands between two expressions.
+/// The sign between two expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sign {
     Or,
@@ -118,7 +118,7 @@ impl Expression<String> {
 }
 
 impl Expression<Key> {
-    /// Its kind with the kinds that values have in `config`; why it has none.
+    /// The expression's kind with the kinds that values have in `config`; why it has none.
     pub(super) fn kind(&self, config: &TrialConfig) -> Result<Kind, String> {
         let only = |of: &Self, sign: &str, wanted: Kind| match of.kind(config)? {
             kind if kind == wanted => Ok(kind),

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// The value of a key.
 enum KeyValue<'a> {
     One(Value<'a>),
-    /// It can't be compared.
+    /// A list, which can't be compared.
     List,
 }
 

@@ -50,7 +50,7 @@ pub(super) fn expression(text: &str) -> Result<Expression<String>, ConstraintErr
 
 struct Token {
     kind: Lexeme,
-    /// Its first character, counted from 1.
+    /// The place of the token's first character, counted from 1.
     at: usize,
 }
 
@@ -113,7 +113,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, ConstraintError> {
     Ok(tokens)
 }
 
-/// What a text begins with, of which `letter` is the first, and its bytes; else what is wanted.
+/// The lexeme that a text begins with, and its bytes; else what is wanted. `letter` is the text's first character.
 fn lexeme(text: &str, letter: char) -> Result<(Lexeme, usize), &'static str> {
     match letter {
         '(' => Ok((Lexeme::Open, 1)),

@@ -1,4 +1,4 @@
-//! What constraints say, and what is said of those that say nothing.
+//! Tests of constraints, and of the errors of texts that aren't any.
 
 use super::*;
 use crate::jobfile;
@@ -190,7 +190,7 @@ fn a_constraint_is_its_text_on_the_wire() {
 }
 
 proptest! {
-    /// Whatever the text, there is a constraint or a refusal; never a panic.
+    /// Any text gives a constraint or a refusal; never a panic.
     #[test]
     fn no_text_is_left_without_an_answer(text in "(lr|width|arch|sgd|1|0|2.5|e9|<|=|!|\\+|-|\\*|/|%|\\(|\\)|'|\"|\\.| |and |or |not |true|é){0,40}") {
         if let Ok(constraint) = Constraint::parse(&text) {

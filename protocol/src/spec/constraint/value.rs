@@ -37,7 +37,7 @@ impl Value<'_> {
         }
     }
 
-    /// What is said of it where another kind is wanted.
+    /// The words for the value where another kind is wanted.
     pub(super) fn instead_of(&self, wanted: Kind) -> String {
         format!("comes to {} where {wanted} is wanted", self.kind())
     }

@@ -322,7 +322,7 @@ fn a_log_that_cannot_be_retired_takes_no_more_after_some_segments() {
     assert_eq!(files(root.path()).len(), MAX_SEGMENTS);
 }
 
-/// What was promised at one moment.
+/// The promises at one moment.
 #[derive(Clone, Default)]
 struct Promised {
     kept: Vec<String>,

@@ -1,6 +1,6 @@
 //! An S3 stand-in in this process that checks signatures, and fails when it is told to.
 //!
-//! What `s3s-fs` refuses for its checksum it keeps all the same, which S3 doesn't: that is mended here.
+//! `s3s-fs` keeps even what it refuses for its checksum, which S3 doesn't: that is mended here.
 
 use hyper::{Method, Request, Response, body::Incoming, server::conn::http1, service::Service};
 use hyper_util::rt::TokioIo;
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const KEY: &str = "AKIAIOSFODNN7EXAMPLE";
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
 
-/// What is done to a request instead of what it asks for.
+/// A fault: what is done to a request instead of what it asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// 503, as a store that has too much to do.
@@ -101,7 +101,7 @@ impl StandIn {
         self.script.lock().unwrap().faults.extend(faults);
     }
 
-    /// What was asked since this was called last.
+    /// The requests since this was called last.
     pub(crate) fn seen(&self) -> Vec<String> {
         std::mem::take(&mut self.script.lock().unwrap().seen)
     }
@@ -117,7 +117,7 @@ pub(crate) fn provide_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// Those of any stand-in at a URL, but for the key.
+/// The settings of any stand-in at a URL, but for the key.
 pub(crate) fn settings(url: &str) -> StoreSettings {
     let settings = StoreSettings::default().with_patience(PATIENCE);
     reach(url).iter().fold(settings, |settings, (word, value)| settings.with(word, value))

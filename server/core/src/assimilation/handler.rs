@@ -1,14 +1,13 @@
 //! Assimilators claim results, and offer back what they made of them.
 
+use super::unit::{assimilation_unit, merge_record, next_version};
 use crate::{
     command::{MergeOffer, ReplyTo},
     dispatch::Wake,
     effect::{Effect, Offered},
-    event::{Event, Fault},
     fault::CoreFault,
     reply::{Refusal, Reply},
     results::ResultHandler,
-    state::{BlobStatus, InFlight},
 };
 use sojourn_protocol::{
     assimilation::AssimilationUnit,
@@ -18,6 +17,7 @@ use sojourn_protocol::{
     storage::Storage,
     text::plain_text,
 };
+use sojourn_state::{BlobStatus, Event, Fault, InFlight};
 
 /// Characters of a rejection's reason that are kept.
 const MAX_REASON_CHARS: usize = 1000;
@@ -46,7 +46,7 @@ impl AssimilationHandler<'_> {
         let (mut behind, mut passed) = (None, 0);
         while let Some((position, lease)) = queue.first_behind(behind).filter(|_| passed <= most) {
             behind = Some(position);
-            let Some(mut unit) = state.assimilation_unit(lease, term) else {
+            let Some(mut unit) = assimilation_unit(state, lease, term) else {
                 // It has ended otherwise, or waits for something again.
                 queue.forget(lease);
                 continue;
@@ -100,9 +100,9 @@ impl AssimilationHandler<'_> {
     ) -> Reply<Offered> {
         let ledger = &mut self.results.ledger;
         let state = &*ledger.state;
-        let next = state.next_version(lease).filter(|_| state.is_to_assimilate(lease));
+        let next = next_version(state, lease).filter(|_| state.is_to_assimilate(lease));
         let Some((job, trial, next, trained)) = next else { return Ok(Offered::Stale) };
-        let record = state.merge_record(lease, trained, checkpoint, merged);
+        let record = merge_record(state, lease, trained, checkpoint, merged);
         let Some(merged) = record.filter(|_| version == next) else {
             let message = format!("lease {lease} can't make version {version} of that checkpoint");
             return Err(Refusal::new(ErrorKind::Invalid, message));

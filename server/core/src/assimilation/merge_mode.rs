@@ -6,19 +6,14 @@
 //! `docs/internals/merging.md` has the reasons.
 
 use crate::{
-    cost::Occupancy,
-    event::{Event, MergeMode},
-    fault::CoreFault,
-    hosts::Hosts,
-    index::RemainingWorkIndex,
-    ledger::Ledger,
-    state::{Merging, Trial},
+    cost::Occupancy, fault::CoreFault, hosts::Hosts, index::RemainingWorkIndex, ledger::Ledger,
 };
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_u64,
     spec::OrderChoice,
 };
+use sojourn_state::{Event, MergeMode, Merging, Trial};
 use std::cmp::Reverse;
 
 /// Slots, and running trials.
@@ -38,9 +33,9 @@ impl Balance {
 
 /// The next step of a trial towards its merge mode.
 enum NextMode {
-    /// It switches to this mode.
+    /// The trial switches to this mode.
     Switch(MergeMode),
-    /// It can't switch yet.
+    /// The trial can't switch yet.
     Later,
 }
 

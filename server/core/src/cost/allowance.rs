@@ -1,21 +1,18 @@
 //! How much of everything a lease may take: bounds that hold whatever its host reports.
 
 use super::view::Cost;
-use crate::{
-    event::UnitKey,
-    state::{Job, Lease},
-};
 use sojourn_protocol::{
     manifest::DataSplit, position::batches, quantity::SaturatingFrom as _, time::Millis,
     unit::shard_index,
 };
+use sojourn_state::{Job, Lease, UnitKey};
 
 /// Bytes per millisecond of a link, at least: 10 kB/s.
 const MIN_LINK_SPEED: u64 = 10;
 /// How often what was measured of others is looked at: twice in the time that hosts have for a start.
 const REVIEWS: u64 = 2;
 
-/// What a lease's unit has, and how long it may take in all.
+/// The batches and bytes of a lease's unit, and the time that it may take in all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Allowance {
     /// For its blobs, before it begins.
@@ -26,7 +23,7 @@ pub(crate) struct Allowance {
     pub(crate) delivery: Millis,
     /// The least time that it can take in its slot; 0 where that isn't known.
     pub(crate) least: Millis,
-    /// Its batches.
+    /// The unit's batches.
     pub(crate) batches: u32,
     /// Bytes of the blobs that it needs.
     pub(crate) bytes: u64,
@@ -66,7 +63,7 @@ impl Extent {
 }
 
 impl Cost<'_> {
-    /// What a lease may take: by its unit, and by what was measured of other hosts.
+    /// The allowance of a lease: by its unit, and by what was measured of other hosts.
     pub(crate) fn allowance(&self, lease: &Lease) -> Allowance {
         let (job, trial) = (lease.unit.job(), lease.unit.trial());
         let Some(known) = self.state.jobs.get(&job) else { return Allowance::default() };

@@ -6,7 +6,6 @@ use crate::{
     hosts::Hosts,
     leases::{Deadline, Leases, ProvisionalLease},
     ledger::Ledger,
-    state::{Lease, Trial},
 };
 use sojourn_protocol::{
     ids::{HostId, LeaseId},
@@ -14,6 +13,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     unit::shard_index,
 };
+use sojourn_state::{Lease, Trial};
 use std::ops::Deref;
 
 /// When running work ends. It reads, and changes nothing.

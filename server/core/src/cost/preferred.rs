@@ -4,9 +4,9 @@ use super::view::Cost;
 use crate::{
     hosts::{DeviceClasses, Hosts},
     memo::Memo,
-    state::{Job, Lease, State},
 };
 use sojourn_protocol::{digest::Digest, ids::JobId, inventory::COMMON_SPEED};
+use sojourn_state::{Job, Lease, State};
 use std::collections::BTreeMap;
 
 /// The classes that jobs prefer. Soft state: it follows from the fleet and the trials.

@@ -1,12 +1,12 @@
 //! How long bytes take between the server and its hosts, and how many hops a lease should cover for that.
 
 use super::view::Cost;
-use crate::state::Trial;
 use sojourn_protocol::{
     ids::HostId,
     inventory::Links,
     quantity::{SaturatingFrom as _, mul_div},
 };
+use sojourn_state::Trial;
 use sojourn_workgen::plan::Line;
 
 /// Bytes per second of a link of which nothing is known.

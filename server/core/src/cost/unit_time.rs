@@ -1,13 +1,14 @@
 //! The time of a unit and of a lease, and how long to wait for it.
 
 use super::view::Cost;
-use crate::{cost::DeviceKey, event::UnitKey, state::Lease};
+use crate::cost::DeviceKey;
 use sojourn_protocol::{
     ids::{LeaseId, ShardId},
     manifest::DataSplit,
     time::Millis,
     unit,
 };
+use sojourn_state::{Lease, UnitKey};
 
 /// Bytes per millisecond of a link on which a host may still deliver: 100 kB/s.
 const MIN_UPLOAD_SPEED: u64 = 100;

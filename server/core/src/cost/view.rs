@@ -1,11 +1,12 @@
 //! The lowest view: what every estimate of time rests on.
 
 use super::{Estimates, PreferredClasses};
-use crate::{config::CoreConfig, hosts::Hosts, ledger::Ledger, state::State};
+use crate::{config::CoreConfig, hosts::Hosts, ledger::Ledger};
 use sojourn_protocol::{ids::HostId, time::UnixMillis};
+use sojourn_state::State;
 
-/// What counts of the reliability of a host whose results were refuted, in thousandths: it is given units when no other
-/// host could do them about as soon.
+/// The part that counts of the reliability of a host whose results were refuted, in thousandths. Such a host is given units
+/// when no other host could do them about as soon.
 const DISTRUSTED_SHARE: u64 = 10;
 
 /// How long things take. It reads, and changes nothing.

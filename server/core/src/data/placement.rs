@@ -9,7 +9,6 @@ use crate::{
     hosts::{DevicePool, Hosts},
     ledger::Ledger,
     schedule::Eligibility,
-    state::{Job, Trial},
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -18,6 +17,7 @@ use sojourn_protocol::{
     spec::Replicas,
     unit::shard_index,
 };
+use sojourn_state::{Job, Trial};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},

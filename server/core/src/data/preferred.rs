@@ -11,9 +11,9 @@ use crate::{
     hosts::{DeviceClasses, training_time},
     index::RemainingWorkIndex,
     schedule::Eligibility,
-    state::{Job, Trial},
 };
 use sojourn_protocol::{digest::Digest, ids::JobId, quantity::to_u64, spec::Replicas};
+use sojourn_state::{Job, Trial};
 use std::{cmp::Reverse, collections::BTreeMap};
 
 /// A slower class is preferred where the job ends sooner by this part.

@@ -1,16 +1,14 @@
 //! The caches of hosts: shards to fetch ahead of their first use, and blobs to drop that nobody will need.
 
 use super::placement::PlacementHandler;
-use crate::{
-    dispatch::Wake,
-    state::{Job, Trial},
-};
+use crate::dispatch::Wake;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::HostId,
     quantity::to_usize,
     time::Millis,
 };
+use sojourn_state::{Job, Trial};
 use std::{cmp::Reverse, collections::BTreeSet};
 
 /// Shards that a host fetches ahead at a time.

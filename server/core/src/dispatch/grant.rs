@@ -2,14 +2,12 @@
 
 use super::dispatcher::Dispatcher;
 use crate::{
-    event::{Event, UnitKey},
     fault::CoreFault,
     hosts::{DeviceRef, workload_of},
     leases::{LeaseHandler, ProvisionalLease, ResultBefore},
     schedule::{
         Assignment, Explanation, NotBegun, Pick, PlannedHop, Scheduler, consider_speculation,
     },
-    state::Lease,
 };
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
@@ -18,6 +16,7 @@ use sojourn_protocol::{
     time::Millis,
     unit,
 };
+use sojourn_state::{Event, Lease, UnitKey};
 
 impl Dispatcher<'_> {
     /// Grants units for each device, up to as many as are wanted there. Those for idle slots come first. The others are

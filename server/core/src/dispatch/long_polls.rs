@@ -24,7 +24,7 @@ pub(crate) struct LongPoll {
     pub(crate) request: WorkRequest,
     /// Answer by then.
     pub(crate) until: UnixMillis,
-    /// Its number, by arrival.
+    /// The poll's number, by arrival.
     pub(crate) order: u64,
     /// The speed of its host's fastest slots.
     pub(crate) speed: u64,

@@ -22,11 +22,11 @@ pub(crate) use dispatcher::Dispatcher;
 pub(crate) use long_polls::LongPolls;
 pub(crate) use sweep::Sweep;
 
-use crate::event::UnitKey;
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     time::UnixMillis,
 };
+use sojourn_state::UnitKey;
 use std::collections::BTreeMap;
 
 /// Which waiting hosts may have something to hear.
@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 pub(crate) enum Wake {
     /// All that could do with work: some may have become runnable.
     All,
-    /// Those whom work of this trial fits.
+    /// The hosts that work of this trial fits.
     Trial(JobId, TrialId),
     /// This host: its leases or reports have changed.
     Host(HostId),

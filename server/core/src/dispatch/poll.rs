@@ -4,13 +4,11 @@ use super::dispatcher::Dispatcher;
 use crate::{
     command::ReplyTo,
     cost::Occupancy,
-    event::LeaseEnd,
     fault::CoreFault,
     hosts::{DeviceSlots, HostHandler, Session},
     leases::LeaseHandler,
     reply::Reply,
     schedule::{consider_speculation, idle_reason, price_of_slot},
-    state::{Host, Lease},
 };
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
@@ -21,6 +19,7 @@ use sojourn_protocol::{
     time::Millis,
     unit,
 };
+use sojourn_state::{Host, Lease, LeaseEnd};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Slots that one device of a host may have.

@@ -4,16 +4,12 @@
 //! hosts are looked at: in one step where they are few, else in batches (`sweep.rs`).
 
 use super::{Waiters, Wake, WakeUps, dispatcher::Dispatcher, long_polls::Rank, sweep::SWEEP_BATCH};
-use crate::{
-    event::Event,
-    fault::CoreFault,
-    schedule::Scheduler,
-    state::{Change, Changes},
-};
+use crate::{fault::CoreFault, schedule::Scheduler};
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     time::UnixMillis,
 };
+use sojourn_state::Change;
 use std::collections::BTreeSet;
 
 /// Waiting hosts that work of a trial is offered to, of those that any work may be offered to.
@@ -116,34 +112,23 @@ impl Dispatcher<'_> {
 }
 
 impl Waiters {
-    /// Has the waiting hosts looked at for which an event has changed something: units may have become runnable, or a
-    /// host's lease has ended.
-    pub(crate) fn take_note(&mut self, event: &Event, changes: &Changes) {
-        match event {
-            Event::LeaseEnded { .. } => {
-                for change in changes.iter() {
-                    if let Change::LeaseClosed { host, .. } = change {
-                        self.wake(Wake::Host(host));
-                    }
-                }
+    /// Has the waiting hosts looked at for which something has changed: units may have become runnable, or a host's lease has
+    /// ended.
+    pub(crate) fn take_note(&mut self, change: Change) {
+        match change {
+            Change::LeaseEnded { host, .. } => {
+                self.wake(Wake::Host(host));
                 self.wake(Wake::All);
             }
-            Event::JobSubmitted { .. }
-            | Event::JobResumed { .. }
-            | Event::JobExtended { .. }
-            | Event::JobPlaced { .. }
-            | Event::JobTrainingOver { .. }
-            | Event::JobTimeUp { .. }
-            | Event::TrialRolledBack { .. }
-            | Event::TrialOrdered { .. }
-            | Event::TrialMoved { .. }
-            | Event::TrialsAdded { .. }
-            | Event::ExtraAsked { .. }
-            | Event::Challenged { .. }
-            // The shard may be runnable again, and with a new epoch all of them.
-            | Event::Assimilated { merged: Some(_), .. } => self.wake(Wake::All),
-            Event::TrialContinued { job, trial, .. } => self.wake(Wake::Trial(*job, *trial)),
-            _ => {}
+            Change::Runnable(None) => self.wake(Wake::All),
+            Change::Runnable(Some((job, trial))) => self.wake(Wake::Trial(job, trial)),
+            Change::Work { .. }
+            | Change::LeaseGranted(_)
+            | Change::Reported(_)
+            | Change::ResultSettled { .. }
+            | Change::NothingFollows(_)
+            | Change::Job(_)
+            | Change::WallTime => {}
         }
     }
 

@@ -1,6 +1,6 @@
-//! What figures are split by. Each label is one of a few words, so that the number of figures is bounded.
+//! Labels that figures are split by. Each label is one of a few words, so that the number of figures is bounded.
 
-use crate::event::UnitKey;
+use sojourn_state::UnitKey;
 
 macro_rules! labels {
     ($($(#[$doc:meta])* $name:ident { $($(#[$said:meta])* $variant:ident => $word:literal,)* })*) => {$(
@@ -28,15 +28,15 @@ macro_rules! labels {
 labels! {
     /// The state of a job.
     JobStatus {
-        /// It runs, or waits for hosts.
+        /// The job runs, or waits for hosts.
         Running => "running",
-        /// Its user has paused it.
+        /// The job's user has paused it.
         Paused => "paused",
         /// Every trial has ended and at least one finished.
         Finished => "finished",
         /// Every trial failed.
         Failed => "failed",
-        /// Its user ended it.
+        /// The job's user ended it.
         Cancelled => "cancelled",
     }
 
@@ -44,7 +44,7 @@ labels! {
     TrialStatus {
         /// There is something of it to train or to evaluate.
         Running => "running",
-        /// It waits for its search to let it go on or to stop it.
+        /// The trial waits for its search to let it go on or to stop it.
         Held => "held",
         /// Trained and evaluated to its end, or stopped by its search.
         Finished => "finished",
@@ -60,23 +60,23 @@ labels! {
         Live => "live",
         /// Not heard of for longer than a lease lasts, or it has said that it ends.
         Away => "away",
-        /// It gets nothing for a while, after repeated errors.
+        /// The host gets nothing for a while, after repeated errors.
         Cooldown => "cooldown",
-        /// Its token was revoked.
+        /// The host's token was revoked.
         Revoked => "revoked",
     }
 
     /// Why a host gets nothing.
     NoWorkReason {
-        /// Its trainer has failed several times in a row.
+        /// The host's trainer has failed several times in a row.
         Failures => "failures",
-        /// It has given leases back several times in a row.
+        /// The host has given leases back several times in a row.
         Releases => "releases",
-        /// Its disk has less room than its owner keeps free.
+        /// The host's disk has less room than its owner keeps free.
         DiskIsLow => "disk-is-low",
-        /// Its owner lends less disk than any unit takes.
+        /// The host's owner lends less disk than any unit takes.
         TooLittleDisk => "too-little-disk",
-        /// It has no engine for any unit.
+        /// The host has no engine for any unit.
         NoEngine => "no-engine",
         /// No other party offers its numeric class, and all that waits is verified.
         AloneInClass => "alone-in-class",
@@ -96,43 +96,17 @@ labels! {
     LeaseStage {
         /// The host fetches what it needs, or has no free slot yet.
         Waiting => "waiting",
-        /// It runs in a slot.
+        /// The unit runs in a slot.
         Running => "running",
-        /// It is done, and its result on the way to the server.
+        /// The unit is done, and its result on the way to the server.
         Uploading => "uploading",
         /// The host has it, and it is granted when the result before it was taken.
         Provisional => "provisional",
     }
-
-    /// Why a lease ended without a report.
-    LeaseEndReason {
-        /// Its host was not heard of in time.
-        Silent => "silent",
-        /// It made no progress in time.
-        Overdue => "overdue",
-        /// Its host gave it back.
-        Returned => "returned",
-        /// Another result settled its unit, its trial ended, or its host was revoked.
-        Revoked => "revoked",
-    }
-
-    /// What became of a host's result.
-    ResultEnd {
-        /// It was taken: a new version, or the metrics of an epoch.
-        Taken => "taken",
-        /// It was refused, by the host's fault.
-        Rejected => "rejected",
-        /// It was refused because the server had lost what the host sent.
-        Lost => "lost",
-        /// It came after its unit was settled.
-        Superseded => "superseded",
-        /// It was an error of the trainer.
-        Failed => "failed",
-    }
 }
 
 impl UnitKind {
-    /// That of a unit.
+    /// The kind of a unit.
     #[must_use]
     pub const fn of(unit: &UnitKey) -> Self {
         match unit {

@@ -10,18 +10,16 @@
 mod labels;
 mod totals;
 
-pub use labels::{
-    HostStatus, JobStatus, LeaseEndReason, LeaseStage, NoWorkReason, ResultEnd, TrialStatus,
-    UnitKind,
-};
+pub use labels::{HostStatus, JobStatus, LeaseStage, NoWorkReason, TrialStatus, UnitKind};
+pub use sojourn_state::{LeaseEndReason, ResultEnd};
 pub use totals::Totals;
 
-use crate::event::JournalPosition;
 use sojourn_protocol::{
     ids::JobId,
     money::MicroUsd,
     time::{Millis, UnixMillis},
 };
+use sojourn_state::JournalPosition;
 use std::collections::BTreeMap;
 
 /// Most jobs of which there are figures of their own: those that run, the oldest first.
@@ -99,11 +97,11 @@ pub struct Figures {
     pub blobs: u64,
     /// Blobs that are referred to and that the store has lost.
     pub lost_blobs: u64,
-    /// What all bought machines have cost.
+    /// The cost of all bought machines.
     pub spent: MicroUsd,
     /// Jobs that run, at most [`MAX_JOB_FIGURES`].
     pub running_jobs: Vec<JobFigures>,
-    /// What is counted since the core began.
+    /// Counts since the core began.
     pub totals: Totals,
     /// Plans that the core has asked for, and what became of them.
     pub plans: PlanCounts,
@@ -112,7 +110,7 @@ pub struct Figures {
 /// Slots of the hosts in contact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SlotFigures {
-    /// Those with a unit that runs.
+    /// Slots with a unit that runs.
     pub busy: u64,
     /// The others.
     pub idle: u64,
@@ -143,16 +141,16 @@ pub struct JobFigures {
     pub hops: u64,
     /// Hops that they are expected to have in the end.
     pub expected_hops: u64,
-    /// What may be spent on it, where that is bounded.
+    /// The amount that may be spent on the job, where that is bounded.
     pub budget: Option<MicroUsd>,
-    /// What it has cost on bought machines.
+    /// The job's cost on bought machines.
     pub spent: MicroUsd,
 }
 
 /// Plans since the core began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PlanCounts {
-    /// Requested.
+    /// Plans that were requested.
     pub requested: u64,
     /// Made, and followed from then on.
     pub followed: u64,

@@ -1,22 +1,22 @@
 //! Counts of events since the core began. They aren't durable: after a restart they begin at 0, which monitoring expects of
 //! counters. Sums over the jobs would get smaller whenever a job is deleted, and monitoring would take that for a restart.
 
-use super::{Counts, LeaseEndReason, ResultEnd, UnitKind};
-use crate::event::{Event, Fault, LeaseEnd};
+use super::{Counts, UnitKind};
 use sojourn_protocol::report::Outcome;
+use sojourn_state::{Change, LeaseEndReason, PastState, ResultEnd, State};
 
 /// Counts since the core began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Leases that were granted.
     pub granted: Counts<UnitKind>,
-    /// Those among them that duplicate another one.
+    /// Leases among them that duplicate another one.
     pub granted_speculative: u64,
     /// Leases that ended without a report.
     pub ended: Counts<LeaseEndReason>,
     /// Reports that were acknowledged.
     pub reports: u64,
-    /// What became of them.
+    /// How many of their results came to each end.
     pub results: Counts<ResultEnd>,
     /// Rows of training data in acknowledged results, as hosts report them.
     pub trained_rows: u64,
@@ -25,28 +25,28 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Counts an event that was just decided.
-    pub(crate) fn count(&mut self, event: &Event) {
-        match event {
-            Event::LeaseGranted { unit, speculative_for, .. } => {
-                self.granted.add(UnitKind::of(unit));
-                self.granted_speculative += u64::from(speculative_for.is_some());
+    /// Counts a change. `state`: as the change has left it.
+    pub(crate) fn count(&mut self, change: Change, state: &State) {
+        match change {
+            Change::LeaseGranted(lease) => {
+                if let Some(lease) = state.leases.get(&lease) {
+                    self.granted.add(UnitKind::of(&lease.unit));
+                    self.granted_speculative += u64::from(lease.speculative_for.is_some());
+                }
             }
-            Event::LeaseEnded { end, .. } => self.ended.add(match end {
-                LeaseEnd::Silent => LeaseEndReason::Silent,
-                LeaseEnd::Overdue => LeaseEndReason::Overdue,
-                LeaseEnd::GivenBack { .. } => LeaseEndReason::Returned,
-                LeaseEnd::Revoked => LeaseEndReason::Revoked,
-            }),
-            Event::ReportAcknowledged { report, .. } => self.reported(&report.outcome),
-            Event::Assimilated { .. } | Event::Evaluated { .. } | Event::ExtraEvaluated { .. } => {
-                self.results.add(ResultEnd::Taken);
+            Change::LeaseEnded { end, .. } => self.ended.add(end),
+            Change::Reported(lease) => {
+                let past = state.past.get(&lease).map(|past| &past.state);
+                if let Some(PastState::Acknowledged(outcome)) = past {
+                    self.reported(outcome);
+                }
             }
-            Event::Rejected { fault: Fault::Host, .. } => self.results.add(ResultEnd::Rejected),
-            Event::Rejected { fault: Fault::Server, .. } => self.results.add(ResultEnd::Lost),
-            Event::Superseded { .. } => self.results.add(ResultEnd::Superseded),
-            Event::UnitFailed { .. } => self.results.add(ResultEnd::Failed),
-            _ => {}
+            Change::ResultSettled { end, .. } => self.results.add(end),
+            Change::Work { .. }
+            | Change::Runnable(_)
+            | Change::NothingFollows(_)
+            | Change::Job(_)
+            | Change::WallTime => {}
         }
     }
 

@@ -18,7 +18,7 @@ use std::{
 /// The slots of one device of a host in contact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DevicePool {
-    /// Its device's name.
+    /// The device's name.
     pub(crate) device: String,
     /// How many slots, at least one.
     pub(crate) slots: u32,
@@ -257,7 +257,7 @@ impl Fleet {
         self.capacity
     }
 
-    /// Its number.
+    /// The fleet's version: it grows with every host that joins, leaves or has other slots.
     #[must_use]
     pub(crate) fn version(&self) -> u64 {
         self.version

@@ -9,12 +9,10 @@ use super::{
 use crate::{
     cost::{Cost, PACE_ONE},
     dispatch::Wake,
-    event::{By, Event},
     fault::CoreFault,
     leases::LeaseHandler,
     ledger::Ledger,
     reply::{Refusal, Reply},
-    state::{Host, Job},
 };
 use sojourn_protocol::{
     digest::Digest,
@@ -27,6 +25,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     tokens::{TokenGrant, TokenState},
 };
+use sojourn_state::{By, Event, Host, Job};
 use std::collections::BTreeSet;
 
 /// Characters of a host's name that are kept.

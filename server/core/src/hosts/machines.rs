@@ -3,9 +3,7 @@
 use super::{HostHandler, Hosts};
 use crate::{
     dispatch::Wake,
-    event::Event,
     reply::{Refusal, Reply},
-    state::{KEEP_ENDED_MACHINES, State},
 };
 use sojourn_protocol::{
     error::ErrorKind,
@@ -14,6 +12,7 @@ use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     time::{Millis, UnixMillis},
 };
+use sojourn_state::{Event, KEEP_ENDED_MACHINES, State};
 
 /// How far the clocks of a cloud and of the server may be apart.
 const CLOCK_DIFFERENCE: Millis = Millis::from_secs(600);

@@ -3,8 +3,8 @@
 //! A class is the digest of a calibration training. So hosts of several parties that offer the same class have come to the same
 //! bytes; a class that one party alone offers may be invented. A host that has lost trust proves no class.
 
-use crate::state::Parties;
 use sojourn_protocol::{digest::Digest, ids::HostId, names::OwnerName};
+use sojourn_state::Parties;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The classes that hosts in contact offer. Soft state, kept with each change of the fleet.

@@ -1,7 +1,7 @@
 //! The session of a host: the devices, slots, links and cache that it has reported since the server started.
 
 use super::{classes::DeviceClasses, incarnations::Incarnations};
-use crate::{cost::DeviceKey, state::Job};
+use crate::cost::DeviceKey;
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, JobId},
@@ -9,6 +9,7 @@ use sojourn_protocol::{
     manifest::Shard,
     time::UnixMillis,
 };
+use sojourn_state::Job;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Devices that one host may have.
@@ -31,13 +32,13 @@ pub(crate) struct Session {
     pub(crate) links: Links,
     /// Bytes that its cache may hold, if it is limited.
     pub(crate) cache: Option<u64>,
-    /// Its disk has less room left than its owner keeps free.
+    /// Whether the host's disk has less room left than its owner keeps free.
     pub(crate) disk_is_low: bool,
     /// Digests in its cache.
     pub(crate) cached: BTreeSet<Digest>,
     /// By job and shard, is it in the cache? Of jobs for which that is indexed.
     shards: BTreeMap<JobId, Vec<bool>>,
-    /// Its devices by name; none until its inventory came.
+    /// The host's devices by name; none until its inventory came.
     pub(crate) devices: BTreeMap<String, DeviceSlots>,
     /// The starts of its client.
     pub(crate) incarnations: Incarnations,
@@ -48,12 +49,12 @@ pub(crate) struct Session {
 pub(crate) struct DeviceRef<'a> {
     pub(crate) host: HostId,
     pub(crate) slots: &'a DeviceSlots,
-    /// Its slots are busy: what is chosen waits there.
+    /// Whether the device's slots are busy: then what is chosen waits there.
     pub(crate) ahead: bool,
 }
 
 impl<'a> DeviceRef<'a> {
-    /// Its name for estimates, computing in that class.
+    /// The device's name for estimates, computing in that class.
     pub(crate) fn key(self, class: Digest) -> DeviceKey<'a> {
         self.slots.key(self.host, class)
     }
@@ -172,7 +173,7 @@ impl Session {
         self.devices.get(name).map(|slots| &slots.device)
     }
 
-    /// Its devices.
+    /// The host's devices.
     pub(crate) fn devices(&self) -> impl Iterator<Item = &Device> + Clone {
         self.devices.values().map(|slots| &slots.device)
     }
@@ -195,7 +196,7 @@ impl DeviceSlots {
         }
     }
 
-    /// Its name for estimates on a host, computing in that class.
+    /// The device's name for estimates on a host, computing in that class.
     pub(crate) fn key(&self, host: HostId, class: Digest) -> DeviceKey<'_> {
         let Device { name, flops, .. } = &self.device;
         DeviceKey { host, device: name, flops: *flops, speed: self.classes.speed(class) }

@@ -10,10 +10,6 @@
 //! A workload is counted within its job: nobody can hold back another user's job by a wrong one of the same model and data.
 //! All of it is soft state, as cool-downs are.
 
-use crate::{
-    event::UnitKey,
-    state::{Parties, Trial},
-};
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
     inventory::Workload,
@@ -22,6 +18,7 @@ use sojourn_protocol::{
     text::plain_text,
     time::{Millis, UnixMillis},
 };
+use sojourn_state::{Parties, Trial, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Trainer errors that count against the host, in a row, or against the job, on as many hosts.
@@ -45,7 +42,7 @@ pub(crate) fn workload_of(job: JobId, trial: &Trial) -> WorkloadOfJob {
     (job, Workload::of(&trial.context))
 }
 
-/// Whose fault the failures of a workload are.
+/// The party to blame for the failures of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blame {
     /// The hosts': others succeed at it.
@@ -67,7 +64,7 @@ struct Hold {
     trying: Option<LeaseId>,
 }
 
-/// What is known of a workload that has failed.
+/// The record of a workload that has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusals {
     /// When it failed first.
@@ -104,8 +101,8 @@ impl Refusals {
         }
     }
 
-    /// Whose fault its failures are. Several parties that fail it outweigh as many that succeed: a liar's success blames no
-    /// two others.
+    /// The party to blame for the workload's failures. Several parties that fail it outweigh as many that succeed: a liar's
+    /// success blames no two others.
     pub(crate) fn blame(&self, parties: Parties<'_>) -> Blame {
         let failed = parties.behind(self.failed.iter().copied()).len();
         let succeeded = parties.behind(self.succeeded.iter().copied()).len();
@@ -171,7 +168,7 @@ pub(crate) struct Strikes {
 }
 
 impl Strikes {
-    /// What is known of a workload that has failed.
+    /// The record of a workload that has failed.
     pub(crate) fn of(&self, workload: &WorkloadOfJob) -> Option<&Refusals> {
         self.workloads.get(workload)
     }

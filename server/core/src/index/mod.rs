@@ -21,15 +21,13 @@ use residents::Residents;
 use searches::Searches;
 use stopping_rules::StoppingRules;
 
-use crate::{
-    cost::Estimates,
-    state::{Job, State, Trial},
-};
+use crate::cost::Estimates;
 use sojourn_protocol::{
     ids::{JobId, TrialId, Version},
     quantity::SaturatingFrom as _,
     time::UnixMillis,
 };
+use sojourn_state::{Job, State, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The derived index. It can be made anew from the state and the estimates at any time.
@@ -139,7 +137,7 @@ impl DerivedIndex {
         &self.movable
     }
 
-    /// What the rules of early stopping know.
+    /// The rules of early stopping, with what each knows of its job.
     pub(crate) fn stopping_rules(&self) -> &StoppingRules {
         &self.stopping_rules
     }

@@ -1,11 +1,11 @@
 //! The jobs of each issued token, with the bytes that the store keeps because of them: kept up to date with each event, so that a
 //! quota is checked without a look at all jobs.
 
-use crate::state::{Job, State};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{JobId, TokenId},
 };
+use sojourn_state::{Job, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The jobs of issued tokens. Jobs of the server's own token, and of nobody, aren't in it.
@@ -15,7 +15,7 @@ pub(crate) struct Owners {
     by_job: BTreeMap<JobId, JobUse>,
 }
 
-/// What the jobs of one token take.
+/// The resources that the jobs of one token take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct OwnerUse {
     /// Jobs that haven't ended.
@@ -28,7 +28,7 @@ struct OwnerUse {
     checkpoints: u64,
 }
 
-/// What one job takes, as it was counted.
+/// The resources that one job takes, as they were counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct JobUse {
     token: TokenId,

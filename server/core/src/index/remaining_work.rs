@@ -158,7 +158,7 @@ impl RemainingWorkIndex {
         self.open.iter().map(|((Reverse(work), trial), since)| (*trial, *work, *since))
     }
 
-    /// What [`Self::open`] has of a trial, where that has a runnable hop.
+    /// The entry of [`Self::open`] for a trial, where that has a runnable hop.
     pub(crate) fn open_trial(&self, trial: TrialId) -> Option<(TrialId, u64, UnixMillis)> {
         let (remaining, since) = self.by_trial.get(&trial)?;
         Some((trial, remaining.rank(), (*since)?))

@@ -1,10 +1,10 @@
 //! Trials that stay on hosts, by host and category.
 
-use crate::state::{Job, Trial};
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     residency::Category,
 };
+use sojourn_state::{Job, Trial};
 use std::collections::BTreeMap;
 
 /// The trials that stay on each host and have something left to train.

@@ -1,10 +1,10 @@
 //! Jobs whose search is to be asked again, because more is known of their trials or slots have come and gone.
 
-use crate::state::Job;
 use sojourn_protocol::{
     ids::JobId,
     spec::{SearchMethod, Stopping},
 };
+use sojourn_state::Job;
 use std::collections::BTreeSet;
 
 /// The searches to decide on. It begins with all of them.
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub(crate) struct Searches {
     /// More is known since they were decided on.
     undecided: BTreeSet<JobId>,
-    /// Those whose number of trials at once follows the slots.
+    /// Searches whose number of trials at once follows the slots.
     by_slots: BTreeSet<JobId>,
     /// The slots by which they were decided on.
     slots: u64,
@@ -47,7 +47,7 @@ impl Searches {
         due
     }
 
-    /// What was decided on a job has changed it, and asks for no further decision, unless there is more of it.
+    /// The decisions on a job have changed it. No further decision is due, unless there is more to decide.
     pub(crate) fn decided(&mut self, job: JobId, has_more: bool) {
         if has_more {
             self.undecided.insert(job);

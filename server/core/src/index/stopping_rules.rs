@@ -1,16 +1,16 @@
-//! What the rules of early stopping know of running jobs. It is told of the trials that events have changed, so a decision doesn't
-//! look through all trials of its job.
+//! Rules of early stopping, with what each knows of its running job. They are told of the trials that events have changed, so a
+//! decision doesn't look through all trials of its job.
 //!
 //! ```text
 //!   event --Change::Work--> trials that have changed --decide--> Search: told of those alone, then asked
 //! ```
 
-use crate::state::{Job, Trial};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::{SaturatingFrom as _, to_usize},
     spec::{SearchSpec, Stopping},
 };
+use sojourn_state::{Job, Trial};
 use sojourn_workgen::search::stopping::{Decision, Search, TrialProgress};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub(crate) struct StoppingRules {
     jobs: BTreeMap<JobId, KnownSearch>,
 }
 
-/// What the rule of a job knows.
+/// A job's rule, with the trials that it knows of.
 #[derive(Debug, Clone, PartialEq)]
 struct KnownSearch {
     search: Search,
@@ -43,7 +43,7 @@ impl StoppingRules {
         self.jobs.remove(&job);
     }
 
-    /// What the job's rule decides now, where so many of its trials should train at once.
+    /// The decisions of the job's rule now, where so many of its trials should train at once.
     pub(crate) fn decide(&mut self, job: &Job, rule: &Stopping, at_once: usize) -> Vec<Decision> {
         let known = self.jobs.entry(job.id).or_insert_with(|| KnownSearch::of(job, rule));
         known.renew(job);

@@ -1,8 +1,8 @@
 //! Invariants of blobs.
 
 use super::{Invariant, Violation, holds};
-use crate::state::{BlobStatus, State, Trial};
 use sojourn_protocol::digest::Digest;
+use sojourn_state::{BlobStatus, State, Trial};
 use std::collections::BTreeMap;
 
 /// B1: what is referred to is in the store, and the counts are those of a recount.

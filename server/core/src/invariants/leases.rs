@@ -1,15 +1,12 @@
 //! Invariants of leases: who holds them, when they expire, and what is indexed by them.
 
 use super::{Invariant, Subject, Violation, holds};
-use crate::{
-    event::UnitKey,
-    index::{Owners, RemainingWorkIndex},
-    state::{Job, Lease, Open, State},
-};
+use crate::index::{Owners, RemainingWorkIndex};
 use sojourn_protocol::{
     ids::{Epoch, HostId, ShardId, TrialId},
     quantity::to_usize,
 };
+use sojourn_state::{Job, Lease, Open, State, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// H3: no more running leases than slots.

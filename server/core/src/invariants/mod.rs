@@ -17,8 +17,9 @@ mod trials;
 
 use crate::{
     assimilation::AssimilationQueue, clock::Clock, core::Core, hosts::Hosts, index::DerivedIndex,
-    leases::Leases, schedule::Eligibility, state::State,
+    leases::Leases, schedule::Eligibility,
 };
+use sojourn_state::State;
 use std::{fmt, str::FromStr};
 
 /// The id of an invariant.
@@ -64,7 +65,7 @@ impl Invariant {
         Self::B1,
     ];
 
-    /// Its id, as errors show it.
+    /// The invariant's id, as errors show it.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
@@ -144,7 +145,7 @@ impl FromIterator<Invariant> for InvariantSet {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invariant {id} is violated: {what}")]
 pub struct Violation {
-    /// Its id.
+    /// The invariant's id.
     pub id: Invariant,
     /// The ids of what breaks it, and the values that differ.
     pub what: String,
@@ -199,7 +200,7 @@ impl Core {
         Invariant::ALL.into_iter().filter_map(move |invariant| subject.check(invariant).err())
     }
 
-    /// Those that cost no more than the leases: for debug builds, after each step.
+    /// Checks the invariants that cost no more than the leases: for debug builds, after each step.
     pub(crate) fn check_cheap_invariants(&self) -> Result<(), Violation> {
         self.subject().check(Invariant::L2)
     }

@@ -1,7 +1,7 @@
 //! Invariants of results: none is forgotten between its report and its end.
 
 use super::{Invariant, Subject, Violation, holds};
-use crate::state::{PastState, State};
+use sojourn_state::{PastState, State};
 
 /// A1: an acknowledged report has ended, or waits in its trial's queue.
 pub(super) fn reports_have_ended_or_wait(state: &State) -> Result<(), Violation> {

@@ -1,29 +1,29 @@
 //! Invariants of trials: what they have trained, and what is under way for them.
 
 use super::{Invariant, Violation, holds};
-use crate::state::{Job, State, Trial};
 use sojourn_protocol::{
     ids::{Epoch, LeaseId, ShardId},
     position::Position,
     quantity::SaturatingFrom as _,
 };
+use sojourn_state::{Job, State, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn trials(state: &State) -> impl Iterator<Item = (&Job, &Trial)> {
     state.jobs.values().flat_map(|job| job.trials.iter().map(move |trial| (job, trial)))
 }
 
-/// H1.
+/// Checks H1.
 pub(super) fn batches_are_trained_once(state: &State) -> Result<(), Violation> {
     trials(state).try_for_each(|(job, trial)| completeness(job, trial))
 }
 
-/// H2.
+/// Checks H2.
 pub(super) fn results_build_on_the_version(state: &State) -> Result<(), Violation> {
     trials(state).try_for_each(|(_, trial)| isolation(state, trial))
 }
 
-/// M1.
+/// Checks M1.
 pub(super) fn merged_units_are_counted_once(state: &State) -> Result<(), Violation> {
     trials(state).try_for_each(|(_, trial)| merging(state, trial))
 }

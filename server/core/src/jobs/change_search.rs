@@ -6,10 +6,7 @@ use super::{
     suggest::nothing_more,
 };
 use crate::{
-    added_trial::{AddedTrial, CloneOf},
-    event::{By, Event},
     reply::{Refusal, Reply},
-    state::{Job, JobEnd, Trial},
     submission::check_trial,
     tokens::Wanted,
 };
@@ -27,6 +24,7 @@ use sojourn_protocol::{
     text::is_plain_line,
     unit::TrialContext,
 };
+use sojourn_state::{AddedTrial, By, CloneOf, Event, Job, JobEnd, Trial};
 use sojourn_workgen::search::{MAX_TRIALS, SearchError, changed, further, given, with_seeds};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,7 +108,7 @@ impl JobHandler<'_> {
     }
 }
 
-/// What a request comes to: each trial once, whatever the request says twice.
+/// The changes that a request comes to: each trial once, whatever the request says twice.
 struct Change {
     added: Vec<AddedTrial>,
     /// Combinations of the job's own procedure among them.

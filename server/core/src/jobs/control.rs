@@ -2,9 +2,7 @@
 
 use super::JobHandler;
 use crate::{
-    event::{By, Event},
     reply::{Refusal, Reply},
-    state::{ExtraEvaluation, InFlight, Job, JobEnd, Stopped, Trial, TrialEnd, running_in_flight},
     tokens::Wanted,
 };
 use sojourn_protocol::{
@@ -12,6 +10,9 @@ use sojourn_protocol::{
     ids::{JobId, LeaseId, TrialId},
     quantity::SaturatingFrom as _,
     spec::{MAX_EPOCHS, SearchMethod},
+};
+use sojourn_state::{
+    By, Event, ExtraEvaluation, InFlight, Job, JobEnd, Stopped, Trial, TrialEnd, running_in_flight,
 };
 
 impl JobHandler<'_> {
@@ -110,7 +111,7 @@ impl JobHandler<'_> {
     }
 }
 
-/// What it takes of quotas that these trials of a job go on.
+/// The quotas that these trials of a job take when they go on.
 pub(super) fn wanted_by_extension(job: &Job, trials: impl Iterator<Item = TrialId>) -> Wanted {
     let has_ended = |id: &TrialId| !job.trial(*id).is_some_and(Trial::trains);
     let ended = u32::saturating_from(trials.filter(has_ended).count());

@@ -1,11 +1,7 @@
 //! Jobs that users delete, with what the store keeps because of them.
 
 use super::JobHandler;
-use crate::{
-    event::Event,
-    reply::Reply,
-    state::{Job, State, Trial},
-};
+use crate::reply::Reply;
 use sojourn_protocol::{
     api::{DeletedJob, DeletedJobs},
     digest::Digest,
@@ -14,6 +10,7 @@ use sojourn_protocol::{
     quantity::{SaturatingFrom as _, to_usize},
     view::BestView,
 };
+use sojourn_state::{Event, Job, State, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl JobHandler<'_> {
@@ -51,7 +48,7 @@ fn check_at_rest(state: &State, job: &Job) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorKind::Conflict, message))
 }
 
-/// What is said of a job. `freed`: the blobs that go.
+/// The answer about a deleted job. `freed`: the blobs that go.
 fn deleted(job: &Job, freed: &BTreeMap<Digest, u64>) -> DeletedJob {
     let best = job.best().map(|(trial, best)| BestView {
         unverified: job.trial(trial).map_or(0, |trial| job.unverified_of(trial)),

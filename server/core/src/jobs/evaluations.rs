@@ -1,16 +1,13 @@
 //! Evaluations that users ask for, outside the search.
 
 use super::JobHandler;
-use crate::{
-    event::Event,
-    reply::Reply,
-    state::{ExtraEnd, RequestedEvaluation},
-};
+use crate::reply::Reply;
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{JobId, TrialId},
     manifest::DataSplit,
 };
+use sojourn_state::{Event, ExtraEnd, RequestedEvaluation};
 
 impl JobHandler<'_> {
     /// Opens an evaluation of the trial's best checkpoint, unless it is open or done. One that failed begins anew. Its

@@ -30,13 +30,9 @@ mod suggest;
 
 pub(crate) use search::room as search_room;
 
-use crate::{
-    event::Event,
-    fault::CoreFault,
-    results::ResultHandler,
-    state::{State, Trial},
-};
+use crate::{fault::CoreFault, results::ResultHandler};
 use sojourn_protocol::{ids::JobId, spec::Replicas};
+use sojourn_state::{Event, State, Trial};
 
 /// Commands of users and operators.
 pub(crate) struct JobHandler<'a> {

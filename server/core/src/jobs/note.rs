@@ -1,8 +1,9 @@
-//! What a user notes about a job.
+//! Notes that users make about jobs.
 
 use super::JobHandler;
-use crate::{event::Event, reply::Reply};
+use crate::reply::Reply;
 use sojourn_protocol::{api::MAX_NOTE_CHARS, ids::JobId, text::plain_line};
+use sojourn_state::Event;
 
 impl JobHandler<'_> {
     /// Notes something about a job, which may have ended. It replaces the note before.

@@ -1,13 +1,14 @@
 //! Changes of a running job's placement: its priority, its share, and its number of hosts.
 
 use super::JobHandler;
-use crate::{event::Event, reply::Reply, state::Job};
+use crate::reply::Reply;
 use sojourn_protocol::{
     api::PlacementRequest,
     error::{ApiError, ErrorKind},
     ids::JobId,
     spec::{MAX_HOSTS, MAX_PRIORITY, MAX_SHARE},
 };
+use sojourn_state::{Event, Job};
 
 impl JobHandler<'_> {
     /// Changes a job's placement. Running units end as usual, wherever they are.

@@ -4,18 +4,13 @@ use super::{
     JobHandler,
     change_search::{has_layout_of, settings},
 };
-use crate::{
-    added_trial::{AddedTrial, CloneOf},
-    event::Event,
-    fault::CoreFault,
-    state::{Job, Trial, TrialEnd},
-    submission::check_trial,
-};
+use crate::{fault::CoreFault, submission::check_trial};
 use sojourn_protocol::{
     ids::JobId,
     quantity::{SaturatingFrom as _, to_usize},
     spec::{Pbt, SearchMethod},
 };
+use sojourn_state::{AddedTrial, CloneOf, Event, Job, Trial, TrialEnd};
 use sojourn_workgen::search::{
     MAX_TRIALS,
     pbt::{self, Decided, Exploit, Member, MemberEnd, Replaces},

@@ -3,9 +3,7 @@
 use super::JobHandler;
 use crate::{
     config::{BeyondRetention, Retention},
-    event::Event,
     fault::CoreFault,
-    state::{Job, State},
 };
 use sojourn_protocol::{
     digest::Digest,
@@ -13,6 +11,7 @@ use sojourn_protocol::{
     quantity::to_usize,
     time::{Millis, UnixMillis},
 };
+use sojourn_state::{Event, Job, State};
 use std::{cmp::Reverse, collections::BTreeSet};
 
 /// Jobs that lose something in one step, so that a step stays short.

@@ -1,15 +1,13 @@
 //! An operator takes trials back to before the results of a host that can't be trusted.
 
 use super::JobHandler;
-use crate::{
-    reply::Reply,
-    state::{JobEnd, Taint, Trial, TrialEnd},
-};
+use crate::reply::Reply;
 use sojourn_protocol::{
     api::{RollbackOptions, RollbackRequest, RolledBack},
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, TrialId},
 };
+use sojourn_state::{JobEnd, Taint, Trial, TrialEnd};
 
 /// Why a trial ends that goes on from a result that is taken back.
 const ENDED: &str = "it goes on from a result of another trial that was taken back";

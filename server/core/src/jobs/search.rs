@@ -1,12 +1,13 @@
 //! Early stopping: has the rule of a search decide which of its trials go on, and carries that out.
 
 use super::JobHandler;
-use crate::{cost::Cost, event::Event, fault::CoreFault, ledger::Ledger, state::Job};
+use crate::{cost::Cost, fault::CoreFault, ledger::Ledger};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_usize,
     spec::{SearchBudget, Spread},
 };
+use sojourn_state::{Event, Job};
 use sojourn_workgen::search::stopping::Decision;
 
 /// Trials that train at once for each slot: while one hops or is evaluated, another trains.
@@ -84,7 +85,7 @@ impl JobHandler<'_> {
         Ok(())
     }
 
-    /// What the job's rule decides now.
+    /// The decisions of the job's rule now.
     fn decisions(&mut self, job: JobId, slots: u64) -> Vec<Decision> {
         let Ledger { state, index, .. } = &mut self.results.ledger;
         // Once its time is up nothing more is trained, and its trials end together.

@@ -1,19 +1,16 @@
 //! Jobs whose wall time is over: first nothing more is trained, then the search ends with what is evaluated.
 
 use super::JobHandler;
-use crate::{
-    event::Event,
-    fault::CoreFault,
-    state::{Job, Trial, running_in_flight},
-};
+use crate::fault::CoreFault;
 use sojourn_protocol::{
     ids::{JobId, LeaseId},
     money::MicroUsd,
     spec::SearchBudget,
     time::Millis,
 };
+use sojourn_state::{Event, Job, Trial, running_in_flight};
 
-/// What is trained is evaluated for at least this long: a host may have to fetch the validation data first.
+/// The least time in which what is trained is still evaluated: a host may have to fetch the validation data first.
 const MIN_GRACE: Millis = Millis::from_secs(600);
 /// Of a job's wall time it is at least this part: of a long job more is left to evaluate.
 const GRACE_PART: u64 = 10;

@@ -2,9 +2,7 @@
 
 use super::JobHandler;
 use crate::{
-    event::{By, Event},
     reply::{Refusal, Reply},
-    state::{Job, JobEnd},
     submission::PreparedSubmission,
     tokens::Wanted,
 };
@@ -14,6 +12,7 @@ use sojourn_protocol::{
     error::ErrorKind,
     ids::TokenId,
 };
+use sojourn_state::{By, Event, Job, JobEnd};
 
 impl JobHandler<'_> {
     /// Submits a job whose blobs are published. The same job again is the one that is there, unless `again` is set or it

@@ -1,18 +1,13 @@
 //! Searches that try further combinations while others train.
 
 use super::JobHandler;
-use crate::{
-    added_trial::AddedTrial,
-    event::Event,
-    fault::CoreFault,
-    state::{Job, Stopped, Trial, TrialEnd},
-    submission::check_trial,
-};
+use crate::{fault::CoreFault, submission::check_trial};
 use sojourn_protocol::{
     ids::JobId,
     quantity::{SaturatingFrom as _, to_usize},
     spec::{Choices, SearchMethod, Stopping, Tpe},
 };
+use sojourn_state::{AddedTrial, Event, Job, Stopped, Trial, TrialEnd};
 use sojourn_workgen::search::{
     SearchError, further,
     tpe::{self, Observation, Outcome},
@@ -25,7 +20,7 @@ const MAX_A_STEP: u32 = 32;
 /// The same of combinations for which nothing is computed.
 const MAX_DRAWN_A_STEP: u32 = 256;
 
-/// What a step has suggested.
+/// The suggestions of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Suggested {
     Nothing,
@@ -172,7 +167,7 @@ fn has_failed(trial: &Trial) -> bool {
     matches!(trial.end, Some(TrialEnd::Failed(_)))
 }
 
-/// What is known of each combination of a job.
+/// The known outcome of each combination of a job.
 struct Known {
     all: Vec<(u32, Choices, Outcome)>,
 }
@@ -189,7 +184,7 @@ impl Known {
         Self { all: past.chain(Self::own(job)).collect() }
     }
 
-    /// Those of the job itself.
+    /// The combinations of the job itself.
     fn own(job: &Job) -> Vec<(u32, Choices, Outcome)> {
         if job.spec.seeds.is_empty() {
             let all = job.trials.iter();
@@ -221,7 +216,7 @@ impl Known {
     }
 }
 
-/// What came of a trial so far.
+/// The outcome of a trial so far.
 fn outcome(job: &Job, trial: &Trial) -> Outcome {
     let search = &job.spec.search;
     if has_failed(trial) {
@@ -245,7 +240,7 @@ fn outcome(job: &Job, trial: &Trial) -> Outcome {
     }
 }
 
-/// What came of a combination with several seeds: the mean, once all of them have ended.
+/// The outcome of a combination with several seeds: the mean, once all of them have ended.
 fn mean(outcomes: &[Outcome]) -> Outcome {
     let (mut sum, mut least, mut count) = (0.0, u32::MAX, 0.0);
     for outcome in outcomes {

@@ -1,6 +1,6 @@
-//! What a lease may take at most, and how much of its unit there is: bounds for what its host reports of it.
+//! Bounds of a lease: the most time that it may take, and the size of its unit. They hold for what its host reports of it.
 //!
-//! They come from the unit, and from what was measured of other hosts. No report of the host moves them.
+//! The bounds come from the unit, and from what was measured of other hosts. No report of the host moves them.
 
 use crate::cost::Allowance;
 use sojourn_protocol::{
@@ -13,11 +13,11 @@ use sojourn_protocol::{
 pub(crate) struct LeaseBounds {
     /// Since when it counts: granted, and the units before it in its slot may have ended; or begun.
     pub(crate) counted_from: UnixMillis,
-    /// It runs out then, whatever is reported of it.
+    /// The lease runs out then, whatever is reported of it.
     pub(crate) ends_by: UnixMillis,
     /// When to look at what was measured of others since.
     pub(crate) review_at: UnixMillis,
-    /// What its unit has, and how long it may take.
+    /// The batches and bytes of its unit, and the time that it may take.
     pub(crate) allowance: Allowance,
 }
 
@@ -29,7 +29,7 @@ impl LeaseBounds {
         Self { counted_from, ends_by, review_at, allowance }
     }
 
-    /// It has begun, or others were measured since: it has so much time in all.
+    /// The unit has begun, or others were measured since: the lease has so much time in all.
     pub(crate) fn review(&mut self, now: UnixMillis, begun: bool, allowance: Allowance) {
         if begun {
             self.counted_from = self.counted_from.min(now);
@@ -39,7 +39,7 @@ impl LeaseBounds {
         self.review_at = now + allowance.review();
     }
 
-    /// Its unit is trained: what remains is the upload.
+    /// The lease's unit is trained: what remains is the upload.
     pub(crate) fn trained(&mut self, now: UnixMillis) {
         self.ends_by = self.ends_by.min(now + self.allowance.delivery);
         self.review_at = UnixMillis(u64::MAX);

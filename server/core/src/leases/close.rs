@@ -1,13 +1,9 @@
 //! Ending a lease without a report, or a unit before its time.
 
 use super::{deadline::StopRequest, handler::LeaseHandler};
-use crate::{
-    dispatch::Wake,
-    effect::Effect,
-    event::{Event, LeaseEnd, UnitKey},
-    fault::CoreFault,
-};
+use crate::{dispatch::Wake, effect::Effect, fault::CoreFault};
 use sojourn_protocol::ids::{HostId, LeaseId};
+use sojourn_state::{Event, LeaseEnd, UnitKey};
 
 /// The release reason of a lease that ran out before its host had begun it.
 const NOT_BEGUN: &str = "let a lease run out that it had not begun";
@@ -101,7 +97,7 @@ impl LeaseHandler<'_> {
         live.into_iter().flatten().filter(stops).copied().collect()
     }
 
-    /// Those hops to end early that the host hasn't been told of yet. They count as told from now on.
+    /// The hops to end early that the host hasn't been told of yet. They count as told from now on.
     pub(crate) fn take_stop_requests(&mut self, host: HostId) -> Vec<LeaseId> {
         let mut stop = self.leases_to_stop(host);
         let deadlines = &mut self.ledger.leases.deadlines;

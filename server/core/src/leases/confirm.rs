@@ -3,17 +3,11 @@
 //! The lease is provisional until the result before it was taken in. Then it is granted, or else withdrawn.
 
 use super::{deadline::Deadline, handler::LeaseHandler, provisional::ProvisionalLease};
-use crate::{
-    cost::Occupancy,
-    event::{Event, UnitKey},
-    fault::CoreFault,
-    hosts::DeviceRef,
-    schedule::consider_speculation,
-    state::{Lease, Trial},
-};
+use crate::{cost::Occupancy, fault::CoreFault, hosts::DeviceRef, schedule::consider_speculation};
 use sojourn_protocol::{
     digest::BlobRef, ids::LeaseId, manifest::DataSplit, position::Position, unit::shard_index,
 };
+use sojourn_state::{Event, Lease, Trial, UnitKey};
 use sojourn_workgen::Chain;
 use std::sync::Arc;
 

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// When a live lease runs out, and how far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Deadline {
-    /// It runs out when its host isn't heard of until then.
+    /// The lease runs out when its host isn't heard of until then.
     pub(crate) renew_by: UnixMillis,
-    /// It runs out when it makes no progress until then.
+    /// The lease runs out when it makes no progress until then.
     pub(crate) due: UnixMillis,
-    /// It runs out then, whatever its host reports; and how much of a report is believed.
+    /// The bounds by which the lease runs out, whatever its host reports, and by which a report is believed.
     pub(crate) bounds: LeaseBounds,
     /// The host has reported that it runs in a slot.
     pub(crate) started: bool,
@@ -42,11 +42,11 @@ pub(crate) struct Deadline {
 /// Whether a hop is to end after its current batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopRequest {
-    /// It goes on.
+    /// The hop goes on.
     None,
-    /// It is to end, and its host is to hear so at once.
+    /// The hop is to end, and its host is to hear so at once.
     Wanted,
-    /// It is to end, and its host has been told.
+    /// The hop is to end, and its host has been told.
     Sent,
 }
 
@@ -69,8 +69,8 @@ impl Deadline {
         self.started && !self.finished
     }
 
-    /// Its host has fetched so many bytes of its blobs. More than before: it gets time until then, at least. No more is
-    /// believed than the blobs have.
+    /// The lease's host has fetched so many bytes of its blobs. Where these are more than before, it gets time until then, at
+    /// least. No more is believed than the blobs have.
     pub(crate) fn fetched_more(&mut self, fetched: u64, until: UnixMillis) {
         let fetched = fetched.min(self.bounds.allowance.bytes);
         if fetched > self.fetched {

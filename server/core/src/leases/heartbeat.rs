@@ -4,19 +4,14 @@ use super::{
     deadline::{Deadline, StopRequest},
     handler::LeaseHandler,
 };
-use crate::{
-    effect::Effect,
-    event::{LeaseEnd, UnitKey},
-    fault::CoreFault,
-    reply::Reply,
-    state::PastState,
-};
+use crate::{effect::Effect, fault::CoreFault, reply::Reply};
 use sojourn_protocol::{
     api::{HeartbeatAnswer, Held, HeldState},
     ids::{HostId, LeaseId},
     quantity::to_usize,
     time::Millis,
 };
+use sojourn_state::{LeaseEnd, PastState, UnitKey};
 
 /// Overrun leases are dropped after this many times [`CoreConfig::least_due`] without progress.
 const OVERRUN_PATIENCE: u64 = 10;

@@ -1,11 +1,7 @@
 //! A lease as its host gets it.
 
 use super::provisional::ProvisionalLease;
-use crate::{
-    cost::Occupancy,
-    event::UnitKey,
-    state::{Job, Lease, State, Trial},
-};
+use crate::cost::Occupancy;
 use sojourn_protocol::{
     ids::{Epoch, HostId, LeaseId, ShardId},
     manifest::DataSplit,
@@ -13,6 +9,7 @@ use sojourn_protocol::{
     seeds,
     unit::{self, Base, Evaluation, Hop, NextHop, Unit},
 };
+use sojourn_state::{Job, Lease, State, Trial, UnitKey};
 use std::collections::BTreeSet;
 
 impl Occupancy<'_> {
@@ -22,7 +19,7 @@ impl Occupancy<'_> {
         let deadline = self.leases.deadline(lease);
         Some(unit::Lease {
             id: lease,
-            unit: self.state.unit_message(known)?,
+            unit: unit_message(self.state, known)?,
             device: known.device.clone(),
             instructions: self.instructions_of(known),
             renew_by: deadline
@@ -43,7 +40,7 @@ impl Occupancy<'_> {
     ) -> Option<unit::Lease> {
         let lease = &provisional.lease;
         let base = Base::Checkpoint { version: lease.base, blob: provisional.base };
-        let hop = self.state.hop_from(lease, base, provisional.start.step)?;
+        let hop = hop_from(self.state, lease, base, provisional.start.step)?;
         Some(unit::Lease {
             id: lease.id,
             unit: Unit::Train(hop),
@@ -76,69 +73,67 @@ impl Occupancy<'_> {
     }
 }
 
-impl State {
-    fn unit_message(&self, lease: &Lease) -> Option<Unit> {
-        let job = self.jobs.get(&lease.unit.job())?;
-        let trial = job.trial(lease.unit.trial())?;
-        Some(match lease.unit {
-            UnitKey::Train { .. } => Unit::Train(self.hop_message(lease)?),
-            UnitKey::Evaluate { epoch, .. } => {
-                let evaluation = trial.evaluations.get(&epoch)?;
-                Unit::Evaluate(Evaluation {
-                    job: job.id,
-                    trial: trial.id,
-                    epoch,
-                    version: evaluation.version,
-                    checkpoint: evaluation.checkpoint,
-                    shards: job.data.valid.clone(),
-                    split: DataSplit::Valid,
-                    counting: job.counting(trial),
-                    context: trial.context_of(lease.id),
-                })
-            }
-            UnitKey::Extra { name, .. } => {
-                let extra = job.extra(&name)?;
-                Unit::Evaluate(Evaluation {
-                    job: job.id,
-                    trial: trial.id,
-                    epoch: name.epoch,
-                    version: extra.version,
-                    checkpoint: extra.checkpoint,
-                    shards: job.data.split(name.split).to_vec(),
-                    split: name.split,
-                    counting: job.full_counting(trial),
-                    context: trial.context_of(lease.id),
-                })
-            }
-        })
-    }
+fn unit_message(state: &State, lease: &Lease) -> Option<Unit> {
+    let job = state.jobs.get(&lease.unit.job())?;
+    let trial = job.trial(lease.unit.trial())?;
+    Some(match lease.unit {
+        UnitKey::Train { .. } => Unit::Train(hop_message(state, lease)?),
+        UnitKey::Evaluate { epoch, .. } => {
+            let evaluation = trial.evaluations.get(&epoch)?;
+            Unit::Evaluate(Evaluation {
+                job: job.id,
+                trial: trial.id,
+                epoch,
+                version: evaluation.version,
+                checkpoint: evaluation.checkpoint,
+                shards: job.data.valid.clone(),
+                split: DataSplit::Valid,
+                counting: job.counting(trial),
+                context: trial.context_of(lease.id),
+            })
+        }
+        UnitKey::Extra { name, .. } => {
+            let extra = job.extra(&name)?;
+            Unit::Evaluate(Evaluation {
+                job: job.id,
+                trial: trial.id,
+                epoch: name.epoch,
+                version: extra.version,
+                checkpoint: extra.checkpoint,
+                shards: job.data.split(name.split).to_vec(),
+                split: name.split,
+                counting: job.full_counting(trial),
+                context: trial.context_of(lease.id),
+            })
+        }
+    })
+}
 
-    /// The hop of a lease whose result would be taken in, with those that follow it.
-    pub(crate) fn hop_message(&self, lease: &Lease) -> Option<Hop> {
-        let trial = self.trial(lease.unit.job(), lease.unit.trial())?;
-        let (base, step) = trial.base_of(lease)?;
-        self.hop_from(lease, base, step)
-    }
+/// The hop of a lease whose result would be taken in, with those that follow it.
+pub(crate) fn hop_message(state: &State, lease: &Lease) -> Option<Hop> {
+    let trial = state.trial(lease.unit.job(), lease.unit.trial())?;
+    let (base, step) = trial.base_of(lease)?;
+    hop_from(state, lease, base, step)
+}
 
-    /// The hop of a lease, with those that follow it, from a base and a step.
-    pub(crate) fn hop_from(&self, lease: &Lease, base: Base, step: u64) -> Option<Hop> {
-        let UnitKey::Train { job, trial, epoch, shard, from } = lease.unit else { return None };
-        let job = self.jobs.get(&job)?;
-        let trial = job.trial(trial)?;
-        let leg = |shard: ShardId| leg(job, trial, epoch, shard);
-        let NextHop { shard_id, shard, seed } = leg(shard)?;
-        Some(Hop {
-            job: job.id,
-            trial: trial.id,
-            base,
-            start: Position { epoch, shard: shard_id, batch: from, step },
-            shard,
-            seed,
-            context: trial.context_of(lease.id),
-            then: lease.then.iter().copied().map(leg).collect::<Option<_>>()?,
-            until: lease.until,
-        })
-    }
+/// The hop of a lease, with those that follow it, from a base and a step.
+pub(crate) fn hop_from(state: &State, lease: &Lease, base: Base, step: u64) -> Option<Hop> {
+    let UnitKey::Train { job, trial, epoch, shard, from } = lease.unit else { return None };
+    let job = state.jobs.get(&job)?;
+    let trial = job.trial(trial)?;
+    let leg = |shard: ShardId| leg(job, trial, epoch, shard);
+    let NextHop { shard_id, shard, seed } = leg(shard)?;
+    Some(Hop {
+        job: job.id,
+        trial: trial.id,
+        base,
+        start: Position { epoch, shard: shard_id, batch: from, step },
+        shard,
+        seed,
+        context: trial.context_of(lease.id),
+        then: lease.then.iter().copied().map(leg).collect::<Option<_>>()?,
+        until: lease.until,
+    })
 }
 
 /// A hop over a shard that follows under the same lease.

@@ -33,6 +33,7 @@ mod trial_shares;
 pub(crate) use confirm::{ContinuedTrial, ResultBefore};
 pub(crate) use deadline::{Deadline, Deadlines};
 pub(crate) use handler::LeaseHandler;
+pub(crate) use message::hop_message;
 pub(crate) use provisional::{ProvisionalLease, ProvisionalLeases};
 pub(crate) use release::FREE_RELEASES;
 
@@ -78,7 +79,7 @@ impl Leases {
         self.running.end(lease);
     }
 
-    /// What the host of a live lease has said last of its unit, where that runs.
+    /// The last report of a live lease's host on its unit, where that runs.
     pub(crate) fn running_unit(&self, lease: LeaseId) -> RunningUnit {
         self.running.of(lease)
     }
@@ -98,7 +99,7 @@ impl Leases {
         &mut self.provisional
     }
 
-    /// What goes with trials whose shares of a host follow a policy.
+    /// The shares that go with trials whose shares of a host follow a policy.
     pub(crate) fn shares(&self) -> &TrialShares {
         &self.shares
     }

@@ -10,12 +10,12 @@
 //! A provisional lease is soft state: nothing durable knows of it. Where A's result isn't taken in, the host is told to
 //! drop B.
 
-use crate::state::Lease;
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{HostId, JobId, LeaseId},
     position::Position,
 };
+use sojourn_state::Lease;
 use std::collections::BTreeMap;
 
 /// An unknown id that a host names counts as given provisionally by an earlier server, where it is no further than this

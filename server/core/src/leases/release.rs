@@ -1,7 +1,7 @@
 //! Hosts release leases; those that release again and again cool down.
 
 use super::handler::LeaseHandler;
-use crate::{event::LeaseEnd, reply::Reply};
+use crate::reply::Reply;
 use sojourn_protocol::{
     api::ReleaseAnswer,
     ids::{HostId, LeaseId},
@@ -9,6 +9,7 @@ use sojourn_protocol::{
     text::plain_text,
     time::Millis,
 };
+use sojourn_state::LeaseEnd;
 
 /// Releases since the last report that have no consequence.
 pub(crate) const FREE_RELEASES: u32 = 4;

@@ -1,16 +1,17 @@
-//! What hosts have said last of the units that they run: what each takes of its host, and its share of it.
+//! The last reports of hosts on the units that they run: what each takes of its host, and its share of it.
 //!
-//! It is shown, and nothing is decided by it. None of it is journalled: after a restart it is unknown until the hosts are heard.
+//! The reports are shown, and nothing is decided by them. None is journalled: after a restart they are unknown until the hosts
+//! are heard.
 
 use sojourn_protocol::{api::Held, ids::LeaseId, shares::HeldShare, usage::UnitUsage};
 use std::collections::BTreeMap;
 
-/// What a host has said last of a unit that it runs.
+/// The last report of a host on a unit that it runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct RunningUnit {
-    /// What it takes of the host, in the last heartbeat that said so: requests for work don't.
+    /// The unit's use of the host, in the last heartbeat that said so: requests for work don't.
     pub(crate) usage: Option<UnitUsage>,
-    /// Its share of the host's processor.
+    /// The unit's share of the host's processor.
     pub(crate) share: Option<HeldShare>,
 }
 
@@ -35,12 +36,12 @@ impl RunningUnits {
         self.0.remove(&lease);
     }
 
-    /// Those of which something is known.
+    /// The leases of whose units something is known.
     pub(crate) fn leases(&self) -> impl Iterator<Item = LeaseId> {
         self.0.keys().copied()
     }
 
-    /// What is known of a unit.
+    /// The last report on a unit; empty where there is none.
     pub(crate) fn of(&self, lease: LeaseId) -> RunningUnit {
         self.0.get(&lease).copied().unwrap_or_default()
     }

@@ -3,13 +3,13 @@
 //! Hosts say the losses of a unit so far with each heartbeat, and those of all of it with the report. None of it is journalled: what
 //! looks decide is.
 
-use crate::state::{State, Trial};
 use sojourn_protocol::{
     api::LossSum,
     ids::{JobId, LeaseId, TrialId},
     quantity::SaturatingFrom as _,
     report::Sums,
 };
+use sojourn_state::{State, Trial};
 use std::collections::BTreeMap;
 
 /// So many trials are remembered without a look whether they are still under way.
@@ -23,12 +23,12 @@ pub(crate) struct TrialLosses {
     full_at: usize,
 }
 
-/// What was heard of a trial.
+/// The losses that were heard of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Heard {
-    /// Its latest lease that said any.
+    /// The trial's latest lease that said any.
     lease: LeaseId,
-    /// What that one has said so far.
+    /// The losses that this lease has said so far.
     of_lease: LossSum,
     /// The step after which nothing was heard yet: batches that are trained again count once.
     furthest: u64,
@@ -82,7 +82,7 @@ impl TrialLosses {
         self.heard(state, (job, trial), (lease, losses));
     }
 
-    /// What was heard since the last look, of at least so many batches; another look begins.
+    /// The losses that were heard since the last look, if of at least so many batches; then another look begins.
     pub(crate) fn take(&mut self, trial: (JobId, TrialId), least: u32) -> Option<LossSum> {
         let heard = self.heard.get_mut(&trial)?;
         let enough = heard.since.batches >= least.max(1);

@@ -1,17 +1,15 @@
-//! What hosts have seen of trials whose shares of a host follow a policy: it goes with each trial to the host on which it runs next.
+//! Observations that hosts have made of trials whose shares of a host follow a policy. They go with each trial to the host on
+//! which it runs next.
 //!
 //! None of it is journalled: it changes when a batch is trained, and never what comes of it. After a restart trials are new until their
 //! hosts are heard.
 
-use crate::{
-    event::UnitKey,
-    state::{Lease, State},
-};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     shares::{HeldShare, LeaseShares},
     spec::SharePolicy,
 };
+use sojourn_state::{Lease, State, UnitKey};
 use std::collections::BTreeMap;
 
 /// So many trials are remembered without a look whether they are still under way.
@@ -43,12 +41,12 @@ impl TrialShares {
         }
     }
 
-    /// What was heard last of a trial.
+    /// The share that was heard last of a trial.
     pub(crate) fn of(&self, trial: (JobId, TrialId)) -> Option<HeldShare> {
         self.seen.get(&trial).copied()
     }
 
-    /// What a lease says of shares; nothing where they are equal, and of evaluations.
+    /// The shares that a lease names; none where they are equal, and for evaluations.
     pub(crate) fn of_lease(&self, state: &State, lease: &Lease) -> Option<LeaseShares> {
         let (job, trial) = (lease.unit.job(), lease.unit.trial());
         let policy = state.jobs.get(&job)?.spec.placement.host_shares;

@@ -1,11 +1,11 @@
-//! What bought machines have cost: all of them, by job and trial, and each.
+//! The costs of bought machines: of all, by job and trial, and of each.
 
 use super::Views;
-use crate::state::{Costs, Machine, MachineCost};
 use sojourn_protocol::{
     ids::JobId,
     machines::{CostsView, JobCost, MachineView, TrialCost},
 };
+use sojourn_state::{Costs, Machine, MachineCost};
 
 impl Views<'_> {
     /// All costs up to now.

@@ -4,7 +4,6 @@ use super::Views;
 use crate::{
     cost::WorkloadId,
     hosts::{DeviceSlots, Session},
-    state::{Costs, Host, Job, Machine, Trial},
 };
 use sojourn_protocol::{
     demand::{
@@ -15,6 +14,7 @@ use sojourn_protocol::{
     machines::{MachineName, MachineReport},
     quantity::{SaturatingFrom as _, mul_div, to_u64},
 };
+use sojourn_state::{Costs, Host, Job, Machine, Trial};
 use std::collections::BTreeMap;
 
 /// Operations per second at which a workload takes its reference time.
@@ -76,7 +76,7 @@ impl Views<'_> {
         }
     }
 
-    /// What is the same for all trials of a workload.
+    /// The demand that is the same for all trials of a workload.
     fn workload(&self, id: WorkloadId, job: &Job, trial: &Trial) -> WorkloadDemand {
         let workload = Workload::of(&trial.context);
         let checkpoint = trial.checkpoint_bytes;
@@ -191,7 +191,7 @@ impl Views<'_> {
         })
     }
 
-    /// What a bought machine does, if it has enrolled and not ended.
+    /// The load of a bought machine, if it has enrolled and not ended.
     fn load(&self, name: &MachineName, machine: &Machine) -> Option<MachineLoad> {
         let host: &Host = self.state.hosts.get(&machine.host?)?;
         if machine.has_ended() || host.revoked {

@@ -1,7 +1,6 @@
 //! Views of evaluations outside the search.
 
 use super::Views;
-use crate::state::{ExtraEnd, ExtraEvaluation, ExtraResult, Job, RequestedEvaluation, Trial};
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{JobId, TrialId},
@@ -9,6 +8,7 @@ use sojourn_protocol::{
     metrics::Metrics,
     view::{EvaluationResult, EvaluationState, EvaluationView},
 };
+use sojourn_state::{ExtraEnd, ExtraEvaluation, ExtraResult, Job, RequestedEvaluation, Trial};
 
 impl Views<'_> {
     /// An evaluation outside the search, by name.

@@ -10,7 +10,6 @@ use crate::{
         NoWorkReason, SlotFigures, TrialStatus, UnitKind,
     },
     leases::FREE_RELEASES,
-    state::{Costs, Host, Job, JobEnd, Lease, Trial, TrialEnd},
 };
 use sojourn_protocol::{
     ids::{HostId, LeaseId},
@@ -18,6 +17,7 @@ use sojourn_protocol::{
     reason::IdleReason,
     view::HostState,
 };
+use sojourn_state::{Costs, Host, Job, JobEnd, Lease, Trial, TrialEnd};
 use std::collections::BTreeMap;
 
 impl Views<'_> {

@@ -1,10 +1,6 @@
 //! The view of a job's hops: its running trials by its shards.
 
 use super::Views;
-use crate::{
-    event::UnitKey,
-    state::{Job, Lease, PastState, PendingEvaluation, Trial},
-};
 use sojourn_protocol::{
     error::ApiError,
     ids::{Epoch, HostId, JobId, LeaseId, ShardId},
@@ -12,6 +8,7 @@ use sojourn_protocol::{
     report::Outcome,
     view::{HopMatrixView, HopRow, HopState},
 };
+use sojourn_state::{Job, Lease, PastState, PendingEvaluation, Trial, UnitKey};
 use std::collections::BTreeMap;
 
 /// Trials in a matrix at most.
@@ -26,7 +23,7 @@ struct HopLeases {
     running: Vec<HostId>,
     /// A host that has a lease for it.
     leased: Option<HostId>,
-    /// Its result waits.
+    /// Whether the hop's result waits.
     reported: bool,
 }
 

@@ -2,11 +2,9 @@
 
 use super::Views;
 use crate::{
-    event::UnitKey,
     hosts::{DeviceSlots, Session},
     leases::Deadline,
     schedule::idle_reason,
-    state::{Host, Job, Lease},
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -23,9 +21,10 @@ use sojourn_protocol::{
         ShareView, SuspectResult,
     },
 };
+use sojourn_state::{Host, Job, Lease, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the cache of a host has of a job, if anything. `all`: blobs that jobs refer to are added to it.
+/// The part of a host's cache that is of a job, if there is any. `all`: blobs that jobs refer to are added to it.
 fn cached_of(job: &Job, session: &Session, all: &mut BTreeSet<Digest>) -> Option<CachedOfJob> {
     let mut bytes = BTreeMap::new();
     let mut has = |blob: BlobRef| {

@@ -1,10 +1,6 @@
 //! Views of jobs and trials.
 
 use super::Views;
-use crate::{
-    event::By,
-    state::{Job, JobEnd, Taint, Trial, TrialEnd},
-};
 use sojourn_protocol::{
     error::ApiError,
     ids::{HostId, JobId, TrialId},
@@ -16,6 +12,7 @@ use sojourn_protocol::{
         TrialHistory, TrialState, TrialView, leader_board,
     },
 };
+use sojourn_state::{By, Job, JobEnd, Taint, Trial, TrialEnd};
 
 impl Views<'_> {
     pub(crate) fn jobs(&self) -> Vec<JobView> {

@@ -1,16 +1,14 @@
 //! Views of searches.
 
 use super::Views;
-use crate::{
-    jobs::search_room,
-    state::{Job, Trial, TrialEnd},
-};
+use crate::jobs::search_room;
 use sojourn_protocol::{
     api::{SearchTrial, SearchTrialState, SearchView},
     error::ApiError,
     ids::JobId,
     quantity::SaturatingFrom as _,
 };
+use sojourn_state::{Job, Trial, TrialEnd};
 
 impl Views<'_> {
     /// How far a job's search has got.

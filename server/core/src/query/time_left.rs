@@ -1,12 +1,13 @@
 //! How long a job has to go.
 
 use super::Views;
-use crate::{hosts::training_time, state::Job};
+use crate::hosts::training_time;
 use sojourn_protocol::{
     quantity::{mul_div, to_u64},
     time::Millis,
     view::TimeLeft,
 };
+use sojourn_state::Job;
 
 impl Views<'_> {
     /// How long a job has to go, of whose hops so many are done.

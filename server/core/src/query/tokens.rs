@@ -1,20 +1,18 @@
 //! Views of tokens, and of whose a token is.
 
 use super::Views;
-use crate::{
-    state::IssuedToken,
-    tokens::{Holder, QuotaBook},
-};
+use crate::tokens::{Holder, QuotaBook};
 use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
     ids::{JobId, TokenId},
     tokens::{TokenGrant, TokenState, TokenView},
 };
+use sojourn_state::IssuedToken;
 use std::collections::BTreeMap;
 
 impl Views<'_> {
-    /// Whose token has this hash. One that was revoked is as unknown as any other, but a host's.
+    /// The holder of the token with this hash. A token that was revoked is as unknown as any other, but for a host's.
     pub(crate) fn holder_of(&self, token_sha256: Digest) -> Option<Holder> {
         if let Some(host) = self.state.tokens.get(&token_sha256) {
             return Some(Holder::Host(*host));

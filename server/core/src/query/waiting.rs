@@ -4,7 +4,6 @@ use super::Views;
 use crate::{
     hosts::{HeldBack, workload_of},
     leases::FREE_RELEASES,
-    state::{ExtraEvaluation, Host, Job, PendingVerification, Trial},
 };
 use sojourn_protocol::{
     ids::HostId,
@@ -12,6 +11,7 @@ use sojourn_protocol::{
     reason::{CooldownCause, WaitReason},
     spec::SearchMethod,
 };
+use sojourn_state::{ExtraEvaluation, Host, Job, PendingVerification, Trial};
 
 impl Views<'_> {
     /// Why nothing of a job goes on; `None` where something does.

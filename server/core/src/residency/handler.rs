@@ -4,15 +4,14 @@ use super::{
     hosts::{Loads, as_micros},
     looks::{Looks, interval_of},
 };
-use crate::{
-    data::DataPlacement, event::Event, fault::CoreFault, leases::LeaseHandler, schedule::Scheduler,
-};
+use crate::{data::DataPlacement, fault::CoreFault, leases::LeaseHandler, schedule::Scheduler};
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
     quantity::Micros,
     residency::MoveKind,
     spec::{Listing, ResidencyPolicy, Scope, SpeCon},
 };
+use sojourn_state::Event;
 use sojourn_workgen::{
     Policy,
     residency::{Destination, Look, Transfer},

@@ -1,11 +1,6 @@
-//! What hosts have, and where a trial could move.
+//! Loads of hosts, and the hosts to which a trial could move.
 
-use crate::{
-    cost::Cost,
-    hosts::training_time,
-    schedule::Scheduler,
-    state::{Job, Trial},
-};
+use crate::{cost::Cost, hosts::training_time, schedule::Scheduler};
 use sojourn_protocol::{
     ids::{HostId, JobId, ShardId, TrialId},
     quantity::{Micros, to_u64},
@@ -14,18 +9,19 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     unit::shard_index,
 };
+use sojourn_state::{Job, Trial};
 use sojourn_workgen::residency::{
     Balance, Destination, HostLoad, Rebalancing, Resident, destination,
 };
 use std::collections::BTreeMap;
 
-/// What a trial that moves stands still beside the transfer of its checkpoint, until somebody measures it.
+/// The time for which a trial that moves stands still beside the transfer of its checkpoint, until somebody measures it.
 const RESTORE: Micros = Micros::from_secs(1);
 
 /// Hosts that are asked whether they take a trial.
 const MAX_ASKED: usize = 64;
 
-/// What the hosts in contact have, at one look at a job. They are gone through once the first trial asks to move.
+/// The loads of the hosts in contact, at one look at a job. They are gone through once the first trial asks to move.
 #[derive(Debug, Default)]
 pub(super) struct Loads {
     hosts: Option<BTreeMap<HostId, HostLoad>>,

@@ -1,4 +1,4 @@
-//! What earlier looks at trials have shown, and when the next are due.
+//! Findings of earlier looks at trials, and the times at which the next are due.
 //!
 //! Soft: after a restart looks begin anew, with the categories and moves that are journalled.
 
@@ -45,7 +45,7 @@ impl Looks {
         }
     }
 
-    /// Those of a job. The first are due an interval after it was heard of.
+    /// The looks of a job. The first are due an interval after it was heard of.
     pub(super) fn of(&mut self, job: JobId, now: UnixMillis, interval: Micros) -> &mut LooksOfJob {
         let new = || LooksOfJob { due: now + interval_of(interval), ..LooksOfJob::default() };
         self.jobs.entry(job).or_insert_with(new)

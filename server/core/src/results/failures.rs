@@ -12,16 +12,18 @@ use super::ResultHandler;
 use crate::{
     dispatch::Wake,
     effect::Effect,
-    event::{Event, UnitKey},
     fault::CoreFault,
     hosts::{DeviceSlots, MAX_FAILURES, Refusals, workload_of},
-    state::{ExtraEvaluation, Host, InFlight, Lease, Party, RequestedEvaluation, Trial, marks},
 };
 use sojourn_protocol::{
     ids::{JobId, LeaseId, TrialId},
     inventory::Workload,
     quantity::to_usize,
     report::{Failure, FailureKind},
+};
+use sojourn_state::{
+    Event, ExtraEvaluation, Host, InFlight, Lease, Party, RequestedEvaluation, Trial, UnitKey,
+    marks,
 };
 use std::collections::BTreeSet;
 

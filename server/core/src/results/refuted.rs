@@ -4,12 +4,9 @@
 //! answers say what is in doubt.
 
 use super::ResultHandler;
-use crate::{
-    event::Event,
-    fault::CoreFault,
-    state::{Job, Taint},
-};
+use crate::fault::CoreFault;
 use sojourn_protocol::ids::{HostId, JobId, TrialId};
+use sojourn_state::{Event, Job, Taint};
 
 impl ResultHandler<'_> {
     /// Takes back what the parties behind these hosts have left in running jobs, or asks.

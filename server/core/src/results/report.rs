@@ -5,12 +5,10 @@ use crate::{
     cost::Cost,
     dispatch::Wake,
     effect::Effect,
-    event::{Event, Fault, LeaseEnd, UnitKey},
     fault::CoreFault,
     hosts::HostHandler,
     leases::Deadline,
     reply::{Refusal, Reply},
-    state::{Lease, Past, PastState},
 };
 use sojourn_protocol::{
     api::ReportAnswer,
@@ -22,6 +20,7 @@ use sojourn_protocol::{
     text::plain_text,
     time::Millis,
 };
+use sojourn_state::{Event, Fault, Lease, LeaseEnd, Past, PastState, UnitKey};
 use std::sync::Arc;
 
 /// The clocks of a slot and of the server may differ by this much over one unit.

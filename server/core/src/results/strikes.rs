@@ -1,11 +1,9 @@
-//! What failures and successes of a workload mean: for the hosts, which cool down, and for the workload, which is held back.
+//! Effects of a workload's failures and successes: on the hosts, which cool down, and on the workload, which is held back.
 
 use super::ResultHandler;
 use crate::{
     dispatch::Wake,
-    event::UnitKey,
     hosts::{Blame, MAX_FAILURES, Refusals, WorkloadOfJob, workload_of},
-    state::{FailedBy, Job, Lease, Parties, Trial},
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
@@ -13,6 +11,7 @@ use sojourn_protocol::{
     report::Failure,
     time::Millis,
 };
+use sojourn_state::{FailedBy, Job, Lease, Parties, Trial, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest cool-down of a host that fails.
@@ -30,7 +29,7 @@ const MIN_PARTIES_OF_UNIT: usize = 2;
 pub(crate) type StrikesBefore = BTreeMap<HostId, u32>;
 
 impl ResultHandler<'_> {
-    /// What is known of the workload of a lease, where it has failed.
+    /// The record of the workload of a lease, where it has failed.
     pub(super) fn refusals_of(&self, lease: &Lease) -> Option<&Refusals> {
         self.hosts.strikes().of(&self.workload(lease)?)
     }

@@ -1,9 +1,5 @@
 //! Checks whether a well-formed report can be the result of its lease.
 
-use crate::{
-    event::UnitKey,
-    state::{Job, Lease, State, Trial},
-};
 use sojourn_protocol::{
     ids::ShardId,
     manifest::{DataSplit, Labels},
@@ -13,6 +9,7 @@ use sojourn_protocol::{
     spec::ExportedGraph,
     unit::shard_index,
 };
+use sojourn_state::{Job, Lease, State, Trial, UnitKey};
 use std::collections::BTreeSet;
 
 /// The largest sum of losses that is accepted.

@@ -19,11 +19,8 @@ use super::ResultHandler;
 use crate::{
     dispatch::Wake,
     effect::Effect,
-    event::UnitKey,
-    event::{Event, Fault},
     fault::CoreFault,
     hosts::{HostHandler, Session},
-    state::{Host, Job, Lease, PER_MILLE, PendingVerification},
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
@@ -32,6 +29,7 @@ use sojourn_protocol::{
     seeds,
     spec::Verify,
 };
+use sojourn_state::{Event, Fault, Host, Job, Lease, PER_MILLE, PendingVerification, UnitKey};
 
 /// When the results of so many more hosts (owners, where there are several) than the quorum differ, the numeric class itself is at fault.
 const MAX_EXTRA_RESULTS: usize = 3;

@@ -1,16 +1,15 @@
-//! Who may reproduce a result, and the unit that it is asked for.
+//! Verifiers: the hosts that may reproduce a result, and the unit that they are asked for.
 
 use crate::{
-    event::UnitKey,
     hosts::DeviceRef,
     schedule::{Assignment, Eligibility, GrantReason, Scheduler},
-    state::{FailedBy, Job, Lease, PendingVerification, Trial},
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{HostId, LeaseId},
     manifest::DataSplit,
 };
+use sojourn_state::{FailedBy, Job, Lease, PendingVerification, Trial, UnitKey};
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 impl Eligibility<'_> {

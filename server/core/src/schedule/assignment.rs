@@ -1,12 +1,13 @@
 //! The choice for a slot: a unit, or until when to wait for one.
 
 use super::{explain::GrantReason, plan::PlannedHop};
-use crate::{cost::Cost, event::UnitKey, hosts::DeviceSlots, leases::ResultBefore, state::Job};
+use crate::{cost::Cost, hosts::DeviceSlots, leases::ResultBefore};
 use sojourn_protocol::{
     digest::Digest,
     ids::{LeaseId, ShardId, Version},
     time::UnixMillis,
 };
+use sojourn_state::{Job, UnitKey};
 
 /// A unit for a device.
 pub(crate) struct Assignment {
@@ -36,7 +37,7 @@ pub(crate) enum Pick {
         /// Evaluations that are left to others meanwhile.
         evaluations: Vec<UnitKey>,
     },
-    /// Nothing.
+    /// No unit.
     Nothing,
 }
 

@@ -1,20 +1,20 @@
 //! Budgets: a job whose money is used up gets nothing more done on bought machines. Hosts that cost nothing go on with it.
 //!
-//! What a job may still spend is its budget, less what it has cost, less what its units that run on bought machines should
-//! still cost. A unit is granted there only if its own cost fits in.
+//! The amount that a job may still spend is its budget, less its costs so far. The expected costs of its units that run on
+//! bought machines are taken off as well. A unit is granted there only if its own cost fits in.
 
-use crate::state::State;
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId},
     money::MicroUsd,
     time::{Millis, UnixMillis},
 };
+use sojourn_state::State;
 use std::collections::BTreeMap;
 
 /// How old the count may be, while nothing is granted.
 const COUNT_INTERVAL: Millis = Millis::from_secs(5);
 
-/// What jobs with a budget may still spend. Soft state: it is counted anew again and again.
+/// The amounts that jobs with a budget may still spend. Soft state: it is counted anew again and again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Budgets {
     left: BTreeMap<JobId, MicroUsd>,
@@ -34,7 +34,7 @@ impl Budgets {
         Self { left, next: now + COUNT_INTERVAL, last_lease }
     }
 
-    /// What a job may still spend; none where it has no budget, or nothing was bought.
+    /// The amount that a job may still spend; none where it has no budget, or nothing was bought.
     pub(crate) fn left(&self, job: JobId) -> Option<MicroUsd> {
         self.left.get(&job).copied()
     }

@@ -13,13 +13,7 @@
 //! Where the transfer of a checkpoint takes time, trials are pinned to machines by a plan, and its order is one of depth.
 
 use super::scheduler::Scheduler;
-use crate::{
-    cost::Cost,
-    event::UnitKey,
-    hosts::DeviceRef,
-    index::RemainingWorkIndex,
-    state::{Job, Lease, Trial},
-};
+use crate::{cost::Cost, hosts::DeviceRef, index::RemainingWorkIndex};
 use sojourn_protocol::{
     ids::{HostId, LeaseId, TrialId},
     inventory::Links,
@@ -27,6 +21,7 @@ use sojourn_protocol::{
     spec::{Replicas, Spread},
     time::Millis,
 };
+use sojourn_state::{Job, Lease, Trial, UnitKey};
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 /// Trials that are tried for one slot: those behind them are left for the next one.

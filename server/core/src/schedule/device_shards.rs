@@ -6,9 +6,9 @@ use super::locality::Locality;
 use crate::{
     data::replica_class,
     hosts::{DeviceRef, Session},
-    state::Job,
 };
 use sojourn_protocol::{ids::ShardId, unit::shard_index};
+use sojourn_state::Job;
 use sojourn_workgen::{DataLocality, Shards};
 
 /// A job's shards as a device's host has them.

@@ -4,11 +4,9 @@ use crate::{
     cost::{Occupancy, is_proved},
     data::DataPlacement,
     dispatch::Waiters,
-    event::UnitKey,
     hosts::{DeviceRef, DeviceSlots, Hosts, Session, workload_of},
     index::{DerivedIndex, RemainingWorkIndex},
     ledger::Ledger,
-    state::{FailedBy, Host, Job, State, Trial},
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -18,6 +16,7 @@ use sojourn_protocol::{
     quantity::to_u64,
     reason::{IdleReason, WaitReason},
 };
+use sojourn_state::{FailedBy, Host, Job, State, Trial, UnitKey};
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Deref,

@@ -1,10 +1,7 @@
 //! The budget of epochs of a search: no epoch begins that its trials may not train, with those that have begun.
 
-use crate::{
-    cost::Occupancy,
-    event::UnitKey,
-    state::{Job, Lease, Trial},
-};
+use crate::cost::Occupancy;
+use sojourn_state::{Job, Lease, Trial, UnitKey};
 use sojourn_workgen::Chain;
 
 impl Occupancy<'_> {

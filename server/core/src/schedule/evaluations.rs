@@ -11,16 +11,13 @@ use super::{
     assignment::Assignment, eligibility::may_retry_beside, explain::GrantReason,
     scheduler::Scheduler, select::Deferred,
 };
-use crate::{
-    event::UnitKey,
-    hosts::{DeviceRef, DeviceSlots},
-    state::{FailedBy, Job, Trial},
-};
+use crate::hosts::{DeviceRef, DeviceSlots};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{HostId, Version},
     manifest::DataSplit,
 };
+use sojourn_state::{FailedBy, Job, Trial, UnitKey};
 use std::collections::BTreeMap;
 
 /// Evaluations that are looked at for a device: so many of the oldest that it could do.
@@ -42,11 +39,11 @@ struct OpenEvaluation<'a> {
 /// The devices that may do an evaluation, by numeric class.
 #[derive(Debug, Clone, Copy)]
 enum EvaluatedIn {
-    /// Any.
+    /// Any device.
     Any,
-    /// Those that offer this class.
+    /// The devices that offer this class.
     Class(Digest),
-    /// Those that offer a class which is proved for the job.
+    /// The devices that offer a class which is proved for the job.
     Proved,
 }
 

@@ -16,11 +16,11 @@ const USUAL_BYTES: usize = 160;
 pub(crate) enum GrantReason {
     /// A policy chose it.
     Policy(PolicyReason),
-    /// It is first in depth. Nothing of its trial is trained yet?
+    /// The trial is first in depth. `begins`: nothing of it is trained yet.
     Depth { begins: bool },
-    /// It would otherwise end when the other slots have nothing left.
+    /// The trial is the longest: it would otherwise end when the other slots have nothing left.
     Critical,
-    /// It was planned there.
+    /// The hop was planned there.
     Planned(PlannedStep),
     /// An evaluation: more of them wait than twice the slots.
     Backlog(usize),
@@ -39,7 +39,7 @@ pub(crate) enum GrantReason {
 /// A hop of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlannedStep {
-    /// Its number among the plan's hops, from 1.
+    /// The hop's number among the plan's hops, from 1.
     pub(crate) step: u64,
     /// How many these are.
     pub(crate) steps: u64,
@@ -65,11 +65,11 @@ pub(crate) struct Speculation {
 /// Why a running hop is expected to end late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Straggler {
-    /// Its host hasn't been heard of for so many microseconds.
+    /// The hop's host hasn't been heard of for so many microseconds.
     Silent(u64),
-    /// It should have ended so many microseconds ago.
+    /// The hop should have ended so many microseconds ago.
     Late(u64),
-    /// Its host is slower, or breaks deadlines.
+    /// The hop's host is slower, or breaks deadlines.
     Slow,
 }
 

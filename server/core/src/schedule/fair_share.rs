@@ -6,11 +6,11 @@ use super::{
     planner::Planner,
     scheduler::Scheduler,
 };
-use crate::state::{Job, Lease, State};
 use sojourn_protocol::{
     ids::{JobId, LeaseId},
     time::UnixMillis,
 };
+use sojourn_state::{Job, Lease, State};
 use std::{cmp::Reverse, collections::BTreeMap};
 
 impl<'a> Scheduler<'a> {

@@ -5,12 +5,12 @@
 //! for the trial where its own has none, or has left it waiting for long: no slot is left idle for a trial that stays elsewhere.
 
 use super::scheduler::Scheduler;
-use crate::state::{Host, Job, Trial};
 use sojourn_protocol::{
     ids::HostId,
     quantity::{SaturatingFrom as _, mul_div},
     time::Millis,
 };
+use sojourn_state::{Host, Job, Trial};
 use sojourn_workgen::residency::HostLoad;
 
 /// Waiting hosts that are looked at for ones that are loaded less.

@@ -5,10 +5,8 @@ use super::{
     explain::GrantReason, homes::MAX_LEFT, scheduler::Scheduler,
 };
 use crate::{
-    event::UnitKey,
     hosts::{DeviceRef, reliable_speed, training_time},
     index::RemainingWorkIndex,
-    state::{Job, Trial},
 };
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
@@ -19,6 +17,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     unit::shard_index,
 };
+use sojourn_state::{Job, Trial, UnitKey};
 use sojourn_workgen::{Candidate, Choice, Decision, EarlierFinish, Forecast, PolicyView, Shards};
 use std::{cmp::Reverse, collections::BTreeSet};
 
@@ -35,7 +34,7 @@ pub(crate) enum HopPick {
     Defer(u64),
     /// None yet. The plan has one for it in so many microseconds.
     Expect(u64),
-    /// None.
+    /// No hop.
     Nothing,
 }
 
@@ -65,7 +64,7 @@ struct JobCandidates<'a> {
 enum Turn {
     /// All that are runnable.
     All,
-    /// Those of this priority.
+    /// The runnable trials of this priority.
     Priority(i32),
     /// This one.
     Trial(TrialId),

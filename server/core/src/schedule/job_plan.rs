@@ -44,7 +44,7 @@ pub(crate) struct JobPlan {
 /// Whether another plan is wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Replan {
-    /// No.
+    /// No other plan.
     #[default]
     No,
     /// A plan that may be better, now that more is known.

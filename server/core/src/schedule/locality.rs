@@ -1,16 +1,14 @@
 //! Data locality: how long a device would fetch, and which other devices have the data already.
 
 use super::eligibility::Eligibility;
-use crate::{
-    hosts::DeviceRef,
-    state::{Job, Trial},
-};
+use crate::hosts::DeviceRef;
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, ShardId},
     quantity::{Micros, Speed, Work},
     unit::shard_index,
 };
+use sojourn_state::{Job, Trial};
 use sojourn_workgen::EarlierFinish;
 use std::{collections::BTreeSet, ops::Deref};
 

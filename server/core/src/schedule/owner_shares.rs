@@ -10,11 +10,8 @@
 //! ```
 
 use super::shares::FairShares;
-use crate::{
-    event::By,
-    state::{Job, State},
-};
 use sojourn_protocol::ids::{JobId, LeaseId, TokenId};
+use sojourn_state::{By, Job, State};
 use std::collections::BTreeMap;
 
 /// The owner of jobs, as slot time is shared: an issued token; `None`: the operator, to whom jobs of the server's own token belong,

@@ -40,7 +40,7 @@ pub(super) struct FollowedPlan {
 /// A planned hop, in microseconds of the server's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlannedHop {
-    /// Its number among all hops of the plan, by their start, from 1.
+    /// The hop's number among all hops of the plan, by their start, from 1.
     pub(crate) step: u64,
     pub(crate) trial: TrialId,
     pub(crate) epoch: Epoch,
@@ -70,11 +70,11 @@ pub(crate) enum PlanAdvice {
 /// How a planned hop that isn't over stands now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HopStatus {
-    /// It can be granted.
+    /// The hop can be granted.
     Open,
-    /// Its trial is on this very device, which goes on with it.
+    /// The hop's trial is on this very device, which goes on with it.
     GoesOn,
-    /// Its trial is elsewhere, or not so far yet.
+    /// The hop's trial is elsewhere, or not so far yet.
     Later,
 }
 

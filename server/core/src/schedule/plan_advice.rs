@@ -11,15 +11,14 @@ use super::{
     scheduler::Scheduler,
 };
 use crate::{
-    event::UnitKey,
     hosts::DeviceRef,
     leases::{ContinuedTrial, ResultBefore},
-    state::{Job, Trial},
 };
 use sojourn_protocol::{
     ids::{HostId, ShardId},
     time::{Millis, UnixMillis},
 };
+use sojourn_state::{Job, Trial, UnitKey};
 use sojourn_workgen::{Chain, DataLocality};
 
 /// So long devices wait for the first plan of a job.

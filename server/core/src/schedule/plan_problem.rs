@@ -9,7 +9,6 @@ use crate::{
     cost::{Cost, DeviceKey},
     hosts::DevicePool,
     index::RemainingWorkIndex,
-    state::{Job, Trial},
 };
 use sojourn_protocol::{
     digest::Digest,
@@ -18,6 +17,7 @@ use sojourn_protocol::{
     seeds,
     spec::Replicas,
 };
+use sojourn_state::{Job, Trial};
 use sojourn_workgen::{
     Chain,
     plan::{Machine, PACE_ONE, PlanTrial, Problem},

@@ -5,12 +5,12 @@ use crate::{
     cost::{Estimates, PreferredClasses},
     figures::PlanCounts,
     memo::Memo,
-    state::State,
 };
 use sojourn_protocol::{
     ids::{HostId, JobId},
     time::UnixMillis,
 };
+use sojourn_state::State;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All of it. It is soft state: after a start it comes back by itself.
@@ -32,7 +32,7 @@ pub(crate) struct Planner {
     last_speculation: UnixMillis,
     /// The fleet and the number of trials for which merge modes were chosen.
     merge_modes: Memo<(u64, usize)>,
-    /// What jobs may still spend.
+    /// The amounts that jobs may still spend.
     budgets: Budgets,
     /// Plans so far.
     counts: PlanCounts,
@@ -59,7 +59,7 @@ impl Planner {
         &mut self.preferred
     }
 
-    /// What jobs may still spend.
+    /// The amounts that jobs may still spend.
     pub(crate) fn budgets(&self) -> &Budgets {
         &self.budgets
     }

@@ -5,10 +5,8 @@ use crate::{
     data::DataPlacement,
     dispatch::{Dispatcher, Wake},
     effect::Effect,
-    event::UnitKey,
     hosts::Hosts,
     ledger::Ledger,
-    state::{Job, Lease},
 };
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
@@ -16,6 +14,7 @@ use sojourn_protocol::{
     seeds,
     time::{Millis, UnixMillis},
 };
+use sojourn_state::{Job, Lease, UnitKey};
 use sojourn_workgen::{Policy, plan::Schedule};
 
 /// Plans of a job are requested at least this far apart.

@@ -9,15 +9,13 @@
 //! ```
 
 use super::{assignment::Assignment, scheduler::Scheduler};
-use crate::{
-    hosts::DeviceRef,
-    state::{Job, Lease, Trial},
-};
+use crate::hosts::DeviceRef;
 use sojourn_protocol::{
     api::{HeldState, WorkRequest},
     ids::{HostId, LeaseId},
     quantity::to_usize,
 };
+use sojourn_state::{Job, Lease, Trial};
 use std::cmp::Reverse;
 
 /// Trials of a job that are asked whether they go on in a slot: those with the most work left.

@@ -6,13 +6,14 @@ use super::{
     hops::HopPick,
     scheduler::Scheduler,
 };
-use crate::{event::UnitKey, hosts::DeviceRef, state::Job};
+use crate::hosts::DeviceRef;
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     ids::{HostId, JobId},
     money::MicroUsd,
     time::Millis,
 };
+use sojourn_state::{Job, UnitKey};
 
 /// Units that a slot should leave to other hosts for a while.
 #[derive(Debug, Default)]

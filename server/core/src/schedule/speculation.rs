@@ -18,7 +18,6 @@ use crate::{
     hosts::{DeviceRef, training_time},
     index::RemainingWorkIndex,
     ledger::Ledger,
-    state::{Job, Lease, Trial},
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId},
@@ -26,6 +25,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     unit::shard_index,
 };
+use sojourn_state::{Job, Lease, Trial};
 use sojourn_workgen::DataLocality;
 use std::cmp::Reverse;
 

@@ -7,13 +7,7 @@ mod rights;
 
 pub(crate) use quotas::{QuotaBook, Wanted};
 
-use crate::{
-    event::{By, Event},
-    hosts::HostHandler,
-    reply::Refusal,
-    reply::Reply,
-    state::IssuedToken,
-};
+use crate::{hosts::HostHandler, reply::Refusal, reply::Reply};
 use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
@@ -24,13 +18,14 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     tokens::{MAX_TOKEN_HOSTS, MAX_TOKEN_LIFETIME, Rights, TokenGrant, TokenRequest, TokenState},
 };
+use sojourn_state::{By, Event, IssuedToken};
 
 /// Tokens in the state, at most. Beyond them, those that open nothing any more are forgotten, the earliest first.
 pub const MAX_TOKENS: usize = 10_000;
 /// Tokens that show a job's page and still do so, at most: whoever may submit can make them, and may not use up all tokens.
 pub const MAX_SHARES: usize = 1_000;
 
-/// Whose token it is, among hosts and the tokens that were issued.
+/// The holder of a token, among hosts and the tokens that were issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holder {
     /// A host's own token.
@@ -41,9 +36,9 @@ pub enum Holder {
     Enroller(TokenId),
     /// A user with these rights.
     User(TokenId, Rights),
-    /// Whoever has it sees the page of this job.
+    /// A guest: whoever has the token sees the page of this job.
     Guest(TokenId, JobId),
-    /// It was a user's or a guest's, and has expired.
+    /// The token was a user's or a guest's, and has expired.
     Expired(TokenId),
 }
 

@@ -1,14 +1,15 @@
 //! Commands of users: whether the token may give them, and those that note who gave them.
 
+use super::rights::admit;
 use crate::{
     command::{Command, ReplyTo},
     core::Core,
     effect::Answer,
-    event::By,
     fault::CoreFault,
     reply::Refusal,
     submission::PreparedSubmission,
 };
+use sojourn_state::By;
 
 impl Core {
     /// Carries out a command of a user, where the user's token may give it.
@@ -18,7 +19,7 @@ impl Core {
         by: By,
         command: Command,
     ) -> Result<(), CoreFault> {
-        if let Err(error) = self.state.admit(by, &command, self.clock.now()) {
+        if let Err(error) = admit(&self.state, by, &command, self.clock.now()) {
             return self.answer(to, Err(error.into()));
         }
         match command {

@@ -1,10 +1,9 @@
 //! Quotas of users' tokens: what their jobs take, and whether they may take more.
 
+use super::rights::name_of;
 use crate::{
     config::CoreConfig,
-    event::By,
     index::{DerivedIndex, RemainingWorkIndex},
-    state::State,
 };
 use sojourn_protocol::{
     digest::BlobRef,
@@ -16,9 +15,10 @@ use sojourn_protocol::{
     time::UnixMillis,
     tokens::{Rights, TokenState},
 };
+use sojourn_state::{By, State};
 use std::collections::BTreeMap;
 
-/// What a user asks for, beside what the user's jobs take already.
+/// The resources that a user asks for, beside what the user's jobs take already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// Jobs that begin, or go on though they had ended.
@@ -67,7 +67,7 @@ impl QuotaBook<'_> {
         Some(QuotaView { limits, used: QuotaUsage { links, ..self.used(token) } })
     }
 
-    /// What the jobs of a token take.
+    /// The resources that the jobs of a token take.
     fn used(&self, token: TokenId) -> QuotaUsage {
         let owners = self.index.owners();
         let remaining = owners.running(token).filter_map(|job| self.index.remaining(job));
@@ -129,7 +129,7 @@ impl QuotaBook<'_> {
         limit: &str,
         todo: &str,
     ) -> ApiError {
-        let name = self.state.name_of(By::Token(token));
+        let name = name_of(self.state, By::Token(token));
         let message = format!(
             "{name} has {what} its quota `{quota}` is {limit}: {todo}; an administrator raises it by `sojourn token set {token} --{quota} N`"
         );

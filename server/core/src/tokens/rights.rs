@@ -1,19 +1,16 @@
 //! Which commands a user's token may give: one table over all commands, and whose the jobs are that they change.
 
-use crate::{
-    command::{Command, Query},
-    event::By,
-    state::{Job, State},
-};
+use crate::command::{Command, Query};
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{JobId, TokenId},
     time::UnixMillis,
     tokens::{Rights, TokenGrant},
 };
+use sojourn_state::{By, Job, State};
 use std::slice;
 
-/// What a user's command is about, as rights count it.
+/// The subject of a user's command, as rights count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject<'a> {
     /// Jobs that it changes, deletes or shows to others: those of the token, for users with the right to `submit`.
@@ -89,56 +86,59 @@ fn forbidden(message: impl Into<String>) -> ApiError {
     ApiError::new(ErrorKind::Forbidden, message)
 }
 
-impl State {
-    /// Lets a user give a command.
-    ///
-    /// # Errors
-    /// Where the token opens nothing any more, has too few rights, or isn't that of a job which the command changes.
-    pub(crate) fn admit(&self, by: By, command: &Command, now: UnixMillis) -> Result<(), ApiError> {
-        let By::Token(token) = by else { return Ok(()) };
-        let rights = self.issued.rights(token, now).ok_or_else(|| {
-            let message = format!("token {token} opens nothing any more");
-            ApiError::new(ErrorKind::Unauthorized, message)
-        })?;
-        let wanted = match command.subject() {
-            Subject::Jobs(_) | Subject::NewJob => Rights::Submit,
-            Subject::Server => Rights::Administer,
-        };
-        if rights < wanted {
-            let wanted = wanted.name();
-            return Err(forbidden(format!("this needs a token with the right to `{wanted}`")));
+/// Lets a user give a command.
+///
+/// # Errors
+/// Where the token opens nothing any more, has too few rights, or isn't that of a job which the command changes.
+pub(crate) fn admit(
+    state: &State,
+    by: By,
+    command: &Command,
+    now: UnixMillis,
+) -> Result<(), ApiError> {
+    let By::Token(token) = by else { return Ok(()) };
+    let rights = state.issued.rights(token, now).ok_or_else(|| {
+        let message = format!("token {token} opens nothing any more");
+        ApiError::new(ErrorKind::Unauthorized, message)
+    })?;
+    let wanted = match command.subject() {
+        Subject::Jobs(_) | Subject::NewJob => Rights::Submit,
+        Subject::Server => Rights::Administer,
+    };
+    if rights < wanted {
+        let wanted = wanted.name();
+        return Err(forbidden(format!("this needs a token with the right to `{wanted}`")));
+    }
+    match command.subject() {
+        Subject::Jobs(jobs) if rights < Rights::Administer => {
+            // The command says itself which jobs aren't there.
+            let mut known = jobs.iter().filter_map(|job| state.jobs.get(job));
+            known.try_for_each(|job| check_owner(state, job, token))
         }
-        match command.subject() {
-            Subject::Jobs(jobs) if rights < Rights::Administer => {
-                // The command says itself which jobs aren't there.
-                let mut known = jobs.iter().filter_map(|job| self.jobs.get(job));
-                known.try_for_each(|job| self.check_owner(job, token))
-            }
-            Subject::Jobs(_) | Subject::NewJob | Subject::Server => Ok(()),
+        Subject::Jobs(_) | Subject::NewJob | Subject::Server => Ok(()),
+    }
+}
+
+/// Is a job that of a token? One that was submitted before jobs had owners is that of each: its user can't be told, and goes on
+/// with it.
+fn check_owner(state: &State, job: &Job, token: TokenId) -> Result<(), ApiError> {
+    let (caller, id) = (By::Token(token), job.id);
+    let Some(owner) = job.owner.filter(|owner| *owner != caller) else { return Ok(()) };
+    let [mut owner_name, mut caller_name] = [owner, caller].map(|by| name_of(state, by));
+    if owner_name == caller_name {
+        for (name, by) in [(&mut owner_name, owner), (&mut caller_name, caller)] {
+            name.extend(by.token().map(|token| format!(" (token {token})")));
         }
     }
+    Err(forbidden(format!("job {id} belongs to {owner_name}; this token is {caller_name}")))
+}
 
-    /// Is a job that of a token? One that was submitted before jobs had owners is that of each: its user can't be told, and goes on
-    /// with it.
-    fn check_owner(&self, job: &Job, token: TokenId) -> Result<(), ApiError> {
-        let (caller, id) = (By::Token(token), job.id);
-        let Some(owner) = job.owner.filter(|owner| *owner != caller) else { return Ok(()) };
-        let [mut owner_name, mut caller_name] = [owner, caller].map(|by| self.name_of(by));
-        if owner_name == caller_name {
-            for (name, by) in [(&mut owner_name, owner), (&mut caller_name, caller)] {
-                name.extend(by.token().map(|token| format!(" (token {token})")));
-            }
-        }
-        Err(forbidden(format!("job {id} belongs to {owner_name}; this token is {caller_name}")))
-    }
-
-    /// The name of a token, for messages.
-    pub(crate) fn name_of(&self, by: By) -> String {
-        let By::Token(token) = by else { return "the server's admin token".to_owned() };
-        let label = self.issued.get(token).map(|known| &known.label);
-        match label.filter(|label| !label.is_default()) {
-            Some(label) => format!("`{label}`"),
-            None => format!("token {token}"),
-        }
+/// The name of a token, for messages.
+pub(crate) fn name_of(state: &State, by: By) -> String {
+    let By::Token(token) = by else { return "the server's admin token".to_owned() };
+    let label = state.issued.get(token).map(|known| &known.label);
+    match label.filter(|label| !label.is_default()) {
+        Some(label) => format!("`{label}`"),
+        None => format!("token {token}"),
     }
 }

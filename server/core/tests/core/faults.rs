@@ -2,8 +2,8 @@
 
 use crate::support::{Bench, HOST, JOB, done, hop, trained};
 use sojourn_core::{
-    By, Command, Core, CoreFault, Envelope, Event, FoldError, FoldFault, JournalPosition, LeaseEnd,
-    MergeMode, Record, ReplyTo, RequestedEvaluation, State, UnitKey,
+    By, Command, Core, CoreFault, Envelope, Event, FoldError, FoldFault, Folded, JournalPosition,
+    LeaseEnd, MergeMode, Record, ReplyTo, RequestedEvaluation, State, UnitKey,
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -30,13 +30,13 @@ fn next(state: &State, event: Event) -> Record {
     Record { position, at: UnixMillis(state.at.0 + 1), event }
 }
 
-fn fold(state: &mut State, event: Event) {
+fn fold(state: &mut Folded, event: Event) {
     let record = next(state, event);
     state.fold(&record).unwrap();
 }
 
 /// The fault of an event that doesn't fit. The error names its position and kind, and the state stays as it was.
-fn fault(state: &State, event: Event) -> FoldFault {
+fn fault(state: &Folded, event: Event) -> FoldFault {
     let record = next(state, event);
     let mut after = state.clone();
     let FoldError { position, event, source } = after.fold(&record).unwrap_err();
@@ -52,8 +52,8 @@ fn leased() -> (Bench, Lease) {
     (bench, lease)
 }
 
-/// Its result was acknowledged and waits; the checkpoint is in the store.
-fn reported() -> (State, LeaseId, BlobRef) {
+/// A state in which a lease's result was acknowledged and waits; the checkpoint is in the store.
+fn reported() -> (Folded, LeaseId, BlobRef) {
     let (mut bench, lease) = leased();
     let report = done(&lease);
     let Outcome::Trained(trained) = &report.outcome else { panic!("{report:?}") };
@@ -234,7 +234,9 @@ fn a_report_that_was_not_acknowledged_has_no_end() {
     fold(&mut lapsed, Event::LeaseEnded { lease: live.id, end: LeaseEnd::Silent });
     let (mut ended, lease, _) = reported();
     fold(&mut ended, Event::Superseded { lease });
-    for (state, lease) in [(bench.core.state(), live.id), (&lapsed, live.id), (&ended, lease)] {
+    let states: [(&Folded, _); 3] =
+        [(bench.core.state(), live.id), (&lapsed, live.id), (&ended, lease)];
+    for (state, lease) in states {
         for event in of_lease(lease) {
             assert_eq!(fault(state, event), FoldFault::NotAcknowledged(lease));
         }

@@ -19,7 +19,7 @@ fn bench(host_shares: SharePolicy) -> Bench {
     Bench::with_order(&PlacementSpec { host_shares, ..placement }, 1, 3)
 }
 
-/// What the host has seen of the trial of a lease that it holds.
+/// The share that a host reports of the trial of a lease that it holds.
 fn share(attained: u64) -> HeldShare {
     let carried =
         Carried { list: List::Watching, attained: Micros(attained), ..Carried::default() };

@@ -162,7 +162,7 @@ fn an_owner_does_not_decide_while_the_others_are_away() {
     assert_eq!(bench.job().trials_failed, 0);
 }
 
-/// What a host came to: right where `word` is "right".
+/// Reports a host's result: right where `word` is "right".
 pub(crate) fn came_to(bench: &mut Bench, host: HostId, lease: &Lease, word: &str) -> Vec<Event> {
     let mut report = done(lease);
     if let Outcome::Trained(trained) = &mut report.outcome {

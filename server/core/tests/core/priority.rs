@@ -1,4 +1,4 @@
-//! What a host hasn't begun gives way to a job of higher priority, and a slot is kept for the trial that goes on there.
+//! Units that a host hasn't begun give way to a job of higher priority. A slot is kept for the trial that goes on there.
 
 use crate::support::{Bench, HOST, JOB, OTHER, done, events, hop, request};
 use sojourn_core::{Answer, Command, Effect, Event, ReplyTo};

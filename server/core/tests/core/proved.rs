@@ -129,7 +129,7 @@ fn a_host_that_waits_is_granted_a_trial_when_a_second_party_comes() {
     assert!(events.iter().any(granted), "{events:?}");
 }
 
-/// Its results could be repeated by nobody, whatever it claims to be.
+/// The results of a host of an invented class could be repeated by nobody, whatever it claims to be.
 #[test]
 fn a_host_of_an_invented_class_is_given_no_unit_of_a_verified_job() {
     for replicas in [Replicas::Demand, Replicas::Fixed(1)] {
@@ -190,7 +190,7 @@ fn a_device_of_several_classes_begins_in_one_that_is_proved() {
     assert_eq!(lease.instructions.as_deref(), Some("common"));
 }
 
-/// What it confirms counts for nothing, so a class that it offers isn't proved by it.
+/// The confirmations of a host that has lost trust count for nothing, so a class that it offers isn't proved by it.
 #[test]
 fn a_host_that_has_lost_trust_proves_no_class() {
     let mut bench = Bench::with_order(&placement(1000), 2, 1);

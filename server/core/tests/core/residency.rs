@@ -2,7 +2,7 @@
 
 use crate::support::{Bench, HOST, JOB, OTHER, data, demand, done, hop, inventory, trained_after};
 use proptest::prelude::*;
-use sojourn_core::{Answer, By, Command, Event, ReplyTo, State};
+use sojourn_core::{Answer, By, Command, Event, Folded, ReplyTo};
 use sojourn_protocol::{
     api::{Held, HeldState, LossSum, WorkRequest},
     digest::{BlobRef, Digest},
@@ -28,7 +28,7 @@ struct Fleet {
     loss: Loss,
     /// Slots of all hosts, of those that are away too.
     slots: BTreeMap<HostId, u32>,
-    /// Who trained each hop, in order.
+    /// The trial of each hop and the host that trained it, in order.
     trained: Vec<(u32, HostId)>,
 }
 
@@ -453,9 +453,9 @@ fn by_remaining_time_the_host_with_most_to_do_gives_some_of_it() {
     fleet.run();
 }
 
-/// Who reads the journal comes to the same.
+/// A replay of the journal comes to the same state.
 fn is_journalled(bench: &Bench) -> bool {
-    let mut state = State::new(bench.core.config().remember_leases);
+    let mut state = Folded::new(bench.core.config().remember_leases);
     bench.journal.iter().for_each(|record| drop(state.fold(record).unwrap()));
     state == *bench.core.state()
 }

@@ -1,4 +1,4 @@
-//! What hosts say of the units that they run is shown with them, for as long as they run.
+//! Hosts' reports on running units are shown with the units, for as long as these run.
 
 use crate::support::{Bench, HOST, OTHER, request};
 use sojourn_core::{Answer, Command, Query, ReplyTo};

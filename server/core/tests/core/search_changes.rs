@@ -424,7 +424,7 @@ enum Step {
         other: bool,
         how: u8,
     },
-    /// What was kept is reported.
+    /// A result that was kept is reported.
     Report {
         which: usize,
     },

@@ -65,7 +65,7 @@ enum Step {
     Renew {
         which: usize,
     },
-    /// Whoever asked hears nothing of it.
+    /// The client that asked hears nothing of the answer.
     HangUp,
     Offer {
         how: u8,

@@ -1,5 +1,5 @@
-//! What a rule of early stopping knows follows from the trials of its job, whatever has happened to them. `Bench` checks all
-//! invariants after each command, and L3 is that what is known is what a recount says.
+//! The knowledge of a rule of early stopping follows from the trials of its job, whatever has happened to them. `Bench` checks
+//! all invariants after each command, and L3 is that what is known is what a recount says.
 
 use crate::{
     early_stopping::searching,

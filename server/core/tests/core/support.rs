@@ -31,7 +31,7 @@ pub(crate) struct Bench {
     pub(crate) now: u64,
     /// Plans that were asked for.
     pub(crate) plans: Vec<Effect>,
-    /// Its journal.
+    /// The core's journal.
     pub(crate) journal: Vec<Record>,
 }
 

@@ -112,7 +112,7 @@ fn where_results_are_merged_none_is_stuck_behind_one_that_nobody_can_verify() {
     assert!(drawn > 0, "some are drawn");
 }
 
-/// It would be the fastest, if it did what it is given.
+/// The host that has lost trust would be the fastest, if it did what it is given.
 #[test]
 fn nobody_leaves_a_hop_to_a_host_that_has_lost_trust() {
     for word in ["right", "wrong"] {
@@ -301,7 +301,7 @@ fn train(bench: &mut Bench, host: HostId, versions: u32, word: &str) {
     panic!("it doesn't come so far");
 }
 
-/// Whoever is asked to verify an evaluation comes to the same.
+/// The hosts that are asked to verify an evaluation come to the same result.
 fn verify_evaluations(bench: &mut Bench) {
     for host in [HOST, OTHER, THIRD] {
         let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();

@@ -15,7 +15,7 @@ use sojourn_protocol::{
 };
 
 const THIRD: HostId = HostId(3);
-/// It trains all hops, and holds the next one while the others evaluate.
+/// The host that trains all hops, and holds the next one while the others evaluate.
 const TRAINER: HostId = HostId(4);
 
 /// One trial, trained for an epoch by one host of three. Next to no hop is verified.
@@ -121,7 +121,7 @@ fn a_lie_that_would_make_the_best_trial_is_refuted_by_two_others() {
     assert_eq!(bench.core.state().hosts[&HOST].trust.refuted, 1);
 }
 
-/// Its first evaluation makes the only trial the best; worse ones than that are verified by chance alone.
+/// The first evaluation makes the only trial the best; worse ones than that are verified by chance alone.
 #[test]
 fn an_evaluation_on_which_nothing_depends_is_mostly_taken_in_at_once() {
     let mut bench = trained(2, "");
@@ -326,7 +326,7 @@ fn a_trial_says_that_it_waits_for_a_third_host_where_two_differ() {
     assert!(waiting.contains("came to different results"), "{waiting}");
 }
 
-/// Its first lease has expired, it is given the evaluation again, and reports both.
+/// The host's first lease has expired; it is given the evaluation again, and reports both.
 #[test]
 fn a_host_does_not_confirm_itself() {
     let mut bench = trained(1, "");

@@ -7,8 +7,8 @@
 //!   lab-8    [ 2           ]      [ 2    ]        in a bar: its trial
 //! ```
 //!
-//! It is SVG without style attributes, which the page's policy forbids. Places from left to right are per cent of its width, so
-//! that it is as wide as the page and its text keeps its size.
+//! The chart is SVG without style attributes, which the page's policy forbids. Places from left to right are per cent of its
+//! width. So the chart is as wide as the page, and its text keeps its size.
 
 use maud::{Markup, html};
 use sojourn_protocol::{
@@ -62,22 +62,22 @@ const STEPS: [u64; 17] = [
 /// How a lease ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseBarEnd {
-    /// It is live.
+    /// The lease is live.
     Live,
     /// With a result.
     Reported,
     /// With a trainer error.
     Failed,
-    /// Its host wasn't heard of, or made no progress, in time.
+    /// The lease's host wasn't heard of, or made no progress, in time.
     Expired,
-    /// Its host gave it back.
+    /// The lease's host gave it back.
     Returned,
-    /// Its result was no longer wanted.
+    /// Another result settled the lease's unit, its trial ended, or its host was revoked.
     Revoked,
 }
 
 impl LeaseBarEnd {
-    /// Its class in the chart.
+    /// The end's class in the chart.
     const fn class(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -104,11 +104,11 @@ impl LeaseBarEnd {
 pub struct LeaseBar {
     /// The lease.
     pub lease: LeaseId,
-    /// Its host.
+    /// The lease's host.
     pub host: HostId,
-    /// Its trial.
+    /// The lease's trial.
     pub trial: TrialId,
-    /// Its unit, in words.
+    /// The lease's unit, in words.
     pub unit: String,
     /// When it was granted.
     pub from: UnixMillis,
@@ -122,7 +122,7 @@ pub struct LeaseBar {
     pub moved: Option<MoveKind>,
 }
 
-/// What a chart shows.
+/// The content of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timeline {
     /// Where it begins.
@@ -141,7 +141,7 @@ pub struct Timeline {
 #[derive(Debug)]
 struct Lane<'a> {
     host: HostId,
-    /// It is its host's first.
+    /// Whether the lane is its host's first.
     is_first: bool,
     bars: Vec<&'a LeaseBar>,
 }

@@ -19,7 +19,7 @@ use std::{cmp::Ordering, collections::BTreeSet};
 /// Trials on one page of the board.
 const ROWS: usize = 50;
 
-/// What of a leader board is shown, and in which order. It is the query of its address.
+/// The part of a leader board that is shown, and the order of it. It is the query of its address.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Board {

@@ -70,7 +70,7 @@ fn listed(hosts: &[HostId], between: &str) -> String {
     hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(between)
 }
 
-/// What the signs mean.
+/// The legend of the signs.
 fn legend() -> Markup {
     let signs = [
         ("done", "✓", "done in this epoch"),

@@ -26,7 +26,7 @@ use sojourn_protocol::{
     view::{EventView, HopMatrixView, JobDetail, JobState, JobView, TimeLeft, TrialView},
 };
 
-/// What a job's page shows beside the job.
+/// The parts of a job's page beside the job.
 #[derive(Debug)]
 pub struct Parts {
     /// The job as submitted, in JSON.
@@ -35,11 +35,11 @@ pub struct Parts {
     pub space: Option<String>,
     /// All its trials.
     pub trials: Vec<TrialView>,
-    /// Its running trials by its shards.
+    /// The job's running trials by its shards.
     pub hops: HopMatrixView,
-    /// Its leases.
+    /// The job's leases.
     pub timeline: Timeline,
-    /// Its last events.
+    /// The job's last events.
     pub events: Vec<EventView>,
     /// The links to its page; `None` for whoever may make none.
     pub shares: Option<Vec<TokenView>>,

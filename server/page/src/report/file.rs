@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 const STYLES: [&str; 2] = ["page.css", "uplot.css"];
 /// In the order in which they run.
 const SCRIPTS: [&str; 3] = ["uplot.js", "charts.js", "report.js"];
-/// What whoever passes uPlot on passes on with it.
+/// The licence of uPlot, which goes with every copy of it.
 const LICENCE: &str = include_str!("../../assets/vendor/uplot.LICENSE");
 
 /// The whole page. `data`: JSON for its script, by the id of its element.

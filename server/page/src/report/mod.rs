@@ -23,7 +23,7 @@ use sojourn_protocol::{
 /// The element that holds what the charts show.
 const TRIALS: &str = "trials";
 
-/// What a report says.
+/// The content of a report.
 #[derive(Debug)]
 pub struct Report<'a> {
     /// When it was made.
@@ -34,7 +34,7 @@ pub struct Report<'a> {
     pub trials: &'a [TrialView],
     /// The same, as its charts need them.
     pub curves: &'a [SearchTrial],
-    /// What it has cost, where machines were bought.
+    /// The cost of the job, where machines were bought.
     pub cost: Option<MicroUsd>,
     /// Programs and formats, with their versions.
     pub versions: Vec<(&'static str, String)>,
@@ -49,11 +49,11 @@ pub struct Report<'a> {
 /// A figure beside its limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Efficiency {
-    /// Its name.
+    /// The figure's name.
     pub name: &'static str,
-    /// What the job took.
+    /// The job's value of the figure.
     pub took: String,
-    /// What it can't be better than.
+    /// The best value that the job could have reached.
     pub limit: String,
     /// The share of the limit that was reached, where both are known: 1 is the limit.
     pub share: Option<f64>,
@@ -155,7 +155,7 @@ fn replays(report: &Report<'_>) -> Markup {
     }
 }
 
-/// What the job was made of, and what it made.
+/// The digests of what the job was made of, and of what it made.
 fn digests(job: &JobDetail) -> Markup {
     let DataManifest { train, valid, test, .. } = &job.data;
     let shards = [("training", train), ("validation", valid), ("test", test)];

@@ -9,7 +9,7 @@ use sojourn_sim::fluid::{
     thesis::{CELLS, SCHEDULE},
 };
 
-/// What the three jobs came to in one cell. Changes are in percent of equal shares.
+/// The figures of the three jobs in one cell. Changes are in percent of equal shares.
 #[derive(Debug, Serialize)]
 pub(crate) struct Cell {
     alpha: f64,
@@ -143,7 +143,7 @@ pub(crate) struct Long {
     usable: Spread,
 }
 
-/// What a threshold per second does to long trials.
+/// The effect on long trials of a threshold per second, beside that of one per trial.
 pub(crate) fn long(seeds: u64) -> Vec<Long> {
     let long = SCHEDULE.map(|trial| SharedTrial { work: 20.0 * trial.work, ..trial });
     let base = SharedHosts::one(SharePolicy::Equal).run(&long, 0);

@@ -1,4 +1,4 @@
-//! What FlowCon does on one host and SpeCon on several, beside policies that know what is left to do, in the fluid model.
+//! FlowCon on one host and SpeCon on several, beside policies that know what is left to do, in the fluid model.
 //!
 //!     cargo run --release --locked -p sojourn-sim --example shares_study
 //!

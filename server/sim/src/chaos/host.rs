@@ -36,14 +36,14 @@ const SHORT_PAUSE: Micros = Micros::from_secs(1);
 #[derive(Debug)]
 struct Running {
     lease: Box<Lease>,
-    /// It ends after so many batches.
+    /// The number of batches after which the unit ends.
     batches: u32,
     since: UnixMillis,
     /// A shard of a later hop that it can't go on without.
     awaits: Option<Digest>,
 }
 
-/// What a crash leaves.
+/// The part of a host that a crash leaves.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     /// Whole blobs.
@@ -82,21 +82,21 @@ pub(crate) struct Host {
     millis_per_batch: u64,
     /// Bytes per second of its network, as it says.
     pub(crate) bandwidth: Option<u64>,
-    /// What it says of whatever it trains.
+    /// The way in which the host lies about whatever it trains; `None` where it is honest.
     pub(crate) lie: Option<Corruption>,
     /// When it lies, where it does.
     pub(crate) lies: Lies,
     /// Hops that it has reported.
     hops: u32,
-    /// What it does to hold others up.
+    /// The way in which the host holds others up; `None` where it doesn't.
     pub(crate) trick: Option<Trick>,
     /// Bytes of memory that a unit may take, where it says so.
     pub(crate) memory: Option<u64>,
-    /// What it came to first with each trial.
+    /// The first checkpoint of each trial that the host made in a hop about which it lies.
     first: BTreeMap<TrialId, Digest>,
     /// Counts its starts. What was scheduled for an earlier one is void.
     pub(crate) boot: u64,
-    /// Its network is cut until then.
+    /// The time until which the host's network is cut.
     pub(crate) silent_until: UnixMillis,
     config: Arc<AgentConfig>,
     pub(crate) agent: Agent,
@@ -155,7 +155,7 @@ impl Host {
         !(self.agent.leases().is_empty() && self.disk.outbox.is_empty())
     }
 
-    /// What it lends, where the server wants to hear that.
+    /// The inventory of what the host lends, where the server wants one.
     pub(crate) fn inventory(&self) -> Option<Inventory> {
         self.agent.sends_inventory().then(|| {
             let device = Device { memory: self.memory, ..Device::new(CPU, self.class, 1e9) };
@@ -324,7 +324,7 @@ impl Host {
         Some(ResultFacts { has_checkpoint: checkpoint.is_some(), continues_from: checkpoint })
     }
 
-    /// What it says that it has come to.
+    /// The checkpoint that the host says it has made.
     fn claimed(&mut self, trial: TrialId, made: Digest) -> Digest {
         let Some(lie) = self.lie.filter(|_| self.lies.in_hop(self.hops)) else { return made };
         let first = self.first.get(&trial).copied();

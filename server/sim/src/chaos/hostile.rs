@@ -56,7 +56,7 @@ impl Hostile {
         }
     }
 
-    /// What the nth of them does, where it doesn't lie about results.
+    /// The trick of the nth hostile host, where it doesn't lie about results.
     pub(crate) const fn trick(self, n: u32) -> Option<Trick> {
         if self.lies(n) {
             None
@@ -70,14 +70,14 @@ impl Hostile {
     }
 }
 
-/// What a hostile host does.
+/// A way in which a hostile host does harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trick {
-    /// Its trainer fails at every unit.
+    /// The host's trainer fails at every unit.
     Fails,
-    /// It reports one more batch again and again, and ends no unit.
+    /// The host reports one more batch again and again, and ends no unit.
     Trickles,
-    /// It claims what can't be.
+    /// The host claims what can't be.
     Claims,
 }
 
@@ -93,7 +93,7 @@ impl Trick {
         (self == Self::Fails).then_some(fails)
     }
 
-    /// What it says of its progress.
+    /// The progress that the host reports.
     pub(crate) fn progress(self, passed: Millis, honest: Progress) -> Progress {
         match self {
             Self::Fails => honest,
@@ -104,7 +104,7 @@ impl Trick {
         }
     }
 
-    /// What it says of itself.
+    /// The inventory that the host reports.
     pub(crate) fn inventory(self, host: HostId, honest: Inventory) -> Inventory {
         if self != Self::Claims {
             return honest;
@@ -127,7 +127,7 @@ impl Trick {
     }
 }
 
-/// That of all trials of a world.
+/// The workload of all trials of a world.
 fn workload() -> Workload {
     Workload {
         model: Architecture::mlp([4]),

@@ -7,15 +7,15 @@ pub enum Liar {
     PairOfOneOwner,
     /// Two hosts of two owners come to the same wrong results.
     PairOfOwners,
-    /// It lies about evaluations alone: all rows were right.
+    /// The host lies about evaluations alone: all rows were right.
     Evaluations,
-    /// It is honest for most of the job.
+    /// The host is honest for most of the job.
     Late,
     /// Of two numeric classes its owner has hosts of both, and only one of them lies.
     OneClass,
-    /// It is honest until its party is trusted.
+    /// The host is honest until its party is trusted.
     OnceTrusted,
-    /// It returns a digest that it has seen: of the version that it was given.
+    /// The host returns a digest that it has seen: of the version that it was given.
     Copier,
 }
 

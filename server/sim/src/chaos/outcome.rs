@@ -1,4 +1,4 @@
-//! What must hold when all is done.
+//! The conditions that must hold when all is done.
 
 use super::training;
 use sojourn_core::{
@@ -26,7 +26,7 @@ pub struct Outcome {
     pub events: u64,
     /// Trials that finished.
     pub finished: u64,
-    /// Those of them whose checkpoint follows from the job alone.
+    /// Finished trials whose checkpoint follows from the job alone.
     pub fixed: u64,
     /// Trials that failed.
     pub failed: u64,
@@ -56,7 +56,7 @@ pub struct Outcome {
     pub extensions: u64,
     /// Results that went through several shards.
     pub several: u64,
-    /// Those of them that ended within their last shard.
+    /// Results that went through several shards and ended within their last one.
     pub several_cut: u64,
     /// Results that were merged, and those of them whose base wasn't the version before.
     pub merged: u64,
@@ -89,7 +89,7 @@ pub struct Outcome {
 /// A world that didn't, with the line that runs it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// What is wrong.
+    /// The condition that doesn't hold, in words.
     pub what: String,
     /// How to see it again.
     pub reproduce: String,
@@ -129,7 +129,7 @@ pub(crate) fn check(
 #[derive(Debug)]
 pub(crate) struct Liars {
     pub(crate) hosts: BTreeSet<HostId>,
-    /// Their lies are counted, and needn't be found.
+    /// Whether the lies of these hosts are counted, and needn't be found.
     pub(crate) are_counted: bool,
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn count_lies(state: &State, job: &Job, outcome: &mut Outcome) {
     }
 }
 
-/// What the validation rows give for a checkpoint.
+/// The sums that the validation rows give for a checkpoint.
 fn valid_sums(job: &Job, checkpoint: &Digest) -> Sums {
     let shards = job.data.valid.iter();
     shards.fold(Sums::default(), |all, shard| all.plus(&training::sums(checkpoint, shard.rows)))

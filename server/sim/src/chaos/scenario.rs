@@ -1,4 +1,4 @@
-//! What a seed makes: the job, the hosts, and how often what goes wrong.
+//! The scenario that a seed makes: the job, the hosts, and how often what goes wrong.
 
 use super::{hostile::Hostile, liar::Liar};
 use crate::Corruption;
@@ -76,13 +76,13 @@ pub struct Scenario {
     pub seed: u64,
     /// Hosts; the first of each numeric class stays enrolled.
     pub hosts: u32,
-    /// Those of them, the last ones, whose results of hops are all lies.
+    /// The number of hosts, the last ones, whose results of hops are all lies.
     pub liars: u32,
     /// Of this kind.
     pub lie: Corruption,
     /// Numeric classes among them.
     pub classes: u32,
-    /// What goes wrong while faults are on.
+    /// The frequency of each fault while faults are on.
     pub faults: Faults,
     /// When they stop.
     pub faults_end: Millis,
@@ -92,13 +92,13 @@ pub struct Scenario {
     pub most_hops: u32,
     /// Per cent of the job's work that second copies may repeat.
     pub most_copied: u32,
-    /// What a host's line carries, in bytes per second, where that is little.
+    /// The bandwidth of a host's line, in bytes per second, where that is little.
     pub line: Option<u64>,
     /// Which hop goes to which host.
     pub policy: PolicyName,
     /// The job.
     pub spec: JobSpec,
-    /// Its data.
+    /// The job's data.
     pub data: DataManifest,
     /// How often, in thousandths of a host's beats, somebody asks for an evaluation.
     pub curious: u32,

@@ -59,7 +59,7 @@ fn after(job: &Job, trial: &Trial, epochs: u32) -> Option<BlobRef> {
     Some(BlobRef { sha256: made, bytes: trial.checkpoint_bytes })
 }
 
-/// What a result is merged with.
+/// The versions and facts with which a result is merged.
 #[derive(Debug, Clone, Copy)]
 pub struct With {
     /// The version that it began from, and the current one.
@@ -68,7 +68,7 @@ pub struct With {
     pub current: Base,
     /// The rule's state.
     pub state: Option<BlobRef>,
-    /// What else a rule is told.
+    /// Further facts that a rule is told.
     pub staleness: u64,
     /// See `staleness`.
     pub in_flight: u32,
@@ -125,7 +125,7 @@ pub fn different(history: &TrialHistory) -> Vec<Version> {
     different
 }
 
-/// What a host says of an evaluation: made-up metrics that depend on the checkpoint alone.
+/// The report of a host on an evaluation: made-up metrics that depend on the checkpoint alone.
 #[must_use]
 pub fn evaluated(evaluation: &Evaluation) -> Evaluated {
     let of = |rows| sums(&evaluation.checkpoint.sha256, rows);

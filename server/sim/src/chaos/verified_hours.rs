@@ -1,4 +1,4 @@
-//! What adaptive verification costs: a quiet fleet of three hosts of the operator's and one of a stranger's, in virtual time.
+//! The cost of adaptive verification: a quiet fleet of three hosts of the operator's and one of a stranger's, in virtual time.
 //!
 //! Nothing goes wrong, and nobody lies. Hosts are equally fast and have one slot each; a row takes three times as long to train on as to
 //! evaluate. Counted is the time for which slots work.
@@ -55,7 +55,7 @@ pub struct VerifiedFleet {
     now: u64,
     verify: VerifyChoice,
     jobs: u64,
-    /// What each host does, by when it is done with that.
+    /// The lease of each host, by the time in milliseconds when it is done with that; `None` where it was granted none.
     hosts: BTreeMap<(u64, HostId), Option<Lease>>,
     /// Milliseconds for which slots have worked.
     busy: u64,
@@ -230,7 +230,7 @@ fn time_of(lease: &Lease) -> u64 {
     }
 }
 
-/// What an honest host comes to.
+/// The outcome of an honest host.
 fn outcome_of(lease: &Lease) -> Outcome {
     match &lease.unit {
         Unit::Train(hop) => {

@@ -18,7 +18,7 @@ pub(crate) struct Stay {
     pub(crate) to: u64,
 }
 
-/// What becomes of a host that has left.
+/// The machine that takes the place of a host that has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Back {
     /// The same machine comes back, with its disk.
@@ -66,7 +66,7 @@ pub(crate) struct Stays {
 }
 
 impl Stays {
-    /// Those of the host with this number in its group. `begun`: the time of day at which all begins.
+    /// The stays of the host with this number in its group. `begun`: the time of day at which all begins.
     pub(crate) fn new(
         group: &HostGroup,
         traced: &[Traced],
@@ -146,7 +146,7 @@ fn exponential(chance: &mut ChaCha8Rng, mean: f64) -> u64 {
 /// A stay that a trace gives a host of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Traced {
-    /// Its number in the group, from 0.
+    /// The host's number in the group, from 0.
     pub(crate) host: u32,
     pub(crate) stay: Stay,
 }

@@ -1,4 +1,4 @@
-//! What a host keeps on its disk: shards and checkpoints, as the client's cache does.
+//! The blobs that a host keeps on its disk: shards and checkpoints, as the client's cache does.
 
 use sojourn_client_core::BlobClass;
 use sojourn_protocol::digest::{BlobRef, Digest};

@@ -1,4 +1,4 @@
-//! What a scenario must keep to, in one place.
+//! The rules that a scenario must keep to, in one place.
 //!
 //! Ranges are generous: they keep out what no machine is, and with it sums that no clock can count and runs that
 //! never end.
@@ -17,7 +17,7 @@ const MAX_SLOTS: u64 = 10_000_000;
 const FACTORS: (f64, f64) = (1e-9, 1e9);
 /// Lines that aren't free, in Mbit/s.
 const LINES: (f64, f64) = (1e-6, 1e9);
-/// What training on a row costs, in MFLOPs.
+/// The range of the cost of training on a row, in MFLOPs.
 pub(crate) const COSTS: (f64, f64) = (1e-6, 1e12);
 /// Units that end with their host: with more hardly any comes to its end.
 const MAX_PREEMPTED: f64 = 0.9;
@@ -28,7 +28,7 @@ const SKEWS: (f64, f64) = (1e-3, 1e3);
 /// Hops of one job, at the most.
 pub(crate) const MAX_HOPS: u64 = 100_000_000;
 
-/// What speaks against a scenario.
+/// An objection to a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// The way to the key: `hosts.1.tflops`, counted from 0.
@@ -41,7 +41,7 @@ pub(crate) struct Fault {
 struct Table {
     /// The way to it, with its dot.
     path: String,
-    /// Its name, with its dot.
+    /// The table's name, with its dot.
     name: &'static str,
     /// Which of several it is, for people.
     which: String,
@@ -115,7 +115,7 @@ impl Table {
     }
 }
 
-/// What is wrong with a number that isn't within the range.
+/// The complaint about a number that isn't within the range; `None` where it is.
 pub(crate) fn outside(value: f64, (least, most): (f64, f64)) -> Option<String> {
     let words =
         || format!("is {}: from {} to {} is wanted", shown(value), shown(least), shown(most));
@@ -234,7 +234,7 @@ fn presence(table: &Table, group: &HostGroup) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What is wrong with a trace of a host that its group doesn't have.
+/// The complaint about a trace of a host that its group doesn't have.
 pub(crate) fn beyond(host: u32, count: u32) -> String {
     match count {
         1 => format!("names host {host}, and the group has one, which is host 0: raise `count`"),

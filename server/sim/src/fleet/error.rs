@@ -6,7 +6,7 @@ pub enum ScenarioError {
     /// The file, or one that it names, asks for what can't be run.
     #[error("{0}")]
     Wrong(String),
-    /// It was run, and came to no end.
+    /// The scenario was run, and came to no end.
     #[error("{0}")]
     Endless(String),
 }

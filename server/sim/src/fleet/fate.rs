@@ -35,7 +35,7 @@ pub(crate) enum UnitFate {
     Done,
     /// The trainer fails.
     Fails,
-    /// What is reported can't be.
+    /// The host reports what can't be.
     Lies,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Training {
     until: u32,
     /// Microseconds of work after which its host is taken away.
     preempted: Option<u64>,
-    /// Its host is silent until the lease has run out.
+    /// Whether the host is silent until the lease has run out.
     late: bool,
 }
 
@@ -121,7 +121,7 @@ impl Training {
         (u32::saturating_from(done).min(self.batches), self.batches)
     }
 
-    /// It is to end after the batch that it is at: the microseconds until then, if that is earlier.
+    /// Ends the unit after the batch that it is at. Gives the microseconds until then, if that is earlier.
     pub(crate) fn stop(&mut self, passed: u64) -> Option<u64> {
         let (done, _) = self.progress(passed);
         if done + 1 >= self.until {
@@ -131,7 +131,7 @@ impl Training {
         Some(self.at(self.until).saturating_sub(passed))
     }
 
-    /// It is to end after so many batches; false where it does already.
+    /// Ends the unit after so many batches; false where it ends by then already.
     pub(crate) fn stop_at(&mut self, batches: u32) -> bool {
         let earlier = batches < self.until;
         self.until = self.until.min(batches);
@@ -152,7 +152,7 @@ impl Training {
         self.fate == UnitFate::Fails
     }
 
-    /// What is reported after it took so long, and the checkpoint that comes with it. `real`: what was really
+    /// The report of a unit that took so long, and the checkpoint that comes with it. `real`: what was really
     /// trained. `is_verified`: other hosts are to come to the same.
     pub(crate) fn report(
         &self,

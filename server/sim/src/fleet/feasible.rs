@@ -1,4 +1,4 @@
-//! What speaks against a scenario that its file alone doesn't show: sums over a plan.
+//! Objections to a scenario that its file alone doesn't show: sums over a plan.
 
 use super::{
     check::MAX_HOPS,
@@ -8,7 +8,7 @@ use super::{
     scenario::HostGroup,
 };
 
-/// What can't be, and what can but is hardly meant: sentences for people.
+/// Remarks on what can be run but is hardly meant: sentences for people.
 pub(crate) type Remarks = Vec<String>;
 
 /// Can it be run to its end, as far as sums tell?

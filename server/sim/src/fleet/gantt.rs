@@ -22,7 +22,7 @@ pub struct Chart {
     of: Of,
 }
 
-/// What it is a chart of.
+/// The subject of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
     /// Hosts that train, in microseconds.
@@ -199,7 +199,7 @@ impl Chart {
         usize::try_from(first + bar.slot).ok()
     }
 
-    /// What a bar is, in words.
+    /// The description of a bar, in words.
     fn words(&self, bar: &Bar) -> String {
         if self.of == Of::Shop {
             let Bar { trial, host, from, to, .. } = bar;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Training takes about three forward passes: what a table says of a row is all three.
 pub(crate) const PASSES: f64 = 3.0;
 
-/// What training on one row takes, by the name of a model.
+/// The cost of training on one row, by the name of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cost {
     pub(crate) name: String,
@@ -34,7 +34,7 @@ pub(crate) struct SimJob {
     pub(crate) trials: Vec<usize>,
     /// Of every checkpoint; `None`: as large as the core says.
     pub(crate) checkpoint_bytes: Option<u64>,
-    /// What evaluations are of; 0: they take no time.
+    /// Rows that an evaluation is of; 0: evaluations take no time.
     pub(crate) valid_rows: u64,
     /// The metric of so many results' version and of each multiple's is asked for.
     pub(crate) curve: Option<u32>,
@@ -62,7 +62,7 @@ impl SimJob {
         known.or_else(|| flops(&config.model, &self.data.shape, outputs).ok()).unwrap_or(0.0)
     }
 
-    /// What a trial's rows cost.
+    /// The cost of training on one of a trial's rows.
     pub(crate) fn cost(&self, trial: usize) -> Option<&Cost> {
         self.trials.get(trial).and_then(|cost| self.costs.get(*cost))
     }

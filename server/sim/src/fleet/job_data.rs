@@ -63,7 +63,7 @@ pub(crate) fn made_up_data(
     })
 }
 
-/// What the number of shards follows from where a scenario doesn't say it.
+/// The load from which the number of shards follows, where a scenario doesn't say that number.
 pub(crate) fn load(
     entry: &JobEntry,
     spec: &JobSpec,

@@ -13,7 +13,7 @@ use sojourn_protocol::{
 };
 use toml::{Table, Value};
 
-/// What a job file says, with these keys set.
+/// The specification in a job file, with these keys set.
 pub(crate) fn spec_of(path: &str, text: &str, set: &Table) -> Result<JobSpec, String> {
     if set.is_empty() {
         return jobfile::parse(text).map_err(|error| format!("`{path}`: {error}"));

@@ -73,7 +73,7 @@ impl<T> Link<T> {
         self.serial = self.serial.wrapping_add(1);
     }
 
-    /// What is on its way or waits.
+    /// The transfers that are on their way or wait.
     pub(crate) fn items(&self) -> impl Iterator<Item = &T> {
         self.queue.iter().map(|(item, _)| item)
     }

@@ -16,12 +16,12 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
 };
 
-/// Whoever buys machines. Time is virtual: milliseconds since the run's beginning.
+/// A buyer of machines. Time is virtual: milliseconds since the run's beginning.
 pub trait Machines {
     /// When it is to be asked next; none: only when something happens.
     fn next_at(&self) -> Option<UnixMillis>;
 
-    /// It is asked, at a time that it named or when a machine's client has ended.
+    /// Lets the buyer act, at a time that it named or when a machine's client has ended.
     ///
     /// # Errors
     /// Why the run can't go on.
@@ -42,7 +42,7 @@ pub trait Machines {
 
 /// Where machines are: the server, and the hosts that they are.
 pub trait Site {
-    /// What the server answers to a command of its API.
+    /// The server's answer to a command of its API.
     ///
     /// # Errors
     /// What it refuses, or that it can't be reached: outside for a fault of the core, after which nothing goes on.

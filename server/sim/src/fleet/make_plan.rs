@@ -128,7 +128,7 @@ fn set_times(plan: &mut Plan, scenario: &Scenario) {
     plan.horizon = given(scenario.horizon, patience);
 }
 
-/// What a unit takes on the average, in microseconds.
+/// The mean duration of a unit, in microseconds.
 fn mean_unit(plan: &Plan) -> u64 {
     let slots: f64 = plan.hosts.iter().map(|host| f64::from(plan.slots(*host))).sum();
     let hops: u64 = plan.jobs.iter().map(SimJob::hops).sum();
@@ -174,7 +174,7 @@ fn factors(group: &HostGroup, jobs: &[SimJob], seed: u64, kind: usize) -> Vec<Ve
     jobs.iter().enumerate().map(of_job).collect()
 }
 
-/// What a host of this kind would have measured of every trial's units.
+/// The measurements that a host of this kind would have made of every trial's units.
 fn measured(kind: &Kind, jobs: &[SimJob]) -> Vec<Measured> {
     let mut all: BTreeMap<Workload, u64> = BTreeMap::new();
     for (n, job) in jobs.iter().enumerate() {

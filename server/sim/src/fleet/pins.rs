@@ -1,6 +1,6 @@
 //! Shards that the core pins to hosts: the least that its best choice leaves to be done.
 //!
-//! It gives each host at most `part` shards, its part of all copies, and larger ones to faster hosts. Times
+//! The core gives each host at most `part` shards, its part of all copies, and larger ones to faster hosts. Times
 //! are rows times what a row takes on a kind of host; so shards in order of size against hosts in order of
 //! speed say what no choice can beat.
 

@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     pub(crate) longest_wait: u64,
     pub(crate) horizon: u64,
     pub(crate) bound: Bound,
-    /// What is hardly meant, for people.
+    /// Remarks for people on what is hardly meant.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Kind {
     pub(crate) common_flops: f64,
     /// Factors on that, by job and cost.
     pub(crate) factors: Vec<Vec<f64>>,
-    /// What its hosts tell of it.
+    /// The device of which these hosts tell the server.
     pub(crate) device: Device,
 }
 

@@ -1,4 +1,4 @@
-//! What decides in a simulation: the server's policies, and two references that plan in their place.
+//! The policies of a simulation: those of the server, and two references that plan in their place.
 //!
 //! A reference runs on the server's own code: the core asks for plans, as under `rollout`, and gets
 //! those of another planner.
@@ -45,7 +45,7 @@ impl Policy {
         Policy::Milp,
     ];
 
-    /// What people are told who ask for one that this program wasn't built with.
+    /// The message for people who ask for a policy that this program wasn't built with.
     pub const MISSING: &str = "`milp` is not in this program: build it with `--features milp`, which \
                                needs cmake and libclang, or name other policies";
 
@@ -58,7 +58,7 @@ impl Policy {
         Self::deserialize(name).map_err(|error| hint(&error.to_string()))
     }
 
-    /// Its name.
+    /// The policy's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl Policy {
         !matches!(self, Policy::Milp) || cfg!(feature = "milp")
     }
 
-    /// What the core is told to decide by.
+    /// The policy that the core is told to decide by.
     pub(crate) const fn in_core(self) -> PolicyName {
         match self {
             Policy::Randomized => PolicyName::Randomized,

@@ -1,4 +1,4 @@
-//! What is to happen, in the order of virtual time.
+//! Events that are to happen, in the order of virtual time.
 //!
 //! At one instant results come in first, then machines come and go, then results are assimilated, and only
 //! then is anybody given something: units that end together are all known before the next are handed out.
@@ -31,11 +31,11 @@ pub(crate) enum Event {
     Tick { host: u32, boot: u32 },
     /// A machine is there.
     Comes { host: u32 },
-    /// It hears that it will be taken away, in so many microseconds.
+    /// A host hears that it will be taken away, in so many microseconds.
     Preempted { host: u32, boot: u32, left: u64 },
-    /// It is gone.
+    /// A machine is gone.
     Goes { host: u32, boot: u32 },
-    /// Whoever buys machines is asked.
+    /// The buyer of machines is asked.
     Machines,
     /// A job is submitted.
     Submit { job: u32 },
@@ -57,7 +57,7 @@ pub(crate) struct HostCall {
 #[derive(Debug)]
 pub(crate) struct Assimilated {
     pub(crate) unit: Box<AssimilationUnit>,
-    /// What merging it came to, where it was to be merged.
+    /// The merged version, or the refusal, where the result was to be merged.
     pub(crate) merged: Option<Merged>,
 }
 

@@ -20,25 +20,25 @@ use serde::Deserialize;
 use std::fmt;
 use toml::{Table, Value};
 
-/// What a file asks for.
+/// The scenarios that a file asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Study {
     /// The scenarios, in the order of the table's rows.
     pub rows: Vec<Row>,
-    /// What makespans are compared with.
+    /// The standard that makespans are compared with.
     pub normalise: Normalise,
 }
 
 /// One scenario of a study.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What is special about it: empty where the file is but one scenario.
+    /// The name of the row's case and the values that vary in it: empty where the file is but one scenario.
     pub label: String,
-    /// It.
+    /// The row's scenario.
     pub scenario: Scenario,
 }
 
-/// What makespans are compared with.
+/// The standard that makespans are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Normalise {
     /// The lower bound.

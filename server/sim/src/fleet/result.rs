@@ -1,4 +1,4 @@
-//! What a run, and what a row of a study, comes to.
+//! The results of a run, and of a row of a study.
 
 use super::{
     bound::Names,
@@ -79,11 +79,11 @@ pub struct RunResult {
     pub shard_bytes: u64,
     /// Machines that left.
     pub departures: u64,
-    /// What the core was told.
+    /// Commands that the core was given.
     pub commands: u64,
-    /// What hosts asked of the server.
+    /// Requests of hosts to the server.
     pub requests: Requests,
-    /// What the core decided.
+    /// Events that the core decided.
     pub events: u64,
     /// Plans that were made for the core.
     pub plans: u64,
@@ -93,7 +93,7 @@ pub struct RunResult {
     /// The value that was known last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<f64>,
-    /// What was really trained: its metrics, in the order in which they were known.
+    /// Metrics of what was really trained, in the order in which they were known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<Score>,
     /// Metrics by results, where a job asks for that.
@@ -107,10 +107,10 @@ pub struct RunResult {
     pub planning: u64,
 }
 
-/// What a run comes to for one of its jobs.
+/// The result of a run for one of its jobs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobResult {
-    /// Its name.
+    /// The job's name.
     pub name: String,
     /// When it was submitted, in seconds after the first was.
     pub submitted: f64,
@@ -120,7 +120,7 @@ pub struct JobResult {
     pub epochs: Vec<f64>,
 }
 
-/// What is known of a run beside its counts.
+/// The facts of a run beside its counts.
 pub(crate) struct Metrics {
     pub(crate) jobs: Vec<JobResult>,
     pub(crate) scores: Vec<Score>,

@@ -35,7 +35,7 @@ pub struct Cell {
     pub runs: Vec<RunResult>,
 }
 
-/// What one run is asked for beside its result.
+/// A request to one run beside its result.
 pub enum Ask<'a> {
     /// Nothing more.
     Result,

@@ -1,4 +1,4 @@
-//! What is counted while a fleet works.
+//! Counts that are kept while a fleet works.
 
 use serde::Serialize;
 use sojourn_core::Command;
@@ -53,9 +53,9 @@ pub(crate) struct Tally {
     /// Machines that left.
     pub(crate) departures: u64,
     pub(crate) commands: u64,
-    /// What hosts asked of the server.
+    /// Requests of hosts to the server.
     pub(crate) requests: Requests,
-    /// What the core decided.
+    /// Events that the core decided.
     pub(crate) events: u64,
     /// Nanoseconds in the core, where somebody has a clock.
     pub(crate) in_core: u64,
@@ -101,7 +101,7 @@ impl Tally {
         to_u64(self.lies.len())
     }
 
-    /// What a lease brought was taken.
+    /// Counts a lease whose result was taken.
     pub(crate) fn takes(&mut self, lease: LeaseId) {
         self.believed += u64::from(self.lies.contains(&lease));
         self.late_used += u64::from(self.late.contains(&lease));
@@ -116,7 +116,7 @@ impl Tally {
         self.reported.remove(&lease).unwrap_or(0)
     }
 
-    /// What a lease brought came when its unit was settled.
+    /// Counts a lease whose result came when its unit was settled.
     pub(crate) fn is_superseded(&mut self, lease: LeaseId) {
         self.superseded += 1;
         self.twice += self.loses(lease);
@@ -139,7 +139,7 @@ impl Tally {
 pub struct Requests {
     /// For work.
     pub asks: u64,
-    /// That say only that a host is alive.
+    /// Requests that say only that a host is alive.
     pub heartbeats: u64,
     /// Results, and leases that were given back.
     pub reports: u64,
@@ -171,13 +171,13 @@ pub(crate) struct Bar {
     pub(crate) came: Came,
 }
 
-/// What came of a unit.
+/// The outcome of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Came {
     /// A result of all of it.
     Whole,
     /// A result of a part.
     Part,
-    /// Nothing.
+    /// No result.
     Lost,
 }

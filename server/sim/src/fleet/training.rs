@@ -21,7 +21,7 @@ use sojourn_protocol::{
 };
 use sojourn_workgen::shards::ShardHost;
 
-/// Whoever really trains.
+/// An implementation that really trains.
 pub trait Trains {
     /// Makes shards of the data of a job file: as many as it says, or, where it leaves that open, as suit these
     /// hosts. `file`: its path, as the scenario has it. `skew`: rows are shared out by their labels
@@ -44,7 +44,7 @@ pub trait Trains {
     /// Why there is nobody who could do it; a unit that fails is an outcome.
     fn run(&mut self, unit: &Unit, until: Option<u32>) -> Result<Outcome, String>;
 
-    /// What a host that lies reports instead of the outcome of [`Trains::run`].
+    /// The lie that a host reports instead of the outcome of [`Trains::run`].
     ///
     /// # Errors
     /// Why there is no such lie.
@@ -63,12 +63,12 @@ pub trait Trains {
     fn merge(&mut self, unit: &AssimilationUnit, merge: &Merge) -> Result<Merged, String>;
 }
 
-/// What came of merging a result.
+/// The outcome of merging a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Merged {
     /// A version.
     Made {
-        /// Its checkpoint.
+        /// The version's checkpoint.
         checkpoint: BlobRef,
         /// The rule's state.
         state: BlobRef,
@@ -78,7 +78,7 @@ pub enum Merged {
 }
 
 impl Merged {
-    /// What nobody has made: blobs of the sizes and names that others could have.
+    /// A version that nobody has made: blobs of the sizes and names that others could have.
     pub(crate) fn made_up(unit: &AssimilationUnit) -> Self {
         let blob = |what: &str| {
             let sha256 = Digest::of(format!("{what} of lease {}", unit.lease.0).as_bytes());

@@ -1,9 +1,9 @@
-//! What is wrong with a file's text, in the words of scenario files.
+//! Complaints about a file's text, in the words of scenario files.
 
 use sojourn_protocol::jobfile::nearest;
 use std::collections::BTreeSet;
 
-/// What `serde` and the reader of TOML say, in the words of scenario files: with the nearest known word for an
+/// The messages of `serde` and the reader of TOML, in the words of scenario files: with the nearest known word for an
 /// unknown one, and without Rust's types.
 pub(super) fn hint(message: &str) -> String {
     let message = message.trim();

@@ -7,16 +7,16 @@ use super::{Ended, SharedTrial, SharingRun};
 pub struct Exclusive {
     /// How many.
     pub hosts: u32,
-    /// Whose turn it is.
+    /// The rule for whose turn it is.
     pub queue: Queue,
 }
 
-/// Whose turn it is when a host is free.
+/// The rule for whose turn it is when a host is free.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Queue {
-    /// Who came first; to its end.
+    /// The trial that came first, to its end.
     FirstCome,
-    /// Who has most left to do; after so many seconds of work it goes back into the queue, as a trial does after a hop.
+    /// The trial with most left to do; after so many seconds of work it goes back into the queue, as a trial does after a hop.
     LongestRemaining(f64),
     /// The same with who has least left to do.
     ShortestRemaining(f64),

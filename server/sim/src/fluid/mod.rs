@@ -13,7 +13,7 @@
 //! | `thesis.rs` | the experiment of the thesis that FlowCon is held to |
 //! | `result.rs` | when each trial ended, and what that makes in all |
 //!
-//! It is the model of the studies of FlowCon and SpeCon in `examples/shares/`. The policies are the ones that run for real.
+//! The studies of FlowCon and SpeCon in `examples/shares/` use this model. The policies are the ones that run for real.
 
 mod arrivals;
 mod exclusive;

@@ -1,4 +1,4 @@
-//! Who moves from host to host: the world as SpeCon sees it.
+//! Moves of trials from host to host: the world as SpeCon sees it.
 
 use super::{
     Kind, Moved,
@@ -12,14 +12,14 @@ use sojourn_workgen::residency::{
     destination,
 };
 
-/// Who moves from host to host.
+/// The rule for which trials move from host to host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Residency {
     /// Nobody: each trial stays where it was put.
     Stay,
-    /// Who seems to have converged.
+    /// Trials that seem to have converged.
     SpeCon(SpeCon),
-    /// Whose move makes the host with most left to do end sooner; so many seconds between two looks.
+    /// The trial whose move makes the host with most left to do end sooner; so many seconds between two looks.
     ShortestRemaining(f64),
 }
 

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The results of a run.
 
 /// A trial that has ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +12,7 @@ pub struct Ended {
 /// Why a trial went to another host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// It seemed to have converged, and others on its host still learned.
+    /// The trial seemed to have converged, and others on its host still learned.
     Speculative,
     /// All had converged, and another host had fewer.
     Rebalance,
@@ -29,7 +29,7 @@ pub struct Moved {
     pub from: usize,
     /// The host that it went to.
     pub to: usize,
-    /// Why.
+    /// The reason of the move.
     pub kind: Kind,
 }
 
@@ -42,7 +42,7 @@ pub struct SharingRun {
     pub makespan: f64,
     /// The part of their capacity that hosts used which had any trial.
     pub used: f64,
-    /// Who went from host to host.
+    /// The moves of trials from host to host.
     pub moves: Vec<Moved>,
     /// How many trials each host had, whenever that changed, and when.
     pub residents: Vec<(f64, Vec<usize>)>,

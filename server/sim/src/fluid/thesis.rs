@@ -2,8 +2,8 @@
 
 use super::{Curve, SharedTrial};
 
-/// Its three jobs: a variational autoencoder, and two networks for MNIST. The work follows from the times that they took with equal
-/// shares.
+/// The thesis' three jobs: a variational autoencoder, and two networks for MNIST. The work follows from the times that they
+/// took with equal shares.
 pub const SCHEDULE: [SharedTrial; 3] = [
     SharedTrial { arrival: 0.0, work: 259.7, curve: Curve::VAE },
     SharedTrial { arrival: 40.0, work: 106.1, curve: Curve::GRU },

@@ -7,7 +7,7 @@ pub struct Curve {
     pub decay: f64,
 }
 
-/// What no training gets below.
+/// The loss that no training gets below.
 const FLOOR: f64 = 0.02;
 /// The part of the whole reduction at which a model counts as usable.
 const USABLE: f64 = 0.99;

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::seeds;
 use sojourn_shares::{Carried, SharePolicy};
 
-/// What runs on what.
+/// The hosts of a run, and the rules by which trials share them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharedHosts {
     /// How many hosts, each of capacity 1.
@@ -18,7 +18,7 @@ pub struct SharedHosts {
     pub shares: SharePolicy,
     /// Where a trial is put that comes.
     pub placement: Placement,
-    /// Who moves later.
+    /// The rule for which trials move later.
     pub residency: Residency,
     /// How long a trial that moves stands still, in seconds.
     pub overhead: f64,

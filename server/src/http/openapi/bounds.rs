@@ -1,7 +1,7 @@
 //! Writes the bounds of requests into the document: `maxLength`, `maxItems`, `minimum` and `maximum`.
 //!
-//! They come from the table by which requests are read ([`sojourn_protocol::bounds`]). Types that only answers have are left
-//! as they are.
+//! The bounds come from the table by which requests are read ([`sojourn_protocol::bounds`]). Types that only answers have are
+//! left as they are.
 
 use serde_json::{Map, Value, json};
 use sojourn_protocol::{

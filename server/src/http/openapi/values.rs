@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// What the comments of the types say of their values, in the values' order, by type. The build script collects it.
+/// The descriptions of values by the comments of their types, in the values' order, by type. The build script collects them.
 const VALUES: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/enum_values.rs"));
 
 /// Describes the values of each type that the document has.

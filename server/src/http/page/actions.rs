@@ -1,4 +1,4 @@
-//! What the buttons of a job's page do: the same requests to the core as those of `/v1`.
+//! The actions of the buttons of a job's page: the same requests to the core as those of `/v1`.
 
 use super::{answer, answer::PageError};
 use crate::http::{App, auth::UserBy, error::HttpError, shares, tokens};
@@ -20,7 +20,7 @@ use sojourn_protocol::{
     tokens::ShareRequest,
 };
 
-/// What a button sends.
+/// The form that a button sends.
 #[derive(Debug, Deserialize)]
 pub(in crate::http) struct Button {
     action: Action,

@@ -16,7 +16,7 @@ use sojourn_core::request;
 use sojourn_page::{failures as failures_page, host as host_page};
 use sojourn_protocol::{error::ErrorKind, ids::HostId};
 
-/// What a button of a host's page sends.
+/// The form that a button of a host's page sends.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(in crate::http) struct Button {
     action: Action,
@@ -77,7 +77,7 @@ pub(in crate::http) async fn act(
     Ok(answer::go_to(&format!("/hosts/{host}")))
 }
 
-/// What went wrong on all hosts.
+/// The page of what went wrong on all hosts.
 pub(in crate::http) async fn failures(
     app: App,
     _: UserViewer,

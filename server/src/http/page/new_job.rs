@@ -33,7 +33,7 @@ pub(in crate::http) struct Over {
     over: Option<String>,
 }
 
-/// What the form sends.
+/// The fields of the form.
 #[derive(Debug, Deserialize)]
 pub(in crate::http) struct NewJob {
     /// A job's number, or [`FILES`].
@@ -115,7 +115,7 @@ pub(in crate::http) async fn submit(
 
 type Submission = (Box<JobSpec>, Box<sojourn_protocol::manifest::DataManifest>);
 
-/// What is wrong with a job file for a job over the data of an earlier one; or the job.
+/// The problems of a job file for a job over the data of an earlier one; or the job.
 fn check(text: &str, earlier: JobDetail) -> (Checked, Option<Submission>) {
     let refused = |problems| (Checked { problems, ..Checked::default() }, None);
     let mut spec = match jobfile::parse_over(text, &earlier.spec.data) {
@@ -143,7 +143,7 @@ fn check(text: &str, earlier: JobDetail) -> (Checked, Option<Submission>) {
     }
 }
 
-/// What is wrong with a job file, by its lines.
+/// The problems of a job file, by its lines.
 pub(super) fn at_lines(error: &JobFileError) -> Vec<(Option<usize>, String)> {
     error.problems().map(|problem| (Some(problem.line()), problem.to_string())).collect()
 }
@@ -159,7 +159,7 @@ pub(super) fn needs_command(spec: &JobSpec) -> Option<&'static str> {
     Some("`search.history` is read by `sojourn submit`: leave it out here")
 }
 
-/// What would run, in words.
+/// The plan of what would run, in words.
 fn plan(spec: &JobSpec, earlier: &JobDetail, trials: u32) -> Vec<String> {
     let shards = to_u64(earlier.data.train.len());
     let epochs = u64::from(spec.training.epochs);

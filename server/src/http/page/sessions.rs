@@ -75,8 +75,8 @@ struct Kept {
 }
 
 impl Sessions {
-    /// Those of a file, which need not be there yet, of a server whose own connections are encrypted or not. With a file that can't
-    /// be read, everybody signs in again.
+    /// Reads a file, which need not be there yet, for a server whose own connections are encrypted or not. With a file that
+    /// can't be read, everybody signs in again.
     pub(crate) fn open(file: PathBuf, are_encrypted: bool) -> Self {
         let known = if_exists(fs::read(&file)).and_then(|text| {
             let text = text.unwrap_or_else(|| b"[]".to_vec());

@@ -21,7 +21,7 @@ use sojourn_core::request;
 use sojourn_page::{job::Board, shared as shared_page};
 use sojourn_protocol::{api::SearchView, digest::Digest, error::ErrorKind, ids::JobId};
 
-/// What the form of the page sends.
+/// The fields of the page's form.
 #[derive(Deserialize)]
 pub(in crate::http) struct Link {
     secret: String,

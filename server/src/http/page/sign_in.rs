@@ -21,7 +21,7 @@ pub(in crate::http) struct To {
     to: String,
 }
 
-/// What the page's form sends.
+/// The fields of the page's form.
 #[derive(Deserialize)]
 pub(in crate::http) struct Credentials {
     token: String,

@@ -34,7 +34,7 @@ impl Holder {
 /// The answer to a request for the lease.
 #[derive(Debug)]
 pub(super) enum Taken {
-    /// It was granted with this token, at least until the machine has run for so long.
+    /// The lease was granted with this token, at least until the machine has run for so long.
     Ours { token: u64, until: Duration },
     /// Another server has it; its URL.
     Other(String),
@@ -81,7 +81,7 @@ struct Shared {
     keys: Keys,
     holder: Holder,
     token: u64,
-    /// It is valid until the machine has run for so long, whatever becomes of the connection.
+    /// The machine's running time until which the lease is valid, whatever becomes of the connection.
     until: Mutex<Duration>,
 }
 

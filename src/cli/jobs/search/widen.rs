@@ -146,7 +146,7 @@ fn read(spec: &JobSpec, pointer: &str, text: &str) -> Result<Value, String> {
     }
 }
 
-/// What every `[[model]]` table of an architecture has.
+/// The keys that every `[[model]]` table of an architecture has.
 fn arch(model: Option<&ModelSpace>) -> &'static str {
     match model {
         Some(ModelSpace::Cnn(_)) => "arch = \"cnn\"\nchannels = [1]",
@@ -155,7 +155,7 @@ fn arch(model: Option<&ModelSpace>) -> &'static str {
     }
 }
 
-/// What the reading of other settings of `[training]` depends on.
+/// The settings on which the reading of others of `[training]` depends.
 fn training(spec: &JobSpec) -> String {
     let training = &spec.training;
     let loss = if training.loss == Loss::Mse { "loss = \"mse\"\n" } else { "" };

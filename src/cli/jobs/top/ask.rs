@@ -28,7 +28,7 @@ pub(super) struct Asker {
     known: Option<Known>,
 }
 
-/// What is known of a job from rounds before.
+/// The knowledge of a job from rounds before.
 struct Known {
     job: JobId,
     search: SearchSpec,

@@ -39,7 +39,7 @@ fn snapshot(jobs: Vec<JobView>, hosts: Vec<HostView>) -> Snapshot {
     Snapshot::new(serde_json::from_value(health).unwrap(), jobs, hosts)
 }
 
-/// What is shown of a job: two trials and three events.
+/// The details of a job: two trials and three events.
 pub(super) fn detail(job: u64) -> Detail {
     let leader = |trial, name: &str, values: &[f64], state: &str| Leader {
         trial: TrialId(trial),

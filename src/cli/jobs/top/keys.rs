@@ -17,7 +17,7 @@ pub(super) const HELP: [(&str, &str); 7] = [
     ("", "curves are between a trial's own lowest and highest value"),
 ];
 
-/// What follows from a key.
+/// The consequence of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Stay,

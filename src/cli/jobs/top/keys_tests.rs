@@ -1,4 +1,4 @@
-//! What each key does.
+//! The effect of each key.
 
 use super::*;
 use crate::cli::jobs::top::{

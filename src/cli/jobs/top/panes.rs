@@ -129,7 +129,7 @@ fn title(view: &View, pane: Pane) -> String {
     }
 }
 
-/// What is said above a pane's lines, or instead of them.
+/// The notes above a pane's lines, or instead of them.
 fn notes(view: &View, pane: Pane, width: u16) -> Vec<Line<'static>> {
     let warning = |note: &str| {
         let lines = screen::wrapped(note, width).into_iter();
@@ -341,7 +341,7 @@ fn taken(host: &HostView) -> [Cell; 2] {
     [number(format!("{cores:.1}")), number(text::bytes(memory))]
 }
 
-/// What runs in a slot: `job 3, trial 1: train epoch 2, shard 3, share 25 %`. Where there is little room, without the share.
+/// The unit in a slot: `job 3, trial 1: train epoch 2, shard 3, share 25 %`. Where there is little room, without the share.
 fn runs(lease: &HeldView, room: Room) -> String {
     let share = lease.share.filter(|_| room == Room::Much);
     let share = share.map(|share| format!(", {share}")).unwrap_or_default();

@@ -43,13 +43,13 @@ pub(super) struct Snapshot {
     pub(super) jobs: Vec<JobView>,
     /// In the order in which they are shown; of [`Scope::Job`] those that have a lease of it.
     pub(super) hosts: Vec<HostView>,
-    /// What is said of the job beside its line; only of [`Scope::Job`].
+    /// The facts of the job beside its line; only of [`Scope::Job`].
     pub(super) facts: Vec<String>,
     /// Of the selected job; none where there are no jobs.
     pub(super) detail: Option<Detail>,
 }
 
-/// What is shown of the selected job.
+/// The details of the selected job.
 #[derive(Debug, Clone)]
 pub(super) struct Detail {
     pub(super) job: JobId,
@@ -168,7 +168,7 @@ impl View {
         self.jobs().iter().find(|job| Some(job.job) == self.selected)
     }
 
-    /// What is known of the selected job; none until the first answer about it.
+    /// The details of the selected job; none until the first answer about it.
     pub(super) fn detail(&self) -> Option<&Detail> {
         let detail = self.snapshot.as_ref()?.detail.as_ref()?;
         Some(detail).filter(|detail| Some(detail.job) == self.selected)

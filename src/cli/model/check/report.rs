@@ -1,4 +1,4 @@
-//! What a check found, as JSON and as text.
+//! The findings of a check, as JSON and as text.
 
 use super::{data::CheckData, trial::Trained};
 use crate::{
@@ -31,7 +31,7 @@ pub(super) struct Report {
     checkpoint_bytes: u64,
     /// Floating-point operations of one row's forward pass.
     flops_per_row: u64,
-    /// What the evaluation adds up.
+    /// The names of the sums that the evaluation adds up.
     sums: Vec<String>,
     batch_size: u32,
     batches: u32,

@@ -39,7 +39,7 @@ pub(super) struct Trial {
     files: BTreeMap<Digest, PathBuf>,
 }
 
-/// What its training came to.
+/// The results of the trial's training.
 pub(super) struct Trained {
     pub(super) batches: u32,
     pub(super) seconds_per_batch: f64,

@@ -21,9 +21,9 @@ const HISTORIES: usize = 8;
 /// The fixed part of a trial, and the hops that are in its model.
 #[derive(Debug, Clone)]
 pub(in crate::cli::model) struct TrialRecord {
-    /// What its row order and dropout follow from.
+    /// The seed from which the trial's row order and dropout follow.
     pub(in crate::cli::model) seed: u64,
-    /// Its hyper-parameters.
+    /// The trial's hyper-parameters.
     pub(in crate::cli::model) config: TrialConfig,
     /// In the order of the versions that they made.
     pub(in crate::cli::model) hops: Vec<AcceptedHop>,
@@ -38,7 +38,7 @@ pub(in crate::cli::model) struct AcceptedHop {
 }
 
 impl TrialRecord {
-    /// What of a history is needed: not the data, which is the job's and may be long.
+    /// The part of a history that is needed: not the data, which is the job's and may be long.
     pub(in crate::cli::model) fn of(history: &TrialHistory) -> Self {
         let base: Base = history.first_base();
         let accepted = |record: &HopRecord| {
@@ -53,7 +53,7 @@ impl TrialRecord {
     }
 }
 
-/// What is known of a job.
+/// The server's answers about a job.
 #[derive(Debug)]
 pub(in crate::cli::model) struct Answers {
     pub(in crate::cli::model) detail: JobDetail,

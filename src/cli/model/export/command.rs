@@ -29,7 +29,7 @@ use std::{
 /// The time between two looks at a job whose event files are kept up to date.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What to export, and where to.
+/// The outputs of an export, and where to write them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The job's number or name.
@@ -81,7 +81,7 @@ struct Report {
     /// Trials that have a run for TensorBoard.
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<u64>,
-    /// What was pushed to a tracking server.
+    /// The push to a tracking server, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     mlflow: Option<mlflow::Pushed>,
 }

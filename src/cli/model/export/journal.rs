@@ -26,7 +26,7 @@ pub(in crate::cli::model) struct TrainingLease {
     pub(in crate::cli::model) granted_at: UnixMillis,
     /// The host's device; empty where its client named none.
     pub(in crate::cli::model) device: String,
-    /// Its result.
+    /// The lease's result, once it was acknowledged.
     pub(in crate::cli::model) reported: Option<TrainingReport>,
 }
 
@@ -43,7 +43,7 @@ pub(in crate::cli::model) struct TrainingReport {
     pub(in crate::cli::model) time: Duration,
 }
 
-/// What the events of a job say, as far as they have been read.
+/// The content of a job's events, as far as they have been read.
 #[derive(Debug, Default)]
 pub(in crate::cli::model) struct Journal {
     /// The journal position of the last event.

@@ -52,7 +52,7 @@ impl From<Failure> for LiveError {
 /// A job, as it was when its files were last written.
 struct Written {
     view: JobView,
-    /// What goes on; none of a job that has ended.
+    /// The answers and files of a job that goes on; none of a job that has ended.
     running: Option<Box<(Answers, TensorBoard)>>,
 }
 
@@ -60,7 +60,7 @@ struct Written {
 pub(crate) struct LiveBoards {
     folder: PathBuf,
     jobs: BTreeMap<JobId, Written>,
-    /// What was last said of each job that can't be written.
+    /// The last error that was logged of each job that can't be written.
     said: BTreeMap<JobId, String>,
 }
 
@@ -135,7 +135,7 @@ impl LiveBoards {
     }
 }
 
-/// What the core says of a job; of trials and events that are known nothing.
+/// The core's answers about a job, without trials and events that are known.
 async fn fresh(
     shell: &ShellHandle,
     job: JobId,

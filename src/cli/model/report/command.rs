@@ -31,7 +31,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What to report, and where to.
+/// The job to report, and where to.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The job's number or name.
@@ -133,7 +133,7 @@ fn write(mut file: NewFile, path: &Path, page: &str) -> Result<u64, Failure> {
     Ok(to_u64(page.len()))
 }
 
-/// What the job has cost on bought machines, where any were.
+/// The cost of the job on bought machines, where any were.
 fn cost(costs: &CostsView, job: JobId) -> Option<MicroUsd> {
     let of_job = costs.jobs.iter().find(|cost| cost.job == job)?;
     Some(of_job.cost).filter(|cost| *cost > MicroUsd(0))

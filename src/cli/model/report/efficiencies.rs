@@ -1,8 +1,8 @@
 //! The four efficiencies of a job, each beside its limit, from what a server says of its trials and its journal. Pure.
 //!
-//! They are the desiderata of the Cerebro paper (Nakandala, Zhang, Kumar: "Cerebro: A Data System for Optimized Deep Learning Model
-//! Selection", PVLDB 13(11), 2020, section 1): per-epoch, convergence, memory and storage, and communication efficiency.
-//! `docs/report.md` says what each is.
+//! The four are the desiderata of the Cerebro paper (Nakandala, Zhang, Kumar: "Cerebro: A Data System for Optimized Deep
+//! Learning Model Selection", PVLDB 13(11), 2020, section 1): per-epoch, convergence, memory and storage, and communication
+//! efficiency. `docs/report.md` says what each is.
 
 use crate::cli::model::export::answers::{AcceptedHop, Answers};
 use serde::Serialize;
@@ -36,7 +36,7 @@ pub(super) struct PerEpoch {
     pub(super) epochs: u32,
     /// The training that is in the trials' models, without transfers and evaluations.
     pub(super) training: Millis,
-    /// That of the longest trial whose hops follow each other.
+    /// The training of the longest trial whose hops follow each other.
     pub(super) longest_trial: Millis,
     /// From the first lease that is in a model to the last result.
     pub(super) took: Option<Millis>,
@@ -50,7 +50,7 @@ pub(super) struct PerEpoch {
 pub(super) struct Convergence {
     /// Results in models.
     pub(super) results: u64,
-    /// Those that were merged with others.
+    /// Results that were merged with others.
     pub(super) merged: u64,
     /// Epochs up to the best value, counted from 1.
     pub(super) best_epoch: Option<u32>,

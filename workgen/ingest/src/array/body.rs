@@ -29,7 +29,7 @@ pub(super) enum Body {
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub(super) name: String,
-    /// Its first byte in the archive.
+    /// The place of the member's first byte in the archive.
     pub(super) start: u64,
     /// Bytes in the archive.
     pub(super) stored: u64,
@@ -40,7 +40,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Its bytes, unpacked. Size and checksum are verified at the end.
+    /// The member's bytes, unpacked. Size and checksum are verified at the end.
     pub(super) fn open(&self, file: &SourceFile) -> Result<Box<dyn Read + Send>, IngestError> {
         let mut raw = file.raw()?;
         raw.seek(SeekFrom::Start(self.start)).map_err(|error| file.failed(error))?;

@@ -33,7 +33,7 @@ const MAX_LABEL: u64 = 4 << 10;
 #[derive(Debug, Clone)]
 pub(crate) struct Array {
     file: SourceFile,
-    /// Its name in messages.
+    /// The array's name in messages.
     name: String,
     encoding: Encoding,
     shape: Vec<u64>,

@@ -32,7 +32,7 @@ pub(crate) struct ColumnData {
     meter: Meter,
 }
 
-/// What the survey found of a column.
+/// The findings of the survey on a column.
 #[derive(Debug, Clone, Copy, Default)]
 struct Found {
     longest: u64,

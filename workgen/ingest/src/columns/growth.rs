@@ -31,7 +31,7 @@ struct AddedToken {
     content: String,
 }
 
-/// What one or more steps may do.
+/// The growth of text by one or more steps, and their number.
 #[derive(Debug, Clone, Copy)]
 struct Steps {
     count: u64,

@@ -1,6 +1,6 @@
 //! The header of a part: its columns, where their numbers are in the file, and what it says of them.
 //!
-//! Its metadata has [`MARK`], by which a part is known.
+//! The metadata of a part has [`MARK`], by which it is known.
 
 use super::table::Field;
 use crate::{
@@ -206,7 +206,7 @@ fn dtype(dtype: safetensors::Dtype) -> Option<Dtype> {
     })
 }
 
-/// What a part says of its columns' numbers, by column.
+/// The counts and words of a part's whole numbers, by column, as its header says them.
 #[derive(Debug)]
 struct Said {
     values: BTreeMap<String, u64>,
@@ -214,7 +214,7 @@ struct Said {
 }
 
 impl Said {
-    /// What the header says; else under which key what is wrong.
+    /// Reads the header; an error has the key at which something is wrong, and what.
     fn of(header: &Metadata) -> Result<Self, (&'static str, String)> {
         let bad = |key| move |error: serde_json::Error| (key, error.to_string());
         let values = serde_json::from_str(metadata(header, VALUES)).map_err(bad(VALUES))?;
@@ -258,7 +258,7 @@ impl Said {
     }
 }
 
-/// What the header's metadata says under a key: JSON.
+/// The JSON of the header's metadata under a key; `{}` where there is none.
 fn metadata<'a>(header: &'a Metadata, key: &str) -> &'a str {
     let said = header.metadata().as_ref().and_then(|said| said.get(key));
     said.map_or("{}", String::as_str)

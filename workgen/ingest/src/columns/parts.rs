@@ -75,7 +75,7 @@ struct PartRows<'a> {
     /// The part to open next.
     next: usize,
     open: Option<OpenPart<'a>>,
-    /// What the row has in each column.
+    /// The row's bytes in each column.
     values: Vec<Vec<u8>>,
     read: u64,
 }
@@ -124,11 +124,11 @@ impl Stream {
 
 /// A row of a column.
 enum Row {
-    /// It has so many bytes.
+    /// The row has so many bytes.
     Bytes(u64),
-    /// It ends before it begins, or behind the column.
+    /// The row ends before it begins, or behind the column.
     BadEnd,
-    /// It has more numbers than a row may have.
+    /// The row has more numbers than a row may have.
     TooWide,
 }
 

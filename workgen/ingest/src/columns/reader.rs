@@ -192,7 +192,7 @@ fn fits(field: &Field, column: &Column) -> bool {
     field.dtype == column.dtype && is_element
 }
 
-/// What the model takes in the place of what the source has.
+/// The type and shape that the model takes in the place of what the source has, in words.
 fn taken(column: &Column) -> String {
     format!("the model takes {} of shape {:?}", column.dtype.name(), column.batch_shape(None))
 }

@@ -9,7 +9,7 @@ use sojourn_protocol::{
 /// A column as a source has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// Its name.
+    /// The column's name.
     pub(crate) name: String,
     pub(crate) dtype: Dtype,
     /// Shape of a row; of a sequence, of one of its elements.
@@ -18,7 +18,7 @@ pub(crate) struct Field {
     pub(crate) is_sequence: bool,
     /// How many different whole numbers from 0 on there can be, where the source says it.
     pub(crate) values: Option<u64>,
-    /// What these numbers stand for, where the source says it.
+    /// The words that these numbers stand for, where the source says it.
     pub(crate) classes: Vec<String>,
     /// Is a row a window of a longer text?
     pub(crate) windows: bool,
@@ -73,7 +73,7 @@ fn difference(columns: &[Field], wanted: &[Field]) -> Option<String> {
 pub(crate) trait ColumnTable: Send + Sync {
     /// The source, as the job writes it.
     fn shown(&self) -> &str;
-    /// Its columns.
+    /// The source's columns.
     fn fields(&self) -> &[Field];
     /// Bytes that a pass reads, for progress.
     fn bytes(&self) -> u64;
@@ -90,7 +90,7 @@ pub(crate) trait ColumnTable: Send + Sync {
 pub(crate) trait ColumnRows: Send {
     /// Goes to the next row; `false` after the last.
     fn advance(&mut self) -> Result<bool, IngestError>;
-    /// What the row has in the column with this index: its numbers, little-endian.
+    /// The row's numbers in the column with this index, little-endian.
     fn column(&self, index: usize) -> &[u8];
     /// Where the row is.
     fn place(&self) -> Place;

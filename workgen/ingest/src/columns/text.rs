@@ -15,7 +15,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 
 /// Bytes that are taken at once.
 const CHUNK: usize = 256 << 10;
-/// What byte tokens are numbered below.
+/// The number that all byte tokens are below.
 const BYTES: u64 = 256;
 
 /// Text, with what cuts it into tokens.

@@ -1,6 +1,6 @@
 //! The file of a tokenizer, in the format of the `tokenizers` library (`tokenizer.json`), and the tokens of a line.
 //!
-//! It may come from anywhere. So what the library makes of it is bounded or refused.
+//! The file may come from anywhere. So what the library makes of it is bounded or refused.
 
 use super::growth::longest_text;
 use crate::{
@@ -21,12 +21,12 @@ const MAX_WORD: usize = 1000;
 /// The longest token of a Unigram model, in bytes: each that begins as another one takes time at each place.
 const MAX_UNIGRAM: usize = 1000;
 
-/// What makes tokens of text.
+/// The tokenizer of a file, which makes tokens of text.
 pub(super) struct Tokenizer {
     library: tokenizers::Tokenizer,
     /// The type that holds all tokens.
     pub(super) dtype: Dtype,
-    /// What they are numbered below.
+    /// The number that all tokens are below.
     pub(super) values: u64,
     /// The most bytes of a line that becomes tokens.
     pub(super) longest_line: u64,
@@ -92,7 +92,7 @@ fn read(json: &[u8]) -> tokenizers::Result<Tokenizer> {
     Ok(Tokenizer { library, dtype, values, longest_line })
 }
 
-/// What the library says, as one short line.
+/// The problem of the library's error, as one short line.
 fn bad(error: impl fmt::Display) -> Problem {
     let error = error.to_string();
     let (part, rest) = match error.strip_prefix(NO_VARIANT) {

@@ -12,7 +12,7 @@ const TOKENS: &str = "tokens";
 
 /// Tokens, one behind another, to be read as often as asked.
 pub(super) trait TokenSource: Send + Sync {
-    /// Their type.
+    /// The type of the tokens.
     fn dtype(&self) -> Dtype;
     /// How many different ones there can be, where that is known.
     fn values(&self) -> Option<u64>;

@@ -1,4 +1,4 @@
-//! What separates the columns of a file: as the job says, or as the header shows.
+//! The separator of a file's columns: as the job says, or as the header shows.
 
 use super::split::visit;
 use sojourn_protocol::spec::Separator;

@@ -1,4 +1,4 @@
-//! What may be wrong with data. A message says it, and what to do about it; the place is said before it.
+//! The problems that data may have. A message says the problem, and what to do about it; the place is said before it.
 
 use super::{line, sentence, sides};
 use sojourn_protocol::column::MAX_COLUMNS;

@@ -1,9 +1,9 @@
-//! Whatever a file has in it, a message stays one line that can be read.
+//! Tests that a message stays one line that can be read, whatever a file has in it.
 
 use super::*;
 use std::error::Error as _;
 
-/// What a file may have in the place of a name.
+/// A text that a file may have in the place of a name.
 fn long() -> String {
     "name\u{1b}[31m\n".repeat(1000)
 }

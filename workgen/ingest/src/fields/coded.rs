@@ -15,7 +15,7 @@ use std::{collections::HashMap, ops::Range};
 /// A column of words.
 #[derive(Debug, Clone)]
 pub(super) struct WordColumn {
-    /// Its words in order; none until they are known.
+    /// The column's words in order; none until they are known.
     words: Vec<String>,
     places: HashMap<String, usize>,
     column: String,
@@ -74,13 +74,13 @@ impl WordColumn {
         }
     }
 
-    /// Its features in a row.
+    /// The places of the column's features in a row.
     pub(super) fn features(&self) -> Range<usize> {
         let width = if self.coding == Coding::OneHot { self.words.len() } else { 1 };
         self.first..self.first.saturating_add(width)
     }
 
-    /// What a field says, once the words are known.
+    /// The meaning of a field, once the words are known.
     pub(super) fn field(&self, field: &[u8]) -> Result<Field, Problem> {
         let field = field.trim_ascii();
         let word = std::str::from_utf8(field).map_err(|_| Problem::NotUtf8)?;

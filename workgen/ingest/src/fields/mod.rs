@@ -50,7 +50,7 @@ pub(crate) trait FieldSource: Send + Sync {
     fn records(&self, needed: Vec<Need>) -> Result<Self::Records<'_>, IngestError>;
 }
 
-/// What the fields of a column are looked at for.
+/// The purpose for which the fields of a column are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     Nothing,
@@ -97,7 +97,7 @@ pub(crate) struct FieldTable<S> {
     coded: Vec<WordColumn>,
     label: Option<usize>,
     missing: Missing,
-    /// What missing features are, where they are to be the mean; none until it is known.
+    /// The values of missing features, where they are to be the mean; none until it is known.
     fill: Vec<f32>,
     /// Is it read to train on?
     is_labelled: bool,

@@ -128,8 +128,8 @@ impl<S: FieldSource> Sink<'_, S> {
 }
 
 impl<S: FieldSource> FieldTable<S> {
-    /// What the feature at `place` is, in the column `index`, where its field is no number: something where it is missing and
-    /// that is provided for.
+    /// The value of the feature at `place`, in the column `index`, where its field is no number: something where it is missing
+    /// and that is provided for.
     fn instead(
         &self,
         (index, place): (usize, usize),

@@ -21,7 +21,7 @@ const SHORT: u16 = 3;
 const ENTRY: usize = 12;
 
 impl Orientation {
-    /// What this data says, which begins as a file of TIFF; upright where it says nothing that can be read.
+    /// The orientation that this data says, which begins as a file of TIFF; upright where it says nothing that can be read.
     pub(super) fn of_exif(exif: &[u8]) -> Self {
         match Self::number(exif) {
             Some(2) => Self::MirroredHorizontally,

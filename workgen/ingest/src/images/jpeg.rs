@@ -63,7 +63,7 @@ fn has_end(file: &[u8]) -> bool {
     scan.windows(2).any(|pair| pair == b"\xff\xd9")
 }
 
-/// What follows the segments before the first scan; `None` where they can't be followed.
+/// The bytes after the segments before the first scan; `None` where these can't be followed.
 fn scan(file: &[u8]) -> Option<&[u8]> {
     let mut rest = file.strip_prefix(b"\xff\xd8")?;
     loop {

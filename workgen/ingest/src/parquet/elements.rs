@@ -18,7 +18,7 @@ pub(super) enum Fault {
     Null,
     /// An element of a list.
     NullElement,
-    /// It doesn't fit the type that keeps it.
+    /// The value doesn't fit the type that keeps it.
     Large,
     /// More numbers than a row may have.
     Wide,
@@ -26,7 +26,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// It as a problem of the column with this name.
+    /// The fault as a problem of the column with this name.
     pub(super) fn problem(self, column: &str) -> Problem {
         match self {
             Fault::Null => Problem::NullRow(column.to_owned()),

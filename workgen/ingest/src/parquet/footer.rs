@@ -36,13 +36,13 @@ pub(super) struct Column {
     pub(super) name: String,
     /// How its values are written; or what it holds that can't be.
     pub(super) kind: Result<Kind, &'static str>,
-    /// What a row has in a column by name; or what it holds that none can be.
+    /// The form of a row in a column by name; or what it holds that none can be.
     pub(super) stored: Result<Stored, &'static str>,
-    /// Its place among the columns that hold values, of which a nested one has several.
+    /// The column's place among the columns that hold values, of which a nested one has several.
     pub(super) leaf: usize,
 }
 
-/// What a file says about itself.
+/// The description that a file has of itself.
 pub(super) struct Footer {
     pub(super) chunks: Arc<Chunks>,
     pub(super) metadata: ParquetMetaData,

@@ -4,7 +4,7 @@ use crate::guard::{self, MAX_REASON};
 use parquet::errors::ParquetError;
 use sojourn_protocol::text::plain_line;
 
-/// What `run` returns; the reason where it fails or panics. What it worked on must not be used any more then.
+/// Returns what `run` returns; the reason where it fails or panics. What it worked on must not be used any more then.
 pub(super) fn guarded<T>(run: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
     guard::guarded(run)?.map_err(|error| plain_line(&error.to_string(), MAX_REASON))
 }

@@ -1,4 +1,4 @@
-//! What a column holds, and its values as text.
+//! The kinds of values that a column holds, and the values as text.
 
 use half::f16;
 use parquet::{
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// That of a column; or what it holds that is no number and no word.
+    /// The kind of a column; or what it holds that is no number and no word.
     pub(super) fn of(column: &ColumnDescriptor) -> Result<Self, &'static str> {
         let physical = column.physical_type();
         if physical == Type::INT96 {

@@ -19,9 +19,9 @@ const BATCH: u64 = 1024;
 /// The columns of a file that are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Choice<'a> {
-    /// Those that the job chooses; all of them where it says nothing.
+    /// The columns that the job chooses; all of them where it says nothing.
     Job(Option<&'a Columns>),
-    /// Those of these that are there.
+    /// The columns of these names that are there.
     Wanted(&'a [&'a str]),
 }
 
@@ -110,7 +110,7 @@ impl Part<'_> {
         Ok(fields)
     }
 
-    /// What a row has in the column of this name, with its place among the columns that hold values.
+    /// The form of a row in the column of this name, after the column's place among those that hold values.
     fn stored(&self, name: &str) -> Result<(usize, Stored), IngestError> {
         let column = self.footer.columns.iter().find(|column| column.name.trim() == name);
         let column = column.ok_or_else(|| self.file.refuse(Problem::Changed))?;
@@ -147,7 +147,7 @@ struct NamedRows<'a> {
     /// Parts that haven't been opened.
     parts: std::slice::Iter<'a, SourceFile>,
     open: Option<OpenPart<'a>>,
-    /// What the row has in each column.
+    /// The row's bytes in each column.
     values: Vec<Vec<u8>>,
     /// Bytes of the parts that are done.
     before: u64,

@@ -150,7 +150,7 @@ fn refuse_if(is_bad: bool, what: &str) -> Result<()> {
     if is_bad { Err(ParquetError::General(what.to_owned())) } else { Ok(()) }
 }
 
-/// What follows the levels of a page, of which `most` is the highest.
+/// The bytes after the levels of a page, of which `most` is the highest; `None` where the length of levels is cut off.
 fn without_levels(data: &[u8], encoding: Encoding, most: i16, values: u32) -> Option<&[u8]> {
     let bytes = match (most, encoding) {
         (0, _) => 0,

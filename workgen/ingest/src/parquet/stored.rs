@@ -1,4 +1,4 @@
-//! What a row has in a column by name: a number, bytes, or a list of numbers.
+//! The form of a row in a column by name: a number, bytes, or a list of numbers.
 //!
 //! Lists are groups of this form, where the inner group may be missing, as writers of before left it out:
 //!
@@ -43,7 +43,7 @@ pub(super) enum Sign {
     Unsigned,
 }
 
-/// What a row has in a column.
+/// The form of a row in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) number: Number,
@@ -52,7 +52,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// That of the column `field`, whose first or only values are `value`; or what it holds that can be no column.
+    /// The form of the column `field`, whose first or only values are `value`; or what it holds that can be no column.
     pub(super) fn of(field: &Type, value: &ColumnDescriptor) -> Result<Self, &'static str> {
         let empty = list(field)?;
         let number = Number::of(value)?;

@@ -17,7 +17,7 @@ impl Type {
     pub(super) const STRUCT: Self = Self(12);
 }
 
-/// What is left of bytes in this protocol. Each read is `None` where they end, or aren't what they should be.
+/// The bytes that are left in this protocol. Each read is `None` where they end, or aren't what they should be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Thrift<'a>(pub(super) &'a [u8]);
 

@@ -63,7 +63,7 @@ impl Target {
     }
 }
 
-/// What rows are made of.
+/// The layout of rows: numbers, elements and labels.
 #[derive(Clone, Copy)]
 pub(crate) struct RowLayout<'a> {
     /// Numbers in a row.

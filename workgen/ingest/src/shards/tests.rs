@@ -1,4 +1,4 @@
-//! That buffers stay what they were made as, and that files don't depend on them.
+//! Tests that buffers stay what they were made as, and that files don't depend on them.
 
 use super::*;
 use crate::{

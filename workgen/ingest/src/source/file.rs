@@ -99,12 +99,12 @@ impl SourceFile {
         Ok(file)
     }
 
-    /// Its name, as the job writes it.
+    /// The file's name, as the job writes it.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// Its size in bytes, compressed or not.
+    /// The file's size in bytes, compressed or not.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -118,7 +118,7 @@ impl SourceFile {
         self.packing != Packing::None
     }
 
-    /// Its bytes without decompression.
+    /// The file's bytes without decompression.
     pub(crate) fn raw(&self) -> Result<Raw, IngestError> {
         let file = match &self.location {
             Location::Copy(file) => Arc::clone(file),
@@ -130,12 +130,12 @@ impl SourceFile {
         Ok(Raw { file, at: 0, read: Arc::default(), bounds })
     }
 
-    /// Its bytes, unpacked.
+    /// The file's bytes, unpacked.
     pub(crate) fn read(&self) -> Result<Unpacked, IngestError> {
         self.read_from(0)
     }
 
-    /// Its bytes, unpacked, without the first `skip`.
+    /// The file's bytes, unpacked, without the first `skip`.
     pub(crate) fn read_from(&self, skip: u64) -> Result<Unpacked, IngestError> {
         let mut raw = self.raw()?;
         let read = Arc::clone(&raw.read);
@@ -160,7 +160,7 @@ impl SourceFile {
         Ok(Unpacked { stream, read })
     }
 
-    /// Its first unpacked bytes, by which formats are recognised.
+    /// The file's first unpacked bytes, by which formats are recognised.
     pub(crate) fn start(&self) -> Result<Vec<u8>, IngestError> {
         let mut start = Vec::new();
         let limit = u64::saturating_from(START);

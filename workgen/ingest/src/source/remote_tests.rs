@@ -18,7 +18,7 @@ fn body() -> Vec<u8> {
     (0..300_000u32).map(|index| u8::try_from(index * 7 % 251).unwrap()).collect()
 }
 
-/// What a server answers that knows ranges.
+/// The answer of a server that knows ranges.
 fn part(request: &Request, of: &[u8]) -> Answer {
     let (start, all) = (request.start(), of.len());
     let head = match start {

@@ -7,7 +7,7 @@ fn npz_with(x: Vec<u8>, y: Vec<u8>) -> Vec<u8> {
     npz(&[("x.npy", x), ("y.npy", y)], Deflated)
 }
 
-/// What the job `train = "t.npz"` is told about this file.
+/// The message of the job `train = "t.npz"` with this file.
 fn bad_npz(bytes: Vec<u8>) -> String {
     refused("train = \"t.npz\"", &[("t.npz", bytes)])
 }

@@ -63,7 +63,7 @@ fn numbers(made: &Ingested, width: usize) -> Vec<Vec<f32>> {
     rows
 }
 
-/// What bad data is told; `check` must say the same as `ingest`.
+/// The message on bad data; `check` must say the same as `ingest`.
 fn refused(data: &str, files: &[(&str, Vec<u8>)]) -> String {
     let dir = folder(files);
     let said = told(&made(data, dir.path()).expect_err("the data is bad"));

@@ -23,7 +23,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Its hops, one by one.
+    /// Adds the block's hops, one by one, to `steps`.
     pub(super) fn steps(&self, instance: &Instance<'_>, steps: &mut Vec<Step>) {
         self.walk(instance, &mut |step| steps.push(step));
     }

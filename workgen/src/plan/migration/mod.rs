@@ -47,7 +47,7 @@ const PACKING: u32 = WHOLE / 10 * 3;
 const PACKS: u32 = 48;
 /// Where the time of moves isn't counted, deadlines are nearer to the lower bound than such a part of it.
 const NEAR: u64 = 32;
-/// It is counted in one case of so many.
+/// The time of moves is counted in one case of so many.
 const COUNTED: u32 = 4;
 
 /// Whole trials, or such as are split; `None` where some shard is not for all machines.

@@ -13,11 +13,11 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 /// The hops that a machine may train while a more urgent trial is being moved to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// It trains others, an epoch at a time.
+    /// The machine trains other trials, an epoch at a time.
     None,
-    /// It trains others, hops of which half fits in before.
+    /// The machine trains other trials, hops of which half fits in before.
     Short,
-    /// It trains others, hops that wholly fit in before.
+    /// The machine trains other trials, hops that wholly fit in before.
     Long,
 }
 
@@ -39,9 +39,9 @@ impl Patience {
 pub(super) enum Turns {
     /// None: the most urgent goes on.
     None,
-    /// Those that stay at their machines; the others go first.
+    /// The trials that stay at their machines; the others go first.
     Staying,
-    /// All.
+    /// All trials.
     All,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Outcome {
 /// Where a trial is.
 #[derive(Debug, Clone, Copy)]
 struct TrialProgress {
-    /// Its next hop, and which of its shares has that.
+    /// The trial's next hop, and which of its shares has that.
     next: u64,
     share: usize,
     /// Where it is, and when it may go on there, or anywhere if it is nowhere.

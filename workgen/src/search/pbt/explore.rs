@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 /// A number is multiplied by one of these, as in the paper.
 const FACTORS: [f64; 2] = [0.8, 1.2];
-/// What is tried to see if a dimension may change in a clone at all.
+/// The changes that are tried to see if a dimension may change in a clone at all.
 const PROBES: [Change; 5] = [
     Change::Times(FACTORS[0]),
     Change::Times(FACTORS[1]),
@@ -69,12 +69,12 @@ pub fn explore(
     parent.clone()
 }
 
-/// What becomes of a dimension's value.
+/// The change of a dimension's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Change {
     Keep,
     Times(f64),
-    /// It is drawn by this uniform number.
+    /// The value is drawn by this uniform number.
     Anew(f64),
 }
 

@@ -11,9 +11,9 @@
 //! M. Jaderberg et al., "Population Based Training of Neural Networks", 2017: `exploit` is its truncation selection, `explore` its
 //! perturbation and resampling.
 //!
-//! What comes of a generation follows from the values of its trials and the job's seed. When results arrive and on which machines
-//! trials train changes nothing of it: who is replaced, by a clone of whom, with which settings and which id. Still hardly anybody waits
-//! for others: who is certainly not among the worst goes on at once, up to the end of the next generation.
+//! The outcome of a generation follows from the values of its trials and the job's seed. When results arrive and on which
+//! machines trials train changes nothing of it: who is replaced, by a clone of whom, with which settings and which id. Still
+//! hardly anybody waits for others: who is certainly not among the worst goes on at once, up to the end of the next generation.
 //!
 //! | file | holds |
 //! |---|---|

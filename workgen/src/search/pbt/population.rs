@@ -1,4 +1,4 @@
-//! Who of a population goes on, who is replaced, and by a clone of whom.
+//! The decisions on a population: which trials go on, which are replaced, and by a clone of which.
 
 use crate::search::stopping::{Decision, Scored, ValueRank};
 use sojourn_protocol::{
@@ -14,13 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Member {
     /// The trial.
     pub trial: TrialId,
-    /// Whose place it has taken; none of those with which the search began.
+    /// The trial whose place this one has taken; none for the trials with which the search began.
     pub replaces: Option<Replaces>,
     /// Epochs up to which it may train now.
     pub allowed: u32,
     /// Epochs in all.
     pub epochs: u32,
-    /// It has trained what it may, all of that is evaluated, and it hasn't ended.
+    /// The trial has trained what it may, all of that is evaluated, and it hasn't ended.
     pub waits: bool,
     /// The metric after its first generation, its second and so on, as far as all epochs until then are evaluated.
     pub values: Vec<f64>,
@@ -28,7 +28,7 @@ pub struct Member {
     pub end: Option<MemberEnd>,
 }
 
-/// Whose place a clone has taken.
+/// The replacement of a trial by a clone of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replaces {
     /// The trial that was replaced.
@@ -51,7 +51,7 @@ pub enum MemberEnd {
 /// A clone that is to take the place of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exploit {
-    /// Whose place, from whom, and after which generation.
+    /// The trial that is replaced, the one that is cloned, and the generation after which.
     pub replaces: Replaces,
     /// Epochs that the other had trained by then.
     pub epochs: u32,
@@ -59,7 +59,7 @@ pub struct Exploit {
     pub allowed: u32,
 }
 
-/// What is decided of a population.
+/// The decisions on a population.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decided {
     /// Trials that go on, and replaced ones that end.
@@ -70,8 +70,8 @@ pub struct Decided {
     pub why: String,
 }
 
-/// What follows from what is known, `members` being in the order of their ids. `decisions` are carried out first, then the clones are
-/// added; after that it is asked again. Nothing where all is decided.
+/// The decisions that follow from what is known, `members` being in the order of their ids. `decisions` are carried out first,
+/// then the clones are added; after that it is asked again. Nothing where all is decided.
 ///
 /// A generation in which somebody was replaced is over: what is known of it later, after a rollback say, changes nothing. Nobody goes
 /// on to the next but one before a generation is over, so that the checkpoints of two ends are enough to clone from.
@@ -106,7 +106,7 @@ struct Standings<'a> {
     /// Epochs that they have trained by its end.
     epochs: u32,
     members: BTreeMap<TrialId, &'a Member>,
-    /// Those of whom that is known, the best first.
+    /// The members of which that is known, the best first.
     ranked: Vec<Scored>,
     /// How many aren't evaluated yet.
     open: usize,
@@ -177,7 +177,7 @@ impl<'a> Population<'a> {
         member.allowed.is_multiple_of(self.interval) && member.allowed / self.interval > self.over
     }
 
-    /// It trains up to the end of the next generation.
+    /// The decision by which a member trains up to the end of the next generation.
     fn go_on(&self, member: &Member, why: String) -> Decision {
         Decision::Continue { trial: member.trial, epochs: self.next_end(member), why }
     }
@@ -272,7 +272,7 @@ impl<'a> Population<'a> {
 }
 
 impl Standings<'_> {
-    /// Those who wait at the generation's end and have no successor, with their places from 0.
+    /// The members that wait at the generation's end and have no successor, with their places from 0.
     fn waiting(&self) -> impl Iterator<Item = (usize, &Member)> {
         let member = |scored: &Scored| self.members.get(&scored.trial).copied();
         let all = self.ranked.iter().map(member).enumerate();

@@ -115,14 +115,14 @@ fn so_many_are_replaced_as_the_quantile_says() {
     assert_eq!([of(0.5, 5), of(0.29, 100), of(0.1, 30), of(0.3, 10)], [2, 29, 3, 3]);
 }
 
-/// What becomes of each trial in each generation, whenever it is trained.
+/// The outcome of each trial in each generation, whenever it is trained.
 #[derive(Debug, Clone)]
 struct Course {
     values: Vec<u8>,
     goal: Goal,
 }
 
-/// What a generation of a trial comes to.
+/// The outcome of one generation of a trial.
 enum Comes {
     To(f64),
     Error,

@@ -91,7 +91,7 @@ mod tests {
         assert!(Sequence::new(DIMENSIONS).is_none());
     }
 
-    /// What docs/job-file.md says of two choices with two values each.
+    /// The claim of docs/job-file.md on two choices with two values each.
     #[test]
     fn pairs_of_dimensions_are_even_once_there_are_enough_points() {
         let all = all();

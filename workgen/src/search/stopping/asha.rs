@@ -17,7 +17,7 @@ use sojourn_protocol::{
 };
 use std::collections::BTreeSet;
 
-/// What the rule keeps of a search.
+/// The state that the rule keeps of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Asha {
     goal: Goal,
@@ -43,7 +43,7 @@ struct Rung {
     reduction: usize,
     /// The trials that are evaluated after its epochs.
     reached: Ranked,
-    /// Those of them that wait here.
+    /// The trials among `reached` that wait here.
     waiting: BTreeSet<Scored>,
 }
 
@@ -155,7 +155,7 @@ impl Rung {
         self.reached.len() / self.reduction
     }
 
-    /// Those that wait, the best first, with their places.
+    /// The trials that wait, the best first, with their places.
     fn waiting(&self) -> impl Iterator<Item = (usize, TrialId)> {
         self.waiting.iter().map(|scored| (self.reached.place(*scored), scored.trial))
     }

@@ -9,15 +9,15 @@ use sojourn_protocol::{
 };
 use std::collections::BTreeSet;
 
-/// What the rule keeps of a search.
+/// The state that the rule keeps of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Brackets {
     goal: Goal,
     /// The brackets of a round, which come again and again until all trials are in one.
     round: Vec<Shape>,
-    /// Those that have trials. The last may lack some.
+    /// The brackets that have trials. The last may lack some.
     brackets: Vec<Bracket>,
-    /// Those of which something is to be decided.
+    /// The brackets of which something is to be decided, by their indices.
     due: BTreeSet<usize>,
 }
 
@@ -38,7 +38,7 @@ impl Brackets {
         Self::of_round(vec![Shape { trials: usize::MAX, rungs, reduction }], goal)
     }
 
-    /// Hyperband's.
+    /// The brackets of Hyperband.
     pub(super) fn of_hyperband(reduction: u32, epochs: u32, goal: Goal) -> Self {
         let shape = |bracket: sojourn_protocol::spec::Bracket| Shape {
             trials: to_usize(bracket.trials).max(1),

@@ -15,7 +15,7 @@ use sojourn_protocol::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the rule keeps of a search.
+/// The state that the rule keeps of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Median {
     goal: Goal,

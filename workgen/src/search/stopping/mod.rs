@@ -44,11 +44,11 @@ pub struct TrialProgress {
     pub trained: u32,
     /// The metric after its first epoch, its second and so on, as far as all of them are evaluated.
     pub values: Vec<f64>,
-    /// It has finished, failed, or was stopped.
+    /// The trial has finished, failed, or was stopped.
     pub has_ended: bool,
     /// So many of its first epochs are those of the trial that it is a clone of: it isn't judged by them.
     pub inherited: u32,
-    /// Its user has let it go on: no rule ends it.
+    /// The trial's user has let it go on: no rule ends it.
     pub is_exempt: bool,
 }
 
@@ -81,27 +81,27 @@ impl TrialProgress {
         !self.has_ended && self.allowed > 0 && self.after(self.allowed).is_some()
     }
 
-    /// It waits for what follows from the rung of so many epochs, before the rung of `next`. Its user may have let it train some
-    /// epochs on from the first.
+    /// Whether the trial waits for what follows from the rung of so many epochs, before the rung of `next`. Its user may have
+    /// let it train some epochs on from the first.
     fn waits_between(&self, epochs: u32, next: u32) -> bool {
         (epochs..next).contains(&self.allowed) && self.waits()
     }
 
-    /// It has begun, and there is something of it to train or to evaluate.
+    /// Whether the trial has begun, and there is something of it to train or to evaluate.
     fn is_running(&self) -> bool {
         !self.has_ended && self.allowed > 0 && !self.waits()
     }
 
-    /// It hasn't begun.
+    /// Whether the trial hasn't begun, and hasn't ended either.
     fn is_new(&self) -> bool {
         !self.has_ended && self.allowed == 0
     }
 }
 
-/// What is decided of a trial, and why, for people.
+/// The decision on a trial, and the reason, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It trains up to so many epochs in all.
+    /// The trial trains up to so many epochs in all.
     Continue {
         /// The trial.
         trial: TrialId,
@@ -110,7 +110,7 @@ pub enum Decision {
         /// The reason.
         why: String,
     },
-    /// It ends with what it has.
+    /// The trial ends with what it has.
     Stop {
         /// The trial.
         trial: TrialId,
@@ -133,8 +133,8 @@ pub fn first_epochs(rule: Option<&Stopping>, trial: TrialId, epochs: u32) -> u32
     }
 }
 
-/// Its evaluated epochs, where enough of them are its own, a rule may end it, and it has something left to train: to stop it then
-/// saves nothing.
+/// The number of a trial's evaluated epochs, where a rule may end it and enough of them are its own; else none. A trial that
+/// has nothing left to train isn't judged: to stop it then saves nothing.
 fn judged(of: &TrialProgress, least: u32, all: u32) -> Option<usize> {
     let own = u32::saturating_from(of.own_values().len());
     let is_judged = !of.has_ended && !of.is_exempt && own >= least && of.trained < all;

@@ -5,7 +5,7 @@ use super::{Decision, TrialProgress, judged};
 use sojourn_protocol::{ids::TrialId, spec::Goal};
 use std::collections::BTreeMap;
 
-/// What the rule keeps of a search.
+/// The state that the rule keeps of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Patience {
     goal: Goal,

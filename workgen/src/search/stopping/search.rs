@@ -132,8 +132,8 @@ impl Search {
         }
     }
 
-    /// What follows from what is known, where so many more trials should train at once; only asynchronous rules ask for that.
-    /// Nothing where all is decided, and again nothing once this is carried out and told, until more is known.
+    /// The decisions that follow from what is known, where so many more trials should train at once; only asynchronous rules
+    /// ask for that. Nothing where all is decided, and again nothing once this is carried out and told, until more is known.
     #[must_use]
     pub fn decide(&self, room: usize) -> Vec<Decision> {
         match &self.rule {

@@ -114,7 +114,7 @@ impl LogSum {
 
 /// e to the power of a number that is at most 0. By a power of 2, which takes half as long.
 fn exponential(power: f64) -> f64 {
-    /// What is so much less than 1 changes no digit of a sum.
+    /// The power below which the result is so much less than 1 that it changes no digit of a sum.
     const NOTHING: f64 = -50.0;
     if power < NOTHING { 0.0 } else { libm::exp2(power * LOG2_E) }
 }
@@ -184,7 +184,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// What its kernels need for their densities at a place.
+    /// The values that the column's kernels need for their densities at a place.
     fn at(&self, place: f64) -> ColumnAt<'_> {
         match &self.kernels {
             Kernels::Choice { logs: [same, other] } => {

@@ -8,8 +8,8 @@ use sojourn_protocol::{
 };
 use std::f64::consts::PI;
 
-/// What the kernel of an observation's category gives to that category and to each other one of `count`, where so many kernels
-/// besides the prior are mixed. Optuna's rule: all categories weigh as much as the prior does among the kernels, and the
+/// The shares that the kernel of an observation's category gives to that category and to each other one of `count`. Besides the
+/// prior so many `kernels` are mixed. Optuna's rule: all categories weigh as much as the prior does among the kernels, and the
 /// observation's own weighs 1 more.
 fn category_shares(kernels: usize, count: u32) -> [f64; 2] {
     let other = 1.0 / (number(kernels) + 1.0);

@@ -57,23 +57,23 @@ pub const CANDIDATES: usize = 24;
 /// A combination that was tried, and what came of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Observation<'a> {
-    /// Its `[[model]]` table, counted from 0.
+    /// The combination's `[[model]]` table, counted from 0.
     pub model: u32,
-    /// What it took in the dimensions that vary. Numbers beyond a dimension's ends are taken for its ends; what else isn't of the
-    /// space, and a `seed`, is passed over.
+    /// The combination's values in the dimensions that vary. Numbers beyond a dimension's ends are taken for its ends; what
+    /// else isn't of the space, and a `seed`, is passed over.
     pub choices: &'a Choices,
-    /// What came of it.
+    /// The outcome of the combination.
     pub outcome: Outcome,
 }
 
-/// What came of a combination.
+/// The outcome of a combination.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
     /// Nothing yet: it waits or trains.
     Running,
-    /// It has no value.
+    /// The combination has no value.
     Failed,
-    /// It was trained and evaluated.
+    /// The combination was trained and evaluated.
     Ended {
         /// Epochs that it trained. Where to train longer doesn't mean to be better, as under `patience`, the same for all.
         epochs: u32,

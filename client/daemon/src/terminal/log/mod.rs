@@ -48,7 +48,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// Its name as a service of OpenTelemetry.
+    /// The program's name as a service of OpenTelemetry.
     const fn service(self) -> &'static str {
         match self {
             Self::Server => "sojourn-server",

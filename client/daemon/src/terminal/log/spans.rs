@@ -1,6 +1,6 @@
 //! Hands the spans of traces to OpenTelemetry's processor, each when it ends.
 //!
-//! Their ids are those that [`sojourn_http::traced!`] has made, since lines of the log and headers of requests say them too.
+//! The ids of spans are those that [`sojourn_http::traced!`] has made: lines of the log and headers of requests say them too.
 
 use opentelemetry::{
     InstrumentationScope, KeyValue, Value,
@@ -36,7 +36,7 @@ struct Open {
     said: Said,
 }
 
-/// What a span's fields say.
+/// The data that a span's fields say.
 #[derive(Default)]
 struct Said {
     trace: Option<TraceId>,

@@ -33,7 +33,7 @@ struct Shared(Arc<Mutex<State>>, tokio::time::Instant);
 
 #[derive(Default)]
 struct State {
-    /// What the server says to those who want to lead, at the last for all that follow.
+    /// The server's answers to those who want to lead, in order; the last one is for all that follow.
     answers: Vec<Lead>,
     asked: Vec<LeaderRequest>,
     ledger: BTreeMap<MachineName, MachineReport>,

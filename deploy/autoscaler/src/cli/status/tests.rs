@@ -1,4 +1,4 @@
-//! What `status` prints of machines and prices.
+//! The lines that `status` prints of machines and prices.
 
 use super::*;
 use sojourn_fleet::{

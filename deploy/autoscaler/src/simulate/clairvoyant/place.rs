@@ -29,14 +29,14 @@ pub(super) struct Place {
     pub(super) ends: Vec<usize>,
 }
 
-/// What work and slots are worth.
+/// The prices of work and slots.
 #[derive(Debug, Clone)]
 pub(super) struct Prices {
     /// Dollars of an exaflop.
     pub(super) work: f64,
     /// Dollars of a slot, by step.
     pub(super) rents: Vec<f64>,
-    /// Their sums before each step, and of all.
+    /// The sums of the rents before each step, and of all.
     sums: Vec<f64>,
 }
 
@@ -97,7 +97,7 @@ impl LanePool {
         self.prices.get(step).copied().filter(|price| price.is_finite())
     }
 
-    /// What its work costs at each step.
+    /// The dollars of an exaflop in this pool, at each step at which it sells machines.
     pub(super) fn costs(&self) -> impl Iterator<Item = f64> {
         let prices = self.prices.iter().filter(|price| price.is_finite());
         prices.map(|price| price / self.speed / self.slots)

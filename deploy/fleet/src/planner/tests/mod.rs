@@ -227,7 +227,7 @@ fn purchases(plan: &Plan) -> Vec<&Purchase> {
     buys.collect()
 }
 
-/// What ends, and why, of a plan that does nothing else.
+/// The ends of a plan that does nothing else: each machine's name, how it ends, and why.
 fn ends(plan: &Plan) -> Vec<(&str, &'static str, EndReason)> {
     let ends = plan.actions.iter().map(|action| match action {
         Action::Drain { machine, reason, .. } => {

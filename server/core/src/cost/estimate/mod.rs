@@ -37,7 +37,6 @@ mod votes;
 pub(crate) use error::EstimateError;
 pub(crate) use figure::SmoothedTime;
 
-use crate::state::{Job, Trial};
 use party_votes::{HostOwners, PartyVotes};
 use peaks::Peaks;
 use proved::{OwnTimes, Proved};
@@ -48,6 +47,7 @@ use sojourn_protocol::{
     inventory::{COMMON_SPEED, CPU, Workload},
     quantity::mul_div,
 };
+use sojourn_state::{Job, Trial};
 use std::collections::BTreeMap;
 use votes::Votes;
 
@@ -115,7 +115,7 @@ struct DeviceFigures {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeviceKey<'a> {
     pub(crate) host: HostId,
-    /// Its device.
+    /// The name of the host's device.
     pub(crate) device: &'a str,
     /// Operations per second in its common class, as the device reports.
     pub(crate) flops: f64,

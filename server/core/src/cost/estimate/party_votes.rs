@@ -6,7 +6,7 @@ use super::votes::Votes;
 use sojourn_protocol::{ids::HostId, names::OwnerName};
 use std::collections::BTreeMap;
 
-/// Who stands behind a host's figures: the owner of an issued token, or a machine of the operator by itself.
+/// The party behind a host's figures: the owner of an issued token, or a machine of the operator by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PartyKey {
     Host(HostId),

@@ -10,8 +10,8 @@ const MAX_WORKLOADS: usize = 10_000;
 const MAX_REPORTERS: usize = 10;
 /// A peak of more bytes isn't believed.
 const MAX_PEAK: u64 = 1 << 44;
-/// What hosts of one party alone have reported is believed up to so many times the bytes of a checkpoint, or up to
-/// [`MAX_ALONE`] where that is more.
+/// A peak that hosts of one party alone have reported is believed up to so many times the bytes of a checkpoint. Where
+/// [`MAX_ALONE`] is more, it is believed up to that.
 const MAX_CHECKPOINTS: u64 = 1024;
 /// See [`MAX_CHECKPOINTS`].
 const MAX_ALONE: u64 = 1 << 30;

@@ -1,4 +1,4 @@
-//! What hosts have proved of their speed, and how far claims are believed beside that.
+//! Speeds that hosts have proved, and how far claims are believed beside that.
 //!
 //! Proved is what this server has measured: a hop that a host reported, in the time for which it has had the lease. A
 //! benchmark and measurements of earlier are claims. Each bound rests on a median over parties, so a single one moves none.
@@ -89,7 +89,7 @@ pub(super) struct Measurement {
     pub(super) pace: u64,
 }
 
-/// What a device has proved of a workload, in nanoseconds per row.
+/// The times that a device has proved for a workload, in nanoseconds per row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OwnTimes {
     /// Smoothed over its measurements; it counts where nothing was measured of others.

@@ -58,7 +58,7 @@ impl<K: Copy + Ord> Votes<K> {
         self.sorted.last().copied()
     }
 
-    /// Who has given a figure.
+    /// The voters that have given a figure.
     pub(crate) fn voters(&self) -> impl Iterator<Item = K> + '_ {
         self.by_voter.keys().copied()
     }

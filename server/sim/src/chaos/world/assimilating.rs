@@ -79,7 +79,7 @@ impl World {
     }
 }
 
-/// What an assimilator offers that has done its work.
+/// The offer of an assimilator that has done its work.
 fn offer(unit: &AssimilationUnit) -> Command {
     let AssimilationUnit { lease, version, trained, hop, merge, .. } = unit;
     let made = merge.as_ref().map(|merge| {

@@ -88,7 +88,7 @@ pub struct World {
     now: UnixMillis,
     count: u64,
     chance: ChaCha8Rng,
-    /// Who waits for which reply.
+    /// The calls of those who wait, by the reply for which each waits.
     calls: BTreeMap<ReplyTo, OpenCall>,
     acknowledged: BTreeSet<LeaseId>,
     liveness: Liveness,

@@ -27,7 +27,7 @@ pub(crate) struct Network {
     asks: Vec<(ReplyTo, AskId)>,
     /// When it last said something.
     said_at: u64,
-    /// Its cache is another than the server knows.
+    /// Whether the cache is another than the server knows.
     pub(super) inventory_changed: bool,
     /// Units with which its network was cut, until their leases have run out.
     late: BTreeSet<LeaseId>,

@@ -36,7 +36,7 @@ pub(super) struct StoredReport {
     pub(super) sent: u64,
 }
 
-/// What stays when a host's program ends, and what is on its line.
+/// The part of a host that stays when its program ends, and the transfers on its line.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(super) cache: Cache,
@@ -132,7 +132,7 @@ impl Machine {
         sent
     }
 
-    /// What an agent may ask about blobs now.
+    /// The state of blobs, as an agent may ask about it now.
     pub(super) const fn view(&self, now: u64) -> View<'_> {
         View { machine: self, now }
     }

@@ -39,7 +39,7 @@ use sojourn_protocol::{
 };
 use std::{collections::VecDeque, sync::Arc};
 
-/// What a host may look at and write to.
+/// All that a host may look at and write to.
 pub(crate) struct HostContext<'a> {
     pub(crate) now: u64,
     pub(crate) plan: &'a Plan,
@@ -51,7 +51,7 @@ pub(crate) struct HostContext<'a> {
     pub(crate) tally: &'a mut Tally,
     /// Where bars of a chart go, if one is wanted.
     pub(crate) bars: Option<&'a mut Vec<Bar>>,
-    /// Who really trains, if anybody does.
+    /// The implementation that really trains; `None` where nothing is trained.
     pub(crate) trains: Option<&'a mut dyn Trains>,
     /// Why nobody could.
     pub(crate) broken: &'a mut Option<String>,
@@ -62,7 +62,7 @@ pub(crate) struct HostContext<'a> {
 /// A host.
 #[derive(Debug)]
 pub(crate) struct Host {
-    /// Its number among all places.
+    /// The host's number among all places.
     pub(crate) index: u32,
     /// Which machine stands there.
     pub(crate) id: HostId,
@@ -122,7 +122,7 @@ impl Host {
         self.agent.is_some()
     }
 
-    /// Its slots, and those of them in which a unit runs; none while it is away.
+    /// The host's slots, and those of them in which a unit runs; 0 of both while it is away.
     pub(crate) fn slots_and_busy(&self) -> (u64, u64) {
         if !self.is_here() {
             return (0, 0);
@@ -159,7 +159,7 @@ impl Host {
         self.handle_pending(around);
     }
 
-    /// It is gone, with all that it had in work.
+    /// Takes the host away, with all that it had in work.
     pub(crate) fn go(&mut self, is_replaced: bool, around: &mut HostContext<'_>) {
         self.close_books(around);
         around.tally.checkpoints_up += self.machine.crash(is_replaced, around.now);
@@ -176,12 +176,12 @@ impl Host {
         }
     }
 
-    /// It hears that it will be taken away in so many microseconds.
+    /// Tells the host that it will be taken away in so many microseconds.
     pub(crate) fn preempted(&mut self, left: u64, around: &mut HostContext<'_>) {
         self.tell(client::Event::Preempted(Some(Micros(left))), around);
     }
 
-    /// It is as late as its agent wanted to be woken.
+    /// Wakes the agent, if this is the time at which it wanted to be woken.
     pub(crate) fn tick(&mut self, around: &mut HostContext<'_>) {
         if self.tick_at == Some(around.now) {
             self.tick_at = None;

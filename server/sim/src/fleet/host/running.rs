@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 pub(super) struct Running {
     pub(super) lease: Lease,
     pub(super) training: Training,
-    /// What was scheduled for another is void.
+    /// The serial number of the unit's events: what was scheduled with another one is void.
     pub(super) serial: u32,
     /// Later shards that weren't handed over yet.
     missing: BTreeSet<Digest>,
@@ -33,14 +33,14 @@ pub(super) struct Running {
     stands: u64,
 }
 
-/// What comes of a unit that has worked as far as it could.
+/// The state of a unit that has worked as far as it could.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkEnd {
-    /// It is at its end.
+    /// The unit is at its end.
     End,
-    /// It goes on, until then.
+    /// The unit goes on, until this time in microseconds.
     GoesOn(u64),
-    /// It waits for this shard.
+    /// The unit waits for this shard.
     Waits(Digest),
 }
 
@@ -82,7 +82,7 @@ impl Running {
         self.since.unwrap_or(self.stands) + left
     }
 
-    /// It has worked as far as it could when it was last looked at.
+    /// Takes note that the unit has worked as far as it could when it was last looked at, and says how it goes on.
     pub(super) fn reached(&mut self, now: u64) -> WorkEnd {
         self.worked = self.worked(now);
         self.since = None;
@@ -113,7 +113,7 @@ impl Running {
         Some(self.reaches())
     }
 
-    /// It is to end after the batch that it is at: when that is, if it is earlier.
+    /// Ends the unit after the batch that it is at. Gives the time of that, if it is earlier.
     pub(super) fn stop(&mut self, now: u64) -> Option<u64> {
         if self.is_at_work() {
             return self.training.stop(self.worked(now)).map(|left| now + left);
@@ -127,7 +127,7 @@ impl Running {
         self.from + work + stood.map(|(_, long)| long).sum::<u64>()
     }
 
-    /// Its legs, with their batches among all: those done before each.
+    /// The segments of the unit's hop, each with the number of batches done before it.
     pub(super) fn legs(&self) -> Vec<(ShardSegment, u32)> {
         let Unit::Train(hop) = &self.lease.unit else { return Vec::new() };
         let mut done = 0u32;

@@ -14,8 +14,8 @@ use sojourn_protocol::{
 };
 
 impl HostContext<'_> {
-    /// What a unit that has ended really gives, or what is said instead; nothing where its job isn't really trained and no
-    /// surrogate knows what it would give.
+    /// The outcome that a unit which has ended really gives, or the lie that is told instead; `None` where its job isn't really
+    /// trained and no surrogate knows the outcome.
     pub(crate) fn train(
         &mut self,
         lease: &Lease,

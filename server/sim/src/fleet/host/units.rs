@@ -143,7 +143,7 @@ impl Host {
         }
     }
 
-    /// What runs in a slot comes to nothing.
+    /// Ends the unit that runs in a slot, without a result.
     pub(super) fn abort(&mut self, slot: usize, around: &mut HostContext<'_>) {
         let Some(running) = self.slots.get_mut(slot).and_then(Option::take) else { return };
         self.note_idle(around.now);

@@ -1,4 +1,4 @@
-//! What becomes of results: assimilators take them one at a time, and what each makes is offered to the core.
+//! Assimilation: assimilators take results one at a time, and what each makes is offered to the core.
 //!
 //! The core hands out one result of a trial at a time, for each is made into the version after the one before: more
 //! assimilators than trials have nothing to do.
@@ -20,7 +20,7 @@ use sojourn_protocol::{
 use std::sync::Arc;
 
 impl Run<'_> {
-    /// Whoever has nothing to do takes a result, as long as there are any.
+    /// Gives each assimilator that has nothing to do a result, as long as there are any.
     pub(super) fn assimilate(&mut self) -> Result<(), String> {
         self.woken = false;
         while self.idle > 0 {

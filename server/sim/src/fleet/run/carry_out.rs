@@ -1,4 +1,4 @@
-//! What is asked of the core, and what it wants done.
+//! Commands that the core is given, and effects that it wants done.
 
 use super::{NOBODY, Run};
 use crate::fleet::{quantity::float, queue::Event, training::Score};

@@ -1,4 +1,4 @@
-//! What becomes of machines, and what they say to the core.
+//! The comings and goings of machines, and what they say to the core.
 
 use super::{NOBODY, Run};
 use crate::{

@@ -44,7 +44,7 @@ use std::{
     sync::Arc,
 };
 
-/// Whoever looks on.
+/// An observer of a run.
 pub trait Watch {
     /// The core has decided something.
     fn record(&mut self, record: &Record) {
@@ -81,7 +81,7 @@ pub trait Watch {
 pub struct Interval<'a> {
     /// How long, in microseconds.
     pub micros: u64,
-    /// What the server knows.
+    /// The server's state.
     pub state: &'a State,
     hosts: &'a [Host],
 }
@@ -108,11 +108,11 @@ pub(crate) struct Run<'a> {
     plan: &'a Plan,
     policy: Policy,
     watch: &'a mut dyn Watch,
-    /// Who really trains, if anybody does.
+    /// The implementation that really trains; `None` where nothing is trained.
     pub(crate) trains: Option<&'a mut dyn Trains>,
     /// Why nobody could.
     broken: Option<String>,
-    /// Who buys machines, if anybody does.
+    /// The buyer of machines; `None` where nobody buys any.
     pub(crate) machines: Option<&'a mut dyn Machines>,
     /// Bought machines that are there, and where among the hosts.
     bought: BTreeMap<MachineName, usize>,
@@ -137,7 +137,7 @@ pub(crate) struct Run<'a> {
     stays: Vec<Stays>,
     tally: Tally,
     pub(crate) bars: Option<Vec<Bar>>,
-    /// What the last command was answered, where no host waits for it.
+    /// The answer to the last command, where no host waits for it.
     answer: Option<Result<Answer, ApiError>>,
     deleted: Vec<Digest>,
     planned: Vec<Command>,

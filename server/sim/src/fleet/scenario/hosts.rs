@@ -118,7 +118,7 @@ pub struct Preempted {
     pub share: f64,
     /// How long until it is there again, with what is in its cache.
     pub back: Span,
-    /// It is another machine that stands there then, with nothing in its cache.
+    /// Whether another machine stands there then, with nothing in its cache.
     pub another: bool,
 }
 
@@ -135,7 +135,7 @@ pub enum Trace {
 /// How long before it goes a host hears of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Notice {
-    /// It vanishes.
+    /// The host vanishes without notice.
     #[default]
     None,
     /// So long.
@@ -230,7 +230,7 @@ impl HostGroup {
         1.0 / load / (1.0 + self.contention * (load - 1.0))
     }
 
-    /// What the number of shards depends on, of a host each of whose slots computes so fast.
+    /// The figures on which the number of shards depends, of a host each of whose slots computes so many operations per second.
     pub(crate) fn for_shards(&self, flops: f64) -> ShardHost {
         let slots = self.places();
         let line = |mbits: f64| whole(if mbits > 0.0 { mbits * 125_000.0 } else { 1e15 });

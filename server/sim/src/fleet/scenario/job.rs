@@ -16,7 +16,7 @@ pub struct JobEntry {
     pub name: String,
     /// A job file whose architectures are taken; `trials`, `costs` and `equal` aren't wanted then.
     pub file: Option<String>,
-    /// Its hops really train, on its data.
+    /// Whether the job's hops really train, on its data.
     pub train: bool,
     /// The metric of so many results' version and of each multiple's, with `train`: beside the fleet, in no time.
     pub curve: Option<u32>,
@@ -32,7 +32,7 @@ pub struct JobEntry {
     pub classes: u32,
     /// How many trials.
     pub trials: Option<u32>,
-    /// What training on one row costs, in MFLOPs.
+    /// The costs of training on one row, in MFLOPs.
     pub costs: Option<Costs>,
     /// All trials cost so many MFLOPs a row.
     pub equal: Option<f64>,
@@ -40,7 +40,7 @@ pub struct JobEntry {
     pub pick: Pick,
     /// Training rows, all visited in each epoch.
     pub rows: u64,
-    /// Epochs.
+    /// The number of epochs.
     pub epochs: Option<u32>,
     /// Shards of the training rows.
     pub shards: Auto<u32>,
@@ -62,17 +62,17 @@ pub struct JobEntry {
     pub placement: Placement,
     /// On so many hosts each, with `placement = "pinned"`; 1 if left out.
     pub replicas: Option<u32>,
-    /// Its units are handed out before those of jobs with a lower one.
+    /// The job's priority: its units are handed out before those of jobs with a lower one.
     pub priority: Option<i32>,
-    /// Its part of slot time, beside jobs of the same priority.
+    /// The job's part of slot time, beside jobs of the same priority.
     pub share: Option<u32>,
-    /// Whose epochs come first where there are more trials than slots.
+    /// The rule for whose epochs come first where there are more trials than slots.
     pub spread: Option<Spread>,
     /// The most hosts that work for it at a time.
     pub max_hosts: Option<u32>,
     /// How its trials and hosts meet; where results are merged, by the rule of VC-ASGD.
     pub order: Option<OrderChoice>,
-    /// What it may cost, on machines that are bought.
+    /// The most that the job may cost, on machines that are bought.
     #[serde(deserialize_with = "dollars")]
     pub budget: Option<MicroUsd>,
     /// By when it is to end, from its submission, on machines that are bought.
@@ -81,13 +81,13 @@ pub struct JobEntry {
     pub visits: Option<Visits>,
 }
 
-/// What rows cost.
+/// The costs of training on one row.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "a file name or a list of MFLOPs was wanted")]
 pub enum Costs {
     /// A CSV file, its last column MFLOPs, its first a name.
     File(String),
-    /// MFLOPs.
+    /// A list of MFLOPs.
     List(Vec<f64>),
 }
 

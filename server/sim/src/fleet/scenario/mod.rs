@@ -23,13 +23,13 @@ pub struct Scenario {
     pub seed: u64,
     /// So many seeds, one after the other.
     pub seeds: u32,
-    /// What the server is told of speeds beforehand.
+    /// The server's knowledge of speeds beforehand.
     pub estimates: Knowledge,
     /// The time of day at which it begins.
     pub starts_at: String,
     /// Given up after so much virtual time.
     pub horizon: Auto<Span>,
-    /// It is to be said what the fleet asks of the server.
+    /// Whether the fleet's requests to the server are shown.
     pub load: bool,
     /// The server.
     pub server: ServerSpec,
@@ -45,13 +45,13 @@ pub struct Scenario {
     normalise: Option<toml::Value>,
 }
 
-/// What hosts tell of their speed when they come.
+/// The knowledge of their speed that hosts bring when they come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knowledge {
-    /// What units of each trial take on them.
+    /// The time that units of each trial take on the hosts.
     Known,
-    /// Their operations per second; the rest is measured as units end.
+    /// The hosts' operations per second; the rest is measured as units end.
     #[default]
     Prior,
     /// Nothing: all is measured as units end.

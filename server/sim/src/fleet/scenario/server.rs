@@ -24,9 +24,9 @@ pub struct ServerSpec {
     pub most_copied: Option<u32>,
     /// Hosts ask all together, once nobody has anything left to do.
     pub rounds: bool,
-    /// What it takes to check a checkpoint and make it the next version.
+    /// The time that it takes to check a checkpoint and make it the next version.
     pub assimilation: Span,
-    /// Who does that, so many at a time; results of one trial wait for each other.
+    /// The number of results that are assimilated at a time; results of one trial wait for each other.
     pub assimilators: u32,
     /// Real time for one plan of `milp`.
     pub milp_limit: Span,

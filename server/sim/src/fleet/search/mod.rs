@@ -28,7 +28,7 @@ use slot_time::SlotTime;
 use sojourn_protocol::quantity::to_u64;
 pub use target::target;
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SearchRun {
     /// Seconds until a loss was known that reaches the target, if any did.

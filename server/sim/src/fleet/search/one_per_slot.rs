@@ -39,7 +39,7 @@ pub fn one_per_slot(
     Ok(SearchRun::of(&cluster.losses, target, float(cluster.now) / 1e6, &cluster.time))
 }
 
-/// What happens, in the order in which it happens where it is at one time.
+/// Events, in the order in which they happen where they are at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// An epoch has been trained and evaluated, unless its slot has done something else since.
@@ -272,7 +272,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// It has begun, and has epochs to train that it is allowed.
+/// Whether a trial has begun, and has epochs to train that it is allowed.
 fn can_train(trial: Option<&TrialProgress>) -> bool {
     trial.is_some_and(|trial| !trial.has_ended && trial.trained < trial.allowed)
 }

@@ -1,4 +1,4 @@
-//! What the slots of a fleet did with their time.
+//! The use that the slots of a fleet made of their time.
 
 use crate::fleet::quantity::float;
 

@@ -1,4 +1,4 @@
-//! What a good trial is: one of the best of its space.
+//! The loss of a good trial: of one of the best of its space.
 
 use crate::fleet::{
     error::ScenarioError, files::Files, job_file::spec_of, scenario::Scenario, surrogate::Surrogate,

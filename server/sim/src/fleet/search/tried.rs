@@ -102,7 +102,7 @@ impl<'a> Tried<'a> {
         self.add(trial)
     }
 
-    /// What came of a trial so far, as the core counts it.
+    /// The outcome of a trial so far, as the core counts it.
     fn outcome(&self, of: &TrialProgress) -> Outcome {
         let search = &self.job.spec.search;
         if of.values.is_empty() || !(of.has_ended || search.stopping.is_some()) {

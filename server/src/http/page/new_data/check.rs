@@ -11,8 +11,8 @@ use sojourn_protocol::{
 };
 use sojourn_workgen::search::preview;
 
-/// What is wrong with a job file over data that a browser is to send, or that lies at one of these URLs; or what would run, and which
-/// files it names.
+/// The check of a job file over data that a browser is to send, or that lies at one of these URLs: its problems, or what would
+/// run and which files it names.
 pub(in crate::http::page) fn check(text: &str, urls: &[DataUrl]) -> Checked {
     let problems = |problems| Checked { problems, ..Checked::default() };
     let spec = jobfile::parse_with(text, &mut |_| {
@@ -78,7 +78,7 @@ fn refusal(key: &str, path: &str) -> Option<String> {
     Some(format!("`{key}` is `{path}`, which {why}: `sojourn submit` reads files anywhere"))
 }
 
-/// What would run, in words.
+/// The plan of what would run, in words.
 fn plan(spec: &JobSpec, trials: u64) -> Vec<String> {
     let begin = match trials {
         0 => "trials that a program suggests".to_owned(),

@@ -35,7 +35,7 @@ pub(in crate::http) struct Named {
     name: String,
 }
 
-/// What the form sends once all files have come.
+/// The form that is sent once all files have come.
 #[derive(Debug, Deserialize)]
 pub(in crate::http) struct NewJob {
     text: String,

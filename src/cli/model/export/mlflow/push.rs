@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The artifact's name.
 const MODEL_FILE: &str = "model.safetensors";
 
-/// What a push did.
+/// The result of a push.
 #[derive(Debug, Serialize)]
 pub(in crate::cli::model::export) struct Pushed {
     /// The id that the tracking server gave the experiment.

@@ -1,4 +1,4 @@
-//! What a run of MLflow has of a trial. Pure.
+//! The content of an MLflow run for a trial. Pure.
 
 use crate::cli::{
     model::export::{
@@ -93,7 +93,7 @@ impl Record {
         }
     }
 
-    /// What a run lacks that has these parameters already: they can't be changed.
+    /// The parameters that a run with these lacks. Ones that it has can't be changed.
     pub(super) fn new_params(&self, known: &[Named]) -> Vec<Named> {
         let known: BTreeSet<&str> = known.iter().map(|param| param.key.as_str()).collect();
         self.params.iter().filter(|param| !known.contains(param.key.as_str())).cloned().collect()

@@ -13,7 +13,7 @@ use std::{env, time::Duration};
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest answer that is read.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
-/// What one request to log a batch holds at most.
+/// The most points, and the most parameters or tags, that one request to log a batch holds.
 const MAX_POINTS: usize = 1_000;
 const MAX_NAMED: usize = 100;
 /// Characters of a refusal that are repeated.

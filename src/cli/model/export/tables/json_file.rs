@@ -20,7 +20,7 @@ impl Serialize for Tables<'_> {
     }
 }
 
-/// What an iterator gives, as an array.
+/// The items of an iterator, as an array.
 struct Sequence<I>(I);
 
 impl<I: Iterator<Item: Serialize> + Clone> Serialize for Sequence<I> {

@@ -40,7 +40,7 @@ pub(in super::super) struct MetricRow {
     pub(in super::super) split: Split,
     /// `loss`, `accuracy`, ...
     pub(in super::super) metric: String,
-    /// Finite.
+    /// The metric's value, a finite number.
     pub(in super::super) value: f64,
     /// When the epoch was evaluated.
     pub(in super::super) time: Option<UnixMillis>,
@@ -102,7 +102,7 @@ fn of_sums(answers: &Answers, sums: &Sums) -> Metrics {
     Metrics::of(spec.training.loss, &spec.search, sums, None, k, &BTreeMap::new())
 }
 
-/// Those of a validation, with the ones that were counted by class or made of arrays.
+/// The metrics of a validation, with the ones that were counted by class or made of arrays.
 fn of_point(answers: &Answers, point: &CurvePoint) -> Metrics {
     let mut metrics = of_sums(answers, &point.valid);
     metrics.f1 = point.f1;

@@ -7,7 +7,7 @@ use sojourn_protocol::{quantity::SaturatingFrom as _, time::UnixMillis};
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
 pub(in super::super) struct Table {
-    /// Its name, which files and arrays have too.
+    /// The table's name, which files and arrays have too.
     pub(in super::super) name: &'static str,
     /// All of the same length.
     pub(in super::super) columns: Vec<Column>,
@@ -65,13 +65,13 @@ impl Column {
         Self { name: name.to_owned(), values: Values::Real(values.collect()) }
     }
 
-    /// Texts.
+    /// A column of texts.
     pub(super) fn text<T: ToString>(name: &str, values: impl Iterator<Item = Option<T>>) -> Self {
         let values = values.map(|value| value.map(|value| value.to_string()));
         Self { name: name.to_owned(), values: Values::Text(values.collect()) }
     }
 
-    /// Times.
+    /// A column of times.
     pub(super) fn time(name: &str, values: impl Iterator<Item = Option<UnixMillis>>) -> Self {
         Self { name: name.to_owned(), values: Values::Time(values.collect()) }
     }

@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What TensorBoard knows event files by.
+/// The beginning of the names by which TensorBoard knows event files.
 const PREFIX: &str = "events.out.tfevents.";
 const MARK: &str = ".sojourn-job-";
 

@@ -19,7 +19,7 @@ impl Message {
         Self::default()
     }
 
-    /// Its bytes.
+    /// The message's bytes.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

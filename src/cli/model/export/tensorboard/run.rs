@@ -91,7 +91,7 @@ pub(super) fn trial(answers: &Answers, trial: &TrialView) -> Option<Vec<u8>> {
     Some(events.into_bytes())
 }
 
-/// What the tab shows of a trial: its hyper-parameters, its architecture and its seed.
+/// The values that the tab shows of a trial: its hyper-parameters, its architecture and its seed.
 fn of(answers: &Answers, trial: &TrialView) -> Option<HyperParameters> {
     let record = answers.records.get(&trial.trial)?;
     let mut of = hyper_parameters(&record.config);

@@ -74,7 +74,7 @@ pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Re
     Ok(())
 }
 
-/// What is said of rows that were cut.
+/// The remark on rows that were cut.
 fn cut_remark(column: &Column, rows: u64) -> String {
     let longest = column.longest.unwrap_or_default();
     format!(

@@ -14,7 +14,7 @@ pub(super) fn columns(model: &Model) -> Vec<Column> {
     model.description.columns.iter().map(|column| taken(column, window)).collect()
 }
 
-/// Those of the model's columns that its predictions read.
+/// The model's columns that its predictions read.
 pub(super) fn wanted(model: &Model, columns: &[Column]) -> Result<Vec<Column>, Failure> {
     let lacks = || Failure::work(NO_PREDICT);
     let file = model.graph.as_deref().ok_or_else(lacks)?;
@@ -26,7 +26,7 @@ pub(super) fn wanted(model: &Model, columns: &[Column]) -> Result<Vec<Column>, F
     Ok(of_names(columns, &read).cloned().collect())
 }
 
-/// Those of the columns that a graph reads by these names: its own, or that of its rows' lengths.
+/// The columns that a graph reads by these names: a column's own, or that of its rows' lengths.
 fn of_names<'a>(
     columns: &'a [Column],
     read: &'a BTreeSet<&str>,

@@ -14,15 +14,15 @@ use sojourn_protocol::{
 /// One thing that may happen; indices pick among the trials.
 #[derive(Debug, Clone)]
 enum Step {
-    /// It trains more, if it may.
+    /// The trial trains more, if it may.
     Train(Index, u32),
     /// Some of the epochs that it has trained are evaluated.
     Evaluate(Index, Vec<f64>),
-    /// It has only so many epochs trained and evaluated, and goes on from there.
+    /// The trial has only so many epochs trained and evaluated, and goes on from there.
     RollBack(Index, u32),
-    /// It is stopped, has failed, or has been whole.
+    /// The trial is stopped, has failed, or has been whole.
     End(Index),
-    /// It goes on although it had ended, up to so many epochs.
+    /// The trial goes on although it had ended, up to so many epochs.
     Extend(Index, u32),
     /// An evaluated epoch has another value.
     Replace(Index, Index, f64),

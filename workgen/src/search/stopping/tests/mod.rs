@@ -30,7 +30,7 @@ struct Run<'a> {
     value: &'a dyn Fn(u32, u32) -> f64,
     trials: Vec<TrialProgress>,
     search: Search,
-    /// Who went on, and up to which epoch, in order.
+    /// The trials that went on, and up to which epoch, in order.
     continued: Vec<(u32, u32)>,
     stopped: Vec<u32>,
 }
@@ -388,7 +388,7 @@ proptest! {
         }
     }
 
-    /// Whatever the fleet, the search comes to an end, every trial begins, and trials stop at rungs alone.
+    /// On any fleet the search comes to an end, every trial begins, and trials stop at rungs alone.
     #[test]
     fn asha_ends_on_any_fleet(
         trials in 1u32..40,

@@ -12,7 +12,7 @@ use sojourn_protocol::{
 };
 use std::cmp::Ordering;
 
-/// What a rule decides by.
+/// The facts that a rule decides by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress<'a> {
     /// The trials; a [`TrialId`] is an index here.
@@ -25,8 +25,8 @@ pub(super) struct Progress<'a> {
     pub(super) room: usize,
 }
 
-/// What follows by a rule from what is known. Nothing where all is decided, and again nothing once this is carried out, until
-/// more is known.
+/// The decisions that follow by a rule from what is known. Nothing where all is decided, and again nothing once this is carried
+/// out, until more is known.
 pub(super) fn decide(rule: &Stopping, progress: &Progress<'_>) -> Vec<Decision> {
     match *rule {
         Stopping::Asha(halving) => asha::decide(halving, progress),
