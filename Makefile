@@ -1,7 +1,7 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the user's cache folder
 # (scripts/setup, scripts/setup-tests, scripts/engine_tools.py, scripts/deny). The studies of the examples have a Makefile in examples/.
 
-.PHONY: help demo dist wheels build daemon test engines gpus test-deploy fuzz lint verify fix bench advisories setup
+.PHONY: help demo dist wheels build daemon test check engines gpus test-deploy fuzz lint verify fix bench advisories setup
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,10 @@ test: setup ## all tests (with redis-server and iproute2, which are installed wh
 	@scripts/setup-tests
 	# It builds the command and the trainer too. A `cargo build` before it would compile most crates twice, with other features.
 	cargo test --workspace --exclude sojourn-grown --locked
+
+check: setup ## the fast tests, while one thinks: unit tests, the core, golden worlds, and one job of whole processes with its replay
+	cargo test --workspace --exclude sojourn-grown --locked --lib --test core --test golden
+	cargo test --workspace --exclude sojourn-grown --locked --test whole -- control::
 
 engines: setup ## users' own models end to end; PyTorch goes into the user's cache folder (5 GB), or SOJOURN_PYTHON names one
 	@test -n "$(SOJOURN_PYTHON)" || python3 scripts/engine_tools.py --checkout .
