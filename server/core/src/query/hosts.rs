@@ -209,8 +209,7 @@ impl Views<'_> {
 
     /// Would any running job verify what a host comes to?
     fn is_verified(&self, host: HostId) -> bool {
-        let jobs = self.index.jobs().filter_map(|job| self.state.jobs.get(&job));
-        let mut running = jobs.filter(|job| job.is_running());
+        let mut running = self.state.jobs.values().filter(|job| job.is_running());
         running.any(|job| self.state.verified_quorum_for(job, host).is_some())
     }
 

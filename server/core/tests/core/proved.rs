@@ -143,7 +143,6 @@ fn a_host_of_an_invented_class_is_given_no_unit_of_a_verified_job() {
                 for host in &strangers {
                     let answer = ask_as(&mut bench, *host, "invented");
                     assert_eq!(answer.leases, [], "{policy:?} {replicas:?}");
-                    assert!(host_view(&mut bench, *host).alone);
                 }
                 for host in [HOST, OTHER] {
                     for lease in bench.ask(host, request(1, Vec::new())).leases {
@@ -160,8 +159,7 @@ fn a_host_of_an_invented_class_is_given_no_unit_of_a_verified_job() {
                 }
             }
             assert!(bench.core.state().jobs[&JOB].end.is_some(), "{policy:?} {replicas:?}");
-            let is_alone = host_view(&mut bench, strangers[0]).alone;
-            assert!(trained > 8 && !is_alone, "no job verifies any more");
+            assert!(trained > 8);
         }
     }
 }

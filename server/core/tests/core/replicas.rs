@@ -249,25 +249,6 @@ fn a_host_that_comes_to_lack_the_memory_leaves_its_shards_to_another() {
     assert!(bench.core.state().jobs[&JOB].end.is_some());
 }
 
-#[test]
-fn a_trial_says_that_it_waits_for_a_host_that_keeps_its_shard() {
-    let text = "[placement]\nreplicas = 1\nmax_hosts = 1\n";
-    let mut bench = Bench::with_job_on(data_of_four(), 2, 1, text);
-    assert_eq!(bench.trials()[0].waiting.as_deref(), Some("no host is in contact"));
-    // The one host that keeps shards trains until there is something that the other one does as well.
-    for _ in 0..8 {
-        for lease in bench.ask(HOST, request(1, Vec::new())).leases {
-            drop(bench.finish(HOST, &lease));
-        }
-        if !bench.ask(OTHER, request(1, Vec::new())).leases.is_empty() {
-            break;
-        }
-    }
-    let waiting: Vec<_> = bench.trials().into_iter().filter_map(|trial| trial.waiting).collect();
-    let why = format!("can train it now (host {HOST}): others keep it once these are away");
-    assert!(waiting.iter().any(|waiting| waiting.ends_with(&why)), "{waiting:?}");
-}
-
 /// Four shards of a megabyte.
 fn large() -> DataManifest {
     let mut data = data_of_four();
