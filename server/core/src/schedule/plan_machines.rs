@@ -1,11 +1,11 @@
 //! The machines of a plan: one for each slot that a job may have, with what each may train and what it fetches.
 
-use super::{plan_problem::scaled, plan_request::DeviceId, scheduler::Scheduler};
+use super::{plan_request::DeviceId, scheduler::Scheduler};
 use crate::{hosts::DevicePool, state::Job};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, ShardId},
-    quantity::{SaturatingFrom as _, to_u64, to_usize},
+    quantity::{SaturatingFrom as _, mul_div, to_u64, to_usize},
 };
 use sojourn_workgen::plan::Machine;
 use std::{
@@ -110,7 +110,7 @@ impl Scheduler<'_> {
         let fetch = slots.iter().map(|((host, _), _)| {
             let cache = self.hosts.session(*host).and_then(|session| session.cache);
             let missing = cache.map_or(0, |cache| data.saturating_sub(cache));
-            let fetch = scaled(self.fetch_time(*host, mean), missing, data);
+            let fetch = mul_div(self.fetch_time(*host, mean), missing, data.max(1));
             fetch / counts.get(host).copied().unwrap_or(1)
         });
         fetch.collect()

@@ -298,6 +298,6 @@ pub(crate) fn has_planned_work(trial: &Trial) -> bool {
     trial.trains() && trial.merging.is_none()
 }
 
-pub(super) fn scaled(value: u64, by: u64, over: u64) -> u64 {
+fn scaled(value: u64, by: u64, over: u64) -> u64 {
     mul_div(value, by, over.max(1))
 }
