@@ -66,9 +66,18 @@
 /// Characters of the end of a trainer's log that are kept.
 pub const MAX_LOG_CHARS: usize = 4_096;
 
+mod headers;
+mod held;
 mod jobs;
 mod search;
 
+pub use headers::{
+    AWAITING_SHARDS, BASE_HEADER, BYTES_HEADER, DECIMAL_SEEDS, DELTA_UPLOADS, DISK_RESERVES,
+    ENGINES, FEATURES_HEADER, HOST_SHARES, JOB_OWNERS, MAX_DELTA_CHECKPOINT, PRODUCED_CHECKPOINTS,
+    RESULT_BYTES_HEADER, RESULT_SHA256_HEADER, SEVERAL_CLASSES, SHA256_HEADER, TRAIN_LOSSES,
+    UNIT_USAGE, UNSUPPORTED_UNITS, UPLOAD_PROGRESS, WRONG_UNITS,
+};
+pub use held::{Held, HeldState, LossSum};
 pub use jobs::{
     DeleteRequest, DeletedJob, DeletedJobs, EvaluateRequest, ExtendRequest, MAX_DELETED_JOBS,
     MAX_NOTE_CHARS, NoteRequest, PauseRequest, PlacementRequest, RollbackOptions, RollbackRequest,
@@ -85,87 +94,11 @@ use crate::{
     inventory::{Demand, Inventory},
     reason::ReleaseReason,
     report::ReportState,
-    shares::HeldShare,
     storage::Storage,
     time::Millis,
-    trainer::Progress,
     unit::Lease,
-    usage::UnitUsage,
 };
 use serde::{Deserialize, Serialize};
-
-/// Header of an upload: the SHA-256 of the whole decoded content, in hex.
-pub const SHA256_HEADER: &str = "sojourn-sha256";
-
-/// Header of an upload: the size of the whole decoded content.
-pub const BYTES_HEADER: &str = "sojourn-bytes";
-
-/// Header of a delta: the SHA-256 of the blob that it is the difference from.
-pub const BASE_HEADER: &str = "sojourn-base";
-
-/// Header of a delta: the SHA-256 of the checkpoint that it gives.
-pub const RESULT_SHA256_HEADER: &str = "sojourn-result-sha256";
-
-/// Header of a delta: the size of the checkpoint that it gives.
-pub const RESULT_BYTES_HEADER: &str = "sojourn-result-bytes";
-
-/// The largest checkpoint that goes as a delta: both sides hold it, its base and the delta in memory.
-pub const MAX_DELTA_CHECKPOINT: u64 = 256 << 20;
-
-/// Header of every answer, and of every request of a host: what the sender understands beyond the first version of the
-/// API, in words that are divided by `, `. Nothing that needs one of them is sent to who doesn't say it.
-pub const FEATURES_HEADER: &str = "sojourn-features";
-
-/// A feature: [`HeldState::Sending`].
-pub const UPLOAD_PROGRESS: &str = "upload-progress";
-
-/// A feature: [`HeldState::Awaiting`].
-pub const AWAITING_SHARDS: &str = "awaiting-shards";
-
-/// A feature of both sides: the 64-bit seeds of leases and assimilation units are read as decimal text too
-/// ([`decimal`](crate::decimal)). A server sends them so to who says it; to others they are numbers.
-pub const DECIMAL_SEEDS: &str = "decimal-seeds";
-
-/// A feature of servers: a host that holds a finished unit may name the checkpoint that it is about to upload
-/// ([`Held::result`]). Then the trial's next unit may come before the result is there.
-pub const PRODUCED_CHECKPOINTS: &str = "made-checkpoints";
-
-/// A feature of servers: a device may offer several numeric classes
-/// ([`Device::classes`](crate::inventory::Device::classes)). The host's leases then name the instruction set of a
-/// reproducible unit.
-pub const SEVERAL_CLASSES: &str = "several-classes";
-
-/// A feature: a host says that its disk has no room for new units
-/// ([`Inventory::disk_is_low`](crate::inventory::Inventory::disk_is_low)).
-pub const DISK_RESERVES: &str = "disk-reserves";
-
-/// A feature of both sides: a device names its engines ([`Device::engines`](crate::inventory::Device::engines)). Where a
-/// client knows of them and its inventory names none, the server asks for the inventory again.
-pub const ENGINES: &str = "engines";
-
-/// A feature of clients: they divide their processors as a lease says ([`LeaseShares`](crate::shares::LeaseShares)).
-pub const HOST_SHARES: &str = "host-shares";
-
-/// A feature of servers: held leases say the losses of their units so far ([`Held::losses`]).
-pub const TRAIN_LOSSES: &str = "train-losses";
-
-/// A feature of servers: heartbeats may say what each running unit takes of its host ([`Held::usage`]).
-pub const UNIT_USAGE: &str = "unit-usage";
-
-/// A feature: a host says that its engines can't do a unit ([`FailureKind::Unsupported`](crate::report::FailureKind),
-/// [`Device::unsupported`](crate::inventory::Device::unsupported)).
-pub const UNSUPPORTED_UNITS: &str = "unsupported-units";
-
-/// A feature of servers: jobs have owners, whose names are in views ([`JobOwner`](crate::view::JobOwner)), and tokens have quotas
-/// ([`TokenQuotas`](crate::quotas::TokenQuotas)).
-pub const JOB_OWNERS: &str = "job-owners";
-
-/// A feature of servers: a host says that a unit is wrong wherever it is tried
-/// ([`FailureKind::WrongUnit`](crate::report::FailureKind)).
-pub const WRONG_UNITS: &str = "wrong-units";
-
-/// A feature: `PUT /v1/leases/{lease}/checkpoint/delta`.
-pub const DELTA_UPLOADS: &str = "delta-uploads";
 
 /// A machine asks to become a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -209,118 +142,6 @@ pub struct WorkRequest {
     /// The machine, where it changed since the last answered request or the server asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inventory: Option<Inventory>,
-}
-
-/// A lease that a host holds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Held {
-    /// The lease.
-    pub lease: LeaseId,
-    /// How far it is.
-    pub state: HeldState,
-    /// The checkpoint that its unit has produced and that is being uploaded. Only for servers with the feature
-    /// [`PRODUCED_CHECKPOINTS`].
-    #[serde(rename = "made", default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<BlobRef>,
-    /// The unit's share of the host's processor, where the lease names a policy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<HeldShare>,
-    /// The unit's use of the host, where the unit runs and that is measured. In heartbeats, and only for servers with the
-    /// feature [`UNIT_USAGE`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<UnitUsage>,
-    /// The losses of its unit so far, once there are any. Only for servers with the feature [`TRAIN_LOSSES`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub losses: Option<LossSum>,
-}
-
-/// The training losses of a unit's batches so far.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct LossSum {
-    /// The sum of the batches' losses, each of which is the mean over the batch's rows.
-    pub sum: f64,
-    /// How many batches that is.
-    pub batches: u32,
-}
-
-impl LossSum {
-    /// So many batches follow, with this mean loss.
-    #[must_use]
-    pub fn plus(self, mean: f64, batches: u32) -> Self {
-        Self {
-            sum: self.sum + mean * f64::from(batches),
-            batches: self.batches.saturating_add(batches),
-        }
-    }
-}
-
-impl Held {
-    /// A held lease, of which there is no more to say.
-    #[must_use]
-    pub const fn new(lease: LeaseId, state: HeldState) -> Self {
-        Self { lease, state, result: None, share: None, usage: None, losses: None }
-    }
-}
-
-/// How far a held lease is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum HeldState {
-    /// All is there that it begins with, or it hasn't begun to fetch that: it waits for its turn.
-    Waiting,
-    /// The blobs that it begins with are on their way.
-    Fetching {
-        /// Bytes of them that are there.
-        fetched: u64,
-    },
-    /// In a slot.
-    Running {
-        /// Batches done.
-        done: u32,
-        /// Batches of the unit, over all its shards.
-        of: u32,
-    },
-    /// In a slot, where it waits for a shard of its further legs that is on its way. Only for servers with the
-    /// feature [`AWAITING_SHARDS`].
-    Awaiting {
-        /// Batches done.
-        done: u32,
-        /// Batches of the unit, over all its shards.
-        of: u32,
-        /// Bytes of its blobs that are there.
-        fetched: u64,
-    },
-    /// Trained; its result waits for the server.
-    Finished,
-    /// Trained; its result is being uploaded. Only for servers with the feature [`UPLOAD_PROGRESS`].
-    Sending {
-        /// Bytes of it that are on their way or there.
-        sent: u64,
-    },
-}
-
-impl HeldState {
-    /// Is the unit trained?
-    #[must_use]
-    pub const fn is_finished(&self) -> bool {
-        matches!(self, HeldState::Finished | HeldState::Sending { .. })
-    }
-
-    /// How far it is, where it is in a slot.
-    #[must_use]
-    pub const fn progress(&self) -> Option<Progress> {
-        match *self {
-            HeldState::Running { done, of } | HeldState::Awaiting { done, of, .. } => {
-                Some(Progress { done, of })
-            }
-            _ => None,
-        }
-    }
 }
 
 /// Work, and what else the host must hear.

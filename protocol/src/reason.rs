@@ -161,6 +161,13 @@ pub enum WaitReason {
     NoDisk,
     /// No host has the cache space for another replica of the shard.
     NoReplicaSpace(ShardId),
+    /// No host that keeps a shard which it may visit next can train it now.
+    NoKeeper {
+        /// The shard, or the first of them.
+        shard: ShardId,
+        /// The hosts that keep any of them.
+        hosts: Vec<HostId>,
+    },
     /// No host of the trial's numeric class is in contact.
     NoClass(Digest),
     /// Results of strangers' hosts wait for another party's host that could confirm them, and none is in contact.
@@ -234,6 +241,14 @@ impl fmt::Display for IdleReason {
             }
         }
     }
+}
+
+/// The first of some hosts, and whether there are more.
+fn named(hosts: &[HostId]) -> String {
+    let first: Vec<String> = hosts.iter().take(MAX_NAMED).map(HostId::to_string).collect();
+    let noun = if hosts.len() == 1 { "host" } else { "hosts" };
+    let more = if hosts.len() > MAX_NAMED { " and others" } else { "" };
+    format!("{noun} {}{more}", first.join(", "))
 }
 
 /// Why a host is in its cool-down.
@@ -343,6 +358,11 @@ impl fmt::Display for WaitReason {
                 "no host in contact has the room in its cache to keep shard {shard}: let an owner lend more, or \
                  start a client on another machine"
             ),
+            Self::NoKeeper { shard, hosts } => write!(
+                f,
+                "no host that keeps shard {shard} can train it now ({}): others keep it once these are away",
+                named(hosts)
+            ),
             Self::Strangers => f.write_str(
                 "results of strangers' hosts count once another party has come to the same, and no such host of their numeric class \
                  is in contact: start a client of your own there, or submit the job with `verify = \"none\"`",
@@ -352,12 +372,7 @@ impl fmt::Display for WaitReason {
                 match &alone[..] {
                     [] => Ok(()),
                     [host] => write!(f, "; host {host} is alone in its class"),
-                    hosts => {
-                        let named: Vec<String> =
-                            hosts.iter().take(MAX_NAMED).map(HostId::to_string).collect();
-                        let more = if hosts.len() > MAX_NAMED { " and others" } else { "" };
-                        write!(f, "; hosts {}{more} are alone in theirs", named.join(", "))
-                    }
+                    hosts => write!(f, "; {} are alone in theirs", named(hosts)),
                 }
             }
             Self::Unconfirmed => f.write_str(
@@ -463,6 +478,15 @@ mod tests {
         assert_eq!(unproved(&[]), "no numeric class is offered by 2 parties");
         assert!(unproved(&[3]).ends_with("; host 3 is alone in its class"));
         assert!(unproved(&[3, 5]).ends_with("; hosts 3, 5 are alone in theirs"));
+        let keepers = |hosts: &[u64]| {
+            let hosts = hosts.iter().copied().map(HostId).collect();
+            WaitReason::NoKeeper { shard: ShardId(2), hosts }.to_string()
+        };
+        assert_eq!(
+            keepers(&[3]),
+            "no host that keeps shard 2 can train it now (host 3): others keep it once these are away"
+        );
+        assert!(keepers(&[3, 5]).contains("(hosts 3, 5)"));
         assert!(
             unproved(&[3, 5, 7, 9]).ends_with("; hosts 3, 5, 7 and others are alone in theirs")
         );

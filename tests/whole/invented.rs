@@ -26,6 +26,8 @@ fn a_machine_that_invents_a_numeric_class_gets_nothing_into_a_model() {
     let waiting = site.job(&job)["waiting"].clone();
     let why = "no numeric class is offered by 2 parties; host 1 is alone in its class";
     assert_eq!(waiting, why);
+    let events = String::from_utf8(site.run(&["events", &job, "--why"]).stdout).unwrap();
+    assert_eq!(events.lines().last(), Some(format!("now it waits: {why}").as_str()), "{events}");
     let hosts = site.get("hosts");
     let alone = (&hosts[0]["alone"], &hosts[0]["devices"][0]["parties"][0]["parties"]);
     assert_eq!(alone, (&true.into(), &1.into()), "{hosts}");

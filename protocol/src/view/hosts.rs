@@ -84,8 +84,8 @@ pub struct HostView {
     /// Hops of its that were taken in though nobody had confirmed them, and they were to be verified.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unverified: u64,
-    /// The host is in contact, and no other party in contact offers any of its numeric classes: no trial of a job whose results
-    /// are verified begins there.
+    /// The host is in contact, no other party in contact offers any of its numeric classes, and a running job would verify its
+    /// results: no trial of that job begins there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub alone: bool,
     /// Trainer errors that it reported.

@@ -69,7 +69,7 @@ pub fn head(host: &HostView, viewer: Viewer) -> Markup {
             }
             div {
                 dt { "Trust" }
-                dd { (trust(host)) @if host.alone { ", " span.hint { "alone in its numeric class" } } }
+                dd { (trust(host)) @if host.alone { ", " span.hint { "alone in its numeric class: no trial of a job that verifies its results begins there" } } }
             }
             div { dt { "Trained" } dd { (figures::duration(host.train_micros / 1000)) " of slots" } }
             div { dt { "From and to the server" } dd { (rate(host.links.download)) ", " (rate(host.links.upload)) } }

@@ -2,12 +2,11 @@
 //!
 //! The bound counts virtual time in which the job holds no lease, has open units, and is given no reason to wait. Jobs of one
 //! priority share slots by the time that their units take, so a job may have to wait while others catch up with a long unit of its
-//! own: the bound grows with the longest lease. Jobs with `replicas` are left out.
+//! own: the bound grows with the longest lease.
 
 use sojourn_core::Core;
 use sojourn_protocol::{
     ids::JobId,
-    spec::Replicas,
     time::{Millis, UnixMillis},
 };
 use std::collections::BTreeMap;
@@ -36,9 +35,7 @@ impl Liveness {
         self.longest = held.fold(self.longest, Ord::max);
         self.silent.retain(|job, _| state.jobs.contains_key(job));
         for job in state.jobs.values() {
-            // Where each shard is kept by few hosts, a unit waits for these, and the server doesn't say for which.
-            let is_kept = job.spec.placement.replicas != Replicas::Demand;
-            let waits = job.counters.leases_live == 0 && job.supply() > 0 && !is_kept;
+            let waits = job.counters.leases_live == 0 && job.supply() > 0;
             if !waits || core.wait_reason(job.id).is_some() {
                 self.silent.remove(&job.id);
                 continue;

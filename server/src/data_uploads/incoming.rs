@@ -1,6 +1,8 @@
 //! A file that is on its way.
 
-use super::{DataUpload, DataUploads, UploadStage, failed};
+use super::{ANY_BLOB, DataUpload, DataUploads, UploadStage, failed};
+use crate::storage_watch::{Coming, LOOK_INTERVAL};
+use futures::future::{Either, select};
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     quantity::to_u64,
@@ -9,6 +11,7 @@ use std::{
     fs::{self, File},
     io::Write as _,
     path::PathBuf,
+    pin::pin,
     sync::{Arc, atomic::Ordering},
     time::Instant,
 };
@@ -38,11 +41,38 @@ impl IncomingFile {
         Ok(Self { uploads, upload, file, at, path, bytes: 0, has_come: false })
     }
 
+    /// Waits for its next bytes. While none come, it is asked by time whether they are still wanted, once for each look at the disk:
+    /// what was sent goes when it was ended, or when the disk has no room.
+    pub(crate) async fn wait_for<T>(&self, next: impl Future<Output = T>) -> Result<T, ApiError> {
+        let refused = async {
+            loop {
+                tokio::time::sleep(LOOK_INTERVAL).await;
+                if let Err(refused) = self.may_go_on() {
+                    return refused;
+                }
+            }
+        };
+        match select(pin!(next), pin!(refused)).await {
+            Either::Left((next, _)) => Ok(next),
+            Either::Right((refused, _)) => Err(refused),
+        }
+    }
+
+    fn may_go_on(&self) -> Result<(), ApiError> {
+        self.is_wanted()?;
+        self.uploads.storage().admit(ANY_BLOB, Coming { spooled: 0, stored: 0 })
+    }
+
+    fn is_wanted(&self) -> Result<(), ApiError> {
+        match self.upload.is_aborted() {
+            true => Err(ApiError::new(ErrorKind::Conflict, "the upload was ended")),
+            false => Ok(()),
+        }
+    }
+
     /// Writes more of it. Blocks.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), ApiError> {
-        if self.upload.is_aborted() {
-            return Err(ApiError::new(ErrorKind::Conflict, "the upload was ended"));
-        }
+        self.is_wanted()?;
         *self.upload.asked.lock() = Instant::now();
         self.uploads.hold(to_u64(bytes.len()))?;
         self.bytes = self.bytes.saturating_add(to_u64(bytes.len()));

@@ -166,6 +166,33 @@ fn nothing_stays_of_what_was_cut_off_ended_or_forgotten() {
     assert_eq!(files.all(), [""; 0]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_file_that_stands_still_goes_when_it_is_ended_or_the_disk_fills() {
+    let files = Files::new();
+    let begin = |secret: &str| {
+        let mut file = files.uploads.begin_file(files.uploads.get(secret)?, "t.csv")?;
+        file.write(b"begun").map(|()| file)
+    };
+    let nothing = std::future::pending::<()>;
+    let secret = files.uploads.begin(0).unwrap();
+    let file = begin(&secret).unwrap();
+    assert_eq!(file.wait_for(async { 7 }).await.unwrap(), 7);
+    let hour = Duration::from_secs(3600);
+    let waited = tokio::time::timeout(hour, file.wait_for(nothing())).await;
+    assert!(waited.is_err(), "the pace of a body ends it, not this");
+    files.uploads.abort(&secret);
+    assert_eq!(file.wait_for(nothing()).await.unwrap_err().kind, ErrorKind::Conflict);
+    drop(file);
+    assert_eq!((files.all(), files.uploads.held()), (vec![], 0));
+
+    let file = begin(&files.uploads.begin(0).unwrap()).unwrap();
+    files.disk.make_room(RESERVE - 1);
+    files.storage.look();
+    assert_eq!(file.wait_for(nothing()).await.unwrap_err().kind, ErrorKind::StorageFull);
+    drop(file);
+    assert_eq!((files.all(), files.uploads.held()), (vec![], 0));
+}
+
 #[test]
 fn a_job_is_made_once_and_of_files_that_no_longer_change() {
     let files = Files::new();

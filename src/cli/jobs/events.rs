@@ -13,7 +13,8 @@ pub(crate) struct Args {
     #[arg(value_name = "JOB")]
     job: JobRef,
     /// Print what was decided and why: what each machine was given, of which choices, how long it should take, whether others
-    /// stood idle, and by which policy it divides its processor; and which trials a search adds, lets go on or stops.
+    /// stood idle, and by which policy it divides its processor; and which trials a search adds, lets go on or stops. A job that waits
+    /// now says why at the end.
     #[arg(long)]
     why: bool,
     /// Print one JSON object a line.
@@ -33,7 +34,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let mut after = 0;
     loop {
         let events = client.events(job, after).await?;
-        let Some(last) = events.last() else { return Ok(()) };
+        let Some(last) = events.last() else { break };
         after = last.position;
         for event in &events {
             let decision = args.why.then(|| sentence::decision(event, shares));
@@ -49,6 +50,14 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             }
         }
     }
+    if args.why && !args.json {
+        // A job that waits has no decisions to show.
+        let waiting = client.job(job).await?.summary.waiting;
+        if let Some(reason) = waiting {
+            output::line(&format!("now it waits: {reason}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Where the event is in the journal, and when it was.

@@ -1,5 +1,5 @@
 //! Bounds of the reading of data that somebody else has sent. Readers, decoders and writers ask at each step, so that a few packed
-//! bytes can't become more than is allowed.
+//! bytes can't become more than is allowed. A download asks by time as well, once a second.
 //!
 //! ```text
 //!   file --Read--> unpacked --Unpacked--> rows --Decoded--> shards --Written--> disk

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     dispatch::Wake,
-    hosts::{DevicePool, Hosts},
+    hosts::{DeviceClasses, DevicePool, Hosts},
     ledger::Ledger,
     schedule::Eligibility,
 };
@@ -96,7 +96,9 @@ impl<'a> Eligibility<'a> {
         let running = job.trials.iter().filter(|trial| trial.is_running());
         let models = running.map(|trial| trial.context.config.model.name()).collect();
         let fleet = self.hosts.fleet().hosts();
-        for (host, pools) in fleet.filter(|(host, _)| self.hosts.cooldown(*host).is_none()) {
+        let takes =
+            |host| self.hosts.cooldown(host).is_none() && self.lends_disk_for_all_hops(job, host);
+        for (host, pools) in fleet.filter(|(host, _)| takes(*host)) {
             let cached = self.hosts.session(host).map(|session| &session.cached);
             let cached = cached.into_iter().flatten().filter_map(|blob| ids.get(blob)).copied();
             let cached: BTreeSet<ShardId> = cached.collect();
@@ -169,16 +171,26 @@ impl<'a> Eligibility<'a> {
             && (unlimited || running.all(|trial| self.is_capable(slots, trial)))
     }
 
-    /// May a host train this shard on a device of this class?
+    /// May a host train this shard on a device of these classes? One that keeps it for a class of the device has its bytes.
     pub(crate) fn keeps_replica(
         &self,
         job: &Job,
-        class: Digest,
+        classes: &DeviceClasses,
         shard: ShardId,
         host: HostId,
     ) -> bool {
         let replicas = self.data.replicas(job.id);
-        replicas.is_none_or(|replicas| replicas.keeps(replica_class(job, class), shard, host))
+        replicas.is_none_or(|replicas| {
+            let mut classes = classes.iter().map(|of| replica_class(job, of.class));
+            classes.any(|class| replicas.keeps(class, shard, host))
+        })
+    }
+
+    /// Does a host lend the disk for the hops of every running trial? One that doesn't trains none of them, whatever shards fit.
+    fn lends_disk_for_all_hops(&self, job: &Job, host: HostId) -> bool {
+        let running = job.trials.iter().filter(|trial| trial.is_running());
+        let largest = running.max_by_key(|trial| trial.checkpoint_bytes);
+        largest.is_none_or(|trial| self.lends_disk_for_hops(job, trial, host))
     }
 
     /// The numeric classes that running trials of a job are kept in.

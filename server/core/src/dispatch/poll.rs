@@ -79,6 +79,7 @@ impl Dispatcher<'_> {
         let LeaseHandler { ledger, hosts } = &mut self.leases;
         let session = hosts.open_session(host);
         let cache = session.cache;
+        let could = request.inventory.as_ref().map(|_| session.capabilities());
         if let Some(inventory) = &request.inventory
             && session.set_inventory(inventory)
         {
@@ -86,7 +87,10 @@ impl Dispatcher<'_> {
             ledger.planner.estimates_mut().claimed((host, &owner), session.devices());
         }
         let became_idle = session.set_demand(&request.demand, ledger.clock.now());
-        if session.cache != cache {
+        // A host that came to lack the memory or the engine can't train what it keeps.
+        let has_changed =
+            could.is_some_and(|could| !could.is_empty() && session.capabilities() != could);
+        if session.cache != cache || has_changed {
             self.data.invalidate();
         }
         if became_idle {

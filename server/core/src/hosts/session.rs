@@ -4,6 +4,7 @@ use super::{classes::DeviceClasses, incarnations::Incarnations};
 use crate::cost::DeviceKey;
 use sojourn_protocol::{
     digest::Digest,
+    engine::Engine,
     ids::{HostId, JobId},
     inventory::{Demand, Device, Inventory, Links, Measured, Workload},
     manifest::Shard,
@@ -102,6 +103,12 @@ impl Session {
         });
         self.devices = devices.collect();
         true
+    }
+
+    /// By device: the memory, the engines, and the workloads that these have refused.
+    pub(crate) fn capabilities(&self) -> Vec<(Option<u64>, Vec<Engine>, Vec<Workload>)> {
+        let devices = self.devices.values().map(|slots| &slots.device);
+        devices.map(|of| (of.memory, of.engines.clone(), of.unsupported.clone())).collect()
     }
 
     /// Takes the demand of its slots in. True where a slot has become idle and none was.

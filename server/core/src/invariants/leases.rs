@@ -47,8 +47,8 @@ pub(super) fn live_leases_have_deadlines(of: Subject<'_>) -> Result<(), Violatio
     Ok(())
 }
 
-/// L3: open units, remaining work, what rules of early stopping know, visits that are left, hosts of jobs and the next end of a
-/// wall time are those of a recount.
+/// L3: open units, remaining work, what rules of early stopping know, visits that are left, kept bytes, where trials stay, hosts of
+/// jobs and jobs of owners are those of a recount. The first wall-time limit is known.
 pub(super) fn indexes_are_those_of_a_recount(of: Subject<'_>) -> Result<(), Violation> {
     for job in of.state.jobs.values() {
         holds(Invariant::L3, job.open == Open::of(&job.trials), || {

@@ -114,7 +114,7 @@ impl Views<'_> {
             verified_rate: self.state.stranger_rate(host),
             suspects: self.suspect_hops_of(host.id),
             unverified: self.state.unverified_hops_of(host.id),
-            alone: self.is_alone(host.id),
+            alone: self.is_alone(host.id) && self.is_verified(host.id),
             failures: host.failures,
             last_error: match self.hosts.releases(host.id).map(|history| &history.last_reason) {
                 Some(reason) if reason.is_fault() => Some(format!("gave work back: {reason}")),
@@ -204,6 +204,12 @@ impl Views<'_> {
     /// Has it said that it ends, and nothing left to do?
     fn has_gone(&self, host: &Host) -> bool {
         host.live.is_empty() && self.hosts.session(host.id).is_some_and(Session::has_stopped)
+    }
+
+    /// Would any running job verify what a host comes to?
+    fn is_verified(&self, host: HostId) -> bool {
+        let mut running = self.state.jobs.values().filter(|job| job.is_running());
+        running.any(|job| self.state.verified_quorum_for(job, host).is_some())
     }
 
     /// Why it is given nothing though there is work. One that isn't in contact asks for nothing.

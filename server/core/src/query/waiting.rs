@@ -12,6 +12,7 @@ use sojourn_protocol::{
     spec::SearchMethod,
 };
 use sojourn_state::{ExtraEvaluation, Host, Job, PendingVerification, Trial};
+use std::collections::BTreeSet;
 
 impl Views<'_> {
     /// Why nothing of a job goes on; `None` where something does.
@@ -130,27 +131,34 @@ impl Views<'_> {
     /// Why no evaluation of a trial is done: nobody in contact is of a numeric class in which its results could be confirmed.
     fn evaluation_waits(&self, job: &Job, trial: &Trial) -> Option<WaitReason> {
         let class = trial.class?;
-        if job.verified_quorum().is_some() {
-            let own = self.live_hosts(Some(class)).next().is_some();
-            let devices = || {
-                let sessions = self.live_hosts(None).filter_map(|host| self.hosts.session(host));
-                sessions.flat_map(|session| session.devices.values())
-            };
-            let may = own || devices().any(|slots| self.may_begin(job, &slots.classes));
-            return (!may).then_some(WaitReason::NoClass(class));
-        }
         let mut hosts = self.live_hosts(None).peekable();
-        hosts.peek()?;
-        let may = hosts.any(|host| {
-            let session = self.hosts.session(host).into_iter();
-            let mut devices = session.flat_map(|session| session.devices.values());
-            devices.any(|slots| {
-                let own = Some(class).filter(|class| slots.classes.offers(*class));
-                let computed = own.unwrap_or_else(|| self.class_for(job, &slots.classes));
-                self.is_confirmable(job, host, computed)
-            })
-        });
-        (!may).then_some(WaitReason::Strangers)
+        let reason = match job.verified_quorum() {
+            Some(_) => WaitReason::NoClass(class),
+            None => hosts.peek().map(|_| WaitReason::Strangers)?,
+        };
+        (!hosts.any(|host| self.has_device_in(job, host, Some(class)))).then_some(reason)
+    }
+
+    /// Why a trial's next hop isn't trained, where the job fixes its replicas: none of the hosts that keep a next shard could.
+    fn keepers_wait(&self, job: &Job, trial: &Trial) -> Option<WaitReason> {
+        let replicas = self.data.replicas(job.id)?;
+        let class = self.state.required_class(job, trial);
+        let in_class: BTreeSet<HostId> = self.live_hosts(class).collect();
+        let mut keepers = BTreeSet::new();
+        for shard in trial.open_chain().next_shards() {
+            for host in replicas.all(shard).filter(|host| in_class.contains(host)) {
+                let could = !self.hosts.is_cooling_down(host, self.now)
+                    && self.state.admits_host(job, host)
+                    && self.could_train_shard(job, trial, shard, host);
+                if could {
+                    return None;
+                }
+                keepers.insert(host);
+            }
+        }
+        let shard = trial.open_chain().next_shards().next()?;
+        let hosts: Vec<HostId> = keepers.into_iter().collect();
+        (!hosts.is_empty()).then_some(WaitReason::NoKeeper { shard, hosts })
     }
 
     /// Are hosts in contact, and does none of them lend the disk?
@@ -224,6 +232,9 @@ impl Views<'_> {
         }
         if let Some(shard) = self.unplaced_shard(job, trial).filter(|_| trial.is_runnable()) {
             return Some(WaitReason::NoReplicaSpace(shard));
+        }
+        if let Some(reason) = self.keepers_wait(job, trial).filter(|_| trial.is_runnable()) {
+            return Some(reason);
         }
         let Some(class) = class else {
             let waits = || self.unproved(job).or_else(|| self.strangers_wait(job, trial));

@@ -241,8 +241,10 @@ impl ResultHandler<'_> {
     /// A party has lost trust, or earned it anew: the classes that its hosts offer are proved by others alone, or by them as well.
     fn count_offers_of_party(&mut self, host: HostId) {
         let state = &*self.ledger.state;
-        let hosts = state.hosts.keys().filter(|other| state.are_of_one_party(host, **other));
-        let hosts: Vec<HostId> = hosts.copied().collect();
+        // Hosts that were never in contact offer nothing.
+        let in_contact = self.hosts.sessions().map(|(other, _)| other);
+        let hosts = in_contact.filter(|other| state.are_of_one_party(host, *other));
+        let hosts: Vec<HostId> = hosts.collect();
         for host in hosts {
             HostHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }.update_fleet(host);
         }

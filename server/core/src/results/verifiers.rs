@@ -5,7 +5,7 @@ use crate::{
     schedule::{Assignment, Eligibility, GrantReason, Scheduler},
 };
 use sojourn_protocol::{
-    digest::{BlobRef, Digest},
+    digest::BlobRef,
     ids::{HostId, LeaseId},
     manifest::DataSplit,
 };
@@ -36,26 +36,6 @@ impl Eligibility<'_> {
         let job = self.state.jobs.get(&pending.unit.job());
         let is_strict = job.is_some_and(|job| job.spec.placement.verifies_strangers());
         !is_strict && !pending.is_unanimous() && !self.has_verifier(pending.first)
-    }
-
-    /// May a trial begin on a host in this numeric class, or be evaluated there: is the host believed, or does another party in contact
-    /// offer the class as well, so that it can confirm what the host does?
-    pub(crate) fn is_confirmable(&self, job: &Job, host: HostId, class: Digest) -> bool {
-        if !(job.spec.placement.verifies_strangers() && self.state.is_strangers(host)) {
-            return true;
-        }
-        self.live_hosts(Some(class)).any(|other| {
-            !self.state.are_of_one_party(other, host) && !self.state.has_lost_trust(other)
-        })
-    }
-
-    /// Could a trial begin on one of a host's devices, as [`Self::is_confirmable`] has it?
-    pub(crate) fn may_begin_on(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
-        let session = self.hosts.session(host);
-        let mut devices = session.into_iter().flat_map(|session| session.devices.values());
-        trial.class.is_some()
-            || devices
-                .any(|slots| self.is_confirmable(job, host, self.class_for(job, &slots.classes)))
     }
 
     /// Hosts that could do a result's unit again: in contact, of its class, trusted, admitted to the job, not cooling down, with the

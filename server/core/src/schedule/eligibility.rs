@@ -10,7 +10,7 @@ use crate::{
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::HostId,
+    ids::{HostId, ShardId},
     inventory::Workload,
     manifest::DataSplit,
     quantity::to_u64,
@@ -133,6 +133,23 @@ impl<'a> Eligibility<'a> {
                 && trial.blobs().any(|blob| self.state.blobs.is_lost(&blob.sha256)))
             // Nobody else could do what a replica's host failed to do, until that cools down and another is assigned.
             && (self.has_replicas(job) || self.may_retry(job, trial, kept, at.host))
+    }
+
+    /// Could a host train a shard of a trial, on any of its devices?
+    pub(crate) fn could_train_shard(
+        &self,
+        job: &Job,
+        trial: &Trial,
+        shard: ShardId,
+        host: HostId,
+    ) -> bool {
+        let session = self.hosts.session(host);
+        let mut devices = session.into_iter().flat_map(|session| session.devices.values());
+        devices.any(|slots| {
+            self.may_train(job, trial, DeviceRef { host, slots, ahead: false })
+                && self.is_capable(slots, trial)
+                && self.keeps_replica(job, &slots.classes, shard, host)
+        })
     }
 
     /// May a device train hops of a trial that is kept in a class, or is to begin in one?

@@ -52,8 +52,8 @@ struct JobCandidates<'a> {
     planned: bool,
     /// A trial may begin another epoch.
     may_begin: bool,
-    /// A trial may begin here: what the host comes to is believed, or could be confirmed.
-    is_confirmable: bool,
+    /// A trial may begin here, in the class that the device trains new trials in.
+    may_begin_trial: bool,
     /// In depth: the remaining work from which a trial is critical.
     critical: u64,
     turn: Turn,
@@ -125,17 +125,20 @@ impl PolicyView for JobCandidates<'_> {
                 && !is_left
                 && !self.is_left_to_lighter(known, waited)
                 && !self.scheduler.is_kept_at_home(self.job, known, self.at.host, waited)
-                && (known.class.is_some() || self.is_confirmable)
+                && (known.class.is_some() || self.may_begin_trial)
                 && (self.may_begin || !known.open_chain().is_between_epochs())
                 && !self.scheduler.is_left_to_other_class(self.job, known, self.at)
                 && self.scheduler.may_train(self.job, known, self.at)
                 && self.scheduler.is_capable(self.at.slots, known);
             fits.then(|| {
-                let transfer_time = if self.planned {
-                    Micros(self.scheduler.round_trip_time(known, self.at.host))
-                } else {
-                    Micros::ZERO
+                let transfer_time = match self.planned {
+                    true => self.scheduler.round_trip_time(known, self.at.host),
+                    false => 0,
                 };
+                // Nobody is waited for whom the plan names in vain.
+                let is_planned =
+                    transfer_time > 0 && self.scheduler.is_planned_elsewhere(self.job, known);
+                let transfer_time = if is_planned { Micros(transfer_time) } else { Micros::ZERO };
                 let (chain, work) = (known.open_chain(), Work(work));
                 let waited = Micros::from(waited);
                 Candidate { trial, chain, work, waited, transfer_time }
@@ -218,7 +221,7 @@ impl<'a> Scheduler<'a> {
             lighter: self.lighter_hosts(job, at.host),
             planned: self.planner.pins_trials(job.id),
             may_begin: self.may_begin_epoch(job),
-            is_confirmable: self.is_confirmable(
+            may_begin_trial: self.may_begin_in(
                 job,
                 at.host,
                 self.class_for(job, &at.slots.classes),

@@ -6,17 +6,19 @@
 //! | `select.rs` | the unit that a slot gets |
 //! | `hops.rs`, `plan_advice.rs`, `evaluations.rs` | candidates of each kind |
 //! | `depth.rs` | jobs whose trials are to end one after the other |
+//! | `beginning.rs` | where trials of jobs whose results are verified may begin |
 //! | `eligibility.rs`, `locality.rs`, `device_shards.rs` | who may do a unit, and what a fetch costs |
 //! | `homes.rs` | trials that stay on hosts: which host keeps one, and which is loaded less |
 //! | `fair_share.rs`, `shares.rs` | the order in which jobs are served |
 //! | `budgets.rs`, `count_budgets.rs` | jobs whose money is used up |
 //! | `priority.rs` | slots and leases that jobs of higher priority get from others |
-//! | `plan.rs`, `job_plan.rs`, `plan_problem.rs` | the plan of a job |
+//! | `plan.rs`, `job_plan.rs`, `plan_problem.rs`, `plan_machines.rs` | the plan of a job |
 //! | `speculation.rs` | second leases of hops that everything waits for |
 //! | `explain.rs` | why a unit went where it did |
 
 mod assignment;
 mod batching;
+mod beginning;
 mod budgets;
 mod count_budgets;
 mod depth;
@@ -33,6 +35,7 @@ mod locality;
 mod owner_shares;
 mod plan;
 mod plan_advice;
+mod plan_machines;
 mod plan_problem;
 mod plan_request;
 mod planner;

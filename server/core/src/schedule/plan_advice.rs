@@ -117,17 +117,23 @@ impl Scheduler<'_> {
         open.all(|trial| self.claimed_by(job, trial).is_some())
     }
 
-    /// The host that a trial's plan names next, where it can be counted on: it may train the trial, and isn't later than
+    /// The host that a trial's plan names next, where it can be counted on: it could train the hop, and isn't later than
     /// the time at which the hop was to end.
     fn claimed_by(&self, job: &Job, trial: &Trial) -> Option<HostId> {
         let hop = self.next_planned(job, trial).filter(|hop| !hop.is_overdue(self.now))?;
-        let host = hop.host;
-        let session = self.hosts.session(host)?;
-        let may = session.devices.values().any(|slots| {
-            self.may_train(job, trial, DeviceRef { host, slots, ahead: false })
-                && self.is_capable(slots, trial)
-        });
-        (may && !self.hosts.is_cooling_down(host, self.now)).then_some(host)
+        self.could_follow(job, trial, hop).then_some(hop.host)
+    }
+
+    /// Does a trial's plan name a host that could train its next hop? A plan may be of hosts that have gone since, or no longer
+    /// keep the shard.
+    pub(super) fn is_planned_elsewhere(&self, job: &Job, trial: &Trial) -> bool {
+        self.next_planned(job, trial).is_some_and(|hop| self.could_follow(job, trial, hop))
+    }
+
+    /// Could the host of a planned hop train it?
+    fn could_follow(&self, job: &Job, trial: &Trial, hop: &PlannedHop) -> bool {
+        !self.hosts.is_cooling_down(hop.host, self.now)
+            && self.could_train_shard(job, trial, hop.shard, hop.host)
     }
 
     /// The shard to begin with: the planned one, or where any may be trained here, one that needn't be fetched. Where
@@ -204,8 +210,8 @@ impl Scheduler<'_> {
         let class = class.unwrap_or_else(|| self.class_for(job, &at.slots.classes));
         let may = self.may_train(job, trial, at)
             && self.is_capable(at.slots, trial)
-            && (trial.class.is_some() || self.is_confirmable(job, at.host, class))
-            && self.keeps_replica(job, class, hop.shard, at.host);
+            && (trial.class.is_some() || self.may_begin_in(job, at.host, class))
+            && self.keeps_replica(job, &at.slots.classes, hop.shard, at.host);
         let may_train = |chain: &Chain| may && (may_begin || !chain.is_between_epochs());
         if trial.is_runnable() {
             let open = may_train(&trial.chain) && self.comes_next(job, &trial.chain, hop);

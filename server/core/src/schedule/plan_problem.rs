@@ -2,30 +2,27 @@
 
 use super::{
     job_plan::JobPlan,
-    plan_request::{DeviceId, NO_CONTENTION, PlanRequest},
+    plan_machines::Slot,
+    plan_request::{NO_CONTENTION, PlanRequest},
     scheduler::Scheduler,
 };
 use crate::{
     cost::{Cost, DeviceKey},
-    hosts::DevicePool,
     index::RemainingWorkIndex,
 };
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, JobId, ShardId, TrialId},
-    quantity::{SaturatingFrom as _, mul_div, to_u64, to_usize},
+    quantity::{SaturatingFrom as _, mul_div, to_u64},
     seeds,
     spec::Replicas,
 };
 use sojourn_state::{Job, Trial};
 use sojourn_workgen::{
     Chain,
-    plan::{Machine, PACE_ONE, PlanTrial, Problem},
+    plan::{PACE_ONE, PlanTrial, Problem},
 };
-use std::{
-    cmp::{Ordering, Reverse},
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{cmp::Ordering, collections::BTreeMap};
 
 /// Hops of one plan. Of longer jobs the next epochs are planned.
 const MAX_HOPS: u64 = 50_000;
@@ -33,10 +30,6 @@ const MAX_HOPS: u64 = 50_000;
 const SAMPLE_ROWS: u64 = 1_000_000;
 /// The most that planned hops of jobs of higher priority slow a device down, as a factor.
 const MAX_PRIORITY_CONTENTION: u64 = 64;
-
-/// A host of a job that limits its hosts counts as faster by this part of its speed, so that hosts aren't exchanged for
-/// nothing.
-const INCUMBENT_PART: u64 = 8;
 
 /// A trial that hasn't begun is planned on a device whose numeric class isn't proved as if that were so many times slower: never
 /// where another device is there.
@@ -46,9 +39,6 @@ const UNPROVED_SLOWDOWN: u64 = 1000;
 const LONG_TIME: u64 = 1 << 40;
 /// Thousandths of the hops that a fleet could train, which it must train where hosts wait for shards.
 const MIN_TRAINED: u64 = 850;
-
-/// A slot: its device, the operations per second that the device reports, and its speed in the class that it works in.
-type Slot = (DeviceId, (f64, u64));
 
 impl Scheduler<'_> {
     /// A job's remaining work on the hosts in contact, as a planner sees it.
@@ -159,82 +149,12 @@ impl Scheduler<'_> {
     }
 
     /// The trials that have hops in a row to plan, by id. Of a search with a rule of early stopping that may be few of very many.
-    fn planned_trials<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = &'a Trial> + Clone {
+    pub(super) fn planned_trials<'a>(
+        &'a self,
+        job: &'a Job,
+    ) -> impl Iterator<Item = &'a Trial> + Clone {
         let running = self.index.remaining(job.id).into_iter().flat_map(RemainingWorkIndex::trials);
         running.filter_map(|trial| job.trial(trial)).filter(|trial| has_planned_work(trial))
-    }
-
-    /// By slot: microseconds of its host's line for the shards of a hop, where a host trains whole trials.
-    ///
-    /// A trial that is trained on one host visits all shards there. Where the cache is smaller than they are, most visits
-    /// fetch one; the slots of a host share what it fetches.
-    fn fetches_per_hop(&self, job: &Job, slots: &[Slot]) -> Vec<u64> {
-        let shards = &job.data.train;
-        let data = shards.iter().fold(0_u64, |all, shard| all.saturating_add(shard.blob.bytes));
-        let mean = data / to_u64(shards.len()).max(1);
-        let mut counts: BTreeMap<HostId, u64> = BTreeMap::new();
-        for ((host, _), _) in slots {
-            *counts.entry(*host).or_default() += 1;
-        }
-        let fetch = slots.iter().map(|((host, _), _)| {
-            let cache = self.hosts.session(*host).and_then(|session| session.cache);
-            let missing = cache.map_or(0, |cache| data.saturating_sub(cache));
-            let fetch = scaled(self.fetch_time(*host, mean), missing, data);
-            fetch / counts.get(host).copied().unwrap_or(1)
-        });
-        fetch.collect()
-    }
-
-    /// One machine for each slot that the job may have, and when it is free. Also the numeric classes by which machines
-    /// are numbered.
-    fn plan_machines(&self, job: &Job) -> (Vec<Slot>, Vec<Machine>, Vec<Digest>) {
-        let (mut slots, mut machines, mut classes) = (Vec::new(), Vec::new(), Vec::new());
-        let begun = self.planned_trials(job).filter_map(|of| self.state.required_class(job, of));
-        let begun: BTreeSet<Digest> = match job.verified_quorum() {
-            Some(_) => begun.collect(),
-            None => BTreeSet::new(),
-        };
-        for (host, devices) in self.plan_hosts(job) {
-            let session = self.hosts.session(host);
-            let line = self.line(host, devices.iter().map(|pool| pool.slots).sum());
-            for pool in devices {
-                let device = session.and_then(|session| session.device(&pool.device));
-                let flops = device.map_or(0.0, |device| device.flops);
-                let works_in = self.class_for(job, &pool.classes);
-                // No trial may begin there, and none is to go on.
-                if !self.is_proved(job, works_in) && !begun.contains(&works_in) {
-                    continue;
-                }
-                let class = number_of(&mut classes, works_in);
-                let figures = (flops, pool.classes.speed(works_in));
-                let priority = job.spec.placement.priority;
-                let free = self.planned_slots_free_at((host, &pool.device), pool.slots, priority);
-                for free_at in free {
-                    slots.push(((host, pool.device.clone()), figures));
-                    machines.push(Machine { free_at, class, line, ..Machine::default() });
-                }
-            }
-        }
-        (slots, machines, classes)
-    }
-
-    /// The hosts to plan for: all that don't cool down; for a job that limits its hosts the fastest of them.
-    fn plan_hosts(&self, job: &Job) -> Vec<(HostId, &[DevicePool])> {
-        let fleet = self.hosts.fleet().hosts();
-        let mut hosts: Vec<_> =
-            fleet.filter(|(host, _)| !self.hosts.is_cooling_down(*host, self.now)).collect();
-        if let Some(most) = job.spec.placement.max_hosts {
-            let speed = |(host, pools): &(HostId, &[DevicePool])| {
-                let speed = pools.iter().map(|pool| pool.speed.saturating_mul(pool.slots.into()));
-                let speed = speed.fold(0, u64::saturating_add);
-                let is_incumbent = job.hosts.contains_key(host);
-                speed.saturating_add(if is_incumbent { speed / INCUMBENT_PART } else { 0 })
-            };
-            hosts.sort_by_key(|host| (Reverse(speed(host)), host.0));
-            hosts.truncate(to_usize(most));
-            hosts.sort_by_key(|(host, _)| *host);
-        }
-        hosts
     }
 
     fn plan_trials(
@@ -298,18 +218,6 @@ impl Scheduler<'_> {
         (trials, of)
     }
 
-    /// By slot: is it of a class that isn't proved? Nothing where the job's results aren't verified.
-    fn unproved_slots(&self, job: &Job, slots: &[Slot]) -> Vec<bool> {
-        if job.verified_quorum().is_none() {
-            return Vec::new();
-        }
-        let may_begin = |host: HostId, device: &str| {
-            let slots = self.hosts.device(host, device);
-            slots.is_some_and(|slots| self.may_begin(job, &slots.classes))
-        };
-        slots.iter().map(|((host, device), _)| !may_begin(*host, device)).collect()
-    }
-
     /// A trial's times: by shard on its fastest slot, and how much slower each slot is.
     fn plan_times(&self, job: JobId, trial: TrialId, slots: &[Slot], rows: &[u64]) -> PlanTrial {
         let estimates = self.estimates;
@@ -328,19 +236,6 @@ impl Scheduler<'_> {
             pace: times.iter().map(|time| scaled(*time, PACE_ONE, best)).collect(),
             ..PlanTrial::default()
         }
-    }
-
-    /// Slots whose hosts keep a shard.
-    fn holders(&self, job: &Job, shard: ShardId, slots: &[Slot]) -> Vec<u32> {
-        let keeps = |host: HostId, device: &str| {
-            let mut pools = self.hosts.fleet().pools(host).iter();
-            let pool = pools.find(|pool| pool.device == device);
-            pool.is_some_and(|pool| {
-                self.keeps_replica(job, self.class_for(job, &pool.classes), shard, host)
-            })
-        };
-        let holders = (0u32..).zip(slots).filter(|(_, ((host, device), _))| keeps(*host, device));
-        holders.map(|(slot, _)| slot).collect()
     }
 }
 
@@ -401,15 +296,6 @@ fn planned_order(job: &Job, trial: &Trial, chain: &Chain, epochs_after: u32) -> 
 /// Has a trial hops in a row to plan? The hops of a trial whose results are merged go to any idle device.
 pub(crate) fn has_planned_work(trial: &Trial) -> bool {
     trial.trains() && trial.merging.is_none()
-}
-
-/// The number of a class among these, at the end where it is new.
-fn number_of(classes: &mut Vec<Digest>, class: Digest) -> u32 {
-    let known = classes.iter().position(|other| *other == class);
-    u32::saturating_from(known.unwrap_or_else(|| {
-        classes.push(class);
-        classes.len() - 1
-    }))
 }
 
 fn scaled(value: u64, by: u64, over: u64) -> u64 {

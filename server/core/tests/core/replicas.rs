@@ -221,6 +221,34 @@ fn a_shard_without_cache_room_is_reported_until_a_cache_has_room() {
     assert_eq!(bench.job().waiting, None);
 }
 
+#[test]
+fn a_host_that_lends_too_little_for_the_largest_shard_keeps_none_of_the_others() {
+    let mut data = data_of_four();
+    data.train[0].blob.bytes = 1_000;
+    let mut bench = Bench::with_job_on(data, 6, 2, "[placement]\nreplicas = 1\n");
+    let ask = with_room(&bench, 3);
+    assert_eq!(bench.ask(HOST, ask).leases, [], "a hop takes the room of any shard");
+    assert_eq!(visited(&mut bench, &[OTHER])[0].len(), 4);
+    assert!(bench.core.state().jobs[&JOB].end.is_some());
+}
+
+#[test]
+fn a_host_that_comes_to_lack_the_memory_leaves_its_shards_to_another() {
+    let mut bench = bench("replicas = 1");
+    let ask = |memory| {
+        let device = Device { memory, ..Device::new(CPU, Digest::of(b"class"), 1e9) };
+        let inventory = Some(Inventory { devices: vec![device], ..inventory("class") });
+        WorkRequest { inventory, ..request(1, Vec::new()) }
+    };
+    let lease = bench.ask(HOST, ask(Some(1 << 40))).leases.remove(0);
+    bench.ask(OTHER, WorkRequest { demand: Vec::new(), ..request(1, Vec::new()) });
+    drop(bench.finish(HOST, &lease));
+    bench.ask(OTHER, request(0, Vec::new()));
+    assert_eq!(bench.ask(HOST, ask(Some(1))).leases, [], "less than the checkpoint takes");
+    assert_eq!(visited(&mut bench, &[OTHER])[0].len(), 4);
+    assert!(bench.core.state().jobs[&JOB].end.is_some());
+}
+
 /// Four shards of a megabyte.
 fn large() -> DataManifest {
     let mut data = data_of_four();

@@ -98,7 +98,7 @@ fn table(hosts: &[HostView]) -> String {
     lines.join("\n")
 }
 
-/// A line about hosts whose numeric classes no other party offers, where there are other hosts.
+/// A line about hosts whose numeric classes no other party offers, where a running job verifies results and there are other hosts.
 fn alone(hosts: &[HostView]) -> Option<String> {
     let alone = hosts.iter().filter(|host| host.alone).map(|host| host.host.to_string());
     let alone: Vec<String> = alone.collect();
@@ -109,7 +109,7 @@ fn alone(hosts: &[HostView]) -> Option<String> {
         several => format!("hosts {}", several.join(", ")),
     };
     Some(format!(
-        "{named}: no other party offers the same numeric class, so no trial of a job whose results are verified begins there"
+        "{named}: no other party offers the same numeric class, so no trial of a running job that verifies its results begins there"
     ))
 }
 

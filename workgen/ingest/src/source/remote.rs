@@ -1,13 +1,21 @@
 //! Sources on other machines, copied once to a temporary file.
 
-use super::{file::SourceFile, http, s3, spool::TemporaryCopy};
+use super::{
+    file::SourceFile,
+    http, s3,
+    spool::{CopyError, TemporaryCopy},
+};
 use crate::{
-    bounds::SharedBounds,
+    bounds::{SharedBounds, Step},
     error::{FetchError, IngestError},
     progress::Progress,
 };
+use futures::future::{Either, select};
 use reqwest::Url;
-use std::{path::Path, time::Duration};
+use std::{path::Path, pin::pin, time::Duration};
+
+/// The time between two questions whether a download may go on, beside those at each of its bytes.
+const ASK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A source on another machine.
 pub(super) struct Remote {
@@ -49,7 +57,7 @@ impl Remote {
             .enable_all()
             .build()
             .map_err(IngestError::io("start a download to", spool))?;
-        let done = runtime.block_on(async {
+        let done = runtime.block_on(asked_by_time(bounds, async {
             match self.url.scheme() {
                 "s3" => {
                     let variables = std::env::vars_os();
@@ -60,8 +68,26 @@ impl Remote {
                 }
                 _ => http::fetch(&self.url, Duration::from_millis(500), &mut copy, progress).await,
             }
-        });
+        }));
         done.map_err(|error| error.of_source(&self.shown, spool))?;
         copy.finish(progress)
+    }
+}
+
+/// The end of a download. Its bounds are asked by time as well, since a server that sends nothing would never have them asked.
+pub(super) async fn asked_by_time<T>(
+    bounds: &SharedBounds,
+    download: impl Future<Output = Result<T, CopyError>>,
+) -> Result<T, CopyError> {
+    let refused = async {
+        loop {
+            tokio::time::sleep(ASK_INTERVAL).await;
+            if let Err(refusal) = bounds.admit(Step::Read(0)) {
+                return Err(CopyError::Refused(refusal));
+            }
+        }
+    };
+    match select(pin!(download), pin!(refused)).await {
+        Either::Left((end, _)) | Either::Right((end, _)) => end,
     }
 }

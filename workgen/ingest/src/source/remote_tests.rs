@@ -3,6 +3,7 @@
 use super::{
     Finder, http,
     loopback::{Answer, Request, Server},
+    remote::asked_by_time,
     s3,
     spool::{CopyError, TemporaryCopy},
 };
@@ -12,7 +13,17 @@ use crate::{
     progress::Progress,
 };
 use reqwest::Url;
-use std::{error::Error, io::Read, path::Path, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    future::pending,
+    io::Read,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 fn body() -> Vec<u8> {
     (0..300_000u32).map(|index| u8::try_from(index * 7 % 251).unwrap()).collect()
@@ -95,6 +106,41 @@ impl Bounds for Allowed {
     fn admits_url(&self, url: &str) -> bool {
         !url.contains(self.0)
     }
+}
+
+/// Lets reading go on for so many questions, and counts them.
+#[derive(Debug, Default)]
+struct Patient {
+    asked: AtomicU32,
+    until: u32,
+}
+
+impl Bounds for Patient {
+    fn admit(&self, step: Step) -> Result<(), Refusal> {
+        assert_eq!(step, Step::Read(0));
+        match self.asked.fetch_add(1, Ordering::Relaxed) {
+            asked if asked < self.until => Ok(()),
+            _ => Err(Refusal("it was ended".to_owned())),
+        }
+    }
+
+    fn admits_url(&self, _: &str) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_server_that_sends_nothing_is_left_when_reading_is_ended() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+    let patient = Arc::new(Patient { until: 3, ..Patient::default() });
+    let bounds: SharedBounds = Arc::<Patient>::clone(&patient);
+    let ended = runtime.block_on(asked_by_time(&bounds, pending::<Result<(), CopyError>>()));
+    assert!(matches!(ended, Err(CopyError::Refused(_))), "{ended:?}");
+    assert_eq!(patient.asked.load(Ordering::Relaxed), 4);
+    let done = runtime.block_on(asked_by_time(&bounds, async { Ok(7) }));
+    assert!(matches!(done, Ok(7)), "{done:?}");
+    assert_eq!(patient.asked.load(Ordering::Relaxed), 4, "nothing was waited for");
 }
 
 #[test]

@@ -91,7 +91,7 @@ async fn take_file(
     let (uploads, upload) = (uploads.clone(), uploads.get(secret)?);
     let mut file = web::block(move || uploads.begin_file(upload, &name)).await??;
     loop {
-        let (bytes, has_ended) = next_bytes(&app.traffic, body).await?;
+        let (bytes, has_ended) = file.wait_for(next_bytes(&app.traffic, body)).await??;
         file = web::block(move || file.write(&bytes).map(|()| file)).await??;
         if has_ended {
             return Ok(web::block(move || file.finish()).await??);
