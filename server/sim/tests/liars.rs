@@ -106,7 +106,7 @@ fn a_host_that_lies_late_lets_nothing_in_while_its_owner_is_not_trusted() {
     lets_nothing_in(Liar::Late);
 }
 
-/// Your own hosts are asked, not the other one of the two. While none of these is in contact, the two confirm each
+/// Your own hosts are asked, not the other one of the two. While none of these could be asked, the two confirm each
 /// other's lies.
 #[test]
 fn two_owners_in_league_seldom_get_a_lie_in_beside_hosts_of_the_operator() {
