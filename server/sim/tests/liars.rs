@@ -10,29 +10,46 @@ use sojourn_sim::chaos::{Liar, Outcome, Scenario, VerifiedFleet, World};
 
 /// Worlds of each kind.
 const SEEDS: u64 = 15;
+/// The same of liars whose lies few worlds take in.
+const SEEDS_OF_SELDOM: u64 = 60;
 
 fn seeds() -> u64 {
     let asked = std::env::var("SOJOURN_SIM_SEEDS").ok();
     asked.and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS)
 }
 
+/// Adds what a world counted.
+fn add(all: &mut Outcome, of: &Outcome) {
+    all.finished += of.finished;
+    all.confirmed += of.confirmed;
+    all.refuted += of.refuted;
+    all.unverified += of.unverified;
+    all.false_versions += of.false_versions;
+    all.false_best += of.false_best;
+    all.false_best_unsaid += of.false_best_unsaid;
+    all.rolled_back += of.rolled_back;
+    all.asked += of.asked;
+}
+
 /// All worlds of a kind of liar together.
 fn all(liar: Liar) -> Outcome {
+    worlds(&format!("{liar:?}"), seeds(), |seed| Scenario::with_liar(seed, liar))
+}
+
+/// So many worlds together.
+fn worlds(kind: &str, seeds: u64, scenario: impl Fn(u64) -> Scenario + Sync) -> Outcome {
     let half = |first: u64| {
         let mut all = Outcome::default();
-        for seed in (first..seeds()).step_by(2) {
-            let outcome = World::new(Scenario::with_liar(seed, liar)).run();
-            let outcome =
-                outcome.unwrap_or_else(|broken| panic!("{liar:?}, seed {seed}: {broken}"));
-            all.finished += outcome.finished;
-            all.confirmed += outcome.confirmed;
-            all.refuted += outcome.refuted;
-            all.unverified += outcome.unverified;
-            all.false_versions += outcome.false_versions;
-            all.false_best += outcome.false_best;
-            all.false_best_unsaid += outcome.false_best_unsaid;
-            all.rolled_back += outcome.rolled_back;
-            all.asked += outcome.asked;
+        for seed in (first..seeds).step_by(2) {
+            let outcome = World::new(scenario(seed)).run();
+            let outcome = outcome.unwrap_or_else(|broken| panic!("{kind}, seed {seed}: {broken}"));
+            if outcome.false_versions + outcome.false_best + outcome.rolled_back > 0 {
+                println!(
+                    "{kind}, seed {seed}: {} false versions, {} taken back, {} released with a lie",
+                    outcome.false_versions, outcome.rolled_back, outcome.false_best
+                );
+            }
+            add(&mut all, &outcome);
         }
         all
     };
@@ -40,19 +57,10 @@ fn all(liar: Liar) -> Outcome {
         let odd = threads.spawn(|| half(1));
         (half(0), odd.join().unwrap())
     });
-    all.finished += odd.finished;
-    all.confirmed += odd.confirmed;
-    all.refuted += odd.refuted;
-    all.unverified += odd.unverified;
-    all.false_versions += odd.false_versions;
-    all.false_best += odd.false_best;
-    all.false_best_unsaid += odd.false_best_unsaid;
-    all.rolled_back += odd.rolled_back;
-    all.asked += odd.asked;
+    add(&mut all, &odd);
     println!(
-        "{liar:?}: {} worlds, {} trials finished, {} confirmed, {} refuted, {} false versions, {} taken back, {} asked, \
+        "{kind}: {seeds} worlds, {} trials finished, {} confirmed, {} refuted, {} false versions, {} taken back, {} asked, \
          {} released with a lie, {} of them unsaid",
-        seeds(),
         all.finished,
         all.confirmed,
         all.refuted,
@@ -69,7 +77,8 @@ fn all(liar: Liar) -> Outcome {
 fn lets_nothing_in(liar: Liar) {
     let all = all(liar);
     assert!(all.refuted > 0 && all.finished > 0, "{liar:?}: {all:?}");
-    assert_eq!((all.false_best, all.unverified), (0, 0), "{liar:?}: {all:?}");
+    let taken_in = (all.false_versions, all.false_best, all.unverified);
+    assert_eq!(taken_in, (0, 0, 0), "{liar:?}: {all:?}");
 }
 
 #[test]
@@ -92,6 +101,32 @@ fn a_host_that_copies_what_it_has_seen_lets_nothing_in() {
     lets_nothing_in(Liar::Copier);
 }
 
+#[test]
+fn a_host_that_lies_late_lets_nothing_in_while_its_owner_is_not_trusted() {
+    lets_nothing_in(Liar::Late);
+}
+
+/// Your own hosts are asked, not the other one of the two. While none of these could be asked, the two confirm each
+/// other's lies.
+#[test]
+fn two_owners_in_league_seldom_get_a_lie_in_beside_hosts_of_the_operator() {
+    let seeds = seeds().max(SEEDS_OF_SELDOM);
+    let all = worlds("PairOfOwners", seeds, |seed| Scenario::with_liar(seed, Liar::PairOfOwners));
+    assert!(all.refuted > 0 && all.finished > 0, "{all:?}");
+    assert_eq!(all.unverified, 0, "{all:?}");
+    assert!(all.false_best * 10 <= seeds, "{all:?}");
+}
+
+/// A lie that isn't in the sample passes. The next ones are found, and those that passed are taken back while the job runs.
+#[test]
+fn a_host_that_lies_once_its_owner_is_trusted_is_found() {
+    let seeds = seeds().max(SEEDS_OF_SELDOM);
+    let all = worlds("OnceTrusted", seeds, |seed| Scenario::with_liar(seed, Liar::OnceTrusted));
+    assert!(all.refuted > 0 && all.rolled_back > 0, "{all:?}");
+    assert_eq!(all.unverified, 0, "{all:?}");
+    assert!(all.false_best * 100 <= seeds, "{all:?}");
+}
+
 /// The bounds that the page promises: of a fleet of one stranger in four, for a stranger's first job and once it is trusted.
 #[test]
 fn verification_costs_a_fleet_of_one_stranger_in_four_what_the_page_says() {
@@ -101,10 +136,6 @@ fn verification_costs_a_fleet_of_one_stranger_in_four_what_the_page_says() {
     let mut fleet = fleet(VerifyChoice::STRANGERS);
     let first = job(&mut fleet);
     assert!(first > believed && first * 10 <= believed * 13, "{first} beside {believed}");
-    // A record of two hundred in a row takes some eight thousand hops.
-    if seeds() == SEEDS {
-        return;
-    }
     let mut jobs = 1;
     while fleet.confirmed_in_row() < 200 {
         job(&mut fleet);

@@ -63,6 +63,12 @@ impl State {
         job.verified_quorum().or_else(of_strangers)
     }
 
+    /// Is a host no stranger's, or a stranger's who has earned trust?
+    #[must_use]
+    pub fn is_established(&self, host: HostId) -> bool {
+        !self.is_strangers(host) || self.record_of(host).is_earned()
+    }
+
     /// The record of the party behind a host.
     pub(crate) fn record_of(&self, host: HostId) -> Trust {
         let Some(known) = self.hosts.get(&host) else { return Trust::default() };

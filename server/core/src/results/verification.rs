@@ -122,12 +122,13 @@ impl ResultHandler<'_> {
     /// Ends verifications that need no further result: parties of which others count now than when the last one came agree, or the
     /// arithmetic is at fault.
     pub(crate) fn settle_verifications(&mut self) -> Result<(), CoreFault> {
-        let state = &*self.ledger.state;
+        let (state, eligibility) = (&*self.ledger.state, self.eligibility());
         let pending = state.jobs.values().flat_map(|job| {
             let (quorum, pending) = (quorum_of(job), job.incomplete_verifications());
             pending.filter_map(move |(_, pending)| {
-                let agree =
-                    pending.believed(state).is_some() || pending.most_alike(state).0 >= quorum;
+                let (alike, result) = pending.most_alike(state);
+                let agree = pending.believed(state).is_some()
+                    || (alike >= quorum && !eligibility.needs_established(pending, result));
                 let contradict = pending.contradictory_owners(state) >= MIN_CONTRADICTORY_OWNERS;
                 (agree || contradict).then(|| (pending.clone(), agree))
             })
@@ -225,13 +226,14 @@ impl ResultHandler<'_> {
             Some(right) => (quorum, Some(right)),
             None => verification.most_alike(state),
         };
-        if alike >= quorum {
+        if alike >= quorum && !self.eligibility().needs_established(verification, right) {
             let (confirmed, refuted): (Vec<_>, Vec<_>) =
                 verification.results.iter().partition(|(_, digest)| Some(**digest) == right);
             let leases = |of: Vec<(&LeaseId, _)>| of.into_iter().map(|(lease, _)| *lease).collect();
             return self.conclude(unit, leases(confirmed), leases(refuted));
         }
-        if verification.parties(state).len() >= quorum.saturating_add(MAX_EXTRA_RESULTS) {
+        let parties = verification.parties(state).len();
+        if alike < quorum && parties >= quorum.saturating_add(MAX_EXTRA_RESULTS) {
             return self.fail_unit(unit);
         }
         self.ledger.waiters.wake(Wake::All);

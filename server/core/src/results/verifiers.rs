@@ -134,7 +134,36 @@ impl Eligibility<'_> {
             true => have_said.any(|other| other == host),
             false => have_said.any(|other| parties.of(other) == own),
         };
-        !has_said && !self.state.has_lost_trust(host)
+        !has_said && !self.state.has_lost_trust(host) && !self.gives_way(pending, host)
+    }
+
+    /// Is a host a stranger's who hasn't earned trust, while an established one could be asked? Owners in league would confirm each
+    /// other's lies.
+    fn gives_way(&self, pending: &PendingVerification, host: HostId) -> bool {
+        !self.state.is_established(host) && self.has_established_verifier(pending)
+    }
+
+    /// Have only strangers who haven't earned trust come to this result, though by default an established party could be asked, which
+    /// hasn't given one?
+    pub(crate) fn needs_established(
+        &self,
+        pending: &PendingVerification,
+        result: Option<Digest>,
+    ) -> bool {
+        let alike = pending.results.iter().filter(|(_, digest)| Some(**digest) == result);
+        let mut hosts = alike.filter_map(|(lease, _)| Some(self.state.lease(*lease)?.host));
+        !hosts.any(|host| self.state.is_established(host)) && self.has_established_verifier(pending)
+    }
+
+    fn has_established_verifier(&self, pending: &PendingVerification) -> bool {
+        let job = self.state.jobs.get(&pending.unit.job());
+        if !job.is_some_and(|job| job.spec.placement.verifies_strangers()) {
+            return false;
+        }
+        let (parties, have_said) =
+            (self.state.parties_for(pending.unit.job()), pending.parties(self.state));
+        let mut hosts = self.able_to_repeat(pending.first);
+        hosts.any(|host| self.state.is_established(host) && !have_said.contains(&parties.of(host)))
     }
 }
 

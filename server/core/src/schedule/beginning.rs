@@ -4,8 +4,8 @@
 //! verified, and a stranger's host needs another party that could confirm it. Jobs that verify nothing begin anywhere.
 
 use super::eligibility::Eligibility;
-use crate::state::{Job, Trial};
 use sojourn_protocol::{digest::Digest, ids::HostId};
+use sojourn_state::{Job, Trial};
 
 impl Eligibility<'_> {
     /// May a trial of a job begin on a host in this numeric class?

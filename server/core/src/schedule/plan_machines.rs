@@ -1,12 +1,13 @@
 //! The machines of a plan: one for each slot that a job may have, with what each may train and what it fetches.
 
 use super::{plan_request::DeviceId, scheduler::Scheduler};
-use crate::{hosts::DevicePool, state::Job};
+use crate::hosts::DevicePool;
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, ShardId},
     quantity::{SaturatingFrom as _, mul_div, to_u64, to_usize},
 };
+use sojourn_state::Job;
 use sojourn_workgen::plan::Machine;
 use std::{
     cmp::Reverse,

@@ -129,6 +129,20 @@ fn the_word_of_a_host_that_is_believed_decides() {
     assert!(matches!(events[1], Event::Assimilated { lease, .. } if lease == second.id));
 }
 
+/// Else two owners in league would confirm each other's lies.
+#[test]
+fn strangers_without_a_record_confirm_nothing_for_each_other_while_your_own_host_could() {
+    let mut bench = bench(None);
+    let [first, second] = ["lab-3", "lab-4"].map(|owner| enrol(&mut bench, owner, 1)[0]);
+    let lie = bench.lease(first);
+    came_to(&mut bench, first, &lie, "wrong");
+    assert_eq!(bench.ask(second, request(1, Vec::new())).leases, []);
+    let own = bench.lease(HOST);
+    let events = came_to(&mut bench, HOST, &own, "right");
+    let (confirmed, refuted) = (vec![own.id], vec![lie.id]);
+    assert!(events.contains(&Event::Verified { confirmed, refuted }), "{events:?}");
+}
+
 /// Nothing of it is taken in unverified, whoever leaves.
 #[test]
 fn where_nobody_could_confirm_a_stranger_the_trial_waits_and_says_so() {
