@@ -55,7 +55,7 @@ impl State {
 
     /// How many parties have to come to the same result before one of this host's counts in a job; `None` where the host is
     /// believed. Every decision about that asks here.
-    pub(crate) fn verified_quorum_for(&self, job: &Job, host: HostId) -> Option<usize> {
+    pub fn verified_quorum_for(&self, job: &Job, host: HostId) -> Option<usize> {
         let of_strangers = || {
             let is_verified = job.spec.placement.verifies_strangers() && self.is_strangers(host);
             is_verified.then_some(to_usize(Verify::QUORUM))

@@ -5,7 +5,7 @@ use crate::{
     schedule::{Assignment, Eligibility, GrantReason, Scheduler},
 };
 use sojourn_protocol::{
-    digest::BlobRef,
+    digest::{BlobRef, Digest},
     ids::{HostId, LeaseId},
     manifest::DataSplit,
 };
