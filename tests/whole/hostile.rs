@@ -106,7 +106,7 @@ impl Hostile {
     }
 
     /// Shows a machine that has a slot and wants nothing.
-    fn show(&mut self, who: &Identity) {
+    pub(crate) fn show(&mut self, who: &Identity) {
         let work = json!({
             "demand": [{ "device": "cpu", "slots": 1, "idle": 0, "wanted": 0 }],
             "holding": [], "reported": [], "wait": 0, "inventory": self.inventory(MAX_NANOS)

@@ -121,6 +121,7 @@ mod site;
 mod spot;
 mod standby;
 mod store;
+mod strangers;
 mod submit;
 mod support;
 mod terminal;
