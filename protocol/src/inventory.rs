@@ -203,6 +203,18 @@ impl Workload {
             optimizer: training.optimizer.name,
         }
     }
+
+    /// Are two trials' units surely of one workload? Quicker than comparing the workloads themselves.
+    #[must_use]
+    pub fn is_shared(a: &TrialContext, b: &TrialContext) -> bool {
+        let (first, second) = (&a.config.training, &b.config.training);
+        a.shape == b.shape
+            && a.outputs == b.outputs
+            && first.batch_size == second.batch_size
+            && first.precision == second.precision
+            && first.optimizer.name == second.optimizer.name
+            && a.config.model == b.config.model
+    }
 }
 
 /// The demand of one device's slots for work.

@@ -252,11 +252,11 @@ impl Chain {
     #[must_use]
     pub fn hops(&self) -> u64 {
         let shards = to_u64(self.sizes.len());
-        let open = to_u64(self.open().count());
         if self.is_done() {
             return shards * u64::from(self.epochs);
         }
-        shards * u64::from(self.epoch.0) + shards - open
+        let whole = self.done.iter().zip(&self.sizes).filter(|(done, size)| done >= size);
+        shards * u64::from(self.epoch.0) + to_u64(whole.count())
     }
 
     /// Advances the chain by a trained part.

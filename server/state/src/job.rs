@@ -15,7 +15,7 @@ use sojourn_protocol::{
     api::Space,
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, TrialId},
-    manifest::{DataManifest, DataSplit, Scaling},
+    manifest::{DataManifest, Scaling},
     metrics::Counting,
     quantity::SaturatingFrom as _,
     report::Sums,
@@ -326,7 +326,7 @@ impl Job {
     #[must_use]
     pub fn test_of_best(&self) -> Option<RequestedEvaluation> {
         let (trial, best) = self.best()?;
-        Some(RequestedEvaluation { trial, split: DataSplit::Test, epoch: best.epoch })
+        Some(best.test_of(trial))
     }
 
     /// Ends the job where all its trials have ended, and its best trial was tested if that is wanted. Where that test

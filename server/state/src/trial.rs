@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, LeaseId, TrialId, Version},
+    manifest::DataSplit,
     report::{Failure, Sums},
     spec::{Choices, Goal},
     trial_name::trial_name,
@@ -154,6 +155,14 @@ pub struct Best {
     pub value: f64,
     /// The checkpoint.
     pub checkpoint: BlobRef,
+}
+
+impl Best {
+    /// The evaluation of its checkpoint on the test data, where it is the best of this trial.
+    #[must_use]
+    pub const fn test_of(&self, trial: TrialId) -> RequestedEvaluation {
+        RequestedEvaluation { trial, split: DataSplit::Test, epoch: self.epoch }
+    }
 }
 
 /// An evaluation to do.

@@ -1,9 +1,6 @@
 //! The whole server in numbers, for monitoring: counted anew for each query, in one pass over trials, hosts and leases.
 
-use super::{
-    Views,
-    jobs::{hops, hops_expected},
-};
+use super::{Views, progress::Progress};
 use crate::{
     figures::{
         Counts, Figures, HostStatus, JobFigures, JobStatus, LeaseStage, MAX_JOB_FIGURES,
@@ -155,11 +152,12 @@ fn trial_status(trial: &Trial) -> TrialStatus {
 }
 
 fn job_figures(job: &Job, costs: &Costs) -> JobFigures {
+    let progress = Progress::of(job);
     JobFigures {
         job: job.id,
         leases: job.counters.leases_live,
-        hops: hops(job),
-        expected_hops: hops_expected(job),
+        hops: progress.hops,
+        expected_hops: progress.expected_hops,
         budget: job.spec.placement.budget,
         spent: costs.of_job(job.id).paid,
     }

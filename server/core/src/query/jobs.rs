@@ -1,12 +1,11 @@
 //! Views of jobs and trials.
 
-use super::Views;
+use super::{Views, progress::Progress};
 use sojourn_protocol::{
     error::ApiError,
     ids::{HostId, JobId, TrialId},
     quantity::{SaturatingFrom as _, to_u64, to_usize},
     residency::ResidenceView,
-    spec::SearchMethod,
     view::{
         BestView, CurveView, DoubtView, EvaluationView, JobDetail, JobOwner, JobState, JobView,
         TrialHistory, TrialState, TrialView, leader_board,
@@ -84,14 +83,7 @@ impl Views<'_> {
     }
 
     pub(crate) fn summary(&self, job: &Job) -> JobView {
-        let trials = u32::saturating_from(job.trials.len());
-        let epochs: u64 =
-            job.trials.iter().map(|trial| u64::from(expected_epochs(job, trial))).sum();
-        let ended = |wanted: fn(&TrialEnd) -> bool| {
-            let ends = job.trials.iter().filter_map(|trial| trial.end.as_ref());
-            u32::saturating_from(ends.filter(|end| wanted(end)).count())
-        };
-        let counters = job.counters;
+        let (progress, best, counters) = (Progress::of(job), job.best(), job.counters);
         JobView {
             job: job.id,
             name: job.spec.name.clone(),
@@ -105,13 +97,13 @@ impl Views<'_> {
             submitted_at: job.submitted_at,
             ended_at: job.end.map(|(_, at)| at),
             metric: job.spec.search.metric.name().into(),
-            trials,
-            trials_finished: ended(|end| matches!(end, TrialEnd::Finished)),
-            trials_failed: ended(|end| matches!(end, TrialEnd::Failed(_))),
-            hops: hops(job),
-            hops_expected: hops_expected(job),
+            trials: u32::saturating_from(job.trials.len()),
+            trials_finished: progress.finished,
+            trials_failed: progress.failed,
+            hops: progress.hops,
+            hops_expected: progress.expected_hops,
             evaluations: counters.evaluations,
-            evaluations_expected: epochs,
+            evaluations_expected: progress.expected_epochs,
             leases_live: counters.leases_live,
             leases_expired: counters.leases_expired,
             leases_returned: counters.leases_returned,
@@ -122,7 +114,7 @@ impl Views<'_> {
             train_micros: counters.train_micros,
             disk_bytes: job.disk(),
             thinned: job.thinned,
-            best: job.best().map(|(trial, best)| BestView {
+            best: best.map(|(trial, best)| BestView {
                 trial,
                 name: job.trials.get(to_usize(trial.0)).map(Trial::name).unwrap_or_default(),
                 epoch: best.epoch,
@@ -130,14 +122,13 @@ impl Views<'_> {
                 checkpoint: best.checkpoint,
                 unverified: job.trial(trial).map_or(0, |trial| job.unverified_of(trial)),
             }),
-            test: job
-                .test_of_best()
-                .and_then(|test| self.evaluation_of(job, &test))
+            test: best
+                .and_then(|(trial, best)| self.evaluation_of(job, &best.test_of(trial)))
                 .map(EvaluationView::brief),
             waiting: self.job_waits(job).map(|reason| reason.to_string()),
             // They take a look at all hops.
             doubts: Vec::new(),
-            time_left: self.time_left(job, hops(job)),
+            time_left: self.time_left(job, progress.hops),
             note: job.note.clone(),
             owner: job.owner.map(|owner| self.owner(owner)),
         }
@@ -202,50 +193,4 @@ impl Views<'_> {
                 .map(|of| ResidenceView { host: of.host, category: of.category }),
         }
     }
-}
-
-/// Hops that a job's trials have.
-pub(super) fn hops(job: &Job) -> u64 {
-    let shards = to_u64(job.data.train.len());
-    job.trials.iter().map(|trial| own_hops(trial, shards)).sum()
-}
-
-/// Hops that a job's trials are expected to have in the end, as far as is known.
-pub(super) fn hops_expected(job: &Job) -> u64 {
-    let shards = to_u64(job.data.train.len());
-    job.trials.iter().map(|trial| expected_hops(job, trial, shards)).sum()
-}
-
-/// Epochs that a trial is expected to train, as far as is known: one that its search has stopped, or holds back, trains fewer than
-/// it might. One of a population trains to the end, or its clone does. What a clone has of another trial isn't its own.
-fn expected_epochs(job: &Job, trial: &Trial) -> u32 {
-    let all = match (ends_early(job), trial.is_running()) {
-        (true, true) if job.spec.search.stopping.is_some() => trial.chain.epochs(),
-        (true, false) => u32::saturating_from(trial.curve.len()),
-        (_, _) => trial.epochs(),
-    };
-    all.saturating_sub(epochs_of_other(trial))
-}
-
-fn expected_hops(job: &Job, trial: &Trial, shards: u64) -> u64 {
-    if ends_early(job) && !trial.is_running() {
-        return own_hops(trial, shards);
-    }
-    u64::from(expected_epochs(job, trial)) * shards
-}
-
-/// Does the search end some of a job's trials?
-fn ends_early(job: &Job) -> bool {
-    let search = &job.spec.search;
-    search.stopping.is_some() || matches!(search.method, SearchMethod::Pbt(_))
-}
-
-/// Epochs that a clone has of the trial that it goes on from.
-fn epochs_of_other(trial: &Trial) -> u32 {
-    trial.origin.map_or(0, |origin| origin.epochs)
-}
-
-/// Hops that were trained for the trial itself.
-fn own_hops(trial: &Trial, shards: u64) -> u64 {
-    trial.chain.hops().saturating_sub(u64::from(epochs_of_other(trial)) * shards)
 }

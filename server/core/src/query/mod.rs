@@ -7,6 +7,7 @@
 //! | `evaluations.rs` | evaluations outside the search |
 //! | `hosts.rs` | hosts and their devices |
 //! | `demand.rs`, `costs.rs` | the work that there is for machines, and what bought ones have cost |
+//! | `progress.rs` | how far the trials of a job are, in one walk |
 //! | `time_left.rs` | how long a job has to go |
 //! | `tokens.rs` | tokens that were issued, and whose a token is |
 //! | `assimilation.rs` | the assimilators' queue |
@@ -21,6 +22,7 @@ mod figures;
 mod hops;
 mod hosts;
 mod jobs;
+mod progress;
 mod search;
 mod time_left;
 mod tokens;

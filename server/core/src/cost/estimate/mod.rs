@@ -131,13 +131,20 @@ impl Estimates {
         if known > 0 && known >= job.trials.len() {
             return;
         }
+        let mut last: Option<(&Trial, WorkloadId)> = None;
         let trials = job.trials.iter().skip(known).map(|trial| {
+            if let Some((before, id)) = last
+                && Workload::is_shared(&before.context, &trial.context)
+            {
+                return id;
+            }
             let id = self.id_of(&Workload::of(&trial.context));
             if let Some(known) = self.workloads.get_mut(id.0) {
                 known.guess.get_or_insert(trial.flops_per_row.saturating_mul(PASSES).max(1));
                 // A job has only trials whose models can be built.
                 known.size = known.size.or_else(|| ModelSize::of(&trial.context).ok());
             }
+            last = Some((trial, id));
             id
         });
         let trials: Vec<WorkloadId> = trials.collect();
