@@ -176,7 +176,7 @@ impl Core {
         }
         let leases: Vec<LeaseId> = self.state.leases.keys().copied().collect();
         for lease in leases {
-            let deadline = self.eligibility().new_deadline(lease);
+            let deadline = self.eligibility().occupancy.new_deadline(lease);
             self.leases.deadlines_mut().set(lease, deadline);
         }
         self.results().take_back_all()?;

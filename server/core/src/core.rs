@@ -161,14 +161,13 @@ impl Core {
             config: &self.config,
             now: self.clock.now(),
         };
-        let occupancy = Occupancy { cost, leases: &self.leases };
-        Eligibility { occupancy, data: &self.data, waiters: &self.waiters }
+        let occupancy = Occupancy::new(cost, &self.leases);
+        Eligibility::new(occupancy, &self.data, &self.waiters)
     }
 
     fn scheduler(&self) -> Scheduler<'_> {
-        let local = Locality { eligible: self.eligibility() };
-        let policy = self.policy.as_ref();
-        Scheduler { local, index: &self.index, planner: &self.planner, policy }
+        let local = Locality::new(self.eligibility());
+        Scheduler::new(local, &self.index, &self.planner, self.policy.as_ref())
     }
 
     /// Why nothing of a job goes on; `None` where something does, or the job isn't known.
@@ -180,7 +179,15 @@ impl Core {
     /// The answers to queries.
     pub(crate) fn views(&self) -> Views<'_> {
         let eligible = self.eligibility();
+        let Eligibility { state, hosts, data, now, cost, .. } = eligible;
         Views {
+            state,
+            config: &self.config,
+            hosts,
+            leases: &self.leases,
+            data,
+            now,
+            cost,
             eligible,
             index: &self.index,
             queue: &self.queue,

@@ -63,6 +63,7 @@ mod schedule;
 mod snapshot;
 mod submission;
 mod tokens;
+mod views;
 
 pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
 pub use config::{

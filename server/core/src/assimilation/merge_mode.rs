@@ -47,7 +47,7 @@ pub(crate) struct MergeModeHandler<'a> {
 
 impl MergeModeHandler<'_> {
     fn occupancy(&self) -> Occupancy<'_> {
-        Occupancy::new(&self.ledger, self.hosts)
+        self.ledger.occupancy(self.hosts)
     }
 
     /// Chooses anew where the fleet or the number of trials has changed, or a switch could not be made yet.

@@ -5,7 +5,6 @@ use super::view::Cost;
 use crate::{
     hosts::Hosts,
     leases::{Deadline, Leases, ProvisionalLease},
-    ledger::Ledger,
 };
 use sojourn_protocol::{
     ids::{HostId, LeaseId},
@@ -13,28 +12,22 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     unit::shard_index,
 };
-use sojourn_state::{Lease, Trial};
-use std::ops::Deref;
+use sojourn_state::{Lease, State, Trial};
 
 /// When running work ends. It reads, and changes nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Occupancy<'a> {
-    pub(crate) cost: Cost<'a>,
+    pub(crate) state: &'a State,
+    pub(crate) hosts: &'a Hosts,
     pub(crate) leases: &'a Leases,
-}
-
-impl<'a> Deref for Occupancy<'a> {
-    type Target = Cost<'a>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.cost
-    }
+    pub(crate) now: UnixMillis,
+    pub(crate) cost: Cost<'a>,
 }
 
 impl<'a> Occupancy<'a> {
-    /// The view of a handler.
-    pub(crate) fn new(ledger: &'a Ledger<'_>, hosts: &'a Hosts) -> Self {
-        Self { cost: Cost::new(ledger, hosts), leases: ledger.leases }
+    pub(crate) fn new(cost: Cost<'a>, leases: &'a Leases) -> Self {
+        let Cost { state, hosts, now, .. } = cost;
+        Self { state, hosts, leases, now, cost }
     }
 }
 
@@ -50,7 +43,7 @@ impl Occupancy<'_> {
         if deadline.finished {
             return 0;
         }
-        let estimate = self.lease_time(lease);
+        let estimate = self.cost.lease_time(lease);
         let to_do = u64::from(deadline.of.saturating_sub(deadline.done));
         if let Some((so_far, gained)) = deadline.pace() {
             let remaining = mul_div(so_far, to_do, gained.into());
@@ -149,13 +142,13 @@ impl Occupancy<'_> {
         };
         let shards = lease.visits().filter_map(|shard| job.data.train.get(shard_index(shard)));
         let bytes = shards.fold(0_u64, |all, shard| all.saturating_add(shard.blob.bytes));
-        let fetches = self.fetch_time(lease.host, bytes.saturating_sub(cache));
+        let fetches = self.cost.fetch_time(lease.host, bytes.saturating_sub(cache));
         fetches.saturating_sub(self.elapsed(lease.granted_at))
     }
 
     /// Microseconds of one of a lease's hops, where all take as long.
     pub(crate) fn hop_time(&self, lease: &Lease) -> u64 {
-        self.lease_time(lease.id).div_ceil(lease.hops())
+        self.cost.lease_time(lease.id).div_ceil(lease.hops())
     }
 
     /// Microseconds that other leases of the same slots should still take, where one must wait for them.

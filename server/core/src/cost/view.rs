@@ -1,7 +1,7 @@
 //! The lowest view: what every estimate of time rests on.
 
 use super::{Estimates, PreferredClasses};
-use crate::{config::CoreConfig, hosts::Hosts, ledger::Ledger};
+use crate::{config::CoreConfig, hosts::Hosts};
 use sojourn_protocol::{ids::HostId, time::UnixMillis};
 use sojourn_state::State;
 
@@ -21,18 +21,6 @@ pub(crate) struct Cost<'a> {
 }
 
 impl<'a> Cost<'a> {
-    /// The view of a handler.
-    pub(crate) fn new(ledger: &'a Ledger<'_>, hosts: &'a Hosts) -> Self {
-        Self {
-            state: ledger.state,
-            hosts,
-            estimates: ledger.planner.estimates(),
-            preferred: ledger.planner.preferred(),
-            config: ledger.config,
-            now: ledger.clock.now(),
-        }
-    }
-
     /// The share of its units that a host may be expected to do in time, in thousandths. Nobody is to wait for a host that
     /// has lost trust, however fast it seems.
     pub(crate) fn reliability(&self, host: HostId) -> u64 {

@@ -32,7 +32,7 @@ pub(crate) struct PlacementHandler<'a> {
 
 impl PlacementHandler<'_> {
     pub(super) fn eligibility(&self) -> Eligibility<'_> {
-        Eligibility::new(&self.ledger, self.hosts, self.data)
+        self.ledger.eligibility(self.hosts, self.data)
     }
 
     /// Assigns replicas anew where the fleet or its cool-downs have changed, and those of jobs that have none yet.
@@ -207,8 +207,8 @@ impl<'a> Eligibility<'a> {
         kept: &BTreeSet<Digest>,
         pool: &DevicePool,
     ) -> BTreeSet<Option<Digest>> {
-        let own = Some(self.class_for(job, &pool.classes));
-        let own = own.filter(|class| self.is_proved(job, *class));
+        let own = Some(self.cost.class_for(job, &pool.classes));
+        let own = own.filter(|class| self.cost.is_proved(job, *class));
         let offered = kept.iter().copied().filter(|class| pool.classes.offers(*class));
         offered.chain(own).map(|class| replica_class(job, class)).collect()
     }

@@ -118,7 +118,7 @@ impl Eligibility<'_> {
         let mut candidates: BTreeMap<Digest, u64> = BTreeMap::new();
         let pools = || self.hosts.fleet().hosts().flat_map(|(_, pools)| pools);
         for offered in pools().filter(|pool| pool.classes.is_choice()) {
-            for of in offered.classes.iter().filter(|of| self.is_proved(job, of.class)) {
+            for of in offered.classes.iter().filter(|of| self.cost.is_proved(job, of.class)) {
                 let fastest = candidates.entry(of.class).or_default();
                 *fastest = of.speed.max(*fastest);
             }
@@ -144,7 +144,7 @@ impl Eligibility<'_> {
     fn outlook(&self, job: &Job, trials: &[TrialWork], preferred: Digest) -> Outlook {
         let works_in = |classes: &DeviceClasses| match classes.offers(preferred) {
             true => preferred,
-            false => self.proved_class(job, classes).unwrap_or(classes.fastest().class),
+            false => self.cost.proved_class(job, classes).unwrap_or(classes.fastest().class),
         };
         let mut groups: BTreeMap<Digest, Group> = BTreeMap::new();
         for pool in self.hosts.fleet().hosts().flat_map(|(_, pools)| pools) {
@@ -164,7 +164,7 @@ impl Eligibility<'_> {
         }
         // The longest first, each to the class that then ends first.
         for trial in trials.iter().filter(|trial| trial.class.is_none()) {
-            let begin = groups.iter_mut().filter(|(class, _)| self.is_proved(job, **class));
+            let begin = groups.iter_mut().filter(|(class, _)| self.cost.is_proved(job, **class));
             let best = begin.map(|(_, group)| group).min_by_key(|group| group.with(*trial).end());
             if let Some(group) = best {
                 *group = group.with(*trial);

@@ -23,7 +23,7 @@ pub(crate) struct Dispatcher<'a> {
 impl Dispatcher<'_> {
     /// The choice of units.
     pub(crate) fn scheduler(&self) -> Scheduler<'_> {
-        Scheduler::new(&self.leases.ledger, self.leases.hosts, self.data, self.policy)
+        self.leases.ledger.scheduler(self.leases.hosts, self.data, self.policy)
     }
 
     /// Replicas, prefetches and evictions.

@@ -5,9 +5,7 @@ use crate::{
     fault::CoreFault,
     hosts::{DeviceRef, workload_of},
     leases::{LeaseHandler, ProvisionalLease, ResultBefore},
-    schedule::{
-        Assignment, Explanation, NotBegun, Pick, PlannedHop, Scheduler, consider_speculation,
-    },
+    schedule::{Assignment, Explanation, NotBegun, Pick, PlannedHop, consider_speculation},
 };
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
@@ -107,12 +105,12 @@ impl Dispatcher<'_> {
         above: Option<i32>,
     ) -> Option<Assignment> {
         let LeaseHandler { ledger, hosts } = &mut self.leases;
-        if !Scheduler::new(ledger, hosts, self.data, self.policy).has_work_for(host) {
+        if !ledger.scheduler(hosts, self.data, self.policy).has_work_for(host) {
             return None;
         }
         hosts.session_mut(host)?.index_cache(&ledger.state.jobs);
         let slots = hosts.device(host, device)?;
-        let scheduler = Scheduler::new(ledger, hosts, self.data, self.policy);
+        let scheduler = ledger.scheduler(hosts, self.data, self.policy);
         let pick = scheduler.pick(DeviceRef { host, slots, ahead }, above, self.rng);
         let (assignment, evaluations) = match pick {
             Pick::Assign(assignment, evaluations) => (Some(*assignment), evaluations),

@@ -3,7 +3,6 @@
 use super::dispatcher::Dispatcher;
 use crate::{
     command::ReplyTo,
-    cost::Occupancy,
     fault::CoreFault,
     hosts::{DeviceSlots, HostHandler, Session},
     leases::LeaseHandler,
@@ -97,7 +96,7 @@ impl Dispatcher<'_> {
             ledger.planner.resume_plans();
         }
         // A slot that is to go is there until its unit has ended.
-        let running = Occupancy::new(ledger, hosts).running_leases(host);
+        let running = ledger.occupancy(hosts).running_leases(host);
         let running = u32::saturating_from(running);
         let session = hosts.open_session(host);
         session.slots = session.slots.max(running);

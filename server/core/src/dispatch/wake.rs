@@ -173,7 +173,7 @@ impl<'a> Scheduler<'a> {
                 hosts.extend(self.waiters.polls().fastest().take(1));
             }
             None => {
-                hosts.extend(self.waiting_holders(known, of_job).take(MAX_OFFERS));
+                hosts.extend(self.local.waiting_holders(known, of_job).take(MAX_OFFERS));
                 hosts.extend(self.waiters.polls().fastest().take(MAX_OFFERS));
             }
         }

@@ -7,7 +7,7 @@ use super::{
     session::DeviceSlots,
 };
 use crate::{
-    cost::{Cost, PACE_ONE},
+    cost::PACE_ONE,
     dispatch::Wake,
     fault::CoreFault,
     leases::LeaseHandler,
@@ -200,7 +200,7 @@ impl HostHandler<'_> {
     pub(crate) fn update_fleet(&mut self, host: HostId) {
         let now = self.ledger.clock.now();
         let look_at = next_presence_check(now, self.ledger.config.lease_term);
-        let reliability = Cost::new(&self.ledger, self.hosts).reliability(host);
+        let reliability = self.ledger.cost(self.hosts).reliability(host);
         let leaves = self.hosts.leaves_at(self.ledger.state, host).is_some();
         let Hosts { sessions, fleet, offers, .. } = &mut *self.hosts;
         let Some(session) = sessions.get(&host) else { return };

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// H3: no more running leases than slots.
 pub(super) fn slots_hold_one_unit_each(of: Subject<'_>) -> Result<(), Violation> {
     for (host, session) in of.hosts.sessions() {
-        let running = of.eligible.running_leases(host);
+        let running = of.eligible.occupancy.running_leases(host);
         let slots = to_usize(session.slots);
         holds(Invariant::H3, running <= slots, || {
             format!("host {host} runs {running} units in {slots} slots")

@@ -113,7 +113,7 @@ impl JobHandler<'_> {
         if room == 0 || job.spec.search.spread != Spread::Depth {
             return room;
         }
-        let links = Cost::new(&self.results.ledger, self.results.hosts).slowest_links();
+        let links = self.results.ledger.cost(self.results.hosts).slowest_links();
         let mut running = job.trials.iter().filter(|trial| trial.is_running());
         let takes_time = |trial| !Cost::transfer_time_over(trial, links).is_negligible();
         if running.next().is_some_and(takes_time) {

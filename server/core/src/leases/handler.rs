@@ -15,11 +15,11 @@ pub(crate) struct LeaseHandler<'a> {
 impl LeaseHandler<'_> {
     /// How long things take.
     pub(crate) fn cost(&self) -> Cost<'_> {
-        Cost::new(&self.ledger, self.hosts)
+        self.ledger.cost(self.hosts)
     }
 
     /// When running work ends.
     pub(crate) fn occupancy(&self) -> Occupancy<'_> {
-        Occupancy::new(&self.ledger, self.hosts)
+        self.ledger.occupancy(self.hosts)
     }
 }

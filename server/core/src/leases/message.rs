@@ -23,8 +23,8 @@ impl Occupancy<'_> {
             device: known.device.clone(),
             instructions: self.instructions_of(known),
             renew_by: deadline
-                .map_or(self.now + self.config.lease_term, |deadline| deadline.renew_by),
-            heartbeat_every: self.config.heartbeat_every,
+                .map_or(self.now + self.cost.config.lease_term, |deadline| deadline.renew_by),
+            heartbeat_every: self.cost.config.heartbeat_every,
             upload_bytes: match known.unit {
                 UnitKey::Train { job, trial, .. } => self.state.trial(job, trial)?.checkpoint_bytes,
                 UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => 0,
@@ -46,8 +46,8 @@ impl Occupancy<'_> {
             unit: Unit::Train(hop),
             device: lease.device.clone(),
             instructions: self.instructions_of(lease),
-            renew_by: self.now + self.config.lease_term,
-            heartbeat_every: self.config.heartbeat_every,
+            renew_by: self.now + self.cost.config.lease_term,
+            heartbeat_every: self.cost.config.heartbeat_every,
             upload_bytes: provisional.base.bytes,
             shares: self.leases.shares().of_lease(self.state, lease),
         })

@@ -14,16 +14,16 @@ use sojourn_protocol::{
 impl Occupancy<'_> {
     /// The deadline of a lease that has just been granted, or whose server has just started.
     pub(crate) fn new_deadline(&self, lease: LeaseId) -> Deadline {
-        self.deadline_for(lease, self.lease_estimate(lease))
+        self.deadline_for(lease, self.cost.lease_estimate(lease))
     }
 
     /// The same, where it is known how long its unit should take.
     pub(crate) fn deadline_for(&self, lease: LeaseId, estimate: Millis) -> Deadline {
         let known = self.state.leases.get(&lease);
-        let allowance = known.map(|known| self.allowance(known)).unwrap_or_default();
+        let allowance = known.map(|known| self.cost.allowance(known)).unwrap_or_default();
         Deadline {
-            renew_by: self.now + self.config.lease_term,
-            due: self.now + self.config.start_grace + self.patience(lease, estimate),
+            renew_by: self.now + self.cost.config.lease_term,
+            due: self.now + self.cost.config.start_grace + self.cost.patience(lease, estimate),
             bounds: LeaseBounds::new(self.slot_free_by(lease), allowance),
             started: false,
             since: self.now,

@@ -57,7 +57,7 @@ impl Views<'_> {
         let placement = &job.spec.placement;
         let mut workloads: BTreeMap<WorkloadId, WorkloadDemand> = BTreeMap::new();
         for trial in &job.trials {
-            let Some(id) = self.estimates.workload_of(job.id, trial.id) else { continue };
+            let Some(id) = self.cost.estimates.workload_of(job.id, trial.id) else { continue };
             if !trial.trains() && trial.open_evaluations().next().is_none() {
                 continue;
             }
@@ -81,13 +81,13 @@ impl Views<'_> {
         let workload = Workload::of(&trial.context);
         let checkpoint = trial.checkpoint_bytes;
         let names = self.machines_measured().flat_map(|of| of.session.devices.keys());
-        let peaks =
-            names.filter_map(|device| self.estimates.expected_peak(device, &workload, checkpoint));
-        let least = self.estimates.least_memory(CPU, &workload, trial);
+        let peaks = names
+            .filter_map(|device| self.cost.estimates.expected_peak(device, &workload, checkpoint));
+        let least = self.cost.estimates.least_memory(CPU, &workload, trial);
         WorkloadDemand {
             model: format!("{} of {}", workload.model.name(), job.spec.name),
             memory: peaks.max().unwrap_or(least).max(least),
-            nanos_per_row: self.estimates.reference_nanos(id),
+            nanos_per_row: self.cost.estimates.reference_nanos(id),
             measured: self.measured(id),
             ..WorkloadDemand::default()
         }
@@ -132,7 +132,7 @@ impl Views<'_> {
         for of in self.machines_measured() {
             let nanos = of.session.devices.values().filter_map(|slots| {
                 let key = slots.key(of.host, slots.classes.fastest().class);
-                Some((slots.count, self.estimates.measured_nanos(key, workload)?))
+                Some((slots.count, self.cost.estimates.measured_nanos(key, workload)?))
             });
             let fastest = nanos.filter(|(slots, _)| *slots > 0).min_by_key(|(_, nanos)| *nanos);
             by_type.entry(&of.report.instance_type).or_default().extend(fastest);
@@ -178,7 +178,7 @@ impl Views<'_> {
 
     /// Operations per second of a slot in training, as estimates have it.
     pub(super) fn training_flops(&self, host: HostId, slots: &DeviceSlots) -> u64 {
-        let pace = self.estimates.pace(slots.key(host, slots.classes.fastest().class));
+        let pace = self.cost.estimates.pace(slots.key(host, slots.classes.fastest().class));
         mul_div(REFERENCE_FLOPS, crate::cost::PACE_ONE, pace.max(1))
     }
 
@@ -216,7 +216,7 @@ impl Views<'_> {
         let others = self.hosts.sessions().filter(|(host, _)| {
             let known = self.state.hosts.get(host);
             known.is_some_and(|host| host.machine.is_none() && host.is_admitted())
-                && self.is_live(*host)
+                && self.eligible.is_live(*host)
         });
         others.fold(0, |sum, (_, session)| sum.saturating_add(session.slots))
     }

@@ -95,7 +95,7 @@ impl Views<'_> {
         let mut figures = SlotFigures::default();
         for (id, session) in self.hosts.sessions() {
             let known = self.state.hosts.get(&id);
-            if known.is_none_or(|host| host.revoked) || !self.is_live(id) {
+            if known.is_none_or(|host| host.revoked) || !self.eligible.is_live(id) {
                 continue;
             }
             let slots = u64::from(session.slots);

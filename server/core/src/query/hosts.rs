@@ -114,7 +114,7 @@ impl Views<'_> {
             verified_rate: self.state.stranger_rate(host),
             suspects: self.suspect_hops_of(host.id),
             unverified: self.state.unverified_hops_of(host.id),
-            alone: self.is_alone(host.id) && self.is_verified(host.id),
+            alone: self.eligible.is_alone(host.id) && self.is_verified(host.id),
             failures: host.failures,
             last_error: match self.hosts.releases(host.id).map(|history| &history.last_reason) {
                 Some(reason) if reason.is_fault() => Some(format!("gave work back: {reason}")),
@@ -141,7 +141,7 @@ impl Views<'_> {
     }
 
     fn devices_of(&self, host: HostId, session: &Session) -> Vec<DeviceView> {
-        let estimates = self.estimates;
+        let estimates = self.cost.estimates;
         let view = |slots: &DeviceSlots| {
             let Device {
                 name,
@@ -183,7 +183,7 @@ impl Views<'_> {
             HostState::Revoked
         } else if let Some(until) = self.hosts.cooldown(host.id).filter(|until| *until > self.now) {
             HostState::Resting { until }
-        } else if self.is_live(host.id) && !self.has_gone(host) {
+        } else if self.eligible.is_live(host.id) && !self.has_gone(host) {
             HostState::Live
         } else {
             HostState::Away

@@ -32,17 +32,29 @@ use crate::{
     assimilation::AssimilationQueue,
     clock::Clock,
     command::Query,
+    config::CoreConfig,
+    cost::Cost,
+    data::DataPlacement,
     effect::Answer,
     figures::Totals,
+    hosts::Hosts,
     index::DerivedIndex,
+    leases::Leases,
     schedule::{Eligibility, Planner},
 };
-use sojourn_protocol::{error::ApiError, storage::Storage};
-use std::ops::Deref;
+use sojourn_protocol::{error::ApiError, storage::Storage, time::UnixMillis};
+use sojourn_state::State;
 
 /// Everything that the answers to queries rest on.
 #[derive(Clone, Copy)]
 pub(crate) struct Views<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) config: &'a CoreConfig,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) leases: &'a Leases,
+    pub(crate) data: &'a DataPlacement,
+    pub(crate) now: UnixMillis,
+    pub(crate) cost: Cost<'a>,
     pub(crate) eligible: Eligibility<'a>,
     pub(crate) index: &'a DerivedIndex,
     pub(crate) queue: &'a AssimilationQueue,
@@ -50,14 +62,6 @@ pub(crate) struct Views<'a> {
     pub(crate) storage: &'a Storage,
     pub(crate) planner: &'a Planner,
     pub(crate) totals: &'a Totals,
-}
-
-impl<'a> Deref for Views<'a> {
-    type Target = Eligibility<'a>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.eligible
-    }
 }
 
 impl Views<'_> {

@@ -52,7 +52,7 @@ impl Views<'_> {
     fn budget_waits(&self, job: &Job) -> Option<WaitReason> {
         let budget = job.spec.placement.budget?;
         self.planner.budgets().left(job.id)?;
-        let mut hosts = self.live_hosts(None);
+        let mut hosts = self.eligible.live_hosts(None);
         hosts
             .all(|host| self.state.machine_of(host).is_some())
             .then_some(WaitReason::Budget(budget))
@@ -81,7 +81,7 @@ impl Views<'_> {
         }
         let sessions = self.hosts.sessions();
         let mut live = sessions
-            .filter(|(host, session)| self.is_live(*host) && !session.has_stopped())
+            .filter(|(host, session)| self.eligible.is_live(*host) && !session.has_stopped())
             .peekable();
         if live.peek().is_none() {
             return Some(WaitReason::NoHosts);
@@ -102,11 +102,12 @@ impl Views<'_> {
         match &extra.verification {
             Some(of) => self.verifier_waits(job, of),
             None => {
-                let lends =
-                    |host| self.lends_disk_for(job, extra.name.split, extra.checkpoint, host);
+                let lends = |host| {
+                    self.eligible.lends_disk_for(job, extra.name.split, extra.checkpoint, host)
+                };
                 let trial = job.trial(extra.name.trial);
                 trial
-                    .and_then(|trial| self.unsupported(trial, None))
+                    .and_then(|trial| self.eligible.unsupported(trial, None))
                     .or_else(|| self.is_lent_by_nobody(lends).then_some(WaitReason::NoDisk))
             }
         }
@@ -114,7 +115,7 @@ impl Views<'_> {
 
     /// Why a result that is verified waits, where no host could be asked.
     fn verifier_waits(&self, job: &Job, of: &PendingVerification) -> Option<WaitReason> {
-        (!self.has_next_verifier(of)).then(|| match of.is_unanimous() {
+        (!self.eligible.has_next_verifier(of)).then(|| match of.is_unanimous() {
             false => WaitReason::NoVerifier,
             true if job.spec.placement.verifies_strangers() => WaitReason::Strangers,
             true => WaitReason::Unconfirmed,
@@ -123,33 +124,34 @@ impl Views<'_> {
 
     /// Why a trial without a numeric class doesn't begin: only strangers' hosts are in contact whose work nobody could confirm.
     fn strangers_wait(&self, job: &Job, trial: &Trial) -> Option<WaitReason> {
-        let mut hosts = self.live_hosts(None).peekable();
+        let mut hosts = self.eligible.live_hosts(None).peekable();
         hosts.peek()?;
-        (!hosts.any(|host| self.may_begin_on(job, trial, host))).then_some(WaitReason::Strangers)
+        (!hosts.any(|host| self.eligible.may_begin_on(job, trial, host)))
+            .then_some(WaitReason::Strangers)
     }
 
     /// Why no evaluation of a trial is done: nobody in contact is of a numeric class in which its results could be confirmed.
     fn evaluation_waits(&self, job: &Job, trial: &Trial) -> Option<WaitReason> {
         let class = trial.class?;
-        let mut hosts = self.live_hosts(None).peekable();
+        let mut hosts = self.eligible.live_hosts(None).peekable();
         let reason = match job.verified_quorum() {
             Some(_) => WaitReason::NoClass(class),
             None => hosts.peek().map(|_| WaitReason::Strangers)?,
         };
-        (!hosts.any(|host| self.has_device_in(job, host, Some(class)))).then_some(reason)
+        (!hosts.any(|host| self.eligible.has_device_in(job, host, Some(class)))).then_some(reason)
     }
 
     /// Why a trial's next hop isn't trained, where the job fixes its replicas: none of the hosts that keep a next shard could.
     fn keepers_wait(&self, job: &Job, trial: &Trial) -> Option<WaitReason> {
         let replicas = self.data.replicas(job.id)?;
         let class = self.state.required_class(job, trial);
-        let in_class: BTreeSet<HostId> = self.live_hosts(class).collect();
+        let in_class: BTreeSet<HostId> = self.eligible.live_hosts(class).collect();
         let mut keepers = BTreeSet::new();
         for shard in trial.open_chain().next_shards() {
             for host in replicas.all(shard).filter(|host| in_class.contains(host)) {
                 let could = !self.hosts.is_cooling_down(host, self.now)
                     && self.state.admits_host(job, host)
-                    && self.could_train_shard(job, trial, shard, host);
+                    && self.eligible.could_train_shard(job, trial, shard, host);
                 if could {
                     return None;
                 }
@@ -163,19 +165,19 @@ impl Views<'_> {
 
     /// Are hosts in contact, and does none of them lend the disk?
     fn is_lent_by_nobody(&self, lends: impl Fn(HostId) -> bool) -> bool {
-        let mut hosts = self.live_hosts(None).peekable();
+        let mut hosts = self.eligible.live_hosts(None).peekable();
         hosts.peek().is_some() && !hosts.any(lends)
     }
 
     /// Is there something of a trial to do, and no host in contact that lends the disk for it?
     fn has_no_disk(&self, job: &Job, trial: &Trial) -> bool {
-        let for_hops = |host| self.lends_disk_for_hops(job, trial, host);
+        let for_hops = |host| self.eligible.lends_disk_for_hops(job, trial, host);
         let evaluation = trial.open_evaluations().next();
         (trial.is_runnable() && self.is_lent_by_nobody(for_hops))
             || evaluation.is_some_and(|(_, evaluation)| {
                 let checkpoint = evaluation.checkpoint;
                 self.is_lent_by_nobody(|host| {
-                    self.lends_disk_for(job, DataSplit::Valid, checkpoint, host)
+                    self.eligible.lends_disk_for(job, DataSplit::Valid, checkpoint, host)
                 })
             })
     }
@@ -221,26 +223,28 @@ impl Views<'_> {
             return Some(WaitReason::HeldBack { hosts, left: until - self.now, error });
         }
         let class = self.state.required_class(job, trial).filter(|_| trial.is_runnable());
-        if let Some(reason) = self.unsupported(trial, class) {
+        if let Some(reason) = self.eligible.unsupported(trial, class) {
             return Some(reason);
         }
-        if self.fits_nowhere(job, trial) {
+        if self.eligible.fits_nowhere(job, trial) {
             return Some(WaitReason::NoMemory);
         }
         if self.has_no_disk(job, trial) {
             return Some(WaitReason::NoDisk);
         }
-        if let Some(shard) = self.unplaced_shard(job, trial).filter(|_| trial.is_runnable()) {
+        if let Some(shard) =
+            self.eligible.unplaced_shard(job, trial).filter(|_| trial.is_runnable())
+        {
             return Some(WaitReason::NoReplicaSpace(shard));
         }
         if let Some(reason) = self.keepers_wait(job, trial).filter(|_| trial.is_runnable()) {
             return Some(reason);
         }
         let Some(class) = class else {
-            let waits = || self.unproved(job).or_else(|| self.strangers_wait(job, trial));
+            let waits = || self.eligible.unproved(job).or_else(|| self.strangers_wait(job, trial));
             return if trial.is_runnable() { waits() } else { self.evaluation_waits(job, trial) };
         };
-        let empty = self.live_hosts(Some(class)).next().is_none();
+        let empty = self.eligible.live_hosts(Some(class)).next().is_none();
         empty.then_some(WaitReason::NoClass(class))
     }
 }

@@ -68,7 +68,7 @@ impl ResidencyHandler<'_> {
     }
 
     fn scheduler(&self) -> Scheduler<'_> {
-        Scheduler::new(&self.leases.ledger, self.leases.hosts, self.data, self.policy)
+        self.leases.ledger.scheduler(self.leases.hosts, self.data, self.policy)
     }
 
     /// Looks at the trials of a job: each in turn, so that a request sees what came of those before it.

@@ -38,7 +38,8 @@ impl Loads {
 
     /// The hosts with a score below this one, the best to move to first.
     fn lighter(&mut self, scheduler: &Scheduler<'_>, than: f64) -> Vec<HostLoad> {
-        let all = || scheduler.live_hosts(None).map(|host| (host, Self::of(scheduler, host)));
+        let all =
+            || scheduler.eligible.live_hosts(None).map(|host| (host, Self::of(scheduler, host)));
         let hosts = self.hosts.get_or_insert_with(|| all().collect());
         let scored = hosts.values().map(|load| (load.score(), *load));
         let mut lighter: Vec<(f64, HostLoad)> = scored.filter(|(score, _)| *score < than).collect();
@@ -66,17 +67,18 @@ impl Scheduler<'_> {
             let blob = job.data.train.get(shard_index(*shard)).map(|shard| shard.blob.sha256);
             !session.zip(blob).is_some_and(|(session, blob)| session.has_blob(&blob))
         });
-        let checkpoint = self.transfer_time(trial, host).fetch;
-        let fetch = lacks
-            .fold(checkpoint, |all, shard| all.saturating_add(self.fetch_cost(job, host, shard)));
-        let work = self.estimates.work_left(job.id, trial);
+        let checkpoint = self.cost.transfer_time(trial, host).fetch;
+        let fetch = lacks.fold(checkpoint, |all, shard| {
+            all.saturating_add(self.local.fetch_cost(job, host, shard))
+        });
+        let work = self.cost.estimates.work_left(job.id, trial);
         fetch <= training_time(work, self.hosts.fleet().speed(host))
     }
 
     /// How long a trial that moves to a host stands still.
     pub(super) fn move_time(&self, trial: &Trial, from: HostId, to: HostId) -> Micros {
-        let send = self.transfer_time(trial, from).send;
-        let fetch = self.transfer_time(trial, to).fetch;
+        let send = self.cost.transfer_time(trial, from).send;
+        let fetch = self.cost.transfer_time(trial, to).fetch;
         RESTORE + Micros(send.saturating_add(fetch))
     }
 
@@ -120,12 +122,12 @@ impl Scheduler<'_> {
                 (Balance::Trials(rules.listing), MoveKind::Rebalance)
             }
             ResidencyPolicy::ShortestRemaining(_) => {
-                let transfer = Cost::transfer_time_over(first, self.slowest_links());
+                let transfer = Cost::transfer_time_over(first, self.cost.slowest_links());
                 let moves = Micros(transfer.send.saturating_add(transfer.fetch));
                 (Balance::Work { overhead: RESTORE + moves }, MoveKind::Remaining)
             }
         };
-        let hosts = self.live_hosts(None).map(|host| (host, self.capacity_of(host)));
+        let hosts = self.eligible.live_hosts(None).map(|host| (host, self.capacity_of(host)));
         let trials = residents.all().filter_map(|(trial, host)| {
             let resident = self.resident(trial, host)?;
             // Other jobs' trials count, and stay.
@@ -139,7 +141,7 @@ impl Scheduler<'_> {
         let residence = known.residence?;
         let fleet = self.hosts.fleet();
         let mean = fleet.capacity() / to_u64(fleet.len()).max(1);
-        let work = self.estimates.work_left(job, known);
+        let work = self.cost.estimates.work_left(job, known);
         Some(Resident {
             trial: (job, trial),
             host,

@@ -41,6 +41,6 @@ impl ResultHandler<'_> {
 
     /// The rules of who may do a unit.
     pub(crate) fn eligibility(&self) -> Eligibility<'_> {
-        Eligibility::new(&self.ledger, self.hosts, self.data)
+        self.ledger.eligibility(self.hosts, self.data)
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{ResultHandler, validate::mismatch};
 use crate::{
-    cost::Cost,
     dispatch::Wake,
     effect::Effect,
     fault::CoreFault,
@@ -61,7 +60,7 @@ impl ResultHandler<'_> {
             && !self.was_upload_dropped(id)
             && !self.is_overtaken(&lease, &report.outcome)
             && !self.is_of_other_length(&lease)
-            && !self.eligibility().begins_beyond_budget(&lease);
+            && !self.eligibility().occupancy.begins_beyond_budget(&lease);
         let refusal = if wanted { mismatch(state, &lease, &report.outcome) } else { None };
         if let Outcome::Trained(trained) = &report.outcome
             && wanted
@@ -257,7 +256,7 @@ impl ResultHandler<'_> {
         self.workload_succeeded(lease);
         if self.has_seen_all_of(lease) {
             let unit = (lease.unit.job(), lease.unit.trial());
-            let device = Cost::new(&self.ledger, self.hosts).device_of(lease);
+            let device = self.ledger.cost(self.hosts).device_of(lease);
             let estimates = self.ledger.planner.estimates_mut();
             estimates.taken_in(device, unit, trained.sums.rows, trained.train_micros);
         }
@@ -279,7 +278,7 @@ impl ResultHandler<'_> {
         }
         let (rows, micros) = (trained.sums.rows, trained.train_micros.max(seen));
         let unit = (lease.unit.job(), lease.unit.trial());
-        let device = Cost::new(&self.ledger, self.hosts).device_of(lease);
+        let device = self.ledger.cost(self.hosts).device_of(lease);
         let estimates = self.ledger.planner.estimates_mut();
         estimates.measured(device, unit, rows, micros);
         if estimates.have_changed() {

@@ -174,11 +174,11 @@ impl Scheduler<'_> {
             let first = self.state.lease(verification.first)?;
             let fits = !at.ahead
                 && first.class.is_some_and(|class| at.slots.classes.offers(class))
-                && self.may_verify(verification, at.host)
-                && !self.is_base_lost(job, trial, &verification.unit)
-                && self.may_try_again(job, trial, verification, at.host)
-                && self.has_disk_for(job, &verification.unit, at.host)
-                && self.is_capable(at.slots, trial);
+                && self.eligible.may_verify(verification, at.host)
+                && !self.eligible.is_base_lost(job, trial, &verification.unit)
+                && self.eligible.may_try_again(job, trial, verification, at.host)
+                && self.eligible.has_disk_for(job, &verification.unit, at.host)
+                && self.eligible.is_capable(at.slots, trial);
             fits.then(|| verification_of(verification, first))
         })
     }

@@ -10,7 +10,7 @@ use sojourn_state::{Job, Trial};
 impl Eligibility<'_> {
     /// May a trial of a job begin on a host in this numeric class?
     pub(crate) fn may_begin_in(&self, job: &Job, host: HostId, class: Digest) -> bool {
-        self.is_proved(job, class) && self.is_confirmable(job, host, class)
+        self.cost.is_proved(job, class) && self.is_confirmable(job, host, class)
     }
 
     /// Is a host believed in this class, or does another party in contact offer the class as well, so that it can confirm what the host
@@ -35,7 +35,7 @@ impl Eligibility<'_> {
         let mut devices = session.into_iter().flat_map(|session| session.devices.values());
         devices.any(|slots| match class.filter(|class| slots.classes.offers(*class)) {
             Some(own) => self.is_confirmable(job, host, own),
-            None => self.may_begin_in(job, host, self.class_for(job, &slots.classes)),
+            None => self.may_begin_in(job, host, self.cost.class_for(job, &slots.classes)),
         })
     }
 }

@@ -4,7 +4,6 @@ use super::{
     budgets::{Budgets, price_of_slot},
     plans::PlanHandler,
 };
-use crate::cost::Occupancy;
 use sojourn_protocol::{ids::JobId, money::MicroUsd, time::Millis};
 use std::collections::BTreeMap;
 
@@ -28,7 +27,7 @@ impl PlanHandler<'_> {
             for (job, left) in &mut left {
                 *left = left.saturating_sub(costs.of_job(*job).paid);
             }
-            let occupancy = Occupancy::new(&self.ledger, self.hosts);
+            let occupancy = self.ledger.occupancy(self.hosts);
             for lease in state.leases.values() {
                 let Some(left) = left.get_mut(&lease.unit.job()) else { continue };
                 let slots = self.hosts.session(lease.host).map_or(1, |session| session.slots);

@@ -82,7 +82,7 @@ impl Scheduler<'_> {
                 && self.state.leases.get(lease).is_some_and(of_job)
         };
         let is_on_its_way =
-            self.leases_on(at.host, &at.slots.device.name).any(|lease| is_sent(&lease));
+            self.occupancy.leases_on(at.host, &at.slots.device.name).any(|lease| is_sent(&lease));
         (is_on_its_way && self.is_in_depth(job, || session.links)).then_some(left)
     }
 

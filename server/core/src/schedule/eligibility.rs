@@ -1,12 +1,11 @@
 //! Eligibility: which hosts may do a unit, by its numeric class, its engines, its memory and the failures so far.
 
 use crate::{
-    cost::{Occupancy, is_proved},
+    cost::{Cost, Occupancy, is_proved},
     data::DataPlacement,
     dispatch::Waiters,
     hosts::{DeviceRef, DeviceSlots, Hosts, Session, workload_of},
     index::{DerivedIndex, RemainingWorkIndex},
-    ledger::Ledger,
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -15,27 +14,21 @@ use sojourn_protocol::{
     manifest::DataSplit,
     quantity::to_u64,
     reason::{IdleReason, WaitReason},
+    time::UnixMillis,
 };
 use sojourn_state::{FailedBy, Host, Job, State, Trial, UnitKey};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Deref,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The view that says which hosts may do a unit. It reads, and changes nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Eligibility<'a> {
-    pub(crate) occupancy: Occupancy<'a>,
+    pub(crate) state: &'a State,
+    pub(crate) hosts: &'a Hosts,
     pub(crate) data: &'a DataPlacement,
     pub(crate) waiters: &'a Waiters,
-}
-
-impl<'a> Deref for Eligibility<'a> {
-    type Target = Occupancy<'a>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.occupancy
-    }
+    pub(crate) now: UnixMillis,
+    pub(crate) cost: Cost<'a>,
+    pub(crate) occupancy: Occupancy<'a>,
 }
 
 /// Trials that are looked at for one idle host: those of a job differ little.
@@ -101,14 +94,18 @@ fn disk_for_hops(job: &Job, trial: &Trial) -> u64 {
 }
 
 impl<'a> Eligibility<'a> {
-    /// The view of a handler.
-    pub(crate) fn new(ledger: &'a Ledger<'_>, hosts: &'a Hosts, data: &'a DataPlacement) -> Self {
-        Self { occupancy: Occupancy::new(ledger, hosts), data, waiters: ledger.waiters }
+    pub(crate) fn new(
+        occupancy: Occupancy<'a>,
+        data: &'a DataPlacement,
+        waiters: &'a Waiters,
+    ) -> Self {
+        let Occupancy { state, hosts, now, cost, .. } = occupancy;
+        Self { state, hosts, data, waiters, now, cost, occupancy }
     }
 
     /// Was the host heard of within a lease's term, or does it wait for an answer?
     pub(crate) fn is_live(&self, host: HostId) -> bool {
-        let heard = |session: &Session| session.seen_at + self.config.lease_term >= self.now;
+        let heard = |session: &Session| session.seen_at + self.cost.config.lease_term >= self.now;
         self.waiters.waits(host) || self.hosts.session(host).is_some_and(heard)
     }
 
@@ -161,7 +158,7 @@ impl<'a> Eligibility<'a> {
     ) -> bool {
         match kept {
             Some(kept) => slots.classes.offers(kept),
-            None => self.may_begin(job, &slots.classes),
+            None => self.cost.may_begin(job, &slots.classes),
         }
     }
 
@@ -235,7 +232,7 @@ impl<'a> Eligibility<'a> {
         for host in self.live_hosts(None) {
             let devices = self.hosts.session(host).into_iter().flat_map(|of| of.devices.values());
             for slots in devices.filter(|slots| slots.count > 0) {
-                if self.may_begin(job, &slots.classes) {
+                if self.cost.may_begin(job, &slots.classes) {
                     return None;
                 }
             }
@@ -268,9 +265,9 @@ impl<'a> Eligibility<'a> {
         }
         let Some(memory) = slots.device.memory else { return true };
         let own = slots.peaks.get(&workload).copied();
-        let least = self.estimates.least_memory(&slots.device.name, &workload, trial);
+        let least = self.cost.estimates.least_memory(&slots.device.name, &workload, trial);
         let least = trial.checkpoint_bytes.max(least);
-        let others = || self.estimates.expected_peak(&slots.device.name, &workload, least);
+        let others = || self.cost.estimates.expected_peak(&slots.device.name, &workload, least);
         own.or_else(others).unwrap_or(0).max(least) <= memory
     }
 

@@ -176,12 +176,12 @@ impl Scheduler<'_> {
         }
         let Some(class) = wanted.trial.class else { return EvaluatedIn::Proved };
         let is_there = |within: EvaluatedIn| {
-            self.live_hosts(None).any(|host| {
+            self.eligible.live_hosts(None).any(|host| {
                 !self.state.has_lost_trust(host) && self.could_evaluate(job, wanted, host, within)
             })
         };
         let own = EvaluatedIn::Class(class);
-        if (self.is_proved(job, class) || !is_there(EvaluatedIn::Proved)) && is_there(own) {
+        if (self.cost.is_proved(job, class) || !is_there(EvaluatedIn::Proved)) && is_there(own) {
             return own;
         }
         EvaluatedIn::Proved
@@ -192,7 +192,7 @@ impl Scheduler<'_> {
         match within {
             EvaluatedIn::Any => true,
             EvaluatedIn::Class(class) => slots.classes.offers(class),
-            EvaluatedIn::Proved => self.may_begin(job, &slots.classes),
+            EvaluatedIn::Proved => self.cost.may_begin(job, &slots.classes),
         }
     }
 
@@ -206,25 +206,28 @@ impl Scheduler<'_> {
     ) -> bool {
         !self.hosts.is_cooling_down(host, self.now)
             && self.state.admits_host(job, host)
-            && self.lends_disk_for(job, wanted.split, wanted.checkpoint, host)
-            && self.has_device(wanted.trial, host, |slots| self.is_within(job, within, slots))
+            && self.eligible.lends_disk_for(job, wanted.split, wanted.checkpoint, host)
+            && self
+                .eligible
+                .has_device(wanted.trial, host, |slots| self.is_within(job, within, slots))
     }
 
     /// May a device do an evaluation?
     fn may_evaluate(&self, job: &Job, wanted: &OpenEvaluation<'_>, at: DeviceRef<'_>) -> bool {
         let within = self.evaluated_in(job, wanted);
         let others = self
+            .eligible
             .live_hosts(None)
             .filter(|other| *other != at.host && self.could_evaluate(job, wanted, *other, within));
         let own = self.state.required_class(job, wanted.trial);
         let computed = own.filter(|own| at.slots.classes.offers(*own));
-        let computed = computed.unwrap_or_else(|| self.class_for(job, &at.slots.classes));
+        let computed = computed.unwrap_or_else(|| self.cost.class_for(job, &at.slots.classes));
         self.is_within(job, within, at.slots)
-            && self.is_confirmable(job, at.host, computed)
-            && self.is_capable(at.slots, wanted.trial)
-            && self.lends_disk_for(job, wanted.split, wanted.checkpoint, at.host)
+            && self.eligible.is_confirmable(job, at.host, computed)
+            && self.eligible.is_capable(at.slots, wanted.trial)
+            && self.eligible.lends_disk_for(job, wanted.split, wanted.checkpoint, at.host)
             && (matches!(wanted.unit, UnitKey::Extra { .. })
-                || self.may_try(job, wanted.trial, at.host))
+                || self.eligible.may_try(job, wanted.trial, at.host))
             && may_retry_beside(wanted.failures, at.host, others)
     }
 
@@ -232,7 +235,7 @@ impl Scheduler<'_> {
     /// microseconds the evaluation is left to it.
     fn deferral(&self, job: &Job, wanted: OpenEvaluation<'_>, at: DeviceRef<'_>) -> Option<u64> {
         let producer = wanted.producer()?;
-        let here = self.fetch_time(at.host, self.missing_bytes(job, wanted, at.host));
+        let here = self.cost.fetch_time(at.host, self.missing_bytes(job, wanted, at.host));
         if here <= MIN_DEFERRED_FETCH
             || self.hosts.is_cooling_down(producer, self.now)
             || !self.state.admits_host(job, producer)
@@ -242,18 +245,19 @@ impl Scheduler<'_> {
         let session = self.hosts.session(producer)?;
         let has_room = |device: &str| {
             let slots = session.devices.get(device);
-            slots.is_some_and(|slots| self.is_capable(slots, wanted.trial))
+            slots.is_some_and(|slots| self.eligible.is_capable(slots, wanted.trial))
         };
         let pools = self.hosts.fleet().pools(producer).iter();
         let priority = job.spec.placement.priority;
-        let free = pools
-            .filter(|of| has_room(&of.device))
-            .flat_map(|of| self.slots_free_at((producer, &of.device), of.slots, priority));
-        let others = self.live_hosts(None).filter(|of| {
+        let free = pools.filter(|of| has_room(&of.device)).flat_map(|of| {
+            self.occupancy.slots_free_at((producer, &of.device), of.slots, priority)
+        });
+        let others = self.eligible.live_hosts(None).filter(|of| {
             *of != producer && self.could_evaluate(job, &wanted, *of, EvaluatedIn::Any)
         });
         let free_in = free.min().filter(|_| may_retry_beside(wanted.failures, producer, others))?;
         let there = self
+            .cost
             .fetch_time(producer, self.missing_bytes(job, wanted, producer))
             .saturating_add(free_in);
         let since = self.waiters.deferred_since(wanted.unit).unwrap_or(self.now);

@@ -25,14 +25,14 @@ const MEAN: u64 = 1000;
 impl Scheduler<'_> {
     /// Could a trial stay on a host: is that in contact, does it take work, and could it train the trial?
     pub(crate) fn may_stay(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
-        self.is_live(host)
+        self.eligible.is_live(host)
             && self.state.hosts.get(&host).is_some_and(Host::is_admitted)
             && !self.hosts.is_cooling_down(host, self.now)
             && self.hosts.leaves_at(self.state, host).is_none()
             && self.state.admits_host(job, host)
-            && self.lends_disk_for_hops(job, trial, host)
-            && self.has_device_for_hops(job, trial, host)
-            && self.may_begin_on(job, trial, host)
+            && self.eligible.lends_disk_for_hops(job, trial, host)
+            && self.eligible.has_device_for_hops(job, trial, host)
+            && self.eligible.may_begin_on(job, trial, host)
             && !trial.hop_failures().contains_key(&host)
     }
 
@@ -52,7 +52,7 @@ impl Scheduler<'_> {
 
     /// Has a host a slot for a trial that would come to stay there?
     pub(crate) fn has_room(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
-        let running = u32::saturating_from(self.running_leases(host));
+        let running = u32::saturating_from(self.occupancy.running_leases(host));
         self.residents_on(host).max(running) < self.slots_for(job, trial, host)
     }
 
@@ -65,8 +65,9 @@ impl Scheduler<'_> {
         let kept = self.state.required_class(job, trial);
         let devices =
             self.hosts.session(host).into_iter().flat_map(|session| session.devices.values());
-        let could = devices
-            .filter(|slots| self.may_train_on(job, kept, slots) && self.is_capable(slots, trial));
+        let could = devices.filter(|slots| {
+            self.eligible.may_train_on(job, kept, slots) && self.eligible.is_capable(slots, trial)
+        });
         could.map(|slots| slots.count).sum()
     }
 
@@ -92,7 +93,7 @@ impl Scheduler<'_> {
 
     /// The share of a host's slots that are in use.
     pub(crate) fn busy_of(&self, host: HostId) -> f64 {
-        let running = f64::from(u32::saturating_from(self.running_leases(host)));
+        let running = f64::from(u32::saturating_from(self.occupancy.running_leases(host)));
         running / f64::from(self.all_slots(host).max(1))
     }
 

@@ -128,11 +128,11 @@ impl PolicyView for JobCandidates<'_> {
                 && (known.class.is_some() || self.may_begin_trial)
                 && (self.may_begin || !known.open_chain().is_between_epochs())
                 && !self.scheduler.is_left_to_other_class(self.job, known, self.at)
-                && self.scheduler.may_train(self.job, known, self.at)
-                && self.scheduler.is_capable(self.at.slots, known);
+                && self.scheduler.eligible.may_train(self.job, known, self.at)
+                && self.scheduler.eligible.is_capable(self.at.slots, known);
             fits.then(|| {
                 let transfer_time = match self.planned {
-                    true => self.scheduler.round_trip_time(known, self.at.host),
+                    true => self.scheduler.cost.round_trip_time(known, self.at.host),
                     false => 0,
                 };
                 // Nobody is waited for whom the plan names in vain.
@@ -156,7 +156,7 @@ impl PolicyView for JobCandidates<'_> {
     }
 
     fn fetch_time(&self, shard: ShardId) -> Micros {
-        Micros(self.scheduler.fetch_cost(self.job, self.at.host, shard))
+        Micros(self.scheduler.local.fetch_cost(self.job, self.at.host, shard))
     }
 
     fn earlier_finish(
@@ -171,7 +171,7 @@ impl PolicyView for JobCandidates<'_> {
             // It is no other host's.
             return None;
         }
-        self.scheduler.earlier_finish(self.job, trial, self.at, (work, within), enough)
+        self.scheduler.local.earlier_finish(self.job, trial, self.at, (work, within), enough)
     }
 }
 
@@ -188,10 +188,10 @@ impl<'a> Scheduler<'a> {
             return most;
         }
         let required = self.state.required_class(job, trial);
-        let name = at.key(required.unwrap_or_else(|| self.class_for(job, &at.slots.classes)));
+        let name = at.key(required.unwrap_or_else(|| self.cost.class_for(job, &at.slots.classes)));
         let rows = job.data.train.get(shard_index(shard)).map_or(0, |shard| u64::from(shard.rows));
-        let hop = self.estimates.micros(name, job.id, trial.id, rows);
-        self.transfer_time(trial, at.host).hops(hop, MAX_HOPS)
+        let hop = self.cost.estimates.micros(name, job.id, trial.id, rows);
+        self.cost.transfer_time(trial, at.host).hops(hop, MAX_HOPS)
     }
 
     /// The hop of a job that a device gets, if any.
@@ -216,15 +216,15 @@ impl<'a> Scheduler<'a> {
             job,
             remaining,
             at,
-            shards: self.device_shards(job, at),
+            shards: self.local.device_shards(job, at),
             forecast: self.forecast(job, remaining, at),
             lighter: self.lighter_hosts(job, at.host),
             planned: self.planner.pins_trials(job.id),
-            may_begin: self.may_begin_epoch(job),
-            may_begin_trial: self.may_begin_in(
+            may_begin: self.occupancy.may_begin_epoch(job),
+            may_begin_trial: self.eligible.may_begin_in(
                 job,
                 at.host,
-                self.class_for(job, &at.slots.classes),
+                self.cost.class_for(job, &at.slots.classes),
             ),
             critical: if in_depth { self.critical_work(job, remaining) } else { u64::MAX },
             turn: Turn::All,
@@ -326,7 +326,7 @@ impl<'a> Scheduler<'a> {
     fn forecast(&self, job: &Job, remaining: &RemainingWorkIndex, at: DeviceRef<'_>) -> Forecast {
         let fleet = &self.hosts.fleet();
         let speed = self.speed(job, at);
-        let class = self.class_for(job, &at.slots.classes);
+        let class = self.cost.class_for(job, &at.slots.classes);
         let fastest = match job.spec.placement.replicas {
             Replicas::Demand => fleet.fastest(job.spec.placement.reproducible.then_some(class)),
             Replicas::Fixed(_) => speed,
@@ -338,8 +338,8 @@ impl<'a> Scheduler<'a> {
     }
 
     fn speed(&self, job: &Job, at: DeviceRef<'_>) -> u64 {
-        let name = at.key(self.class_for(job, &at.slots.classes));
-        let pace = self.estimates.pace(name);
-        reliable_speed(pace, self.reliability(at.host))
+        let name = at.key(self.cost.class_for(job, &at.slots.classes));
+        let pace = self.cost.estimates.pace(name);
+        reliable_speed(pace, self.cost.reliability(at.host))
     }
 }

@@ -1,16 +1,20 @@
 //! Data locality: how long a device would fetch, and which other devices have the data already.
 
 use super::eligibility::Eligibility;
-use crate::hosts::DeviceRef;
+use crate::{
+    cost::{Cost, Occupancy},
+    data::DataPlacement,
+    hosts::{DeviceRef, Hosts},
+};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, ShardId},
     quantity::{Micros, Speed, Work},
     unit::shard_index,
 };
-use sojourn_state::{Job, Trial};
+use sojourn_state::{Job, State, Trial};
 use sojourn_workgen::EarlierFinish;
-use std::{collections::BTreeSet, ops::Deref};
+use std::collections::BTreeSet;
 
 /// Hosts that are looked at: the fastest.
 const MAX_HOSTS: usize = 64;
@@ -23,18 +27,20 @@ const LEAD_TRANSFERS: u64 = 2;
 /// Data locality: the view of fetch times, and of the hosts that hold blobs. It reads, and changes nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Locality<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) data: &'a DataPlacement,
+    pub(crate) cost: Cost<'a>,
+    pub(crate) occupancy: Occupancy<'a>,
     pub(crate) eligible: Eligibility<'a>,
 }
 
-impl<'a> Deref for Locality<'a> {
-    type Target = Eligibility<'a>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.eligible
-    }
-}
-
 impl<'a> Locality<'a> {
+    pub(crate) fn new(eligible: Eligibility<'a>) -> Self {
+        let Eligibility { state, hosts, data, cost, occupancy, .. } = eligible;
+        Self { state, hosts, data, cost, occupancy, eligible }
+    }
+
     /// Is it too early to grant a unit for a busy slot? A unit that waits there can't go elsewhere. Then for so many
     /// microseconds.
     pub(crate) fn is_early(&self, job: &Job, at: DeviceRef<'_>) -> Option<u64> {
@@ -42,11 +48,11 @@ impl<'a> Locality<'a> {
             return None;
         }
         let trial = job.trials.iter().find(|trial| trial.is_running())?;
-        let transfer = self.transfer_time(trial, at.host);
+        let transfer = self.cost.transfer_time(trial, at.host);
         if transfer.is_negligible() {
             return None;
         }
-        let slots = self.slots_free_at(
+        let slots = self.occupancy.slots_free_at(
             (at.host, &at.slots.device.name),
             at.slots.count,
             job.spec.placement.priority,
@@ -60,7 +66,7 @@ impl<'a> Locality<'a> {
     /// evicted for it that is needed again: that one is fetched again then.
     pub(crate) fn fetch_cost(&self, job: &Job, host: HostId, shard: ShardId) -> u64 {
         let Some(shard) = job.data.train.get(shard_index(shard)) else { return 0 };
-        let micros = self.fetch_time(host, shard.blob.bytes);
+        let micros = self.cost.fetch_time(host, shard.blob.bytes);
         let times = if self.has_cache_for(job, host, shard.blob.bytes) { 1 } else { 2 };
         micros.saturating_mul(times)
     }
@@ -87,7 +93,7 @@ impl<'a> Locality<'a> {
     ) -> Option<EarlierFinish> {
         let class = self.state.required_class(job, trial).or_else(|| {
             let reproducible = job.spec.placement.reproducible;
-            reproducible.then(|| self.class_for(job, &beside.slots.classes))
+            reproducible.then(|| self.cost.class_for(job, &beside.slots.classes))
         });
         let priority = job.spec.placement.priority;
         let open = open_blobs(job, trial);
@@ -102,8 +108,8 @@ impl<'a> Locality<'a> {
                 break;
             }
             let new = seen.insert(host);
-            let may =
-                !self.hosts.is_cooling_down(host, self.now) && self.state.admits_host(job, host);
+            let may = !self.hosts.is_cooling_down(host, self.cost.now)
+                && self.state.admits_host(job, host);
             let Some(session) = self.hosts.session(host).filter(|_| new && may) else {
                 continue;
             };
@@ -112,10 +118,10 @@ impl<'a> Locality<'a> {
             }
             for pool in fleet.pools(host).iter().filter(|pool| pool.speed >= least) {
                 let may = session.devices.get(&pool.device).is_some_and(|slots| {
-                    self.may_train(job, trial, DeviceRef { host, slots, ahead: false })
-                        && self.is_capable(slots, trial)
+                    self.eligible.may_train(job, trial, DeviceRef { host, slots, ahead: false })
+                        && self.eligible.is_capable(slots, trial)
                 });
-                let free = self.slots_free_at((host, &pool.device), pool.slots, priority);
+                let free = self.occupancy.slots_free_at((host, &pool.device), pool.slots, priority);
                 let trains = work / Speed(pool.speed);
                 let free = free.into_iter().map(Micros);
                 for free_in in free.filter(|free| may && *free + trains < within) {
@@ -132,7 +138,8 @@ impl<'a> Locality<'a> {
     pub(crate) fn waiting_holders(&self, job: &Job, trial: &Trial) -> impl Iterator<Item = HostId> {
         let large = job.data.train.first().is_some_and(|shard| shard.blob.bytes > MIN_LARGE_SHARD);
         let open = if large { open_blobs(job, trial) } else { Vec::new() };
-        let waiting = self.waiters.polls().fastest().take(if large { MAX_HOSTS } else { 0 });
+        let waiting =
+            self.eligible.waiters.polls().fastest().take(if large { MAX_HOSTS } else { 0 });
         waiting.filter(move |host| {
             let session = self.hosts.session(*host);
             session.is_some_and(|session| open.iter().any(|blob| session.cached.contains(blob)))

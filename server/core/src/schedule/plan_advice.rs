@@ -32,7 +32,7 @@ impl Scheduler<'_> {
         let plan = self.planner.plan(job.id)?;
         let device = &at.slots.device.name;
         let is_over = |hop: &PlannedHop| self.is_planned_hop_over(job, hop);
-        let may_begin = self.may_begin_epoch(job);
+        let may_begin = self.occupancy.may_begin_epoch(job);
         let status = |hop: &PlannedHop| self.hop_status(job, hop, at, may_begin);
         let wait = |until: UnixMillis| HopPick::Expect((until - self.now).0.saturating_mul(1000));
         match plan.advise((at.host, device), self.now, is_over, status) {
@@ -41,10 +41,10 @@ impl Scheduler<'_> {
                 let continued = if trial.merging.is_none() && trial.is_runnable() {
                     ContinuedTrial { chain: trial.chain.clone(), after: None }
                 } else {
-                    self.continued_on(trial, at)?
+                    self.occupancy.continued_on(trial, at)?
                 };
                 let chain = &continued.chain;
-                let shards = self.device_shards(job, at);
+                let shards = self.local.device_shards(job, at);
                 let shard = self.planned_shard(job, chain, &hop, &shards)?;
                 let start = chain.next(shard)?;
                 let unit = UnitKey::Train {
@@ -100,8 +100,8 @@ impl Scheduler<'_> {
         }
         self.claimed_by(job, trial).is_some_and(|host| {
             let mut pools = self.hosts.fleet().pools(host).iter();
-            let own = self.class_for(job, &at.slots.classes);
-            pools.all(|pool| self.class_for(job, &pool.classes) != own)
+            let own = self.cost.class_for(job, &at.slots.classes);
+            pools.all(|pool| self.cost.class_for(job, &pool.classes) != own)
         })
     }
 
@@ -133,7 +133,7 @@ impl Scheduler<'_> {
     /// Could the host of a planned hop train it?
     fn could_follow(&self, job: &Job, trial: &Trial, hop: &PlannedHop) -> bool {
         !self.hosts.is_cooling_down(hop.host, self.now)
-            && self.could_train_shard(job, trial, hop.shard, hop.host)
+            && self.eligible.could_train_shard(job, trial, hop.shard, hop.host)
     }
 
     /// The shard to begin with: the planned one, or where any may be trained here, one that needn't be fetched. Where
@@ -149,7 +149,7 @@ impl Scheduler<'_> {
             return chain.next_shards().next();
         }
         let is_cached = |shard: &ShardId| shards.standing(*shard) == DataLocality::Local;
-        if self.has_replicas(job) || is_cached(&hop.shard) {
+        if self.eligible.has_replicas(job) || is_cached(&hop.shard) {
             return Some(hop.shard);
         }
         Some(chain.open().find(is_cached).unwrap_or(hop.shard))
@@ -182,7 +182,7 @@ impl Scheduler<'_> {
 
     /// Is it part of a provisional lease?
     fn is_hop_provisional(&self, trial: &Trial, hop: &PlannedHop) -> bool {
-        self.provisional_of(trial).is_some_and(|provisional| {
+        self.occupancy.provisional_of(trial).is_some_and(|provisional| {
             provisional.start.epoch == hop.epoch
                 && provisional.lease.visits().any(|of| of == hop.shard)
         })
@@ -190,7 +190,7 @@ impl Scheduler<'_> {
 
     /// May a planned hop be a trial's next? Where any shard may be trained here, another one takes its turn.
     fn comes_next(&self, job: &Job, chain: &Chain, hop: &PlannedHop) -> bool {
-        let is_next = || match self.has_replicas(job) {
+        let is_next = || match self.eligible.has_replicas(job) {
             true => chain.next(hop.shard).is_some(),
             false => chain.is_open(hop.shard),
         };
@@ -207,11 +207,11 @@ impl Scheduler<'_> {
     ) -> HopStatus {
         let Some(trial) = job.trial(hop.trial) else { return HopStatus::Later };
         let class = self.state.required_class(job, trial);
-        let class = class.unwrap_or_else(|| self.class_for(job, &at.slots.classes));
-        let may = self.may_train(job, trial, at)
-            && self.is_capable(at.slots, trial)
-            && (trial.class.is_some() || self.may_begin_in(job, at.host, class))
-            && self.keeps_replica(job, &at.slots.classes, hop.shard, at.host);
+        let class = class.unwrap_or_else(|| self.cost.class_for(job, &at.slots.classes));
+        let may = self.eligible.may_train(job, trial, at)
+            && self.eligible.is_capable(at.slots, trial)
+            && (trial.class.is_some() || self.eligible.may_begin_in(job, at.host, class))
+            && self.eligible.keeps_replica(job, &at.slots.classes, hop.shard, at.host);
         let may_train = |chain: &Chain| may && (may_begin || !chain.is_between_epochs());
         if trial.is_runnable() {
             let open = may_train(&trial.chain) && self.comes_next(job, &trial.chain, hop);
@@ -220,7 +220,7 @@ impl Scheduler<'_> {
         // Where the transfer of a checkpoint is negligible, nothing is gained by it.
         let continued = Some(trial).filter(|_| self.planner.pins_trials(job.id));
         let continued = continued
-            .and_then(|trial| self.continued_on(trial, at))
+            .and_then(|trial| self.occupancy.continued_on(trial, at))
             .filter(|continued| may_train(&continued.chain))
             .filter(|continued| self.comes_next(job, &continued.chain, hop));
         match continued {

@@ -33,19 +33,23 @@ impl Scheduler<'_> {
         };
         for (host, devices) in self.plan_hosts(job) {
             let session = self.hosts.session(host);
-            let line = self.line(host, devices.iter().map(|pool| pool.slots).sum());
+            let line = self.cost.line(host, devices.iter().map(|pool| pool.slots).sum());
             for pool in devices {
                 let device = session.and_then(|session| session.device(&pool.device));
                 let flops = device.map_or(0.0, |device| device.flops);
-                let works_in = self.class_for(job, &pool.classes);
+                let works_in = self.cost.class_for(job, &pool.classes);
                 // No trial may begin there, and none is to go on.
-                if !self.is_proved(job, works_in) && !begun.contains(&works_in) {
+                if !self.cost.is_proved(job, works_in) && !begun.contains(&works_in) {
                     continue;
                 }
                 let class = number_of(&mut classes, works_in);
                 let figures = (flops, pool.classes.speed(works_in));
                 let priority = job.spec.placement.priority;
-                let free = self.planned_slots_free_at((host, &pool.device), pool.slots, priority);
+                let free = self.occupancy.planned_slots_free_at(
+                    (host, &pool.device),
+                    pool.slots,
+                    priority,
+                );
                 for free_at in free {
                     slots.push(((host, pool.device.clone()), figures));
                     machines.push(Machine { free_at, class, line, ..Machine::default() });
@@ -81,7 +85,7 @@ impl Scheduler<'_> {
         }
         let may_begin = |host: HostId, device: &str| {
             let slots = self.hosts.device(host, device);
-            slots.is_some_and(|slots| self.may_begin(job, &slots.classes))
+            slots.is_some_and(|slots| self.cost.may_begin(job, &slots.classes))
         };
         slots.iter().map(|((host, device), _)| !may_begin(*host, device)).collect()
     }
@@ -91,7 +95,7 @@ impl Scheduler<'_> {
         let keeps = |host: HostId, device: &str| {
             let mut pools = self.hosts.fleet().pools(host).iter();
             let pool = pools.find(|pool| pool.device == device);
-            pool.is_some_and(|pool| self.keeps_replica(job, &pool.classes, shard, host))
+            pool.is_some_and(|pool| self.eligible.keeps_replica(job, &pool.classes, shard, host))
         };
         let holders = (0u32..).zip(slots).filter(|(_, ((host, device), _))| keeps(*host, device));
         holders.map(|(slot, _)| slot).collect()
@@ -111,7 +115,7 @@ impl Scheduler<'_> {
         let fetch = slots.iter().map(|((host, _), _)| {
             let cache = self.hosts.session(*host).and_then(|session| session.cache);
             let missing = cache.map_or(0, |cache| data.saturating_sub(cache));
-            let fetch = mul_div(self.fetch_time(*host, mean), missing, data.max(1));
+            let fetch = mul_div(self.cost.fetch_time(*host, mean), missing, data.max(1));
             fetch / counts.get(host).copied().unwrap_or(1)
         });
         fetch.collect()

@@ -47,7 +47,8 @@ impl Scheduler<'_> {
     /// more slots than trials of one class; or trials come one after the other, in depth; or they stay on hosts.
     pub(crate) fn plan_problem(&self, job: &Job) -> Option<(Problem, PlanRequest)> {
         let placement = &job.spec.placement;
-        if placement.residency.keeps_trials() || self.is_in_depth(job, || self.slowest_links()) {
+        if placement.residency.keeps_trials() || self.is_in_depth(job, || self.cost.slowest_links())
+        {
             return None;
         }
         let (slots, machines, classes) = self.plan_machines(job);
@@ -143,7 +144,7 @@ impl Scheduler<'_> {
     /// Are there more of these slots than running trials, and are all transfers negligible?
     fn has_slot_for_each(&self, job: &Job, slots: usize) -> bool {
         let mut running = self.planned_trials(job);
-        let links = self.slowest_links();
+        let links = self.cost.slowest_links();
         slots > running.clone().count()
             && running.all(|trial| Cost::transfer_time_over(trial, links).is_negligible())
     }
@@ -175,10 +176,10 @@ impl Scheduler<'_> {
         let running: Vec<&Trial> = self.planned_trials(job).filter(can_go_on).collect();
         let per_epoch = to_u64(running.len() * rows.len()).max(1);
         let most_after = u32::saturating_from(MAX_HOPS / per_epoch);
-        let links = self.slowest_links();
+        let links = self.cost.slowest_links();
         let (mut trials, mut of) = (Vec::new(), Vec::new());
         for trial in running {
-            let chain = self.expected_chain(trial);
+            let chain = self.occupancy.expected_chain(trial);
             let open: Vec<u32> = chain.open().map(|shard| shard.0).collect();
             if open.is_empty() {
                 continue;
@@ -190,7 +191,7 @@ impl Scheduler<'_> {
             let holder = self.state.in_hand(trial).map(|lease| lease.host).last().or(last);
             let at = holder.and_then(|host| slots.iter().position(|((of, _), _)| *of == host));
             let send = match holder.filter(|_| !is_negligible) {
-                Some(host) => self.transfer_time(trial, host).send,
+                Some(host) => self.cost.transfer_time(trial, host).send,
                 None => 0,
             };
             let epochs_after = after.min(most_after);
@@ -202,9 +203,11 @@ impl Scheduler<'_> {
                 }
             }
             trials.push(PlanTrial {
-                free_at: self.next_version_in(trial, send),
+                free_at: self.occupancy.next_version_in(trial, send),
                 // The host goes on while the checkpoint is uploaded.
-                at: at.map(|slot| (u32::saturating_from(slot), self.next_version_in(trial, 0))),
+                at: at.map(|slot| {
+                    (u32::saturating_from(slot), self.occupancy.next_version_in(trial, 0))
+                }),
                 epoch: epoch.0,
                 checkpoint_bytes: if is_negligible { 0 } else { trial.checkpoint_bytes },
                 order: planned_order(job, trial, &chain, epochs_after),
@@ -220,13 +223,13 @@ impl Scheduler<'_> {
 
     /// A trial's times: by shard on its fastest slot, and how much slower each slot is.
     fn plan_times(&self, job: JobId, trial: TrialId, slots: &[Slot], rows: &[u64]) -> PlanTrial {
-        let estimates = self.estimates;
+        let estimates = self.cost.estimates;
         let mut known: BTreeMap<(HostId, &str), u64> = BTreeMap::new();
         let times = slots.iter().map(|((host, device), (flops, speed))| {
             *known.entry((*host, device)).or_insert_with(|| {
                 let key = DeviceKey { host: *host, device, flops: *flops, speed: *speed };
                 let micros = estimates.micros(key, job, trial, SAMPLE_ROWS).max(1);
-                micros.saturating_mul(1000) / self.reliability(*host).max(1)
+                micros.saturating_mul(1000) / self.cost.reliability(*host).max(1)
             })
         });
         let times: Vec<u64> = times.collect();

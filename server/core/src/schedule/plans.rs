@@ -37,7 +37,7 @@ pub(crate) struct PlanHandler<'a> {
 
 impl PlanHandler<'_> {
     fn scheduler(&self) -> Scheduler<'_> {
-        Scheduler::new(&self.ledger, self.hosts, self.data, self.policy)
+        self.ledger.scheduler(self.hosts, self.data, self.policy)
     }
 
     /// Requests the plans that are due.

@@ -35,9 +35,9 @@ impl Scheduler<'_> {
     /// Microseconds that a unit chosen for a job of this priority should take.
     pub(super) fn time_of(&self, assignment: &Assignment, at: DeviceRef<'_>) -> u64 {
         let class = self.state.jobs.get(&assignment.unit.job());
-        let class = class.map(|job| self.class_of(job, assignment, at.slots));
+        let class = class.map(|job| self.cost.class_of(job, assignment, at.slots));
         let class = class.unwrap_or(at.slots.device.numeric_class);
-        self.unit_time(at.key(class), assignment.unit, &assignment.then)
+        self.cost.unit_time(at.key(class), assignment.unit, &assignment.then)
     }
 
     /// For how many microseconds a slot is free for a job of this priority: until a trial of a job of higher priority goes
@@ -75,8 +75,8 @@ impl Scheduler<'_> {
         let is_in_slot = self.leases.deadline(lease.id).is_some_and(|deadline| !deadline.finished);
         let goes_on = trial.merging.is_none() && (at.ahead || !is_in_slot);
         goes_on.then(|| {
-            let send = self.transfer_time(trial, at.host).send;
-            if is_in_slot { send } else { self.next_version_in(trial, send) }
+            let send = self.cost.transfer_time(trial, at.host).send;
+            if is_in_slot { send } else { self.occupancy.next_version_in(trial, send) }
         })
     }
 
@@ -127,8 +127,8 @@ impl Scheduler<'_> {
         let mut running = Vec::new();
         for (lease, deadline) in leases().filter(|(_, deadline)| deadline.started) {
             let (id, priority) = (lease.id, priority(lease));
-            let remaining = self.remaining_time(id);
-            let is_long = lease.hops() > 1 && remaining > self.hop_time(lease);
+            let remaining = self.occupancy.remaining_time(id);
+            let is_long = lease.hops() > 1 && remaining > self.occupancy.hop_time(lease);
             // A slot that is to be free soon is for the first of those that wait.
             if deadline.is_to_stop() || is_long {
                 running.push((!deadline.is_to_stop(), priority, Reverse(remaining), id));
@@ -171,7 +171,7 @@ impl Scheduler<'_> {
         let running = self
             .unfinished_on(host, &lease.device)
             .filter(|id| self.leases.deadline(*id).is_some_and(|deadline| deadline.started));
-        running.map(|id| self.remaining_time(id)).min().unwrap_or(0)
+        running.map(|id| self.occupancy.remaining_time(id)).min().unwrap_or(0)
     }
 
     /// Live leases of a device that are or will be in its slots.
@@ -182,6 +182,6 @@ impl Scheduler<'_> {
     ) -> impl Iterator<Item = LeaseId> + 'b {
         let unfinished =
             |lease: &LeaseId| self.leases.deadline(*lease).is_some_and(|of| !of.finished);
-        self.leases_on(host, device).filter(unfinished)
+        self.occupancy.leases_on(host, device).filter(unfinished)
     }
 }

@@ -109,7 +109,7 @@ impl<'a> Scheduler<'a> {
         if !job.is_running() {
             return self.verification_for(job, at);
         }
-        if let Some(micros) = self.is_early(job, at) {
+        if let Some(micros) = self.local.is_early(job, at) {
             deferred.wait(micros);
             return None;
         }

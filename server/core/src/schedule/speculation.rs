@@ -194,11 +194,11 @@ impl Scheduler<'_> {
             return None;
         }
         let micros = |from: UnixMillis, to: UnixMillis| (to - from).0.saturating_mul(1000);
-        let estimate = self.lease_time(id);
-        let spread = estimate.saturating_mul(self.spread(lease)) / 1000;
+        let estimate = self.cost.lease_time(id);
+        let spread = estimate.saturating_mul(self.cost.spread(lease)) / 1000;
         let (passed, due, spread) = if !deadline.started {
             // It waits for the units before it, and for its bytes.
-            let due = estimate.saturating_add(self.queue_time(lease.id));
+            let due = estimate.saturating_add(self.occupancy.queue_time(lease.id));
             (micros(lease.granted_at, self.now), due, spread)
         } else if let Some((so_far, gained)) = deadline.pace() {
             let takes_for =
@@ -226,7 +226,7 @@ impl Scheduler<'_> {
         }
         Some(RunningHop {
             lease: id,
-            ends: remaining.saturating_mul(1000) / self.reliability(lease.host).max(1),
+            ends: remaining.saturating_mul(1000) / self.cost.reliability(lease.host).max(1),
             late,
             spread,
             silent,
@@ -267,8 +267,9 @@ impl Scheduler<'_> {
         let verification = job.verification_of(&lease.unit);
         let idle = self.waiters.polls().fastest().filter(|host| {
             *host != lease.host
-                && verification.is_none_or(|verification| self.may_verify(verification, *host))
-                && self.reliability(*host) >= 1000 - MAX_UNRELIABILITY
+                && verification
+                    .is_none_or(|verification| self.eligible.may_verify(verification, *host))
+                && self.cost.reliability(*host) >= 1000 - MAX_UNRELIABILITY
                 && !self.hosts.is_cooling_down(*host, self.now)
                 && self.state.admits_host(job, *host)
         });
@@ -282,8 +283,8 @@ impl Scheduler<'_> {
             let kept = job.spec.placement.reproducible.then_some(lease.class);
             let fits = kept
                 .is_none_or(|class| class.is_some_and(|class| slots.classes.offers(class)))
-                && self.may_train(job, trial, at)
-                && self.is_capable(slots, trial)
+                && self.eligible.may_train(job, trial, at)
+                && self.eligible.is_capable(slots, trial)
                 && !matches!(
                     self.planned_for(job, at),
                     Some(HopPick::Assign(_) | HopPick::Expect(_))
@@ -304,9 +305,9 @@ impl Scheduler<'_> {
         at: DeviceRef<'_>,
     ) -> Option<u64> {
         let kept = lease.class.filter(|_| job.spec.placement.reproducible);
-        let name = at.key(kept.unwrap_or_else(|| self.class_for(job, &at.slots.classes)));
+        let name = at.key(kept.unwrap_or_else(|| self.cost.class_for(job, &at.slots.classes)));
         let mut bytes = 0;
-        let shards = self.device_shards(job, at);
+        let shards = self.local.device_shards(job, at);
         for shard in lease.visits() {
             match shards.standing(shard) {
                 DataLocality::Local => {}
@@ -317,11 +318,11 @@ impl Scheduler<'_> {
                 DataLocality::Excluded => return None,
             }
         }
-        let trained = self.unit_time(name, lease.unit, &lease.then);
-        let transfer = self.transfer_time(trial, at.host);
-        let trained = trained.saturating_mul(1000) / self.reliability(at.host).max(1);
+        let trained = self.cost.unit_time(name, lease.unit, &lease.then);
+        let transfer = self.cost.transfer_time(trial, at.host);
+        let trained = trained.saturating_mul(1000) / self.cost.reliability(at.host).max(1);
         let moved = transfer.fetch.saturating_add(transfer.send);
-        Some(trained.saturating_add(moved).saturating_add(self.fetch_time(at.host, bytes)))
+        Some(trained.saturating_add(moved).saturating_add(self.cost.fetch_time(at.host, bytes)))
     }
 }
 
