@@ -5,7 +5,9 @@ use crate::{
     fault::CoreFault,
     hosts::{DeviceRef, workload_of},
     leases::{LeaseHandler, ProvisionalLease, ResultBefore},
-    schedule::{Assignment, Explanation, NotBegun, Pick, PlannedHop, consider_speculation},
+    schedule::{
+        Assignment, Explanation, NotBegun, Pick, PlannedHop, Priorities, consider_speculation,
+    },
 };
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
@@ -58,7 +60,9 @@ impl Dispatcher<'_> {
         request: &WorkRequest,
         answer: &mut WorkAnswer,
     ) -> Result<(), CoreFault> {
-        for NotBegun { priority, lease, device } in self.scheduler().not_begun(host, request) {
+        for NotBegun { priority, lease, device } in
+            Priorities::of(&self.scheduler()).not_begun(host, request)
+        {
             let ahead = !self.leases.occupancy().has_idle_slot(host, &device);
             let Some(assignment) = self.pick(host, &device, ahead, Some(priority)) else {
                 continue;
@@ -77,7 +81,7 @@ impl Dispatcher<'_> {
         request: &WorkRequest,
     ) -> Result<(), CoreFault> {
         for demand in &request.demand {
-            for lease in self.scheduler().leases_to_shorten(host, &demand.device) {
+            for lease in Priorities::of(&self.scheduler()).leases_to_shorten(host, &demand.device) {
                 self.leases.stop(lease)?;
             }
         }

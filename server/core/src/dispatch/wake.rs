@@ -4,7 +4,10 @@
 //! hosts are looked at: in one step where they are few, else in batches (`sweep.rs`).
 
 use super::{Waiters, Wake, WakeUps, dispatcher::Dispatcher, long_polls::Rank, sweep::SWEEP_BATCH};
-use crate::{fault::CoreFault, schedule::Scheduler};
+use crate::{
+    fault::CoreFault,
+    schedule::{Priorities, Scheduler},
+};
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     time::UnixMillis,
@@ -56,7 +59,7 @@ impl Dispatcher<'_> {
 
     /// Offers units that nobody waited for to hosts that have leases of lower priority which they haven't begun.
     fn offer_to_supplied(&mut self) -> Result<(), CoreFault> {
-        for host in self.scheduler().hosts_to_yield() {
+        for host in Priorities::of(&self.scheduler()).hosts_to_yield() {
             self.answer_if_possible(host)?;
         }
         Ok(())

@@ -1,10 +1,10 @@
 //! Looks, moves by speculation, and moves to rebalance the hosts.
 
 use super::{
-    hosts::{Loads, as_micros},
+    hosts::{Loads, Moves, as_micros},
     looks::{Looks, interval_of},
 };
-use crate::{data::DataPlacement, fault::CoreFault, leases::LeaseHandler, schedule::Scheduler};
+use crate::{data::DataPlacement, fault::CoreFault, leases::LeaseHandler};
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
     quantity::Micros,
@@ -67,8 +67,8 @@ impl ResidencyHandler<'_> {
         Ok(())
     }
 
-    fn scheduler(&self) -> Scheduler<'_> {
-        self.leases.ledger.scheduler(self.leases.hosts, self.data, self.policy)
+    fn moves(&self) -> Moves<'_> {
+        Moves::of(&self.leases.ledger.scheduler(self.leases.hosts, self.data, self.policy))
     }
 
     /// Looks at the trials of a job: each in turn, so that a request sees what came of those before it.
@@ -101,7 +101,7 @@ impl ResidencyHandler<'_> {
             let Some(host) = residence.host else { continue };
             if category != residence.category {
                 ledger.record(Event::TrialCategorized { job, trial, category, growth })?;
-                loads.update(&self.scheduler(), host);
+                loads.update(&self.moves(), host);
             }
             if asks {
                 self.request((job, trial), host, rules, &mut loads)?;
@@ -125,33 +125,33 @@ impl ResidencyHandler<'_> {
         if self.leases.ledger.index.residents().learning(job, here) <= 1 {
             return Ok(());
         }
-        let decided = self.scheduler().destination((job, trial), from, rules, loads);
+        let decided = self.moves().destination((job, trial), from, rules, loads);
         let (to, scores) = match decided {
             Destination::Move { to, from_score, to_score } => (to, (from_score, to_score)),
             // As the thesis has it, a stay counts as the move.
             Destination::Stay if rules.listing != Listing::Improved => {
-                let own = self.scheduler().load_of(from).score();
+                let own = self.moves().homes.load_of(from).score();
                 (from, (own, own))
             }
             Destination::Stay => return Ok(()),
         };
         let kind = MoveKind::Speculative;
         self.carry_out(&Move { trial: (job, trial), from, to, kind, loads: scores })?;
-        [from, to].into_iter().for_each(|host| loads.update(&self.scheduler(), host));
+        [from, to].into_iter().for_each(|host| loads.update(&self.moves(), host));
         Ok(())
     }
 
     /// Moves trials from hosts with many to hosts with few, where none learns any more (SpeCon's algorithm 5); or from the host that has
     /// most left to do.
     fn rebalance(&mut self, job: JobId, policy: &ResidencyPolicy) -> Result<(), CoreFault> {
-        let Some((mut rebalancing, kind)) = self.scheduler().rebalancing(job, policy) else {
+        let Some((mut rebalancing, kind)) = self.moves().rebalancing(job, policy) else {
             return Ok(());
         };
         loop {
-            let scheduler = self.scheduler();
-            let Some(known) = scheduler.state.jobs.get(&job) else { return Ok(()) };
+            let moves = self.moves();
+            let Some(known) = moves.state.jobs.get(&job) else { return Ok(()) };
             let next = rebalancing.next(|resident, to| {
-                known.trial(resident.trial.1).is_some_and(|trial| scheduler.takes(known, trial, to))
+                known.trial(resident.trial.1).is_some_and(|trial| moves.takes(known, trial, to))
             });
             let Some(Transfer { trial, from, to, loads }) = next else { return Ok(()) };
             self.carry_out(&Move { trial, from, to, kind, loads })?;
@@ -166,7 +166,7 @@ impl ResidencyHandler<'_> {
         let Some(known) = self.leases.ledger.state.trial(job, trial).filter(|_| from != to) else {
             return Ok(());
         };
-        let overhead = self.scheduler().move_time(known, from, to);
+        let overhead = self.moves().move_time(known, from, to);
         let live: Vec<LeaseId> = known.live.iter().copied().collect();
         for lease in live {
             let ledger = &mut self.leases.ledger;

@@ -1,6 +1,11 @@
 //! Loads of hosts, and the hosts to which a trial could move.
 
-use crate::{cost::Cost, hosts::training_time, schedule::Scheduler};
+use crate::{
+    cost::Cost,
+    hosts::{Hosts, training_time},
+    index::DerivedIndex,
+    schedule::{Eligibility, Homes, Locality, Scheduler},
+};
 use sojourn_protocol::{
     ids::{HostId, JobId, ShardId, TrialId},
     quantity::{Micros, to_u64},
@@ -9,7 +14,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     unit::shard_index,
 };
-use sojourn_state::{Job, Trial};
+use sojourn_state::{Job, State, Trial};
 use sojourn_workgen::residency::{
     Balance, Destination, HostLoad, Rebalancing, Resident, destination,
 };
@@ -29,17 +34,16 @@ pub(super) struct Loads {
 
 impl Loads {
     /// A host has another trial, or another category of one.
-    pub(super) fn update(&mut self, scheduler: &Scheduler<'_>, host: HostId) {
+    pub(super) fn update(&mut self, moves: &Moves<'_>, host: HostId) {
         let known = self.hosts.as_mut().and_then(|hosts| hosts.get_mut(&host));
         if let Some(load) = known {
-            *load = Self::of(scheduler, host);
+            *load = Self::of(moves, host);
         }
     }
 
     /// The hosts with a score below this one, the best to move to first.
-    fn lighter(&mut self, scheduler: &Scheduler<'_>, than: f64) -> Vec<HostLoad> {
-        let all =
-            || scheduler.eligible.live_hosts(None).map(|host| (host, Self::of(scheduler, host)));
+    fn lighter(&mut self, moves: &Moves<'_>, than: f64) -> Vec<HostLoad> {
+        let all = || moves.eligible.live_hosts(None).map(|host| (host, Self::of(moves, host)));
         let hosts = self.hosts.get_or_insert_with(|| all().collect());
         let scored = hosts.values().map(|load| (load.score(), *load));
         let mut lighter: Vec<(f64, HostLoad)> = scored.filter(|(score, _)| *score < than).collect();
@@ -50,15 +54,41 @@ impl Loads {
         lighter.into_iter().map(|(_, load)| load).collect()
     }
 
-    fn of(scheduler: &Scheduler<'_>, host: HostId) -> HostLoad {
-        HostLoad { busy: scheduler.busy_of(host), ..scheduler.load_of(host) }
+    fn of(moves: &Moves<'_>, host: HostId) -> HostLoad {
+        HostLoad { busy: moves.homes.busy_of(host), ..moves.homes.load_of(host) }
     }
 }
 
-impl Scheduler<'_> {
+/// The hosts to which trials could move. It reads, and changes nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Moves<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) index: &'a DerivedIndex,
+    pub(crate) cost: Cost<'a>,
+    pub(crate) eligible: Eligibility<'a>,
+    pub(crate) local: Locality<'a>,
+    pub(crate) homes: Homes<'a>,
+}
+
+impl<'a> Moves<'a> {
+    pub(crate) fn of(from: &Scheduler<'a>) -> Self {
+        Self {
+            state: from.state,
+            hosts: from.hosts,
+            index: from.index,
+            cost: from.cost,
+            eligible: from.eligible,
+            local: from.local,
+            homes: Homes::of(from),
+        }
+    }
+}
+
+impl Moves<'_> {
     /// Could a trial move to a host: is there room, could the host train it, and would its data be there before the trial ends anyway?
     pub(super) fn takes(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
-        if !self.has_room(job, trial, host) || !self.may_stay(job, trial, host) {
+        if !self.homes.has_room(job, trial, host) || !self.homes.may_stay(job, trial, host) {
             return false;
         }
         let shards = (0..).map(ShardId).take(job.data.train.len());
@@ -92,7 +122,7 @@ impl Scheduler<'_> {
     ) -> Destination {
         let known = self.state.jobs.get(&job).and_then(|job| Some((job, job.trial(trial)?)));
         let Some((job, trial)) = known else { return Destination::Stay };
-        let own = self.load_of(from);
+        let own = self.homes.load_of(from);
         let lighter = loads.lighter(self, own.score()).into_iter().take(MAX_ASKED);
         let taker = lighter
             .map(|load| HostLoad { takes: self.takes(job, trial, load.host), ..load })
@@ -127,7 +157,7 @@ impl Scheduler<'_> {
                 (Balance::Work { overhead: RESTORE + moves }, MoveKind::Remaining)
             }
         };
-        let hosts = self.eligible.live_hosts(None).map(|host| (host, self.capacity_of(host)));
+        let hosts = self.eligible.live_hosts(None).map(|host| (host, self.homes.capacity_of(host)));
         let trials = residents.all().filter_map(|(trial, host)| {
             let resident = self.resident(trial, host)?;
             // Other jobs' trials count, and stay.

@@ -13,15 +13,20 @@
 //! Where the transfer of a checkpoint takes time, trials are pinned to machines by a plan, and its order is one of depth.
 
 use super::scheduler::Scheduler;
-use crate::{cost::Cost, hosts::DeviceRef, index::RemainingWorkIndex};
+use crate::{
+    cost::{Cost, Occupancy},
+    hosts::{DeviceRef, Hosts},
+    index::{DerivedIndex, RemainingWorkIndex},
+    leases::Leases,
+};
 use sojourn_protocol::{
     ids::{HostId, LeaseId, TrialId},
     inventory::Links,
     quantity::{mul_div, to_u64},
     spec::{Replicas, Spread},
-    time::Millis,
+    time::{Millis, UnixMillis},
 };
-use sojourn_state::{Job, Lease, Trial, UnitKey};
+use sojourn_state::{Job, Lease, State, Trial, UnitKey};
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 /// Trials that are tried for one slot: those behind them are left for the next one.
@@ -34,7 +39,31 @@ const MAX_KEPT: Millis = Millis::from_secs(1);
 /// well as it could.
 const CRITICAL: u64 = 90;
 
-impl Scheduler<'_> {
+/// Jobs in depth. It reads, and changes nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Depth<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) leases: &'a Leases,
+    pub(crate) index: &'a DerivedIndex,
+    pub(crate) now: UnixMillis,
+    pub(crate) occupancy: Occupancy<'a>,
+}
+
+impl<'a> Depth<'a> {
+    pub(crate) fn of(from: &Scheduler<'a>) -> Self {
+        Self {
+            state: from.state,
+            hosts: from.hosts,
+            leases: from.leases,
+            index: from.index,
+            now: from.now,
+            occupancy: from.occupancy,
+        }
+    }
+}
+
+impl Depth<'_> {
     /// May a job's trials go in depth? Any host may train any of them, and checkpoints move in no time over these links.
     pub(super) fn may_go_in_depth(&self, job: &Job, links: impl FnOnce() -> Links) -> bool {
         let placement = &job.spec.placement;

@@ -8,16 +8,25 @@
 //! else any. Where there is none, it is done in its trial's class, and waits there for another party.
 
 use super::{
-    assignment::Assignment, eligibility::may_retry_beside, explain::GrantReason,
-    scheduler::Scheduler, select::Deferred,
+    assignment::Assignment,
+    depth::Depth,
+    eligibility::{Eligibility, may_retry_beside},
+    explain::GrantReason,
+    scheduler::Scheduler,
+    select::Deferred,
 };
-use crate::hosts::{DeviceRef, DeviceSlots};
+use crate::{
+    cost::{Cost, Occupancy},
+    dispatch::Waiters,
+    hosts::{DeviceRef, DeviceSlots, Hosts},
+};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{HostId, Version},
     manifest::DataSplit,
+    time::UnixMillis,
 };
-use sojourn_state::{FailedBy, Job, Trial, UnitKey};
+use sojourn_state::{FailedBy, Job, State, Trial, UnitKey};
 use std::collections::BTreeMap;
 
 /// Evaluations that are looked at for a device: so many of the oldest that it could do.
@@ -69,7 +78,35 @@ impl OpenEvaluation<'_> {
     }
 }
 
-impl Scheduler<'_> {
+/// The choice of evaluations. It reads, and changes nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Evaluations<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) waiters: &'a Waiters,
+    pub(crate) now: UnixMillis,
+    pub(crate) cost: Cost<'a>,
+    pub(crate) occupancy: Occupancy<'a>,
+    pub(crate) eligible: Eligibility<'a>,
+    pub(crate) depth: Depth<'a>,
+}
+
+impl<'a> Evaluations<'a> {
+    pub(crate) fn of(from: &Scheduler<'a>) -> Self {
+        Self {
+            state: from.state,
+            hosts: from.hosts,
+            waiters: from.waiters,
+            now: from.now,
+            cost: from.cost,
+            occupancy: from.occupancy,
+            eligible: from.eligible,
+            depth: Depth::of(from),
+        }
+    }
+}
+
+impl Evaluations<'_> {
     /// An evaluation outside the search that the host may do: somebody waits for it.
     pub(super) fn requested_evaluation_for(
         &self,
@@ -107,7 +144,7 @@ impl Scheduler<'_> {
     pub(super) fn own_evaluation_for(&self, job: &Job, at: DeviceRef<'_>) -> Option<Assignment> {
         let links = || self.hosts.session(at.host).map(|session| session.links).unwrap_or_default();
         let any = job.open.evaluations().next().is_some();
-        if at.ahead || !any || !self.may_go_in_depth(job, links) {
+        if at.ahead || !any || !self.depth.may_go_in_depth(job, links) {
             return None;
         }
         let own = self.wanted(job).filter(|wanted| wanted.producer() == Some(at.host));

@@ -4,13 +4,14 @@
 //! contact and may train it: where it isn't, any host goes on with the trial, which stays there from then on. So does a host that has room
 //! for the trial where its own has none, or has left it waiting for long: no slot is left idle for a trial that stays elsewhere.
 
-use super::scheduler::Scheduler;
+use super::{eligibility::Eligibility, scheduler::Scheduler};
+use crate::{cost::Occupancy, dispatch::Waiters, hosts::Hosts, index::DerivedIndex};
 use sojourn_protocol::{
     ids::HostId,
     quantity::{SaturatingFrom as _, mul_div},
-    time::Millis,
+    time::{Millis, UnixMillis},
 };
-use sojourn_state::{Host, Job, Trial};
+use sojourn_state::{Host, Job, State, Trial};
 use sojourn_workgen::residency::HostLoad;
 
 /// Waiting hosts that are looked at for ones that are loaded less.
@@ -22,7 +23,33 @@ const MAX_KEPT: Millis = Millis::from_secs(30);
 /// Loads are compared in thousandths of the mean host's capacity.
 const MEAN: u64 = 1000;
 
-impl Scheduler<'_> {
+/// The hosts on which trials stay. It reads, and changes nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Homes<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) waiters: &'a Waiters,
+    pub(crate) index: &'a DerivedIndex,
+    pub(crate) now: UnixMillis,
+    pub(crate) occupancy: Occupancy<'a>,
+    pub(crate) eligible: Eligibility<'a>,
+}
+
+impl<'a> Homes<'a> {
+    pub(crate) fn of(from: &Scheduler<'a>) -> Self {
+        Self {
+            state: from.state,
+            hosts: from.hosts,
+            waiters: from.waiters,
+            index: from.index,
+            now: from.now,
+            occupancy: from.occupancy,
+            eligible: from.eligible,
+        }
+    }
+}
+
+impl Homes<'_> {
     /// Could a trial stay on a host: is that in contact, does it take work, and could it train the trial?
     pub(crate) fn may_stay(&self, job: &Job, trial: &Trial, host: HostId) -> bool {
         self.eligible.is_live(host)

@@ -1,8 +1,13 @@
 //! Which hop of a job a device gets: what the policy sees, and what it chooses.
 
 use super::{
-    assignment::Assignment, batching::batch_hops, device_shards::DeviceShards,
-    explain::GrantReason, homes::MAX_LEFT, scheduler::Scheduler,
+    assignment::Assignment,
+    batching::batch_hops,
+    depth::Depth,
+    device_shards::DeviceShards,
+    explain::GrantReason,
+    homes::{Homes, MAX_LEFT},
+    scheduler::Scheduler,
 };
 use crate::{
     hosts::{DeviceRef, reliable_speed, training_time},
@@ -41,6 +46,8 @@ pub(crate) enum HopPick {
 /// One job's runnable hops as a device sees them: the policy chooses among them.
 struct JobCandidates<'a> {
     scheduler: Scheduler<'a>,
+    depth: Depth<'a>,
+    homes: Homes<'a>,
     job: &'a Job,
     remaining: &'a RemainingWorkIndex,
     at: DeviceRef<'a>,
@@ -94,7 +101,7 @@ impl JobCandidates<'_> {
     fn is_left_to_lighter(&self, trial: &Trial, waited: Millis) -> bool {
         trial.home() != Some(self.at.host)
             && waited < MAX_LEFT
-            && self.lighter.iter().any(|host| self.scheduler.may_stay(self.job, trial, *host))
+            && self.lighter.iter().any(|host| self.homes.may_stay(self.job, trial, *host))
     }
 
     /// Is any trial left to hosts that are loaded less?
@@ -119,12 +126,12 @@ impl PolicyView for JobCandidates<'_> {
             // A hop that waits in a busy slot becomes stale, while others go on.
             let ages = self.at.ahead && known.merging.is_some();
             let is_left = matches!(self.turn, Turn::Trial(_))
-                && self.scheduler.is_kept_by_its_host(known, self.at.host);
+                && self.depth.is_kept_by_its_host(known, self.at.host);
             let waited = self.scheduler.now - since;
             let fits = !ages
                 && !is_left
                 && !self.is_left_to_lighter(known, waited)
-                && !self.scheduler.is_kept_at_home(self.job, known, self.at.host, waited)
+                && !self.homes.is_kept_at_home(self.job, known, self.at.host, waited)
                 && (known.class.is_some() || self.may_begin_trial)
                 && (self.may_begin || !known.open_chain().is_between_epochs())
                 && !self.scheduler.is_left_to_other_class(self.job, known, self.at)
@@ -198,7 +205,8 @@ impl<'a> Scheduler<'a> {
     pub(crate) fn hop_for(&self, job: &'a Job, at: DeviceRef<'_>, rng: &mut ChaCha8Rng) -> HopPick {
         let Some(remaining) = self.index.remaining(job.id) else { return HopPick::Nothing };
         let links = || self.hosts.session(at.host).map(|session| session.links).unwrap_or_default();
-        let in_depth = self.is_in_depth(job, links);
+        let depth = Depth::of(self);
+        let in_depth = depth.is_in_depth(job, links);
         if in_depth && at.ahead {
             // The slot goes on with its trial, rather than take turns with another one.
             return HopPick::Nothing;
@@ -211,6 +219,7 @@ impl<'a> Scheduler<'a> {
         if self.is_left_out(job, at.host) {
             return HopPick::Nothing;
         }
+        let homes = Homes::of(self);
         let mut candidates = JobCandidates {
             scheduler: *self,
             job,
@@ -218,7 +227,9 @@ impl<'a> Scheduler<'a> {
             at,
             shards: self.local.device_shards(job, at),
             forecast: self.forecast(job, remaining, at),
-            lighter: self.lighter_hosts(job, at.host),
+            lighter: homes.lighter_hosts(job, at.host),
+            depth,
+            homes,
             planned: self.planner.pins_trials(job.id),
             may_begin: self.occupancy.may_begin_epoch(job),
             may_begin_trial: self.eligible.may_begin_in(
@@ -226,13 +237,13 @@ impl<'a> Scheduler<'a> {
                 at.host,
                 self.cost.class_for(job, &at.slots.classes),
             ),
-            critical: if in_depth { self.critical_work(job, remaining) } else { u64::MAX },
+            critical: if in_depth { depth.critical_work(job, remaining) } else { u64::MAX },
             turn: Turn::All,
         };
         let turns: Vec<Turn> = match has_turns {
             false => vec![Turn::All],
             true if in_depth => {
-                let deepest = self.deepest_first(job, remaining, candidates.critical, at.host);
+                let deepest = depth.deepest_first(job, remaining, candidates.critical, at.host);
                 // None of these may be one for this host.
                 deepest.into_iter().map(Turn::Trial).chain([Turn::All]).collect()
             }

@@ -1,6 +1,6 @@
 //! The machines of a plan: one for each slot that a job may have, with what each may train and what it fetches.
 
-use super::{plan_request::DeviceId, scheduler::Scheduler};
+use super::{plan_problem::PlanProblems, plan_request::DeviceId};
 use crate::hosts::DevicePool;
 use sojourn_protocol::{
     digest::Digest,
@@ -21,7 +21,7 @@ const INCUMBENT_PART: u64 = 8;
 /// A slot: its device, the operations per second that the device reports, and its speed in the class that it works in.
 pub(super) type Slot = (DeviceId, (f64, u64));
 
-impl Scheduler<'_> {
+impl PlanProblems<'_> {
     /// One machine for each slot that the job may have, and when it is free. Also the numeric classes by which machines
     /// are numbered.
     pub(super) fn plan_machines(&self, job: &Job) -> (Vec<Slot>, Vec<Machine>, Vec<Digest>) {

@@ -1,6 +1,8 @@
 //! Plans: when one is requested, and what happens when it is ready or a lease was granted.
 
-use super::{plan::PlannedHop, plan_request::PlanRequest, scheduler::Scheduler};
+use super::{
+    plan::PlannedHop, plan_problem::PlanProblems, plan_request::PlanRequest, scheduler::Scheduler,
+};
 use crate::{
     data::DataPlacement,
     dispatch::{Dispatcher, Wake},
@@ -71,7 +73,7 @@ impl PlanHandler<'_> {
             return;
         }
         let known = self.ledger.state.jobs.get(&job);
-        let problem = known.and_then(|job| self.scheduler().plan_problem(job));
+        let problem = known.and_then(|job| PlanProblems::of(&self.scheduler()).plan_problem(job));
         let seed = u64::from(seeds::below(self.rng, u32::MAX));
         let fleet = self.hosts.fleet().version() + self.ledger.planner.sharing_version();
         let Some(plan) = self.ledger.planner.plan_mut(job) else { return };

@@ -9,13 +9,19 @@
 //! ```
 
 use super::{assignment::Assignment, scheduler::Scheduler};
-use crate::hosts::DeviceRef;
+use crate::{
+    cost::{Cost, Occupancy},
+    dispatch::Waiters,
+    hosts::DeviceRef,
+    index::DerivedIndex,
+    leases::Leases,
+};
 use sojourn_protocol::{
     api::{HeldState, WorkRequest},
     ids::{HostId, LeaseId},
     quantity::to_usize,
 };
-use sojourn_state::{Job, Lease, Trial};
+use sojourn_state::{Job, Lease, State, Trial};
 use std::cmp::Reverse;
 
 /// Trials of a job that are asked whether they go on in a slot: those with the most work left.
@@ -31,7 +37,31 @@ pub(crate) struct NotBegun {
     pub(crate) device: String,
 }
 
-impl Scheduler<'_> {
+/// Slots and leases that jobs of higher priority get. It reads, and changes nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Priorities<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) leases: &'a Leases,
+    pub(crate) waiters: &'a Waiters,
+    pub(crate) index: &'a DerivedIndex,
+    pub(crate) cost: Cost<'a>,
+    pub(crate) occupancy: Occupancy<'a>,
+}
+
+impl<'a> Priorities<'a> {
+    pub(crate) fn of(from: &Scheduler<'a>) -> Self {
+        Self {
+            state: from.state,
+            leases: from.leases,
+            waiters: from.waiters,
+            index: from.index,
+            cost: from.cost,
+            occupancy: from.occupancy,
+        }
+    }
+}
+
+impl Priorities<'_> {
     /// Microseconds that a unit chosen for a job of this priority should take.
     pub(super) fn time_of(&self, assignment: &Assignment, at: DeviceRef<'_>) -> u64 {
         let class = self.state.jobs.get(&assignment.unit.job());

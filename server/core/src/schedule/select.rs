@@ -3,7 +3,10 @@
 use super::{
     assignment::{Assignment, Pick},
     budgets::price_of_slot,
+    depth::Depth,
+    evaluations::Evaluations,
     hops::HopPick,
+    priority::Priorities,
     scheduler::Scheduler,
 };
 use crate::hosts::DeviceRef;
@@ -55,6 +58,7 @@ impl<'a> Scheduler<'a> {
     /// The unit that a slot gets, or what it goes on with when it has ended its own: of a job of a priority above
     /// `above`, where one is given. It decides and changes nothing.
     pub(crate) fn pick(&self, at: DeviceRef<'_>, above: Option<i32>, rng: &mut ChaCha8Rng) -> Pick {
+        let priorities = Priorities::of(self);
         let mut deferred = Deferred::default();
         // Those that come first and have nothing for the slot as it is.
         let mut passed_over: Vec<&Job> = Vec::new();
@@ -69,11 +73,11 @@ impl<'a> Scheduler<'a> {
                 passed_over.push(job);
                 return None;
             };
-            if !self.affords(job.id, at, self.time_of(&assignment, at)) {
+            if !self.affords(job.id, at, priorities.time_of(&assignment, at)) {
                 return None;
             }
-            let free_for = self.free_for(job.spec.placement.priority, at, deferred.expected);
-            match free_for.filter(|micros| self.time_of(&assignment, at) > *micros) {
+            let free_for = priorities.free_for(job.spec.placement.priority, at, deferred.expected);
+            match free_for.filter(|micros| priorities.time_of(&assignment, at) > *micros) {
                 Some(micros) => {
                     deferred.wait(micros);
                     None
@@ -102,7 +106,8 @@ impl<'a> Scheduler<'a> {
         rng: &mut ChaCha8Rng,
         deferred: &mut Deferred,
     ) -> Option<Assignment> {
-        let requested = self.requested_evaluation_for(job, at, deferred);
+        let evaluations = Evaluations::of(self);
+        let requested = evaluations.requested_evaluation_for(job, at, deferred);
         if requested.is_some() {
             return requested;
         }
@@ -113,14 +118,16 @@ impl<'a> Scheduler<'a> {
             deferred.wait(micros);
             return None;
         }
-        if let Some(first) = self.verification_for(job, at).or_else(|| self.backlog_for(job, at)) {
+        if let Some(first) =
+            self.verification_for(job, at).or_else(|| evaluations.backlog_for(job, at))
+        {
             return Some(first);
         }
-        if let Some(micros) = self.keeps_slot_for(job, at) {
+        if let Some(micros) = Depth::of(self).keeps_slot_for(job, at) {
             deferred.wait(micros);
             return None;
         }
-        if let Some(first) = self.own_evaluation_for(job, at) {
+        if let Some(first) = evaluations.own_evaluation_for(job, at) {
             return Some(first);
         }
         match self.hop_for(job, at, rng) {
@@ -129,7 +136,7 @@ impl<'a> Scheduler<'a> {
             HopPick::Expect(micros) => deferred.expect(job.spec.placement.priority, micros),
             HopPick::Nothing => {}
         }
-        self.evaluation_for(job, at, deferred)
+        evaluations.evaluation_for(job, at, deferred)
     }
 
     /// Has a job a unit for a busy slot that it gets once the slot is idle, and not before: one that verifies a result, one of a
@@ -140,7 +147,9 @@ impl<'a> Scheduler<'a> {
         }
         let idle = DeviceRef { ahead: false, ..at };
         let picked = self.pick_of(job, idle, &mut rng.clone(), &mut Deferred::default());
-        picked.is_some_and(|unit| self.affords(job.id, idle, self.time_of(&unit, idle)))
+        picked.is_some_and(|unit| {
+            self.affords(job.id, idle, Priorities::of(self).time_of(&unit, idle))
+        })
     }
 
     /// May a unit of the job be trained there, as far as its budget goes, if it takes so many microseconds?
