@@ -4,6 +4,7 @@ use super::Views;
 use crate::{
     hosts::{HeldBack, workload_of},
     leases::FREE_RELEASES,
+    schedule::Verifiers,
 };
 use sojourn_protocol::{
     ids::HostId,
@@ -115,7 +116,7 @@ impl Views<'_> {
 
     /// Why a result that is verified waits, where no host could be asked.
     fn verifier_waits(&self, job: &Job, of: &PendingVerification) -> Option<WaitReason> {
-        (!self.eligible.has_next_verifier(of)).then(|| match of.is_unanimous() {
+        (!Verifiers::of(&self.eligible).has_next_verifier(of)).then(|| match of.is_unanimous() {
             false => WaitReason::NoVerifier,
             true if job.spec.placement.verifies_strangers() => WaitReason::Strangers,
             true => WaitReason::Unconfirmed,

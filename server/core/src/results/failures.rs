@@ -14,6 +14,7 @@ use crate::{
     effect::Effect,
     fault::CoreFault,
     hosts::{DeviceSlots, MAX_FAILURES, Refusals, workload_of},
+    schedule::Verifiers,
 };
 use sojourn_protocol::{
     ids::{JobId, LeaseId, TrialId},
@@ -69,12 +70,13 @@ impl ResultHandler<'_> {
         let Some(job) = state.jobs.get(&unit.job()) else { return false };
         let Some(trial) = job.trial(unit.trial()) else { return false };
         let (eligibility, parties) = (self.eligibility(), state.parties());
+        let verifiers = Verifiers::of(&eligibility);
         let is_warming_up = self.ledger.clock.is_warming_up(self.ledger.config.lease_term);
         let may_come = |host: &Host| match self.hosts.session(host.id) {
             Some(session) if session.is_known() => {
                 // An owner doesn't decide because the others are away for a while.
                 (parties.are_owners() || eligibility.is_live(host.id))
-                    && eligibility.could_get(job, trial, unit, host.id)
+                    && verifiers.could_get(job, trial, unit, host.id)
             }
             _ => is_warming_up && state.admits_host(job, host.id),
         };

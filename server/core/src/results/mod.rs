@@ -8,7 +8,6 @@
 //! | `failures.rs` | trainer errors: whose fault they are, and what they end |
 //! | `strikes.rs` | what failures and successes of a workload mean for hosts, and for the workload |
 //! | `verification.rs` | results that other hosts are asked to reproduce |
-//! | `verifiers.rs` | who may reproduce a result |
 
 mod failures;
 mod refuted;
@@ -16,7 +15,6 @@ mod report;
 mod strikes;
 mod validate;
 mod verification;
-mod verifiers;
 
 use crate::{
     assimilation::AssimilationQueue, data::DataPlacement, hosts::Hosts, leases::LeaseHandler,

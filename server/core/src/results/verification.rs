@@ -21,6 +21,7 @@ use crate::{
     effect::Effect,
     fault::CoreFault,
     hosts::{HostHandler, Session},
+    schedule::Verifiers,
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
@@ -122,13 +123,13 @@ impl ResultHandler<'_> {
     /// Ends verifications that need no further result: parties of which others count now than when the last one came agree, or the
     /// arithmetic is at fault.
     pub(crate) fn settle_verifications(&mut self) -> Result<(), CoreFault> {
-        let (state, eligibility) = (&*self.ledger.state, self.eligibility());
+        let (state, verifiers) = (&*self.ledger.state, Verifiers::of(&self.eligibility()));
         let pending = state.jobs.values().flat_map(|job| {
             let (quorum, pending) = (quorum_of(job), job.incomplete_verifications());
             pending.filter_map(move |(_, pending)| {
                 let (alike, result) = pending.most_alike(state);
                 let agree = pending.believed(state).is_some()
-                    || (alike >= quorum && !eligibility.needs_established(pending, result));
+                    || (alike >= quorum && !verifiers.needs_established(pending, result));
                 let contradict = pending.contradictory_owners(state) >= MIN_CONTRADICTORY_OWNERS;
                 (agree || contradict).then(|| (pending.clone(), agree))
             })
@@ -160,7 +161,7 @@ impl ResultHandler<'_> {
             let has_said = party == parties.of(lease.host) || have_said.contains(&party);
             !is_known && !has_said && host.is_admitted() && !state.has_lost_trust(host.id)
         };
-        self.eligibility().has_verifier(first)
+        Verifiers::of(&self.eligibility()).has_verifier(first)
             || (self.ledger.clock.is_warming_up(self.ledger.config.lease_term)
                 && state.hosts.values().any(may_come))
     }
@@ -226,7 +227,9 @@ impl ResultHandler<'_> {
             Some(right) => (quorum, Some(right)),
             None => verification.most_alike(state),
         };
-        if alike >= quorum && !self.eligibility().needs_established(verification, right) {
+        if alike >= quorum
+            && !Verifiers::of(&self.eligibility()).needs_established(verification, right)
+        {
             let (confirmed, refuted): (Vec<_>, Vec<_>) =
                 verification.results.iter().partition(|(_, digest)| Some(**digest) == right);
             let leases = |of: Vec<(&LeaseId, _)>| of.into_iter().map(|(lease, _)| *lease).collect();

@@ -16,7 +16,7 @@ use sojourn_protocol::{
     reason::{IdleReason, WaitReason},
     time::UnixMillis,
 };
-use sojourn_state::{FailedBy, Host, Job, State, Trial, UnitKey};
+use sojourn_state::{FailedBy, Host, Job, State, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The view that says which hosts may do a unit. It reads, and changes nothing.
@@ -180,22 +180,6 @@ impl<'a> Eligibility<'a> {
                 && self.has_device_for_hops(job, trial, *other)
         });
         may_retry_beside(&trial.hop_failures(), host, others)
-    }
-
-    /// Could a host get a unit, as far as its session says: has it a capable device, the disk and the class, is it admitted,
-    /// and trusted where a result is verified?
-    pub(crate) fn could_get(&self, job: &Job, trial: &Trial, unit: &UnitKey, host: HostId) -> bool {
-        let pending = job.verification_of(unit);
-        let first = pending.and_then(|pending| self.state.lease(pending.first)?.class);
-        let class = first.or_else(|| self.state.required_class(job, trial));
-        let has_device = match (class, unit.hop()) {
-            (None, Some(_)) => self.has_device_for_hops(job, trial, host),
-            (class, _) => self.has_device_for(trial, class, host),
-        };
-        self.state.admits_host(job, host)
-            && self.has_disk_for(job, unit, host)
-            && has_device
-            && pending.is_none_or(|pending| self.may_verify(pending, host))
     }
 
     /// Has a host slots on a device that is capable of a trial's units, of the class where one is given?

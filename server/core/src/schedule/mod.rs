@@ -14,6 +14,7 @@
 //! | `priority.rs` | slots and leases that jobs of higher priority get from others |
 //! | `plan.rs`, `job_plan.rs`, `plan_problem.rs`, `plan_machines.rs` | the plan of a job |
 //! | `speculation.rs` | second leases of hops that everything waits for |
+//! | `verifiers.rs` | who may reproduce a result that is verified |
 //! | `explain.rs` | why a unit went where it did |
 
 mod assignment;
@@ -45,11 +46,12 @@ mod scheduler;
 mod select;
 mod shares;
 mod speculation;
+mod verifiers;
 
 pub(crate) use assignment::{Assignment, Pick};
 pub(crate) use budgets::price_of_slot;
 pub(crate) use eligibility::{Eligibility, idle_reason};
-pub(crate) use explain::{Explanation, GrantReason};
+pub(crate) use explain::Explanation;
 pub(crate) use homes::Homes;
 pub(crate) use locality::Locality;
 pub(crate) use plan::PlannedHop;
@@ -58,3 +60,4 @@ pub(crate) use plans::PlanHandler;
 pub(crate) use priority::{NotBegun, Priorities};
 pub(crate) use scheduler::Scheduler;
 pub(crate) use speculation::consider_speculation;
+pub(crate) use verifiers::Verifiers;

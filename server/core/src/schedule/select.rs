@@ -8,6 +8,7 @@ use super::{
     hops::HopPick,
     priority::Priorities,
     scheduler::Scheduler,
+    verifiers::Verifiers,
 };
 use crate::hosts::DeviceRef;
 use rand_chacha::ChaCha8Rng;
@@ -106,20 +107,20 @@ impl<'a> Scheduler<'a> {
         rng: &mut ChaCha8Rng,
         deferred: &mut Deferred,
     ) -> Option<Assignment> {
-        let evaluations = Evaluations::of(self);
+        let (evaluations, verifiers) = (Evaluations::of(self), Verifiers::of(&self.eligible));
         let requested = evaluations.requested_evaluation_for(job, at, deferred);
         if requested.is_some() {
             return requested;
         }
         if !job.is_running() {
-            return self.verification_for(job, at);
+            return verifiers.verification_for(job, at);
         }
         if let Some(micros) = self.local.is_early(job, at) {
             deferred.wait(micros);
             return None;
         }
         if let Some(first) =
-            self.verification_for(job, at).or_else(|| evaluations.backlog_for(job, at))
+            verifiers.verification_for(job, at).or_else(|| evaluations.backlog_for(job, at))
         {
             return Some(first);
         }

@@ -10,6 +10,7 @@ use super::{
     explain::{GrantReason, Speculation, Straggler},
     hops::HopPick,
     scheduler::Scheduler,
+    verifiers::Verifiers,
 };
 use crate::{
     dispatch::Dispatcher,
@@ -267,8 +268,9 @@ impl Scheduler<'_> {
         let verification = job.verification_of(&lease.unit);
         let idle = self.waiters.polls().fastest().filter(|host| {
             *host != lease.host
-                && verification
-                    .is_none_or(|verification| self.eligible.may_verify(verification, *host))
+                && verification.is_none_or(|verification| {
+                    Verifiers::of(&self.eligible).may_verify(verification, *host)
+                })
                 && self.cost.reliability(*host) >= 1000 - MAX_UNRELIABILITY
                 && !self.hosts.is_cooling_down(*host, self.now)
                 && self.state.admits_host(job, *host)

@@ -1,18 +1,33 @@
 //! Verifiers: the hosts that may reproduce a result, and the unit that they are asked for.
 
-use crate::{
-    hosts::DeviceRef,
-    schedule::{Assignment, Eligibility, GrantReason, Scheduler},
-};
+use super::{assignment::Assignment, eligibility::Eligibility, explain::GrantReason};
+use crate::hosts::{DeviceRef, Hosts};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{HostId, LeaseId},
     manifest::DataSplit,
+    time::UnixMillis,
 };
-use sojourn_state::{FailedBy, Job, Lease, PendingVerification, Trial, UnitKey};
+use sojourn_state::{FailedBy, Job, Lease, PendingVerification, State, Trial, UnitKey};
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-impl Eligibility<'_> {
+/// The hosts that may reproduce a result. It reads, and changes nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Verifiers<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) now: UnixMillis,
+    pub(crate) eligible: Eligibility<'a>,
+}
+
+impl<'a> Verifiers<'a> {
+    pub(crate) fn of(eligible: &Eligibility<'a>) -> Self {
+        let Eligibility { state, hosts, now, .. } = *eligible;
+        Self { state, hosts, now, eligible: *eligible }
+    }
+}
+
+impl Verifiers<'_> {
     /// Is there a host that could be asked to reproduce this result, of a party that hasn't given one?
     pub(crate) fn has_verifier(&self, first: LeaseId) -> bool {
         let lease = self.state.lease(first);
@@ -38,6 +53,22 @@ impl Eligibility<'_> {
         !is_strict && !pending.is_unanimous() && !self.has_verifier(pending.first)
     }
 
+    /// Could a host get a unit, as far as its session says: has it a capable device, the disk and the class, is it admitted,
+    /// and trusted where a result is verified?
+    pub(crate) fn could_get(&self, job: &Job, trial: &Trial, unit: &UnitKey, host: HostId) -> bool {
+        let pending = job.verification_of(unit);
+        let first = pending.and_then(|pending| self.state.lease(pending.first)?.class);
+        let class = first.or_else(|| self.state.required_class(job, trial));
+        let has_device = match (class, unit.hop()) {
+            (None, Some(_)) => self.eligible.has_device_for_hops(job, trial, host),
+            (class, _) => self.eligible.has_device_for(trial, class, host),
+        };
+        self.state.admits_host(job, host)
+            && self.has_disk_for(job, unit, host)
+            && has_device
+            && pending.is_none_or(|pending| self.may_verify(pending, host))
+    }
+
     /// Hosts that could do a result's unit again: in contact, of its class, trusted, admitted to the job, not cooling down, with the
     /// memory and the disk.
     fn able_to_repeat(&self, first: LeaseId) -> impl Iterator<Item = HostId> {
@@ -49,12 +80,12 @@ impl Eligibility<'_> {
             (!is_lost).then_some((lease, job, trial))
         });
         known.into_iter().flat_map(move |(lease, job, trial)| {
-            self.live_hosts(lease.class).filter(move |host| {
+            self.eligible.live_hosts(lease.class).filter(move |host| {
                 self.has_disk_for(job, &lease.unit, *host)
                     && !self.hosts.is_cooling_down(*host, self.now)
                     && self.state.admits_host(job, *host)
                     && !self.state.has_lost_trust(*host)
-                    && self.has_device_for(trial, lease.class, *host)
+                    && self.eligible.has_device_for(trial, lease.class, *host)
             })
         })
     }
@@ -103,10 +134,10 @@ impl Eligibility<'_> {
     /// Does the host lend the disk for a unit that is verified?
     pub(crate) fn has_disk_for(&self, job: &Job, unit: &UnitKey, host: HostId) -> bool {
         match self.evaluation_of(job, unit) {
-            Some((split, checkpoint)) => self.lends_disk_for(job, split, checkpoint, host),
+            Some((split, checkpoint)) => self.eligible.lends_disk_for(job, split, checkpoint, host),
             None => job
                 .trial(unit.trial())
-                .is_none_or(|trial| self.lends_disk_for_hops(job, trial, host)),
+                .is_none_or(|trial| self.eligible.lends_disk_for_hops(job, trial, host)),
         }
     }
 
@@ -167,17 +198,17 @@ impl Eligibility<'_> {
     }
 }
 
-impl Scheduler<'_> {
+impl Verifiers<'_> {
     /// The verification that a device could do for a job.
     pub(crate) fn verification_for(&self, job: &Job, at: DeviceRef<'_>) -> Option<Assignment> {
         job.incomplete_verifications().find_map(|(trial, verification)| {
             let first = self.state.lease(verification.first)?;
             let fits = !at.ahead
                 && first.class.is_some_and(|class| at.slots.classes.offers(class))
-                && self.eligible.may_verify(verification, at.host)
-                && !self.eligible.is_base_lost(job, trial, &verification.unit)
-                && self.eligible.may_try_again(job, trial, verification, at.host)
-                && self.eligible.has_disk_for(job, &verification.unit, at.host)
+                && self.may_verify(verification, at.host)
+                && !self.is_base_lost(job, trial, &verification.unit)
+                && self.may_try_again(job, trial, verification, at.host)
+                && self.has_disk_for(job, &verification.unit, at.host)
                 && self.eligible.is_capable(at.slots, trial);
             fits.then(|| verification_of(verification, first))
         })
