@@ -9,11 +9,11 @@
 
 use super::{
     assignment::Assignment,
+    deferred::Deferred,
     depth::Depth,
     eligibility::{Eligibility, may_retry_beside},
     explain::GrantReason,
     scheduler::Scheduler,
-    select::Deferred,
 };
 use crate::{
     cost::{Cost, Occupancy},

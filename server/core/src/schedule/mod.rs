@@ -5,6 +5,7 @@
 //! | `planner.rs` | estimates, plans, fair shares: what the decisions rest on |
 //! | `select.rs` | the unit that a slot gets |
 //! | `hops.rs`, `plan_advice.rs`, `evaluations.rs` | candidates of each kind |
+//! | `deferred.rs` | units that a slot leaves to other hosts for a while |
 //! | `depth.rs` | jobs whose trials are to end one after the other |
 //! | `beginning.rs` | where trials of jobs whose results are verified may begin |
 //! | `eligibility.rs`, `locality.rs`, `device_shards.rs` | who may do a unit, and what a fetch costs |
@@ -22,6 +23,7 @@ mod batching;
 mod beginning;
 mod budgets;
 mod count_budgets;
+mod deferred;
 mod depth;
 mod device_shards;
 mod eligibility;

@@ -1,13 +1,21 @@
 //! The machines of a plan: one for each slot that a job may have, with what each may train and what it fetches.
 
-use super::{plan_problem::PlanProblems, plan_request::DeviceId};
-use crate::hosts::DevicePool;
+use super::{
+    depth::Depth, eligibility::Eligibility, plan_request::DeviceId, planner::Planner,
+    scheduler::Scheduler,
+};
+use crate::{
+    cost::{Cost, Occupancy},
+    hosts::{DevicePool, Hosts},
+    index::DerivedIndex,
+};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, ShardId},
     quantity::{SaturatingFrom as _, mul_div, to_u64, to_usize},
+    time::UnixMillis,
 };
-use sojourn_state::Job;
+use sojourn_state::{Job, State};
 use sojourn_workgen::plan::Machine;
 use std::{
     cmp::Reverse,
@@ -20,6 +28,36 @@ const INCUMBENT_PART: u64 = 8;
 
 /// A slot: its device, the operations per second that the device reports, and its speed in the class that it works in.
 pub(super) type Slot = (DeviceId, (f64, u64));
+
+/// The remaining work of jobs, as a planner sees it. It reads, and changes nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct PlanProblems<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) index: &'a DerivedIndex,
+    pub(crate) planner: &'a Planner,
+    pub(crate) now: UnixMillis,
+    pub(crate) cost: Cost<'a>,
+    pub(crate) occupancy: Occupancy<'a>,
+    pub(crate) eligible: Eligibility<'a>,
+    pub(crate) depth: Depth<'a>,
+}
+
+impl<'a> PlanProblems<'a> {
+    pub(crate) fn of(from: &Scheduler<'a>) -> Self {
+        Self {
+            state: from.state,
+            hosts: from.hosts,
+            index: from.index,
+            planner: from.planner,
+            now: from.now,
+            cost: from.cost,
+            occupancy: from.occupancy,
+            eligible: from.eligible,
+            depth: Depth::of(from),
+        }
+    }
+}
 
 impl PlanProblems<'_> {
     /// One machine for each slot that the job may have, and when it is free. Also the numeric classes by which machines

@@ -1,18 +1,13 @@
 //! A job's remaining work as a problem for the planner.
 
 use super::{
-    depth::Depth,
-    eligibility::Eligibility,
     job_plan::JobPlan,
-    plan_machines::Slot,
+    plan_machines::{PlanProblems, Slot},
     plan_request::{NO_CONTENTION, PlanRequest},
-    planner::Planner,
-    scheduler::Scheduler,
 };
 use crate::{
-    cost::{Cost, DeviceKey, Occupancy},
-    hosts::Hosts,
-    index::{DerivedIndex, RemainingWorkIndex},
+    cost::{Cost, DeviceKey},
+    index::RemainingWorkIndex,
 };
 use sojourn_protocol::{
     digest::Digest,
@@ -20,9 +15,8 @@ use sojourn_protocol::{
     quantity::{SaturatingFrom as _, mul_div, to_u64},
     seeds,
     spec::Replicas,
-    time::UnixMillis,
 };
-use sojourn_state::{Job, State, Trial};
+use sojourn_state::{Job, Trial};
 use sojourn_workgen::{
     Chain,
     plan::{PACE_ONE, PlanTrial, Problem},
@@ -44,36 +38,6 @@ const UNPROVED_SLOWDOWN: u64 = 1000;
 const LONG_TIME: u64 = 1 << 40;
 /// Thousandths of the hops that a fleet could train, which it must train where hosts wait for shards.
 const MIN_TRAINED: u64 = 850;
-
-/// The remaining work of jobs, as a planner sees it. It reads, and changes nothing.
-#[derive(Clone, Copy)]
-pub(crate) struct PlanProblems<'a> {
-    pub(crate) state: &'a State,
-    pub(crate) hosts: &'a Hosts,
-    pub(crate) index: &'a DerivedIndex,
-    pub(crate) planner: &'a Planner,
-    pub(crate) now: UnixMillis,
-    pub(crate) cost: Cost<'a>,
-    pub(crate) occupancy: Occupancy<'a>,
-    pub(crate) eligible: Eligibility<'a>,
-    pub(crate) depth: Depth<'a>,
-}
-
-impl<'a> PlanProblems<'a> {
-    pub(crate) fn of(from: &Scheduler<'a>) -> Self {
-        Self {
-            state: from.state,
-            hosts: from.hosts,
-            index: from.index,
-            planner: from.planner,
-            now: from.now,
-            cost: from.cost,
-            occupancy: from.occupancy,
-            eligible: from.eligible,
-            depth: Depth::of(from),
-        }
-    }
-}
 
 impl PlanProblems<'_> {
     /// A job's remaining work on the hosts in contact, as a planner sees it.

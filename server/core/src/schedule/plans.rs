@@ -1,7 +1,7 @@
 //! Plans: when one is requested, and what happens when it is ready or a lease was granted.
 
 use super::{
-    plan::PlannedHop, plan_problem::PlanProblems, plan_request::PlanRequest, scheduler::Scheduler,
+    plan::PlannedHop, plan_machines::PlanProblems, plan_request::PlanRequest, scheduler::Scheduler,
 };
 use crate::{
     data::DataPlacement,

@@ -3,6 +3,7 @@
 use super::{
     assignment::{Assignment, Pick},
     budgets::price_of_slot,
+    deferred::Deferred,
     depth::Depth,
     evaluations::Evaluations,
     hops::HopPick,
@@ -17,37 +18,7 @@ use sojourn_protocol::{
     money::MicroUsd,
     time::Millis,
 };
-use sojourn_state::{Job, UnitKey};
-
-/// Units that a slot should leave to other hosts for a while.
-#[derive(Debug, Default)]
-pub(super) struct Deferred {
-    /// Microseconds after which to look again.
-    wait: Option<u64>,
-    /// The priority of a job whose plan has a hop for the slot, and in how many microseconds.
-    expected: Option<(i32, u64)>,
-    /// Evaluations that are left to the host that produced their checkpoint.
-    evaluations: Vec<UnitKey>,
-}
-
-impl Deferred {
-    fn wait(&mut self, micros: u64) {
-        self.wait = Some(self.wait.map_or(micros, |before| before.min(micros)));
-    }
-
-    /// The slot is to have a planned hop of a job of this priority in so many microseconds.
-    fn expect(&mut self, priority: i32, micros: u64) {
-        self.wait(micros);
-        // Jobs are asked in the order of their priority.
-        self.expected.get_or_insert((priority, micros));
-    }
-
-    /// An evaluation is left to the host that produced its checkpoint, for so many microseconds.
-    pub(super) fn leave_evaluation(&mut self, unit: UnitKey, micros: u64) {
-        self.wait(micros);
-        self.evaluations.push(unit);
-    }
-}
+use sojourn_state::Job;
 
 impl<'a> Scheduler<'a> {
     /// Can anything be assigned to a host: a unit that is open, or one that a plan has it go on with?
