@@ -19,6 +19,7 @@ FLOORS = [  # a package depends on packages of lower floors only
     ["protocol/model", "server/blobs", "workgen/ingest", "deploy/ec2"],
     ["protocol/graph", "workgen", "assimilator/rules", "client/core"],
     ["server/state", "client", "client/trainer"],
+    ["server/scheduling"],
     ["server/core"],
     ["server", "server/sim", "assimilator", "client/daemon"],
     [".", "fuzz/targets", "deploy/autoscaler"],

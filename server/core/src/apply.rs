@@ -2,9 +2,8 @@
 
 use crate::{
     blobs::next_collection,
-    command::{Command, Envelope, ReplyTo},
+    command::{Command, Envelope},
     core::Core,
-    dispatch::Wake,
     effect::{Answer, Effect},
     fault::CoreFault,
     query::Views,
@@ -21,6 +20,7 @@ use sojourn_protocol::{
     time::UnixMillis,
     tokens::RevokedToken,
 };
+use sojourn_scheduling::waiters::{ReplyTo, Wake};
 use sojourn_state::{Event, Job, JournalPosition};
 use std::collections::BTreeSet;
 

@@ -1,8 +1,6 @@
 //! Which blobs the state has, what may be put in the store, and what is deleted there.
 
 use crate::{
-    config::CoreConfig,
-    dispatch::Wake,
     effect::Effect,
     fault::CoreFault,
     ledger::Ledger,
@@ -13,6 +11,7 @@ use sojourn_protocol::{
     error::ErrorKind,
     time::UnixMillis,
 };
+use sojourn_scheduling::{config::CoreConfig, waiters::Wake};
 use sojourn_state::{BlobStatus, Blobs, Event};
 
 /// When the next blob is to be condemned or deleted.

@@ -18,6 +18,7 @@ use sojourn_protocol::{
     tokens::TokenRequest,
     unit::Flush,
 };
+use sojourn_scheduling::waiters::ReplyTo;
 use sojourn_state::{By, Fault};
 use sojourn_workgen::plan::Schedule;
 
@@ -31,12 +32,6 @@ pub struct Envelope {
     /// The command.
     pub command: Command,
 }
-
-/// Names the caller who waits for a reply. Its meaning is the shell's.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
-)]
-pub struct ReplyTo(pub u64);
 
 /// A merge's result beside the checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,25 +3,23 @@
 //! Each part owns its fields. A view reads some parts, a handler changes some; both borrow no more than they need.
 
 use crate::{
-    assimilation::{AssimilationHandler, AssimilationQueue, MergeModeHandler},
+    assimilation::{AssimilationHandler, MergeModeHandler},
+    assimilation_queue::AssimilationQueue,
     blobs::{BlobHandler, next_collection},
     clock::Clock,
-    config::CoreConfig,
-    cost::{Cost, Occupancy},
-    data::{DataPlacement, PlacementHandler},
-    dispatch::{Dispatcher, Waiters},
+    data::PlacementHandler,
+    dispatch::Dispatcher,
     fault::CoreFault,
     figures::Totals,
-    hosts::{HostHandler, Hosts},
-    index::DerivedIndex,
+    hosts::HostHandler,
     jobs::JobHandler,
     leaders::Leaders,
-    leases::{LeaseHandler, Leases},
+    leases::LeaseHandler,
     ledger::{Ledger, Output},
+    plans::PlanHandler,
     query::Views,
     residency::{Looks, ResidencyHandler},
     results::ResultHandler,
-    schedule::{Eligibility, Locality, PlanHandler, Planner, Scheduler},
     tokens::TokenHandler,
 };
 use rand_chacha::ChaCha8Rng;
@@ -31,6 +29,16 @@ use sojourn_protocol::{
     reason::WaitReason,
     storage::Storage,
     time::UnixMillis,
+};
+use sojourn_scheduling::{
+    config::CoreConfig,
+    cost::Cost,
+    data::DataPlacement,
+    hosts::Hosts,
+    index::DerivedIndex,
+    leases::{Leases, Occupancy},
+    schedule::{Eligibility, Locality, Planner, Scheduler},
+    waiters::Waiters,
 };
 use sojourn_state::{Folded, JournalPosition};
 use sojourn_workgen::Policy;

@@ -1,9 +1,8 @@
 //! Effects: the work that the core asks the shell for, as data.
 
 use crate::{
-    command::ReplyTo,
     figures::{AssimilationCounts, Figures},
-    tokens::Holder,
+    holder::Holder,
 };
 pub use sojourn_protocol::assimilation::AssimilationUnit;
 use sojourn_protocol::{
@@ -22,6 +21,7 @@ use sojourn_protocol::{
         TrialView,
     },
 };
+use sojourn_scheduling::waiters::ReplyTo;
 use sojourn_state::{BlobStatus, JournalPosition, Record, UnitKey};
 use sojourn_workgen::plan::Problem;
 

@@ -7,19 +7,23 @@
 
 use crate::{
     clock::Clock,
-    command::ReplyTo,
-    config::CoreConfig,
-    dispatch::{Waiters, Wake},
     effect::{Answer, Effect},
     fault::CoreFault,
     figures::Totals,
+    quotas::QuotaBook,
+};
+use sojourn_protocol::{error::ApiError, time::Millis};
+use sojourn_scheduling::{
+    config::CoreConfig,
     index::DerivedIndex,
     leases::{Leases, ProvisionalLease},
     schedule::Planner,
-    tokens::QuotaBook,
+    waiters::{ReplyTo, Waiters, Wake},
 };
-use sojourn_protocol::error::ApiError;
 use sojourn_state::{Change, Event, Folded, Job, JournalPosition, Record, ResultEnd};
+
+/// Looks at hops that are worth a second lease are at least this far apart.
+pub(crate) const SPECULATION_INTERVAL: Millis = Millis::from_secs(1);
 
 /// The effects of the step under way.
 #[derive(Debug, Default)]
@@ -88,6 +92,15 @@ impl Ledger<'_> {
     pub(crate) fn quotas(&self) -> QuotaBook<'_> {
         let (state, index, config) = (&**self.state, &*self.index, self.config);
         QuotaBook { state, index, config, now: self.clock.now() }
+    }
+
+    /// Hosts wait, or a hop has been granted: speculative leases may be worth while.
+    pub(crate) fn consider_speculation(&mut self) {
+        let useful = !self.state.leases.is_empty() && self.waiters.polls().any_idle();
+        if self.config.most_copied > 0 && useful {
+            let next = self.planner.last_speculation() + SPECULATION_INTERVAL;
+            self.planner.speculate_at(self.clock.now().max(next));
+        }
     }
 
     /// Has the shell do something, in the order of the step's effects.

@@ -35,51 +35,55 @@
 
 mod apply;
 mod assimilation;
+mod assimilation_queue;
 mod blobs;
 mod clock;
 mod command;
-mod config;
 mod core;
-mod cost;
 mod data;
 mod dispatch;
 mod effect;
 mod fault;
 pub mod figures;
+mod holder;
 mod hosts;
-mod index;
 mod invariants;
 mod jobs;
 mod leaders;
 mod leases;
 mod ledger;
-mod memo;
+mod on_behalf;
+mod plans;
 mod query;
+mod quotas;
 mod reply;
 pub mod request;
 mod residency;
 mod results;
-mod schedule;
 mod snapshot;
 mod submission;
 mod tokens;
 mod views;
 
-pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
-pub use config::{
-    BeyondRetention, CoreConfig, DEFAULT_FORGET_HOSTS, DEFAULT_MOST_ROLLED_BACK, Retention,
-};
+pub use command::{Command, Envelope, MergeOffer, Query};
 pub use core::Core;
 pub use effect::{Answer, AssimilationUnit, Effect, Offered};
 pub use fault::{CoreFault, SnapshotError};
 pub use figures::{AssimilationCounts, Figures};
+pub use holder::Holder;
 pub use invariants::{Invariant, InvariantSet, UnknownInvariant, Violation};
 pub use request::Request;
 pub use snapshot::{RecoverError, snapshot_of};
+pub use sojourn_scheduling::{
+    config::{
+        BeyondRetention, CoreConfig, DEFAULT_FORGET_HOSTS, DEFAULT_MOST_ROLLED_BACK, Retention,
+    },
+    waiters::ReplyTo,
+};
 pub use sojourn_state::{
     self as state, AddedTrial, AtEnd, BlobStatus, By, Change, Changes, CloneOf, EVENT_VERSION,
     Event, Fault, FoldError, FoldFault, Folded, JournalPosition, LeaseEnd, MergeFault, MergeMode,
     READ_VERSIONS, Record, RequestedEvaluation, State, Trust, UnitKey,
 };
 pub use submission::{PreparedSubmission, check_submission};
-pub use tokens::{Holder, MAX_SHARES, MAX_TOKENS};
+pub use tokens::{MAX_SHARES, MAX_TOKENS};

@@ -3,11 +3,11 @@
 //! One table ties each command to its answer, so that who asks gets a value of the right type.
 
 use crate::{
-    command::{Command, MergeOffer, Query, ReplyTo},
+    command::{Command, MergeOffer, Query},
     effect::{Answer, AssimilationUnit, Offered},
     figures::{AssimilationCounts, Figures},
+    holder::Holder,
     submission::PreparedSubmission,
-    tokens::Holder,
 };
 use sojourn_protocol::{
     api::{
@@ -32,6 +32,7 @@ use sojourn_protocol::{
         TrialView,
     },
 };
+use sojourn_scheduling::waiters::ReplyTo;
 use sojourn_state::{BlobStatus, By, Fault, JournalPosition, UnitKey};
 
 /// A command that is answered with a value of one type.

@@ -1,8 +1,9 @@
 //! Snapshots of the durable state, and recovery from one and the events after it.
 
-use crate::{config::CoreConfig, core::Core, fault::SnapshotError};
+use crate::{core::Core, fault::SnapshotError};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::time::UnixMillis;
+use sojourn_scheduling::config::CoreConfig;
 use sojourn_state::{EVENT_VERSION, FoldError, Folded, READ_VERSIONS, Record, State};
 
 /// Why recovery can't go on.

@@ -1,10 +1,11 @@
 //! The views of scheduling, as handlers make them from the ledger and the parts that they hold.
 
-use crate::{
-    cost::{Cost, Occupancy},
+use crate::ledger::Ledger;
+use sojourn_scheduling::{
+    cost::Cost,
     data::DataPlacement,
     hosts::Hosts,
-    ledger::Ledger,
+    leases::Occupancy,
     schedule::{Eligibility, Locality, Scheduler},
 };
 use sojourn_workgen::Policy;

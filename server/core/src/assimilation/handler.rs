@@ -2,8 +2,7 @@
 
 use super::unit::{assimilation_unit, merge_record, next_version};
 use crate::{
-    command::{MergeOffer, ReplyTo},
-    dispatch::Wake,
+    command::MergeOffer,
     effect::{Effect, Offered},
     fault::CoreFault,
     reply::{Refusal, Reply},
@@ -17,6 +16,7 @@ use sojourn_protocol::{
     storage::Storage,
     text::plain_text,
 };
+use sojourn_scheduling::waiters::{ReplyTo, Wake};
 use sojourn_state::{BlobStatus, Event, Fault, InFlight};
 
 /// Characters of a rejection's reason that are kept.

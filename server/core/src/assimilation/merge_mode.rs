@@ -5,14 +5,13 @@
 //! single host that comes and goes makes them switch. A trial whose validation loss has risen too far isn't merged any more.
 //! `docs/internals/merging.md` has the reasons.
 
-use crate::{
-    cost::Occupancy, fault::CoreFault, hosts::Hosts, index::RemainingWorkIndex, ledger::Ledger,
-};
+use crate::{fault::CoreFault, ledger::Ledger};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_u64,
     spec::OrderChoice,
 };
+use sojourn_scheduling::{hosts::Hosts, index::RemainingWorkIndex, leases::Occupancy};
 use sojourn_state::{Event, MergeMode, Merging, Trial};
 use std::cmp::Reverse;
 

@@ -1,6 +1,6 @@
 //! The work of an assimilator for a result, and how its offer must fit that.
 
-use crate::{command::MergeOffer, leases::hop_message};
+use crate::command::MergeOffer;
 use sojourn_protocol::{
     assimilation::AssimilationUnit,
     digest::BlobRef,
@@ -10,6 +10,7 @@ use sojourn_protocol::{
     unit::{Canary, Hop, Merge},
     view::MergeRecord,
 };
+use sojourn_scheduling::leases::hop_message;
 use sojourn_state::State;
 use sojourn_workgen::Advance;
 

@@ -1,13 +1,13 @@
 //! The caches of hosts: shards to fetch ahead of their first use, and blobs to drop that nobody will need.
 
-use super::placement::PlacementHandler;
-use crate::dispatch::Wake;
+use super::handler::PlacementHandler;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::HostId,
     quantity::to_usize,
     time::Millis,
 };
+use sojourn_scheduling::waiters::Wake;
 use sojourn_state::{Job, Trial};
 use std::{cmp::Reverse, collections::BTreeSet};
 
@@ -21,9 +21,8 @@ impl PlacementHandler<'_> {
     /// visit. None while it still has some to fetch.
     pub(crate) fn prefetch(&mut self, host: HostId) -> Vec<BlobRef> {
         let Some(session) = self.hosts.session(host) else { return Vec::new() };
-        let due = self.data.prefetches.entry(host).or_default();
-        due.retain(|blob| !session.has_blob(blob));
-        if !due.is_empty() || self.hosts.cooldown(host).is_some() {
+        let is_fetching = self.data.is_fetching(host, |blob| session.has_blob(blob));
+        if is_fetching || self.hosts.cooldown(host).is_some() {
             return Vec::new();
         }
         let state = &*self.ledger.state;
@@ -49,7 +48,7 @@ impl PlacementHandler<'_> {
         let shards: Vec<BlobRef> =
             shards.iter().take(MAX_PREFETCHES).map(|(blob, _)| *blob).collect();
         let blobs = shards.iter().map(|blob| blob.sha256).collect();
-        self.data.prefetches.insert(host, blobs);
+        self.data.set_prefetches(host, blobs);
         shards
     }
 
@@ -67,12 +66,10 @@ impl PlacementHandler<'_> {
         for (host, session) in self.hosts.sessions() {
             let unneeded: Vec<Digest> = session.cached.difference(&needed).copied().collect();
             if !unneeded.is_empty() {
-                self.data.evictions.insert(host, unneeded);
+                self.data.evict(host, unneeded);
                 self.ledger.waiters.wake(Wake::Host(host));
             }
         }
-        for prefetches in self.data.prefetches.values_mut() {
-            prefetches.retain(|blob| needed.contains(blob));
-        }
+        self.data.keep_prefetches(&needed);
     }
 }

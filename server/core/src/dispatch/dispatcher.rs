@@ -1,14 +1,9 @@
 //! The handler of requests for work: it borrows nearly all parts.
 
-use super::long_polls::LongPoll;
-use crate::{
-    data::{DataPlacement, PlacementHandler},
-    effect::Answer,
-    leases::LeaseHandler,
-    schedule::Scheduler,
-};
+use crate::{data::PlacementHandler, effect::Answer, leases::LeaseHandler};
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{api::WorkAnswer, storage::Storage};
+use sojourn_scheduling::{data::DataPlacement, schedule::Scheduler, waiters::LongPoll};
 use sojourn_workgen::Policy;
 
 /// Answers hosts that ask for work, or wait for it.

@@ -1,20 +1,18 @@
 //! Leases for a host that asks: what is picked for its slots, and which job's share it counts towards.
 
 use super::dispatcher::Dispatcher;
-use crate::{
-    fault::CoreFault,
-    hosts::{DeviceRef, workload_of},
-    leases::{LeaseHandler, ProvisionalLease, ResultBefore},
-    schedule::{
-        Assignment, Explanation, NotBegun, Pick, PlannedHop, Priorities, consider_speculation,
-    },
-};
+use crate::{fault::CoreFault, leases::LeaseHandler};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
     ids::HostId,
     inventory::Demand,
     time::Millis,
     unit,
+};
+use sojourn_scheduling::{
+    hosts::{DeviceRef, workload_of},
+    leases::{ProvisionalLease, ResultBefore},
+    schedule::{Assignment, Explanation, NotBegun, Pick, PlannedHop, Priorities},
 };
 use sojourn_state::{Event, Lease, UnitKey};
 
@@ -43,7 +41,7 @@ impl Dispatcher<'_> {
             let ahead = if filled { wanted.saturating_sub(*idle) } else { 0 };
             for _ in 0..ahead {
                 let ledger = &self.leases.ledger;
-                if ledger.state.supply() <= ledger.waiters.polls.idle_beside(host) {
+                if ledger.state.supply() <= ledger.waiters.polls().idle_beside(host) {
                     return Ok(());
                 }
                 let Some(lease) = self.grant_one(host, device, true)? else { break };
@@ -155,7 +153,7 @@ impl Dispatcher<'_> {
             reason: assignment.why,
             hops: assignment.then.len() + 1,
             takes,
-            others: self.leases.ledger.waiters.polls.idle_beside(host),
+            others: self.leases.ledger.waiters.polls().idle_beside(host),
         };
         let why = why.text();
         let granted_at = self.leases.ledger.clock.now();
@@ -211,7 +209,7 @@ impl Dispatcher<'_> {
             self.note_try(&granted);
         }
         if is_hop {
-            consider_speculation(&mut self.leases.ledger);
+            self.leases.ledger.consider_speculation();
         }
         let deadline = self.leases.occupancy().deadline_for(id, Millis(takes / 1000));
         let ledger = &mut self.leases.ledger;

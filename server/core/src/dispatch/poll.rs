@@ -1,14 +1,7 @@
 //! A host asks for work: what it should hold, what it shouldn't, what is new; or it waits.
 
 use super::dispatcher::Dispatcher;
-use crate::{
-    command::ReplyTo,
-    fault::CoreFault,
-    hosts::{DeviceSlots, HostHandler, Session},
-    leases::LeaseHandler,
-    reply::Reply,
-    schedule::{consider_speculation, idle_reason, price_of_slot},
-};
+use crate::{fault::CoreFault, hosts::HostHandler, leases::LeaseHandler, reply::Reply};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
     digest::BlobRef,
@@ -17,6 +10,11 @@ use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     time::Millis,
     unit,
+};
+use sojourn_scheduling::{
+    hosts::{DeviceSlots, Session},
+    schedule::{idle_reason, price_of_slot},
+    waiters::ReplyTo,
 };
 use sojourn_state::{Host, Lease, LeaseEnd};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +42,7 @@ impl Dispatcher<'_> {
             demand.wanted = demand.wanted.min(demand.slots.saturating_mul(2));
         }
         request.demand.truncate(MAX_DEVICES);
-        if let Some(older) = self.leases.ledger.waiters.polls.take(host) {
+        if let Some(older) = self.leases.ledger.waiters.polls_mut().take(host) {
             let nothing = self.nothing(host);
             self.answer(&older, nothing);
         }
@@ -64,8 +62,8 @@ impl Dispatcher<'_> {
         let price = price_of_slot(self.leases.ledger.state, slots, host).unwrap_or_default();
         let waiters = &mut *self.leases.ledger.waiters;
         waiters.forget_wakeup(host);
-        waiters.polls.hold(host, to, request, until, (speed, price));
-        consider_speculation(&mut self.leases.ledger);
+        waiters.polls_mut().hold(host, to, request, until, (speed, price));
+        self.leases.ledger.consider_speculation();
         Ok(None)
     }
 
@@ -104,7 +102,7 @@ impl Dispatcher<'_> {
 
     /// The connection of a request is gone: it is held open no more.
     pub(crate) fn hang_up(&mut self, to: ReplyTo) {
-        self.leases.ledger.waiters.polls.forget(to);
+        self.leases.ledger.waiters.polls_mut().forget(to);
     }
 
     /// Answers a waiting host with blobs to fetch, and with what else there is to say.
@@ -113,7 +111,7 @@ impl Dispatcher<'_> {
         host: HostId,
         fetch: Vec<BlobRef>,
     ) -> Result<(), CoreFault> {
-        let Some(poll) = self.leases.ledger.waiters.polls.take(host) else { return Ok(()) };
+        let Some(poll) = self.leases.ledger.waiters.polls_mut().take(host) else { return Ok(()) };
         let answer = WorkAnswer { fetch, ..self.work(host, &poll.request)? };
         let answer = self.with_reason(host, answer);
         self.answer(&poll, answer);
@@ -122,14 +120,16 @@ impl Dispatcher<'_> {
 
     /// Answers a waiting host where there is something to say, else it goes on waiting. True where it was answered.
     pub(super) fn answer_if_possible(&mut self, host: HostId) -> Result<bool, CoreFault> {
-        let Some(poll) = self.leases.ledger.waiters.polls.take(host) else { return Ok(false) };
+        let Some(poll) = self.leases.ledger.waiters.polls_mut().take(host) else {
+            return Ok(false);
+        };
         let answer = self.work(host, &poll.request)?;
         let answered = says_something(&answer);
         if answered {
             let answer = self.with_reason(host, answer);
             self.answer(&poll, answer);
         } else {
-            self.leases.ledger.waiters.polls.put_back(host, poll);
+            self.leases.ledger.waiters.polls_mut().put_back(host, poll);
         }
         Ok(answered)
     }
@@ -137,7 +137,7 @@ impl Dispatcher<'_> {
     /// Answers hosts that have waited for as long as they wanted.
     pub(crate) fn expire_polls(&mut self) -> Result<(), CoreFault> {
         let now = self.leases.ledger.clock.now();
-        while let Some((host, poll)) = self.leases.ledger.waiters.polls.take_due(now) {
+        while let Some((host, poll)) = self.leases.ledger.waiters.polls_mut().take_due(now) {
             // It was connected all the time.
             self.leases.mark_present(host, &[])?;
             let fetch = self.placement().prefetch(host);

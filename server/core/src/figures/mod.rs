@@ -19,6 +19,7 @@ use sojourn_protocol::{
     money::MicroUsd,
     time::{Millis, UnixMillis},
 };
+use sojourn_scheduling::schedule::PlanCounts;
 use sojourn_state::JournalPosition;
 use std::collections::BTreeMap;
 
@@ -145,15 +146,4 @@ pub struct JobFigures {
     pub budget: Option<MicroUsd>,
     /// The job's cost on bought machines.
     pub spent: MicroUsd,
-}
-
-/// Plans since the core began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PlanCounts {
-    /// Plans that were requested.
-    pub requested: u64,
-    /// Made, and followed from then on.
-    pub followed: u64,
-    /// Made, and of no use: a newer one was requested, or the one before is as good.
-    pub dropped: u64,
 }

@@ -1,14 +1,6 @@
 //! Hosts come, show themselves and go: enrolment, revocation, presence, the fleet.
 
-use super::{
-    Hosts,
-    fleet::{DevicePool, next_presence_check},
-    incarnations::{Heard, Verdict},
-    session::DeviceSlots,
-};
 use crate::{
-    cost::PACE_ONE,
-    dispatch::Wake,
     fault::CoreFault,
     leases::LeaseHandler,
     ledger::Ledger,
@@ -20,10 +12,13 @@ use sojourn_protocol::{
     ids::{HostId, LeaseId, TokenId},
     incarnation::Incarnation,
     names::OwnerName,
-    quantity::{Speed, mul_div},
     text::plain_name,
     time::{Millis, UnixMillis},
     tokens::{TokenGrant, TokenState},
+};
+use sojourn_scheduling::{
+    hosts::{DevicePool, DeviceSlots, Heard, Hosts, Verdict, next_presence_check, reliable_speed},
+    waiters::Wake,
 };
 use sojourn_state::{By, Event, Host, Job};
 use std::collections::BTreeSet;
@@ -36,8 +31,6 @@ const MIN_FORGET_UPTIME: Millis = Millis::from_secs(24 * 3600);
 const MAX_HOSTS_NOTED: usize = 10_000;
 /// Hosts that one sweep forgets at most: for each, all remembered leases are looked through.
 const MAX_HOSTS_FORGOTTEN: usize = 32;
-/// The fastest that a device counts as, relative to [`Speed::REFERENCE`].
-const MAX_SPEED: u64 = 1 << 44;
 
 /// Enrolment, presence and cool-downs of hosts.
 pub(crate) struct HostHandler<'a> {
@@ -202,8 +195,7 @@ impl HostHandler<'_> {
         let look_at = next_presence_check(now, self.ledger.config.lease_term);
         let reliability = self.ledger.cost(self.hosts).reliability(host);
         let leaves = self.hosts.leaves_at(self.ledger.state, host).is_some();
-        let Hosts { sessions, fleet, offers, .. } = &mut *self.hosts;
-        let Some(session) = sessions.get(&host) else { return };
+        let Some((session, fleet, offers)) = self.hosts.session_in_fleet(host) else { return };
         let Some(of_host) = self.ledger.state.hosts.get(&host) else { return };
         let estimates = self.ledger.planner.estimates();
         let takes_units = of_host.is_admitted() && !leaves;
@@ -248,14 +240,14 @@ impl HostHandler<'_> {
     /// Takes the hosts out of the fleet that haven't been heard of for a lease's term.
     pub(crate) fn check_presence(&mut self) {
         let (now, term) = (self.ledger.clock.now(), self.ledger.config.lease_term);
-        for host in self.hosts.fleet.due_for_check(now) {
+        for host in self.hosts.fleet_mut().due_for_check(now) {
             let seen = self.hosts.session(host).map_or(UnixMillis(0), |session| session.seen_at);
             let seen = if self.ledger.waiters.waits(host) { now } else { seen };
             let next = next_presence_check(seen, term);
             if next > now {
-                self.hosts.fleet.present_until(host, next);
-            } else if self.hosts.fleet.leave(host) {
-                self.hosts.offers.leave(host);
+                self.hosts.fleet_mut().present_until(host, next);
+            } else if self.hosts.fleet_mut().leave(host) {
+                self.hosts.offers_mut().leave(host);
                 self.ledger.waiters.wake(Wake::All);
             }
         }
@@ -270,7 +262,7 @@ impl HostHandler<'_> {
 
     /// Workloads that were held back may be tried.
     pub(crate) fn expire_holds(&mut self) {
-        self.hosts.strikes.expire(self.ledger.clock.now());
+        self.hosts.strikes_mut().expire(self.ledger.clock.now());
         self.ledger.waiters.wake(Wake::All);
     }
 
@@ -329,17 +321,7 @@ impl HostHandler<'_> {
         self.ledger.planner.forget_hosts(&silent);
         let jobs = &self.ledger.state.jobs;
         let runs = |job| jobs.get(&job).is_some_and(Job::is_running);
-        self.hosts.strikes.retain_jobs(runs, now);
+        self.hosts.strikes_mut().retain_jobs(runs, now);
         silent
     }
-}
-
-/// The speed of a device of this pace. A host that breaks deadlines counts as slower by the share of those that it breaks:
-/// as often its units are done again.
-pub(crate) fn reliable_speed(pace: u64, reliability: u64) -> u64 {
-    mul_div(speed_of(pace), reliability, 1000).max(1)
-}
-
-fn speed_of(pace: u64) -> u64 {
-    mul_div(PACE_ONE, Speed::REFERENCE.0, pace.max(1)).clamp(1, MAX_SPEED)
 }

@@ -1,18 +1,15 @@
 //! Bought machines: what their buyer says of them, and which are given back.
 
-use super::{HostHandler, Hosts};
-use crate::{
-    dispatch::Wake,
-    reply::{Refusal, Reply},
-};
+use super::HostHandler;
+use crate::reply::{Refusal, Reply};
 use sojourn_protocol::{
     error::ErrorKind,
-    ids::HostId,
     machines::{DrainRequest, MAX_MACHINES, MachineReport, MachinesAnswer},
     quantity::SaturatingFrom as _,
-    time::{Millis, UnixMillis},
+    time::Millis,
 };
-use sojourn_state::{Event, KEEP_ENDED_MACHINES, State};
+use sojourn_scheduling::waiters::Wake;
+use sojourn_state::{Event, KEEP_ENDED_MACHINES};
 
 /// How far the clocks of a cloud and of the server may be apart.
 const CLOCK_DIFFERENCE: Millis = Millis::from_secs(600);
@@ -92,12 +89,5 @@ impl HostHandler<'_> {
             }
         }
         Ok(MachinesAnswer { changed })
-    }
-}
-
-impl Hosts {
-    /// When a host is given back, where it is a bought machine that is to be.
-    pub(crate) fn leaves_at(&self, state: &State, host: HostId) -> Option<UnixMillis> {
-        self.drained_at(state.machine_of(host)?)
     }
 }

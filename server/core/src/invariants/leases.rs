@@ -1,11 +1,11 @@
 //! Invariants of leases: who holds them, when they expire, and what is indexed by them.
 
 use super::{Invariant, Subject, Violation, holds};
-use crate::index::{Owners, RemainingWorkIndex};
 use sojourn_protocol::{
     ids::{Epoch, HostId, ShardId, TrialId},
     quantity::to_usize,
 };
+use sojourn_scheduling::index::{Owners, RemainingWorkIndex};
 use sojourn_state::{Job, Lease, Open, State, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};
 

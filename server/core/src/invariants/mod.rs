@@ -15,9 +15,9 @@ mod leases;
 mod results;
 mod trials;
 
-use crate::{
-    assimilation::AssimilationQueue, clock::Clock, core::Core, hosts::Hosts, index::DerivedIndex,
-    leases::Leases, schedule::Eligibility,
+use crate::{assimilation_queue::AssimilationQueue, clock::Clock, core::Core};
+use sojourn_scheduling::{
+    hosts::Hosts, index::DerivedIndex, leases::Leases, schedule::Eligibility,
 };
 use sojourn_state::State;
 use std::{fmt, str::FromStr};

@@ -6,9 +6,9 @@ use super::{
     suggest::nothing_more,
 };
 use crate::{
+    quotas::Wanted,
     reply::{Refusal, Reply},
     submission::check_trial,
-    tokens::Wanted,
 };
 use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{

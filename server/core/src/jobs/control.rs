@@ -2,8 +2,8 @@
 
 use super::JobHandler;
 use crate::{
+    quotas::Wanted,
     reply::{Refusal, Reply},
-    tokens::Wanted,
 };
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},

@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `submit.rs` | submission of a job that was checked before (`submission.rs`) |
+//! | `submit.rs` | submission of a job that was checked before |
 //! | `control.rs` | pause, resume, extend, cancel |
 //! | `delete.rs` | deletion of jobs that have ended |
 //! | `note.rs` | what a user notes about a job |
@@ -12,6 +12,7 @@
 //! | `retention.rs` | how much of ended jobs the operator keeps |
 //! | `rollback.rs` | taking trials back to an earlier version |
 //! | `search.rs` | early stopping: which trials go on |
+//! | `suggest.rs`, `change_search.rs` | trials that a search adds while others train, and those that users add |
 //! | `stopping.rs` | the end of a job's wall time |
 
 mod change_search;

@@ -1,16 +1,14 @@
 //! Retention: how much of jobs that have ended a server keeps, and which jobs lose what.
 
 use super::JobHandler;
-use crate::{
-    config::{BeyondRetention, Retention},
-    fault::CoreFault,
-};
+use crate::fault::CoreFault;
 use sojourn_protocol::{
     digest::Digest,
     ids::JobId,
     quantity::to_usize,
     time::{Millis, UnixMillis},
 };
+use sojourn_scheduling::config::{BeyondRetention, Retention};
 use sojourn_state::{Event, Job, State};
 use std::{cmp::Reverse, collections::BTreeSet};
 

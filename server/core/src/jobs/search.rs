@@ -1,12 +1,13 @@
 //! Early stopping: has the rule of a search decide which of its trials go on, and carries that out.
 
 use super::JobHandler;
-use crate::{cost::Cost, fault::CoreFault, ledger::Ledger};
+use crate::{fault::CoreFault, ledger::Ledger};
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_usize,
     spec::{SearchBudget, Spread},
 };
+use sojourn_scheduling::cost::Cost;
 use sojourn_state::{Event, Job};
 use sojourn_workgen::search::stopping::Decision;
 

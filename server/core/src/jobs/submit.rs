@@ -2,9 +2,9 @@
 
 use super::JobHandler;
 use crate::{
+    quotas::Wanted,
     reply::{Refusal, Reply},
     submission::PreparedSubmission,
-    tokens::Wanted,
 };
 use sojourn_protocol::{
     api::{MAX_NONCE_CHARS, SubmitAnswer, Submitted},

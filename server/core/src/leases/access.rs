@@ -48,7 +48,7 @@ impl LeaseHandler<'_> {
     /// Why nothing can be done under a lease that isn't known: for good, or until it is granted, where it is
     /// provisional.
     pub(crate) fn unknown_lease(&self, host: HostId, lease: LeaseId) -> Refusal {
-        if self.ledger.leases.provisional.has(host, lease) {
+        if self.ledger.leases.provisional().has(host, lease) {
             let message = format!("lease {lease} goes on from a result that isn't taken in yet");
             return Refusal::new(ErrorKind::Unavailable, message);
         }
@@ -63,7 +63,7 @@ impl LeaseHandler<'_> {
         let live = self.ledger.state.hosts.get(&host).map(|host| &host.live);
         let mut live = live.into_iter().flatten();
         // The base of a provisional lease is the host's own word, which opens nothing. The host has that anyway.
-        let provisional = self.ledger.leases.provisional.of(host);
+        let provisional = self.ledger.leases.provisional().of(host);
         let mut provisional = provisional.filter(|of| of.base.sha256 != blob);
         if live.any(|lease| occupancy.lease_message(*lease).is_some_and(names))
             || provisional.any(|of| occupancy.provisional_message(of).is_some_and(names))

@@ -1,8 +1,9 @@
 //! Ending a lease without a report, or a unit before its time.
 
-use super::{deadline::StopRequest, handler::LeaseHandler};
-use crate::{dispatch::Wake, effect::Effect, fault::CoreFault};
+use super::handler::LeaseHandler;
+use crate::{effect::Effect, fault::CoreFault};
 use sojourn_protocol::ids::{HostId, LeaseId};
+use sojourn_scheduling::{leases::StopRequest, waiters::Wake};
 use sojourn_state::{Event, LeaseEnd, UnitKey};
 
 /// The release reason of a lease that ran out before its host had begun it.
@@ -14,7 +15,7 @@ impl LeaseHandler<'_> {
     /// Closes the leases that run out by now.
     pub(crate) fn expire(&mut self) -> Result<(), CoreFault> {
         let now = self.ledger.clock.now();
-        while let Some((at, lease)) = self.ledger.leases.deadlines.first()
+        while let Some((at, lease)) = self.ledger.leases.deadlines().first()
             && at <= now
         {
             let deadline = self.ledger.leases.deadline(lease);
@@ -51,7 +52,7 @@ impl LeaseHandler<'_> {
 
     /// Revokes a lease that its host hasn't begun, a provisional one too: a job of higher priority has the slot.
     pub(crate) fn give_way(&mut self, host: HostId, lease: LeaseId) -> Result<(), CoreFault> {
-        match self.ledger.leases.provisional.take(host, lease) {
+        match self.ledger.leases.provisional_mut().take(host, lease) {
             Some(provisional) => self.ledger.withdrawn(&provisional),
             None => {
                 let job = self.ledger.state.leases.get(&lease).map(|lease| lease.unit.job());
@@ -78,7 +79,7 @@ impl LeaseHandler<'_> {
         match self.ledger.leases.deadline(lease) {
             Some(deadline) if is_hop && deadline.started => {
                 if !deadline.finished && !deadline.is_to_stop() {
-                    self.ledger.leases.deadlines.set_stop(lease, StopRequest::Wanted);
+                    self.ledger.leases.deadlines_mut().set_stop(lease, StopRequest::Wanted);
                     self.ledger.waiters.wake(Wake::Host(host));
                 }
                 Ok(())
@@ -100,7 +101,7 @@ impl LeaseHandler<'_> {
     /// The hops to end early that the host hasn't been told of yet. They count as told from now on.
     pub(crate) fn take_stop_requests(&mut self, host: HostId) -> Vec<LeaseId> {
         let mut stop = self.leases_to_stop(host);
-        let deadlines = &mut self.ledger.leases.deadlines;
+        let deadlines = self.ledger.leases.deadlines_mut();
         stop.retain(|lease| {
             let wanted = deadlines.get(*lease).is_some_and(|of| of.stop == StopRequest::Wanted);
             if wanted {
@@ -114,7 +115,7 @@ impl LeaseHandler<'_> {
     /// A paused job goes on: its hops needn't end early. A host that was told ends one nevertheless, which is harmless.
     pub(crate) fn cancel_stops(&mut self, leases: Vec<LeaseId>) {
         for lease in leases {
-            self.ledger.leases.deadlines.set_stop(lease, StopRequest::None);
+            self.ledger.leases.deadlines_mut().set_stop(lease, StopRequest::None);
         }
     }
 }

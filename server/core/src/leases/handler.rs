@@ -1,10 +1,7 @@
 //! The handler of leases: it borrows the ledger and the hosts.
 
-use crate::{
-    cost::{Cost, Occupancy},
-    hosts::Hosts,
-    ledger::Ledger,
-};
+use crate::ledger::Ledger;
+use sojourn_scheduling::{cost::Cost, hosts::Hosts, leases::Occupancy};
 
 /// Grants, deadlines and ends of leases.
 pub(crate) struct LeaseHandler<'a> {

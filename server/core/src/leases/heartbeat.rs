@@ -1,9 +1,6 @@
 //! Heartbeats: a host is present, its leases make progress, some are of no use any more.
 
-use super::{
-    deadline::{Deadline, StopRequest},
-    handler::LeaseHandler,
-};
+use super::handler::LeaseHandler;
 use crate::{effect::Effect, fault::CoreFault, reply::Reply};
 use sojourn_protocol::{
     api::{HeartbeatAnswer, Held, HeldState},
@@ -11,6 +8,7 @@ use sojourn_protocol::{
     quantity::to_usize,
     time::Millis,
 };
+use sojourn_scheduling::leases::{Deadline, StopRequest};
 use sojourn_state::{LeaseEnd, PastState, UnitKey};
 
 /// Overrun leases are dropped after this many times [`CoreConfig::least_due`] without progress.
@@ -52,12 +50,12 @@ impl LeaseHandler<'_> {
             let Some(deadline) = deadline.filter(|_| own) else {
                 self.watch_overrun(host, held);
                 let last = self.ledger.state.last_lease;
-                self.ledger.leases.provisional.was_provisional(held.lease, last);
+                self.ledger.leases.provisional_mut().was_provisional(held.lease, last);
                 continue;
             };
-            self.ledger.leases.running.heard(held);
+            self.ledger.leases.heard(held);
             let deadline = self.progressed(host, deadline, held, &mut slots);
-            self.ledger.leases.deadlines.set(held.lease, deadline);
+            self.ledger.leases.deadlines_mut().set(held.lease, deadline);
         }
         Ok(())
     }
@@ -98,7 +96,7 @@ impl LeaseHandler<'_> {
         };
         match state.leases.get(&held.lease) {
             Some(lease) => lease.host == host,
-            None => self.ledger.leases.provisional.has(host, held.lease) || ran_out(),
+            None => self.ledger.leases.provisional().has(host, held.lease) || ran_out(),
         }
     }
 
@@ -255,7 +253,7 @@ impl LeaseHandler<'_> {
         if let Some(lease) = state.leases.get(&held.lease) {
             return lease.host != host || !state.is_wanted(lease);
         }
-        if self.ledger.leases.provisional.has(host, held.lease) {
+        if self.ledger.leases.provisional().has(host, held.lease) {
             return false;
         }
         let Some(past) = state.past.get(&held.lease) else { return true };

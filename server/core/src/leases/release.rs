@@ -40,7 +40,7 @@ impl LeaseHandler<'_> {
         }
         // The provisional lease that goes on from a released one went with it.
         for lease in leases {
-            if let Some(provisional) = self.ledger.leases.provisional.take(host, *lease) {
+            if let Some(provisional) = self.ledger.leases.provisional_mut().take(host, *lease) {
                 self.ledger.withdrawn(&provisional);
                 released.push(*lease);
             }

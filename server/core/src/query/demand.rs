@@ -1,10 +1,6 @@
 //! The work that there is for machines, and how fast bought ones are at it.
 
 use super::Views;
-use crate::{
-    cost::WorkloadId,
-    hosts::{DeviceSlots, Session},
-};
 use sojourn_protocol::{
     demand::{
         DemandView, JobDemand, MachineLoad, MeasuredSpeed, SpeedsView, TypeSpeed, WorkloadDemand,
@@ -13,6 +9,10 @@ use sojourn_protocol::{
     inventory::{CPU, Workload},
     machines::{MachineName, MachineReport},
     quantity::{SaturatingFrom as _, mul_div, to_u64},
+};
+use sojourn_scheduling::{
+    cost::WorkloadId,
+    hosts::{DeviceSlots, PACE_ONE, Session},
 };
 use sojourn_state::{Costs, Host, Job, Machine, Trial};
 use std::collections::BTreeMap;
@@ -179,7 +179,7 @@ impl Views<'_> {
     /// Operations per second of a slot in training, as estimates have it.
     pub(super) fn training_flops(&self, host: HostId, slots: &DeviceSlots) -> u64 {
         let pace = self.cost.estimates.pace(slots.key(host, slots.classes.fastest().class));
-        mul_div(REFERENCE_FLOPS, crate::cost::PACE_ONE, pace.max(1))
+        mul_div(REFERENCE_FLOPS, PACE_ONE, pace.max(1))
     }
 
     /// Bought machines whose hosts have said what they have, also such as have ended.

@@ -1,11 +1,6 @@
 //! Views of hosts and their devices.
 
 use super::Views;
-use crate::{
-    hosts::{DeviceSlots, Session},
-    leases::Deadline,
-    schedule::idle_reason,
-};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
@@ -20,6 +15,11 @@ use sojourn_protocol::{
         CachedOfJob, ClassParties, DeviceView, HeldView, HostDetail, HostState, HostView,
         ShareView, SuspectResult,
     },
+};
+use sojourn_scheduling::{
+    hosts::{DeviceSlots, Session},
+    leases::Deadline,
+    schedule::idle_reason,
 };
 use sojourn_state::{Host, Job, Lease, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};

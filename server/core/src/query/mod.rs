@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `jobs.rs` | jobs and trials |
+//! | `search.rs` | what a search has tried, for programs that ask and tell |
 //! | `hops.rs` | how far the hops of running trials are |
 //! | `evaluations.rs` | evaluations outside the search |
 //! | `hosts.rs` | hosts and their devices |
@@ -29,20 +30,19 @@ mod tokens;
 mod waiting;
 
 use crate::{
-    assimilation::AssimilationQueue,
-    clock::Clock,
-    command::Query,
+    assimilation_queue::AssimilationQueue, clock::Clock, command::Query, effect::Answer,
+    figures::Totals,
+};
+use sojourn_protocol::{error::ApiError, storage::Storage, time::UnixMillis};
+use sojourn_scheduling::{
     config::CoreConfig,
     cost::Cost,
     data::DataPlacement,
-    effect::Answer,
-    figures::Totals,
     hosts::Hosts,
     index::DerivedIndex,
     leases::Leases,
     schedule::{Eligibility, Planner},
 };
-use sojourn_protocol::{error::ApiError, storage::Storage, time::UnixMillis};
 use sojourn_state::State;
 
 /// Everything that the answers to queries rest on.

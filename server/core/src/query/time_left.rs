@@ -1,12 +1,12 @@
 //! How long a job has to go.
 
 use super::Views;
-use crate::hosts::training_time;
 use sojourn_protocol::{
     quantity::{mul_div, to_u64},
     time::Millis,
     view::TimeLeft,
 };
+use sojourn_scheduling::hosts::training_time;
 use sojourn_state::Job;
 
 impl Views<'_> {

@@ -1,7 +1,7 @@
 //! Views of tokens, and of whose a token is.
 
 use super::Views;
-use crate::tokens::{Holder, QuotaBook};
+use crate::{holder::Holder, quotas::QuotaBook};
 use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},

@@ -1,16 +1,16 @@
 //! Why jobs and trials don't go on, where they don't.
 
 use super::Views;
-use crate::{
-    hosts::{HeldBack, workload_of},
-    leases::FREE_RELEASES,
-    schedule::Verifiers,
-};
+use crate::leases::FREE_RELEASES;
 use sojourn_protocol::{
     ids::HostId,
     manifest::DataSplit,
     reason::{CooldownCause, WaitReason},
     spec::SearchMethod,
+};
+use sojourn_scheduling::{
+    hosts::{HeldBack, workload_of},
+    schedule::Verifiers,
 };
 use sojourn_state::{ExtraEvaluation, Host, Job, PendingVerification, Trial};
 use std::collections::BTreeSet;

@@ -4,13 +4,14 @@ use super::{
     hosts::{Loads, Moves, as_micros},
     looks::{Looks, interval_of},
 };
-use crate::{data::DataPlacement, fault::CoreFault, leases::LeaseHandler};
+use crate::{fault::CoreFault, leases::LeaseHandler};
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
     quantity::Micros,
     residency::MoveKind,
     spec::{Listing, ResidencyPolicy, Scope, SpeCon},
 };
+use sojourn_scheduling::data::DataPlacement;
 use sojourn_state::Event;
 use sojourn_workgen::{
     Policy,

@@ -1,11 +1,5 @@
 //! Loads of hosts, and the hosts to which a trial could move.
 
-use crate::{
-    cost::Cost,
-    hosts::{Hosts, training_time},
-    index::DerivedIndex,
-    schedule::{Eligibility, Homes, Locality, Scheduler},
-};
 use sojourn_protocol::{
     ids::{HostId, JobId, ShardId, TrialId},
     quantity::{Micros, to_u64},
@@ -13,6 +7,12 @@ use sojourn_protocol::{
     spec::{ResidencyPolicy, SpeCon},
     time::{Millis, UnixMillis},
     unit::shard_index,
+};
+use sojourn_scheduling::{
+    cost::Cost,
+    hosts::{Hosts, training_time},
+    index::DerivedIndex,
+    schedule::{Eligibility, Homes, Locality, Scheduler},
 };
 use sojourn_state::{Job, State, Trial};
 use sojourn_workgen::residency::{

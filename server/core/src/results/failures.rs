@@ -9,18 +9,17 @@
 //! again, and the unit waits for another.
 
 use super::ResultHandler;
-use crate::{
-    dispatch::Wake,
-    effect::Effect,
-    fault::CoreFault,
-    hosts::{DeviceSlots, MAX_FAILURES, Refusals, workload_of},
-    schedule::Verifiers,
-};
+use crate::{effect::Effect, fault::CoreFault};
 use sojourn_protocol::{
     ids::{JobId, LeaseId, TrialId},
     inventory::Workload,
     quantity::to_usize,
     report::{Failure, FailureKind},
+};
+use sojourn_scheduling::{
+    hosts::{DeviceSlots, MAX_FAILURES, Refusals, workload_of},
+    schedule::Verifiers,
+    waiters::Wake,
 };
 use sojourn_state::{
     Event, ExtraEvaluation, Host, InFlight, Lease, Party, RequestedEvaluation, Trial, UnitKey,

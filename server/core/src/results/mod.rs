@@ -16,11 +16,9 @@ mod strikes;
 mod validate;
 mod verification;
 
-use crate::{
-    assimilation::AssimilationQueue, data::DataPlacement, hosts::Hosts, leases::LeaseHandler,
-    ledger::Ledger, schedule::Eligibility,
-};
+use crate::{assimilation_queue::AssimilationQueue, leases::LeaseHandler, ledger::Ledger};
 use rand_chacha::ChaCha8Rng;
+use sojourn_scheduling::{data::DataPlacement, hosts::Hosts, schedule::Eligibility};
 
 /// Reports, failures and verification.
 pub(crate) struct ResultHandler<'a> {

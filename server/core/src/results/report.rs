@@ -2,11 +2,9 @@
 
 use super::{ResultHandler, validate::mismatch};
 use crate::{
-    dispatch::Wake,
     effect::Effect,
     fault::CoreFault,
     hosts::HostHandler,
-    leases::Deadline,
     reply::{Refusal, Reply},
 };
 use sojourn_protocol::{
@@ -19,6 +17,7 @@ use sojourn_protocol::{
     text::plain_text,
     time::Millis,
 };
+use sojourn_scheduling::{leases::Deadline, waiters::Wake};
 use sojourn_state::{Event, Fault, Lease, LeaseEnd, Past, PastState, UnitKey};
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
 //! Effects of a workload's failures and successes: on the hosts, which cool down, and on the workload, which is held back.
 
 use super::ResultHandler;
-use crate::{
-    dispatch::Wake,
-    hosts::{Blame, MAX_FAILURES, Refusals, WorkloadOfJob, workload_of},
-};
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     inventory::Workload,
     report::Failure,
     time::Millis,
+};
+use sojourn_scheduling::{
+    hosts::{Blame, MAX_FAILURES, Refusals, WorkloadOfJob, workload_of},
+    waiters::Wake,
 };
 use sojourn_state::{FailedBy, Job, Lease, Parties, Trial, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};

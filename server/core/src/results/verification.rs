@@ -16,13 +16,7 @@
 //! that end it at the target, and those outside the search.
 
 use super::ResultHandler;
-use crate::{
-    dispatch::Wake,
-    effect::Effect,
-    fault::CoreFault,
-    hosts::{HostHandler, Session},
-    schedule::Verifiers,
-};
+use crate::{effect::Effect, fault::CoreFault, hosts::HostHandler};
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
     quantity::to_usize,
@@ -30,6 +24,7 @@ use sojourn_protocol::{
     seeds,
     spec::Verify,
 };
+use sojourn_scheduling::{hosts::Session, schedule::Verifiers, waiters::Wake};
 use sojourn_state::{Event, Fault, Host, Job, Lease, PER_MILLE, PendingVerification, UnitKey};
 
 /// When the results of so many more hosts (owners, where there are several) than the quorum differ, the numeric class itself is at fault.

@@ -1,13 +1,15 @@
 //! Tokens that the server issues: to machines that enrol, and to users. The secrets are made by the shell, and the core knows
 //! their hashes alone.
 
-mod on_behalf;
-mod quotas;
 mod rights;
 
-pub(crate) use quotas::{QuotaBook, Wanted};
+pub(crate) use rights::admit;
 
-use crate::{hosts::HostHandler, reply::Refusal, reply::Reply};
+use crate::{
+    hosts::HostHandler,
+    quotas::QuotaBook,
+    reply::{Refusal, Reply},
+};
 use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
@@ -16,7 +18,7 @@ use sojourn_protocol::{
     quotas::TokenQuotas,
     spec::MAX_SHARE,
     time::{Millis, UnixMillis},
-    tokens::{MAX_TOKEN_HOSTS, MAX_TOKEN_LIFETIME, Rights, TokenGrant, TokenRequest, TokenState},
+    tokens::{MAX_TOKEN_HOSTS, MAX_TOKEN_LIFETIME, TokenGrant, TokenRequest, TokenState},
 };
 use sojourn_state::{By, Event, IssuedToken};
 
@@ -24,23 +26,6 @@ use sojourn_state::{By, Event, IssuedToken};
 pub const MAX_TOKENS: usize = 10_000;
 /// Tokens that show a job's page and still do so, at most: whoever may submit can make them, and may not use up all tokens.
 pub const MAX_SHARES: usize = 1_000;
-
-/// The holder of a token, among hosts and the tokens that were issued.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holder {
-    /// A host's own token.
-    Host(HostId),
-    /// A host's own token, which was revoked.
-    Revoked,
-    /// Machines enrol with it.
-    Enroller(TokenId),
-    /// A user with these rights.
-    User(TokenId, Rights),
-    /// A guest: whoever has the token sees the page of this job.
-    Guest(TokenId, JobId),
-    /// The token was a user's or a guest's, and has expired.
-    Expired(TokenId),
-}
 
 /// Creates, replaces and revokes tokens.
 pub(crate) struct TokenHandler<'a> {

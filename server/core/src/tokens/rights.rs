@@ -1,6 +1,9 @@
 //! Which commands a user's token may give: one table over all commands, and whose the jobs are that they change.
 
-use crate::command::{Command, Query};
+use crate::{
+    command::{Command, Query},
+    quotas::name_of,
+};
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{JobId, TokenId},
@@ -131,14 +134,4 @@ fn check_owner(state: &State, job: &Job, token: TokenId) -> Result<(), ApiError>
         }
     }
     Err(forbidden(format!("job {id} belongs to {owner_name}; this token is {caller_name}")))
-}
-
-/// The name of a token, for messages.
-pub(crate) fn name_of(state: &State, by: By) -> String {
-    let By::Token(token) = by else { return "the server's admin token".to_owned() };
-    let label = state.issued.get(token).map(|known| &known.label);
-    match label.filter(|label| !label.is_default()) {
-        Some(label) => format!("`{label}`"),
-        None => format!("token {token}"),
-    }
 }

@@ -1,0 +1,118 @@
+//! How long bytes take between the server and its hosts, and how many hops a lease should cover for that.
+
+use super::view::Cost;
+use sojourn_protocol::{
+    ids::HostId,
+    inventory::Links,
+    quantity::{SaturatingFrom as _, mul_div},
+};
+use sojourn_state::Trial;
+use sojourn_workgen::plan::Line;
+
+/// Bytes per second of a link of which nothing is known.
+const DEFAULT_SPEED: u64 = 125_000_000;
+/// Microseconds. Checkpoints whose transfers both ways take no longer are moved for each hop.
+const MAX_NEGLIGIBLE: u64 = 200_000;
+/// A lease is to train for at least so many times as long as the transfers of its checkpoints take.
+const MIN_TRAINING_RATIO: u64 = 20;
+
+/// Microseconds that a checkpoint takes from a host to the server, and from the server to a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransferTime {
+    pub send: u64,
+    pub fetch: u64,
+}
+
+impl TransferTime {
+    fn of(bytes: u64, links: Links) -> Self {
+        Self { send: takes(bytes, links.upload), fetch: takes(bytes, links.download) }
+    }
+
+    /// Is it too short to plan for?
+    pub fn is_negligible(self) -> bool {
+        self.send.saturating_add(self.fetch) <= MAX_NEGLIGIBLE
+    }
+
+    /// Hops that a lease should be of, where one takes `hop` microseconds; at the most so many.
+    pub fn hops(self, hop: u64, most: u32) -> u32 {
+        if self.is_negligible() {
+            return 1;
+        }
+        let worth = self.send.saturating_add(self.fetch).saturating_mul(MIN_TRAINING_RATIO);
+        let hops = worth.div_ceil(hop.max(1));
+        u32::saturating_from(hops).clamp(1, most.max(1))
+    }
+}
+
+impl Cost<'_> {
+    /// How long a trial's checkpoints take between the server and a host.
+    pub fn transfer_time(&self, trial: &Trial, host: HostId) -> TransferTime {
+        let links = self.hosts.session(host).map(|session| session.links);
+        TransferTime::of(trial.checkpoint_bytes, links.unwrap_or_default())
+    }
+
+    /// Microseconds that so many bytes take from the server to a host.
+    pub fn fetch_time(&self, host: HostId, bytes: u64) -> u64 {
+        let links = self.hosts.session(host).map(|session| session.links);
+        takes(bytes, links.unwrap_or_default().download)
+    }
+
+    /// How long a trial's checkpoint takes to a host that doesn't hold it, and back to the server; 0 where that is
+    /// negligible.
+    pub fn round_trip_time(&self, trial: &Trial, host: HostId) -> u64 {
+        let transfer = self.transfer_time(trial, host);
+        let holds = trial.history.last().is_none_or(|hop| hop.host == host);
+        match transfer.is_negligible() {
+            true => 0,
+            false => transfer.send.saturating_add(if holds { 0 } else { transfer.fetch }),
+        }
+    }
+
+    /// The slowest links of the hosts in contact.
+    pub fn slowest_links(&self) -> Links {
+        let slower = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let hosts = self.hosts.fleet().hosts();
+        let links = hosts.filter_map(|(host, _)| self.hosts.session(host));
+        links.map(|session| session.links).fold(Links::default(), |all, one| Links {
+            download: slower(all.download, one.download),
+            upload: slower(all.upload, one.upload),
+        })
+    }
+
+    /// How long a trial's checkpoints take over given links.
+    pub fn transfer_time_over(trial: &Trial, links: Links) -> TransferTime {
+        TransferTime::of(trial.checkpoint_bytes, links)
+    }
+
+    /// The line of a host, which so many slots share.
+    pub fn line(&self, host: HostId, slots: u32) -> Line {
+        let links = self.hosts.session(host).map(|session| session.links).unwrap_or_default();
+        let rate = |rate: Option<u64>| rate.unwrap_or(DEFAULT_SPEED).max(1);
+        Line { upload: rate(links.upload), download: rate(links.download), machines: slots }
+    }
+}
+
+fn takes(bytes: u64, per_second: Option<u64>) -> u64 {
+    let rate = per_second.unwrap_or(DEFAULT_SPEED).max(1);
+    mul_div(bytes, 1_000_000, rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_of_as_many_hops_as_make_its_bytes_worth_while() {
+        let slow = Links { download: Some(12_500_000), upload: Some(12_500_000) };
+        let transfer = TransferTime::of(100_000_000, slow);
+        assert_eq!(transfer, TransferTime { send: 8_000_000, fetch: 8_000_000 });
+        assert_eq!(transfer.hops(400_000_000, 64), 1);
+        assert_eq!(transfer.hops(50_000_000, 64), 7);
+        assert_eq!(transfer.hops(1_000, 64), 64);
+        let little = TransferTime::of(1_000_000, Links::default());
+        assert_eq!((little.is_negligible(), little.hops(1, 64)), (true, 1));
+    }
+}
