@@ -106,7 +106,7 @@ fn residents_agree(of: Subject<'_>, job: &Job) -> bool {
 /// id that no lease has.
 pub(super) fn provisional_leases_follow_others(of: Subject<'_>) -> Result<(), Violation> {
     let promises = of.leases.provisional();
-    holds(Invariant::L4, promises.all().count() == promises.len(), || {
+    holds(Invariant::L4, promises.all().count() == promises.count(), || {
         "promises and the leases that they go on from differ in number".into()
     })?;
     for (after, promise) in promises.all() {

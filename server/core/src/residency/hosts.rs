@@ -170,7 +170,7 @@ impl Moves<'_> {
         let known = self.state.trial(job, trial)?;
         let residence = known.residence?;
         let fleet = self.hosts.fleet();
-        let mean = fleet.capacity() / to_u64(fleet.len()).max(1);
+        let mean = fleet.capacity() / to_u64(fleet.count()).max(1);
         let work = self.cost.estimates.work_left(job, known);
         Some(Resident {
             trial: (job, trial),

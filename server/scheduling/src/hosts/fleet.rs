@@ -193,7 +193,7 @@ impl Fleet {
 
     /// How many hosts there are.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.hosts.len()
     }
 

@@ -93,7 +93,7 @@ impl ProvisionalLeases {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.by_host.len()
     }
 

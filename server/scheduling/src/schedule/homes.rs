@@ -104,7 +104,7 @@ impl Homes<'_> {
     pub fn capacity_of(&self, host: HostId) -> f64 {
         let fleet = self.hosts.fleet();
         let own = fleet.capacity_of(host);
-        let hosts = u64::saturating_from(fleet.len());
+        let hosts = u64::saturating_from(fleet.count());
         let beside = mul_div(own.saturating_mul(hosts), MEAN, fleet.capacity().max(1));
         f64::from(u32::saturating_from(beside.max(1))) / f64::from(u32::saturating_from(MEAN))
     }

@@ -138,7 +138,7 @@ impl LongPolls {
 
     /// How many hosts wait for work.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.by_speed.len()
     }
 
@@ -243,7 +243,7 @@ mod tests {
         polls.hold(supplied, ReplyTo(2), request(0), UnixMillis(20), (9, MicroUsd(0)));
         assert_eq!(polls.fastest().collect::<Vec<_>>(), [idle]);
         assert_eq!(polls.supplied().collect::<Vec<_>>(), [supplied]);
-        assert_eq!((polls.len(), polls.waits(idle), polls.waits(supplied)), (1, true, false));
+        assert_eq!((polls.count(), polls.waits(idle), polls.waits(supplied)), (1, true, false));
         assert_eq!(polls.request(supplied), Some(&request(0)));
         assert_eq!(polls.take_due(UnixMillis(20)).map(|(host, _)| host), Some(supplied));
         assert_eq!(polls.supplied().count(), 0);

@@ -172,6 +172,6 @@ impl Waiters {
 
     /// Are the waiting hosts so few that all of them can be looked at in one step?
     pub fn fit_one_step(&self) -> bool {
-        self.polls.len() <= SWEEP_BATCH
+        self.polls.count() <= SWEEP_BATCH
     }
 }
