@@ -38,7 +38,10 @@ impl State {
         let open = open.ok_or(FoldFault::UnknownEvaluation(UnitKey::Extra { job, name }))?;
         let checkpoint = known.extras.remove(open).checkpoint;
         let trial = self.known_trial_mut(job, name.trial)?;
-        trial.extras.push(ExtraResult { name, checkpoint, at, end });
+        // Of a checkpoint that was rolled back meanwhile nobody is to hear.
+        if trial.has_ended_with(name.epoch, checkpoint) {
+            trial.extras.push(ExtraResult { name, checkpoint, at, end });
+        }
         self.blobs.release(checkpoint.sha256, at)?;
         self.settle(job, at)
     }

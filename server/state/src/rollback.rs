@@ -107,6 +107,7 @@ impl Trial {
             evaluation.verification = None;
         }
         self.kept.retain(|epoch, _| epoch.0 < epochs);
+        self.extras.retain(|result| result.name.epoch.0 < epochs);
         if self.best.is_some_and(|best| best.epoch.0 >= epochs) {
             self.best = self.best_kept(search);
         }

@@ -296,6 +296,14 @@ impl Trial {
         of_epoch.next().map(|record| record.version)
     }
 
+    /// Has an epoch ended with this checkpoint? Those that a clone has of another trial have.
+    #[must_use]
+    pub fn has_ended_with(&self, epoch: Epoch, checkpoint: BlobRef) -> bool {
+        let inherited = self.origin.is_some_and(|origin| epoch.0 < origin.epochs);
+        let mut of_epoch = self.history.iter().rev().filter(|record| record.epoch() == epoch);
+        inherited || of_epoch.next().is_some_and(|record| record.checkpoint == checkpoint)
+    }
+
     /// The trial's evaluation outside the search of this name, once it has ended. The result of a checkpoint which was rolled
     /// back says nothing of the one that is the epoch's now.
     #[must_use]

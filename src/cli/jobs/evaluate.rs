@@ -141,7 +141,9 @@ async fn wait_for(
         let same =
             |other: &EvaluationView| (other.split, other.epoch) == (asked.split, asked.epoch);
         let Some(evaluation) = all.into_iter().find(same) else {
-            return Err(Failure::work(format!("job {job} was cancelled")));
+            let trial = asked.trial;
+            let text = format!("job {job} was cancelled, or its trial {trial} was taken back");
+            return Err(Failure::work(text));
         };
         if let EvaluationState::Waiting { reason: Some(reason) } = &evaluation.state
             && said.as_ref() != Some(reason)

@@ -470,6 +470,7 @@ fn a_best_epoch_that_was_trained_again_to_another_checkpoint_is_tested_again() {
             // The result of the former checkpoint comes late.
             report(&mut bench, HOST, &lease, 2);
         }
+        assert_eq!(evaluations(&mut bench, 1), [], "that checkpoint is no epoch's any more");
         finish_search(&mut bench);
         let best = bench.job().best.unwrap();
         assert_eq!((best.trial, best.epoch), (before.trial, before.epoch));
