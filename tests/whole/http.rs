@@ -1,6 +1,7 @@
 //! Questions to a real server by one HTTP call from the test's own process. Starting the program for each question
 //! takes far longer than the answer, and takes the cores from whatever is waited for.
 
+use reqwest::header::HeaderValue;
 use serde_json::Value;
 use sojourn_protocol::{
     api::{BYTES_HEADER, SHA256_HEADER},
@@ -30,6 +31,18 @@ pub(crate) fn poll<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
         thread::park_timeout(POLL_INTERVAL);
     }
     None
+}
+
+/// An answer as it came, but for what says how it travelled.
+pub(crate) struct PassedOn {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Does a header belong to a connection, not to what travels there?
+fn is_of_connection(name: &str) -> bool {
+    ["host", "connection", "content-length", "transfer-encoding"].contains(&name)
 }
 
 /// Asks servers with a token of theirs.
@@ -101,6 +114,29 @@ impl HttpClient {
     pub(crate) fn post(&self, server: &str, path: &str, body: &Value) -> Option<Value> {
         let url = format!("{server}/v1/{path}");
         self.send(&url, self.http.post(&url).json(body))
+    }
+
+    /// Asks as somebody else has asked, with that one's headers; the answer as it came, none where the connection broke. There
+    /// is as much time as a test has: whoever asks for work may be told to wait.
+    pub(crate) fn pass_on(
+        &self,
+        (method, url): (&str, &str),
+        headers: &[(String, String)],
+        body: Vec<u8>,
+    ) -> Option<PassedOn> {
+        self.runtime.block_on(async {
+            let mut request = self.http.request(method.parse().unwrap(), url).timeout(PATIENCE);
+            for (name, value) in headers.iter().filter(|(name, _)| !is_of_connection(name)) {
+                request = request.header(name, value);
+            }
+            let answer = request.body(body).send().await.ok()?;
+            let status = answer.status().as_u16();
+            let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
+            let headers =
+                answer.headers().iter().map(|(name, value)| (name.to_string(), text(value)));
+            let headers = headers.filter(|(name, _)| !is_of_connection(name)).collect();
+            Some(PassedOn { status, headers, body: answer.bytes().await.ok()?.to_vec() })
+        })
     }
 
     fn send(&self, url: &str, request: reqwest::RequestBuilder) -> Option<Value> {

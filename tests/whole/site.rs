@@ -215,10 +215,21 @@ impl Site {
 
     /// The same with these arguments; with as many slots as they say.
     pub(crate) fn client_with(&self, name: &str, more: &[&str]) -> Process {
+        self.start_client(name, self.client_command(name, more))
+    }
+
+    /// Starts (again) a client by a command, which was made for this name.
+    pub(crate) fn start_client(&self, name: &str, command: Command) -> Process {
+        spawn(command, &self.path().join(format!("{name}.log")))
+    }
+
+    /// The command that starts such a client; by its environment it knows the server and how to enrol.
+    pub(crate) fn client_command(&self, name: &str, more: &[&str]) -> Command {
         let data = self.path().join(name);
         let mut command = Command::new(program());
         command
-            .args(["client", "--server", &self.url])
+            .arg("client")
+            .env("SOJOURN_SERVER", &self.url)
             .env("SOJOURN_ENROL_TOKEN", &self.enrolment)
             .args(["--name", name, "--data"])
             .arg(data)
@@ -228,7 +239,7 @@ impl Site {
         if let Some(Secured { ca, .. }) = &self.secured {
             command.arg("--ca").arg(ca);
         }
-        spawn(command, &self.path().join(format!("{name}.log")))
+        command
     }
 
     /// Where the blobs are, for other processes.

@@ -1,17 +1,19 @@
 //! Strangers that lie, at default settings: an owner with two machines that lie alike about all that they are given, and machines
-//! that are honest but in evaluations, from the first on or late.
+//! that are honest but in evaluations, from the first on or late. `hops` has lies about what was trained, `one_class` an owner who
+//! lies where few watch.
+
+mod between;
+mod hops;
+mod one_class;
 
 use crate::{
     hostile::{Hostile, token_of},
-    http::{PATIENCE, poll},
-    site::Site,
-    support::{Answer, FakeServer, Request},
+    http::poll,
+    site::{Process, Site},
 };
+use between::{Between, Lie};
 use serde_json::Value;
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::path::Path;
 
 /// The two would confirm each other's results, and each other's evaluations, if their owner counted twice.
 #[test]
@@ -60,88 +62,62 @@ fn two_machines_of_one_owner_that_lie_alike_get_nothing_into_a_model() {
         "{view}"
     );
     assert!(view["best"]["value"].as_f64().unwrap() < 0.9999, "a false evaluation counts: {view}");
-    for trial in 0..4 {
-        let replay = site.json(&["replay", &job, "--trial", &trial.to_string()]);
-        assert_eq!(replay["verdict"], "identical", "{replay}");
-    }
+    assert_identical(&site, &job);
+    assert!(count(&site, "mallory", "refuted") > 0, "{}", site.get("hosts"));
+}
+
+/// The sum of a count over all machines of an owner.
+fn count(site: &Site, owner: &str, of: &str) -> u64 {
     let hosts = site.get("hosts");
-    let hosts = hosts.as_array().unwrap().iter().filter(|host| host["owner"] == "mallory");
-    let refuted: u64 = hosts.filter_map(|host| host["refuted"].as_u64()).sum();
-    assert!(refuted > 0, "{}", site.get("hosts"));
+    let hosts = hosts.as_array().unwrap().iter().filter(|host| host["owner"] == owner);
+    hosts.filter_map(|host| host[of].as_u64()).sum()
 }
 
-/// A machine that trains as it should, and lies about evaluations from its `honest`th on: whoever stands between it and the server
-/// writes what it says.
-fn lies_in_evaluations(site: &Site, honest: usize) -> (FakeServer, Arc<AtomicUsize>) {
-    let lies = Arc::new(AtomicUsize::new(0));
-    let (counted, evaluations) = (Arc::clone(&lies), AtomicUsize::new(0));
-    let url = site.url.clone();
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
-    let between = FakeServer::start(move |request| {
-        let mut body = request.body.clone();
-        let (_, path) = request.line.split_once(' ').unwrap();
-        if path == "/v1/results" {
-            let mut report: Value = serde_json::from_slice(&body).unwrap();
-            let shards = report["outcome"]["evaluated"]["shards"].as_array_mut();
-            if let Some(shards) = shards
-                && evaluations.fetch_add(1, Ordering::SeqCst) >= honest
-            {
-                for sums in shards {
-                    sums["loss"] = 0.0.into();
-                    sums["correct"] = sums["rows"].clone();
-                }
-                counted.fetch_add(1, Ordering::SeqCst);
-                body = report.to_string().into_bytes();
-            }
-        }
-        pass_on(&http, &url, request, body)
-    });
-    (between, lies)
+/// Each trial of a job is what one machine trains.
+fn assert_identical(site: &Site, job: &str) {
+    assert_identical_by(site, job, None);
 }
 
-/// Asks the real server, as the machine asked.
-fn pass_on(http: &reqwest::Client, url: &str, request: &Request, body: Vec<u8>) -> Answer {
-    let own =
-        |name: &str| ["host", "connection", "content-length", "transfer-encoding"].contains(&name);
-    let (method, path) = request.line.split_once(' ').unwrap();
-    let mut asked = http.request(method.parse().unwrap(), format!("{url}{path}")).body(body);
-    for (name, value) in request.headers.iter().filter(|(name, _)| !own(name)) {
-        asked = asked.header(name, value);
+/// The same with another trainer.
+fn assert_identical_by(site: &Site, job: &str, trainer: Option<&Path>) {
+    for trial in 0..4 {
+        let mut command = site.command(&["replay", job, "--trial", &trial.to_string(), "--json"]);
+        command.envs(trainer.map(|trainer| ("SOJOURN_TRAINER", trainer)));
+        let output = command.output().unwrap();
+        let replay: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(replay["verdict"], "identical", "trial {trial} of job {job}: {replay} {error}");
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let answer = runtime.block_on(async {
-        let answer = asked.send().await?;
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        Ok::<_, reqwest::Error>((status, headers, answer.bytes().await?.to_vec()))
-    });
-    let Ok((status, headers, body)) = answer else { return Answer::lost() };
-    let headers = headers.iter().filter(|(name, _)| !own(name.as_str()));
-    let headers =
-        headers.map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap())).collect();
-    Answer { status, headers, body }
+}
+
+/// Starts a client with two slots that asks at `url`, with a token of its owner, and perhaps another trainer.
+fn start_stranger(
+    site: &Site,
+    (name, token): (&str, &str),
+    url: &str,
+    trainer: Option<&Path>,
+) -> Process {
+    let mut command = site.client_command(name, &["--slots", "2"]);
+    command.env("SOJOURN_SERVER", url).env("SOJOURN_ENROL_TOKEN", token);
+    command.envs(trainer.map(|trainer| ("SOJOURN_TRAINER", trainer)));
+    site.start_client(name, command)
 }
 
 /// Each false evaluation would make its trial the best.
 fn no_false_evaluation_counts(honest: usize) {
-    let mut site = Site::start();
+    let site = Site::start();
     let _own = site.client("own");
-    let (between, lies) = lies_in_evaluations(&site, honest);
-    site.enrolment = token_of(&site, "mallory", "1");
-    let url = std::mem::replace(&mut site.url, between.url.clone());
-    let _mallory = site.client_with("mallory", &["--slots", "2"]);
-    site.url = url;
+    let between = Between::start(&site.url, Lie::Evaluations { honest });
+    let token = token_of(&site, "mallory", "1");
+    let _mallory = start_stranger(&site, ("mallory", &token), &between.url, None);
     // Which machine gets which unit isn't sure: there are jobs until it has lied.
     for seed in 11..31 {
         let job = site.submit(seed, 4);
         let view = site.wait(&job, |view| view["state"] != "running");
         assert_eq!(view["state"], "finished", "{view}");
         assert!(view["best"]["value"].as_f64().unwrap() < 0.9999, "it counts: {view}");
-        for trial in 0..4 {
-            let replay = site.json(&["replay", &job, "--trial", &trial.to_string()]);
-            assert_eq!(replay["verdict"], "identical", "{replay}");
-        }
-        if lies.load(Ordering::SeqCst) > 0 {
+        assert_identical(&site, &job);
+        if between.lies() > 0 {
             return;
         }
     }
