@@ -140,11 +140,13 @@ impl State {
         let record = self.record_of(host);
         let trials = job.trials.iter().filter(move |_| record.refuted > 0);
         let hops = trials.flat_map(|trial| trial.history.iter().map(move |hop| (trial, hop)));
-        hops.filter(move |(_, hop)| {
-            hop.verified != Some(Verification::Confirmed)
-                && (record.is_lost() || hop.lease <= record.suspect_until)
-                && self.are_of_one_party(hop.host, host)
-        })
+        hops.filter(move |(_, hop)| record.doubts(hop) && self.are_of_one_party(hop.host, host))
+    }
+
+    /// Has nobody confirmed a hop whose party was refuted since?
+    #[must_use]
+    pub fn is_suspect(&self, hop: &HopRecord) -> bool {
+        self.record_of(hop.host).doubts(hop)
     }
 
     /// The numeric class that the trial must stay in.

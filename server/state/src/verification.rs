@@ -14,7 +14,7 @@ use sojourn_protocol::{
     position::Position,
     quantity::to_usize,
     report::{Evaluated, Outcome},
-    view::Verification,
+    view::{HopRecord, Verification},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,6 +63,14 @@ impl Trust {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.refuted > 0 && !self.is_earned()
+    }
+
+    /// Is a hop of this party in doubt: nobody has confirmed it, and the party was refuted since?
+    #[must_use]
+    pub fn doubts(&self, hop: &HopRecord) -> bool {
+        hop.verified != Some(Verification::Confirmed)
+            && self.refuted > 0
+            && (self.is_lost() || hop.lease <= self.suspect_until)
     }
 }
 

@@ -141,6 +141,7 @@ impl AssimilationHandler<'_> {
         if merged.is_some() {
             self.results.process_next(job, trial)?;
         }
+        self.results.take_back_last(job, trial)?;
         self.results.ledger.waiters.wake(Wake::Trial(job, trial));
         Ok(Offered::Taken)
     }

@@ -19,6 +19,15 @@ impl ResultHandler<'_> {
         parties.into_iter().try_for_each(|host| self.take_back_of(host))
     }
 
+    /// The same of the party whose result a trial has taken in last: where nobody has confirmed that, it was queued before the party was
+    /// refuted.
+    pub(crate) fn take_back_last(&mut self, job: JobId, trial: TrialId) -> Result<(), CoreFault> {
+        let state = &*self.ledger.state;
+        let last = state.trial(job, trial).and_then(|trial| trial.history.last());
+        let doubtful = last.filter(|hop| state.is_suspect(hop)).map(|hop| hop.host);
+        doubtful.map_or(Ok(()), |host| self.take_back(&[host]))
+    }
+
     /// The same of all parties that were ever refuted: a server that starts may have stopped in between.
     pub(crate) fn take_back_all(&mut self) -> Result<(), CoreFault> {
         let parties = self.ledger.state.refuted_parties();

@@ -245,8 +245,16 @@ fn enrol_again(bench: &mut Bench) -> HostId {
     host
 }
 
-/// `poisoned` trials of eight have results of a host that is refuted then.
+/// `poisoned` trials of eight have results of a host that is refuted then, and a server starts.
 fn refute_after(poisoned: u32) -> (Bench, Vec<Event>) {
+    let mut bench = poisoned_trials(poisoned);
+    refute(&mut bench);
+    let events = bench.events(Command::Started);
+    (bench, events)
+}
+
+/// `poisoned` trials of eight have a result of a host that is to be refuted.
+fn poisoned_trials(poisoned: u32) -> Bench {
     let verify = Some(Verify { quorum: 2, rate: 1 }.into());
     let placement = PlacementSpec { verify, ..PlacementSpec::new(OrderChoice::Hop, true, 1) };
     let mut bench = Bench::with_order(&placement, 8, 2);
@@ -256,6 +264,11 @@ fn refute_after(poisoned: u32) -> (Bench, Vec<Event>) {
         came_to(&mut bench, host, &lease, "some");
         bench.assimilate();
     }
+    bench
+}
+
+/// Another host's first result turns out to be right, and that of `OTHER` to be false.
+fn refute(bench: &mut Bench) {
     let of = |host: HostId| {
         let trials = bench.core.state().jobs[&JOB].trials.iter();
         trials.flat_map(|trial| &trial.history).find(|hop| hop.host == host).unwrap().lease
@@ -264,8 +277,23 @@ fn refute_after(poisoned: u32) -> (Bench, Vec<Event>) {
     let event = Event::Verified { confirmed, refuted };
     let (position, at) = (JournalPosition(bench.core.position().0 + 1), UnixMillis(bench.now));
     bench.core.fold(&Record { position, at, event }).unwrap();
-    let events = bench.events(Command::Started);
-    (bench, events)
+}
+
+/// The result was queued when nobody doubted its party.
+#[test]
+fn a_result_of_a_refuted_party_that_is_taken_in_late_is_asked_about_or_taken_back() {
+    let mut bench = poisoned_trials(1);
+    let late = bench.lease(OTHER);
+    assert!(!came_to(&mut bench, OTHER, &late, "some").iter().any(is_challenge));
+    refute(&mut bench);
+    let events = bench.assimilate();
+    let taken =
+        |event: &Event| matches!(event, Event::Assimilated { lease, .. } if *lease == late.id);
+    assert!(events.iter().any(taken), "{events:?}");
+    let asked = |event: &Event| matches!(event, Event::RollbackAsked { host: OTHER, .. });
+    assert!(events.iter().any(asked), "{events:?}");
+    let doubts = bench.job().doubts;
+    assert_eq!((doubts.len(), doubts[0].results), (1, 2), "the first, and the late one");
 }
 
 #[test]
