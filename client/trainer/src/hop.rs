@@ -42,8 +42,8 @@ pub(crate) fn run_hop(
     if hop.context.config.training.batch_size == 0 {
         return Err(TrainError::Unit("`batch_size` can't be 0".into()));
     }
-    let mut way = way(hop, until)?.into_iter();
-    let Some((first, first_until)) = way.next() else {
+    let mut segments = segments_of(hop, until)?.into_iter();
+    let Some((first, first_until)) = segments.next() else {
         return Err(TrainError::Unit("the unit has no shard".into()));
     };
     let data = shards.get(&first.shard, &hop.context, &request.files)?;
@@ -55,7 +55,7 @@ pub(crate) fn run_hop(
     check_base(hop, &model.lineage)?;
     let every = request.keep_every.map(|every| Duration::from_millis(every.0));
     let started = Instant::now();
-    let of = way.as_slice().iter().map(|(next, until)| until - next.start.batch).sum::<u32>();
+    let of = segments.as_slice().iter().map(|(next, until)| until - next.start.batch).sum::<u32>();
     let mut run = Run {
         hop,
         request,
@@ -68,12 +68,12 @@ pub(crate) fn run_hop(
     };
     let mut ended = run.train(first, first_until, &mut model, &data, listener)?;
     drop(data);
-    for (next, until) in way {
-        if ended.broken_off {
+    for (next, until) in segments {
+        if ended.interrupted {
             break;
         }
         let began = Instant::now();
-        let data = run.further(&next.shard, shards, listener);
+        let data = run.next_shard(&next.shard, shards, listener);
         // It is no time of training.
         run.started += began.elapsed();
         let Some(data) = data else { break };
@@ -83,14 +83,14 @@ pub(crate) fn run_hop(
 }
 
 /// The hops of a unit, and before which of its batches each is to stop.
-fn way(hop: &Hop, until: u32) -> Result<Vec<(ShardSegment, u32)>, TrainError> {
-    let mut way: Vec<(ShardSegment, u32)> =
+fn segments_of(hop: &Hop, until: u32) -> Result<Vec<(ShardSegment, u32)>, TrainError> {
+    let mut segments: Vec<(ShardSegment, u32)> =
         hop.segments().map(|stretch| (stretch, stretch.end.batch)).collect();
-    if let Some((_, end)) = way.last_mut() {
+    if let Some((_, end)) = segments.last_mut() {
         *end = until;
     }
-    match way.iter().find(|(stretch, until)| stretch.start.batch >= *until) {
-        None => Ok(way),
+    match segments.iter().find(|(stretch, until)| stretch.start.batch >= *until) {
+        None => Ok(segments),
         Some((stretch, until)) => {
             let text = format!("the unit starts at batch {} of {until}", stretch.start.batch);
             Err(TrainError::Unit(text))
@@ -121,12 +121,12 @@ struct Ended {
     /// The batch before which it ends.
     end: u32,
     sums: Sums,
-    broken_off: bool,
+    interrupted: bool,
 }
 
 impl Run<'_> {
-    /// The data of a further hop, once it is here; none where the unit ends before that hop.
-    fn further(
+    /// The data of the next hop, once it is here; none where the unit ends before that hop.
+    fn next_shard(
         &mut self,
         shard: &Shard,
         shards: &mut Shards,
@@ -156,7 +156,7 @@ impl Run<'_> {
         data: &Dataset,
         listener: &mut dyn Listener,
     ) -> Result<Ended, TrainError> {
-        let mut broken_off = false;
+        let mut interrupted = false;
         let context = &self.hop.context;
         let mut said = Sums::default();
         let (sums, end) = train(context, &on, until, model, data, &mut |reached: BatchEnd<'_>| {
@@ -166,7 +166,7 @@ impl Run<'_> {
             if done < self.of && self.save_interval.is_due(began) {
                 reached.model.check_finite()?;
                 let sums = self.before.clone().plus(&reached.sums.so_far()?);
-                let part = Ended { on, end, sums, broken_off: false };
+                let part = Ended { on, end, sums, interrupted: false };
                 let kept = self.save(&part, reached.model, &self.request.part(part.position()));
                 self.save_interval.tried(began, Instant::now());
                 // The hop itself may yet find room for its checkpoint.
@@ -181,12 +181,12 @@ impl Run<'_> {
             }
             Ok(match listener.update(TrainerUpdate::Progress(Progress { done, of: self.of })) {
                 // It is no time of training.
-                ControlFlow::Continue(still) => {
-                    self.started += still;
+                ControlFlow::Continue(paused_for) => {
+                    self.started += paused_for;
                     ControlFlow::Continue(())
                 }
                 ControlFlow::Break(()) => {
-                    broken_off = true;
+                    interrupted = true;
                     ControlFlow::Break(())
                 }
             })
@@ -197,7 +197,7 @@ impl Run<'_> {
         }
         self.before = std::mem::take(&mut self.before).plus(&sums);
         self.done += end - on.start.batch;
-        Ok(Ended { on, end, sums: self.before.clone(), broken_off })
+        Ok(Ended { on, end, sums: self.before.clone(), interrupted })
     }
 
     /// Writes the checkpoint.

@@ -80,8 +80,8 @@ fn run_evaluation(
             if listener.wants_usage() {
                 listener.say_usage(None);
             }
-            if let ControlFlow::Continue(still) = listener.update(told) {
-                started += still;
+            if let ControlFlow::Continue(paused_for) = listener.update(told) {
+                started += paused_for;
             }
         })?);
         before = before.saturating_add(all);

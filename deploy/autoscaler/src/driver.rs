@@ -14,7 +14,7 @@ mod actions;
 use crate::{
     leader::Lease,
     metrics::{Failed, Metrics},
-    round::Books,
+    round::MachineLedger,
     server::Server,
 };
 use sojourn_fleet::{
@@ -83,7 +83,7 @@ pub struct Driver<S, C, W = Outside> {
     options: Options,
     world: W,
     lease: Lease,
-    books: Books,
+    ledger: MachineLedger,
     memory: Memory,
     offers: Option<(UnixMillis, Offers)>,
     /// The work that the server named last, as long as this process has led since.
@@ -137,14 +137,14 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
     /// A driver that knows nothing yet.
     pub fn new(server: S, cloud: C, options: Options, world: W, metrics: Arc<Metrics>) -> Self {
         let lease = Lease::new(&options.fleet, options.holder.clone());
-        let books = Books::new(options.settings.clone());
+        let ledger = MachineLedger::new(options.settings.clone());
         Self {
             server,
             cloud,
             options,
             world,
             lease,
-            books,
+            ledger,
             memory: Memory::default(),
             offers: None,
             demand: None,
@@ -169,7 +169,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             self.demand = None;
             // Another may change the fleet meanwhile: what is known of it is read anew.
             self.memory = Memory::default();
-            self.books = Books::new(self.options.settings.clone());
+            self.ledger = MachineLedger::new(self.options.settings.clone());
             self.metrics.standby();
             if self.failed.server {
                 return Round::Failed;
@@ -258,13 +258,13 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
         let machines = within(self.cloud.machines()).await;
         let machines = machines.map_err(|error| self.cloud_failed("list machines", &error)).ok()?;
         let offers = self.offers().await?;
-        if leads && !self.books.is_loaded() {
+        if leads && !self.ledger.is_loaded() {
             let costs = self.server.costs().await;
             let costs = costs.map_err(|error| self.call_failed("read costs", &error)).ok()?;
-            self.books.load(&costs);
+            self.ledger.load(&costs);
         }
         self.ask_prices(&machines).await;
-        self.books.tell_prices(&machines, &offers, &mut self.memory);
+        self.ledger.set_prices(&machines, &offers, &mut self.memory);
         let demand = if leads { self.tell_and_ask(&machines, &offers).await } else { None };
         if let Some(demand) = demand {
             self.demand = Some(demand.clone());
@@ -310,9 +310,9 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
 
     /// Asks what machines have cost when they were launched.
     async fn ask_prices(&mut self, machines: &[CloudMachine]) {
-        for question in self.books.questions(machines) {
+        for question in self.ledger.questions(machines) {
             match within(self.cloud.spot_price_at(&question.pool, question.at)).await {
-                Ok(price) => self.books.answer(&question, price),
+                Ok(price) => self.ledger.answer(&question, price),
                 Err(error) => return self.cloud_failed("read prices", &error),
             }
         }
@@ -321,14 +321,14 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
     /// Tells the server what it doesn't know of these machines.
     async fn report(&mut self, machines: &[CloudMachine], offers: &Offers) -> Option<()> {
         let now = self.world.now();
-        let reports = self.books.reports(machines, offers, &self.memory, now);
+        let reports = self.ledger.reports(machines, offers, &self.memory, now);
         if reports.is_empty() {
             return Some(());
         }
         let request = MachinesRequest { machines: reports };
         match self.server.report(&request).await {
             Ok(()) => {
-                self.books.told(request.machines, now);
+                self.ledger.reported(request.machines, now);
                 Some(())
             }
             Err(error) => {

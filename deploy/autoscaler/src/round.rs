@@ -20,11 +20,11 @@ const MAX_QUESTIONS: usize = 20;
 /// Machines that ended longer ago are forgotten: no cloud lists them so long.
 const FORGET: Millis = Millis::from_secs(24 * 3600);
 
-/// The books of what the server was told.
+/// The ledger of machines as they were reported to the server.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Books {
+pub(crate) struct MachineLedger {
     settings: Settings,
-    told: BTreeMap<MachineName, MachineReport>,
+    reported: BTreeMap<MachineName, MachineReport>,
     /// Prices at launch, as the cloud says them.
     prices: BTreeMap<MachineName, MicroUsd>,
     /// Machines whose price the cloud doesn't say.
@@ -42,12 +42,12 @@ pub(crate) struct Question {
     pub(crate) at: UnixMillis,
 }
 
-impl Books {
-    /// The books of a fleet, which know nothing yet.
+impl MachineLedger {
+    /// The ledger of a fleet, which has nothing yet.
     pub(crate) const fn new(settings: Settings) -> Self {
         Self {
             settings,
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             prices: BTreeMap::new(),
             unknown: BTreeSet::new(),
             causes: BTreeMap::new(),
@@ -67,7 +67,7 @@ impl Books {
             self.settings.names(&machine.name)
                 || self.unnamed(&machine.instance).as_ref() == Some(&machine.name)
         });
-        self.told = own.map(|machine| (machine.name.clone(), machine.clone())).collect();
+        self.reported = own.map(|machine| (machine.name.clone(), machine.clone())).collect();
         self.loaded = true;
     }
 
@@ -102,7 +102,7 @@ impl Books {
     }
 
     /// The prices of machines that the planner is to know.
-    pub(crate) fn tell_prices(
+    pub(crate) fn set_prices(
         &self,
         machines: &[CloudMachine],
         offers: &Offers,
@@ -115,7 +115,7 @@ impl Books {
             // Until the cloud has said it, what was paid for it last is known to the memory or to the server.
             let price = self.exact(&name, machine, offers).or_else(|| {
                 let known = memory.price(&name).is_some();
-                let guess = || self.told.get(&name).map(|told| told.price);
+                let guess = || self.reported.get(&name).map(|told| told.price);
                 let guess = || guess().or_else(|| self.guess(&name, machine, offers));
                 if known { None } else { guess() }
             });
@@ -178,7 +178,7 @@ impl Books {
         let named = self.by_ledger_name(machines);
         let mut reports = Vec::new();
         for (name, machine) in &named {
-            let told = self.told.get(name);
+            let told = self.reported.get(name);
             if let Some(report) = self.report(name, machine, told, offers, memory, now)
                 && told != Some(&report)
             {
@@ -186,7 +186,7 @@ impl Books {
             }
         }
         // What the cloud doesn't list any more has ended, unless it is so new that it isn't listed yet.
-        for (name, told) in &self.told {
+        for (name, told) in &self.reported {
             if told.ended_at.is_none()
                 && !named.contains_key(name)
                 && now >= told.launched_at + visible
@@ -250,17 +250,17 @@ impl Books {
     }
 
     /// The server has taken these.
-    pub(crate) fn told(&mut self, reports: Vec<MachineReport>, now: UnixMillis) {
+    pub(crate) fn reported(&mut self, reports: Vec<MachineReport>, now: UnixMillis) {
         for report in reports {
-            self.told.insert(report.name.clone(), report);
+            self.reported.insert(report.name.clone(), report);
         }
         let is_old = |report: &MachineReport| report.ended_at.is_some_and(|at| now - at > FORGET);
-        self.told.retain(|_, report| !is_old(report));
-        let told = &self.told;
-        let ended = |name: &MachineName| told.get(name).is_some_and(|r| r.ended_at.is_some());
+        self.reported.retain(|_, report| !is_old(report));
+        let reported = &self.reported;
+        let ended = |name: &MachineName| reported.get(name).is_some_and(|r| r.ended_at.is_some());
         self.causes.retain(|name, _| !ended(name));
-        self.unknown.retain(|name| told.contains_key(name));
-        self.prices.retain(|name, _| told.contains_key(name));
+        self.unknown.retain(|name| reported.contains_key(name));
+        self.prices.retain(|name, _| reported.contains_key(name));
     }
 
     /// The name under which a machine without a name of its own is in the ledger: it costs too.
@@ -325,49 +325,49 @@ mod tests {
         }
     }
 
-    /// The books of the fleet `m`, whose machines are listed after a tenth of a second at most.
-    fn books() -> Books {
+    /// The ledger of the fleet `m`, whose machines are listed after a tenth of a second at most.
+    fn ledger() -> MachineLedger {
         let limits = Limits { machines: 4, vcpus: None, hourly: None, total: None, job: None };
         let mut settings = Settings::new(limits);
         settings.times.visible = Millis(100);
-        Books::new(settings)
+        MachineLedger::new(settings)
     }
 
-    fn reports(books: &Books, machines: &[CloudMachine], now: u64) -> Vec<MachineReport> {
-        books.reports(machines, &offers(), &Memory::default(), UnixMillis(now))
+    fn reports(ledger: &MachineLedger, machines: &[CloudMachine], now: u64) -> Vec<MachineReport> {
+        ledger.reports(machines, &offers(), &Memory::default(), UnixMillis(now))
     }
 
     #[test]
-    fn a_machine_is_told_once_and_again_when_something_changes() {
-        let mut books = books();
+    fn a_machine_is_reported_once_and_again_when_something_changes() {
+        let mut ledger = ledger();
         let mut all = [machine("m-1")];
-        let questions = books.questions(&all);
+        let questions = ledger.questions(&all);
         assert_eq!(questions.len(), 1);
-        books.answer(&questions[0], Some(MicroUsd(28)));
-        assert!(books.questions(&all).is_empty());
-        let first = reports(&books, &all, 2000);
+        ledger.answer(&questions[0], Some(MicroUsd(28)));
+        assert!(ledger.questions(&all).is_empty());
+        let first = reports(&ledger, &all, 2000);
         assert_eq!((first[0].price, first[0].on_demand_price), (MicroUsd(28), MicroUsd(100)));
-        books.told(first, UnixMillis(2000));
-        assert!(reports(&books, &all, 3000).is_empty());
+        ledger.reported(first, UnixMillis(2000));
+        assert!(reports(&ledger, &all, 3000).is_empty());
         all[0].state = MachineState::Ended;
         all[0].ended_at = Some(UnixMillis(3500));
         all[0].end = Some(MachineEnd::Interrupted);
-        let end = reports(&books, &all, 4000);
+        let end = reports(&ledger, &all, 4000);
         assert_eq!(
             (end[0].ended_at, end[0].end),
             (Some(UnixMillis(3500)), Some(MachineEnd::Interrupted))
         );
-        books.told(end, UnixMillis(4000));
-        assert!(reports(&books, &all, 5000).is_empty() && reports(&books, &[], 5000).is_empty());
+        ledger.reported(end, UnixMillis(4000));
+        assert!(reports(&ledger, &all, 5000).is_empty() && reports(&ledger, &[], 5000).is_empty());
     }
 
     #[test]
     fn what_isnt_listed_any_more_has_ended_but_not_what_isnt_listed_yet() {
-        let mut books = books();
-        let told = reports(&books, &[machine("m-1")], 1000);
-        books.told(told, UnixMillis(1000));
-        assert!(reports(&books, &[], 1099).is_empty());
-        let end = reports(&books, &[], 1100);
+        let mut ledger = ledger();
+        let told = reports(&ledger, &[machine("m-1")], 1000);
+        ledger.reported(told, UnixMillis(1000));
+        assert!(reports(&ledger, &[], 1099).is_empty());
+        let end = reports(&ledger, &[], 1100);
         assert_eq!(
             (end[0].ended_at, end[0].end),
             (Some(UnixMillis(1100)), Some(MachineEnd::Interrupted))
@@ -381,7 +381,7 @@ mod tests {
         second.launched_at = UnixMillis(2000);
         let mut nameless = machine("m-2");
         nameless.name = None;
-        let told = reports(&books(), &[second, nameless, machine("m-1")], 3000);
+        let told = reports(&ledger(), &[second, nameless, machine("m-1")], 3000);
         let names: Vec<_> =
             told.iter().map(|report| (report.name.as_str(), report.instance.as_str())).collect();
         assert_eq!(
@@ -399,7 +399,7 @@ mod tests {
             if name.starts_with("unnamed") {
                 machine.instance = "i-1".to_owned();
             }
-            let report = reports(&books(), &[machine], 1000).remove(0);
+            let report = reports(&ledger(), &[machine], 1000).remove(0);
             MachineView {
                 machine: report,
                 host: None,
@@ -409,8 +409,8 @@ mod tests {
             }
         };
         let machines = others.into_iter().chain([own, unnamed]).map(costs);
-        let mut books = books();
-        books.load(&CostsView {
+        let mut ledger = ledger();
+        ledger.load(&CostsView {
             at: UnixMillis(1000),
             cost: MicroUsd(0),
             on_demand_cost: MicroUsd(0),
@@ -419,42 +419,42 @@ mod tests {
             jobs: Vec::new(),
             machines: machines.collect(),
         });
-        let ended = reports(&books, &[], 5000);
+        let ended = reports(&ledger, &[], 5000);
         let ended: Vec<_> = ended.iter().map(|report| report.name.as_str()).collect();
         assert_eq!(ended, [own, unnamed]);
     }
 
     #[test]
     fn a_machine_that_ended_before_its_price_was_known_is_told_of_again() {
-        let mut books = books();
+        let mut ledger = ledger();
         let mut ended = machine("m-1");
         (ended.state, ended.ended_at) = (MachineState::Ended, Some(UnixMillis(1500)));
         let all = [ended, machine("m-2")];
-        let first = reports(&books, &all[..1], 2000);
+        let first = reports(&ledger, &all[..1], 2000);
         assert_eq!((first[0].price, first[0].ended_at), (MicroUsd(100), Some(UnixMillis(1500))));
-        books.told(first, UnixMillis(2000));
-        let questions = books.questions(&all);
+        ledger.reported(first, UnixMillis(2000));
+        let questions = ledger.questions(&all);
         let asked: Vec<&str> = questions.iter().map(|question| question.name.as_str()).collect();
         assert_eq!(asked, ["m-2", "m-1"], "those that run come first");
-        books.answer(&questions[1], Some(MicroUsd(28)));
-        let second = reports(&books, &all[..1], 3000);
+        ledger.answer(&questions[1], Some(MicroUsd(28)));
+        let second = reports(&ledger, &all[..1], 3000);
         assert_eq!(second[0].price, MicroUsd(28));
-        books.told(second, UnixMillis(3000));
-        assert!(reports(&books, &all[..1], 4000).is_empty());
+        ledger.reported(second, UnixMillis(3000));
+        assert!(reports(&ledger, &all[..1], 4000).is_empty());
     }
 
     #[test]
     fn prices_that_nobody_says_are_those_of_now() {
-        let mut books = books();
+        let mut ledger = ledger();
         let mut memory = Memory::default();
         let all = [machine("m-1")];
-        books.tell_prices(&all, &offers(), &mut memory);
+        ledger.set_prices(&all, &offers(), &mut memory);
         assert_eq!(memory, Memory::default(), "it is still to be asked for");
-        let question = books.questions(&all).remove(0);
-        books.answer(&question, None);
-        assert!(books.questions(&all).is_empty(), "once");
-        assert_eq!(reports(&books, &all, 2000)[0].price, MicroUsd(30));
-        books.tell_prices(&all, &offers(), &mut memory);
+        let question = ledger.questions(&all).remove(0);
+        ledger.answer(&question, None);
+        assert!(ledger.questions(&all).is_empty(), "once");
+        assert_eq!(reports(&ledger, &all, 2000)[0].price, MicroUsd(30));
+        ledger.set_prices(&all, &offers(), &mut memory);
         assert_ne!(memory, Memory::default());
     }
 }

@@ -13,7 +13,7 @@ const MACHINE: &str = "machine";
 /// The placeholder of its enrolment token.
 const TOKEN: &str = "enrolment_token";
 /// A stand-in for both while a template is checked: none is longer.
-const LONGEST: usize = 128;
+const MAX_CHARS: usize = 128;
 
 /// The faults that a template of user data can have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -119,7 +119,7 @@ impl UserData {
             }
         }
         let template = Self(parts);
-        let longest = "x".repeat(LONGEST);
+        let longest = "x".repeat(MAX_CHARS);
         template.fill(&longest, &longest)?;
         Ok(template)
     }

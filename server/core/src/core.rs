@@ -18,7 +18,7 @@ use crate::{
     ledger::{Ledger, Output},
     plans::PlanHandler,
     query::Views,
-    residency::{Looks, ResidencyHandler},
+    residency::{ConvergenceChecks, ResidencyHandler},
     results::ResultHandler,
     tokens::TokenHandler,
 };
@@ -59,7 +59,7 @@ pub struct Core {
     pub(crate) queue: AssimilationQueue,
     pub(crate) waiters: Waiters,
     pub(crate) planner: Planner,
-    pub(crate) looks: Looks,
+    pub(crate) looks: ConvergenceChecks,
     /// The room on the server's disk, as the shell said last. Soft: a core begins with enough.
     pub(crate) storage: Storage,
     /// When jobs that have ended are looked at next, where not all of them are kept. Soft: a start looks at once.
@@ -94,7 +94,7 @@ impl Core {
             queue: AssimilationQueue::default(),
             waiters: Waiters::default(),
             planner: Planner::default(),
-            looks: Looks::default(),
+            looks: ConvergenceChecks::default(),
             storage: Storage::default(),
             next_retention: None,
             leaders: Leaders::default(),
@@ -295,7 +295,7 @@ struct Parts<'a> {
     hosts: &'a mut Hosts,
     data: &'a mut DataPlacement,
     queue: &'a mut AssimilationQueue,
-    looks: &'a mut Looks,
+    looks: &'a mut ConvergenceChecks,
     policy: &'a dyn Policy,
     rng: &'a mut ChaCha8Rng,
     storage: &'a Storage,

@@ -46,7 +46,7 @@ impl Tree {
     /// Removes the folders that were made after the first so many.
     pub(super) fn remove_after(&mut self, count: usize) {
         let mut later = self.folders.split_off(count.min(self.folders.len()));
-        if let Err(error) = remove(&mut later) {
+        if let Err(error) = remove_groups(&mut later) {
             tracing::debug!(%error, "a control group can't be removed");
         }
         self.folders.append(&mut later);
@@ -62,12 +62,12 @@ impl Tree {
     /// Removes what can be removed; an error where something is left.
     pub(super) fn remove(&mut self) -> io::Result<()> {
         if self.back.is_none() {
-            return remove(&mut self.folders);
+            return remove_groups(&mut self.folders);
         }
         // The first is the daemon's own: it is empty only when the daemon is back, and there no groups
         // may have controllers then.
         let mut others = self.folders.split_off(1.min(self.folders.len()));
-        let removed = remove(&mut others);
+        let removed = remove_groups(&mut others);
         self.folders.append(&mut others);
         removed?;
         if let Some((home, pid)) = self.back.take() {
@@ -77,7 +77,7 @@ impl Tree {
             }
             fs::write(home.join("cgroup.procs"), pid.to_string())?;
         }
-        remove(&mut self.folders)
+        remove_groups(&mut self.folders)
     }
 }
 
@@ -88,8 +88,8 @@ impl Drop for Tree {
     }
 }
 
-/// The last first.
-fn remove(folders: &mut Vec<PathBuf>) -> io::Result<()> {
+/// Removes control groups, children before parents.
+fn remove_groups(folders: &mut Vec<PathBuf>) -> io::Result<()> {
     while let Some(folder) = folders.last() {
         remove_one(folder)?;
         folders.pop();

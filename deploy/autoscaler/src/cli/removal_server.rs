@@ -1,7 +1,7 @@
 //! The server while a fleet is removed: nobody may buy meanwhile, and its ledger learns which machines have ended.
 
 use super::Failure;
-use crate::{driver::World, leader::Lease, round::Books, server::Server};
+use crate::{driver::World, leader::Lease, round::MachineLedger, server::Server};
 use sojourn_fleet::{
     cloud::{Cloud, CloudError, Offers},
     planner::Memory,
@@ -26,7 +26,7 @@ pub(super) struct RemovalServer<S, W> {
     server: S,
     world: W,
     lease: Lease,
-    books: Books,
+    ledger: MachineLedger,
     offers: Option<Offers>,
     /// The server couldn't be reached when it was asked last.
     is_away: bool,
@@ -45,8 +45,8 @@ impl<S: Server, W: World> RemovalServer<S, W> {
     pub(super) fn new(server: S, world: W, fleet: &str, settings: Settings) -> Self {
         let holder = format!("remove-{}-{:016x}", std::process::id(), world.seed());
         let lease = Lease::new(fleet, holder);
-        let books = Books::new(settings);
-        Self { server, world, lease, books, offers: None, is_away: false }
+        let ledger = MachineLedger::new(settings);
+        Self { server, world, lease, ledger, offers: None, is_away: false }
     }
 
     /// Waits for the lease, so that nobody buys. A server that is away gives it to nobody.
@@ -121,8 +121,8 @@ impl<S: Server, W: World> RemovalServer<S, W> {
     }
 
     async fn try_report(&mut self, cloud: &impl Cloud) -> Result<(), ReportError> {
-        if !self.books.is_loaded() {
-            self.books.load(&self.server.costs().await?);
+        if !self.ledger.is_loaded() {
+            self.ledger.load(&self.server.costs().await?);
         }
         let machines = cloud.machines().await?;
         let offers = match &self.offers {
@@ -135,19 +135,19 @@ impl<S: Server, W: World> RemovalServer<S, W> {
         };
         // The server knows what machines have cost; of others the price of now is near enough for their last minutes.
         loop {
-            let questions = self.books.questions(&machines);
+            let questions = self.ledger.questions(&machines);
             if questions.is_empty() {
                 break;
             }
-            questions.iter().for_each(|question| self.books.answer(question, None));
+            questions.iter().for_each(|question| self.ledger.answer(question, None));
         }
         let now = self.world.now();
         let memory = Memory::default();
-        let reports = self.books.reports(&machines, offers, &memory, now);
+        let reports = self.ledger.reports(&machines, offers, &memory, now);
         if !reports.is_empty() {
             let request = MachinesRequest { machines: reports };
             self.server.report(&request).await?;
-            self.books.told(request.machines, now);
+            self.ledger.reported(request.machines, now);
         }
         Ok(())
     }

@@ -77,7 +77,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
         match result {
             Ok(()) => {
                 for (action, _) in ends {
-                    self.books.note(action);
+                    self.ledger.note(action);
                     self.metrics.ended();
                 }
             }
@@ -99,7 +99,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
         let result = if may_act { Some(self.server.drain(&request).await) } else { None };
         if let Some(Ok(())) = result {
             for (action, _, _) in drains {
-                self.books.note(action);
+                self.ledger.note(action);
                 self.metrics.drained();
             }
             return;
@@ -190,14 +190,14 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
             end: None,
         });
         let machines: Vec<CloudMachine> = machines.collect();
-        let mut reports = self.books.reports(&machines, offers, &self.memory, now);
+        let mut reports = self.ledger.reports(&machines, offers, &self.memory, now);
         reports.retain(|report| report.ended_at.is_none());
         if reports.is_empty() {
             return;
         }
         let request = MachinesRequest { machines: reports };
         match self.server.report(&request).await {
-            Ok(()) => self.books.told(request.machines, now),
+            Ok(()) => self.ledger.reported(request.machines, now),
             // The next round tells it.
             Err(error) => self.call_failed("report machines", &error),
         }

@@ -4,21 +4,21 @@ use super::pools::float;
 use sojourn_protocol::time::{Millis, UnixMillis};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Between two costs that are remembered.
-const EVERY: Millis = Millis::from_secs(600);
+/// The time between two costs that are remembered.
+const SAMPLE_INTERVAL: Millis = Millis::from_secs(600);
 /// A cost speaks for the time since the one before, but for no more than this.
-const LONGEST: Millis = Millis::from_secs(1200);
-/// For how long they are remembered.
-const LAST: Millis = Millis::from_secs(48 * 3600);
+const MAX_SAMPLE_WEIGHT: Millis = Millis::from_secs(1200);
+/// For how long costs are remembered.
+const RETENTION: Millis = Millis::from_secs(48 * 3600);
 /// Costs of so long a time are needed to say what is low.
-const ENOUGH: Millis = Millis::from_secs(2 * 3600);
-/// A buyer who has to work for this share of the time that is left, or for more, doesn't wait.
+const MIN_HISTORY: Millis = Millis::from_secs(2 * 3600);
+/// A job that needs this part of the time to its deadline, or more, buys at any price.
 const NO_WAIT: f64 = 0.98;
 /// Milliseconds of an hour.
 const HOUR: f64 = 3_600_000.0;
 
-/// Of each kind of work, by the memory of the smallest slots that are large enough for it: prices of others are no prices
-/// for it.
+/// The costs of each kind of work, by the memory of the smallest slots that are large enough for it: prices of smaller slots are no
+/// prices for it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Costs(BTreeMap<u64, BestCosts>);
 
@@ -35,7 +35,8 @@ impl Costs {
 
     /// Forgets the costs that are too old to be of use.
     pub(super) fn forget(&mut self, now: UnixMillis) {
-        self.0.retain(|_, costs| costs.costs.back().is_some_and(|(last, _)| now < *last + LAST));
+        self.0
+            .retain(|_, costs| costs.costs.back().is_some_and(|(last, _)| now < *last + RETENTION));
     }
 
     /// The most that is to be paid for a kind: see [`BestCosts::limit`].
@@ -50,7 +51,7 @@ impl Costs {
     }
 }
 
-/// Costs with their times, the earliest first; of the same kind of work each.
+/// Costs of one kind of work with their times, the earliest first.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct BestCosts {
     costs: VecDeque<(UnixMillis, f64)>,
@@ -58,7 +59,7 @@ struct BestCosts {
 
 impl BestCosts {
     fn is_due(&self, now: UnixMillis) -> bool {
-        self.costs.back().is_none_or(|(last, _)| now >= *last + EVERY)
+        self.costs.back().is_none_or(|(last, _)| now >= *last + SAMPLE_INTERVAL)
     }
 
     fn note(&mut self, now: UnixMillis, cost: f64) {
@@ -66,7 +67,7 @@ impl BestCosts {
             return;
         }
         self.costs.push_back((now, cost));
-        while self.costs.front().is_some_and(|(first, _)| *first + LAST < now) {
+        while self.costs.front().is_some_and(|(first, _)| *first + RETENTION < now) {
             self.costs.pop_front();
         }
     }
@@ -81,16 +82,16 @@ impl BestCosts {
         if needed.is_nan() || needed >= NO_WAIT {
             return None;
         }
-        let known = self.costs.iter().filter(|(at, _)| now <= *at + LAST);
+        let known = self.costs.iter().filter(|(at, _)| now <= *at + RETENTION);
         let samples: Vec<(f64, f64)> = known
             .scan(None, |last: &mut Option<UnixMillis>, (at, cost)| {
                 // What was between two that lie apart isn't known.
-                let time = last.map_or(EVERY, |last| *at - last).min(LONGEST);
+                let time = last.map_or(SAMPLE_INTERVAL, |last| *at - last).min(MAX_SAMPLE_WEIGHT);
                 *last = Some(*at);
                 Some((float(time.0) / HOUR, *cost))
             })
             .collect();
-        if samples.iter().map(|(hours, _)| hours).sum::<f64>() < float(ENOUGH.0) / HOUR {
+        if samples.iter().map(|(hours, _)| hours).sum::<f64>() < float(MIN_HISTORY.0) / HOUR {
             return None;
         }
         let mut costs: Vec<f64> = samples.iter().map(|(_, cost)| *cost).collect();
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     fn at(n: u32) -> UnixMillis {
-        UnixMillis(u64::from(n) * EVERY.0)
+        UnixMillis(u64::from(n) * SAMPLE_INTERVAL.0)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{
     Situation,
     memory::Memory,
-    need::Want,
+    need::SlotDemand,
     pools::{count, float},
     worth::{self, Context, Offer, Use},
 };
@@ -23,7 +23,7 @@ const SPREAD: f64 = 1.5;
 pub(super) fn offers(
     situation: &Situation<'_>,
     memory: &Memory,
-    want: &Want<'_>,
+    want: &SlotDemand<'_>,
     slots: u32,
     market: Market,
 ) -> Vec<Offer> {
@@ -47,22 +47,25 @@ pub(super) fn offers(
 }
 
 /// Has any type that may be bought the memory for it?
-pub(super) fn any_type(situation: &Situation<'_>, want: &Want<'_>) -> bool {
+pub(super) fn any_type(situation: &Situation<'_>, want: &SlotDemand<'_>) -> bool {
     smallest_slot(situation, want).is_some()
 }
 
 /// The memory of the smallest slot that is large enough, of all types that may be bought.
-pub(super) fn smallest_slot(situation: &Situation<'_>, want: &Want<'_>) -> Option<u64> {
+pub(super) fn smallest_slot(situation: &Situation<'_>, want: &SlotDemand<'_>) -> Option<u64> {
     large_enough(situation, want).map(|(memory, _)| memory).min()
 }
 
 /// The slots of the smallest machine whose slots are large enough; 0 where there is none.
-pub(super) fn fewest_slots(situation: &Situation<'_>, want: &Want<'_>) -> u32 {
+pub(super) fn fewest_slots(situation: &Situation<'_>, want: &SlotDemand<'_>) -> u32 {
     large_enough(situation, want).map(|(_, slots)| slots).min().unwrap_or(0)
 }
 
 /// The types that may be bought and whose slots are large enough: the memory of a slot, and how many slots they have.
-fn large_enough(situation: &Situation<'_>, want: &Want<'_>) -> impl Iterator<Item = (u64, u32)> {
+fn large_enough(
+    situation: &Situation<'_>,
+    want: &SlotDemand<'_>,
+) -> impl Iterator<Item = (u64, u32)> {
     let settings = situation.settings;
     let admitted = situation.offers.types.values().filter(|kind| settings.types.admit(kind));
     let slots = admitted.map(|kind| {
@@ -135,7 +138,7 @@ pub(super) fn saving(
     price: MicroUsd,
     row_cost: f64,
     new: &Offer,
-    want: &Want<'_>,
+    want: &SlotDemand<'_>,
 ) -> Option<MicroUsd> {
     let times = &situation.settings.times;
     let hours = |millis: u64| float(millis) / 3_600_000.0;

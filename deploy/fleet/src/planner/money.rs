@@ -7,7 +7,7 @@ const HOUR: u64 = 3_600_000;
 
 /// Money for machines: of the whole fleet, or of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Purse {
+pub(super) struct Budget {
     /// The limit, where there is one.
     pub(super) limit: Option<MicroUsd>,
     /// The money that was spent up to now, with what can't be undone: the rest of drains.
@@ -21,7 +21,7 @@ pub(super) fn cost(price: MicroUsd, time: Millis) -> MicroUsd {
     MicroUsd(mul_div_ceil(price.0, time.0, HOUR))
 }
 
-impl Purse {
+impl Budget {
     /// May so many more machines of this price be there for so long, beside all that are there?
     pub(super) fn fits(&self, price: MicroUsd, life: Millis) -> u32 {
         let Some(limit) = self.limit else { return u32::MAX };
@@ -63,22 +63,22 @@ mod tests {
 
     #[test]
     fn so_many_machines_are_affordable_until_their_end() {
-        let purse = Purse { limit: Some(DOLLAR), spent: MicroUsd(390_000), rate: DOLLAR };
+        let budget = Budget { limit: Some(DOLLAR), spent: MicroUsd(390_000), rate: DOLLAR };
         // Six minutes of a dollar an hour are ten cents.
         let stop = Millis::from_secs(360);
         // Seven take 58.1 cents, and 1.7 cents for each that stays a minute longer.
         let minute = Millis::from_secs(60);
-        assert_eq!(purse.affordable(&[DOLLAR; 7], stop, minute), 1);
-        assert_eq!(purse.affordable(&[DOLLAR; 8], stop, minute), 0);
-        assert_eq!(purse.affordable(&[DOLLAR; 2], stop, minute), 2);
-        assert_eq!(purse.fits(DOLLAR, stop), 5);
-        assert_eq!(purse.fits(MicroUsd(500_000), stop), 10);
-        let broke = Purse { spent: MicroUsd(1_000_001), ..purse };
+        assert_eq!(budget.affordable(&[DOLLAR; 7], stop, minute), 1);
+        assert_eq!(budget.affordable(&[DOLLAR; 8], stop, minute), 0);
+        assert_eq!(budget.affordable(&[DOLLAR; 2], stop, minute), 2);
+        assert_eq!(budget.fits(DOLLAR, stop), 5);
+        assert_eq!(budget.fits(MicroUsd(500_000), stop), 10);
+        let broke = Budget { spent: MicroUsd(1_000_001), ..budget };
         assert_eq!(
             (broke.affordable(&[DOLLAR], stop, minute), broke.fits(MicroUsd(0), stop)),
             (0, 0)
         );
-        let free = Purse { limit: None, ..purse };
+        let free = Budget { limit: None, ..budget };
         assert_eq!(
             (free.affordable(&[DOLLAR; 3], stop, minute), free.fits(DOLLAR, stop)),
             (3, u32::MAX)

@@ -19,7 +19,7 @@ const IN_TIME: f64 = 0.96;
 
 /// Work of one kind, and the slots that are of use for it.
 #[derive(Debug, Clone)]
-pub(super) struct Want<'a> {
+pub(super) struct SlotDemand<'a> {
     /// The job's place.
     pub(super) at: usize,
     pub(super) job: &'a JobDemand,
@@ -40,9 +40,9 @@ pub(super) struct Want<'a> {
 
 /// The slots that are of use, of jobs in their order. Of each job the work with the least time to spare comes first, so that
 /// what no machine is there for can wait. Slots of hosts that weren't bought are taken off.
-pub(super) fn wants<'a>(situation: &Situation<'a>, memory: &Memory) -> Vec<Want<'a>> {
+pub(super) fn wants<'a>(situation: &Situation<'a>, memory: &Memory) -> Vec<SlotDemand<'a>> {
     let jobs = situation.demand.jobs.iter().enumerate();
-    let mut wants: Vec<Want<'a>> = jobs
+    let mut wants: Vec<SlotDemand<'a>> = jobs
         .flat_map(|(at, job)| job.workloads.iter().map(move |workload| (at, job, workload)))
         .map(|(at, job, workload)| want(situation, memory, at, job, workload))
         .collect();
@@ -64,7 +64,7 @@ fn want<'a>(
     at: usize,
     job: &'a JobDemand,
     workload: &'a WorkloadDemand,
-) -> Want<'a> {
+) -> SlotDemand<'a> {
     let now_or_soon = workload.runnable.saturating_add(workload.running);
     let any = now_or_soon.saturating_add(workload.soon);
     let most = workload.parallel.max(workload.running);
@@ -86,7 +86,7 @@ fn want<'a>(
     }
     let parts = all.0.checked_div(u64::from(buy)).unwrap_or(all.0);
     let time = Millis(parts.max(longest.0));
-    Want { at, job, workload, keep, buy, urgent, time, late, patience }
+    SlotDemand { at, job, workload, keep, buy, urgent, time, late, patience }
 }
 
 /// The fewest slots with which trials end in time, the longest first (Graham 1969: a list schedule takes at most
@@ -116,7 +116,7 @@ fn best_speed(situation: &Situation<'_>, memory: &Memory, workload: &WorkloadDem
     speeds.get(speeds.len() / 2).copied().unwrap_or(nominal)
 }
 
-impl Want<'_> {
+impl SlotDemand<'_> {
     /// For [`assign`](super::assign::assign): what machines are kept for.
     pub(super) const fn keep_ask(&self) -> Ask {
         Ask { job: self.at, memory: self.workload.memory, slots: self.keep }

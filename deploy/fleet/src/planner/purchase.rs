@@ -8,8 +8,8 @@ use super::{
     fleet::{Fleet, Machine, Phase},
     market,
     memory::{Memory, Ordered},
-    money::Purse,
-    need::Want,
+    money::Budget,
+    need::SlotDemand,
     reason::{Note, PurchaseReason},
     shrink::{Kept, row_cost},
     worth::{self, Offer},
@@ -39,8 +39,8 @@ struct Buyer<'a, 'b> {
     situation: &'b Situation<'a>,
     memory: &'b mut Memory,
     taken: Taken,
-    total: Purse,
-    jobs: Vec<Purse>,
+    total: Budget,
+    jobs: Vec<Budget>,
     /// Machines that may still come to serve each job.
     hosts: Vec<Option<u32>>,
     named: u64,
@@ -49,7 +49,7 @@ struct Buyer<'a, 'b> {
 }
 
 /// The purpose of an order, with its bounds.
-struct Errand {
+struct OrderIntent {
     reason: PurchaseReason,
     replaces: Option<MachineName>,
     /// Slots that are of use.
@@ -64,7 +64,7 @@ struct Errand {
 pub(super) fn purchase(
     situation: &Situation<'_>,
     fleet: &Fleet<'_>,
-    wants: &[Want<'_>],
+    wants: &[SlotDemand<'_>],
     kept: Kept,
     memory: &mut Memory,
 ) -> (Vec<Action>, Vec<Note>) {
@@ -114,7 +114,7 @@ pub(super) fn purchase(
 
 /// Remembers what work costs now, on the best spot machine there is.
 /// Notes what each kind of work costs at best.
-fn note_costs(situation: &Situation<'_>, wants: &[Want<'_>], memory: &mut Memory) {
+fn note_costs(situation: &Situation<'_>, wants: &[SlotDemand<'_>], memory: &mut Memory) {
     memory.costs.forget(situation.now);
     for want in wants {
         let Some(kind) = market::smallest_slot(situation, want) else { continue };
@@ -139,7 +139,7 @@ fn note_costs(situation: &Situation<'_>, wants: &[Want<'_>], memory: &mut Memory
 fn unmet(
     situation: &Situation<'_>,
     fleet: &Fleet<'_>,
-    wants: &[Want<'_>],
+    wants: &[SlotDemand<'_>],
     kept: &Kept,
 ) -> (Vec<u32>, Vec<Option<u32>>) {
     let staying = fleet.machines.iter().filter(|machine| machine.phase != Phase::Draining);
@@ -148,14 +148,14 @@ fn unmet(
     let coming = fleet.coming.iter().filter(|coming| coming.replaces.is_none());
     let coming = coming.map(|coming| Supply { slots: coming.slots, memory: coming.slot_memory });
     let supply: Vec<Supply> = own.chain(coming).collect();
-    let asks: Vec<_> = wants.iter().map(Want::buy_ask).collect();
+    let asks: Vec<_> = wants.iter().map(SlotDemand::buy_ask).collect();
     let assigned = assign(&supply, &asks, &kept.hosts);
     let left = situation.demand.jobs.iter().zip(&kept.hosts).zip(&assigned.hosts);
     let left = left.map(|((_, most), has)| most.map(|most| most.saturating_sub(*has)));
     (assigned.unmet, left.collect())
 }
 
-fn wants_notes(situation: &Situation<'_>, wants: &[Want<'_>]) -> Vec<Note> {
+fn wants_notes(situation: &Situation<'_>, wants: &[SlotDemand<'_>]) -> Vec<Note> {
     let mut notes = Vec::new();
     for want in wants {
         if want.buy > 0 && !market::any_type(situation, want) {
@@ -174,7 +174,7 @@ fn wants_notes(situation: &Situation<'_>, wants: &[Want<'_>]) -> Vec<Note> {
 
 impl Buyer<'_, '_> {
     /// As many machines on demand as the owner wants, while there is work for them.
-    fn floor(&mut self, fleet: &Fleet<'_>, wants: &[Want<'_>], unmet: &mut [u32]) {
+    fn floor(&mut self, fleet: &Fleet<'_>, wants: &[SlotDemand<'_>], unmet: &mut [u32]) {
         let floor = self.situation.settings.markets.floor;
         let mut missing = floor.saturating_sub(fleet.on_demand());
         for (want, unmet) in wants.iter().zip(unmet) {
@@ -183,21 +183,21 @@ impl Buyer<'_, '_> {
             if useful == 0 || !market::any_type(self.situation, want) {
                 continue;
             }
-            let errand = Errand {
+            let intent = OrderIntent {
                 reason: PurchaseReason::Floor { floor },
                 replaces: None,
                 most_cost: f64::INFINITY,
                 slots: want.buy,
                 machines: useful,
             };
-            let (machines, slots) = self.buy(fleet, want, Market::OnDemand, errand);
+            let (machines, slots) = self.buy(fleet, want, Market::OnDemand, intent);
             missing = missing.saturating_sub(machines);
             *unmet = unmet.saturating_sub(slots);
         }
     }
 
     /// Machines for work that has no slot.
-    fn work(&mut self, fleet: &Fleet<'_>, want: &Want<'_>, unmet: &mut u32) {
+    fn work(&mut self, fleet: &Fleet<'_>, want: &SlotDemand<'_>, unmet: &mut u32) {
         if *unmet == 0 || !market::any_type(self.situation, want) {
             return;
         }
@@ -232,14 +232,14 @@ impl Buyer<'_, '_> {
                     (Market::OnDemand, reason)
                 }
             };
-            let errand = Errand {
+            let intent = OrderIntent {
                 reason,
                 replaces: None,
                 slots: *unmet,
                 machines: u32::MAX,
                 most_cost: if market == Market::Spot { limit } else { f64::INFINITY },
             };
-            let (machines, slots) = self.buy(fleet, want, market, errand);
+            let (machines, slots) = self.buy(fleet, want, market, intent);
             *unmet = unmet.saturating_sub(slots);
             if machines == 0 {
                 return;
@@ -248,7 +248,7 @@ impl Buyer<'_, '_> {
     }
 
     /// Spot machines, unless there are none, or on demand costs no more with what interruptions cost.
-    fn spot_or_not(&self, want: &Want<'_>, slots: u32) -> Market {
+    fn spot_or_not(&self, want: &SlotDemand<'_>, slots: u32) -> Market {
         let best = |market| {
             let offers = market::offers(self.situation, self.memory, want, slots, market);
             offers.first().map(|offer| offer.cost)
@@ -267,12 +267,12 @@ impl Buyer<'_, '_> {
     fn buy(
         &mut self,
         fleet: &Fleet<'_>,
-        want: &Want<'_>,
+        want: &SlotDemand<'_>,
         market: Market,
-        errand: Errand,
+        intent: OrderIntent,
     ) -> (u32, u32) {
-        let mut offers = market::offers(self.situation, self.memory, want, errand.slots, market);
-        let mut most = errand.machines.min(MAX_ORDER);
+        let mut offers = market::offers(self.situation, self.memory, want, intent.slots, market);
+        let mut most = intent.machines.min(MAX_ORDER);
         if offers.iter().any(|offer| offer.speed.measured) {
             // Types that were never measured are tried, a few machines of each.
             offers.retain(|offer| offer.speed.measured || !self.is_on_trial(fleet, offer));
@@ -281,36 +281,36 @@ impl Buyer<'_, '_> {
             }
         }
         let any = !offers.is_empty();
-        offers.retain(|offer| offer.cost <= errand.most_cost);
+        offers.retain(|offer| offer.cost <= intent.most_cost);
         if any && offers.is_empty() {
             let job = want.job.name.clone();
-            self.notes.push(Note::Waits { job, slots: errand.slots });
+            self.notes.push(Note::Waits { job, slots: intent.slots });
             return (0, 0);
         }
         if offers.is_empty() {
-            self.notes.push(Note::NoOffer { job: want.job.name.clone(), slots: errand.slots });
+            self.notes.push(Note::NoOffer { job: want.job.name.clone(), slots: intent.slots });
             return (0, 0);
         }
-        let pools = market::of_one_order(&offers, errand.slots);
+        let pools = market::of_one_order(&offers, intent.slots);
         // Where the limits are near, the best pool alone may leave room for more machines.
         let best: Vec<&Offer> = pools.iter().copied().take(1).collect();
-        let wide = self.fits(want, &pools, most, errand.slots, true);
-        let narrow = self.fits(want, &best, most, errand.slots, false);
+        let wide = self.fits(want, &pools, most, intent.slots, true);
+        let narrow = self.fits(want, &best, most, intent.slots, false);
         let (pools, fit, margin) =
             if narrow.0 > wide.0 { (best, narrow, false) } else { (pools, wide, true) };
         let (machines, limit) = fit;
         if let Some(limit) = limit {
             let job = want.job.name.clone();
-            self.notes.push(Note::LimitReached { job, limit, slots: errand.slots });
+            self.notes.push(Note::LimitReached { job, limit, slots: intent.slots });
         }
         if machines == 0 {
             return (0, 0);
         }
         // A replacement is of no use at a higher price.
-        let margin = margin && errand.replaces.is_none();
+        let margin = margin && intent.replaces.is_none();
         let price_limit = market::price_limit(self.situation, &pools, margin);
         let slots = pools.iter().map(|offer| offer.slots).min().unwrap_or(1);
-        self.order(want, market, errand, &pools, machines, price_limit);
+        self.order(want, market, intent, &pools, machines, price_limit);
         (machines, slots.saturating_mul(machines))
     }
 
@@ -326,7 +326,7 @@ impl Buyer<'_, '_> {
     /// How many machines of these offers fit; and which limit has it that they aren't as many as are of use.
     fn fits(
         &self,
-        want: &Want<'_>,
+        want: &SlotDemand<'_>,
         offers: &[&Offer],
         most: u32,
         slots: u32,
@@ -341,7 +341,7 @@ impl Buyer<'_, '_> {
         let short =
             Millis(times.start().0.saturating_add(times.stop().0).saturating_add(want.time.0));
         let life = short.min(times.min_life());
-        let job = self.jobs.get(want.at).map_or(u32::MAX, |purse| purse.fits(price, life));
+        let job = self.jobs.get(want.at).map_or(u32::MAX, |budget| budget.fits(price, life));
         let limits = [
             self.situation.settings.limits.left(&self.taken).fits(vcpus, price),
             (self.total.fits(price, life), Limit::Total),
@@ -356,9 +356,9 @@ impl Buyer<'_, '_> {
 
     fn order(
         &mut self,
-        want: &Want<'_>,
+        want: &SlotDemand<'_>,
         market: Market,
-        errand: Errand,
+        intent: OrderIntent,
         offers: &[&Offer],
         machines: u32,
         price_limit: MicroUsd,
@@ -373,7 +373,7 @@ impl Buyer<'_, '_> {
             price_limit,
             job: want.job.job,
             first_type: offers.first().map(|offer| offer.kind.name.clone()).unwrap_or_default(),
-            replaces: errand.replaces,
+            replaces: intent.replaces,
             bought: None,
             price: None,
         };
@@ -383,8 +383,8 @@ impl Buyer<'_, '_> {
         }
         self.taken.add(machines, vcpus, price_limit);
         self.total.add(machines, price_limit);
-        if let Some(purse) = self.jobs.get_mut(want.at) {
-            purse.add(machines, price_limit);
+        if let Some(budget) = self.jobs.get_mut(want.at) {
+            budget.add(machines, price_limit);
         }
         if let Some(Some(hosts)) = self.hosts.get_mut(want.at) {
             *hosts = hosts.saturating_sub(machines);
@@ -395,7 +395,7 @@ impl Buyer<'_, '_> {
             pools: offers.iter().map(|offer| offer.pool.clone()).collect(),
             price_limit,
             job: want.job.job,
-            reason: errand.reason,
+            reason: intent.reason,
         }));
     }
 
@@ -408,7 +408,7 @@ impl Buyer<'_, '_> {
     }
 
     /// Machines in place of others that cost more for the same work.
-    fn replacements(&mut self, fleet: &Fleet<'_>, wants: &[Want<'_>]) {
+    fn replacements(&mut self, fleet: &Fleet<'_>, wants: &[SlotDemand<'_>]) {
         let markets = &self.situation.settings.markets;
         let count = |machines: usize| u32::try_from(machines).unwrap_or(u32::MAX);
         let share = mul_div(
@@ -444,8 +444,9 @@ impl Buyer<'_, '_> {
             if machine.is_on_demand() && (spare == 0 || !self.spot_is_back()) {
                 continue;
             }
-            let fits =
-                |want: &&Want<'_>| want.buy > 0 && machine.slot_memory >= want.workload.memory;
+            let fits = |want: &&SlotDemand<'_>| {
+                want.buy > 0 && machine.slot_memory >= want.workload.memory
+            };
             let Some(want) = wants.iter().find(fits) else { continue };
             if self.replace(fleet, want, machine, cost) {
                 left -= 1;
@@ -463,7 +464,7 @@ impl Buyer<'_, '_> {
     fn replace(
         &mut self,
         fleet: &Fleet<'_>,
-        want: &Want<'_>,
+        want: &SlotDemand<'_>,
         machine: &Machine<'_>,
         cost: f64,
     ) -> bool {
@@ -472,7 +473,7 @@ impl Buyer<'_, '_> {
         let same = best.slots == machine.slots;
         let saving = market::saving(self.situation, machine.price, cost, best, want);
         let Some(saving) = saving.filter(|_| same) else { return false };
-        let errand = Errand {
+        let intent = OrderIntent {
             reason: PurchaseReason::Replacement {
                 of: machine.name.clone(),
                 market: machine.cloud.market,
@@ -483,6 +484,6 @@ impl Buyer<'_, '_> {
             machines: 1,
             most_cost: cost * (1.0 - market::WORTH_REPLACING),
         };
-        self.buy(fleet, want, Market::Spot, errand).0 > 0
+        self.buy(fleet, want, Market::Spot, intent).0 > 0
     }
 }

@@ -6,8 +6,8 @@ use super::{
     assign::{Assignment, Supply, assign},
     fleet::{Coming, Fleet, Machine, Phase},
     memory::Memory,
-    money::{Purse, cost},
-    need::Want,
+    money::{Budget, cost},
+    need::SlotDemand,
     reason::EndReason,
     worth,
 };
@@ -25,9 +25,9 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     /// The money of all jobs together.
-    pub(super) total: Purse,
+    pub(super) total: Budget,
     /// The money of each job, by its place.
-    pub(super) jobs: Vec<Purse>,
+    pub(super) jobs: Vec<Budget>,
     /// How many machines may serve each job.
     pub(super) hosts: Vec<Option<u32>>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Kept {
 pub(super) fn shrink(
     situation: &Situation<'_>,
     fleet: &mut Fleet<'_>,
-    wants: &[Want<'_>],
+    wants: &[SlotDemand<'_>],
     memory: &mut Memory,
 ) -> (Vec<Action>, Kept) {
     let mut actions = replaced(situation, fleet, memory);
@@ -44,7 +44,7 @@ pub(super) fn shrink(
     let mut reasons: BTreeMap<usize, EndReason> = BTreeMap::new();
     over_limits(situation, fleet, &order, &mut reasons);
 
-    let mut total = total_purse(situation, fleet);
+    let mut total = total_budget(situation, fleet);
     cut(situation, fleet, &order, &total, Limit::Total, &mut reasons);
     stop_paying(situation, &mut total, fleet, &order, &reasons);
 
@@ -127,7 +127,7 @@ fn replaced(situation: &Situation<'_>, fleet: &mut Fleet<'_>, memory: &mut Memor
 fn preference(
     situation: &Situation<'_>,
     fleet: &Fleet<'_>,
-    wants: &[Want<'_>],
+    wants: &[SlotDemand<'_>],
     memory: &Memory,
 ) -> Vec<usize> {
     let mut costs: Vec<(usize, &Machine<'_>, f64)> = fleet
@@ -164,12 +164,13 @@ fn preference(
 pub(super) fn row_cost(
     situation: &Situation<'_>,
     machine: &Machine<'_>,
-    wants: &[Want<'_>],
+    wants: &[SlotDemand<'_>],
     memory: &Memory,
 ) -> f64 {
     let kind = situation.offers.types.get(&machine.cloud.pool.instance_type);
-    let fits =
-        |want: &&Want<'_>| machine.slot_memory == 0 || machine.slot_memory >= want.workload.memory;
+    let fits = |want: &&SlotDemand<'_>| {
+        machine.slot_memory == 0 || machine.slot_memory >= want.workload.memory
+    };
     let (Some(kind), Some(want)) = (kind, wants.iter().find(fits)) else {
         return f64::from(machine.vcpus.max(1)).recip() * worth::price(machine.price);
     };
@@ -199,11 +200,11 @@ fn over_limits(
     }
 }
 
-/// The purse of all jobs together: what was spent in all, and the price of an hour of the machines that go on.
-fn total_purse(situation: &Situation<'_>, fleet: &Fleet<'_>) -> Purse {
+/// The budget of all jobs together: what was spent in all, and the price of an hour of the machines that go on.
+fn total_budget(situation: &Situation<'_>, fleet: &Fleet<'_>) -> Budget {
     let times = &situation.settings.times;
     let late = situation.now - situation.demand.at;
-    let mut purse = Purse {
+    let mut budget = Budget {
         limit: situation.settings.limits.total,
         spent: situation.demand.spent,
         rate: MicroUsd(0),
@@ -212,18 +213,18 @@ fn total_purse(situation: &Situation<'_>, fleet: &Fleet<'_>) -> Purse {
     let new = Millis(times.interval.0.saturating_mul(4));
     for machine in &fleet.machines {
         let age = situation.now - machine.cloud.launched_at;
-        purse.spent += cost(machine.price, if age <= new { age } else { late });
+        budget.spent += cost(machine.price, if age <= new { age } else { late });
         if machine.phase == Phase::Draining {
-            purse.spent += cost(machine.price, times.stop());
+            budget.spent += cost(machine.price, times.stop());
         } else {
-            purse.rate += machine.price;
+            budget.rate += machine.price;
         }
     }
     for coming in &fleet.coming {
-        purse.spent += cost(coming.price, unseen(situation, coming));
-        purse.rate += coming.price;
+        budget.spent += cost(coming.price, unseen(situation, coming));
+        budget.rate += coming.price;
     }
-    purse
+    budget
 }
 
 /// For how long a machine costs until it is seen at last, and can be ended.
@@ -232,12 +233,12 @@ fn unseen(situation: &Situation<'_>, coming: &Coming) -> Millis {
     visible.max(situation.now) - coming.at
 }
 
-/// Gives back what a purse can't pay, the last first.
+/// Gives back what a budget can't pay, the last first.
 fn cut(
     situation: &Situation<'_>,
     fleet: &Fleet<'_>,
     order: &[usize],
-    purse: &Purse,
+    budget: &Budget,
     limit: Limit,
     reasons: &mut BTreeMap<usize, EndReason>,
 ) {
@@ -246,24 +247,24 @@ fn cut(
     let coming = fleet.coming.iter().map(|coming| coming.price);
     let priced = order.iter().filter_map(|index| fleet.machines.get(*index));
     let prices: Vec<MicroUsd> = coming.chain(priced.map(|machine| machine.price)).collect();
-    let stay = purse.affordable(&prices, times.stop(), times.interval);
+    let stay = budget.affordable(&prices, times.stop(), times.interval);
     for index in order.iter().skip(stay.saturating_sub(fleet.coming.len())) {
         reasons.entry(*index).or_insert(EndReason::Money { limit });
     }
 }
 
-/// Takes the machines that are to end out of the purse's rate, and adds to what was spent what they cost until their end.
+/// Takes the machines that are to end out of the budget's rate, and adds to what was spent what they cost until their end.
 fn stop_paying(
     situation: &Situation<'_>,
-    purse: &mut Purse,
+    budget: &mut Budget,
     fleet: &Fleet<'_>,
     order: &[usize],
     reasons: &BTreeMap<usize, EndReason>,
 ) {
     for index in order.iter().filter(|index| reasons.contains_key(index)) {
         if let Some(machine) = fleet.machines.get(*index) {
-            purse.rate = purse.rate.saturating_sub(machine.price);
-            purse.spent += cost(machine.price, situation.settings.times.stop());
+            budget.rate = budget.rate.saturating_sub(machine.price);
+            budget.spent += cost(machine.price, situation.settings.times.stop());
         }
     }
 }
@@ -272,7 +273,7 @@ fn stop_paying(
 fn keep(
     fleet: &Fleet<'_>,
     staying: &[usize],
-    wants: &[Want<'_>],
+    wants: &[SlotDemand<'_>],
     hosts: &[Option<u32>],
 ) -> Assignment {
     let supply: Vec<Supply> = staying
@@ -280,25 +281,25 @@ fn keep(
         .filter_map(|index| fleet.machines.get(*index))
         .map(|machine| Supply { slots: machine.slots, memory: machine.slot_memory })
         .collect();
-    let asks: Vec<_> = wants.iter().map(Want::keep_ask).collect();
+    let asks: Vec<_> = wants.iter().map(SlotDemand::keep_ask).collect();
     assign(&supply, &asks, hosts)
 }
 
-/// The purse of each job: what it has spent, and the price of an hour of the machines that are assigned to it.
+/// The budget of each job: what it has spent, and the price of an hour of the machines that are assigned to it.
 fn job_purses(
     situation: &Situation<'_>,
     fleet: &Fleet<'_>,
-    wants: &[Want<'_>],
+    wants: &[SlotDemand<'_>],
     staying: &[usize],
     assigned: &Assignment,
-) -> Vec<Purse> {
+) -> Vec<Budget> {
     let times = &situation.settings.times;
     let late = situation.now - situation.demand.at;
-    let mut purses: Vec<Purse> = situation
+    let mut budgets: Vec<Budget> = situation
         .demand
         .jobs
         .iter()
-        .map(|job| Purse {
+        .map(|job| Budget {
             limit: situation.settings.limits.of_job(job.budget),
             spent: job.spent,
             rate: MicroUsd(0),
@@ -308,14 +309,14 @@ fn job_purses(
         let Some(machine) = fleet.machines.get(*index) else { continue };
         let all: u32 = shares.iter().map(|share| share.slots).sum();
         for share in shares {
-            let job = wants.get(share.ask).and_then(|want| purses.get_mut(want.at));
-            let Some(purse) = job else { continue };
+            let job = wants.get(share.ask).and_then(|want| budgets.get_mut(want.at));
+            let Some(budget) = job else { continue };
             let part = mul_div(machine.price.0, u64::from(share.slots), u64::from(all.max(1)));
-            purse.rate += MicroUsd(part);
+            budget.rate += MicroUsd(part);
             // What it cost before its first unit is shared out once it has one.
             let since =
                 if machine.known.worked { late } else { situation.now - machine.cloud.launched_at };
-            purse.spent += cost(MicroUsd(part), since);
+            budget.spent += cost(MicroUsd(part), since);
         }
     }
     // A job that is in the demand no more pays nothing more; what no job is known of, the first one is taken to pay.
@@ -325,33 +326,33 @@ fn job_purses(
     };
     let draining = fleet.machines.iter().filter(|machine| machine.phase == Phase::Draining);
     for machine in draining {
-        if let Some(purse) = place(machine.known.job).and_then(|place| purses.get_mut(place)) {
+        if let Some(budget) = place(machine.known.job).and_then(|place| budgets.get_mut(place)) {
             let since = if machine.known.worked { late } else { Millis(0) };
-            purse.spent += cost(machine.price, Millis(times.stop().0.saturating_add(since.0)));
+            budget.spent += cost(machine.price, Millis(times.stop().0.saturating_add(since.0)));
         }
     }
     for coming in &fleet.coming {
-        if let Some(purse) = place(Some(coming.job)).and_then(|place| purses.get_mut(place)) {
-            purse.spent += cost(coming.price, unseen(situation, coming));
-            purse.rate += coming.price;
+        if let Some(budget) = place(Some(coming.job)).and_then(|place| budgets.get_mut(place)) {
+            budget.spent += cost(coming.price, unseen(situation, coming));
+            budget.rate += coming.price;
         }
     }
-    purses
+    budgets
 }
 
 /// How many machines may serve each job: `max_hosts`, and as many as its money pays.
 fn caps(
     situation: &Situation<'_>,
     fleet: &Fleet<'_>,
-    wants: &[Want<'_>],
+    wants: &[SlotDemand<'_>],
     staying: &[usize],
     assigned: &Assignment,
-    purses: &[Purse],
+    budgets: &[Budget],
     hosts: &[Option<u32>],
 ) -> Vec<Option<u32>> {
     let times = &situation.settings.times;
     let mut caps = hosts.to_vec();
-    for (place, (cap, purse)) in caps.iter_mut().zip(purses).enumerate() {
+    for (place, (cap, budget)) in caps.iter_mut().zip(budgets).enumerate() {
         let serves = |shares: &[super::assign::Share]| {
             shares.iter().any(|share| wants.get(share.ask).is_some_and(|want| want.at == place))
         };
@@ -363,7 +364,7 @@ fn caps(
         let serving = serving.filter_map(|(index, _)| fleet.machines.get(*index));
         let prices: Vec<MicroUsd> =
             coming.iter().copied().chain(serving.map(|machine| machine.price)).collect();
-        let stay = purse.affordable(&prices, times.stop(), times.interval);
+        let stay = budget.affordable(&prices, times.stop(), times.interval);
         if stay < prices.len() {
             let stay = u32::try_from(stay.saturating_sub(coming.len())).unwrap_or(u32::MAX);
             *cap = Some(cap.unwrap_or(u32::MAX).min(stay));
@@ -377,7 +378,7 @@ fn useless(
     situation: &Situation<'_>,
     machine: &Machine<'_>,
     unassigned: bool,
-    wants: &[Want<'_>],
+    wants: &[SlotDemand<'_>],
     memory: &mut Memory,
 ) -> Option<EndReason> {
     let (now, times) = (situation.now, &situation.settings.times);
@@ -397,8 +398,9 @@ fn useless(
         return None;
     }
     // It is kept for units that are to come: but not for ever.
-    let fits =
-        |want: &&Want<'_>| machine.slot_memory == 0 || machine.slot_memory >= want.workload.memory;
+    let fits = |want: &&SlotDemand<'_>| {
+        machine.slot_memory == 0 || machine.slot_memory >= want.workload.memory
+    };
     let mut fitting = wants.iter().filter(fits).map(|want| want.workload);
     let waits = if fitting.clone().any(|workload| workload.runnable > 0) {
         // Why it takes none of the units that wait isn't known here.

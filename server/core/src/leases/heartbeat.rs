@@ -167,7 +167,7 @@ impl LeaseHandler<'_> {
         deadline
     }
 
-    /// Looks at what was measured of others since, and has a hop end early that has taken half of what it may: so a
+    /// ConvergenceChecks at what was measured of others since, and has a hop end early that has taken half of what it may: so a
     /// slow host delivers what it has, before it loses the lease. A part of a unit that is verified is of no use: its lease
     /// goes on until its end.
     fn review(&self, lease: LeaseId, deadline: &mut Deadline, begun: bool) {

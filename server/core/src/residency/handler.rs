@@ -1,8 +1,8 @@
-//! Looks, moves by speculation, and moves to rebalance the hosts.
+//! ConvergenceChecks, moves by speculation, and moves to rebalance the hosts.
 
 use super::{
     hosts::{Loads, Moves, as_micros},
-    looks::{Looks, interval_of},
+    looks::{ConvergenceChecks, interval_of},
 };
 use crate::{fault::CoreFault, leases::LeaseHandler};
 use sojourn_protocol::{
@@ -23,7 +23,7 @@ pub(crate) struct ResidencyHandler<'a> {
     pub(crate) leases: LeaseHandler<'a>,
     pub(crate) data: &'a DataPlacement,
     pub(crate) policy: &'a dyn Policy,
-    pub(crate) looks: &'a mut Looks,
+    pub(crate) looks: &'a mut ConvergenceChecks,
 }
 
 /// A trial is to move.
@@ -36,7 +36,7 @@ struct Move {
 }
 
 impl ResidencyHandler<'_> {
-    /// Looks at the trials whose time has come, and moves those that are to move. Where a trial has ended the hosts are
+    /// ConvergenceChecks at the trials whose time has come, and moves those that are to move. Where a trial has ended the hosts are
     /// compared at once.
     pub(crate) fn settle(&mut self) -> Result<(), CoreFault> {
         let now = self.leases.ledger.clock.now();
@@ -72,7 +72,7 @@ impl ResidencyHandler<'_> {
         Moves::of(&self.leases.ledger.scheduler(self.leases.hosts, self.data, self.policy))
     }
 
-    /// Looks at the trials of a job: each in turn, so that a request sees what came of those before it.
+    /// ConvergenceChecks at the trials of a job: each in turn, so that a request sees what came of those before it.
     fn look(&mut self, job: JobId, rules: &SpeCon) -> Result<(), CoreFault> {
         let trials: Vec<TrialId> =
             self.leases.ledger.index.residents().of(job).map(|(trial, ..)| trial).collect();

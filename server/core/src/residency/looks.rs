@@ -10,15 +10,15 @@ use sojourn_protocol::{
 use sojourn_workgen::residency::Convergence;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Looks at the trials of jobs whose trials may move.
+/// ConvergenceChecks at the trials of jobs whose trials may move.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Looks {
-    jobs: BTreeMap<JobId, LooksOfJob>,
+pub(crate) struct ConvergenceChecks {
+    jobs: BTreeMap<JobId, JobChecks>,
 }
 
-/// Looks at the trials of a job.
+/// ConvergenceChecks at the trials of a job.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct LooksOfJob {
+pub(crate) struct JobChecks {
     /// When they are due next.
     pub(super) due: UnixMillis,
     /// How many trials stayed somewhere when it was decided last who moves.
@@ -27,7 +27,7 @@ pub(crate) struct LooksOfJob {
     pub(super) trials: BTreeMap<TrialId, Convergence>,
 }
 
-impl Looks {
+impl ConvergenceChecks {
     /// When the first are due.
     pub(crate) fn next(&self) -> Option<UnixMillis> {
         self.jobs.values().map(|job| job.due).min()
@@ -46,8 +46,8 @@ impl Looks {
     }
 
     /// The looks of a job. The first are due an interval after it was heard of.
-    pub(super) fn of(&mut self, job: JobId, now: UnixMillis, interval: Micros) -> &mut LooksOfJob {
-        let new = || LooksOfJob { due: now + interval_of(interval), ..LooksOfJob::default() };
+    pub(super) fn of(&mut self, job: JobId, now: UnixMillis, interval: Micros) -> &mut JobChecks {
+        let new = || JobChecks { due: now + interval_of(interval), ..JobChecks::default() };
         self.jobs.entry(job).or_insert_with(new)
     }
 }

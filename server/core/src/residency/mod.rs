@@ -16,4 +16,4 @@ mod hosts;
 mod looks;
 
 pub(crate) use handler::ResidencyHandler;
-pub(crate) use looks::Looks;
+pub(crate) use looks::ConvergenceChecks;

@@ -49,9 +49,8 @@ impl<'a> Locality<'a> {
         Self { state, hosts, data, cost, occupancy, eligible }
     }
 
-    /// Is it too early to grant a unit for a busy slot? A unit that waits there can't go elsewhere. Then for so many
-    /// microseconds.
-    pub fn is_early(&self, job: &Job, at: DeviceRef<'_>) -> Option<u64> {
+    /// How long to wait before a busy slot is granted its next unit; `None` if now is right. A unit that waits there can't go elsewhere.
+    pub fn grant_delay(&self, job: &Job, at: DeviceRef<'_>) -> Option<Micros> {
         if !at.ahead {
             return None;
         }
@@ -67,7 +66,7 @@ impl<'a> Locality<'a> {
         );
         let free_at = slots.into_iter().min()?;
         let lead = transfer.send.saturating_add(transfer.fetch).saturating_mul(LEAD_TRANSFERS);
-        free_at.checked_sub(lead).filter(|early| *early > 0)
+        free_at.checked_sub(lead).filter(|delay| *delay > 0).map(Micros)
     }
 
     /// Microseconds until a host would have fetched a shard of a job. Twice as many where another shard would have to be

@@ -16,6 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     ids::{HostId, JobId},
     money::MicroUsd,
+    quantity::Micros,
     time::Millis,
 };
 use sojourn_state::Job;
@@ -86,8 +87,8 @@ impl<'a> Scheduler<'a> {
         if !job.is_running() {
             return verifiers.verification_for(job, at);
         }
-        if let Some(micros) = self.local.is_early(job, at) {
-            deferred.wait(micros);
+        if let Some(Micros(delay)) = self.local.grant_delay(job, at) {
+            deferred.wait(delay);
             return None;
         }
         if let Some(first) =

@@ -116,7 +116,7 @@ impl Estimates {
                 Origin::Claimed if hosts < MIN_HOSTS_TO_ASK => (MAX_CLAIMED_RATIO, 1),
                 Origin::Claimed => (MAX_CLAIMED_RATIO, MIN_CLAIMANTS),
             };
-            if word.within(farthest, typical) != word {
+            if word.clamp_to(farthest, typical) != word {
                 return;
             }
             known.words.set(reporter, word.raw());
@@ -138,10 +138,10 @@ impl Estimates {
         let medians = known.words.lower_median().zip(known.words.upper_median());
         let now = match medians.filter(|_| known.words.len() > 1) {
             Some((low, _)) if wanted.raw() < low => {
-                wanted.within(MAX_OFF_MEDIAN, Ratio::from_raw(low))
+                wanted.clamp_to(MAX_OFF_MEDIAN, Ratio::from_raw(low))
             }
             Some((_, high)) if wanted.raw() > high => {
-                wanted.within(MAX_OFF_MEDIAN, Ratio::from_raw(high))
+                wanted.clamp_to(MAX_OFF_MEDIAN, Ratio::from_raw(high))
             }
             _ => wanted,
         };
@@ -158,7 +158,7 @@ impl Estimates {
             self.typical = (typical.corrected(now.over(typical), part), of + 1);
         }
         if let Some(median) = self.ratios.upper_median() {
-            self.typical.0 = self.typical.0.within(MAX_OFF_TYPICAL, Ratio::from_raw(median));
+            self.typical.0 = self.typical.0.clamp_to(MAX_OFF_TYPICAL, Ratio::from_raw(median));
         }
         let figures = self.figures(device);
         figures.flops.get_or_insert(flops);

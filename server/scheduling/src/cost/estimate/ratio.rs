@@ -53,7 +53,7 @@ impl Ratio {
     }
 
     /// This ratio, or the nearest one that lies within a factor of another, either way.
-    pub(super) fn within(self, factor: u64, of: Self) -> Self {
+    pub(super) fn clamp_to(self, factor: u64, of: Self) -> Self {
         let factor = factor.max(1);
         Self::clamped(self.0.clamp(of.0 / factor, of.0.saturating_mul(factor)))
     }
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(Ratio::of(u64::MAX, 0).times(1), FARTHEST);
         assert_eq!(Ratio::of(2, 1).and(Ratio::of(3, 1)).times(10), 60);
         let ten = Ratio::of(10, 1);
-        let near = [1, 40, 10_000].map(|ratio| Ratio::of(ratio, 1).within(8, ten).times(100));
+        let near = [1, 40, 10_000].map(|ratio| Ratio::of(ratio, 1).clamp_to(8, ten).times(100));
         assert_eq!(near.map(|ratio| ratio / 100), [1, 40, 80]);
     }
 }
