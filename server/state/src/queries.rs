@@ -14,7 +14,7 @@ use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, ShardId, TrialId},
     quantity::to_u64,
     report::{Evaluated, Outcome, ReportEnd, ReportState, Trained},
-    view::{HopRecord, Verification},
+    view::HopRecord,
 };
 use std::sync::Arc;
 

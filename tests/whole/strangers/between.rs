@@ -116,7 +116,7 @@ impl Liar {
         Answer { status, headers: headers.into_iter().map(line).collect(), body }
     }
 
-    /// What is reported instead, if it is a lie.
+    /// The report in place of the right one, if it is a lie.
     fn report(&self, body: &[u8]) -> Option<Vec<u8>> {
         let mut report: Value = serde_json::from_slice(body).ok()?;
         let lease = report["lease"].as_u64()?;
@@ -148,7 +148,7 @@ impl Liar {
             }
     }
 
-    /// What is uploaded for a lease instead of its checkpoint, if it is a lie.
+    /// The upload for a lease in place of its checkpoint, if it is a lie.
     fn checkpoint(&self, lease: u64, request: &Request) -> Option<Vec<u8>> {
         if !self.is_lying.load(Ordering::SeqCst) {
             return None;

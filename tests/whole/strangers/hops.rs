@@ -21,7 +21,7 @@ fn wait_finished(site: &Site, job: &str) -> Value {
     view
 }
 
-/// What a command prints for people.
+/// The words that a command prints for people.
 fn said(site: &Site, args: &[&str]) -> String {
     String::from_utf8(site.run(args).stdout).unwrap()
 }
