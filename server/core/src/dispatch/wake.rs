@@ -1,7 +1,7 @@
 //! Waiting hosts are looked at after each step in which something has changed for them.
 //!
 //! Units of one trial that have become runnable are offered at once to the hosts that they fit. After other changes all waiting
-//! hosts are looked at: in one step where they are few, else in batches (`sweep.rs`).
+//! hosts are looked at: in one step where they are few, else in batches (`Sweep` in `server/scheduling`).
 
 use super::dispatcher::Dispatcher;
 use crate::fault::CoreFault;

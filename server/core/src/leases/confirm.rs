@@ -1,4 +1,4 @@
-//! A host goes on with a trial while its result is uploaded: what it may train next, and whether that is granted.
+//! A host goes on with a trial while its result is uploaded: whether the lease that it holds for that is granted.
 //!
 //! The lease is provisional until the result before it was taken in. Then it is granted, or else withdrawn.
 
