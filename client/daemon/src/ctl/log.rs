@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args, data: &Path, json: bool) -> Result<(), Failure> {
         let LogEnd { lines, next } = match end(data, part) {
             Ok(end) => end,
             // It has ended: what it has written is there still.
-            Err(error @ CallError::Nobody { .. }) => {
+            Err(error) if error.has_ended() => {
                 if let LogPart::Last(most) = part {
                     return print_written(data, most, json, &error);
                 }

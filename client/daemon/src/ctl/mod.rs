@@ -141,6 +141,6 @@ fn asked(data: &Path, ask: &Ask) -> Result<Answer, Failure> {
 fn unanswered(error: &CallError) -> Failure {
     match error {
         CallError::Nobody { .. } | CallError::NotYours { .. } => Failure::call(error_chain(error)),
-        CallError::Silent { .. } => Failure::work(error_chain(error)),
+        CallError::Ended { .. } | CallError::Silent { .. } => Failure::work(error_chain(error)),
     }
 }

@@ -82,7 +82,7 @@ async fn lines(data: &Path, mut status: Status, json: bool) -> Result<(), Failur
         tokio::time::sleep(POLL_INTERVAL).await;
         status = match call(data, &Ask::Status) {
             Ok(answer) => self::status(answer)?,
-            Err(CallError::Nobody { .. }) => {
+            Err(error) if error.has_ended() => {
                 output::remark(ENDED);
                 return Ok(());
             }
@@ -155,7 +155,7 @@ async fn follow(
                 Next::Ask(ask) => drop(orders.send(ask)),
             },
             News::Terminal(_) => {}
-            News::Answered(Err(CallError::Nobody { .. })) => return Ok(true),
+            News::Answered(Err(error)) if error.has_ended() => return Ok(true),
             News::Answered(answer) => view.take_answer(answer),
             News::Lost(error) => return Err(error),
         }
@@ -168,7 +168,7 @@ fn ask(data: &Path, orders: &Receiver<Ask>, news: &UnboundedSender<News>) {
     loop {
         for ask in [next, Ask::Log(LogPart::Last(MAX_LOG_LINES))] {
             let answer = call(data, &ask);
-            let last = matches!(answer, Err(CallError::Nobody { .. }));
+            let last = answer.as_ref().is_err_and(CallError::has_ended);
             // Where nobody listens any more, there may be orders yet.
             let _ = news.send(News::Answered(answer));
             if last {
