@@ -15,9 +15,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLOORS = [  # a package depends on packages of lower floors only
     ["protocol", "protocol/files", "server/state/derive"],
-    ["protocol/codec", "protocol/http", "client/slot", "client/shares", "client/libtorch", "deploy/fleet", "server/page"],
-    ["protocol/model", "server/blobs", "workgen/ingest", "deploy/ec2"],
-    ["protocol/graph", "workgen", "assimilator/rules", "client/core"],
+    ["protocol/codec", "protocol/api", "client/slot", "client/shares", "client/libtorch", "deploy/fleet", "server/page"],
+    ["protocol/model", "protocol/http", "deploy/ec2"],
+    ["protocol/graph", "server/blobs", "workgen", "workgen/ingest", "assimilator/rules", "client/core"],
     ["server/state", "client", "client/trainer"],
     ["server/scheduling"],
     ["server/core"],

@@ -7,7 +7,11 @@
 use crate::queue::{Fault, NewVersion, Offer, Queue, QueueError, Work};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
-use sojourn_http::{Backoff, CallError, Get, HttpClient, Post, RetryPolicy};
+use sojourn_api::{
+    Request,
+    endpoints::{self, Endpoint},
+};
+use sojourn_http::{Backoff, CallError, HttpClient, RetryPolicy};
 use sojourn_protocol::{
     assimilation::{
         AssimilationsView, LostRequest, OfferAnswer, RejectRequest, RenewRequest, TakeAnswer,
@@ -111,8 +115,9 @@ impl HttpQueue {
     /// # Errors
     /// The error of the last server.
     pub async fn check(&self) -> Result<(), HttpQueueError> {
-        let (path, request) = ("v1/assimilations/0/renew", RenewRequest { claim: ClaimId(0) });
-        self.post::<OfferAnswer>(path, &request, CALL_TIMEOUT).await.map(drop)
+        let renew = RenewRequest { claim: ClaimId(0) };
+        let request = endpoints::RenewAssimilation::request(LeaseId(0), &renew);
+        self.call(request, CALL_TIMEOUT).await.map(drop)
     }
 
     /// How much there is to assimilate.
@@ -120,33 +125,30 @@ impl HttpQueue {
     /// # Errors
     /// The error of the last server.
     pub async fn view(&self) -> Result<AssimilationsView, HttpQueueError> {
-        let get = Get::new("v1/assimilations").within(CALL_TIMEOUT);
-        Ok(self.http.call(get, RetryPolicy::Never).await?)
+        self.call(endpoints::Assimilations::request(), CALL_TIMEOUT).await
     }
 
-    async fn post<A: DeserializeOwned>(
+    async fn call<E>(
         &self,
-        path: &str,
-        body: &impl Serialize,
+        request: Request<'_, E>,
         limit: Duration,
-    ) -> Result<A, HttpQueueError> {
-        let post = Post::new(path, body).within(limit);
-        Ok(self.http.call(post, RetryPolicy::Never).await?)
+    ) -> Result<E::Answer, HttpQueueError>
+    where
+        E: Endpoint<Body: Serialize, Answer: DeserializeOwned>,
+    {
+        Ok(self.http.call(request.within(limit), RetryPolicy::Never).await?)
     }
 
     /// Repeats an offer until a server takes or refuses it.
-    fn offer(
-        &self,
-        lease: LeaseId,
-        kind: &str,
-        body: &impl Serialize,
-    ) -> Result<Offer, QueueError> {
-        let path = format!("v1/assimilations/{lease}/{kind}");
+    fn offer<E>(&self, lease: LeaseId, request: &Request<'_, E>) -> Result<Offer, QueueError>
+    where
+        E: Endpoint<Body: Serialize, Answer = OfferAnswer>,
+    {
         let repeated = async {
             let mut backoff = Backoff::from(FIRST_PAUSE, MAX_PAUSE);
             let mut deadline = None;
             loop {
-                let error = match self.post::<OfferAnswer>(&path, body, CALL_TIMEOUT).await {
+                let error = match self.call(request.clone(), CALL_TIMEOUT).await {
                     Ok(answer) => return Ok(answer.offer),
                     Err(error) => error,
                 };
@@ -188,7 +190,7 @@ impl Queue for HttpQueue {
     fn take(&self, losses: bool) -> Result<Option<Work>, QueueError> {
         let request = TakeRequest { name: self.name.clone(), wait: POLL_WAIT, losses };
         let limit = Duration::from_millis(POLL_WAIT.0) + CALL_TIMEOUT;
-        let take = self.post("v1/assimilations", &request, limit);
+        let take = self.call(endpoints::TakeAssimilation::request(&request), limit);
         let TakeAnswer { unit, range, trace } =
             match self.runtime.block_on(self.unless_stopping(take)) {
                 Ok(answer) => answer,
@@ -210,9 +212,10 @@ impl Queue for HttpQueue {
     }
 
     fn renew(&self, lease: LeaseId, claim: ClaimId) -> Result<Offer, QueueError> {
-        let (path, request) = (format!("v1/assimilations/{lease}/renew"), RenewRequest { claim });
+        let request = RenewRequest { claim };
         let renew = async {
-            let renewed = self.post(&path, &request, CALL_TIMEOUT);
+            let request = endpoints::RenewAssimilation::request(lease, &request);
+            let renewed = self.call(request, CALL_TIMEOUT);
             match timeout(RENEWAL_TIMEOUT, renewed).await {
                 Ok(answer) => answer.map_err(|error| queue_error(&error)),
                 Err(_) => Err(QueueError("it takes too long".to_owned())),
@@ -222,27 +225,27 @@ impl Queue for HttpQueue {
     }
 
     fn assimilated(&self, lease: LeaseId, made: NewVersion) -> Result<Offer, QueueError> {
-        self.offer(lease, "assimilated", &made)
+        self.offer(lease, &endpoints::OfferAssimilated::request(lease, &made))
     }
 
     fn lost(&self, lease: LeaseId, blob: Digest) -> Result<Offer, QueueError> {
-        self.offer(lease, "lost", &LostRequest { blob })
+        self.offer(lease, &endpoints::LostBlob::request(lease, &LostRequest { blob }))
     }
 
     fn rejected(&self, lease: LeaseId, fault: Fault, reason: &str) -> Result<Offer, QueueError> {
-        self.offer(lease, "rejected", &RejectRequest { fault, reason: reason.to_owned() })
+        let rejected = RejectRequest { fault, reason: reason.to_owned() };
+        self.offer(lease, &endpoints::OfferRejected::request(lease, &rejected))
     }
 
     fn lead(&self, request: &LeadRequest) -> Result<LeadAnswer, QueueError> {
-        let path = format!("v1/assimilations/{}/lead", request.unit.lease);
         let limit = Duration::from_millis(request.wait.0) + CALL_TIMEOUT;
-        let lead = self.post(&path, request, limit);
+        let lead = endpoints::LeadAssimilation::request(request.unit.lease, request);
+        let lead = self.call(lead, limit);
         self.runtime.block_on(self.unless_stopping(lead)).map_err(|error| queue_error(&error))
     }
 
     fn range_made(&self, lease: LeaseId, made: &RangeResultRequest) -> Result<Offer, QueueError> {
-        let path = format!("v1/assimilations/{lease}/range");
-        let made = self.post(&path, made, CALL_TIMEOUT);
+        let made = self.call(endpoints::RangeMade::request(lease, made), CALL_TIMEOUT);
         let answer = self.runtime.block_on(made).map_err(|error| queue_error(&error));
         answer.map(|OfferAnswer { offer }| offer)
     }

@@ -1,67 +1,6 @@
-//! Requests and answers over HTTP under `/v1` (JSON), for hosts and for the command line.
+//! Bodies of requests and answers over HTTP (JSON). The package `sojourn-api` has the table of endpoints that take and give them.
 //!
-//! | request | who | body -> answer |
-//! |---|---|---|
-//! | `POST /v1/enrol` | enrolment token | [`EnrolRequest`] -> [`EnrolAnswer`] |
-//! | `POST /v1/work` | host | [`WorkRequest`] -> [`WorkAnswer`]; held open up to `wait` where there is none |
-//! | `POST /v1/heartbeat` | host | [`HeartbeatRequest`] -> [`HeartbeatAnswer`] |
-//! | `POST /v1/release` | host | [`ReleaseRequest`] -> [`ReleaseAnswer`] |
-//! | `PUT /v1/leases/{lease}/checkpoint?offset=N` | host | bytes; [`SHA256_HEADER`], [`BYTES_HEADER`] -> [`UploadState`] |
-//! | `GET /v1/leases/{lease}/checkpoint` | host | -> [`UploadState`] |
-//! | `PUT /v1/leases/{lease}/checkpoint/delta?offset=N` | host | bytes of a delta; [`SHA256_HEADER`] and [`BYTES_HEADER`] of it, [`BASE_HEADER`], [`RESULT_SHA256_HEADER`], [`RESULT_BYTES_HEADER`] -> [`UploadState`] |
-//! | `GET /v1/leases/{lease}/checkpoint/delta` | host | -> [`UploadState`] |
-//! | `POST /v1/leases/{lease}/checkpoint/direct` | host | [`DirectRequest`](crate::direct::DirectRequest) -> [`DirectAnswer`](crate::direct::DirectAnswer) |
-//! | `POST /v1/results` | host | [`crate::report::Report`] -> [`ReportAnswer`] |
-//! | `GET /v1/blobs/{sha256}` | host (its leases' blobs), admin | bytes, ranges |
-//! | `PUT /v1/blobs/{sha256}?offset=N` | admin | bytes (zstd allowed); [`BYTES_HEADER`] -> [`UploadState`] |
-//! | `GET /v1/uploads/{sha256}` | admin | -> [`UploadState`] |
-//! | `POST /v1/blobs/missing` | admin | [`MissingRequest`] -> [`MissingAnswer`] |
-//! | `POST /v1/blobs/collect` | admin | [`CollectRequest`] -> [`CollectAnswer`] |
-//! | `POST /v1/jobs` | admin | [`SubmitRequest`] -> [`SubmitAnswer`] |
-//! | `POST /v1/jobs/{job}/cancel` | admin | -> [`crate::view::JobView`] |
-//! | `POST /v1/jobs/{job}/trials/{trial}/evaluate` | admin | [`EvaluateRequest`] -> [`crate::view::EvaluationView`] |
-//! | `POST /v1/jobs/{job}/pause` | admin | [`PauseRequest`] -> [`crate::view::JobView`] |
-//! | `POST /v1/jobs/{job}/resume` | admin | -> [`crate::view::JobView`] |
-//! | `POST /v1/jobs/{job}/extend` | admin | [`ExtendRequest`] -> [`crate::view::JobView`] |
-//! | `POST /v1/jobs/{job}/search` | admin | [`SearchRequest`] -> [`SearchAnswer`] |
-//! | `GET /v1/jobs/{job}/search` | admin | -> [`SearchView`] |
-//! | `POST /v1/jobs/{job}/placement` | admin | [`PlacementRequest`] -> [`crate::view::JobView`] |
-//! | `GET /v1/jobs/{job}/shares` | admin | -> `[`[`crate::tokens::TokenView`]`]` |
-//! | `POST /v1/jobs/{job}/shares` | admin | [`crate::tokens::ShareRequest`] -> [`crate::tokens::NewToken`] |
-//! | `POST /v1/jobs/{job}/shares/{token}/revoke` | admin | -> [`crate::tokens::RevokedToken`] |
-//! | `POST /v1/jobs/{job}/note` | admin | [`NoteRequest`] -> [`crate::view::JobView`] |
-//! | `POST /v1/jobs/delete` | admin | [`DeleteRequest`] -> [`DeletedJobs`] |
-//! | `POST /v1/jobs/{job}/rollback` | admin | [`RollbackRequest`] -> [`RolledBack`], one for each trial |
-//! | `GET /v1/hosts/{host}` | admin | -> [`HostDetail`](crate::view::HostDetail) |
-//! | `GET /v1/failures` | admin | -> `[`[`FailureView`](crate::view::FailureView)`]` |
-//! | `POST /v1/hosts/{host}/block`, `.../unblock`, `.../forget` | admin | -> [`crate::view::HostView`] |
-//! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
-//! | `POST /v1/tokens` | admin | [`TokenRequest`](crate::tokens::TokenRequest) -> [`NewToken`](crate::tokens::NewToken) |
-//! | `GET /v1/tokens` | admin | -> [`TokenView`](crate::tokens::TokenView), one for each token |
-//! | `POST /v1/tokens/{token}/quotas` | admin | [`TokenQuotas`](crate::quotas::TokenQuotas) -> [`TokenView`](crate::tokens::TokenView) |
-//! | `POST /v1/tokens/{token}/rotate` | admin | -> [`NewToken`](crate::tokens::NewToken) |
-//! | `POST /v1/tokens/{token}/revoke` | admin | -> [`RevokedToken`](crate::tokens::RevokedToken) |
-//! | `POST /v1/tokens/server/{which}/rotate` | admin | -> [`RotatedToken`](crate::tokens::RotatedToken) |
-//! | `GET /v1/jobs`, `/v1/jobs/{job}`, `/v1/jobs/{job}/trials`, `/v1/jobs/{job}/events`, `/v1/jobs/{job}/trials/{trial}/history`, `/v1/jobs/{job}/trials/{trial}/evaluations`, `/v1/hosts` | admin | see [`crate::view`] |
-//! | `POST /v1/assimilations` | assimilator | [`TakeRequest`](crate::assimilation::TakeRequest) -> [`TakeAnswer`](crate::assimilation::TakeAnswer); held open up to `wait` where there is none |
-//! | `POST /v1/assimilations/{lease}/lead` | assimilator | [`LeadRequest`](crate::ranges::LeadRequest) -> [`LeadAnswer`](crate::ranges::LeadAnswer) |
-//! | `POST /v1/assimilations/{lease}/range` | assimilator | [`RangeResultRequest`](crate::ranges::RangeResultRequest) -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
-//! | `POST /v1/assimilations/{lease}/renew`, `.../assimilated`, `.../rejected` | assimilator | see [`crate::assimilation`] -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
-//! | `POST /v1/assimilations/{lease}/lost` | assimilator | [`LostRequest`](crate::assimilation::LostRequest) -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
-//! | `GET /v1/assimilations` | assimilator, admin | -> [`AssimilationsView`](crate::assimilation::AssimilationsView) |
-//! | `GET /v1/demand` | admin | -> [`DemandView`](crate::demand::DemandView) |
-//! | `GET /v1/costs` | admin | -> [`CostsView`](crate::machines::CostsView) |
-//! | `POST /v1/machines` | admin | [`MachinesRequest`](crate::machines::MachinesRequest) -> [`MachinesAnswer`](crate::machines::MachinesAnswer) |
-//! | `POST /v1/machines/drain` | admin | [`DrainRequest`](crate::machines::DrainRequest) -> [`MachinesAnswer`](crate::machines::MachinesAnswer) |
-//! | `POST /v1/leader` | admin | [`LeaderRequest`](crate::machines::LeaderRequest) -> [`LeaderAnswer`](crate::machines::LeaderAnswer) |
-//! | `GET /v1/speeds` | admin | -> [`SpeedsView`](crate::demand::SpeedsView) |
-//! | `GET /v1/programs`, `/v1/programs/{sha256}` | anyone | -> [`ProgramView`](crate::view::ProgramView), one for each program; bytes |
-//! | `GET /v1/changes` | admin | -> server-sent events: `changed`, with the journal's position |
-//! | `GET /v1/traffic` | admin | -> [`TrafficView`](crate::view::TrafficView) |
-//! | `GET /v1/health` | anyone | [`Health`] |
-//! | `GET /v1/openapi.json` | anyone | all of this as an OpenAPI document |
-//!
-//! Here `admin` is a user whose token has the rights for it. Tokens travel as `Authorization: Bearer`. Answers that aren't 2xx carry [`crate::error::ApiError`].
+//! Tokens travel as `Authorization: Bearer`. Answers that aren't 2xx carry [`crate::error::ApiError`].
 
 /// Characters of the end of a trainer's log that are kept.
 pub const MAX_LOG_CHARS: usize = 4_096;
@@ -75,7 +14,7 @@ pub use headers::{
     AWAITING_SHARDS, BASE_HEADER, BYTES_HEADER, DECIMAL_SEEDS, DELTA_UPLOADS, DISK_RESERVES,
     ENGINES, FEATURES_HEADER, HOST_SHARES, JOB_OWNERS, MAX_DELTA_CHECKPOINT, PRODUCED_CHECKPOINTS,
     RESULT_BYTES_HEADER, RESULT_SHA256_HEADER, SEVERAL_CLASSES, SHA256_HEADER, TRAIN_LOSSES,
-    UNIT_USAGE, UNSUPPORTED_UNITS, UPLOAD_PROGRESS, WRONG_UNITS,
+    UNIT_USAGE, UNKNOWN_FIELDS_HEADER, UNSUPPORTED_UNITS, UPLOAD_PROGRESS, WRONG_UNITS,
 };
 pub use held::{Held, HeldState, LossSum};
 pub use jobs::{
@@ -103,7 +42,6 @@ use serde::{Deserialize, Serialize};
 /// A machine asks to become a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct EnrolRequest {
     /// A name for people, usually the machine's.
     pub name: String,
@@ -129,7 +67,6 @@ pub struct EnrolAnswer {
 /// A host asks for work and says what it has. One at a time per host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct WorkRequest {
     /// The demand of each device for work.
     pub demand: Vec<Demand>,
@@ -178,7 +115,6 @@ pub struct WorkAnswer {
 /// A sign of life for held leases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct HeartbeatRequest {
     /// Every lease that the host holds and has not reported.
     pub holding: Vec<Held>,
@@ -205,7 +141,6 @@ pub struct HeartbeatAnswer {
 /// A host gives leases back unfinished.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct ReleaseRequest {
     /// The leases that are given back.
     pub leases: Vec<LeaseId>,

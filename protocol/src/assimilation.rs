@@ -21,7 +21,6 @@ pub use unit::AssimilationUnit;
 /// An assimilator asks for a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct TakeRequest {
     /// The assimilator's name, for people: the same for all that one process asks.
     pub name: String,
@@ -53,7 +52,6 @@ pub struct TakeAnswer {
 /// An assimilator is still at work on the unit that it has taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct RenewRequest {
     /// The claim.
     #[serde(rename = "taking")]
@@ -97,7 +95,6 @@ pub struct Merged {
 /// An upload is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct RejectRequest {
     /// The party at fault.
     pub fault: Fault,
@@ -119,7 +116,6 @@ pub enum Fault {
 /// The store seems to have lost a blob that a unit needs; the server looks itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct LostRequest {
     /// The blob.
     pub blob: Digest,

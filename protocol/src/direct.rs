@@ -14,7 +14,6 @@ pub const DIRECT_UPLOADS: &str = "direct-uploads";
 /// A host would put a lease's checkpoint in the store itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct DirectRequest {
     /// The checkpoint to upload.
     pub checkpoint: BlobRef,

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 /// The properties of a host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Inventory {
     /// Digests of cached blobs.
     pub cached: Vec<Digest>,
@@ -39,7 +38,6 @@ pub struct Inventory {
 /// out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Links {
     /// From the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +50,6 @@ pub struct Links {
 /// The processors of one kind that a host trains on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Device {
     /// `cpu`, or the GPUs' name: what names it among the host's devices.
     pub name: String,
@@ -84,7 +81,6 @@ pub struct Device {
 /// A numeric class that a device computes in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct OfferedClass {
     /// The instruction set that its trainers are pinned to: `avx2` or `avx512`. A lease names it.
     pub instructions: String,
@@ -154,7 +150,6 @@ pub const CPU: &str = "cpu";
 /// Measured time and memory of one workload's units on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Measured {
     /// The workload that was trained.
     pub workload: Workload,
@@ -220,7 +215,6 @@ impl Workload {
 /// The demand of one device's slots for work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Demand {
     /// [`Device::name`].
     pub device: String,

@@ -85,7 +85,6 @@ impl Market {
 /// A bought machine, as the cloud's owner pays for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct MachineReport {
     /// The machine's name.
     pub name: MachineName,
@@ -149,7 +148,6 @@ pub enum MachineEnd {
 /// `POST /v1/machines`: machines that were bought or have ended. What is known of a name already is replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct MachinesRequest {
     /// The machines, at most [`MAX_MACHINES`].
     pub machines: Vec<MachineReport>,
@@ -177,7 +175,6 @@ pub struct MachinesAnswer {
 /// `POST /v1/leader`: a process asks to be the only one of its kind that acts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct LeaderRequest {
     /// The role that is led: there is one leader of each.
     pub role: String,

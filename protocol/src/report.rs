@@ -16,7 +16,6 @@ pub use crate::sums::{MAX_NAMED_SUMS, Sums};
 /// The end of a lease, as its host saw it. Idempotent: the same report again gets the same answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Report {
     /// The lease.
     pub lease: LeaseId,
@@ -40,7 +39,6 @@ pub enum Outcome {
 /// A trained hop, or several in a row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Trained {
     /// The version that training started from.
     pub base: Version,
@@ -58,7 +56,6 @@ pub struct Trained {
 /// An evaluated checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Evaluated {
     /// The version that was evaluated.
     pub version: Version,
@@ -100,7 +97,6 @@ impl Evaluated {
 /// Why a trainer could not do a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Failure {
     /// The class of the error.
     pub kind: FailureKind,

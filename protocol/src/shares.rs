@@ -78,7 +78,6 @@ pub struct LeaseShares {
 /// The share of a unit that runs, and what its host has seen of the trial. Only for leases that name a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct HeldShare {
     /// Above 0, at most 1.
     pub share: f64,

@@ -11,7 +11,7 @@ use crate::{
     time::{Millis, UnixMillis},
 };
 use serde::{Deserialize, Serialize};
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 /// Hosts that may enrol with one token, at most.
 pub const MAX_TOKEN_HOSTS: u32 = 1_000_000;
@@ -204,6 +204,12 @@ pub enum ServerToken {
     Enrol,
     /// Processes assimilate with it.
     Assimilator,
+}
+
+impl fmt::Display for ServerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl ServerToken {

@@ -28,6 +28,7 @@ use crate::{
 };
 use machine::Machine;
 use serde_json::Value;
+use sojourn_api::endpoints;
 use sojourn_client::GpuChoice;
 use sojourn_http::Servers;
 use sojourn_protocol::{
@@ -224,7 +225,7 @@ impl<'a> Processes<'a> {
                     client.must_live()?;
                 }
             }
-            let view = self.api.job(job).await?.summary;
+            let view = self.api.call(endpoints::Job::request(job)).await?.summary;
             meter.set(view.hops, view.hops_expected, &figures::progress(&view));
             if view.state.has_ended() {
                 break;
@@ -276,7 +277,7 @@ impl<'a> Processes<'a> {
             client.stop()?;
             // Requests that it had sent before it was stopped arrive meanwhile.
             tokio::time::sleep(POLL_INTERVAL).await;
-            let hosts = self.api.hosts().await?;
+            let hosts = self.api.call(endpoints::Hosts::request()).await?;
             let held = hosts.iter().find(|host| host.name == client_name(VICTIM));
             let held = held.map_or(0, |host| host.leases.len());
             if held > 0 {
@@ -307,7 +308,7 @@ impl<'a> Processes<'a> {
 
     /// Adds the bytes that the running server has sent and received.
     async fn count_transfers(&mut self) -> Result<(), Failure> {
-        let health = self.api.health().await?;
+        let health = self.api.call(endpoints::Health::request()).await?;
         self.transferred += health.received_bytes + health.sent_bytes;
         Ok(())
     }
@@ -321,12 +322,12 @@ impl<'a> Processes<'a> {
         say: &dyn Fn(&str),
     ) -> Result<Summary, Failure> {
         self.count_transfers().await?;
-        let view = self.api.job(job).await?.summary;
-        let trials = self.api.trials(job).await?;
+        let view = self.api.call(endpoints::Job::request(job)).await?.summary;
+        let trials = self.api.call(endpoints::Trials::request(job)).await?;
         let mut events: Vec<EventView> = Vec::new();
         loop {
             let after = events.last().map_or(0, |event| event.position);
-            let more = self.api.events(job, after).await?;
+            let more = self.api.call(endpoints::Events::request(job).after(after)).await?;
             if more.is_empty() {
                 break;
             }

@@ -11,6 +11,7 @@
 //! ```
 
 use crate::{api_client::ApiClient, cli::terminal::exit::Failure};
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     ids::{JobId, TrialId},
     quantity::to_u64,
@@ -33,9 +34,10 @@ impl Lineage {
         job: JobId,
         trial: TrialId,
     ) -> Result<Self, Failure> {
-        let mut lineage = Self { histories: vec![client.history(job, trial).await?] };
+        let mut lineage =
+            Self { histories: vec![client.call(endpoints::History::request(job, trial)).await?] };
         while let Some(before) = lineage.before()? {
-            lineage.add(client.history(job, before).await?);
+            lineage.add(client.call(endpoints::History::request(job, before)).await?);
         }
         Ok(lineage)
     }

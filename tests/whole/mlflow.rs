@@ -33,9 +33,18 @@ for run in client.search_runs([experiment.experiment_id]):
 print(json.dumps(runs))
 "#;
 
+/// A tracking server with the process that answers for it.
+struct Tracking(Process);
+
+impl Drop for Tracking {
+    fn drop(&mut self) {
+        self.0.kill_children();
+    }
+}
+
 /// Asks the system for a port that is free: `mlflow server` can't say which one it took. Where another process takes it meanwhile, the
 /// server ends and another is tried.
-fn tracking(folder: &Path) -> (Process, String) {
+fn tracking(folder: &Path) -> (Tracking, String) {
     let started = poll(|| {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}");
@@ -53,7 +62,7 @@ fn tracking(folder: &Path) -> (Process, String) {
             let is_up = std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
             (is_up || !server.is_running()).then_some(is_up)
         });
-        (answers == Some(true)).then_some((server, url))
+        (answers == Some(true)).then_some((Tracking(server), url))
     });
     started.unwrap_or_else(|| panic!("{}", log(folder)))
 }
@@ -93,7 +102,7 @@ fn a_tracking_server_has_each_trial_once_however_often_a_job_is_pushed() {
         (&json!(0), &json!(0))
     );
     assert_eq!(read(&folder, &url, "digits"), runs, "nothing is there twice");
-    assert!(server.is_running(), "{}", log(&folder));
+    assert!(server.0.is_running(), "{}", log(&folder));
 
     assert!(site.run(&["export", &job, "--json", "all.json"]).status.success());
     let all = fs::read_to_string(site.path().join("all.json")).unwrap();

@@ -13,15 +13,19 @@ use reqwest::{
     header::{CONTENT_LENGTH, CONTENT_TYPE},
 };
 use serde::{Serialize, de::DeserializeOwned};
+use sojourn_api::{
+    Request,
+    endpoints::{self, Endpoint},
+};
 use sojourn_http::{
-    Authorities, Backoff, CallError, Download, Encoding, Get, HttpClient, HttpConfig, KnownStores,
-    Post, RetryPolicy, Route, Servers, StoreClient, TlsFault, UploadTarget,
+    Authorities, Backoff, CallError, Download, Encoding, HttpClient, HttpConfig, KnownStores,
+    RetryPolicy, Route, Servers, StoreClient, TlsFault, UploadTarget,
 };
 use sojourn_protocol::{
     api::{
-        BASE_HEADER, BYTES_HEADER, EnrolAnswer, EnrolRequest, Health, HeartbeatAnswer,
-        HeartbeatRequest, RESULT_BYTES_HEADER, RESULT_SHA256_HEADER, ReleaseAnswer, ReleaseRequest,
-        ReportAnswer, SHA256_HEADER, UploadState, WorkAnswer, WorkRequest,
+        BASE_HEADER, BYTES_HEADER, EnrolAnswer, EnrolRequest, HeartbeatAnswer, HeartbeatRequest,
+        RESULT_BYTES_HEADER, RESULT_SHA256_HEADER, ReleaseAnswer, ReleaseRequest, ReportAnswer,
+        SHA256_HEADER, UploadState, WorkAnswer, WorkRequest,
     },
     digest::{BlobRef, Digest},
     direct::{DirectAnswer, DirectRequest},
@@ -59,8 +63,8 @@ impl Form {
     /// The path that it is sent to.
     fn path(self, lease: LeaseId) -> String {
         match self {
-            Self::Whole => format!("v1/leases/{lease}/checkpoint"),
-            Self::Delta { .. } => format!("v1/leases/{lease}/checkpoint/delta"),
+            Self::Whole => endpoints::PutCheckpoint::path(lease),
+            Self::Delta { .. } => endpoints::PutDelta::path(lease),
         }
     }
 }
@@ -101,18 +105,18 @@ impl Api {
         self
     }
 
-    /// `POST /v1/enrol`, with an enrolment token.
+    /// Makes this machine a host, with an enrolment token.
     pub(crate) async fn enrol(
         &self,
         token: &str,
         request: &EnrolRequest,
     ) -> Result<EnrolAnswer, CallError> {
         let http = self.http.clone().with_token(token.to_owned());
-        let enrol = Post::new("v1/enrol", request).within(self.timing.answer);
-        http.call(enrol, RetryPolicy::Never).await
+        let request = endpoints::Enrol::request(request).within(self.timing.answer);
+        http.call(request, RetryPolicy::Never).await
     }
 
-    /// `POST /v1/work`; takes as long as the request lets the server wait.
+    /// Asks for work; takes as long as the request lets the server wait.
     pub(crate) async fn work(&self, request: &WorkRequest) -> Result<WorkAnswer, CallError> {
         let limit = self.timing.answer + Duration::from_millis(request.wait.0);
         let inventory = request.inventory.as_ref();
@@ -123,39 +127,39 @@ impl Api {
         let holding = features.reduce(&request.holding);
         let inventory = inventory.map(|inventory| features.reduce_inventory(inventory));
         let request = WorkRequest { holding, inventory, ..request.clone() };
-        self.post("v1/work", &request, limit).await
+        self.call(endpoints::Work::request(&request).within(limit)).await
     }
 
     /// Has the server say what it understands, where it hasn't answered anything yet. A server that doesn't answer isn't
     /// taken to understand more than the first version: the next request finds it away too.
     async fn learn_features(&self) {
         if self.features.lock().is_none() {
-            let health = Get::<Health>::new("v1/health").within(self.timing.answer);
+            let health = endpoints::Health::request().within(self.timing.answer);
             if let Err(error) = self.http.call(health, RetryPolicy::Never).await {
                 tracing::debug!(%error, "the server doesn't say what it understands");
             }
         }
     }
 
-    /// `POST /v1/heartbeat`
+    /// Says that the host lives, with its leases.
     pub(crate) async fn heartbeat(
         &self,
         request: &HeartbeatRequest,
     ) -> Result<HeartbeatAnswer, CallError> {
         let holding = self.features().reduce(&request.holding);
         let request = HeartbeatRequest { holding, reported: request.reported.clone() };
-        self.post("v1/heartbeat", &request, self.timing.answer).await
+        self.call(endpoints::Heartbeat::request(&request)).await
     }
 
-    /// `POST /v1/release`
+    /// Gives leases back.
     pub(crate) async fn release(
         &self,
         request: &ReleaseRequest,
     ) -> Result<ReleaseAnswer, CallError> {
-        self.post("v1/release", request, self.timing.answer).await
+        self.call(endpoints::Release::request(request)).await
     }
 
-    /// `POST /v1/results`
+    /// Reports the end of a lease.
     pub(crate) async fn report(&self, report: &Report) -> Result<ReportAnswer, CallError> {
         if let Outcome::Failed(failure) = &report.outcome
             && matches!(failure.kind, FailureKind::Unsupported | FailureKind::WrongUnit)
@@ -163,7 +167,7 @@ impl Api {
             self.learn_features().await;
         }
         let report = self.features().reduce_report(report);
-        self.post("v1/results", &report, self.timing.answer).await
+        self.call(endpoints::Report::request(&report)).await
     }
 
     /// Does the server take deltas?
@@ -171,17 +175,19 @@ impl Api {
         self.features().delta_uploads
     }
 
-    /// `GET /v1/leases/{lease}/checkpoint`, or that of its delta.
+    /// How far the upload of a checkpoint is, or that of its delta.
     pub(crate) async fn upload_state(
         &self,
         lease: LeaseId,
         form: Form,
     ) -> Result<UploadState, CallError> {
-        let get = Get::new(form.path(lease)).within(self.timing.answer);
-        self.believed(self.http.call(get, RetryPolicy::Never).await).await
+        match form {
+            Form::Whole => self.call(endpoints::CheckpointState::request(lease)).await,
+            Form::Delta { .. } => self.call(endpoints::DeltaState::request(lease)).await,
+        }
     }
 
-    /// `PUT /v1/leases/{lease}/checkpoint?offset=N`, or to its delta: `body` is `blob` from `offset` on. Without a time
+    /// Uploads a checkpoint, or its delta: `body` is `blob` from `offset` on. Without a time
     /// limit: whoever feeds the body sees whether it moves.
     pub(crate) async fn upload(
         &self,
@@ -219,14 +225,14 @@ impl Api {
         self.features().direct_uploads
     }
 
-    /// `POST /v1/leases/{lease}/checkpoint/direct`
+    /// Asks for a way to put a checkpoint in the server's store.
     pub(crate) async fn direct(
         &self,
         lease: LeaseId,
         checkpoint: BlobRef,
     ) -> Result<DirectAnswer, CallError> {
-        let path = format!("v1/leases/{lease}/checkpoint/direct");
-        self.post(&path, &DirectRequest { checkpoint }, self.timing.answer).await
+        let request = DirectRequest { checkpoint };
+        self.call(endpoints::DirectCheckpoint::request(lease, &request)).await
     }
 
     /// Puts `body`, all of `blob`, where the server has said. Without a time limit, as [`Api::upload`].
@@ -240,7 +246,7 @@ impl Api {
         Ok(UploadState { offset: blob.bytes, complete: true })
     }
 
-    /// `GET /v1/blobs/{sha256}` from byte `from` on. `direct`: from the store, where the server says so. `accepts`: how the
+    /// A blob from byte `from` on. `direct`: from the store, where the server says so. `accepts`: how the
     /// bytes may travel.
     pub(crate) async fn blob(
         &self,
@@ -278,18 +284,18 @@ impl Api {
         ClientError::Untrusted { url: self.http.servers().to_string(), fault: fault.clone() }
     }
 
-    async fn post<A: Serialize + Sync, B: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &A,
-        limit: Duration,
-    ) -> Result<B, CallError> {
-        let post = || Post::new(path, body).within(limit);
-        let mut result = self.http.call(post(), RetryPolicy::Never).await;
+    /// Sends a request of this host, for as long as an answer may take where the request doesn't say another time.
+    async fn call<E>(&self, request: Request<'_, E>) -> Result<E::Answer, CallError>
+    where
+        E: Endpoint<Body: Serialize + Sync, Answer: DeserializeOwned>,
+    {
+        let limit = request.timeout().unwrap_or(self.timing.answer);
+        let request = request.within(limit);
+        let mut result = self.http.call(request.clone(), RetryPolicy::Never).await;
         while let Err(failure) = &result
             && self.incarnation.hear(failure)
         {
-            result = self.http.call(post(), RetryPolicy::Never).await;
+            result = self.http.call(request.clone(), RetryPolicy::Never).await;
         }
         self.believed(result).await
     }
@@ -310,8 +316,7 @@ impl Api {
         let mut backoff = Backoff::new(self.timing.longest_pause);
         for _ in 0..TOKEN_CONFIRMATIONS {
             tokio::time::sleep(backoff.next(None)).await;
-            let again = Post::<_, HeartbeatAnswer>::new("v1/heartbeat", &request);
-            let again = again.within(self.timing.answer);
+            let again = endpoints::Heartbeat::request(&request).within(self.timing.answer);
             match self.http.call(again, RetryPolicy::Never).await {
                 Ok(_) => return CallError::contradicted(&refusal),
                 Err(error) if error.refuses_token() => {}

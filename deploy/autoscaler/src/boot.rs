@@ -2,20 +2,8 @@
 
 use crate::config::MachineConfig;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde::Deserialize;
-use sojourn_protocol::time::Millis;
+use sojourn_protocol::{time::Millis, view::ProgramView};
 use std::{collections::BTreeMap, fs, io, path::PathBuf};
-
-/// A program that the server hands out.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Program {
-    /// The program's name.
-    pub name: String,
-    /// The program's size in bytes.
-    pub bytes: u64,
-    /// The program's SHA-256, in hexadecimal digits.
-    pub sha256: String,
-}
 
 /// Why machines can't be told what to do.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +44,7 @@ pub enum BootError {
 pub fn values(
     config: &MachineConfig,
     enrol: Millis,
-    programs: &[Program],
+    programs: &[ProgramView],
 ) -> Result<BTreeMap<String, String>, BootError> {
     let certificate = match &config.ca {
         None => String::new(),
@@ -81,19 +69,19 @@ pub fn values(
 }
 
 /// The SHA-256 of a program: given as such, or the program's name, or how the name of one begins.
-fn digest(wanted: &str, programs: &[Program]) -> Result<String, BootError> {
+fn digest(wanted: &str, programs: &[ProgramView]) -> Result<String, BootError> {
     if wanted.len() == 64 && wanted.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(wanted.to_lowercase());
     }
     if let Some(program) = programs.iter().find(|program| program.name == wanted) {
-        return Ok(program.sha256.clone());
+        return Ok(program.sha256.to_string());
     }
-    let found: Vec<&Program> =
+    let found: Vec<&ProgramView> =
         programs.iter().filter(|program| program.name.starts_with(wanted)).collect();
     let names =
-        |programs: &[&Program]| programs.iter().map(|program| program.name.clone()).collect();
+        |programs: &[&ProgramView]| programs.iter().map(|program| program.name.clone()).collect();
     match found.as_slice() {
-        [program] => Ok(program.sha256.clone()),
+        [program] => Ok(program.sha256.to_string()),
         [] => Err(BootError::NoProgram {
             name: wanted.to_owned(),
             there: names(&programs.iter().collect::<Vec<_>>()),
@@ -107,8 +95,8 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn program(name: &str, digit: &str) -> Program {
-        Program { name: name.into(), bytes: 1, sha256: digit.repeat(64) }
+    fn program(name: &str, digit: &str) -> ProgramView {
+        ProgramView { name: name.into(), bytes: 1, sha256: digit.repeat(64).parse().unwrap() }
     }
 
     fn config() -> MachineConfig {

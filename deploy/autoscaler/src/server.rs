@@ -1,19 +1,25 @@
 //! The calls of the server, as a trait; and over HTTP.
 
-use crate::{boot::Program, config::Config};
+use crate::config::Config;
 use serde::{Serialize, de::DeserializeOwned};
+use sojourn_api::{
+    Request,
+    endpoints::{self, Endpoint},
+};
 use sojourn_http::{
-    Authorities, AuthoritiesError, CallError, Get, HttpClient, HttpConfig, Post, RetryPolicy,
-    Servers, ServersError,
+    Authorities, AuthoritiesError, CallError, HttpClient, HttpConfig, RetryPolicy, Servers,
+    ServersError,
 };
 use sojourn_protocol::{
     demand::DemandView,
     machines::{
         CostsView, DrainRequest, LeaderAnswer, LeaderRequest, MachineName, MachinesRequest,
     },
-    names::TokenLabel,
+    names::{OwnerName, TokenLabel},
+    quotas::TokenQuotas,
     time::Millis,
-    tokens::NewToken,
+    tokens::{TokenGrant, TokenRequest},
+    view::ProgramView,
 };
 use std::{fs, io, path::PathBuf, time::Duration};
 
@@ -99,21 +105,6 @@ pub enum ConnectError {
     Client(#[source] reqwest::Error),
 }
 
-/// Asks for a token that one machine enrols with.
-#[derive(Debug, Serialize)]
-struct EnrolRequest<'a> {
-    label: TokenLabel,
-    grant: EnrolGrant<'a>,
-    lifetime: Millis,
-}
-
-/// As [`TokenGrant`](sojourn_protocol::tokens::TokenGrant), with the machine.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum EnrolGrant<'a> {
-    Enrol { hosts: u32, machine: &'a MachineName },
-}
-
 impl HttpServer {
     /// The server of a fleet; nothing is sent yet.
     ///
@@ -142,20 +133,31 @@ impl HttpServer {
     ///
     /// # Errors
     /// See [`Server::lead`].
-    pub async fn programs(&self) -> Result<Vec<Program>, CallError> {
-        self.get("v1/programs").await
+    pub async fn programs(&self) -> Result<Vec<ProgramView>, CallError> {
+        self.call(endpoints::Programs::request()).await
     }
 
-    async fn get<A: DeserializeOwned>(&self, path: &str) -> Result<A, CallError> {
-        self.http.call(Get::new(path).within(CALL_TIMEOUT), RetryPolicy::WhileBusy).await
+    async fn call<E>(&self, request: Request<'_, E>) -> Result<E::Answer, CallError>
+    where
+        E: Endpoint<Body: Serialize + Sync, Answer: DeserializeOwned>,
+    {
+        self.http.call(request.within(CALL_TIMEOUT), RetryPolicy::WhileBusy).await
     }
+}
 
-    async fn post<A: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &(impl Serialize + Sync),
-    ) -> Result<A, CallError> {
-        self.http.call(Post::new(path, body).within(CALL_TIMEOUT), RetryPolicy::WhileBusy).await
+/// Asks for a token that one machine enrols with.
+fn enrolment(machine: &MachineName, lifetime: Millis) -> TokenRequest {
+    let grant = TokenGrant::Enrol {
+        owner: OwnerName::default(),
+        hosts: 1,
+        machine: Some(machine.clone()),
+        trusted: false,
+    };
+    TokenRequest {
+        label: TokenLabel::default(),
+        grant,
+        lifetime: Some(lifetime),
+        quotas: TokenQuotas::default(),
     }
 }
 
@@ -174,25 +176,24 @@ fn token(path: &std::path::Path) -> Result<String, ConnectError> {
 impl Server for HttpServer {
     async fn lead(&self, request: &LeaderRequest) -> Result<LeaderAnswer, CallError> {
         // A term counts from when it was asked for, so an answer that comes late is of little use.
-        self.http
-            .call(Post::new("v1/leader", request).within(CALL_TIMEOUT), RetryPolicy::Never)
-            .await
+        let request = endpoints::Lead::request(request).within(CALL_TIMEOUT);
+        self.http.call(request, RetryPolicy::Never).await
     }
 
     async fn demand(&self) -> Result<DemandView, CallError> {
-        self.get("v1/demand").await
+        self.call(endpoints::Demand::request()).await
     }
 
     async fn report(&self, request: &MachinesRequest) -> Result<(), CallError> {
-        self.post::<serde::de::IgnoredAny>("v1/machines", request).await.map(drop)
+        self.call(endpoints::ReportMachines::request(request)).await.map(drop)
     }
 
     async fn drain(&self, request: &DrainRequest) -> Result<(), CallError> {
-        self.post::<serde::de::IgnoredAny>("v1/machines/drain", request).await.map(drop)
+        self.call(endpoints::DrainMachines::request(request)).await.map(drop)
     }
 
     async fn costs(&self) -> Result<CostsView, CallError> {
-        self.get("v1/costs").await
+        self.call(endpoints::Costs::request()).await
     }
 
     async fn enrolment_token(
@@ -200,12 +201,8 @@ impl Server for HttpServer {
         machine: &MachineName,
         lifetime: Millis,
     ) -> Result<String, CallError> {
-        let request = EnrolRequest {
-            label: TokenLabel::default(),
-            grant: EnrolGrant::Enrol { hosts: 1, machine },
-            lifetime,
-        };
-        Ok(self.post::<NewToken>("v1/tokens", &request).await?.secret)
+        let request = enrolment(machine, lifetime);
+        Ok(self.call(endpoints::CreateToken::request(&request)).await?.secret)
     }
 }
 
@@ -216,14 +213,9 @@ mod tests {
     #[test]
     fn a_machines_token_is_asked_for_by_its_name() {
         let machine: MachineName = "m-1".parse().unwrap();
-        let request = EnrolRequest {
-            label: TokenLabel::default(),
-            grant: EnrolGrant::Enrol { hosts: 1, machine: &machine },
-            lifetime: Millis(60_000),
-        };
-        let json = serde_json::to_value(&request).unwrap();
-        assert_eq!(json["grant"], serde_json::json!({"enrol": {"hosts": 1, "machine": "m-1"}}));
-        assert_eq!(json["lifetime"], 60_000);
+        let json = serde_json::to_value(enrolment(&machine, Millis(60_000))).unwrap();
+        let grant = serde_json::json!({"enrol": {"hosts": 1, "machine": "m-1"}});
+        assert_eq!(json, serde_json::json!({"grant": grant, "lifetime": 60_000}));
     }
 
     #[test]

@@ -15,15 +15,28 @@ use reqwest::{
     redirect::Policy,
 };
 use serde::{Serialize, de::DeserializeOwned};
+use sojourn_api::{Endpoint, Request};
 use sojourn_protocol::{
-    PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER, error::ApiError, trace::TRACE_HEADER,
+    PROTOCOL_HEADER, PROTOCOL_VERSION,
+    api::{FEATURES_HEADER, UNKNOWN_FIELDS_HEADER},
+    error::ApiError,
+    trace::TRACE_HEADER,
 };
-use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 /// How long an unused connection is kept; longer than a work request is held open.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
 /// Most characters of a protocol version that an error shows.
 const MAX_VERSION_CHARACTERS: usize = 20;
+
+/// Most bytes of a list of unknown fields that is taken in, and most such lists.
+const MAX_UNKNOWN_FIELDS: usize = 2048;
+const MAX_UNKNOWN_LISTS: usize = 32;
 
 /// A request of the API, with the type of its answer.
 pub trait Call {
@@ -47,84 +60,36 @@ pub trait Call {
     }
 }
 
-/// Reads an `A`.
-#[derive(Debug)]
-pub struct Get<A> {
-    path: String,
-    timeout: Option<Duration>,
-    answer: PhantomData<fn() -> A>,
-}
-
-impl<A> Get<A> {
-    /// From this path.
-    pub fn new(path: impl Into<String>) -> Self {
-        Self { path: path.into(), timeout: None, answer: PhantomData }
-    }
-
-    /// Each attempt takes no longer than this.
-    #[must_use]
-    pub const fn within(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-}
-
-impl<A: DeserializeOwned> Call for Get<A> {
-    type Answer = A;
+impl<E: Endpoint> Call for Request<'_, E>
+where
+    E::Body: Serialize,
+    E::Answer: DeserializeOwned,
+{
+    type Answer = E::Answer;
 
     fn method(&self) -> Method {
-        Method::GET
+        match E::OPERATION.method {
+            sojourn_api::Method::GET => Method::GET,
+            sojourn_api::Method::POST => Method::POST,
+            sojourn_api::Method::PUT => Method::PUT,
+        }
     }
 
     fn path(&self) -> &str {
-        &self.path
-    }
-
-    fn timeout(&self) -> Option<Duration> {
-        self.timeout
-    }
-}
-
-/// Sends a `B` and is answered with an `A`.
-#[derive(Debug)]
-pub struct Post<'a, B, A> {
-    path: String,
-    body: &'a B,
-    timeout: Option<Duration>,
-    answer: PhantomData<fn() -> A>,
-}
-
-impl<'a, B, A> Post<'a, B, A> {
-    /// To this path.
-    pub fn new(path: impl Into<String>, body: &'a B) -> Self {
-        Self { path: path.into(), body, timeout: None, answer: PhantomData }
-    }
-
-    /// Each attempt takes no longer than this.
-    #[must_use]
-    pub const fn within(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-}
-
-impl<B: Serialize, A: DeserializeOwned> Call for Post<'_, B, A> {
-    type Answer = A;
-
-    fn method(&self) -> Method {
-        Method::POST
-    }
-
-    fn path(&self) -> &str {
-        &self.path
+        self.path()
     }
 
     fn complete(&self, request: RequestBuilder) -> RequestBuilder {
-        request.json(self.body)
+        match self.body() {
+            Some(body) => request.json(body),
+            // As a body that says nothing, so that each post has one.
+            None if E::OPERATION.method == sojourn_api::Method::POST => request.json(&()),
+            None => request,
+        }
     }
 
     fn timeout(&self) -> Option<Duration> {
-        self.timeout
+        self.timeout()
     }
 }
 
@@ -172,6 +137,27 @@ pub struct HttpClient {
     header: ProtocolHeader,
     headers: Option<MoreHeaders>,
     observer: Option<Observer>,
+    unknown_fields: Arc<UnknownFields>,
+}
+
+/// Lists of fields that a server, of an earlier version, said that it doesn't know. Each is logged once.
+#[derive(Default)]
+struct UnknownFields(Mutex<BTreeSet<String>>);
+
+impl UnknownFields {
+    fn warn_once(&self, headers: &HeaderMap) {
+        let fields = headers.get(UNKNOWN_FIELDS_HEADER).and_then(|value| value.to_str().ok());
+        let Some(fields) = fields.filter(|fields| fields.len() <= MAX_UNKNOWN_FIELDS) else {
+            return;
+        };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MAX_UNKNOWN_LISTS && known.insert(fields.to_owned()) {
+            tracing::warn!(
+                fields,
+                "the server, of an earlier version, leaves out fields of a request"
+            );
+        }
+    }
 }
 
 /// Whether an answer has to say which protocol it speaks.
@@ -214,7 +200,16 @@ impl HttpClient {
         })?;
         let header = ProtocolHeader::Optional;
         let features = config.features.join(", ").into();
-        Ok(Self { http, servers, token: None, features, header, headers: None, observer: None })
+        Ok(Self {
+            http,
+            servers,
+            token: None,
+            features,
+            header,
+            headers: None,
+            observer: None,
+            unknown_fields: Arc::default(),
+        })
     }
 
     /// The same with a token, which each request carries.
@@ -331,6 +326,7 @@ impl HttpClient {
         if let Some(observer) = &self.observer {
             observer(response.headers());
         }
+        self.unknown_fields.warn_once(response.headers());
         Ok(response)
     }
 

@@ -12,6 +12,7 @@ use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderName, RANGE},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     direct::{DIRECT_HEADER, ENCODING_HEADER},
@@ -89,7 +90,7 @@ impl Download {
     }
 }
 
-/// `GET /v1/blobs/{sha256}` from a byte on.
+/// A blob from a byte on.
 struct GetBlob {
     path: String,
     from: u64,
@@ -97,7 +98,7 @@ struct GetBlob {
 
 impl GetBlob {
     fn new(digest: Digest, from: u64) -> Self {
-        Self { path: format!("v1/blobs/{digest}"), from }
+        Self { path: endpoints::Blob::path(digest), from }
     }
 }
 

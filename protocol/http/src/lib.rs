@@ -6,7 +6,7 @@
 //! | [`tls`] | whose certificates are trusted, and what went wrong with one, in words that say what to do |
 //! | [`transport`] | how connections are set up |
 //! | [`byte_range`] | ranges of bytes, as requests ask for them and answers have them |
-//! | [`client`] | typed calls: authentication, headers, bounded bodies |
+//! | [`client`] | requests to endpoints: authentication, headers, bounded bodies |
 //! | [`error`] | why a call failed, and what a caller can do about it |
 //! | [`retry`] | when to try again: exponential backoff with full jitter, `Retry-After` |
 //! | [`download`] | blobs: resumed where they break off, verified at the end |
@@ -16,12 +16,12 @@
 //! | [`trace`] | the trace that a task works for, which its requests say |
 //! | [`store`] | the object store of a server's blobs, by URLs that the server has signed |
 //!
-//! The package knows nothing of jobs or leases: what to ask, and how to show the answer, is the caller's business.
+//! The package knows nothing of jobs or leases. `sojourn-api` says what can be asked; how to show the answer is the caller's business.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use sojourn_http::{Get, HttpClient, HttpConfig, RetryPolicy, Servers};
-//! use sojourn_protocol::api::Health;
+//! use sojourn_api::endpoints::Health;
+//! use sojourn_http::{HttpClient, HttpConfig, RetryPolicy, Servers};
 //!
 //! // Two servers, of which one is active. Nothing is sent yet.
 //! let servers = Servers::parse("http://10.0.0.1:7070, http://10.0.0.2:7070", false)?;
@@ -29,7 +29,7 @@
 //! assert_eq!(client.servers().path("v1/health"), "http://10.0.0.1:7070/v1/health");
 //!
 //! // Asks the first one, then the second; again for a few seconds where both refuse for now.
-//! let health = client.call(Get::<Health>::new("v1/health"), RetryPolicy::WhileBusy);
+//! let health = client.call(Health::request(), RetryPolicy::WhileBusy);
 //! # drop(health);
 //! # Ok(())
 //! # }
@@ -54,7 +54,7 @@ mod body;
 #[cfg(test)]
 mod download_tests;
 
-pub use client::{Call, Get, HttpClient, HttpConfig, Post};
+pub use client::{Call, HttpClient, HttpConfig};
 pub use download::{Download, Encoding, Route};
 pub use error::{CallError, Recovery, TransferError};
 pub use known_stores::KnownStores;

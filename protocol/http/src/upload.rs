@@ -1,7 +1,7 @@
 //! Blobs to a server: in pieces, resumed where the server's part ends, compressed where that helps.
 
 use crate::{
-    client::{Call, Get, HttpClient},
+    client::{Call, HttpClient},
     download::MAX_FRUITLESS_ATTEMPTS,
     error::{CallError, TransferError},
     retry::{Backoff, RetryPolicy},
@@ -11,6 +11,7 @@ use reqwest::{
     Method, RequestBuilder,
     header::{CONTENT_ENCODING, CONTENT_TYPE},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     api::{BYTES_HEADER, UploadState},
     digest::{BlobRef, Digest},
@@ -30,7 +31,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(8);
 const ZSTD_LEVEL: i32 = 3;
 
-/// `PUT /v1/blobs/{sha256}?offset=N`: a piece of a blob.
+/// A piece of a blob.
 struct PutPiece {
     path: String,
     blob: BlobRef,
@@ -40,7 +41,7 @@ struct PutPiece {
 
 impl PutPiece {
     fn new(blob: BlobRef, offset: u64, bytes: Vec<u8>) -> Self {
-        let path = format!("v1/blobs/{}?offset={offset}", blob.sha256);
+        let path = format!("{}?offset={offset}", endpoints::PutBlob::path(blob.sha256));
         // Numbers with few digits shrink to a fraction, noise doesn't: the piece itself decides.
         let packed = zstd::bulk::compress(&bytes, ZSTD_LEVEL)
             .ok()
@@ -131,8 +132,7 @@ impl HttpClient {
 
     /// How many bytes of an upload the server holds.
     async fn uploaded(&self, name: Digest, retries: RetryPolicy) -> Result<u64, CallError> {
-        let get = Get::<UploadState>::new(format!("v1/uploads/{name}"));
-        match self.call(get, retries).await {
+        match self.call(endpoints::UploadState::request(name), retries).await {
             Ok(state) => Ok(state.offset),
             Err(error) if error.kind() == Some(ErrorKind::NotFound) => Ok(0),
             Err(error) => Err(error),

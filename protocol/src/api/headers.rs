@@ -22,6 +22,10 @@ pub const MAX_DELTA_CHECKPOINT: u64 = 256 << 20;
 /// API, in words that are divided by `, `. Nothing that needs one of them is sent to who doesn't say it.
 pub const FEATURES_HEADER: &str = "sojourn-features";
 
+/// Header of an answer: the fields of the request that the server doesn't know and has left out, as `holding.0.usage`, divided by
+/// `, `. Only requests of programs may have such fields; those of people are refused with them.
+pub const UNKNOWN_FIELDS_HEADER: &str = "sojourn-unknown-fields";
+
 /// A feature: [`HeldState::Sending`](super::HeldState::Sending).
 pub const UPLOAD_PROGRESS: &str = "upload-progress";
 

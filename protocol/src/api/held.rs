@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 /// A lease that a host holds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct Held {
     /// The lease.
     pub lease: LeaseId,
@@ -33,7 +32,6 @@ pub struct Held {
 /// The training losses of a unit's batches so far.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
 pub struct LossSum {
     /// The sum of the batches' losses, each of which is the mean over the batch's rows.
     pub sum: f64,

@@ -28,15 +28,6 @@ use tracing::Instrument as _;
 /// How long a request for a unit is held open at most.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// Takes a unit to assimilate, or a range of a merge that another leads. Held open up to `wait` where there is nothing.
-#[utoipa::path(
-    post,
-    path = "/v1/assimilations",
-    operation_id = "takeAssimilation",
-    request_body = TakeRequest,
-    responses((status = 200, description = "A unit, or none.", body = TakeAnswer)),
-    security(("assimilator" = []))
-)]
 pub(super) async fn take(
     app: App,
     _: Assimilator,
@@ -62,17 +53,6 @@ pub(super) async fn take(
     }
 }
 
-/// Shares out by ranges what is left of the merge of a unit, and gives what others have done of it. Held open up to
-/// `wait` while there is nothing done, and nothing to do for whoever asks.
-#[utoipa::path(
-    post,
-    path = "/v1/assimilations/{lease}/lead",
-    operation_id = "leadAssimilation",
-    params(("lease" = LeaseId, Path, description = "The unit's lease.")),
-    request_body = LeadRequest,
-    responses((status = 200, description = "Ranges that are done, and one to do.", body = LeadAnswer)),
-    security(("assimilator" = []))
-)]
 pub(super) async fn lead(
     app: App,
     _: Assimilator,
@@ -85,16 +65,6 @@ pub(super) async fn lead(
     Ok(JsonAnswer(app.assimilation.lead(&request).await))
 }
 
-/// Gives what came of a range.
-#[utoipa::path(
-    post,
-    path = "/v1/assimilations/{lease}/range",
-    operation_id = "rangeMade",
-    params(("lease" = LeaseId, Path, description = "The unit's lease.")),
-    request_body = RangeResultRequest,
-    responses((status = 200, description = "Whether anybody waits for it.", body = OfferAnswer)),
-    security(("assimilator" = []))
-)]
 pub(super) async fn range_made(
     app: App,
     _: Assimilator,
@@ -105,16 +75,6 @@ pub(super) async fn range_made(
     Ok(JsonAnswer(OfferAnswer { offer }))
 }
 
-/// Says that a unit is still worked at, so that it isn't given to another.
-#[utoipa::path(
-    post,
-    path = "/v1/assimilations/{lease}/renew",
-    operation_id = "renewAssimilation",
-    params(("lease" = LeaseId, Path, description = "The unit's lease.")),
-    request_body = RenewRequest,
-    responses((status = 200, description = "Whether the term begins anew.", body = OfferAnswer)),
-    security(("assimilator" = []))
-)]
 pub(super) async fn renew(
     app: App,
     _: Assimilator,
@@ -124,16 +84,6 @@ pub(super) async fn renew(
     answer(app.assimilation.renew(*lease, request.claim).await)
 }
 
-/// Offers what was made of an upload, whose blobs have been put in the store.
-#[utoipa::path(
-    post,
-    path = "/v1/assimilations/{lease}/assimilated",
-    operation_id = "offerAssimilated",
-    params(("lease" = LeaseId, Path, description = "The unit's lease.")),
-    request_body = NewVersion,
-    responses((status = 200, description = "What became of the offer.", body = OfferAnswer)),
-    security(("assimilator" = []))
-)]
 pub(super) async fn assimilated(
     app: App,
     _: Assimilator,
@@ -163,16 +113,6 @@ async fn offer_held(app: App, lease: LeaseId, made: NewVersion) -> JsonResult<Of
     offered
 }
 
-/// Refuses an upload.
-#[utoipa::path(
-    post,
-    path = "/v1/assimilations/{lease}/rejected",
-    operation_id = "offerRejected",
-    params(("lease" = LeaseId, Path, description = "The unit's lease.")),
-    request_body = RejectRequest,
-    responses((status = 200, description = "What became of the refusal.", body = OfferAnswer)),
-    security(("assimilator" = []))
-)]
 pub(super) async fn rejected(
     app: App,
     _: Assimilator,
@@ -183,16 +123,6 @@ pub(super) async fn rejected(
     answer(app.assimilation.rejected(*lease, fault, reason).await)
 }
 
-/// Says that a blob that a unit needs isn't in the store, or isn't what it was. The server looks itself.
-#[utoipa::path(
-    post,
-    path = "/v1/assimilations/{lease}/lost",
-    operation_id = "lostBlob",
-    params(("lease" = LeaseId, Path, description = "The unit's lease.")),
-    request_body = LostRequest,
-    responses((status = 200, description = "Whether it is lost.", body = OfferAnswer)),
-    security(("assimilator" = []))
-)]
 pub(super) async fn lost(
     app: App,
     _: Assimilator,
@@ -208,14 +138,6 @@ pub(super) async fn lost(
     Ok(JsonAnswer(OfferAnswer { offer }))
 }
 
-/// How much there is to assimilate, and who does it.
-#[utoipa::path(
-    get,
-    path = "/v1/assimilations",
-    operation_id = "assimilations",
-    responses((status = 200, description = "Backlog and assimilators.", body = AssimilationsView)),
-    security(("assimilator" = []), ("admin" = []))
-)]
 pub(super) async fn view(app: App, _: Overseer) -> JsonResult<AssimilationsView> {
     let counts = app.shell.request(request::GetAssimilations {}).await?;
     Ok(JsonAnswer(AssimilationsView {

@@ -7,7 +7,6 @@ use super::{
     error::HttpError,
     packed,
     request_body::Body,
-    schema::{Bytes, ContentEncoding},
     uploads::{Offset, declared_bytes, receive},
 };
 use crate::orphans::{self, CollectError};
@@ -28,26 +27,6 @@ fn digest(text: &str) -> Result<Digest, HttpError> {
     text.parse().map_err(|error| HttpError::new(ErrorKind::Invalid, format!("{error}")))
 }
 
-/// The bytes of a blob, or a range of them. A host reads what its leases name.
-#[utoipa::path(
-    get,
-    path = "/v1/blobs/{sha256}",
-    operation_id = "blob",
-    params(
-        ("sha256" = Digest, Path, description = "The blob."),
-        ("range" = Option<String>, Header, description = "One range, e.g. `bytes=100-199`."),
-        ("sojourn-direct" = Option<String>, Header, description = "`follow`: a redirect to the store is followed, without the token."),
-        ("accept-encoding" = Option<String>, Header, description = "`zstd`: all bytes may come compressed. With a range they come as they are."),
-    ),
-    responses(
-        (status = 200, description = "All bytes, compressed where that was asked for and saves a tenth.", content_type = "application/octet-stream", body = Bytes),
-        (status = 206, description = "The range.", content_type = "application/octet-stream", body = Bytes,
-         headers(("content-range" = String, description = "Which bytes of how many."))),
-        (status = 307, description = "The store gives it, and ranges of it, for a short time; only where that was asked for.",
-         headers(("location" = String, description = "Where to. Whoever has it may use it."))),
-    ),
-    security(("host" = []), ("admin" = []))
-)]
 pub(super) async fn get(
     app: App,
     reader: Reader,
@@ -147,21 +126,6 @@ const fn is_lost(error: &BlobError) -> bool {
     matches!(error, BlobError::Missing(_) | BlobError::Altered { .. } | BlobError::Shortened(_))
 }
 
-/// Uploads a blob, or goes on with it; the body is what follows `offset`.
-#[utoipa::path(
-    put,
-    path = "/v1/blobs/{sha256}",
-    operation_id = "putBlob",
-    params(
-        ("sha256" = Digest, Path, description = "SHA-256 of the whole decoded content."),
-        ("offset" = Option<u64>, Query, description = "Bytes that the server holds already; 0 if left out."),
-        ("sojourn-bytes" = u64, Header, description = "Size of the whole decoded content."),
-        ("content-encoding" = Option<ContentEncoding>, Header, description = "`zstd`, where the body is compressed."),
-    ),
-    request_body(content = Bytes, description = "The bytes after `offset`, in one body or in several calls; a blob has at most 16 TiB.", content_type = "application/octet-stream"),
-    responses((status = 200, description = "How far the upload is; once complete, the blob is stored.", body = UploadState)),
-    security(("admin" = []))
-)]
 pub(super) async fn put(
     app: App,
     _: User,
@@ -184,15 +148,6 @@ pub(super) async fn put(
     Ok(JsonAnswer(state))
 }
 
-/// How far the upload of a blob is.
-#[utoipa::path(
-    get,
-    path = "/v1/uploads/{sha256}",
-    operation_id = "uploadState",
-    params(("sha256" = Digest, Path, description = "The blob.")),
-    responses((status = 200, description = "How far the upload is.", body = UploadState)),
-    security(("admin" = []))
-)]
 pub(super) async fn upload_state(
     app: App,
     _: User,
@@ -204,15 +159,6 @@ pub(super) async fn upload_state(
     Ok(JsonAnswer(state.unwrap_or(UploadState { offset: 0, complete: false })))
 }
 
-/// Which of these blobs does the server lack?
-#[utoipa::path(
-    post,
-    path = "/v1/blobs/missing",
-    operation_id = "missingBlobs",
-    request_body = MissingRequest,
-    responses((status = 200, description = "The blobs to upload.", body = MissingAnswer)),
-    security(("admin" = []))
-)]
 pub(super) async fn missing(
     app: App,
     _: User,
@@ -222,15 +168,6 @@ pub(super) async fn missing(
     Ok(JsonAnswer(MissingAnswer { missing }))
 }
 
-/// Throws away what lies in the store and the journal doesn't know, or says what that would be.
-#[utoipa::path(
-    post,
-    path = "/v1/blobs/collect",
-    operation_id = "collectBlobs",
-    request_body = CollectRequest,
-    responses((status = 200, description = "What was found.", body = CollectAnswer)),
-    security(("admin" = []))
-)]
 pub(super) async fn collect(
     app: App,
     _: User,

@@ -53,16 +53,6 @@ async fn look(shell: &ShellHandle, sender: &watch::Sender<u64>) {
     }
 }
 
-/// Server-sent events: `changed` with the journal's position as its data, at once and then whenever that has changed, at most twice
-/// a second. The stream ends after an hour; a browser's `EventSource` comes again by itself.
-#[utoipa::path(
-    get,
-    path = "/v1/changes",
-    tag = "jobs",
-    operation_id = "changes",
-    responses((status = 200, description = "Events as they come.", body = String, content_type = "text/event-stream")),
-    security(("admin" = []))
-)]
 pub(super) async fn changes(app: App, _: User) -> HttpResponse {
     stream(&app)
 }

@@ -5,7 +5,6 @@ use super::{
     auth::Host,
     complete_uploads,
     error::HttpError,
-    schema::{Bytes, ContentEncoding},
     uploads::{Offset, declared_bytes, declared_digest, receive},
 };
 use actix_web::{HttpRequest, web};
@@ -14,28 +13,11 @@ use sojourn_core::request;
 use sojourn_http::trace::UNITS;
 use sojourn_protocol::{
     api::UploadState,
-    digest::{BlobRef, Digest},
+    digest::BlobRef,
     error::{ApiError, ErrorKind},
     ids::{HostId, LeaseId},
 };
 
-/// Uploads a lease's checkpoint, or goes on with it; the body is what follows `offset`.
-#[utoipa::path(
-    put,
-    path = "/v1/leases/{lease}/checkpoint",
-    tag = "hosts",
-    operation_id = "putCheckpoint",
-    params(
-        ("lease" = LeaseId, Path, description = "The lease."),
-        ("offset" = Option<u64>, Query, description = "Bytes that the server holds already; 0 if left out."),
-        ("sojourn-sha256" = Digest, Header, description = "SHA-256 of the whole decoded content."),
-        ("sojourn-bytes" = u64, Header, description = "Size of the whole decoded content."),
-        ("content-encoding" = Option<ContentEncoding>, Header, description = "`zstd`, where the body is compressed."),
-    ),
-    request_body(content = Bytes, description = "The bytes after `offset`, in one body or in several calls; as many in all as the lease says in `upload_bytes`.", content_type = "application/octet-stream"),
-    responses((status = 200, description = "How far the upload is.", body = UploadState)),
-    security(("host" = []))
-)]
 pub(super) async fn put_checkpoint(
     app: App,
     Host(host): Host,
@@ -69,16 +51,6 @@ pub(super) async fn authorize(
     Ok(app.quota.admit(host, lease, blob).map_err(ApiError::from)?)
 }
 
-/// How far the upload of a lease's checkpoint is.
-#[utoipa::path(
-    get,
-    path = "/v1/leases/{lease}/checkpoint",
-    tag = "hosts",
-    operation_id = "checkpointState",
-    params(("lease" = LeaseId, Path, description = "The lease.")),
-    responses((status = 200, description = "How far the upload is.", body = UploadState)),
-    security(("host" = []))
-)]
 pub(super) async fn checkpoint_state(
     app: App,
     Host(host): Host,

@@ -13,7 +13,6 @@ use super::{
     checkpoints::{authorize, own_lease},
     complete_uploads,
     error::HttpError,
-    schema::Bytes,
     uploads::{Offset, declared_bytes, declared_digest, drain, number, receive, sha256},
 };
 use crate::storage_watch::Coming;
@@ -58,25 +57,6 @@ impl Declared {
     }
 }
 
-/// Uploads a lease's checkpoint as its difference from the base that the lease names, or goes on with it;
-/// the body is what follows `offset`. What is refused is to be sent whole.
-#[utoipa::path(
-    put,
-    path = "/v1/leases/{lease}/checkpoint/delta",
-    operation_id = "putDelta",
-    params(
-        ("lease" = LeaseId, Path, description = "The lease."),
-        ("offset" = Option<u64>, Query, description = "Bytes of the delta that the server holds already; 0 if left out."),
-        ("sojourn-sha256" = Digest, Header, description = "SHA-256 of the delta."),
-        ("sojourn-bytes" = u64, Header, description = "Size of the delta; less than the checkpoint's."),
-        ("sojourn-base" = Digest, Header, description = "The blob that it is the difference from."),
-        ("sojourn-result-sha256" = Digest, Header, description = "SHA-256 of the checkpoint."),
-        ("sojourn-result-bytes" = u64, Header, description = "Size of the checkpoint."),
-    ),
-    request_body(content = Bytes, description = "The bytes after `offset`, in one body or in several calls; the checkpoint has at most 256 MiB.", content_type = "application/octet-stream"),
-    responses((status = 200, description = "How far the upload of the delta is; once complete, the checkpoint is there.", body = UploadState)),
-    security(("host" = []))
-)]
 pub(super) async fn put(
     app: App,
     Host(host): Host,
@@ -192,15 +172,6 @@ fn decode(base: Named<'_>, encoded: &[u8], result: BlobRef) -> Result<Vec<u8>, D
     delta::decode(base, encoded, result.bytes)
 }
 
-/// How far the upload of a lease's delta is.
-#[utoipa::path(
-    get,
-    path = "/v1/leases/{lease}/checkpoint/delta",
-    operation_id = "deltaState",
-    params(("lease" = LeaseId, Path, description = "The lease.")),
-    responses((status = 200, description = "How far the upload of the delta is, or that the checkpoint is there.", body = UploadState)),
-    security(("host" = []))
-)]
 pub(super) async fn state(
     app: App,
     Host(host): Host,

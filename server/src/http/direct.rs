@@ -23,17 +23,6 @@ pub(super) fn url_term(app: &AppState) -> Duration {
     app.lease_term.min(MAX_URL_TERM)
 }
 
-/// Asks for a way to put a lease's checkpoint in the store, past the server.
-#[utoipa::path(
-    post,
-    path = "/v1/leases/{lease}/checkpoint/direct",
-    tag = "hosts",
-    operation_id = "directCheckpoint",
-    params(("lease" = LeaseId, Path, description = "The lease.")),
-    request_body = DirectRequest,
-    responses((status = 200, description = "The way.", body = DirectAnswer)),
-    security(("host" = []))
-)]
 pub(super) async fn direct(
     app: App,
     Host(host): Host,

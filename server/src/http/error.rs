@@ -221,12 +221,12 @@ impl From<actix_web::error::BlockingError> for HttpError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_protocol::api::EnrolRequest;
+    use sojourn_protocol::api::NoteRequest;
 
     #[test]
     fn a_refusal_of_a_body_does_not_repeat_the_body() {
         let body = format!("{{\"a\\u001b{}\":1}}", "x".repeat(1 << 20));
-        let cause = serde_json::from_str::<EnrolRequest>(&body).unwrap_err();
+        let cause = serde_json::from_str::<NoteRequest>(&body).unwrap_err();
         let HttpError { error, .. } = HttpError::json(&JsonPayloadError::Deserialize(cause));
         assert!(error.message.starts_with("the body can't be understood: unknown field `ax"));
         assert!(error.message.len() < 1_000, "{} bytes", error.message.len());

@@ -20,20 +20,6 @@ pub(super) struct Page {
     limit: Option<usize>,
 }
 
-/// A job's history, a page at a time.
-#[utoipa::path(
-    get,
-    path = "/v1/jobs/{job}/events",
-    tag = "jobs",
-    operation_id = "events",
-    params(
-        ("job" = JobId, Path, description = "The job."),
-        ("after" = Option<u64>, Query, description = "Only events after this journal position."),
-        ("limit" = Option<u64>, Query, description = "Events at most; 1,000 if left out, 10,000 at most."),
-    ),
-    responses((status = 200, description = "Events in the order of the journal.", body = Vec<EventView>)),
-    security(("admin" = []))
-)]
 pub(super) async fn events(
     app: App,
     _: User,

@@ -11,15 +11,6 @@ use sojourn_protocol::{
 };
 use std::collections::BTreeSet;
 
-/// Trainer errors that hosts have reported, counted by host, trial and first line, the last ones first: the last 500 kinds of
-/// them that this server has heard of.
-#[utoipa::path(
-    get,
-    path = "/v1/failures",
-    operation_id = "failures",
-    responses((status = 200, description = "The errors.", body = Vec<FailureView>)),
-    security(("admin" = []))
-)]
 pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<FailureView>> {
     Ok(JsonAnswer(known(&app).await?))
 }

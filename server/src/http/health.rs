@@ -4,14 +4,6 @@ use super::{App, JsonAnswer, JsonResult};
 use sojourn_core::request;
 use sojourn_protocol::api::Health;
 
-/// Is the server there?
-#[utoipa::path(
-    get,
-    path = "/v1/health",
-    tag = "jobs",
-    operation_id = "health",
-    responses((status = 200, description = "The server lives.", body = Health))
-)]
 pub(super) async fn health(app: App) -> JsonResult<Health> {
     let totals = app.traffic.totals();
     let storage = app.storage.seen();

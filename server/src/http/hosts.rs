@@ -18,15 +18,6 @@ use sojourn_protocol::{
     view::{HostDetail, HostView},
 };
 
-/// Makes this machine a host: each time another one, with a token of its own.
-#[utoipa::path(
-    post,
-    path = "/v1/enrol",
-    operation_id = "enrol",
-    request_body = EnrolRequest,
-    responses((status = 200, description = "The machine is a host.", body = EnrolAnswer)),
-    security(("enrolment" = []))
-)]
 pub(super) async fn enrol(
     app: App,
     Enroller(with): Enroller,
@@ -59,15 +50,6 @@ pub(super) struct Which {
     job: Option<JobId>,
 }
 
-/// Every host, or those that work for a job now.
-#[utoipa::path(
-    get,
-    path = "/v1/hosts",
-    operation_id = "hosts",
-    params(("job" = Option<JobId>, Query, description = "Only hosts that have live leases of this job; all if left out.")),
-    responses((status = 200, description = "The hosts.", body = Vec<HostView>)),
-    security(("admin" = []))
-)]
 pub(super) async fn all(app: App, _: User, which: web::Query<Which>) -> JsonResult<Vec<HostView>> {
     match which.job {
         None => app.answer(request::GetHosts {}).await,
@@ -75,67 +57,22 @@ pub(super) async fn all(app: App, _: User, which: web::Query<Which>) -> JsonResu
     }
 }
 
-/// A host, with what lies in its cache.
-#[utoipa::path(
-    get,
-    path = "/v1/hosts/{host}",
-    operation_id = "host",
-    params(("host" = HostId, Path, description = "The host.")),
-    responses((status = 200, description = "The host.", body = HostDetail)),
-    security(("admin" = []))
-)]
 pub(super) async fn one(app: App, _: User, host: web::Path<HostId>) -> JsonResult<HostDetail> {
     app.answer(request::GetHost { host: *host }).await
 }
 
-/// Has a host get no new work until it is unblocked. What it holds goes on.
-#[utoipa::path(
-    post,
-    path = "/v1/hosts/{host}/block",
-    operation_id = "blockHost",
-    params(("host" = HostId, Path, description = "The host.")),
-    responses((status = 200, description = "The host, blocked.", body = HostView)),
-    security(("admin" = []))
-)]
 pub(super) async fn block(app: App, by: UserBy, host: web::Path<HostId>) -> JsonResult<HostView> {
     app.answer(request::BlockHost { host: *host, blocked: true, by: by.0 }).await
 }
 
-/// Has a host that was blocked work again.
-#[utoipa::path(
-    post,
-    path = "/v1/hosts/{host}/unblock",
-    operation_id = "unblockHost",
-    params(("host" = HostId, Path, description = "The host.")),
-    responses((status = 200, description = "The host, which gets work again.", body = HostView)),
-    security(("admin" = []))
-)]
 pub(super) async fn unblock(app: App, by: UserBy, host: web::Path<HostId>) -> JsonResult<HostView> {
     app.answer(request::BlockHost { host: *host, blocked: false, by: by.0 }).await
 }
 
-/// Takes a host off the list: one that is away, and has no work.
-#[utoipa::path(
-    post,
-    path = "/v1/hosts/{host}/forget",
-    operation_id = "forgetHost",
-    params(("host" = HostId, Path, description = "The host.")),
-    responses((status = 200, description = "The host, as it was.", body = HostView)),
-    security(("admin" = []))
-)]
 pub(super) async fn forget(app: App, _: User, host: web::Path<HostId>) -> JsonResult<HostView> {
     app.answer(request::ForgetHost { host: *host }).await
 }
 
-/// Ends a host's right to work; its leases go to others.
-#[utoipa::path(
-    post,
-    path = "/v1/hosts/{host}/revoke",
-    operation_id = "revokeHost",
-    params(("host" = HostId, Path, description = "The host.")),
-    responses((status = 200, description = "The host, revoked.", body = HostView)),
-    security(("admin" = []))
-)]
 pub(super) async fn revoke(app: App, _: User, host: web::Path<HostId>) -> JsonResult<HostView> {
     app.answer(request::RevokeHost { host: *host }).await
 }

@@ -16,19 +16,6 @@ use std::time::Instant;
 /// A scraper that understands OpenMetrics says so with this media type.
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
-/// The server's metrics.
-#[utoipa::path(
-    get,
-    path = "/metrics",
-    operation_id = "metrics",
-    responses((
-        status = 200,
-        description = "Metrics as text: OpenMetrics where `Accept` names `application/openmetrics-text`, else the text of Prometheus.",
-        content_type = "text/plain",
-        body = String,
-    )),
-    security(("admin" = []))
-)]
 pub(super) async fn metrics(
     app: App,
     _: User,

@@ -12,13 +12,6 @@ use tokio::{fs::File, io::AsyncReadExt as _};
 /// Bytes that are read at once.
 const CHUNK: usize = 256 << 10;
 
-/// The programs that machines can fetch.
-#[utoipa::path(
-    get,
-    path = "/v1/programs",
-    operation_id = "programs",
-    responses((status = 200, description = "Names, sizes and digests.", body = Vec<ProgramView>)),
-)]
 pub(super) async fn all(app: App, from: HttpRequest) -> JsonResult<Vec<ProgramView>> {
     admit(&app, &from)?;
     Ok(JsonAnswer(app.programs.iter().map(|program| program.view.clone()).collect()))
@@ -32,14 +25,6 @@ fn admit(app: &App, from: &HttpRequest) -> Result<(), HttpError> {
     })
 }
 
-/// A program, by its digest.
-#[utoipa::path(
-    get,
-    path = "/v1/programs/{sha256}",
-    operation_id = "program",
-    params(("sha256" = Digest, Path, description = "Its digest.")),
-    responses((status = 200, description = "Its bytes.", body = Vec<u8>, content_type = "application/octet-stream")),
-)]
 pub(super) async fn one(
     app: App,
     from: HttpRequest,

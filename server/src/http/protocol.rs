@@ -1,7 +1,7 @@
 //! The version of the protocol, checked in every request that says one and said in every answer, with what
 //! the server understands beyond it.
 
-use super::{AppState, auth::end_reading, body, error::HttpError};
+use super::{AppState, auth::end_reading, body, error::HttpError, request_body};
 use actix_web::{
     Error, ResponseError as _,
     body::{BoxBody, MessageBody},
@@ -58,6 +58,7 @@ pub(crate) async fn check(
             answer.headers_mut().insert(ALLOW, allowed);
         }
     }
+    request_body::name_unknown_fields(&mut answer);
     let name = HeaderName::from_static(PROTOCOL_HEADER);
     answer.headers_mut().insert(name, HeaderValue::from(PROTOCOL_VERSION));
     let name = HeaderName::from_static(FEATURES_HEADER);

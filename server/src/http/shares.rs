@@ -11,16 +11,6 @@ use sojourn_protocol::{
     tokens::{NewToken, RevokedToken, ShareRequest, TokenGrant, TokenRequest, TokenView},
 };
 
-/// Makes a link to a job's page: a token that opens `/share#SECRET` in a browser, and nothing else.
-#[utoipa::path(
-    post,
-    path = "/v1/jobs/{job}/shares",
-    operation_id = "shareJob",
-    params(("job" = JobId, Path, description = "The job.")),
-    request_body = ShareRequest,
-    responses((status = 200, description = "The token, with its secret, which the server doesn't keep.", body = NewToken)),
-    security(("admin" = []))
-)]
 pub(super) async fn create(
     app: App,
     by: UserBy,
@@ -30,31 +20,10 @@ pub(super) async fn create(
     tokens::issue(&app, token_request(*job, request), &by).await.map(JsonAnswer)
 }
 
-/// Every link to a job's page, without its secret.
-#[utoipa::path(
-    get,
-    path = "/v1/jobs/{job}/shares",
-    operation_id = "shares",
-    params(("job" = JobId, Path, description = "The job.")),
-    responses((status = 200, description = "The links to the job's page.", body = Vec<TokenView>)),
-    security(("admin" = []))
-)]
 pub(super) async fn all(app: App, by: UserBy, job: web::Path<JobId>) -> JsonResult<Vec<TokenView>> {
     app.answer(by.asks(request::GetLinks { job: *job })).await
 }
 
-/// Revokes a link to a job's page.
-#[utoipa::path(
-    post,
-    path = "/v1/jobs/{job}/shares/{token}/revoke",
-    operation_id = "revokeShare",
-    params(
-        ("job" = JobId, Path, description = "The job."),
-        ("token" = TokenId, Path, description = "The token of the link."),
-    ),
-    responses((status = 200, description = "The token, revoked.", body = RevokedToken)),
-    security(("admin" = []))
-)]
 pub(super) async fn revoke(
     app: App,
     by: UserBy,

@@ -17,15 +17,6 @@ use sojourn_protocol::{
     tokens::{NewToken, RevokedToken, RotatedToken, ServerToken, TokenRequest, TokenView},
 };
 
-/// Issues a token: for machines that enrol as hosts of an owner, or for a user.
-#[utoipa::path(
-    post,
-    path = "/v1/tokens",
-    operation_id = "createToken",
-    request_body = TokenRequest,
-    responses((status = 200, description = "The token, with its secret, which the server doesn't keep.", body = NewToken)),
-    security(("admin" = []))
-)]
 pub(super) async fn create(
     app: App,
     by: UserBy,
@@ -46,14 +37,6 @@ pub(super) async fn issue(
     Ok(NewToken { secret, token })
 }
 
-/// Every token that was issued, without its secret.
-#[utoipa::path(
-    get,
-    path = "/v1/tokens",
-    operation_id = "tokens",
-    responses((status = 200, description = "All tokens.", body = Vec<TokenView>)),
-    security(("admin" = []))
-)]
 pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<TokenView>> {
     let mut tokens = app.shell.request(request::GetTokens {}).await?;
     for token in &mut tokens {
@@ -65,16 +48,6 @@ pub(super) async fn all(app: App, _: User) -> JsonResult<Vec<TokenView>> {
     Ok(JsonAnswer(tokens))
 }
 
-/// Sets bounds of what the jobs of a user's token may take. Those that are left out stay as they were.
-#[utoipa::path(
-    post,
-    path = "/v1/tokens/{token}/quotas",
-    operation_id = "setQuotas",
-    params(("token" = TokenId, Path, description = "The token.")),
-    request_body = TokenQuotas,
-    responses((status = 200, description = "The token with its quotas.", body = TokenView)),
-    security(("admin" = []))
-)]
 pub(super) async fn set_quotas(
     app: App,
     by: UserBy,
@@ -84,30 +57,12 @@ pub(super) async fn set_quotas(
     app.answer(request::SetQuotas { token: *token, quotas, by: by.0 }).await
 }
 
-/// Gives a token another secret. The one before opens nothing any more.
-#[utoipa::path(
-    post,
-    path = "/v1/tokens/{token}/rotate",
-    operation_id = "rotateToken",
-    params(("token" = TokenId, Path, description = "The token.")),
-    responses((status = 200, description = "The token, with its new secret.", body = NewToken)),
-    security(("admin" = []))
-)]
 pub(super) async fn rotate(app: App, _: User, token: web::Path<TokenId>) -> JsonResult<NewToken> {
     let (secret, sha256) = new_secret()?;
     let token = app.shell.request(request::RotateToken { token: *token, sha256 }).await?;
     Ok(JsonAnswer(NewToken { secret, token }))
 }
 
-/// Revokes a token and all hosts that have enrolled with it; their leases go to others.
-#[utoipa::path(
-    post,
-    path = "/v1/tokens/{token}/revoke",
-    operation_id = "revokeToken",
-    params(("token" = TokenId, Path, description = "The token.")),
-    responses((status = 200, description = "The token and its hosts, revoked.", body = RevokedToken)),
-    security(("admin" = []))
-)]
 pub(super) async fn revoke(
     app: App,
     by: UserBy,
@@ -116,15 +71,6 @@ pub(super) async fn revoke(
     app.answer(request::RevokeToken { token: *token, of: None, by: Some(by.0) }).await
 }
 
-/// Replaces a token of the server itself. The one before opens nothing any more.
-#[utoipa::path(
-    post,
-    path = "/v1/tokens/server/{which}/rotate",
-    operation_id = "rotateServerToken",
-    params(("which" = ServerToken, Path, description = "Which of the server's own tokens.")),
-    responses((status = 200, description = "The new token.", body = RotatedToken)),
-    security(("admin" = []))
-)]
 pub(super) async fn rotate_own(
     app: App,
     _: User,

@@ -22,17 +22,6 @@ use sojourn_protocol::{
 };
 use tracing::Instrument as _;
 
-/// Asks for work. Held open up to `wait` where there is none. Live leases that the request doesn't hold are
-/// given again, and new ones beside them, up to `wanted` in all.
-#[utoipa::path(
-    post,
-    path = "/v1/work",
-    tag = "hosts",
-    operation_id = "work",
-    request_body = WorkRequest,
-    responses((status = 200, description = "Leases, and what else the host must hear.", body = WorkAnswer)),
-    security(("host" = []))
-)]
 pub(super) async fn work(
     app: App,
     Host(host): Host,
@@ -59,16 +48,6 @@ pub(super) async fn work(
     Ok(JsonAnswer(answer))
 }
 
-/// A sign of life for the leases that a host holds.
-#[utoipa::path(
-    post,
-    path = "/v1/heartbeat",
-    tag = "hosts",
-    operation_id = "heartbeat",
-    request_body = HeartbeatRequest,
-    responses((status = 200, description = "Leases to drop, and ends of reports.", body = HeartbeatAnswer)),
-    security(("host" = []))
-)]
 pub(super) async fn heartbeat(
     app: App,
     Host(host): Host,
@@ -81,16 +60,6 @@ pub(super) async fn heartbeat(
     app.answer(request::Heartbeat { host, holding, reported }).await
 }
 
-/// Gives leases back unfinished.
-#[utoipa::path(
-    post,
-    path = "/v1/release",
-    tag = "hosts",
-    operation_id = "release",
-    request_body = ReleaseRequest,
-    responses((status = 200, description = "The leases that were given back.", body = ReleaseAnswer)),
-    security(("host" = []))
-)]
 pub(super) async fn release(
     app: App,
     Host(host): Host,
@@ -105,16 +74,6 @@ pub(super) async fn release(
     Ok(answer)
 }
 
-/// Reports the end of a lease; a checkpoint has been uploaded before. The same report again gets the same answer.
-#[utoipa::path(
-    post,
-    path = "/v1/results",
-    tag = "hosts",
-    operation_id = "report",
-    request_body = Report,
-    responses((status = 200, description = "The report is journalled.", body = ReportAnswer)),
-    security(("host" = []))
-)]
 pub(super) async fn report(
     app: App,
     Host(host): Host,

@@ -7,6 +7,7 @@ use crate::cli::{
     },
     terminal::{connection::Connection, exit::Failure, simple::simple},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::assimilation::AssimilationsView;
 
 /// Results that wait to become versions, and the assimilators. Whoever starts and stops `sojourn assimilate` can follow
@@ -21,7 +22,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    simple(&args.connection, args.json, async |client| client.assimilations().await, text).await
+    simple(
+        &args.connection,
+        args.json,
+        async |client| client.call(endpoints::Assimilations::request()).await,
+        text,
+    )
+    .await
 }
 
 fn text(view: &AssimilationsView) -> String {

@@ -7,6 +7,7 @@ use crate::cli::{
     },
     terminal::{connection::Connection, exit::Failure, simple::simple},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     machines::{CostsView, JobCost, MachineEnd, MachineView},
     money::MicroUsd,
@@ -17,7 +18,8 @@ use sojourn_protocol::{
 const ENDED_SHOWN: usize = 20;
 
 pub(super) async fn run(connection: &Connection, json: bool) -> Result<(), Failure> {
-    simple(connection, json, async |client| client.costs().await, text).await
+    simple(connection, json, async |client| client.call(endpoints::Costs::request()).await, text)
+        .await
 }
 
 fn text(costs: &CostsView) -> String {

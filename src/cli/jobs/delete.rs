@@ -8,6 +8,7 @@ use crate::{
         terminal::{confirm::confirm, connection::Connection, exit::Failure, simple::show},
     },
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     api::{DeleteRequest, DeletedJob, DeletedJobs, MAX_DELETED_JOBS},
     ids::JobId,
@@ -40,19 +41,21 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let jobs = match args.older_than {
         None => named(&client, &args.jobs).await?,
-        Some(age) => ended_before(&client.jobs().await?, text::now(), age),
+        Some(age) => {
+            ended_before(&client.call(endpoints::Jobs::request()).await?, text::now(), age)
+        }
     };
     if let (true, Some(age)) = (jobs.is_empty(), args.older_than) {
         let nothing = DeletedJobs { jobs: Vec::new(), bytes_freed: 0 };
         return show(&nothing, args.json, |_| format!("no job ended longer ago than {age}"));
     }
     let with = |preview| DeleteRequest { jobs: jobs.clone(), preview };
-    let preview = client.delete(&with(true)).await?;
+    let preview = client.call(endpoints::DeleteJobs::request(&with(true))).await?;
     if args.preview {
         return show(&preview, args.json, would_go);
     }
     confirm(&would_go(&preview), args.yes)?;
-    show(&client.delete(&with(false)).await?, args.json, have_gone)
+    show(&client.call(endpoints::DeleteJobs::request(&with(false))).await?, args.json, have_gone)
 }
 
 /// The numbers of these jobs, each once.

@@ -12,6 +12,7 @@ use crate::{
 };
 use clap::ValueEnum;
 use serde::Serialize;
+use sojourn_api::endpoints;
 use sojourn_http::CallError;
 use sojourn_protocol::{
     api::EvaluateRequest,
@@ -68,7 +69,7 @@ struct Report {
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let job = args.job.find(&client).await?;
-    let detail = client.job(job).await?;
+    let detail = client.call(endpoints::Job::request(job)).await?;
     let split = match args.split {
         Some(SplitArg::Test) => DataSplit::Test,
         Some(SplitArg::Valid) => DataSplit::Valid,
@@ -89,7 +90,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     let has_rows = !detail.data.split(split).is_empty();
-    let mut evaluation = match client.evaluate(job, trial, &EvaluateRequest { split }).await {
+    let mut evaluation = match client
+        .call(endpoints::Evaluate::request(job, trial, &EvaluateRequest { split }))
+        .await
+    {
         Err(CallError::Refused { error, .. }) if !has_rows => {
             let hint = "`--split valid` takes the validation data";
             return Err(Failure::call(format!("{}; {hint}", error.message)));
@@ -129,7 +133,7 @@ async fn wait_for(
     asked: &EvaluationView,
 ) -> Result<EvaluationView, Failure> {
     let mut said = None;
-    let ask = async || client.evaluations(job, asked.trial).await;
+    let ask = async || client.call(endpoints::Evaluations::request(job, asked.trial)).await;
     wait::poll(ask, async |polled| {
         let all = match polled {
             Polled::Answer(all) => all,

@@ -5,6 +5,7 @@ use crate::cli::{
     render::text,
     terminal::{connection::Connection, exit::Failure, output},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{sentence, spec::SharePolicy, view::EventView};
 
 #[derive(Debug, clap::Args)]
@@ -29,11 +30,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let job = args.job.find(&client).await?;
     let mut shares = SharePolicy::Equal;
     if args.why && !args.json {
-        shares = client.job(job).await?.spec.placement.host_shares;
+        shares = client.call(endpoints::Job::request(job)).await?.spec.placement.host_shares;
     }
     let mut after = 0;
     loop {
-        let events = client.events(job, after).await?;
+        let events = client.call(endpoints::Events::request(job).after(after)).await?;
         let Some(last) = events.last() else { break };
         after = last.position;
         for event in &events {
@@ -52,7 +53,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
     if args.why && !args.json {
         // A job that waits has no decisions to show.
-        let waiting = client.job(job).await?.summary.waiting;
+        let waiting = client.call(endpoints::Job::request(job)).await?.summary.waiting;
         if let Some(reason) = waiting {
             output::line(&format!("now it waits: {reason}"))?;
         }

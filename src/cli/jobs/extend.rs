@@ -4,6 +4,7 @@ use crate::cli::{
     jobs::job_args::{JobArgs, state_text},
     terminal::exit::Failure,
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     api::{ExtendRequest, SearchRequest},
     ids::TrialId,
@@ -35,13 +36,20 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             async |client, job| {
                 if args.trials.is_some() {
                     let request = SearchRequest { trials: args.trials, ..SearchRequest::default() };
-                    client.change_search(job, &request).await?;
+                    client.call(endpoints::ChangeSearch::request(job, &request)).await?;
                 }
                 match args.epochs {
                     Some(epochs) => {
-                        client.extend(job, &ExtendRequest { epochs, trial: args.trial }).await
+                        client
+                            .call(endpoints::ExtendJob::request(
+                                job,
+                                &ExtendRequest { epochs, trial: args.trial },
+                            ))
+                            .await
                     }
-                    None => client.job(job).await.map(|detail| detail.summary),
+                    None => {
+                        client.call(endpoints::Job::request(job)).await.map(|detail| detail.summary)
+                    }
                 }
             },
             |view| format!("{}: {} of {} hops", state_text(view), view.hops, view.hops_expected),

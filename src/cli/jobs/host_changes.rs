@@ -5,6 +5,7 @@ use crate::{
     api_client::ApiClient,
     cli::terminal::{connection::Connection, exit::Failure, simple::simple},
 };
+use sojourn_api::endpoints;
 use sojourn_http::CallError;
 use sojourn_protocol::{ids::HostId, view::HostView};
 
@@ -21,15 +22,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn block(args: &Args) -> Result<(), Failure> {
-    call(args, async |client| client.block(args.host).await).await
+    call(args, async |client| client.call(endpoints::BlockHost::request(args.host)).await).await
 }
 
 pub(crate) async fn unblock(args: &Args) -> Result<(), Failure> {
-    call(args, async |client| client.unblock(args.host).await).await
+    call(args, async |client| client.call(endpoints::UnblockHost::request(args.host)).await).await
 }
 
 pub(crate) async fn revoke(args: &Args) -> Result<(), Failure> {
-    call(args, async |client| client.revoke(args.host).await).await
+    call(args, async |client| client.call(endpoints::RevokeHost::request(args.host)).await).await
 }
 
 async fn call(

@@ -1,6 +1,7 @@
 //! A job as people name it: by its number, or by its name.
 
 use crate::{api_client::ApiClient, cli::render::text, cli::terminal::exit::Failure};
+use sojourn_api::endpoints;
 use sojourn_protocol::{ids::JobId, view::JobView};
 use std::{convert::Infallible, str::FromStr};
 
@@ -34,7 +35,9 @@ impl JobRef {
     pub(crate) async fn find(&self, client: &ApiClient) -> Result<JobId, Failure> {
         match self {
             Self::Number(job) => Ok(*job),
-            Self::Name(name) => named(name, &client.jobs().await?).map_err(Failure::call),
+            Self::Name(name) => {
+                named(name, &client.call(endpoints::Jobs::request()).await?).map_err(Failure::call)
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::cli::{
     },
     terminal::{connection::Connection, exit::Failure, output},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::view::JobView;
 
 #[derive(Debug, clap::Args)]
@@ -33,7 +34,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         return costs::run(&args.connection, args.json).await;
     }
     let client = args.connection.client()?;
-    let mut jobs = if args.mine { client.own_jobs().await? } else { client.jobs().await? };
+    let mut jobs = if args.mine {
+        client.call(endpoints::Jobs::request().mine(true)).await?
+    } else {
+        client.call(endpoints::Jobs::request()).await?
+    };
     if args.mine && jobs.iter().any(|job| job.owner.is_none()) {
         let message =
             "this server doesn't know whose jobs are whose: it is older than this command";

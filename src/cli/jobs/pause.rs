@@ -8,6 +8,7 @@ use crate::{
         terminal::exit::Failure,
     },
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{api::PauseRequest, view::JobView};
 
 /// The job gives out no work until `sojourn resume`, also after a restart of the server. Running units end as usual,
@@ -24,7 +25,9 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let request = PauseRequest { now: args.now };
-    let call = async |client: &ApiClient, job| client.pause(job, &request).await;
+    let call = async |client: &ApiClient, job| {
+        client.call(endpoints::PauseJob::request(job, &request)).await
+    };
     args.job.call(call, |view| text(view, args.now)).await
 }
 

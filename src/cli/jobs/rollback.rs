@@ -5,6 +5,7 @@ use crate::cli::{
     render::text,
     terminal::{confirm::confirm, connection::Connection, exit::Failure, simple::show},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     api::{RollbackOptions, RollbackRequest, RolledBack},
     ids::{HostId, JobId, TrialId},
@@ -57,7 +58,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let job = args.job.find(&client).await?;
     if args.preview || !args.yes {
-        let lost = client.rollback(job, &with(true)?).await?;
+        let lost = client.call(endpoints::RollbackJob::request(job, &with(true)?)).await?;
         if args.preview {
             return show(&lost, args.json, |lost| preview(job, lost));
         }
@@ -65,7 +66,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             confirm(&preview(job, &lost), args.yes)?;
         }
     }
-    show(&client.rollback(job, &with(false)?).await?, args.json, |back| done(back))
+    show(
+        &client.call(endpoints::RollbackJob::request(job, &with(false)?)).await?,
+        args.json,
+        |back| done(back),
+    )
 }
 
 /// The training that would be lost, a line for each trial.

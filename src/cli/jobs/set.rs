@@ -4,6 +4,7 @@ use crate::cli::{
     jobs::job_args::{JobArgs, note},
     terminal::{exit::Failure, output, simple::show},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     api::{NoteRequest, PlacementRequest},
     money::MicroUsd,
@@ -51,7 +52,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = connection.client()?;
     let job = job.find(&client).await?;
     let noted = match note {
-        Some(note) => Some(client.note(job, &NoteRequest { note: note.clone() }).await?),
+        Some(note) => Some(
+            client
+                .call(endpoints::NoteJob::request(job, &NoteRequest { note: note.clone() }))
+                .await?,
+        ),
         None => None,
     };
     if let Some(view) = noted.filter(|_| request == PlacementRequest::default()) {
@@ -60,11 +65,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             note => format!("job {} `{}` has the note: {note}", view.job, view.name),
         });
     }
-    let view = client.place(job, &request).await?;
+    let view = client.call(endpoints::PlaceJob::request(job, &request)).await?;
     if *json {
         return output::json(&view);
     }
-    let detail = client.job(job).await?;
+    let detail = client.call(endpoints::Job::request(job)).await?;
     output::line(&format!("job {} `{}` has {}", view.job, view.name, text(&detail.spec.placement)))
 }
 

@@ -4,6 +4,7 @@ use crate::cli::{
     jobs::job_ref::JobRef,
     terminal::{connection::Connection, exit::Failure, output},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{names::TokenLabel, time::Millis, tokens::ShareRequest};
 
 /// A guest with the link sees the job's page as it moves, and nothing else: no buttons, no other jobs, no names of hosts. The
@@ -30,7 +31,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let job = args.job.find(&client).await?;
     let label = args.label.clone().unwrap_or_default();
-    let made = client.share(job, &ShareRequest { label, lifetime: args.lifetime }).await?;
+    let made = client
+        .call(endpoints::ShareJob::request(job, &ShareRequest { label, lifetime: args.lifetime }))
+        .await?;
     if args.json {
         return output::json(&made);
     }

@@ -9,6 +9,7 @@ use crate::{
         terminal::{connection::Connection, exit::Failure, output, screen},
     },
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     ids::JobId,
     manifest::Labels,
@@ -18,7 +19,7 @@ use sojourn_protocol::{
 };
 
 /// Trials that are shown.
-const BOARD: usize = 10;
+const BOARD: u32 = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -42,7 +43,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     };
     let client = args.connection.client()?;
     let job = job.find(&client).await?;
-    let detail = client.job(job).await?;
+    let detail = client.call(endpoints::Job::request(job)).await?;
     if args.watch {
         return match !args.json && screen::is_possible() {
             true => on_screen(&client, detail).await,
@@ -52,7 +53,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         return output::json(&detail);
     }
-    let trials = client.leading_trials(job, BOARD).await?;
+    let trials = client.call(endpoints::Trials::request(job).leading(BOARD)).await?;
     output::line(&page(&detail.summary, &detail.spec, &detail.data.labels, trials))
 }
 
@@ -66,7 +67,7 @@ async fn on_screen(client: &ApiClient, detail: JobDetail) -> Result<(), Failure>
             .await?
             .ok_or_else(|| Failure::interrupted(format!("job {job} hasn't ended")))?,
     };
-    let trials = client.leading_trials(job, BOARD).await?;
+    let trials = client.call(endpoints::Trials::request(job).leading(BOARD)).await?;
     output::line(&page(&ended, &spec, &data.labels, trials))?;
     wait::verdict(&ended)
 }
@@ -174,9 +175,9 @@ fn page(view: &JobView, spec: &JobSpec, labels: &Labels, mut trials: Vec<TrialVi
     let facts = facts(view, spec).into_iter();
     lines.extend(facts.map(|(name, fact)| format!("{name:<12} {fact}")));
     trials.sort_by(|a, b| TrialView::leader_board(goal, a, b));
-    let hidden = to_usize(view.trials).saturating_sub(BOARD);
+    let hidden = view.trials.saturating_sub(BOARD);
     let mut grid = trials::board(&view.metric);
-    for trial in trials.iter().take(BOARD) {
+    for trial in trials.iter().take(to_usize(BOARD)) {
         let fields = trials::board_fields(trial);
         if view.best.as_ref().is_some_and(|best| best.trial == trial.trial) {
             grid.bold_row(fields);

@@ -7,6 +7,7 @@ use crate::cli::{
     },
     terminal::{connection::Connection, exit::Failure, simple::simple},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::view::TrafficView;
 
 /// Counts since the server started.
@@ -20,7 +21,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    simple(&args.connection, args.json, async |client| client.traffic().await, text).await
+    simple(
+        &args.connection,
+        args.json,
+        async |client| client.call(endpoints::Traffic::request()).await,
+        text,
+    )
+    .await
 }
 
 fn text(view: &TrafficView) -> String {

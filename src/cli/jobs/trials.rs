@@ -9,6 +9,7 @@ use crate::cli::{
     },
     terminal::{connection::Connection, exit::Failure, output, simple::show},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::view::{OverSeeds, TrialView, over_seeds};
 
 #[derive(Debug, clap::Args)]
@@ -36,23 +37,23 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let job = args.job.find(&client).await?;
     if args.changes.any() {
         let request = args.changes.request(&client, job).await?;
-        let answer = client.change_search(job, &request).await?;
+        let answer = client.call(endpoints::ChangeSearch::request(job, &request)).await?;
         let mut origins = Vec::new();
         if !answer.added.is_empty() {
-            let trials = client.trials(job).await?;
+            let trials = client.call(endpoints::Trials::request(job)).await?;
             let added = trials.iter().filter(|of| answer.added.contains(&of.trial));
             origins.extend(added.filter_map(|of| Some((of.trial, of.origin?))));
         }
         return show(&answer, args.json, |_| args.changes.said(&origins));
     }
-    let mut trials = client.trials(job).await?;
+    let mut trials = client.call(endpoints::Trials::request(job)).await?;
     if args.json {
         return output::json(&trials);
     }
     if args.curves {
         return trials_csv::curves(&trials);
     }
-    let detail = client.job(job).await?;
+    let detail = client.call(endpoints::Job::request(job)).await?;
     if args.csv {
         return trials_csv::trials(&detail.summary.metric, &trials);
     }

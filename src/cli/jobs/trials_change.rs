@@ -5,6 +5,7 @@ use crate::{
     cli::{render::text, submit::command::nonce, terminal::exit::Failure},
 };
 use serde_json::Value;
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     api::{GoOn, MAX_WHY_CHARS, NewTrial, SearchRequest, TrialPriority},
     ids::{JobId, TrialId},
@@ -61,7 +62,7 @@ impl Changes {
     ) -> Result<SearchRequest, Failure> {
         let mut go_on = Vec::new();
         if !self.revive.is_empty() {
-            let trials = client.trials(job).await?;
+            let trials = client.call(endpoints::Trials::request(job)).await?;
             for id in &self.revive {
                 let known = trials.iter().find(|of| of.trial == *id);
                 let known =

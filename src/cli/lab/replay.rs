@@ -13,6 +13,7 @@ use crate::{
     },
 };
 use serde::Serialize;
+use sojourn_api::endpoints;
 use sojourn_client::GpuChoice;
 use sojourn_protocol::ids::{JobId, TrialId};
 use std::{
@@ -104,7 +105,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 async fn run_job(args: &Args, job: &JobRef) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let job = job.find(&client).await?;
-    if client.job(job).await?.summary.thinned {
+    if client.call(endpoints::Job::request(job)).await?.summary.thinned {
         return Err(Failure::work(format!(
             "job {job} is thinned: the server doesn't keep its data and checkpoints (`--keep-jobs`); with fixed visits \
              `sojourn replay JOB.TOML` needs only the job file and its data"

@@ -7,6 +7,7 @@ use crate::{
         terminal::{connection::Connection, exit::Failure, simple::simple},
     },
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     api::{CollectAnswer, CollectRequest, Found},
     time::Millis,
@@ -31,7 +32,8 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let grace = Millis::from_secs(args.grace.saturating_mul(3600));
     let request = CollectRequest { dry_run: args.dry_run, grace };
-    let call = async |client: &ApiClient| client.collect(&request).await;
+    let call =
+        async |client: &ApiClient| client.call(endpoints::CollectBlobs::request(&request)).await;
     simple(&args.connection, args.json, call, text).await
 }
 

@@ -28,6 +28,7 @@ use crate::{
     },
 };
 use serde::Serialize;
+use sojourn_api::endpoints;
 use sojourn_ingest::{Bounds, Ingested, Progress, Unbounded};
 use sojourn_protocol::{
     api::{MissingRequest, NoteRequest, SubmitRequest, Submitted},
@@ -109,8 +110,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let mut job = jobfile::read(&args.file).map_err(|(failure, _)| failure)?;
     let client = args.connection.client()?;
     // Before minutes are spent on data: is the server there, and does it take this token?
-    client.health().await?;
-    client.missing(&MissingRequest { blobs: Vec::new() }).await?;
+    client.call(endpoints::Health::request()).await?;
+    client
+        .call_while_away(endpoints::MissingBlobs::request(&MissingRequest { blobs: Vec::new() }))
+        .await?;
 
     if let Some(trials) = history::find(&client, &mut job).await?
         && !args.json
@@ -122,7 +125,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let known = Known::of(&client, &job, args.again).await?;
 
     if !args.json {
-        let (placement, hosts) = (&job.spec.placement, client.hosts().await?);
+        let (placement, hosts) =
+            (&job.spec.placement, client.call(endpoints::Hosts::request()).await?);
         if placement.verifies_all().is_some() && owners::are_of_one_owner(&hosts) {
             output::line(ONE_OWNER)?;
         } else if owners::has_strangers(&hosts) {
@@ -176,9 +180,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         again: args.again,
         nonce: nonce()?,
     };
-    let answer = client.submit(&request).await?;
+    let answer = client.call_while_away(endpoints::SubmitJob::request(&request)).await?;
     if let Some(note) = &args.note {
-        client.note(answer.job, &NoteRequest { note: note.clone() }).await?;
+        client
+            .call(endpoints::NoteJob::request(answer.job, &NoteRequest { note: note.clone() }))
+            .await?;
     }
     drop(workspace);
 
@@ -250,7 +256,7 @@ async fn upload(
     files: &BTreeMap<Digest, PathBuf>,
 ) -> Result<Sent, Failure> {
     let request = MissingRequest { blobs: blobs.values().copied().collect() };
-    let missing = client.missing(&request).await?.missing;
+    let missing = client.call_while_away(endpoints::MissingBlobs::request(&request)).await?.missing;
     let missing: Vec<BlobRef> =
         missing.iter().filter_map(|digest| blobs.get(digest)).copied().collect();
     let total = missing.iter().map(|blob| blob.bytes).sum();

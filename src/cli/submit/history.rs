@@ -4,6 +4,7 @@ use crate::{
     api_client::ApiClient,
     cli::{jobs::job_ref::JobRef, submit::jobfile::Job, terminal::exit::Failure},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     api::SearchTrial,
     ids::JobId,
@@ -20,14 +21,14 @@ pub(crate) async fn find(client: &ApiClient, job: &mut Job) -> Result<Option<u64
         Failure::call(format!("`search.history` is `{}`, which is no job: {why}", past.job))
     })?;
     let id = name.find(client).await?;
-    let of = client.job(id).await?.spec;
+    let of = client.call(endpoints::Job::request(id)).await?.spec;
     let (metric, theirs) = (job.spec.search.metric.name(), of.search.metric.name());
     if metric != theirs {
         return Err(Failure::call(format!(
             "`search.history` is job {id}, which is compared by `{theirs}`, and this one by `{metric}`"
         )));
     }
-    let trials = client.search(id).await?.trials;
+    let trials = client.call(endpoints::Search::request(id)).await?.trials;
     let known = |trial: SearchTrial| {
         let SearchTrial { model, choices, values, best, .. } = trial;
         let epochs = u32::try_from(values.len()).ok()?;

@@ -5,6 +5,7 @@ use crate::{
     cli::{render::text, submit::jobfile::Job, terminal::exit::Failure},
 };
 use serde::Serialize;
+use sojourn_api::endpoints;
 use sojourn_protocol::{money::MicroUsd, time::Millis};
 use sojourn_workgen::price::{PriceEstimate, SearchWork, prices};
 
@@ -48,7 +49,7 @@ pub(crate) async fn of(
     job: &Job,
     data: &DataSize<'_>,
 ) -> Result<Vec<Price>, Failure> {
-    let types = client.speeds().await?.types;
+    let types = client.call(endpoints::Speeds::request()).await?.types;
     let rows = (data.train_rows, data.valid_rows);
     let work = SearchWork::of(&job.trials, data.shape, data.outputs, rows)
         .map_err(|error| Failure::call(format!("a model can't be built: {error}")))?;

@@ -5,6 +5,7 @@ use crate::{
     api_client::ApiClient,
     cli::{render::text, submit::jobfile::Job, terminal::exit::Failure},
 };
+use sojourn_api::endpoints;
 use sojourn_ingest::{Cut, Surveyed};
 use sojourn_model::ModelError;
 use sojourn_protocol::{
@@ -59,11 +60,11 @@ impl Known {
         if !is_open && !wants_speed(&job.spec) {
             return Ok(Self::default());
         }
-        let hosts = client.hosts().await?;
+        let hosts = client.call(endpoints::Hosts::request()).await?;
         let mut same = None;
-        let jobs = if again { Vec::new() } else { client.jobs().await? };
+        let jobs = if again { Vec::new() } else { client.call(endpoints::Jobs::request()).await? };
         for earlier in jobs.iter().rev().filter(|earlier| earlier.name == job.spec.name) {
-            let detail = client.job(earlier.job).await?;
+            let detail = client.call(endpoints::Job::request(earlier.job)).await?;
             if is_same(&job.spec, &detail.spec) {
                 same = Some(detail);
                 break;

@@ -7,6 +7,7 @@ use crate::{
         terminal::exit::Failure,
     },
 };
+use sojourn_api::endpoints;
 use sojourn_daemon::terminal::call_error;
 use sojourn_http::CallError;
 use sojourn_protocol::{
@@ -37,7 +38,7 @@ pub(crate) async fn until_end(
     mut watch: impl AsyncFnMut(Watched<'_>) -> Result<(), Failure>,
 ) -> Result<JobView, Failure> {
     poll(
-        async || client.job(job).await,
+        async || client.call(endpoints::Job::request(job)).await,
         async |polled| match polled {
             Polled::Answer(detail) => {
                 watch(Watched::View(&detail.summary)).await?;

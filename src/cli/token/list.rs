@@ -7,6 +7,7 @@ use crate::cli::{
     },
     terminal::{connection::Connection, exit::Failure, simple::simple},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     quotas::QuotaView,
     tokens::{TokenGrant, TokenState, TokenView},
@@ -22,7 +23,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let call = async |client: &crate::api_client::ApiClient| client.tokens().await;
+    let call = async |client: &crate::api_client::ApiClient| {
+        client.call(endpoints::Tokens::request()).await
+    };
     simple(&args.connection, args.json, call, |tokens| table(tokens)).await
 }
 

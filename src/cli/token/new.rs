@@ -2,6 +2,7 @@
 
 use super::quota::QuotaArgs;
 use crate::cli::terminal::{connection::Connection, exit::Failure, output};
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     names::{OwnerName, TokenLabel},
     time::Millis,
@@ -63,7 +64,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::call("quotas are for tokens of users: give `--name` and `--rights`"));
     }
     let request = TokenRequest { label, grant, lifetime: args.lifetime, quotas };
-    let made = args.connection.client()?.create_token(&request).await?;
+    let made = args.connection.client()?.call(endpoints::CreateToken::request(&request)).await?;
     if args.json {
         return output::json(&made);
     }

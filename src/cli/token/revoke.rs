@@ -1,6 +1,7 @@
 //! `sojourn token revoke`: takes a token away, with the machines that have enrolled with it.
 
 use crate::cli::terminal::{connection::Connection, exit::Failure, simple::simple};
+use sojourn_api::endpoints;
 use sojourn_protocol::{ids::TokenId, tokens::ServerToken};
 
 #[derive(Debug, clap::Args)]
@@ -27,8 +28,9 @@ fn issued(text: &str) -> Result<TokenId, String> {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let call =
-        async |client: &crate::api_client::ApiClient| client.revoke_token(args.revoked).await;
+    let call = async |client: &crate::api_client::ApiClient| {
+        client.call(endpoints::RevokeToken::request(args.revoked)).await
+    };
     simple(&args.connection, args.json, call, |revoked| {
         let hosts = match revoked.hosts.len() {
             0 => String::new(),

@@ -1,6 +1,7 @@
 //! `sojourn token rotate`: replaces a token while the server runs.
 
 use crate::cli::terminal::{connection::Connection, exit::Failure, output};
+use sojourn_api::endpoints;
 use sojourn_protocol::{ids::TokenId, tokens::ServerToken};
 use std::str::FromStr;
 
@@ -39,14 +40,14 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let secret = match args.which {
         Which::Issued(token) => {
-            let made = client.rotate_token(token).await?;
+            let made = client.call(endpoints::RotateToken::request(token)).await?;
             if args.json {
                 return output::json(&made);
             }
             made.secret
         }
         Which::Own(own) => {
-            let made = client.rotate_server_token(own).await?;
+            let made = client.call(endpoints::RotateServerToken::request(own)).await?;
             if args.json {
                 return output::json(&made);
             }

@@ -2,6 +2,7 @@
 
 use super::quota::QuotaArgs;
 use crate::cli::terminal::{connection::Connection, exit::Failure, simple::simple};
+use sojourn_api::endpoints;
 use sojourn_protocol::{figures, ids::TokenId, quotas::QuotaView, tokens::TokenView};
 
 #[derive(Debug, clap::Args)]
@@ -25,8 +26,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             "no quota is given: `--jobs N` sets one, `--help` has the others",
         ));
     }
-    let call =
-        async |client: &crate::api_client::ApiClient| client.set_quotas(args.number, &quotas).await;
+    let call = async |client: &crate::api_client::ApiClient| {
+        client.call(endpoints::SetQuotas::request(args.number, &quotas)).await
+    };
     simple(&args.connection, args.json, call, sentence).await
 }
 

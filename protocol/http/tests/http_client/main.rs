@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod calls;
+mod number;
 mod server;
 mod tls;
 mod uploads;

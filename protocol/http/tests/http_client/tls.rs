@@ -1,11 +1,12 @@
 //! Certificates: trusted ones, and what is said of others.
 
+use crate::number::Number;
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
     pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
 };
 use sojourn_http::{
-    Authorities, CallError, Get, HttpClient, HttpConfig, RetryPolicy, Servers, TlsFault,
+    Authorities, CallError, HttpClient, HttpConfig, RetryPolicy, Servers, TlsFault,
 };
 use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION};
 use std::{
@@ -54,7 +55,7 @@ async fn call(url: &str, authorities: &Authorities) -> Result<u32, CallError> {
     let servers = Servers::parse(url, true).unwrap();
     let config = HttpConfig { authorities: Some(authorities), ..HttpConfig::default() };
     let client = HttpClient::new(servers, &config).unwrap();
-    client.call(Get::new("v1/x"), RetryPolicy::Never).await
+    client.call(Number, RetryPolicy::Never).await
 }
 
 #[tokio::test]

@@ -8,65 +8,8 @@ use sojourn_protocol::{
 };
 use std::collections::BTreeSet;
 
-/// Errors of an operation beside those that its form brings.
-const OWN: &[(&str, &[ErrorKind])] = {
-    use ErrorKind::{
-        Conflict, DigestMismatch, Forbidden, NotFound, RangeNotSatisfiable, StorageFull, TooLarge,
-        WrongOffset,
-    };
-    &[
-        ("report", &[Forbidden, NotFound, Conflict]),
-        (
-            "putCheckpoint",
-            &[Forbidden, NotFound, Conflict, WrongOffset, TooLarge, DigestMismatch, StorageFull],
-        ),
-        (
-            "putDelta",
-            &[Forbidden, NotFound, Conflict, WrongOffset, TooLarge, DigestMismatch, StorageFull],
-        ),
-        ("directCheckpoint", &[Forbidden, NotFound, Conflict, TooLarge]),
-        ("deltaState", &[Forbidden, NotFound, Conflict, TooLarge]),
-        ("checkpointState", &[Forbidden, NotFound, Conflict, TooLarge]),
-        ("program", &[NotFound]),
-        ("blob", &[Forbidden, NotFound, RangeNotSatisfiable]),
-        ("putBlob", &[Conflict, WrongOffset, TooLarge, DigestMismatch, StorageFull]),
-        ("submitJob", &[Conflict]),
-        ("job", &[NotFound]),
-        ("cancelJob", &[NotFound]),
-        ("pauseJob", &[NotFound, Conflict]),
-        ("resumeJob", &[NotFound, Conflict]),
-        ("extendJob", &[NotFound, Conflict]),
-        ("search", &[NotFound]),
-        ("changeSearch", &[NotFound, Conflict]),
-        ("placeJob", &[NotFound, Conflict]),
-        ("noteJob", &[NotFound]),
-        ("deleteJobs", &[NotFound, Conflict]),
-        ("rollbackJob", &[NotFound, Conflict]),
-        ("trials", &[NotFound]),
-        ("hops", &[NotFound]),
-        ("events", &[NotFound]),
-        ("history", &[NotFound]),
-        ("evaluate", &[NotFound, Conflict]),
-        ("evaluations", &[NotFound]),
-        ("offerAssimilated", &[StorageFull]),
-        ("hosts", &[NotFound]),
-        ("host", &[NotFound]),
-        ("blockHost", &[NotFound, Conflict]),
-        ("unblockHost", &[NotFound, Conflict]),
-        ("forgetHost", &[NotFound, Conflict]),
-        ("revokeHost", &[NotFound]),
-        ("createToken", &[NotFound, Conflict]),
-        ("rotateToken", &[NotFound, Conflict]),
-        ("setQuotas", &[NotFound, Conflict]),
-        ("revokeToken", &[NotFound]),
-        ("shareJob", &[NotFound, Conflict]),
-        ("shares", &[NotFound]),
-        ("revokeShare", &[NotFound]),
-    ]
-};
-
-/// The errors that an operation may answer with, one for each status.
-pub(super) fn of(operation: &str, secured: bool, json_body: bool) -> Vec<ErrorKind> {
+/// The errors that an operation may answer with, one for each status; `own` are those beside what its form brings.
+pub(super) fn of(own: &[ErrorKind], secured: bool, json_body: bool) -> Vec<ErrorKind> {
     let mut kinds = vec![
         ErrorKind::UnsupportedProtocol,
         ErrorKind::TooManyRequests,
@@ -77,8 +20,7 @@ pub(super) fn of(operation: &str, secured: bool, json_body: bool) -> Vec<ErrorKi
         kinds.extend([ErrorKind::Unauthorized, ErrorKind::Forbidden]);
     }
     kinds.extend(json_body.then_some(ErrorKind::TooLarge));
-    let own = OWN.iter().find(|(id, _)| *id == operation);
-    kinds.extend(own.into_iter().flat_map(|(_, kinds)| kinds.iter()));
+    kinds.extend(own);
     let mut seen = BTreeSet::new();
     kinds.retain(|kind| seen.insert(kind.status()));
     kinds

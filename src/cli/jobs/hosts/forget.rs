@@ -4,6 +4,7 @@ use crate::cli::{
     render::text,
     terminal::{connection::Connection, exit::Failure, output},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     error::ErrorKind,
     ids::HostId,
@@ -33,14 +34,14 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     match args.gone_for {
         None => {
             for host in &args.hosts {
-                forgotten.push(client.forget(*host).await?);
+                forgotten.push(client.call(endpoints::ForgetHost::request(*host)).await?);
             }
         }
         Some(length) => {
-            let hosts = client.hosts().await?;
+            let hosts = client.call(endpoints::Hosts::request()).await?;
             let now = text::now();
             for host in hosts.iter().filter(|host| is_gone(host, length, now)) {
-                match client.forget(host.host).await {
+                match client.call(endpoints::ForgetHost::request(host.host)).await {
                     Ok(host) => forgotten.push(host),
                     Err(error) if error.kind() == Some(ErrorKind::Conflict) => {
                         output::remark(&format!("kept: {error}"));

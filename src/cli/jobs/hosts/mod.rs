@@ -10,6 +10,7 @@ use crate::cli::{
     },
     terminal::{connection::Connection, exit::Failure, simple::simple},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     figures,
     trainer::TRAINER_PROGRAM,
@@ -39,8 +40,13 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     if let Some(Action::Forget(args)) = &args.action {
         return forget::run(args).await;
     }
-    simple(&args.connection, args.json, async |client| client.hosts().await, |hosts| table(hosts))
-        .await
+    simple(
+        &args.connection,
+        args.json,
+        async |client| client.call(endpoints::Hosts::request()).await,
+        |hosts| table(hosts),
+    )
+    .await
 }
 
 fn table(hosts: &[HostView]) -> String {

@@ -7,6 +7,7 @@ use crate::cli::{
     render::text,
     terminal::{connection::Connection, exit::Failure, output, simple::show},
 };
+use sojourn_api::endpoints;
 use sojourn_protocol::{
     api::{SearchRequest, SearchTrialState, SearchView, Space},
     quantity::to_u64,
@@ -41,7 +42,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let job = args.job.find(&client).await?;
     if !args.end && args.widen.is_empty() {
-        let mut view = client.search(job).await?;
+        let mut view = client.call(endpoints::Search::request(job)).await?;
         if args.json {
             return output::json(&view);
         }
@@ -51,7 +52,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let space = match args.widen.as_slice() {
         [] => None,
         dimensions => {
-            let JobDetail { mut spec, space, .. } = client.job(job).await?;
+            let JobDetail { mut spec, space, .. } =
+                client.call(endpoints::Job::request(job)).await?;
             if let Some(Space { models, training }) = space.map(|changed| *changed) {
                 (spec.models, spec.training) = (models, training);
             }
@@ -61,7 +63,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     };
     let request =
         SearchRequest { space, end: args.end, why: args.why.clone(), ..SearchRequest::default() };
-    let answer = client.change_search(job, &request).await?;
+    let answer = client.call(endpoints::ChangeSearch::request(job, &request)).await?;
     show(&answer, args.json, |_| match (args.end, args.widen.is_empty()) {
         (true, _) => format!("the search of job {job} tries no more combinations"),
         (false, _) => format!(

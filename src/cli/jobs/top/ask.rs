@@ -5,21 +5,23 @@ use crate::{
     api_client::ApiClient,
     cli::{jobs::status, render::text},
 };
+use sojourn_api::endpoints;
 use sojourn_daemon::terminal::call_error;
 use sojourn_http::CallError;
 use sojourn_protocol::{
     ids::JobId,
+    quantity::to_usize,
     spec::SearchSpec,
     tail_search::TailSearch,
     view::{CurveView, EventView, JobView, TrialView},
 };
 
 /// Leading trials that are asked for.
-const LEADERS: usize = 100;
+const LEADERS: u32 = 100;
 /// Events that are kept.
 const EVENTS: usize = 50;
 /// Events of one answer: more than [`EVENTS`], so that [`TailSearch`] ends.
-const PAGE: usize = 200;
+const PAGE: u64 = 200;
 
 /// Asks, and remembers what needn't be asked again.
 pub(super) struct Asker {
@@ -71,14 +73,20 @@ impl Asker {
     }
 
     async fn server(&self) -> Result<Snapshot, CallError> {
-        let (health, jobs, hosts) =
-            tokio::try_join!(self.client.health(), self.client.jobs(), self.client.hosts())?;
+        let (health, jobs, hosts) = tokio::try_join!(
+            self.client.call(endpoints::Health::request()),
+            self.client.call(endpoints::Jobs::request()),
+            self.client.call(endpoints::Hosts::request())
+        )?;
         Ok(Snapshot::new(health, jobs, hosts))
     }
 
     async fn one_job(&self, id: JobId) -> Result<Snapshot, CallError> {
-        let (health, job, mut hosts) =
-            tokio::try_join!(self.client.health(), self.client.job(id), self.client.hosts_of(id))?;
+        let (health, job, mut hosts) = tokio::try_join!(
+            self.client.call(endpoints::Health::request()),
+            self.client.call(endpoints::Job::request(id)),
+            self.client.call(endpoints::Hosts::request().job(id))
+        )?;
         hosts.retain(|host| host.leases.iter().any(|lease| lease.job == id));
         let facts = status::facts_beside_a_line(&job.summary, &job.spec);
         Ok(Snapshot { facts, ..Snapshot::new(health, vec![job.summary], hosts) })
@@ -89,17 +97,21 @@ impl Asker {
         let mut known = match self.known.take().filter(|known| known.job == id) {
             Some(known) => known,
             None => {
-                let search = self.client.job(id).await?.spec.search;
+                let search = self.client.call(endpoints::Job::request(id)).await?.spec.search;
                 Known { job: id, search, position: end, last: None }
             }
         };
         let events = match &known.last {
             None => self.last_events(id, end).await?,
             Some((_, before)) => {
-                let new = self.client.events_page(id, known.position, PAGE).await?;
-                match new.len() {
-                    PAGE.. => self.last_events(id, end).await?,
-                    _ => new.into_iter().rev().chain(before.events.iter().cloned()).collect(),
+                let new = self
+                    .client
+                    .call(endpoints::Events::request(id).after(known.position).limit(PAGE))
+                    .await?;
+                if new.len() >= to_usize(PAGE) {
+                    self.last_events(id, end).await?
+                } else {
+                    new.into_iter().rev().chain(before.events.iter().cloned()).collect()
                 }
             }
         };
@@ -110,7 +122,8 @@ impl Asker {
             // Nothing changes any more.
             Some((before, detail)) if job.state.has_ended() && before == *job && !is_new => detail,
             _ => {
-                let trials = self.client.leading_trials(id, LEADERS).await?;
+                let trials =
+                    self.client.call(endpoints::Trials::request(id).leading(LEADERS)).await?;
                 let leaders = leaders(trials, &known.search);
                 let events = events.into_iter().take(EVENTS).collect();
                 Detail { job: id, leaders, events, problem: None }
@@ -123,10 +136,11 @@ impl Asker {
 
     /// A job's last events, the latest first.
     async fn last_events(&self, job: JobId, end: u64) -> Result<Vec<EventView>, CallError> {
-        let mut search = TailSearch::new(end, EVENTS, PAGE);
+        let mut search = TailSearch::new(end, EVENTS, to_usize(PAGE));
         let mut last = Vec::new();
         while let Some(after) = search.next() {
-            let found = self.client.events_page(job, after, PAGE).await?;
+            let found =
+                self.client.call(endpoints::Events::request(job).after(after).limit(PAGE)).await?;
             if search.take(after, found.len()) {
                 last = found;
             }
@@ -152,5 +166,5 @@ fn leaders(mut trials: Vec<TrialView>, search: &SearchSpec) -> Vec<Leader> {
         values: trial.curve.iter().map(value).collect(),
         state: text::trial_state(trial),
     };
-    trials.iter().take(LEADERS).map(leader).collect()
+    trials.iter().take(to_usize(LEADERS)).map(leader).collect()
 }

@@ -33,6 +33,7 @@ use ask::Asker;
 use keys::Next;
 use ratatui::crossterm::event::Event;
 use serde::Serialize;
+use sojourn_api::endpoints;
 use sojourn_daemon::terminal::call_error;
 use sojourn_http::CallError;
 use sojourn_protocol::{
@@ -89,7 +90,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 pub(crate) async fn server(connection: &Connection, json: bool) -> Result<(), Failure> {
     let client = connection.client()?;
     if json {
-        let (jobs, hosts) = tokio::try_join!(client.jobs(), client.hosts())?;
+        let (jobs, hosts) = tokio::try_join!(
+            client.call(endpoints::Jobs::request()),
+            client.call(endpoints::Hosts::request())
+        )?;
         return output::json(&Report { jobs, hosts });
     }
     if screen::is_possible() {

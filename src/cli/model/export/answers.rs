@@ -2,6 +2,7 @@
 
 use super::journal::{Journal, UnreadableEvent};
 use crate::{api_client::ApiClient, cli::terminal::exit::Failure};
+use sojourn_api::endpoints;
 use sojourn_http::CallError;
 use sojourn_protocol::{
     error::error_chain,
@@ -81,8 +82,8 @@ impl Answers {
         client: &ApiClient,
         job: JobId,
     ) -> Result<Self, Failure> {
-        let hosts = client.hosts().await?;
-        let costs = client.costs().await?;
+        let hosts = client.call(endpoints::Hosts::request()).await?;
+        let costs = client.call(endpoints::Costs::request()).await?;
         let fresh = fresh(client, job, &BTreeMap::new(), 0).await?;
         Ok(Self::of(job, fresh, &hosts, &costs)?)
     }
@@ -132,8 +133,8 @@ async fn fresh(
     after: u64,
 ) -> Result<Fresh, CallError> {
     // The job first: once it has ended, no trial changes any more.
-    let detail = client.job(job).await?;
-    let trials = client.trials(job).await?;
+    let detail = client.call(endpoints::Job::request(job)).await?;
+    let trials = client.call(endpoints::Trials::request(job)).await?;
     let unknown = trials.iter().map(|view| view.trial).filter(|trial| !known.contains_key(trial));
     let unknown: Vec<TrialId> = unknown.collect();
     let mut records = BTreeMap::new();
@@ -141,7 +142,9 @@ async fn fresh(
         let mut asked = JoinSet::new();
         for trial in some.iter().copied() {
             let client = client.clone();
-            asked.spawn(async move { (trial, client.history(job, trial).await) });
+            asked.spawn(async move {
+                (trial, client.call(endpoints::History::request(job, trial)).await)
+            });
         }
         for (trial, history) in asked.join_all().await {
             records.insert(trial, TrialRecord::of(&history?));
@@ -150,7 +153,7 @@ async fn fresh(
     let mut events = Vec::new();
     let mut after = after;
     loop {
-        let page = client.events(job, after).await?;
+        let page = client.call(endpoints::Events::request(job).after(after)).await?;
         let Some(last) = page.last() else { break };
         after = last.position;
         events.extend(page);

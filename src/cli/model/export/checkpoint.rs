@@ -15,6 +15,7 @@ use crate::{
     },
 };
 use serde::Serialize;
+use sojourn_api::endpoints;
 use sojourn_codec::decode;
 use sojourn_model::{
     LINEAGE, Lineage,
@@ -117,7 +118,7 @@ pub(super) async fn run(
     path: &Path,
     json: bool,
 ) -> Result<(), Failure> {
-    let detail = client.job(job).await?;
+    let detail = client.call(endpoints::Job::request(job)).await?;
     check_kept(args, &detail.summary)?;
     let chosen = match (args.trial, &detail.summary.best) {
         (Some(trial), _) => of_trial(client, args, (job, trial)).await?,
@@ -159,7 +160,8 @@ async fn model_file(
     detail: &JobDetail,
     chosen: &Chosen,
 ) -> Result<Vec<u8>, Failure> {
-    let context = client.history(detail.summary.job, chosen.trial).await?.context;
+    let context =
+        client.call(endpoints::History::request(detail.summary.job, chosen.trial)).await?.context;
     let checkpoint = fetch(client, chosen.checkpoint).await?;
     let scaling = match context.scaling {
         Scaling::Standard(blob) => Some(fetch(client, blob).await?),
@@ -198,7 +200,7 @@ async fn of_trial(
     args: &Choice,
     (job, trial): (JobId, TrialId),
 ) -> Result<Chosen, Failure> {
-    let trials = client.trials(job).await?;
+    let trials = client.call(endpoints::Trials::request(job)).await?;
     let Some(view) = trials.iter().find(|view| view.trial == trial) else {
         let last = trials.len().saturating_sub(1);
         return Err(Failure::call(format!(

@@ -15,6 +15,7 @@ use crate::{
     },
 };
 use serde::Serialize;
+use sojourn_api::endpoints;
 use sojourn_client::GpuChoice;
 use sojourn_page::report::{Efficiency, Replay, Report, document};
 use sojourn_protocol::{
@@ -81,10 +82,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let file = NewFile::create(&args.output)?;
     let answers = Answers::read(&client, job).await?;
     let replays = replays(args, &client, &answers).await?;
-    let hosts = client.hosts().await?;
+    let hosts = client.call(endpoints::Hosts::request()).await?;
     let slots: BTreeMap<_, _> = hosts.iter().map(|host| (host.host, host.slots)).collect();
     let efficiencies = Efficiencies::of(&answers, &slots);
-    let rows = rows::rows(&efficiencies, &client.traffic().await?);
+    let rows = rows::rows(&efficiencies, &client.call(endpoints::Traffic::request()).await?);
     let page = page(&client, &answers, rows, &replays).await?;
     let bytes = write(file, &args.output, &page)?;
     let different = replays.different;
@@ -110,14 +111,14 @@ async fn page(
     replays: &Replays,
 ) -> Result<String, Failure> {
     let job = answers.detail.summary.job;
-    let curves = client.search(job).await?.trials;
+    let curves = client.call(endpoints::Search::request(job)).await?.trials;
     let report = Report {
         made_at: text::now(),
         job: &answers.detail,
         trials: &answers.trials,
         curves: &curves,
-        cost: cost(&client.costs().await?, job),
-        versions: versions(&client.health().await?.version, answers),
+        cost: cost(&client.call(endpoints::Costs::request()).await?, job),
+        versions: versions(&client.call(endpoints::Health::request()).await?.version, answers),
         efficiencies,
         replays: replays.done.clone(),
         not_replayed: replays.none.clone(),

@@ -1,0 +1,170 @@
+//! The handler of each endpoint. The table of endpoints (`sojourn-api`) says the rest: address, method, callers, bounds.
+
+use super::checked;
+use crate::http::{
+    assimilations, blobs, changes, checkpoints, deltas, direct, error::HttpError, events, failures,
+    health, hosts, jobs, json_answer::JsonAnswer, machines, metrics, openapi, programs, searches,
+    shares, tokens, traffic, trials, work,
+};
+use actix_web::{
+    FromRequest, Handler, HttpResponse, Responder, Route,
+    middleware::{Compress, Condition},
+    web::{self, JsonConfig, ServiceConfig},
+};
+use sojourn_api::{Callers, Endpoint, Method, Operation, Raw, endpoints};
+use std::collections::BTreeMap;
+
+/// Addresses whose answers are compressed: the document as a page, and the search of which a job's charts are drawn.
+const COMPRESSED: [&str; 2] =
+    [endpoints::Docs::OPERATION.pattern, endpoints::Search::OPERATION.pattern];
+
+/// An output of a handler that answers an endpoint.
+trait Answers<E: Endpoint>: Responder + 'static {}
+
+impl<E: Endpoint<Answer = T>, T> Answers<E> for JsonAnswer<T> where Self: Responder + 'static {}
+impl<E: Endpoint<Answer = T>, T> Answers<E> for Result<JsonAnswer<T>, HttpError> where
+    JsonAnswer<T>: Responder + 'static
+{
+}
+impl<E: Endpoint<Answer = Raw>> Answers<E> for HttpResponse {}
+impl<E: Endpoint<Answer = Raw>> Answers<E> for Result<HttpResponse, HttpError> {}
+
+/// Handlers by the addresses of their endpoints. An address without parameters comes before those of whose form it is: `{` is
+/// after all letters.
+#[derive(Default)]
+struct Handlers(BTreeMap<&'static str, Vec<(Operation, Route)>>);
+
+impl Handlers {
+    /// The same with a handler of one more endpoint.
+    fn on<E, F, Args>(mut self, _: E, handler: F) -> Self
+    where
+        E: Endpoint,
+        F: Handler<Args>,
+        F::Output: Answers<E>,
+        Args: FromRequest + 'static,
+    {
+        let operation = E::OPERATION;
+        let route = match operation.method {
+            Method::GET => web::get(),
+            Method::POST => web::post(),
+            Method::PUT => web::put(),
+        };
+        self.0.entry(operation.pattern).or_default().push((operation, route.to(handler)));
+        self
+    }
+}
+
+fn json(limit: usize) -> JsonConfig {
+    JsonConfig::default()
+        .limit(limit)
+        .content_type_required(false)
+        .error_handler(|error, _| HttpError::json(&error).into())
+}
+
+/// The routes of all endpoints.
+pub(super) fn routes(service: &mut ServiceConfig) {
+    for (pattern, handlers) in handlers().0 {
+        let limit =
+            handlers.iter().map(|(operation, _)| operation.max_body).max().unwrap_or_default();
+        let is_open = handlers.iter().all(|(operation, _)| operation.callers == Callers::Anyone);
+        let compress = || Condition::new(COMPRESSED.contains(&pattern), Compress::default());
+        let resource = web::resource(pattern).app_data(json(limit));
+        let resource = handlers.into_iter().fold(resource, |all, (_, route)| all.route(route));
+        if is_open {
+            service.service(resource.wrap(compress()));
+        } else {
+            service.service(checked(pattern, resource).wrap(compress()));
+        }
+    }
+}
+
+fn handlers() -> Handlers {
+    Handlers::default()
+        .on(endpoints::Metrics, metrics::metrics)
+        .on(endpoints::Assimilations, assimilations::view)
+        .on(endpoints::TakeAssimilation, assimilations::take)
+        .on(endpoints::OfferAssimilated, assimilations::assimilated)
+        .on(endpoints::LeadAssimilation, assimilations::lead)
+        .on(endpoints::LostBlob, assimilations::lost)
+        .on(endpoints::RangeMade, assimilations::range_made)
+        .on(endpoints::OfferRejected, assimilations::rejected)
+        .on(endpoints::RenewAssimilation, assimilations::renew)
+        .on(endpoints::CollectBlobs, blobs::collect)
+        .on(endpoints::MissingBlobs, blobs::missing)
+        .on(endpoints::Blob, blobs::get)
+        .on(endpoints::PutBlob, blobs::put)
+        .on(endpoints::Changes, changes::changes)
+        .on(endpoints::Costs, machines::costs)
+        .on(endpoints::Demand, machines::demand)
+        .on(endpoints::Docs, openapi::docs)
+        .on(endpoints::Enrol, hosts::enrol)
+        .on(endpoints::Failures, failures::all)
+        .on(endpoints::Health, health::health)
+        .on(endpoints::Heartbeat, work::heartbeat)
+        .on(endpoints::Hosts, hosts::all)
+        .on(endpoints::Host, hosts::one)
+        .on(endpoints::BlockHost, hosts::block)
+        .on(endpoints::ForgetHost, hosts::forget)
+        .on(endpoints::RevokeHost, hosts::revoke)
+        .on(endpoints::UnblockHost, hosts::unblock)
+        .on(endpoints::Jobs, jobs::all)
+        .on(endpoints::SubmitJob, jobs::submit)
+        .on(endpoints::DeleteJobs, jobs::delete)
+        .on(endpoints::Job, jobs::one)
+        .on(endpoints::CancelJob, jobs::cancel)
+        .on(endpoints::Events, events::events)
+        .on(endpoints::ExtendJob, jobs::extend)
+        .on(endpoints::Hops, trials::hops)
+        .on(endpoints::NoteJob, jobs::note)
+        .on(endpoints::PauseJob, jobs::pause)
+        .on(endpoints::PlaceJob, jobs::place)
+        .on(endpoints::ResumeJob, jobs::resume)
+        .on(endpoints::RollbackJob, jobs::rollback)
+        .on(endpoints::ChangeSearch, searches::change)
+        .on(endpoints::Search, searches::one)
+        .on(endpoints::ShareJob, shares::create)
+        .on(endpoints::Shares, shares::all)
+        .on(endpoints::RevokeShare, shares::revoke)
+        .on(endpoints::Trials, trials::trials)
+        .on(endpoints::Evaluate, trials::evaluate)
+        .on(endpoints::Evaluations, trials::evaluations)
+        .on(endpoints::History, trials::history)
+        .on(endpoints::Lead, machines::lead)
+        .on(endpoints::CheckpointState, checkpoints::checkpoint_state)
+        .on(endpoints::PutCheckpoint, checkpoints::put_checkpoint)
+        .on(endpoints::DeltaState, deltas::state)
+        .on(endpoints::PutDelta, deltas::put)
+        .on(endpoints::DirectCheckpoint, direct::direct)
+        .on(endpoints::ReportMachines, machines::report)
+        .on(endpoints::DrainMachines, machines::drain)
+        .on(endpoints::Openapi, openapi::document)
+        .on(endpoints::Programs, programs::all)
+        .on(endpoints::Program, programs::one)
+        .on(endpoints::Release, work::release)
+        .on(endpoints::Report, work::report)
+        .on(endpoints::Speeds, machines::speeds)
+        .on(endpoints::CreateToken, tokens::create)
+        .on(endpoints::Tokens, tokens::all)
+        .on(endpoints::RotateServerToken, tokens::rotate_own)
+        .on(endpoints::SetQuotas, tokens::set_quotas)
+        .on(endpoints::RevokeToken, tokens::revoke)
+        .on(endpoints::RotateToken, tokens::rotate)
+        .on(endpoints::Traffic, traffic::traffic)
+        .on(endpoints::UploadState, blobs::upload_state)
+        .on(endpoints::Work, work::work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_endpoint_has_one_handler() {
+        let handled: Vec<&str> =
+            handlers().0.into_values().flatten().map(|(operation, _)| operation.name).collect();
+        let all: BTreeSet<&str> = endpoints::all().map(|operation| operation.name).collect();
+        assert_eq!(handled.len(), endpoints::all().count());
+        assert_eq!(BTreeSet::from_iter(handled), all);
+    }
+}
