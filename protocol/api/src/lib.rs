@@ -23,6 +23,10 @@ pub mod document;
 pub mod endpoints;
 mod operation;
 mod request;
+#[cfg(feature = "openapi")]
+mod schemas;
 
 pub use operation::{Callers, Endpoint, Method, Operation, Raw};
 pub use request::Request;
+#[cfg(feature = "openapi")]
+pub use schemas::Schemas;

@@ -25,11 +25,11 @@ pub enum Raw {}
 /// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Reads.
+    /// A request that reads.
     GET,
-    /// Changes something, or asks with a body.
+    /// A request that changes something, or asks with a body.
     POST,
-    /// Uploads bytes.
+    /// An upload of bytes.
     PUT,
 }
 
@@ -85,7 +85,7 @@ pub struct Operation {
     pub about: &'static [&'static str],
     /// The parameters, the body and the answers.
     #[cfg(feature = "openapi")]
-    pub(crate) forms: fn(&mut crate::document::Schemas) -> crate::document::Forms,
+    pub(crate) forms: fn(&mut crate::schemas::Schemas) -> crate::schemas::Forms,
 }
 
 impl Operation {

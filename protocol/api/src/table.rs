@@ -55,7 +55,7 @@ macro_rules! endpoints {
                     errors: &[$($( sojourn_protocol::error::ErrorKind::$error ),+)?],
                     about: &[$( $about ),+],
                     #[cfg(feature = "openapi")]
-                    forms: |schemas| crate::document::Forms {
+                    forms: |schemas| crate::schemas::Forms {
                         parameters: vec![
                             $($( schemas.parameter::<$part_type>("path", stringify!($part), true, $part_about), )?)+
                             $( schemas.parameter::<$query_type>("query", stringify!($query), false, $query_about), )*

@@ -46,7 +46,7 @@ impl<'de, T: Deserialize<'de> + Serialize> Deserialize<'de> for Read<T> {
 }
 
 impl UnknownFields {
-    /// Those names that can stand in a header.
+    /// The names that can stand in a header.
     fn of(names: &[String]) -> Option<Self> {
         let is_plain = |name: &&String| {
             name.len() <= MAX_NAME_CHARS

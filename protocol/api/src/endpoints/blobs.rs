@@ -1,7 +1,7 @@
 //! Blobs, and programs that machines fetch.
 
 #[cfg(feature = "openapi")]
-use crate::document::ContentEncoding;
+use crate::schemas::ContentEncoding;
 use sojourn_protocol::{
     api::{
         CollectAnswer, CollectRequest, MissingAnswer, MissingRequest, UploadState as UploadProgress,

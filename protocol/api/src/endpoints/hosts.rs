@@ -1,7 +1,7 @@
 //! Requests of machines that enrol, and of hosts.
 
 #[cfg(feature = "openapi")]
-use crate::document::ContentEncoding;
+use crate::schemas::ContentEncoding;
 #[cfg(feature = "openapi")]
 use sojourn_protocol::digest::Digest;
 use sojourn_protocol::{

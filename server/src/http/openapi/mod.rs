@@ -15,7 +15,7 @@ mod words;
 use super::{error::HttpError, page};
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
-use sojourn_api::{Endpoint as _, Operation, document::Schemas, endpoints};
+use sojourn_api::{Endpoint as _, Operation, Schemas, endpoints};
 use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
     api::{FEATURES_HEADER, UNKNOWN_FIELDS_HEADER},
