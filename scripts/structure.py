@@ -17,7 +17,7 @@ FLOORS = [  # a package depends on packages of lower floors only
     ["protocol", "protocol/files", "server/state/derive"],
     ["protocol/codec", "protocol/api", "client/slot", "client/shares", "client/libtorch", "deploy/fleet", "server/page"],
     ["protocol/model", "protocol/http", "deploy/ec2"],
-    ["protocol/graph", "server/blobs", "workgen", "workgen/ingest", "assimilator/rules", "client/core"],
+    ["protocol/graph", "protocol/programs", "server/blobs", "workgen", "workgen/ingest", "assimilator/rules", "client/core"],
     ["server/state", "client", "client/trainer"],
     ["server/scheduling"],
     ["server/core"],

@@ -184,7 +184,7 @@ fn preempted(notice: &Notice) -> Event {
 /// Logs why the daemon ends.
 fn log_end(error: &ClientError) {
     let error = error_chain(error);
-    tracing::error!(target: log::ENDED, error, "the client has ended");
+    tracing::error!(target: sojourn_http::trace::ENDED, error, "the client has ended");
 }
 
 /// Ends the tasks of a daemon whose own future is dropped: tasks and context hold each other.

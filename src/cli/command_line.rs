@@ -184,11 +184,14 @@ fn start_log(command: &Command, runtime: &Handle) -> Result<Log, Failure> {
     let text = LogArgs::default();
     let (program, filter, args) = match command {
         Command::Serve(args) => (Program::Server, SERVER_LOG_FILTER, &args.log),
-        Command::Client(args) => (Program::Client, client::DEFAULT_LOG_FILTER, args.log()),
+        Command::Client(args) => {
+            let program = Program::Client { keep: sojourn_client::log::keep };
+            (program, client::DEFAULT_LOG_FILTER, args.log())
+        }
         Command::Assimilate(args) => (Program::Assimilator, "info", &args.log),
         _ => (Program::Other, "warn", &text),
     };
-    log::start(program, filter, args, runtime)
+    log::start_with_traces(program, filter, args, runtime)
 }
 
 /// The error, which repeats no more of the wrong value than a line holds.

@@ -3,21 +3,19 @@
 //! The daemon's settings come from `client.toml`, the environment and flags. Flags override the environment, which overrides
 //! the file.
 
-use crate::{
-    ctl,
-    terminal::{
-        exit::Failure,
-        local::{self, DEFAULT_SERVER, host_name},
-        log::LogArgs,
-        secrets::secret,
-        signals,
-        trust::Trust,
-    },
-};
+use crate::ctl;
 use sojourn_client::{
     CacheFor, ClientConfig, ClientError, GpuChoice, METADATA, Rates, Timing,
     limits::{Allowance, Change, Size},
     log::LogChoice,
+};
+use sojourn_programs::{
+    exit::Failure,
+    local::{self, DEFAULT_SERVER, host_name},
+    log::LogArgs,
+    secrets::secret,
+    signals,
+    trust::Trust,
 };
 use sojourn_protocol::{error::error_chain, time::Millis};
 use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};

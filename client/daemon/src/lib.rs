@@ -5,11 +5,9 @@
 //! | `client` | `sojourn client`: flags, environment and `client.toml`, and the run of the daemon |
 //! | `ctl` | `sojourn client ctl`: status, pause, limits, log of the client that runs on this machine |
 //! | `service` | `sojourn service`: the client as a service of systemd |
-//! | `terminal` | exit codes, output, log, signals, local folders: what every command shares |
 //!
-//! The daemon itself is in `sojourn-client`. Nothing here decides about training.
+//! The daemon itself is in `sojourn-client`; what all programs share is in `sojourn-programs`. Nothing here decides about training.
 
 pub mod client;
 mod ctl;
 pub mod service;
-pub mod terminal;

@@ -2,13 +2,12 @@
 //! that only train.
 
 use clap::{Parser, Subcommand};
-use sojourn_daemon::{
-    client, service,
-    terminal::{
-        exit::Failure,
-        log::{self, Program},
-        secrets::warn_of_arguments,
-    },
+use sojourn_client::log::keep;
+use sojourn_daemon::{client, service};
+use sojourn_programs::{
+    exit::Failure,
+    log::{self, Program},
+    secrets::warn_of_arguments,
 };
 use std::process::ExitCode;
 
@@ -36,7 +35,9 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Client(args) => client::runtime().and_then(|runtime| {
             let handle = runtime.handle();
-            let log = log::start(Program::Client, client::DEFAULT_LOG_FILTER, args.log(), handle)?;
+            let program = Program::Client { keep };
+            let filter = client::DEFAULT_LOG_FILTER;
+            let log = log::start_with_traces(program, filter, args.log(), handle)?;
             let result = runtime.block_on(client::run(&args));
             log.end();
             result

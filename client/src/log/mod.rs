@@ -23,8 +23,6 @@ use std::{collections::VecDeque, path::Path};
 
 /// The name of the log's folder in the data folder.
 pub(crate) const LOG_FOLDER: &str = "log";
-/// The target of the event with the error that ends the daemon. A program that shows the error itself may filter it out.
-pub const ENDED: &str = "sojourn_client::ended";
 /// Lines that are kept in memory.
 const MAX_LINES: usize = 500;
 

@@ -10,6 +10,7 @@ use sojourn_http::{
     Authorities, AuthoritiesError, CallError, HttpClient, HttpConfig, RetryPolicy, Servers,
     ServersError,
 };
+use sojourn_programs::secrets;
 use sojourn_protocol::{
     demand::DemandView,
     machines::{
@@ -21,12 +22,10 @@ use sojourn_protocol::{
     tokens::{TokenGrant, TokenRequest},
     view::ProgramView,
 };
-use std::{fs, io, path::PathBuf, time::Duration};
+use std::time::Duration;
 
 /// The longest that an attempt of a call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of a file with a token, at most.
-const MAX_TOKEN_BYTES: usize = 4096;
 
 /// A server, as the autoscaler sees it.
 pub trait Server: Send + Sync {
@@ -93,13 +92,8 @@ pub enum ConnectError {
     #[error("`ca` is wrong")]
     Authorities(#[source] AuthoritiesError),
     /// The token can't be read.
-    #[error("`token_file`: `{}`", path.display())]
-    Token {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("`token_file`: {0}")]
+    Token(String),
     /// The system's certificates can't be had.
     #[error("no connection can be made")]
     Client(#[source] reqwest::Error),
@@ -115,7 +109,8 @@ impl HttpServer {
             Servers::parse(&config.server, config.ca.is_some()).map_err(ConnectError::Address)?;
         let authorities = config.ca.as_deref().map(Authorities::read).transpose();
         let authorities = authorities.map_err(ConnectError::Authorities)?;
-        let token = token(&config.token_file)?;
+        let token = secrets::read(&config.token_file)
+            .map_err(|failure| ConnectError::Token(failure.messages().join("; ")))?;
         let http = HttpClient::new(
             servers,
             &HttpConfig {
@@ -161,18 +156,6 @@ fn enrolment(machine: &MachineName, lifetime: Millis) -> TokenRequest {
     }
 }
 
-/// The token in a file, which is its only line.
-fn token(path: &std::path::Path) -> Result<String, ConnectError> {
-    let failed = |source| ConnectError::Token { path: path.to_owned(), source };
-    let text = fs::read_to_string(path).map_err(failed)?;
-    let token = text.trim();
-    let plain = token.chars().all(|symbol| symbol.is_ascii_graphic());
-    if token.is_empty() || text.len() > MAX_TOKEN_BYTES || !plain {
-        return Err(failed(io::Error::other("one line with a token is wanted")));
-    }
-    Ok(token.to_owned())
-}
-
 impl Server for HttpServer {
     async fn lead(&self, request: &LeaderRequest) -> Result<LeaderAnswer, CallError> {
         // A term counts from when it was asked for, so an answer that comes late is of little use.
@@ -216,18 +199,5 @@ mod tests {
         let json = serde_json::to_value(enrolment(&machine, Millis(60_000))).unwrap();
         let grant = serde_json::json!({"enrol": {"hosts": 1, "machine": "m-1"}});
         assert_eq!(json, serde_json::json!({"grant": grant, "lifetime": 60_000}));
-    }
-
-    #[test]
-    fn a_token_file_has_one_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
-        fs::write(&path, "secret\n").unwrap();
-        assert_eq!(token(&path).unwrap(), "secret");
-        for wrong in ["", "\n", "two words", "a\nb"] {
-            fs::write(&path, wrong).unwrap();
-            assert!(token(&path).is_err(), "{wrong:?}");
-        }
-        assert!(token(&folder.path().join("none")).is_err());
     }
 }

@@ -27,6 +27,8 @@ pub use tracing::{
 
 /// The target of all spans of traces.
 pub const SPANS: &str = "sojourn_trace";
+/// The target of the event with the error that ends a program. The log on stderr leaves it out: every command's failure is said there.
+pub const ENDED: &str = "sojourn_client::ended";
 /// The target of the lines about the life of each unit.
 pub const UNITS: &str = "sojourn_unit";
 

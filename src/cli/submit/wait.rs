@@ -8,8 +8,8 @@ use crate::{
     },
 };
 use sojourn_api::endpoints;
-use sojourn_daemon::terminal::call_error;
 use sojourn_http::CallError;
+use sojourn_programs::call_error;
 use sojourn_protocol::{
     ids::JobId,
     view::{JobState, JobView},

@@ -1,13 +1,11 @@
 //! `sojourn client ctl log`.
 
-use crate::{
-    ctl::unanswered,
-    terminal::{exit::Failure, output},
-};
+use crate::ctl::unanswered;
 use sojourn_client::{
     control::{Answer, Ask, CallError, LogEnd, LogPart, call},
     log::{Line, written},
 };
+use sojourn_programs::{exit::Failure, output};
 use std::{path::Path, thread::sleep, time::Duration};
 
 /// The pause between two requests for new lines.

@@ -4,11 +4,11 @@ mod log;
 mod show;
 mod watch;
 
-use crate::terminal::{exit::Failure, output};
 use sojourn_client::{
     control::{Answer, Ask, CallError, Pause, call},
     limits::{Change, Span},
 };
+use sojourn_programs::{exit::Failure, output};
 use sojourn_protocol::error::error_chain;
 use std::path::{Path, PathBuf};
 

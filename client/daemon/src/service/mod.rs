@@ -4,9 +4,9 @@
 mod paths;
 mod unit;
 
-use crate::terminal::{exit::Failure, output::remark, secrets::secret};
 use paths::{NAME, Scope, ServicePaths};
 use sojourn_files::if_exists;
+use sojourn_programs::{exit::Failure, output::remark, secrets::secret};
 use std::{
     env, fs,
     io::{self, Write as _},

@@ -1,6 +1,6 @@
 //! The paths of a service's files.
 
-use crate::terminal::{
+use sojourn_programs::{
     exit::Failure,
     local::{absolute, data_folder},
 };

@@ -1,9 +1,10 @@
 //! `sojourn-autoscaler check`: what a file means, or all that is wrong with it.
 
-use super::{Failure, line, read};
+use super::read;
 #[cfg(feature = "ec2")]
 use crate::config::Config;
 use crate::{clouds, config::words, server::HttpServer};
+use sojourn_programs::{exit::Failure, output::line};
 use sojourn_protocol::error::error_chain;
 use std::path::PathBuf;
 

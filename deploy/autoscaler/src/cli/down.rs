@@ -1,13 +1,14 @@
 //! `sojourn-autoscaler down`: removes a fleet with its server and everything else that has its tag in the account.
 
 use super::{
-    Failure, line, read,
+    read,
     removal::{confirmed, until_gone},
     site as say,
 };
 use crate::clouds;
 use serde_json::json;
 use sojourn_ec2::LeavingKind;
+use sojourn_programs::{exit::Failure, output::line};
 use sojourn_protocol::error::error_chain;
 use std::path::PathBuf;
 

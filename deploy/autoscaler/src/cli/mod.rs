@@ -3,8 +3,6 @@
 mod check;
 #[cfg(feature = "ec2")]
 mod down;
-mod failure;
-pub mod log;
 #[cfg(feature = "ec2")]
 mod removal;
 #[cfg(feature = "ec2")]
@@ -13,21 +11,19 @@ mod removal_server;
 mod remove;
 mod run;
 mod show;
-mod signals;
 #[cfg(feature = "ec2")]
 mod site;
 mod status;
 #[cfg(feature = "ec2")]
 mod up;
 
-pub use failure::Failure;
-
 use crate::{
     config::{Config, ConfigError},
     simulate,
 };
 use clap::{Parser, Subcommand};
-use std::{io::Write as _, path::Path};
+use sojourn_programs::{exit::Failure, log::FormArgs};
+use std::path::Path;
 
 /// Buys preemptible machines for a Sojourn server while it has work for them, and gives them back.
 #[derive(Debug, Parser)]
@@ -41,6 +37,7 @@ pub struct Cli {
 const AFTER_HELP: &str = "\
 Environment:
   SOJOURN_LOG          what is logged, e.g. `debug` or `sojourn_autoscaler=trace`
+  SOJOURN_LOG_FORMAT   the form of the log of `run`, instead of `--log-format`
   SOJOURN_TOKEN_FILE   a file with the token, instead of the file's `token_file`
   NO_COLOR             no colours
 
@@ -52,7 +49,7 @@ enum Command {
     ///
     /// The server isn't asked, and the cloud only with `--cloud`.
     Check(check::Args),
-    /// Buy and give back machines, until SIGTERM or SIGINT.
+    /// Buy and give back machines, until SIGTERM, SIGINT or SIGHUP.
     ///
     /// Several may run for a fleet: one of them leads, and another takes over when it ends. Machines stay when it ends; a
     /// machine without work ends itself.
@@ -81,6 +78,15 @@ enum Command {
 }
 
 impl Cli {
+    /// How the log is written.
+    #[must_use]
+    pub fn log(&self) -> FormArgs {
+        match &self.command {
+            Command::Run(args) => args.log,
+            _ => FormArgs::default(),
+        }
+    }
+
     /// Carries the command out.
     ///
     /// # Errors
@@ -114,13 +120,6 @@ fn read(path: &Path) -> Result<Config, Failure> {
             Failure::calls(error.to_string().lines().map(str::to_owned).collect())
         }
     })
-}
-
-/// Prints a line on stdout. Where the reader has gone, there is nothing more to do.
-fn line(text: &str) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout().lock();
-    let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
-    written.map_err(|error| Failure::output(&error))
 }
 
 #[cfg(test)]

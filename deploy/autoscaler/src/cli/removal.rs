@@ -1,7 +1,7 @@
 //! The steps that all removals have in common: asking, and repeating until nothing is left.
 
-use super::Failure;
 use sojourn_ec2::{Goes, Leaving};
+use sojourn_programs::exit::Failure;
 use std::{
     io::{IsTerminal as _, Write as _},
     time::Duration,

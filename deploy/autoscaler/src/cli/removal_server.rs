@@ -1,6 +1,5 @@
 //! The server while a fleet is removed: nobody may buy meanwhile, and its ledger learns which machines have ended.
 
-use super::Failure;
 use crate::{driver::World, leader::Lease, round::MachineLedger, server::Server};
 use sojourn_fleet::{
     cloud::{Cloud, CloudError, Offers},
@@ -8,6 +7,7 @@ use sojourn_fleet::{
     settings::Settings,
 };
 use sojourn_http::CallError;
+use sojourn_programs::exit::Failure;
 use sojourn_protocol::{
     error::error_chain,
     machines::{MAX_LEADER_TERM, MachinesRequest},

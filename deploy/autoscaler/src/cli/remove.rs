@@ -1,13 +1,14 @@
 //! `sojourn-autoscaler remove`: ends a fleet's machines, and removes whatever else has its tag in the account.
 
 use super::{
-    Failure, line, read,
+    read,
     removal::{confirmed, until_gone},
     removal_server::RemovalServer,
     run::OUTSIDE,
 };
 use crate::{clouds, config::Config, driver::Outside, server::HttpServer};
 use sojourn_ec2::{Ec2, Leaving};
+use sojourn_programs::{exit::Failure, output::line};
 use sojourn_protocol::error::error_chain;
 use std::path::PathBuf;
 use tracing::warn;

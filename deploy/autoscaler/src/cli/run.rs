@@ -1,6 +1,6 @@
 //! `sojourn-autoscaler run`: rounds until a signal.
 
-use super::{Failure, line, read, show, signals};
+use super::{read, show};
 use crate::{
     boot, clouds,
     config::Config,
@@ -10,6 +10,7 @@ use crate::{
 };
 use sojourn_fleet::cloud::Cloud;
 use sojourn_http::Backoff;
+use sojourn_programs::{exit::Failure, log::FormArgs, output::line, signals};
 use sojourn_protocol::{error::error_chain, quantity::SaturatingFrom as _, time::UnixMillis};
 use std::{
     path::PathBuf,
@@ -38,6 +39,8 @@ pub(super) struct Args {
     /// Print each plan as a line of JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    pub(super) log: FormArgs,
 }
 
 /// The time of this process, and its chance.

@@ -1,9 +1,9 @@
 //! The texts of `up` and `down` on a fleet's site: its parts, its costs, and what comes next.
 
-use super::Failure;
 use crate::config::Config;
 use serde_json::{Value, json};
 use sojourn_ec2::{Costs, Leaving, PartState, SiteError, SiteServer, State};
+use sojourn_programs::exit::Failure;
 use sojourn_protocol::{error::error_chain, money::MicroUsd};
 use std::path::Path;
 

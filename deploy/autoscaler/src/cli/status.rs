@@ -1,6 +1,6 @@
 //! `sojourn-autoscaler status`: machines, costs, prices.
 
-use super::{Failure, line, read, run};
+use super::{read, run};
 use crate::server::{HttpServer, Server as _};
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use serde_json::json;
@@ -8,6 +8,7 @@ use sojourn_fleet::{
     cloud::{Cloud as _, Offers},
     settings::Settings,
 };
+use sojourn_programs::{exit::Failure, output::line};
 use sojourn_protocol::{
     demand::DemandView,
     error::error_chain,
@@ -39,7 +40,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     // Machines and costs are worth showing where the cloud can't be asked.
     let offers = match run::connect(&config, &server, true).await {
         Ok(cloud) => cloud.offers().await.map_err(|error| error_chain(&error)),
-        Err(failure) => Err(failure.text()),
+        Err(failure) => Err(failure.messages().join("; ")),
     };
     if args.json {
         let prices = offers.as_ref().ok().map(|offers| pools(offers, &config.settings));

@@ -1,12 +1,13 @@
 //! `sojourn-autoscaler up`: makes a fleet's server in the cloud, with its network, its rights and the autoscaler.
 
-use super::{Failure, line, read, removal::confirmed, site as say};
+use super::{read, removal::confirmed, site as say};
 use crate::{
     clouds,
     config::{Config, Filling, filled},
 };
 use serde_json::json;
 use sojourn_ec2::{ADDRESS_PLACEHOLDER, PORT, PartState, Placement, ServerFiles, State};
+use sojourn_programs::{exit::Failure, output::line};
 use sojourn_protocol::error::error_chain;
 use std::{fs, path::PathBuf};
 use toml_edit::{DocumentMut, TomlError};

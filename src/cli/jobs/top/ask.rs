@@ -6,8 +6,8 @@ use crate::{
     cli::{jobs::status, render::text},
 };
 use sojourn_api::endpoints;
-use sojourn_daemon::terminal::call_error;
 use sojourn_http::CallError;
+use sojourn_programs::call_error;
 use sojourn_protocol::{
     ids::JobId,
     quantity::to_usize,

@@ -34,8 +34,8 @@ use keys::Next;
 use ratatui::crossterm::event::Event;
 use serde::Serialize;
 use sojourn_api::endpoints;
-use sojourn_daemon::terminal::call_error;
 use sojourn_http::CallError;
+use sojourn_programs::call_error;
 use sojourn_protocol::{
     ids::JobId,
     view::{HostView, JobView},

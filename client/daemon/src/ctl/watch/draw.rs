@@ -9,12 +9,9 @@
 //! keys         or a question
 //! ```
 
-use crate::{
-    ctl::{
-        show::{self, DRAINING},
-        watch::view::{Question, View},
-    },
-    terminal::screen::{bar, packed, section, wrapped},
+use crate::ctl::{
+    show::{self, DRAINING},
+    watch::view::{Question, View},
 };
 use ratatui::{
     buffer::Buffer,
@@ -27,6 +24,7 @@ use sojourn_client::{
     control::{Direction, Status, UnitStatus},
     limits::{Fact, Reason},
 };
+use sojourn_programs::screen::{bar, packed, section, wrapped};
 use sojourn_protocol::figures;
 
 /// Narrower screens show no speeds.

@@ -12,17 +12,15 @@
 mod draw;
 mod view;
 
-use crate::{
-    ctl::{asked, show, unanswered},
-    terminal::{
-        exit::Failure,
-        output,
-        screen::{self, Screen},
-        signals,
-    },
-};
+use crate::ctl::{asked, show, unanswered};
 use ratatui::crossterm::event::Event;
 use sojourn_client::control::{Answer, Ask, CallError, LogPart, Status, call};
+use sojourn_programs::{
+    exit::Failure,
+    output,
+    screen::{self, Screen},
+    signals,
+};
 use std::{
     io,
     path::Path,

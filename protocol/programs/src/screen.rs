@@ -1,6 +1,6 @@
 //! The whole terminal as a screen: opened, drawn and given back; and the parts that every screen is made of.
 
-use crate::terminal::output;
+use crate::output;
 use ratatui::{
     DefaultTerminal,
     buffer::Buffer,

@@ -1,29 +1,30 @@
-//! The log: stderr, and for the client JSON lines, whose end the daemon has ready for `sojourn client ctl log`, and
-//! which it writes into files. The spans of traces go to a collector, where one is named.
+//! The log: stderr, and for a program that keeps its log also JSON lines. The spans of traces go to a collector, where one is named.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `args.rs` | the flags |
+//! | `traces.rs` | the log of a program whose traces go to a collector |
 //! | `spans.rs` | spans as OpenTelemetry has them |
 //! | `otlp.rs` | their way to the collector |
 
 mod args;
+#[cfg(feature = "traces")]
 mod otlp;
+#[cfg(feature = "traces")]
 mod spans;
+#[cfg(feature = "traces")]
+mod traces;
 
+pub use args::FormArgs;
+#[cfg(feature = "traces")]
 pub use args::LogArgs;
+#[cfg(feature = "traces")]
+pub use traces::{Log, Program, start_with_traces};
 
-use crate::terminal::{exit::Failure, output};
+use crate::output;
 use args::LogFormat;
-use otlp::Export;
-use sojourn_client::log::{ENDED, keep};
-use sojourn_http::trace::{SPANS, UNITS};
-use spans::Spans;
-use std::{
-    io::{self, Write},
-    sync::Arc,
-};
-use tokio::runtime::Handle;
+use sojourn_http::trace::{ENDED, SPANS, UNITS};
+use std::io::{self, Write};
 use tracing::{Metadata, Subscriber};
 use tracing_subscriber::{
     Layer,
@@ -34,75 +35,19 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// The program that logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Program {
-    /// The server.
-    Server,
-    /// The client.
-    Client,
-    /// An assimilator.
-    Assimilator,
-    /// Any other.
-    Other,
-}
-
-impl Program {
-    /// The program's name as a service of OpenTelemetry.
-    const fn service(self) -> &'static str {
-        match self {
-            Self::Server => "sojourn-server",
-            Self::Client => "sojourn-client",
-            Self::Assimilator => "sojourn-assimilator",
-            Self::Other => "sojourn",
-        }
-    }
-}
-
-/// The log of a program that runs.
-#[derive(Debug)]
-#[must_use]
-pub struct Log(Option<Export>);
-
-impl Log {
-    /// Sends the last spans to the collector, if there is one. Takes no longer than two seconds.
-    pub fn end(self) {
-        if let Some(export) = self.0 {
-            export.end();
-        }
-    }
-}
-
 /// Starts the log on stderr. `SOJOURN_LOG` sets its level, e.g. `debug` or `sojourn_server=trace`. Levels of other targets stay as
 /// `default` has them.
-///
-/// # Errors
-/// The collector's address is none.
-pub fn start(
-    program: Program,
-    default: &str,
-    args: &LogArgs,
-    runtime: &Handle,
-) -> Result<Log, Failure> {
+pub fn start(default: &str, args: FormArgs) {
+    let (is_json, filter) = chosen(default, args);
+    tracing_subscriber::registry().with(on_stderr(is_json, filter)).init();
+}
+
+/// Whether lines are JSON, and which are logged.
+fn chosen(default: &str, args: FormArgs) -> (bool, Targets) {
     let chosen = std::env::var("SOJOURN_LOG").ok().and_then(|text| text.parse().ok());
     let is_json = args.log_format == LogFormat::Json;
     let default = if is_json { format!("{default},{UNITS}=debug") } else { default.to_owned() };
-    let filter = filter(&default, chosen);
-    let export = args
-        .collector()
-        .map(|collector| Export::start(collector, program.service(), runtime.clone()));
-    let export = export.transpose()?;
-    let exported = export
-        .as_ref()
-        .map(|export| Spans::new(Arc::clone(&export.processor)).with_filter(traces()));
-    let kept = (program == Program::Client)
-        .then(|| json(|| Kept).with_filter(filter.clone().or(traces())));
-    tracing_subscriber::registry()
-        .with(exported)
-        .with(on_stderr(is_json, filter))
-        .with(kept)
-        .init();
-    Ok(Log(export))
+    (is_json, filter(&default, chosen))
 }
 
 /// The log on stderr.
@@ -126,7 +71,7 @@ where
 }
 
 /// A log of JSON lines: `{"timestamp", "level", "fields": {"message", ...}, "target", "span": {"trace_id", ...}}`.
-fn json<S, W>(writer: fn() -> W) -> impl Layer<S>
+fn json<S, W>(writer: impl Fn() -> W + Send + Sync + 'static) -> impl Layer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: Write + 'static,
@@ -163,20 +108,6 @@ impl<W: Write> Write for Whole<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
-    }
-}
-
-/// The end of the log, which the daemon keeps.
-struct Kept;
-
-impl Write for Kept {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        keep(line);
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Failed calls in the command line's words: what happened, and what to do about it.
 
-use super::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure};
 use sojourn_http::{CallError, TransferError};
 use sojourn_protocol::{
     PROTOCOL_VERSION,

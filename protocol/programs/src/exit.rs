@@ -1,6 +1,6 @@
 //! Failures: the message that ends a command early, and the exit code that says whose fault it is.
 
-use crate::terminal::stderr;
+use crate::stderr;
 use std::{io, process::ExitCode};
 
 /// Why a command stops.

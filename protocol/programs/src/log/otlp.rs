@@ -3,7 +3,7 @@
 //! Spans wait in a bounded queue, and those for which it has no room are lost. So a collector that is away or slow costs spans, and
 //! holds nothing up.
 
-use crate::terminal::exit::Failure;
+use crate::exit::Failure;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{Protocol, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::{

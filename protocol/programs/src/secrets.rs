@@ -1,6 +1,6 @@
 //! Secrets that a command needs: from a file, the environment or, though others can read it there, the command line.
 
-use super::{exit::Failure, stderr};
+use crate::{exit::Failure, stderr};
 use std::{
     fs::File,
     io::{self, Read as _},

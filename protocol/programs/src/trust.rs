@@ -1,6 +1,6 @@
 //! The flag that names a trusted certificate.
 
-use crate::terminal::exit::Failure;
+use crate::exit::Failure;
 use sojourn_http::Authorities;
 use sojourn_protocol::error::error_chain;
 use std::path::PathBuf;

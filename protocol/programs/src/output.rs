@@ -1,8 +1,8 @@
 //! Output on stdout: text and JSON. Never panics on a closed pipe.
 
-pub use crate::terminal::stderr::{colours, remark};
+pub use crate::stderr::{colours, remark};
 
-use crate::terminal::exit::Failure;
+use crate::exit::Failure;
 use serde::Serialize;
 use sojourn_protocol::decimal;
 use std::io::{self, IsTerminal, Write};
