@@ -75,7 +75,6 @@ pub mod reason;
 pub mod report;
 pub mod residency;
 pub mod seeds;
-pub mod sentence;
 pub mod shares;
 pub mod space;
 pub mod spec;

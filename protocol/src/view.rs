@@ -38,7 +38,7 @@ use crate::{
     unit::Origin,
 };
 use serde::{Deserialize, Serialize};
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap};
 
 /// Whether a job goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -369,4 +369,41 @@ pub struct EventView {
     pub kind: String,
     /// All of it.
     pub event: serde_json::Value,
+    /// The event as a sentence. Empty of servers that don't write it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The decision with its reason, where the event is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<String>,
+}
+
+impl EventView {
+    /// The event as a sentence; in general words where the server writes none.
+    #[must_use]
+    pub fn sentence(&self) -> Cow<'_, str> {
+        if !self.text.is_empty() {
+            return Cow::Borrowed(&self.text);
+        }
+        let details = match &self.event {
+            serde_json::Value::Object(fields) => {
+                let fields = fields.iter().map(|(name, value)| format!("{name}={}", short(value)));
+                fields.collect::<Vec<_>>().join(" ")
+            }
+            other => short(other),
+        };
+        Cow::Owned(format!("{} {details}", self.kind))
+    }
+}
+
+/// A value in a few characters: the event itself has all of it.
+fn short(value: &serde_json::Value) -> String {
+    const LIMIT: usize = 80;
+    let text = match value {
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if text.chars().count() <= LIMIT {
+        return text;
+    }
+    text.chars().take(LIMIT).chain(['…']).collect()
 }

@@ -2,13 +2,14 @@
 
 use serde::de::Error as _;
 use sojourn_core::Record;
-use sojourn_protocol::{decimal, view::EventView};
+use sojourn_protocol::{decimal, spec::SharePolicy, view::EventView};
 
-/// An event, as `/v1` tells it. It is serialised as `{"kind": {...}}`.
+/// An event, as `/v1` tells it. The journal has it as `{"kind": {...}}`. `shares`: by which policy of the job hosts divide their
+/// processors among its trials.
 ///
 /// # Errors
 /// Where it can't be serialised, which is a fault of the program.
-pub fn event_view(record: &Record) -> Result<EventView, serde_json::Error> {
+pub fn event_view(record: &Record, shares: SharePolicy) -> Result<EventView, serde_json::Error> {
     let value = decimal::as_text(|| serde_json::to_value(&record.event))?;
     let entry = match value {
         serde_json::Value::Object(object) => object.into_iter().next(),
@@ -18,5 +19,12 @@ pub fn event_view(record: &Record) -> Result<EventView, serde_json::Error> {
         let position = record.position.0;
         serde_json::Error::custom(format!("event {position} is serialised without its kind"))
     })?;
-    Ok(EventView { position: record.position.0, at: record.at, kind, event })
+    Ok(EventView {
+        position: record.position.0,
+        at: record.at,
+        kind,
+        event,
+        text: record.event.sentence().unwrap_or_default(),
+        decision: record.event.decision(shares),
+    })
 }

@@ -2,7 +2,7 @@
 
 use crate::words;
 use maud::{Markup, html};
-use sojourn_protocol::{sentence, view::EventView};
+use sojourn_protocol::view::EventView;
 
 /// Events, the last one first.
 #[must_use]
@@ -11,7 +11,7 @@ pub fn list(events: &[EventView]) -> Markup {
         ol.events {
             @for event in events.iter().rev() {
                 li #{ "event-" (event.position) } {
-                    (words::time(event.at)) " " span title=(event.kind) { (sentence::of_event(event)) } " "
+                    (words::time(event.at)) " " span title=(event.kind) { (event.sentence()) } " "
                     details { summary { "all of it" } pre { (event.event) } }
                 }
             }

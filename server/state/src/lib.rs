@@ -42,6 +42,7 @@ mod results;
 mod rollback;
 mod sampling;
 mod search;
+mod sentence;
 mod skipped_time;
 mod state;
 mod stop;

@@ -6,7 +6,7 @@ use crate::cli::{
     terminal::{connection::Connection, exit::Failure, output},
 };
 use sojourn_api::endpoints;
-use sojourn_protocol::{sentence, spec::SharePolicy, view::EventView};
+use sojourn_protocol::view::EventView;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -28,26 +28,21 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let job = args.job.find(&client).await?;
-    let mut shares = SharePolicy::Equal;
-    if args.why && !args.json {
-        shares = client.call(endpoints::Job::request(job)).await?.spec.placement.host_shares;
-    }
     let mut after = 0;
     loop {
         let events = client.call(endpoints::Events::request(job).after(after)).await?;
         let Some(last) = events.last() else { break };
         after = last.position;
         for event in &events {
-            let decision = args.why.then(|| sentence::decision(event, shares));
-            if let Some(None) = decision {
-                continue;
-            }
+            let text = match (args.why, &event.decision) {
+                (true, None) => continue,
+                (true, Some(decision)) => decision.as_str().into(),
+                (false, _) => event.sentence(),
+            };
             if args.json {
                 output::json_line(event)?;
-            } else if let Some(Some(decision)) = decision {
-                output::line(&format!("{} {decision}", place(event)))?;
             } else {
-                output::line(&format!("{} {}", place(event), sentence::of_event(event)))?;
+                output::line(&format!("{} {text}", place(event)))?;
             }
         }
     }

@@ -49,9 +49,9 @@ pub(super) fn detail(job: u64) -> Detail {
         values: values.iter().copied().map(Some).collect(),
         state: state.to_owned(),
     };
-    let event = |position: u64, kind: &str, event: Value| -> EventView {
+    let event = |position: u64, kind: &str, text: &str, event: Value| -> EventView {
         let at = 1_795_223_834_000_u64 + position * 1000;
-        let event = json!({"position": position, "at": at, "kind": kind, "event": event});
+        let event = json!({"position": position, "at": at, "kind": kind, "text": text, "event": event});
         serde_json::from_value(event).unwrap()
     };
     Detail {
@@ -61,9 +61,9 @@ pub(super) fn detail(job: u64) -> Detail {
             leader(0, "mlp hidden=[16] lr=0.001", &[0.6, 0.4], "finished: place 2 of 2"),
         ],
         events: vec![
-            event(9, "of-a-newer-server", json!({"job": job})),
-            event(8, "trial-stopped", json!({"job": job, "trial": 0, "why": "place 2 of 2"})),
-            event(2, "job-submitted", json!({"job": job, "spec": {"name": "digits"}})),
+            event(9, "of-an-older-server", "", json!({"job": job})),
+            event(8, "trial-stopped", "trial 0 was stopped by the search: place 2 of 2", json!({"job": job, "trial": 0, "why": "place 2 of 2"})),
+            event(2, "job-submitted", "job 1 `digits` was submitted", json!({"job": job, "spec": {"name": "digits"}})),
         ],
         problem: None,
     }

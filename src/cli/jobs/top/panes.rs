@@ -17,7 +17,6 @@ use ratatui::{
 };
 use sojourn_protocol::{
     quantity::{mul_div, to_u64},
-    sentence,
     view::{EventView, HeldView, HostState, HostView, JobState, JobView},
 };
 
@@ -353,5 +352,5 @@ fn event(event: &EventView) -> Vec<Cell> {
     // The time of day, of a date and a time.
     let time = timestamp.split('T').nth(1).and_then(|time| time.split('.').next());
     let time = Line::from(time.unwrap_or_default().to_owned()).dim();
-    vec![Cell::Text(time), sentence::of_event(event).into()]
+    vec![Cell::Text(time), event.sentence().into_owned().into()]
 }

@@ -159,6 +159,7 @@ async fn fresh(
             records.insert(trial, TrialRecord::of(&history));
         }
     }
+    let shares = detail.spec.placement.host_shares;
     let mut events = Vec::new();
     let mut after = JournalPosition(known.map_or(0, |known| known.journal.last()));
     loop {
@@ -166,7 +167,7 @@ async fn fresh(
         let Some(last) = some.last() else { break };
         after = last.position;
         for record in &some {
-            events.push(event_view(record)?);
+            events.push(event_view(record, shares)?);
         }
     }
     Ok(Fresh { detail, trials, records, events })

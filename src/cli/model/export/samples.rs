@@ -186,7 +186,14 @@ impl Events {
 
     fn push(&mut self, kind: &str, event: Value) {
         let position = self.events.len() as u64 + 1;
-        self.events.push(EventView { position, at: self.now(), kind: kind.into(), event });
+        self.events.push(EventView {
+            position,
+            at: self.now(),
+            kind: kind.into(),
+            event,
+            text: String::new(),
+            decision: None,
+        });
     }
 
     fn grant(&mut self, unit: Value) -> LeaseId {
