@@ -239,7 +239,7 @@ impl<R: UnitRunner> Driver<R> {
         };
         let context = Arc::clone(&self.context);
         self.context.spawn(async move {
-            // Either way it has ended.
+            // An error means that the sender was dropped, so the task has ended too.
             let _ = ended.await;
             context.storage.outbox.remove(lease);
         });

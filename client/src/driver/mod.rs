@@ -65,7 +65,7 @@ pub(crate) struct Driver<R> {
     given_back: usize,
     out_of_use: usize,
     budget_open: bool,
-    /// Why the server gives it nothing, as that has said.
+    /// The reason why this host gets no work, as last given by the server.
     waiting: Option<String>,
     /// The shares of units under a policy.
     shares: BTreeMap<LeaseId, UnitShare>,
@@ -205,7 +205,7 @@ impl<R: UnitRunner> Driver<R> {
             match is_answer {
                 true => tracing::warn!("this machine is given back, as the server says; draining"),
                 false => {
-                    tracing::info!("no unit has run for as long as this client may wait; ending")
+                    tracing::info!("no unit has run for the time of `--exit-when-idle`; ending")
                 }
             }
         }

@@ -70,7 +70,7 @@ impl Bandwidth {
         self.upload.rate.send_replace(rates.upload);
     }
 
-    /// How fast they are, for the server.
+    /// The speed of each direction as reported to the server, in bytes per second.
     pub(crate) fn links(&self) -> Links {
         let speed = |line: &Throttle| line.speed.to_report(line.rate().map(NonZeroU64::get));
         Links { download: speed(&self.download), upload: speed(&self.upload) }
@@ -107,13 +107,14 @@ impl Throttle {
         }
     }
 
-    /// Waits until not too many transfers run; this one runs for as long as the permit is held.
+    /// Waits until fewer than `MAX_TRANSFERS` transfers run. A transfer counts as running for as long as its permit is held.
     pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
         // Nobody closes it.
         self.permits.acquire().await.ok()
     }
 
-    /// Waits until so many bytes may pass, or have passed and are paid for.
+    /// Waits until the debt of earlier bytes is paid, then adds `bytes` to the debt; without a limit, returns at once. Called
+    /// before sending, and after receiving.
     pub(crate) async fn take(&self, bytes: usize) {
         self.usage.count(bytes);
         if self.rate().is_none() {
@@ -160,7 +161,7 @@ struct Debt {
 }
 
 impl Debt {
-    /// Pays what the line has carried since it was last looked at.
+    /// Reduces the debt by what the rate allows for the time since the last payment.
     fn pay(&mut self, now: Instant, rate: NonZeroU64) {
         let paid = |time: Duration| {
             i128::saturating_from(time.as_nanos()).saturating_mul(rate.get().into())

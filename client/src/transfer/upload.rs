@@ -40,9 +40,9 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) path: &'a Path,
     /// Bytes that the server has already.
     pub(crate) offset: u64,
-    /// Where in the object store it goes, as a whole; `None` for the server.
+    /// The upload target in the object store, which takes the blob as a whole; `None` to send to the server.
     pub(crate) target: Option<UploadTarget>,
-    /// Counts the bytes that the connection takes.
+    /// Bytes handed to the connection so far, including `offset`.
     pub(crate) sent: Arc<AtomicU64>,
 }
 
@@ -146,8 +146,8 @@ impl ChunkPacer {
     }
 }
 
-/// The file at `offset` and its first chunk, in one trip to the threads that may block: most checkpoints of
-/// small models are no longer than that. Blocks.
+/// Opens the file at `offset` and reads the first chunk, both in one blocking task: most checkpoints of small models fit in one
+/// chunk. Blocks the thread.
 fn open(
     path: &Path,
     bytes: u64,

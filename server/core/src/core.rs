@@ -60,9 +60,9 @@ pub struct Core {
     pub(crate) waiters: Waiters,
     pub(crate) planner: Planner,
     pub(crate) looks: ConvergenceChecks,
-    /// The room on the server's disk, as the shell said last. Soft: a core begins with enough.
+    /// The free space on the server's disk, as last reported by the shell. Soft state: a new core assumes that there is enough.
     pub(crate) storage: Storage,
-    /// When jobs that have ended are looked at next, where not all of them are kept. Soft: a start looks at once.
+    /// Time of the next retention check of ended jobs; `None` if all jobs are kept. Soft state: due at once after a start.
     pub(crate) next_retention: Option<UnixMillis>,
     /// The leader among the buyers of machines. Soft.
     pub(crate) leaders: Leaders,

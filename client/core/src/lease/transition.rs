@@ -16,11 +16,11 @@ use sojourn_protocol::{digest::Digest, trainer::Progress, unit::Lease};
 /// Something that happened to a lease.
 #[derive(Debug, Clone)]
 pub enum LeaseEvent {
-    /// The unit would take more than the machine's owner lends: of a month's bytes, or of the disk.
+    /// The unit needs more than the owner lends or the device has: bytes of the monthly budget, disk space or memory.
     TooLarge(ReleaseReason),
     /// The unit's bytes are reserved, and its first blobs are asked for.
     FetchStarted,
-    /// All blobs are here that it begins with. It gets the next turn for a slot.
+    /// All blobs that the unit begins with are here. The number is the lease's turn in the queue for a slot.
     FirstBlobsReady(u64),
     /// A blob that it needs can't be had.
     FetchFailed(UnitError),
@@ -48,7 +48,7 @@ pub enum LeaseEvent {
     NothingToUpload,
     /// The server has all of the checkpoint now.
     Uploaded,
-    /// The upload broke off; what comes next, and when, is said here.
+    /// The upload failed. The value holds the next delivery step and when it is due.
     UploadFailed(Delivery),
     /// The report was not answered; what comes next, and when, is said here.
     NoAnswer(Delivery),
@@ -64,7 +64,7 @@ pub enum LeaseEvent {
     ReportEnded,
     /// The server wants the lease to be dropped.
     Dropped,
-    /// So it does, and it knew that the report was acknowledged.
+    /// The server drops the lease in answer to a request that named its report as acknowledged.
     DroppedAsReported,
     /// The host gives the lease back with others.
     Withdrawn,
@@ -93,13 +93,13 @@ pub enum LeaseAction {
     Report,
     /// Try again when that is due.
     Retry,
-    /// Stop whatever is done for it.
+    /// Kill its unit, if the unit is in a slot.
     Abort,
     /// Delete its result, or the part of it, from the disk.
     DeleteResult,
     /// Tell the server that it is given back.
     Release,
-    /// Tell the server so with all others that are given back at once.
+    /// Tell the server that it is given back, in one call with the other leases given back now.
     ReleaseWithOthers,
     /// Take no new work for a while.
     Cooldown,
@@ -329,7 +329,7 @@ impl Reporting {
                 to(LeaseState::Acknowledged(Acknowledged { result }), NOTHING)
             }
             LeaseEvent::ReportEnded => closed(one(LeaseAction::DeleteResult)),
-            // The report's answer decides: the server may have said this before it had the report.
+            // The answer to the report decides: the server may have dropped the lease before it had the report.
             LeaseEvent::Dropped => to(LeaseState::Reporting(Self { result, delivery }), NOTHING),
             _ => ignored(LeaseState::Reporting(Self { result, delivery })),
         }

@@ -1,4 +1,5 @@
-//! A search that its user, or a program of the user's, changes: trials that are added, stopped or let go on, another space.
+//! Changes of a job's search by its user or the user's program: trials are added, stopped or continued, or the search space is
+//! replaced.
 
 use super::{
     JobHandler,
@@ -69,7 +70,8 @@ impl JobHandler<'_> {
         if let Some(trials) = request.trials {
             self.record(Event::SearchExtended { job, trials, by })?;
         }
-        // Before any trial is stopped: one of which an epoch is still to be evaluated has its checkpoint for that alone.
+        // Trials are added before any is stopped: a pending evaluation may be all that keeps the checkpoint from which a clone
+        // starts.
         let count = u32::saturating_from(trials.len());
         if count > 0 || nonce.is_some() {
             let why = said("by hand");
@@ -86,7 +88,8 @@ impl JobHandler<'_> {
             self.record(Event::TrialPlaced { job, trial, priority, by })?;
         }
         for (trial, epochs) in continued {
-            // A rule lets nobody go on who waits beyond its last rung.
+            // The stopping rule has no rung after the job's last epoch, so a trial that goes on up to there may train all of its
+            // own epochs.
             let epochs = if has_rule { self.epochs_of(job, trial, epochs) } else { epochs };
             let why = said("by hand");
             self.record(Event::TrialContinued { job, trial, epochs, why, by: by_user })?;
@@ -111,7 +114,7 @@ impl JobHandler<'_> {
 /// The changes that a request comes to: each trial once, whatever the request says twice.
 struct Change {
     added: Vec<AddedTrial>,
-    /// Combinations of the job's own procedure among them.
+    /// Number of combinations in `added` that count as suggested by the user's program.
     suggested: u32,
     stopped: BTreeSet<TrialId>,
     priorities: BTreeMap<TrialId, i32>,
@@ -250,7 +253,7 @@ impl Change {
         Ok((continued, extended))
     }
 
-    /// The trials that are added, and how many combinations of the job's own procedure they are.
+    /// The trials to add, and how many combinations among them count as suggested by the user's program.
     fn added(job: &Job, spec: &JobSpec, request: &SearchRequest) -> Reply<(Vec<AddedTrial>, u32)> {
         let add = &request.add;
         if add.len() > MAX_ADDED_TRIALS {
@@ -277,7 +280,7 @@ impl Change {
             return invalid(SearchError::TooMany.to_string());
         }
         let search = job.search_progress();
-        // More trials open it again.
+        // A request that sets `trials` reopens an ended search.
         if suggested > 0 && search.over.is_some() && request.trials.is_none() {
             return conflict(format!("the search of job {} has ended: no trial is added", job.id));
         }

@@ -25,7 +25,8 @@ use std::sync::Arc;
 const MAX_CLOCK_SKEW: Millis = Millis(1000);
 /// A part of a hop with fewer batches says nothing of a device's speed.
 const MIN_MEASURED_BATCHES: u64 = 8;
-/// A trainer may have been paused for as long as it ran: of the time between two heartbeats a part counts as training.
+/// Divisor of the time observed between heartbeats: a trainer may have been paused for half of it, so `1 / MAX_PAUSED` of it
+/// counts as training.
 const MAX_PAUSED: u64 = 2;
 /// Characters of an error message that are kept.
 const MAX_MESSAGE_CHARS: usize = 8_000;
@@ -33,7 +34,7 @@ const MAX_MESSAGE_CHARS: usize = 8_000;
 const MAX_REASON_CHARS: usize = 1_000;
 
 impl ResultHandler<'_> {
-    /// Acknowledges a report. `uploaded`: the blob that the shell holds under the lease, whole and with that digest.
+    /// Acknowledges a report. `uploaded` is the reported checkpoint if the shell holds its complete upload, else `None`.
     pub(crate) fn report(
         &mut self,
         host: HostId,
@@ -96,7 +97,7 @@ impl ResultHandler<'_> {
         }
         let job = self.ledger.state.jobs.get(&lease.unit.job());
         let capped = job.is_some_and(|job| job.spec.placement.max_hosts.is_some());
-        // A trained hop makes nothing runnable before it is taken in, unless the job's hosts are counted.
+        // A trained hop makes nothing runnable before it is taken in, unless the job has a limit of hosts (`max_hosts`).
         if !trained || capped {
             self.ledger.waiters.wake(Wake::All);
         }
@@ -114,7 +115,8 @@ impl ResultHandler<'_> {
         }
     }
 
-    /// Was the upload under this lease thrown away? Then whoever reports it may have seen the upload a moment before.
+    /// Whether the lease's upload was deleted. The shell may have found the upload just before the deletion, so `uploaded` alone
+    /// doesn't prove that it is there.
     fn was_upload_dropped(&self, lease: LeaseId) -> bool {
         let revoked = |past: &Past| {
             let end = &past.state;
@@ -124,8 +126,8 @@ impl ResultHandler<'_> {
             || self.ledger.state.past.get(&lease).is_some_and(revoked)
     }
 
-    /// Is it a mere part of hops that another host is at? To use it would end the other's attempt. So it isn't used
-    /// where this host had lost its lease, nor where the other is further.
+    /// Whether the result is a partial checkpoint that another host's running attempt makes useless. Using a partial checkpoint
+    /// ends the other attempt, so it is used only if this lease is live and further than the other one.
     fn is_overtaken(&self, lease: &Lease, outcome: &Outcome) -> bool {
         let (Outcome::Trained(trained), UnitKey::Train { .. }) = (outcome, lease.unit) else {
             return false;
@@ -141,7 +143,8 @@ impl ResultHandler<'_> {
         is_part && state.live_leases_of(&lease.unit).into_iter().any(is_further)
     }
 
-    /// Is a result being verified that was trained for another length of its trial? Then this one says nothing of it.
+    /// Whether the unit's pending verification is of a result trained for another length of the trial, with which this result
+    /// can't be compared.
     fn is_of_other_length(&self, lease: &Lease) -> bool {
         let Some(job) = self.ledger.state.jobs.get(&lease.unit.job()) else { return false };
         let first = job.verification_of(&lease.unit).map(|pending| pending.first);
@@ -261,13 +264,14 @@ impl ResultHandler<'_> {
         }
     }
 
-    /// Has this server been there since the lease was granted? Of others it doesn't know for how long their hosts have had them.
+    /// Whether this server was already running when the lease was granted. For older leases the server doesn't know how long the
+    /// host has had the unit.
     fn has_seen_all_of(&self, lease: &Lease) -> bool {
         lease.granted_at >= self.ledger.clock.started_at()
     }
 
-    /// Takes the time of a hop into the estimates: of a whole one, or of a part that is long enough. It took no less than the
-    /// server has seen of it.
+    /// Adds a hop's training time to the estimates, if the hop is whole or has at least `MIN_MEASURED_BATCHES` batches. The
+    /// training time counts as at least `seen`, in microseconds. Leases granted before the server started are skipped.
     fn measure(&mut self, lease: &Lease, trained: &Trained, seen: u64) {
         let state = &*self.ledger.state;
         let hop = state.first_hop_batches(lease).unwrap_or(MIN_MEASURED_BATCHES);

@@ -6,11 +6,11 @@
 //!        '--------------------------------------------------------> taken in
 //! ```
 //!
-//! A share of the results of each host is verified: a smaller share where it has earned trust, all of them where it has
-//! lost trust. Until a quorum agrees nothing is taken in: in hop order the trial waits, and where results are merged the
-//! shard does. A result that is taken in unconfirmed would make all that follows it doubtful, so to wait costs less. Where hosts
-//! disagree and all parties have given a result, further hosts are asked whoever owns them: one owner's hosts may have a broken
-//! one among them, and then another of them agrees with the other party.
+//! A share of the results of each host is verified: a smaller share where it has earned trust, all of them where it has lost
+//! trust. Until a quorum agrees nothing is taken in: in hop order the trial waits, and where results are merged the shard does.
+//! An unconfirmed result would make everything trained from it doubtful, so waiting costs less. If results differ and no party is
+//! left to ask, further hosts of any owner are asked: if one host of an owner is broken, another host of that owner may agree
+//! with the other party.
 //!
 //! Evaluations are verified likewise, and always those on which something depends: that make their trial the best of the job,
 //! that end it at the target, and those outside the search.
@@ -27,9 +27,11 @@ use sojourn_protocol::{
 use sojourn_scheduling::{hosts::Session, schedule::Verifiers, waiters::Wake};
 use sojourn_state::{Event, Fault, Host, Job, Lease, PER_MILLE, PendingVerification, UnitKey};
 
-/// When the results of so many more hosts (owners, where there are several) than the quorum differ, the numeric class itself is at fault.
+/// Number of parties beyond the quorum: if so many have given results and no quorum agrees, the arithmetic of the numeric class
+/// is at fault.
 const MAX_EXTRA_RESULTS: usize = 3;
-/// The same when hosts of one owner differ from each other, of so many owners.
+/// Number of owners whose own hosts contradict each other: from this number on, the arithmetic is at fault once no verifier is
+/// left.
 const MIN_CONTRADICTORY_OWNERS: usize = 2;
 /// Why a trial fails whose results nobody can reproduce.
 const NOT_REPRODUCIBLE: &str =
@@ -38,7 +40,8 @@ const NOT_REPRODUCIBLE: &str =
 const OUTVOTED: &str = "other hosts of its numeric class agree on another result";
 
 impl ResultHandler<'_> {
-    /// The first waiting result of a trial is queued for assimilation, or verified before.
+    /// Queues the first waiting result of a trial for assimilation, or starts its verification. A result that no host could
+    /// repeat is superseded.
     pub(crate) fn process_next(&mut self, job: JobId, trial: TrialId) -> Result<(), CoreFault> {
         loop {
             let Some(known) = self.ledger.state.trial(job, trial) else { return Ok(()) };
@@ -50,7 +53,7 @@ impl ResultHandler<'_> {
                 self.queue_assimilation(first);
                 return Ok(());
             }
-            // Where results are merged, another one is the first after either.
+            // When merging, both branches can leave another result in front, which the next iteration processes.
             match self.can_be_repeated(first) {
                 true => self.ledger.record(Event::Challenged { lease: first })?,
                 false => {
@@ -61,7 +64,8 @@ impl ResultHandler<'_> {
         }
     }
 
-    /// A hop's result waits to be taken in. A verification may have waited for it.
+    /// Handles a hop's result that has arrived: judges the verification that waited for it, or processes it as the trial's first
+    /// waiting result.
     pub(crate) fn result_arrived(&mut self, lease: &Lease) -> Result<(), CoreFault> {
         let (job, id) = (lease.unit.job(), lease.unit.trial());
         let Some(known) = self.ledger.state.jobs.get(&job) else { return Ok(()) };
@@ -70,14 +74,15 @@ impl ResultHandler<'_> {
             Some(verification) if verification.results.contains_key(&lease.id) => {
                 self.judge(&verification)
             }
-            // It ends elsewhere, and says nothing of the result that is verified.
+            // A result that ends at another position can't be compared with the one under verification.
             Some(_) => self.supersede(lease.id),
             None if trial.awaiting.front() == Some(&lease.id) => self.process_next(job, id),
             None => Ok(()),
         }
     }
 
-    /// The counts of an evaluation are taken in, or verified before. A verification may have waited for them.
+    /// Handles an evaluation that has arrived: judges the verification that waited for it, takes it in, or starts its
+    /// verification.
     pub(crate) fn evaluation_arrived(
         &mut self,
         lease: &Lease,
@@ -96,8 +101,8 @@ impl ResultHandler<'_> {
         }
     }
 
-    /// Could another host do a result's unit as it was? One of no known class couldn't, nor one that was granted before its trial was
-    /// extended. Such a result is made anew.
+    /// Whether another host could repeat a result's unit exactly: the numeric class is known, and a hop's trial wasn't extended
+    /// after the grant. Other results are superseded, and their units are done anew.
     fn can_be_repeated(&self, lease: LeaseId) -> bool {
         let state = &*self.ledger.state;
         let Some(known) = state.lease(lease) else { return false };
@@ -115,7 +120,7 @@ impl ResultHandler<'_> {
         }
     }
 
-    /// Ends verifications that need no further result: parties of which others count now than when the last one came agree, or the
+    /// Ends verifications that need no further result. Either a change in which parties count has made a quorum, or the
     /// arithmetic is at fault.
     pub(crate) fn settle_verifications(&mut self) -> Result<(), CoreFault> {
         let (state, verifiers) = (&*self.ledger.state, Verifiers::of(&self.eligibility()));
@@ -169,8 +174,8 @@ impl ResultHandler<'_> {
         }
     }
 
-    /// A trial is extended: hosts that are asked from now on would train for another length than those that were. So
-    /// the results that are being verified are trained anew.
+    /// Drops the verifications of an extended trial's hops, whose units are trained anew. Hosts asked from now on would train for
+    /// another number of total steps, so their results couldn't match.
     pub(crate) fn drop_verifications(
         &mut self,
         job: JobId,
@@ -218,7 +223,7 @@ impl ResultHandler<'_> {
         let (state, unit) = (&*self.ledger.state, verification.unit);
         let Some(quorum) = state.jobs.get(&unit.job()).map(quorum_of) else { return Ok(()) };
         let (alike, right) = match verification.believed(state) {
-            // The word of a host that is believed decides.
+            // The result of a host that itself needs no verification decides alone.
             Some(right) => (quorum, Some(right)),
             None => verification.most_alike(state),
         };
@@ -238,7 +243,8 @@ impl ResultHandler<'_> {
         Ok(())
     }
 
-    /// A party has lost trust, or earned it anew: the classes that its hosts offer are proved by others alone, or by them as well.
+    /// Recounts the numeric classes that a party's hosts offer, after the party has lost or regained trust. A host that has lost
+    /// trust proves no class.
     fn count_offers_of_party(&mut self, host: HostId) {
         let state = &*self.ledger.state;
         // Hosts that were never in contact offer nothing.
