@@ -43,7 +43,7 @@ impl LeaseHandler<'_> {
         let mut slots = SlotCount { slots, running: None, busy };
         for held in held {
             self.hear_share(host, held);
-            self.hear_losses(host, held);
+            self.record_losses(host, held);
             let live = self.ledger.state.leases.get(&held.lease);
             let own = live.is_some_and(|lease| lease.host == host);
             let deadline = self.ledger.leases.deadline(held.lease).copied();
@@ -72,7 +72,7 @@ impl LeaseHandler<'_> {
     }
 
     /// Takes in the losses of a unit, where its job's policy looks at them.
-    fn hear_losses(&mut self, host: HostId, held: &Held) {
+    fn record_losses(&mut self, host: HostId, held: &Held) {
         let Some(losses) = held.losses else { return };
         let state = &*self.ledger.state;
         let lease = state.leases.get(&held.lease).filter(|lease| lease.host == host);

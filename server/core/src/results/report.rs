@@ -25,9 +25,9 @@ use std::sync::Arc;
 const MAX_CLOCK_SKEW: Millis = Millis(1000);
 /// A part of a hop with fewer batches says nothing of a device's speed.
 const MIN_MEASURED_BATCHES: u64 = 8;
-/// Divisor of the time observed between heartbeats: a trainer may have been paused for half of it, so `1 / MAX_PAUSED` of it
+/// Divisor of the time observed between heartbeats: a trainer may have been paused for half of it, so `1 / PAUSE_DIVISOR` of it
 /// counts as training.
-const MAX_PAUSED: u64 = 2;
+const PAUSE_DIVISOR: u64 = 2;
 /// Characters of an error message that are kept.
 const MAX_MESSAGE_CHARS: usize = 8_000;
 /// Characters of the reason why a report is refused that are kept.
@@ -72,7 +72,7 @@ impl ResultHandler<'_> {
         }
         self.credit(&lease, &mut report.outcome);
         let seen = self.ledger.leases.deadline(id).and_then(Deadline::pace);
-        let seen = seen.map_or(0, |(micros, _)| micros / MAX_PAUSED);
+        let seen = seen.map_or(0, |(micros, _)| micros / PAUSE_DIVISOR);
         trim(&mut report.outcome, wanted && refusal.is_none());
         self.ledger.leases.end(id);
         self.ledger.leases.reported(id);
@@ -84,7 +84,7 @@ impl ResultHandler<'_> {
         self.ledger.record(Event::ReportAcknowledged { report: Box::new(report), host })?;
         let trained = wanted && refusal.is_none() && matches!(outcome, Outcome::Trained(_));
         if let (true, Outcome::Trained(of)) = (trained, &outcome) {
-            self.hear_losses(&lease, &of.sums);
+            self.record_losses(&lease, &of.sums);
         }
         match refusal {
             Some(reason) => {
@@ -106,7 +106,7 @@ impl ResultHandler<'_> {
     }
 
     /// Takes in the training losses of a hop, where its job's policy looks at them.
-    fn hear_losses(&mut self, lease: &Lease, sums: &Sums) {
+    fn record_losses(&mut self, lease: &Lease, sums: &Sums) {
         let state = &*self.ledger.state;
         let Some(hop) = lease.unit.hop() else { return };
         let job = state.jobs.get(&hop.job).filter(|job| job.spec.placement.residency.looks());
