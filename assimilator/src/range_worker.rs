@@ -154,7 +154,7 @@ impl RangeWorker {
         };
         let slots = self.slots(merge.state, span)?;
         let pieces = Pieces { base: &base, current: &current, returned, slots: &slots };
-        let made = merger.merge_stretch(&decision, ranged.arrival(), span, &pieces)?;
+        let made = merger.merge_span(&decision, ranged.arrival(), span, &pieces)?;
         drop((base, current, slots));
         let mut slots = Bytes::from(made.slots);
         let mut files = vec![Bytes::from(made.checkpoint)];

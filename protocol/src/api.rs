@@ -112,14 +112,22 @@ pub struct WorkAnswer {
     pub leave_within: Option<Millis>,
 }
 
-/// A sign of life for held leases.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A sign of life for held leases. A host without leases sends none: it is heard of by its requests for work.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HeartbeatRequest {
     /// Every lease that the host holds and has not reported.
     pub holding: Vec<Held>,
     /// As in [`WorkRequest`].
     pub reported: Vec<LeaseId>,
+}
+
+impl HeartbeatRequest {
+    /// A heartbeat that says no more than it must.
+    #[must_use]
+    pub const fn new(holding: Vec<Held>, reported: Vec<LeaseId>) -> Self {
+        Self { holding, reported }
+    }
 }
 
 /// The answer to a heartbeat.

@@ -1,6 +1,7 @@
 //! A host's inventory, and its demand for work.
 //!
-//! Both are parts of requests, so a server refuses fields that it doesn't know: a new field needs a word of
+//! Both are parts of requests of programs: a server leaves out fields that it doesn't know. A field without which the rest
+//! means something else needs a word of
 //! [`FEATURES_HEADER`](crate::api::FEATURES_HEADER).
 
 use crate::{

@@ -47,7 +47,7 @@ impl RangeTask {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RangeDecision {
-    /// Changes in the current version's sum.
+    /// Changes gathered since the rule's last step.
     pub gathered: u32,
     /// The bits of the `f64` by which the change is multiplied.
     pub scale: u64,

@@ -91,7 +91,7 @@ fn measure() -> Costs {
     let squares = || merger.sums(stretch, &base, &now, &came).unwrap();
     let decision = merger.decide(&squares(), &update.whole(lineage)).unwrap().decision;
     let pieces = Pieces { base: &base, current: &now, returned: &came, slots: &slots };
-    let merge = || merger.merge_stretch(&decision, arrival, stretch, &pieces).unwrap();
+    let merge = || merger.merge_span(&decision, arrival, stretch, &pieces).unwrap();
 
     let stored = [now.clone(), slots.clone()].concat();
     let small = pack(&stored).unwrap();

@@ -28,7 +28,6 @@ pub enum MergeError {
     /// The result lies farther from its base than training ever leads, or isn't finite.
     #[error("the change has the norm {0}: no training changes a model so much")]
     Norm(f64),
-    /// A tensor of which the model doesn't say what it is.
     /// A file would be larger than this machine can hold.
     #[error(transparent)]
     Codec(#[from] CodecError),

@@ -12,7 +12,7 @@ pub struct Next {
     pub checkpoint: BlobRef,
 }
 
-/// Rule `replace`: `W <- W_c`, hop order. The next version is the returned checkpoint byte for byte,
+/// Hop order, `W <- W_c`: the next version is the returned checkpoint byte for byte,
 /// optimiser state included, so the base itself isn't needed; that it is the trial's current version
 /// (invariant H2) was screened as far as the unit says it, and whoever takes the offer decides it.
 #[must_use]

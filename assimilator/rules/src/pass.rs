@@ -87,7 +87,7 @@ impl Pass {
         }
     }
 
-    /// How many changes the sum holds after the pass, of `gathered` before it.
+    /// How many changes are gathered after the pass, of `gathered` before it.
     #[must_use]
     pub(crate) const fn gathered_after(&self, gathered: u32) -> u32 {
         match self {

@@ -19,9 +19,6 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-const RULES: [RuleSpec; 4] =
-    [RuleSpec::VC_ASGD, RuleSpec::DELTA, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV];
-
 /// A trial that merges, as its core and its hosts know it.
 struct Trial {
     spec: MergeSpec,
@@ -119,7 +116,7 @@ fn a_merged_version_equals_that_of_the_rules() {
         (0, Flush::ByRule),
     ];
     // In one piece, and each tensor by itself.
-    for (rule, split_over) in RULES.into_iter().flat_map(|rule| [(rule, 1 << 20), (rule, 1)]) {
+    for (rule, split_over) in RuleSpec::ALL.into_iter().flat_map(|rule| [(rule, 1 << 20), (rule, 1)]) {
         let (one, many) = (World::new(), World::new());
         let initial =
             initial_checkpoint(&hop(Base::Initial { seed: 3 }).context, 3, Lineage::initial(3));
@@ -153,7 +150,7 @@ fn a_merged_version_equals_that_of_the_rules() {
 /// A merge is made again after a crash has left files in the store, or after its answer wasn't heard.
 #[test]
 fn a_repeated_merge_gives_the_same_version() {
-    for rule in RULES {
+    for rule in RuleSpec::ALL {
         let mut trial = Trial::new(rule, Base::Initial { seed: 3 });
         let first = trial.arrive(0, 10, Flush::ByRule);
         let second = trial.arrive(1, 11, Flush::Now);

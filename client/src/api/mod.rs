@@ -147,7 +147,7 @@ impl Api {
         request: &HeartbeatRequest,
     ) -> Result<HeartbeatAnswer, CallError> {
         let holding = self.features().reduce(&request.holding);
-        let request = HeartbeatRequest { holding, reported: request.reported.clone() };
+        let request = HeartbeatRequest { holding, ..request.clone() };
         self.call(endpoints::Heartbeat::request(&request)).await
     }
 
@@ -312,7 +312,8 @@ impl Api {
     }
 
     async fn confirmed(&self, refusal: CallError) -> CallError {
-        let request = HeartbeatRequest { holding: Vec::new(), reported: Vec::new() };
+        // The server takes it for a heartbeat as any other.
+        let request = HeartbeatRequest::default();
         let mut backoff = Backoff::new(self.timing.longest_pause);
         for _ in 0..TOKEN_CONFIRMATIONS {
             tokio::time::sleep(backoff.next(None)).await;

@@ -22,7 +22,7 @@ use sojourn_core::{
     ReplyTo,
 };
 use sojourn_protocol::{
-    api::{Held, HeldState},
+    api::{HeartbeatRequest, Held, HeldState},
     digest::Digest,
     ids::{HostId, LeaseId},
     jobfile,
@@ -155,7 +155,7 @@ impl Bench {
         let state = HeldState::Running { done: 1, of: 2 };
         let holding = self.held.get(&host).map(|lease| Held::new(lease.id, state));
         let holding = holding.into_iter().collect();
-        self.apply(|to| Command::Heartbeat { to, host, holding, reported: Vec::new() });
+        self.apply(|to| Command::Heartbeat { to, host, request: HeartbeatRequest::new(holding, Vec::new()) });
     }
 
     /// Reports a host's unit; an assimilator takes the result in.

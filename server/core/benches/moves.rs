@@ -13,7 +13,7 @@ mod support;
 
 use sojourn_core::{Answer, Command, Core, CoreConfig, Effect, Envelope, Event, ReplyTo};
 use sojourn_protocol::{
-    api::{Held, HeldState, LossSum},
+    api::{HeartbeatRequest, Held, HeldState, LossSum},
     digest::Digest,
     ids::{HostId, LeaseId},
     jobfile,
@@ -96,7 +96,7 @@ impl Fleet {
                     Held { losses, ..Held::new(*lease, running) }
                 });
                 let holding = held.collect();
-                fleet.apply(|to| Command::Heartbeat { to, host, holding, reported: Vec::new() });
+                fleet.apply(|to| Command::Heartbeat { to, host, request: HeartbeatRequest::new(holding, Vec::new()) });
             }
             fleet.at = fleet.at + HEARTBEAT;
         }

@@ -271,8 +271,8 @@ impl Core {
                 self.assimilation().hang_up(to);
                 Ok(())
             }
-            Command::Heartbeat { to, host, holding, reported } => {
-                let reply = self.leases().heartbeat(host, &holding, &reported);
+            Command::Heartbeat { to, host, request } => {
+                let reply = self.leases().heartbeat(host, &request);
                 self.answer(to, reply.map(Answer::Heartbeat))
             }
             Command::Release { to, host, leases, reason } => {

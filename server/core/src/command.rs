@@ -3,7 +3,7 @@
 use crate::submission::PreparedSubmission;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
-    api::{Held, PlacementRequest, RollbackRequest, SearchRequest, WorkRequest},
+    api::{HeartbeatRequest, PlacementRequest, RollbackRequest, SearchRequest, WorkRequest},
     digest::{BlobRef, Digest},
     ids::{ClaimId, HostId, JobId, LeaseId, TokenId, TrialId, Version},
     incarnation::Incarnation,
@@ -29,7 +29,7 @@ pub struct Envelope {
     pub at: UnixMillis,
     /// The seed of all randomness of the step.
     pub seed: u64,
-    /// The command.
+    /// The command. Commands are stored nowhere: journals have events, and golden digests are over those.
     pub command: Command,
 }
 
@@ -93,7 +93,7 @@ pub enum Command {
     /// The connection that waited for this reply is gone: a request that is held open is forgotten.
     Hangup { to: ReplyTo },
     /// A host shows that it is present.
-    Heartbeat { to: ReplyTo, host: HostId, holding: Vec<Held>, reported: Vec<LeaseId> },
+    Heartbeat { to: ReplyTo, host: HostId, request: HeartbeatRequest },
     /// A host releases leases.
     Release { to: ReplyTo, host: HostId, leases: Vec<LeaseId>, reason: ReleaseReason },
     /// May this host upload that for this lease? Asked before bytes are taken.

@@ -22,7 +22,7 @@ use sojourn_scheduling::{
 };
 use sojourn_state::{Change, Event, Folded, Job, JournalPosition, Record, ResultEnd};
 
-/// ConvergenceChecks at hops that are worth a second lease are at least this far apart.
+/// The pause between two looks for hops that are worth a second lease.
 pub(crate) const SPECULATION_INTERVAL: Millis = Millis::from_secs(1);
 
 /// The effects of the step under way.

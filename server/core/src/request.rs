@@ -11,7 +11,7 @@ use crate::{
 };
 use sojourn_protocol::{
     api::{
-        DeletedJobs, HeartbeatAnswer, Held, PlacementRequest, ReleaseAnswer, ReportAnswer,
+        DeletedJobs, HeartbeatAnswer, HeartbeatRequest, PlacementRequest, ReleaseAnswer, ReportAnswer,
         RollbackRequest, RolledBack, SearchAnswer, SearchRequest, SearchView, SubmitAnswer,
         WorkAnswer, WorkRequest,
     },
@@ -146,7 +146,7 @@ requests! {
         Answer::IncarnationHeard => ();
     ForgetHost { host: HostId } => HostView, Answer::Host(host) => *host;
     Ask { host: HostId, request: WorkRequest } => WorkAnswer, Answer::Work(work) => *work;
-    Heartbeat { host: HostId, holding: Vec<Held>, reported: Vec<LeaseId> } => HeartbeatAnswer,
+    Heartbeat { host: HostId, request: HeartbeatRequest } => HeartbeatAnswer,
         Answer::Heartbeat(answer) => answer;
     Release { host: HostId, leases: Vec<LeaseId>, reason: ReleaseReason } => ReleaseAnswer,
         Answer::Released(answer) => answer;

@@ -12,8 +12,8 @@ use sojourn_protocol::{
 
 /// Floating-point operations in a gigaflop.
 const GIGA: f64 = 1e9;
-/// The interval in seconds at which the page asks again for what units take. The journal doesn't have that: hosts say it with
-/// their heartbeats.
+/// The interval in seconds at which a part is asked for again that shows what heartbeats say. Other parts are asked for when the
+/// journal changes, which heartbeats don't: values of heartbeats belong in `leases`.
 const USAGE_SECONDS: u32 = 10;
 /// Shards of a job that are named; more are counted.
 const MAX_NAMED_SHARDS: usize = 40;

@@ -52,12 +52,11 @@ pub(super) async fn heartbeat(
     app: App,
     Host(host): Host,
     incarnation: CallerIncarnation,
-    Body(request): Body<HeartbeatRequest>,
+    Body(mut request): Body<HeartbeatRequest>,
 ) -> JsonResult<HeartbeatAnswer> {
     incarnation.check(&app, host).await?;
-    let HeartbeatRequest { mut holding, reported } = request;
-    count_received(&app, &mut holding).await?;
-    app.answer(request::Heartbeat { host, holding, reported }).await
+    count_received(&app, &mut request.holding).await?;
+    app.answer(request::Heartbeat { host, request }).await
 }
 
 pub(super) async fn release(

@@ -5,7 +5,7 @@
 //! sums of each span  ->  decide: norm, clipping, counters  ->  merge of each span
 //! ```
 //!
-//! Stretches end where tensors or blocks do, so that every block of the whole is a block of one span: sums over
+//! Spans end where tensors or blocks do, so that every block of the whole is a block of one span: sums over
 //! blocks are made in the same order then, and no bit depends on how a file was cut.
 
 use super::{Measured, Merger, Update, make::Recipe};
@@ -214,7 +214,7 @@ impl Merger {
     ///
     /// # Errors
     /// Bytes that aren't the span's, or not of the trial's files.
-    pub fn merge_stretch(
+    pub fn merge_span(
         &self,
         decision: &Decision,
         arrival: Arrival,

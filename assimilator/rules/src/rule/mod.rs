@@ -18,11 +18,12 @@ use std::fmt;
 
 /// A merge rule: a pure function of what it has counted and of what arrives.
 pub trait MergeRule: fmt::Debug + Send + Sync {
-    /// The slots that it keeps for each parameter.
+    /// The slots that it keeps for each parameter, in the order of [`Slot`], which is that of the state's file.
     fn slots(&self) -> &'static [Slot];
 
     /// The pass that the rule makes of a result. At the end of an epoch and when a trial drains, no more results
-    /// come for now ([`Arrival::flush`]): the pass then takes in all that the rule has gathered.
+    /// come for now ([`Arrival::flush`]): the pass then takes in all that the rule has gathered. Of the counters it may ask
+    /// for [`Counters::gathered`] alone: a merge by ranges knows no others.
     ///
     /// `overlap` is that of the change with what others have made; [`Overlap::default`] where the rule doesn't
     /// [need it](Self::needs_overlap).

@@ -30,7 +30,7 @@ impl Counters {
         Self { version, gathered: 0, norms: Norms::default() }
     }
 
-    /// With so many changes in the sum.
+    /// The same with so many changes gathered.
     pub(crate) fn with_gathered(self, gathered: u32) -> Self {
         Self { gathered, ..self }
     }
@@ -41,7 +41,7 @@ impl Counters {
         self.version
     }
 
-    /// Changes in the sum.
+    /// Changes gathered since the rule's last step.
     #[must_use]
     pub const fn gathered(&self) -> u32 {
         self.gathered

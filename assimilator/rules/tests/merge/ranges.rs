@@ -58,7 +58,7 @@ fn by_spans(merger: &Merger, update: &Update<'_>, least: u64) -> Result<Merged, 
             returned: of(update.returned),
             slots: kept.as_deref().unwrap_or_default(),
         };
-        let made = merger.merge_stretch(&decided.decision, update.arrival, span, &pieces)?;
+        let made = merger.merge_span(&decided.decision, update.arrival, span, &pieces)?;
         let place = span.place.start as usize..span.place.end as usize;
         checkpoint[place].copy_from_slice(&made.checkpoint);
         let mut rest = made.slots.as_slice();
@@ -181,7 +181,7 @@ fn what_is_refused_whole_is_refused_by_spans() {
     let decided = merger.decide(&[1.0], &whole).unwrap();
     let pieces =
         Pieces { base: &base, current: &current, returned: &returned, slots: &first.state };
-    let merged = merger.merge_stretch(&decided.decision, whole.arrival, &span, &pieces);
+    let merged = merger.merge_span(&decided.decision, whole.arrival, &span, &pieces);
     let error = merged.unwrap_err().to_string();
     assert!(error.starts_with("the merge state can't be used: the file has"), "{error}");
 }

@@ -3,7 +3,7 @@
 use super::handler::LeaseHandler;
 use crate::{effect::Effect, fault::CoreFault, reply::Reply};
 use sojourn_protocol::{
-    api::{HeartbeatAnswer, Held, HeldState},
+    api::{HeartbeatAnswer, HeartbeatRequest, Held, HeldState},
     ids::{HostId, LeaseId},
     quantity::to_usize,
     time::Millis,
@@ -11,7 +11,7 @@ use sojourn_protocol::{
 use sojourn_scheduling::leases::{Deadline, StopRequest};
 use sojourn_state::{LeaseEnd, PastState, UnitKey};
 
-/// Overrun leases are dropped after this many times [`CoreConfig::least_due`] without progress.
+/// Overrun leases are dropped after this many times `CoreConfig::least_due` without progress.
 const OVERRUN_PATIENCE: u64 = 10;
 
 impl LeaseHandler<'_> {
@@ -19,12 +19,11 @@ impl LeaseHandler<'_> {
     pub(crate) fn heartbeat(
         &mut self,
         host: HostId,
-        held: &[Held],
-        reported: &[LeaseId],
+        HeartbeatRequest { holding, reported }: &HeartbeatRequest,
     ) -> Reply<HeartbeatAnswer> {
         self.ledger.state.check_host(host)?;
-        self.mark_present(host, held)?;
-        let drop = self.drop_unwanted(host, held);
+        self.mark_present(host, holding)?;
+        let drop = self.drop_unwanted(host, holding);
         let reports = self.ledger.state.ended_reports(host, reported);
         let leaves_at = self.hosts.leaves_at(self.ledger.state, host);
         let leave_within = leaves_at.map(|at| at - self.ledger.clock.now());
@@ -167,7 +166,7 @@ impl LeaseHandler<'_> {
         deadline
     }
 
-    /// ConvergenceChecks at what was measured of others since, and has a hop end early that has taken half of what it may: so a
+    /// Looks at what was measured of others since, and has a hop end early that has taken half of what it may: so a
     /// slow host delivers what it has, before it loses the lease. A part of a unit that is verified is of no use: its lease
     /// goes on until its end.
     fn review(&self, lease: LeaseId, deadline: &mut Deadline, begun: bool) {

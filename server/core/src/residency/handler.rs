@@ -36,7 +36,7 @@ struct Move {
 }
 
 impl ResidencyHandler<'_> {
-    /// ConvergenceChecks at the trials whose time has come, and moves those that are to move. Where a trial has ended the hosts are
+    /// Checks the trials whose time has come, and moves those that are to move. Where a trial has ended the hosts are
     /// compared at once.
     pub(crate) fn settle(&mut self) -> Result<(), CoreFault> {
         let now = self.leases.ledger.clock.now();
@@ -72,7 +72,7 @@ impl ResidencyHandler<'_> {
         Moves::of(&self.leases.ledger.scheduler(self.leases.hosts, self.data, self.policy))
     }
 
-    /// ConvergenceChecks at the trials of a job: each in turn, so that a request sees what came of those before it.
+    /// Checks the trials of a job: each in turn, so that a request sees what came of those before it.
     fn look(&mut self, job: JobId, rules: &SpeCon) -> Result<(), CoreFault> {
         let trials: Vec<TrialId> =
             self.leases.ledger.index.residents().of(job).map(|(trial, ..)| trial).collect();

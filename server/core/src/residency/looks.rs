@@ -10,13 +10,13 @@ use sojourn_protocol::{
 use sojourn_workgen::residency::Convergence;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// ConvergenceChecks at the trials of jobs whose trials may move.
+/// The checks of the trials of all jobs whose trials may move.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ConvergenceChecks {
     jobs: BTreeMap<JobId, JobChecks>,
 }
 
-/// ConvergenceChecks at the trials of a job.
+/// The checks of the trials of one job.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct JobChecks {
     /// When they are due next.

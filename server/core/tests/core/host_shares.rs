@@ -3,7 +3,7 @@
 use crate::support::{Bench, HOST, JOB, OTHER, evaluation, hop, request};
 use sojourn_core::Command;
 use sojourn_protocol::{
-    api::{Held, HeldState, WorkRequest},
+    api::{HeartbeatRequest, Held, HeldState, WorkRequest},
     ids::HostId,
     quantity::Micros,
     shares::{Carried, HeldShare, LeaseShares, List},
@@ -31,7 +31,7 @@ fn beat(bench: &mut Bench, host: HostId, lease: &Lease, attained: u64) {
     let state = HeldState::Running { done: 1, of: 2 };
     let holding = vec![Held { share: Some(share(attained)), ..Held::new(lease.id, state) }];
     let to = sojourn_core::ReplyTo(1);
-    bench.apply(Command::Heartbeat { to, host, holding, reported: Vec::new() });
+    bench.apply(Command::Heartbeat { to, host, request: HeartbeatRequest::new(holding, Vec::new()) });
 }
 
 /// The next hop, given to this host; evaluations on the way are done.

@@ -3,7 +3,7 @@
 use crate::support::{Bench, HOST, OTHER, data, request, trained_after};
 use sojourn_core::{Answer, Command, Core, Event, LeaseEnd, Query, ReplyTo};
 use sojourn_protocol::{
-    api::{Held, HeldState},
+    api::{HeartbeatRequest, Held, HeldState},
     ids::{HostId, LeaseId},
     manifest::DataManifest,
     report::{Outcome, Report},
@@ -26,7 +26,7 @@ fn beat(
 ) -> Vec<Event> {
     bench.now += seconds * 1_000;
     let holding = held.iter().map(|(lease, state)| Held::new(*lease, *state)).collect();
-    bench.events(Command::Heartbeat { to: ReplyTo(1), host, holding, reported: Vec::new() })
+    bench.events(Command::Heartbeat { to: ReplyTo(1), host, request: HeartbeatRequest::new(holding, Vec::new()) })
 }
 
 /// Seconds until a lease ends, where its host reports more of it every four seconds.

@@ -3,7 +3,7 @@
 use crate::support::{Bench, HOST, JOB, OTHER, done, hop, inventory, request, version};
 use sojourn_core::{Answer, Command, Effect, Event, ReplyTo};
 use sojourn_protocol::{
-    api::{Held, HeldState, WorkAnswer, WorkRequest},
+    api::{HeartbeatRequest, Held, HeldState, WorkAnswer, WorkRequest},
     digest::{BlobRef, Digest},
     error::ErrorKind,
     ids::HostId,
@@ -122,12 +122,7 @@ fn a_provisional_lease_is_withdrawn_with_the_lease_before_it() {
         reason: "x".into(),
     });
     assert!(matches!(events[..], [Event::LeaseEnded { .. }]), "{events:?}");
-    let beat = Command::Heartbeat {
-        to: TO,
-        host: HOST,
-        holding: vec![sending(&first, made(&report)), running(&next)],
-        reported: Vec::new(),
-    };
+    let beat = Command::Heartbeat { to: TO, host: HOST, request: HeartbeatRequest::new(vec![sending(&first, made(&report)), running(&next)], Vec::new()) };
     let Ok(Answer::Heartbeat(answer)) = bench.answer(beat) else { panic!("an answer") };
     assert_eq!(answer.drop, [first.id, next.id]);
     let refused = bench.report(HOST, done(&next)).unwrap_err();

@@ -4,7 +4,7 @@ use crate::support::{Bench, HOST, JOB, OTHER, data, demand, done, hop, inventory
 use proptest::prelude::*;
 use sojourn_core::{Answer, By, Command, Event, Folded, ReplyTo};
 use sojourn_protocol::{
-    api::{Held, HeldState, LossSum, WorkRequest},
+    api::{HeartbeatRequest, Held, HeldState, LossSum, WorkRequest},
     digest::{BlobRef, Digest},
     ids::{HostId, LeaseId, TrialId},
     manifest::{DataManifest, Shard},
@@ -132,7 +132,7 @@ impl Fleet {
             running.done += more;
         }
         let (to, holding) = (ReplyTo(1), slots.holding());
-        let beat = Command::Heartbeat { to, host, holding, reported: Vec::new() };
+        let beat = Command::Heartbeat { to, host, request: HeartbeatRequest::new(holding, Vec::new()) };
         let answer = self.apply(beat);
         let Answer::Heartbeat(answer) = answer else { panic!("{answer:?}") };
         let slots = self.hosts.get_mut(&host).unwrap();

@@ -3,7 +3,7 @@
 use crate::support::{Bench, HOST, OTHER, request};
 use sojourn_core::{Answer, Command, Query, ReplyTo};
 use sojourn_protocol::{
-    api::{Held, HeldState},
+    api::{HeartbeatRequest, Held, HeldState},
     ids::HostId,
     shares::{Carried, HeldShare, List},
     spec::{First, FlowCon, Order, OrderChoice, PlacementSpec, SharePolicy},
@@ -31,7 +31,7 @@ fn told(lease: &Lease, state: HeldState, cores: f64) -> Held {
 
 fn beat(bench: &mut Bench, host: HostId, held: Held) {
     let command =
-        Command::Heartbeat { to: ReplyTo(1), host, holding: vec![held], reported: Vec::new() };
+        Command::Heartbeat { to: ReplyTo(1), host, request: HeartbeatRequest::new(vec![held], Vec::new()) };
     bench.apply(command);
 }
 

@@ -18,7 +18,7 @@ use sojourn_core::{
     Fault, FoldError, Query, Record, ReplyTo, Violation,
 };
 use sojourn_protocol::{
-    api::{Held, HeldState, WorkRequest},
+    api::{HeartbeatRequest, Held, HeldState, WorkRequest},
     digest::Digest,
     ids::{HostId, JobId, LeaseId, TrialId},
     inventory::{Demand, Device, Measured, Workload},
@@ -312,7 +312,7 @@ impl Run {
                 for held in &mut holding {
                     held.usage = Some(running_units::usage(1.0));
                 }
-                self.apply(Command::Heartbeat { to, host: host(n), holding, reported: Vec::new() });
+                self.apply(Command::Heartbeat { to, host: host(n), request: HeartbeatRequest::new(holding, Vec::new()) });
             }
             Step::Report { host: n, lease, how } => self.report(host(n), lease, how),
             Step::Release { host: n, lease } => {
@@ -492,12 +492,11 @@ fn placement() -> impl Strategy<Value = PlacementSpec> {
     ];
     let verify = prop::option::of((2u32..4, prop::sample::select(vec![300u32, 1000])));
     (prop::sample::select(orders), replicas, any::<bool>(), any::<bool>(), verify).prop_map(
-        |(order, replicas, reproducible, buffered, verify)| PlacementSpec {
+        |(order, replicas, reproducible, has_default_rule, verify)| PlacementSpec {
             verify: verify.map(|(quorum, rate)| Verify { quorum, rate }.into()),
             replicas,
             merge_below: 900,
-            merge: buffered
-                .then_some(MergeSpec { rule: RuleSpec::VC_ASGD, ..MergeSpec::default() }),
+            merge: (!has_default_rule).then_some(MergeSpec::of(RuleSpec::VC_ASGD)),
             // Other arithmetic comes to other results: the server refuses such a job.
             ..PlacementSpec::new(order, reproducible || verify.is_some(), 1)
         },

@@ -3,7 +3,7 @@
 use crate::support::{Bench, HOST, JOB, OTHER, demand, done, inventory, request, trained_after};
 use sojourn_core::{Answer, Command, Effect, Event, LeaseEnd, ReplyTo};
 use sojourn_protocol::{
-    api::{Held, HeldState, WorkRequest},
+    api::{HeartbeatRequest, Held, HeldState, WorkRequest},
     ids::{HostId, LeaseId, TrialId, Version},
     inventory::{Inventory, Measured, Workload},
     report::{Outcome, Report, ReportEnd, ReportState},
@@ -50,7 +50,7 @@ fn measured(lease: &Lease, class: &str) -> Inventory {
 fn runs(bench: &mut Bench, host: HostId, lease: LeaseId, done: u32) {
     let state = HeldState::Running { done, of: 3 };
     let holding = vec![Held::new(lease, state)];
-    bench.apply(Command::Heartbeat { to: ReplyTo(1), host, holding, reported: Vec::new() });
+    bench.apply(Command::Heartbeat { to: ReplyTo(1), host, request: HeartbeatRequest::new(holding, Vec::new()) });
 }
 
 /// The lease in the answer to the host that waits.

@@ -8,7 +8,7 @@ use sojourn_core::{
     Answer, Command, Effect, Event, JournalPosition, LeaseEnd, Query, ReplyTo, UnitKey,
 };
 use sojourn_protocol::{
-    api::{HeldState, ReportAnswer, WorkAnswer, WorkRequest},
+    api::{HeartbeatRequest, HeldState, ReportAnswer, WorkAnswer, WorkRequest},
     digest::Digest,
     error::ErrorKind,
     ids::{Epoch, HostId, LeaseId, ShardId, TrialId, Version},
@@ -325,12 +325,7 @@ fn heartbeats_keep_a_lease_and_only_progress_moves_due() {
     let lease = bench.lease(HOST);
     let beat =
         |done| vec![sojourn_protocol::api::Held::new(lease.id, HeldState::Running { done, of: 3 })];
-    let command = |done| Command::Heartbeat {
-        to: ReplyTo(1),
-        host: HOST,
-        holding: beat(done),
-        reported: Vec::new(),
-    };
+    let command = |done| Command::Heartbeat { to: ReplyTo(1), host: HOST, request: HeartbeatRequest::new(beat(done), Vec::new()) };
     // Alive and hung: renewed again and again, overdue all the same.
     let mut ended = Vec::new();
     for _ in 0..10 {
@@ -529,7 +524,7 @@ fn a_slow_download_keeps_its_lease_while_bytes_come() {
         let state = HeldState::Fetching { fetched };
         let holding = vec![sojourn_protocol::api::Held::new(lease.id, state)];
         let reported = Vec::new();
-        bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, holding, reported })
+        bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, request: HeartbeatRequest::new(holding, reported) })
     };
     for megabytes in 1..200 {
         assert!(beat(&mut bench, megabytes << 20).is_empty());
@@ -547,7 +542,7 @@ fn a_unit_that_waits_for_a_shard_keeps_its_lease_while_bytes_come() {
         let state = HeldState::Awaiting { done: 1, of: 3, fetched };
         let holding = vec![sojourn_protocol::api::Held::new(lease.id, state)];
         let reported = Vec::new();
-        bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, holding, reported })
+        bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, request: HeartbeatRequest::new(holding, reported) })
     };
     for megabytes in 1..400 {
         assert!(beat(&mut bench, megabytes << 20).is_empty());
@@ -569,7 +564,7 @@ fn a_slow_upload_keeps_its_lease_while_bytes_go() {
         let state = HeldState::Sending { sent };
         let holding = vec![sojourn_protocol::api::Held::new(lease.id, state)];
         let reported = Vec::new();
-        bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, holding, reported })
+        bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, request: HeartbeatRequest::new(holding, reported) })
     };
     for sent in 1..400 {
         assert!(beat(&mut bench, sent * 50_000).is_empty());

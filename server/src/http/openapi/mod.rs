@@ -105,7 +105,8 @@ fn complete_document() -> Result<Value, serde_json::Error> {
             "schema": { "type": "string" },
         });
         let unknown = json!({
-            "description": "Fields of the request that the server doesn't know and has left out, divided by `, `.",
+            "description": "Fields of the request that the server doesn't know and has left out, divided by `, `; only where there are some.",
+            "required": false,
             "schema": { "type": "string" },
         });
         let headers = json!({ "Protocol": header, "Features": features, "UnknownFields": unknown });
