@@ -116,7 +116,9 @@ fn a_merged_version_equals_that_of_the_rules() {
         (0, Flush::ByRule),
     ];
     // In one piece, and each tensor by itself.
-    for (rule, split_over) in RuleSpec::ALL.into_iter().flat_map(|rule| [(rule, 1 << 20), (rule, 1)]) {
+    for (rule, split_over) in
+        RuleSpec::ALL.into_iter().flat_map(|rule| [(rule, 1 << 20), (rule, 1)])
+    {
         let (one, many) = (World::new(), World::new());
         let initial =
             initial_checkpoint(&hop(Base::Initial { seed: 3 }).context, 3, Lineage::initial(3));

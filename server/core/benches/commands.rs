@@ -155,7 +155,11 @@ impl Bench {
         let state = HeldState::Running { done: 1, of: 2 };
         let holding = self.held.get(&host).map(|lease| Held::new(lease.id, state));
         let holding = holding.into_iter().collect();
-        self.apply(|to| Command::Heartbeat { to, host, request: HeartbeatRequest::new(holding, Vec::new()) });
+        self.apply(|to| Command::Heartbeat {
+            to,
+            host,
+            request: HeartbeatRequest::new(holding, Vec::new()),
+        });
     }
 
     /// Reports a host's unit; an assimilator takes the result in.

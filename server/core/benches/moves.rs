@@ -96,7 +96,11 @@ impl Fleet {
                     Held { losses, ..Held::new(*lease, running) }
                 });
                 let holding = held.collect();
-                fleet.apply(|to| Command::Heartbeat { to, host, request: HeartbeatRequest::new(holding, Vec::new()) });
+                fleet.apply(|to| Command::Heartbeat {
+                    to,
+                    host,
+                    request: HeartbeatRequest::new(holding, Vec::new()),
+                });
             }
             fleet.at = fleet.at + HEARTBEAT;
         }

@@ -11,9 +11,9 @@ use crate::{
 };
 use sojourn_protocol::{
     api::{
-        DeletedJobs, HeartbeatAnswer, HeartbeatRequest, PlacementRequest, ReleaseAnswer, ReportAnswer,
-        RollbackRequest, RolledBack, SearchAnswer, SearchRequest, SearchView, SubmitAnswer,
-        WorkAnswer, WorkRequest,
+        DeletedJobs, HeartbeatAnswer, HeartbeatRequest, PlacementRequest, ReleaseAnswer,
+        ReportAnswer, RollbackRequest, RolledBack, SearchAnswer, SearchRequest, SearchView,
+        SubmitAnswer, WorkAnswer, WorkRequest,
     },
     demand::{DemandView, SpeedsView},
     digest::{BlobRef, Digest},

@@ -5,7 +5,7 @@ use crate::support::{
 };
 use sojourn_core::{Answer, Command, Core, Event, LeaseEnd, Query, ReplyTo};
 use sojourn_protocol::{
-    api::{HeartbeatRequest, HeartbeatAnswer, Held, HeldState},
+    api::{HeartbeatAnswer, HeartbeatRequest, Held, HeldState},
     error::ErrorKind,
     ids::{HostId, JobId, LeaseId, TrialId},
     report::{FailureKind, Outcome, Report},
@@ -74,7 +74,11 @@ fn a_paused_job_hands_nothing_out_and_takes_what_runs() {
         bench.now += 5_000;
         let state = HeldState::Running { done, of: 10 };
         let holding = vec![Held::new(lease.id, state)];
-        let heartbeat = Command::Heartbeat { to: TO, host: HOST, request: HeartbeatRequest::new(holding, Vec::new()) };
+        let heartbeat = Command::Heartbeat {
+            to: TO,
+            host: HOST,
+            request: HeartbeatRequest::new(holding, Vec::new()),
+        };
         let answer = HeartbeatAnswer {
             drop: Vec::new(),
             reports: Vec::new(),
@@ -131,7 +135,11 @@ fn units_that_have_not_started_are_revoked_by_a_pause() {
     bench.apply(pause(false));
     let hold = |lease, state| Held::new(lease, state);
     let holding = vec![hold(runs, RUNNING), hold(waits, HeldState::Fetching { fetched: 9 })];
-    let heartbeat = Command::Heartbeat { to: TO, host: HOST, request: HeartbeatRequest::new(holding, Vec::new()) };
+    let heartbeat = Command::Heartbeat {
+        to: TO,
+        host: HOST,
+        request: HeartbeatRequest::new(holding, Vec::new()),
+    };
     let answer = HeartbeatAnswer {
         drop: vec![waits],
         reports: Vec::new(),
@@ -159,7 +167,11 @@ fn a_pause_at_once_has_a_hop_end_where_it_is() {
     assert_eq!((answer.stop, answer.drop), (vec![lease.id], Vec::new()));
     let answer = bench.ask(HOST, request(0, vec![(lease.id, RUNNING)]));
     assert!(answer.stop.is_empty(), "an ask that waits isn't answered twice for it");
-    let beat = || Command::Heartbeat { to: ReplyTo(1), host: HOST, request: HeartbeatRequest::new(vec![Held::new(lease.id, RUNNING)], Vec::new()) };
+    let beat = || Command::Heartbeat {
+        to: ReplyTo(1),
+        host: HOST,
+        request: HeartbeatRequest::new(vec![Held::new(lease.id, RUNNING)], Vec::new()),
+    };
     let Ok(Answer::Heartbeat(answer)) = bench.answer(beat()) else { panic!("no heartbeat") };
     assert_eq!(answer.stop, [lease.id], "a heartbeat says it until it is done");
     let outcome = Outcome::Trained(trained(&lease, 1));

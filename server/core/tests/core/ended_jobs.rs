@@ -3,7 +3,7 @@
 use crate::support::{Bench, HOST, JOB, data, done, hop, request};
 use sojourn_core::{Answer, Command, Core, Effect, Event, Query, ReplyTo};
 use sojourn_protocol::{
-    api::{HeartbeatRequest, DeletedJobs, Submitted},
+    api::{DeletedJobs, HeartbeatRequest, Submitted},
     error::ErrorKind,
     ids::{JobId, TrialId},
     manifest::DataSplit,
@@ -142,7 +142,11 @@ fn what_comes_late_of_a_deleted_job_is_told_that_there_is_no_such_lease() {
     let late = bench.report(HOST, done(&lease)).unwrap_err();
     assert_eq!(late.kind, ErrorKind::NotFound);
     let reported = vec![lease.id];
-    let heartbeat = Command::Heartbeat { to: TO, host: HOST, request: HeartbeatRequest::new(Vec::new(), reported) };
+    let heartbeat = Command::Heartbeat {
+        to: TO,
+        host: HOST,
+        request: HeartbeatRequest::new(Vec::new(), reported),
+    };
     let Ok(Answer::Heartbeat(answer)) = bench.answer(heartbeat) else { panic!("an answer") };
     assert_eq!(answer.reports[0].state, ReportState::Ended(ReportEnd::Superseded));
     assert!(bench.ask(HOST, request(1, Vec::new())).leases.is_empty());

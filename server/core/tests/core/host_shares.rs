@@ -31,7 +31,11 @@ fn beat(bench: &mut Bench, host: HostId, lease: &Lease, attained: u64) {
     let state = HeldState::Running { done: 1, of: 2 };
     let holding = vec![Held { share: Some(share(attained)), ..Held::new(lease.id, state) }];
     let to = sojourn_core::ReplyTo(1);
-    bench.apply(Command::Heartbeat { to, host, request: HeartbeatRequest::new(holding, Vec::new()) });
+    bench.apply(Command::Heartbeat {
+        to,
+        host,
+        request: HeartbeatRequest::new(holding, Vec::new()),
+    });
 }
 
 /// The next hop, given to this host; evaluations on the way are done.

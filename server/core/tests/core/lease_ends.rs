@@ -26,7 +26,11 @@ fn beat(
 ) -> Vec<Event> {
     bench.now += seconds * 1_000;
     let holding = held.iter().map(|(lease, state)| Held::new(*lease, *state)).collect();
-    bench.events(Command::Heartbeat { to: ReplyTo(1), host, request: HeartbeatRequest::new(holding, Vec::new()) })
+    bench.events(Command::Heartbeat {
+        to: ReplyTo(1),
+        host,
+        request: HeartbeatRequest::new(holding, Vec::new()),
+    })
 }
 
 /// Seconds until a lease ends, where its host reports more of it every four seconds.

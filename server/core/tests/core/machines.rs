@@ -273,7 +273,8 @@ fn a_machine_that_is_given_back_hears_it_and_gets_nothing_more() {
     assert_eq!(drain(&mut bench, "m-1", 120_000), 1);
     bench.now += 5_000;
     assert_eq!(drain(&mut bench, "m-1", 120_000), 0, "it has no more time than before");
-    let beat = Command::Heartbeat { to: TO, host, request: HeartbeatRequest::new(Vec::new(), Vec::new()) };
+    let beat =
+        Command::Heartbeat { to: TO, host, request: HeartbeatRequest::new(Vec::new(), Vec::new()) };
     match bench.answer(beat).unwrap() {
         Answer::Heartbeat(answer) => assert_eq!(answer.leave_within, Some(Millis(115_000))),
         other => panic!("{other:?}"),

@@ -223,7 +223,11 @@ fn too_few_trials_merge_and_go_back_to_hop_order_when_hosts_leave() {
     for _ in 0..4 {
         bench.now += 6_000;
         let holding = running(&first);
-        events.extend(bench.events(Command::Heartbeat { to, host: HOST, request: HeartbeatRequest::new(holding, vec![]) }));
+        events.extend(bench.events(Command::Heartbeat {
+            to,
+            host: HOST,
+            request: HeartbeatRequest::new(holding, vec![]),
+        }));
     }
     assert_eq!(orders(&events), [MergeMode::Draining], "{events:?}");
     assert_eq!(ask(&mut bench, HOST, 1, 1), [], "it hands out nothing");

@@ -171,7 +171,11 @@ fn what_was_done_before_a_host_first_said_so_is_not_taken_for_what_it_did_since(
     for (seconds, done) in [(8, 1), (2, 2)] {
         bench.now += seconds * 1000;
         let holding = vec![Held::new(lease, HeldState::Running { done, of: 3 })];
-        bench.apply(Command::Heartbeat { to: TO, host: HOST, request: HeartbeatRequest::new(holding, Vec::new()) });
+        bench.apply(Command::Heartbeat {
+            to: TO,
+            host: HOST,
+            request: HeartbeatRequest::new(holding, Vec::new()),
+        });
     }
     bench.apply(Command::RevokeHost { to: TO, host: OTHER });
     let plan = bench.plans.pop().expect("another plan");

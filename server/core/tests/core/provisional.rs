@@ -122,7 +122,14 @@ fn a_provisional_lease_is_withdrawn_with_the_lease_before_it() {
         reason: "x".into(),
     });
     assert!(matches!(events[..], [Event::LeaseEnded { .. }]), "{events:?}");
-    let beat = Command::Heartbeat { to: TO, host: HOST, request: HeartbeatRequest::new(vec![sending(&first, made(&report)), running(&next)], Vec::new()) };
+    let beat = Command::Heartbeat {
+        to: TO,
+        host: HOST,
+        request: HeartbeatRequest::new(
+            vec![sending(&first, made(&report)), running(&next)],
+            Vec::new(),
+        ),
+    };
     let Ok(Answer::Heartbeat(answer)) = bench.answer(beat) else { panic!("an answer") };
     assert_eq!(answer.drop, [first.id, next.id]);
     let refused = bench.report(HOST, done(&next)).unwrap_err();

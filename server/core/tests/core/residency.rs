@@ -132,7 +132,8 @@ impl Fleet {
             running.done += more;
         }
         let (to, holding) = (ReplyTo(1), slots.holding());
-        let beat = Command::Heartbeat { to, host, request: HeartbeatRequest::new(holding, Vec::new()) };
+        let beat =
+            Command::Heartbeat { to, host, request: HeartbeatRequest::new(holding, Vec::new()) };
         let answer = self.apply(beat);
         let Answer::Heartbeat(answer) = answer else { panic!("{answer:?}") };
         let slots = self.hosts.get_mut(&host).unwrap();

@@ -30,8 +30,11 @@ fn told(lease: &Lease, state: HeldState, cores: f64) -> Held {
 }
 
 fn beat(bench: &mut Bench, host: HostId, held: Held) {
-    let command =
-        Command::Heartbeat { to: ReplyTo(1), host, request: HeartbeatRequest::new(vec![held], Vec::new()) };
+    let command = Command::Heartbeat {
+        to: ReplyTo(1),
+        host,
+        request: HeartbeatRequest::new(vec![held], Vec::new()),
+    };
     bench.apply(command);
 }
 

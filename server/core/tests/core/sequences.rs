@@ -312,7 +312,11 @@ impl Run {
                 for held in &mut holding {
                     held.usage = Some(running_units::usage(1.0));
                 }
-                self.apply(Command::Heartbeat { to, host: host(n), request: HeartbeatRequest::new(holding, Vec::new()) });
+                self.apply(Command::Heartbeat {
+                    to,
+                    host: host(n),
+                    request: HeartbeatRequest::new(holding, Vec::new()),
+                });
             }
             Step::Report { host: n, lease, how } => self.report(host(n), lease, how),
             Step::Release { host: n, lease } => {

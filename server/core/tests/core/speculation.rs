@@ -50,7 +50,11 @@ fn measured(lease: &Lease, class: &str) -> Inventory {
 fn runs(bench: &mut Bench, host: HostId, lease: LeaseId, done: u32) {
     let state = HeldState::Running { done, of: 3 };
     let holding = vec![Held::new(lease, state)];
-    bench.apply(Command::Heartbeat { to: ReplyTo(1), host, request: HeartbeatRequest::new(holding, Vec::new()) });
+    bench.apply(Command::Heartbeat {
+        to: ReplyTo(1),
+        host,
+        request: HeartbeatRequest::new(holding, Vec::new()),
+    });
 }
 
 /// The lease in the answer to the host that waits.

@@ -325,7 +325,11 @@ fn heartbeats_keep_a_lease_and_only_progress_moves_due() {
     let lease = bench.lease(HOST);
     let beat =
         |done| vec![sojourn_protocol::api::Held::new(lease.id, HeldState::Running { done, of: 3 })];
-    let command = |done| Command::Heartbeat { to: ReplyTo(1), host: HOST, request: HeartbeatRequest::new(beat(done), Vec::new()) };
+    let command = |done| Command::Heartbeat {
+        to: ReplyTo(1),
+        host: HOST,
+        request: HeartbeatRequest::new(beat(done), Vec::new()),
+    };
     // Alive and hung: renewed again and again, overdue all the same.
     let mut ended = Vec::new();
     for _ in 0..10 {
@@ -524,7 +528,11 @@ fn a_slow_download_keeps_its_lease_while_bytes_come() {
         let state = HeldState::Fetching { fetched };
         let holding = vec![sojourn_protocol::api::Held::new(lease.id, state)];
         let reported = Vec::new();
-        bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, request: HeartbeatRequest::new(holding, reported) })
+        bench.events(Command::Heartbeat {
+            to: ReplyTo(1),
+            host: HOST,
+            request: HeartbeatRequest::new(holding, reported),
+        })
     };
     for megabytes in 1..200 {
         assert!(beat(&mut bench, megabytes << 20).is_empty());
@@ -542,7 +550,11 @@ fn a_unit_that_waits_for_a_shard_keeps_its_lease_while_bytes_come() {
         let state = HeldState::Awaiting { done: 1, of: 3, fetched };
         let holding = vec![sojourn_protocol::api::Held::new(lease.id, state)];
         let reported = Vec::new();
-        bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, request: HeartbeatRequest::new(holding, reported) })
+        bench.events(Command::Heartbeat {
+            to: ReplyTo(1),
+            host: HOST,
+            request: HeartbeatRequest::new(holding, reported),
+        })
     };
     for megabytes in 1..400 {
         assert!(beat(&mut bench, megabytes << 20).is_empty());
@@ -564,7 +576,11 @@ fn a_slow_upload_keeps_its_lease_while_bytes_go() {
         let state = HeldState::Sending { sent };
         let holding = vec![sojourn_protocol::api::Held::new(lease.id, state)];
         let reported = Vec::new();
-        bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, request: HeartbeatRequest::new(holding, reported) })
+        bench.events(Command::Heartbeat {
+            to: ReplyTo(1),
+            host: HOST,
+            request: HeartbeatRequest::new(holding, reported),
+        })
     };
     for sent in 1..400 {
         assert!(beat(&mut bench, sent * 50_000).is_empty());

@@ -175,7 +175,11 @@ pub(in crate::http) async fn compare(
 /// The last of a job's events, as its page shows them.
 fn latest(last: &LastEvents) -> Result<Vec<EventView>, HttpError> {
     let skipped = last.records.len().saturating_sub(EVENTS);
-    last.records.iter().skip(skipped).map(|record| events::view(record, SharePolicy::Equal)).collect()
+    last.records
+        .iter()
+        .skip(skipped)
+        .map(|record| events::view(record, SharePolicy::Equal))
+        .collect()
 }
 
 /// A script or a style.

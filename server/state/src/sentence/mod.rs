@@ -138,9 +138,7 @@ impl Event {
                 search::continued(*trial, *epochs, why, *by)
             }
             Self::TrialStopped { trial, why, by, .. } => search::stopped(*trial, why, *by),
-            Self::TrialsAdded { job, trials, why, by, .. } => {
-                search::added(*job, trials, why, *by)
-            }
+            Self::TrialsAdded { job, trials, why, by, .. } => search::added(*job, trials, why, *by),
             Self::SearchExtended { job, trials, by } => {
                 search::more_combinations(*job, *trials, *by)
             }
@@ -149,9 +147,7 @@ impl Event {
                 let change = search::SpaceChange { models, training, changed };
                 search::space_changed(*job, &change, why.as_deref(), *by)
             }
-            Self::TrialPlaced { trial, priority, by, .. } => {
-                search::placed(*trial, *priority, *by)
-            }
+            Self::TrialPlaced { trial, priority, by, .. } => search::placed(*trial, *priority, *by),
             Self::TrialCategorized { job: _, trial, category, growth } => {
                 let grows = figures::metric(*growth);
                 match category {
@@ -189,7 +185,9 @@ impl Event {
                 };
                 let why = shown(reason.as_ref(), |MergeFault::LossRose { epoch, loss, best }| {
                     let (loss, best) = (figures::metric(*loss), figures::metric(*best));
-                    format!(": after epoch {epoch} the validation loss was {loss}, and {best} before")
+                    format!(
+                        ": after epoch {epoch} the validation loss was {loss}, and {best} before"
+                    )
                 });
                 format!("trial {trial} {how}{why}")
             }

@@ -3,7 +3,8 @@ use serde_json::{Value, json};
 use sojourn_protocol::spec::{First, Order, SharePolicy};
 
 fn event(kind: &str, fields: &Value) -> Event {
-    serde_json::from_value(json!({ (kind): fields })).unwrap_or_else(|error| panic!("{kind}: {error}"))
+    serde_json::from_value(json!({ (kind): fields }))
+        .unwrap_or_else(|error| panic!("{kind}: {error}"))
 }
 
 fn says(kind: &str, fields: &Value) -> String {
@@ -205,14 +206,17 @@ fn added_trials_are_counted_and_clones_named() {
     let suggested = json!({"job": 1, "trials": [new], "suggested": 1, "why": "random"});
     assert_eq!(says("trials-added", &suggested), "the search of job 1 adds 1 trial: random");
     let trials = json!([clone(3, 2), new, clone(5, 1), clone(3, 2)]);
-    let asked = json!({"job": 1, "trials": trials, "suggested": 1, "why": "by hand", "by": {"token": 4}});
+    let asked =
+        json!({"job": 1, "trials": trials, "suggested": 1, "why": "by hand", "by": {"token": 4}});
     assert_eq!(
         says("trials-added", &asked),
         "4 trials were added to job 1 with token 4: by hand; 2 go on from trial 3 after 2 epochs; 1 goes on from trial 5 after 1 epoch"
     );
     let many: Vec<Value> = (0..9).map(|trial| clone(trial, 1)).collect();
     let asked = json!({"job": 1, "trials": many, "suggested": 0, "why": "pbt"});
-    assert!(says("trials-added", &asked).ends_with("trial 7 after 1 epoch; others from other trials"));
+    assert!(
+        says("trials-added", &asked).ends_with("trial 7 after 1 epoch; others from other trials")
+    );
     let none = json!({"job": 1, "trials": [], "suggested": 0, "why": "pruned", "nonce": "a", "by": "server"});
     assert_eq!(
         says("trials-added", &none),
@@ -246,5 +250,8 @@ fn moves_name_hosts_reasons_and_loads() {
     );
     let looked = json!({"job": 1, "trial": 3, "category": "watching", "growth": 0.02});
     let growth = figures::metric(0.02);
-    assert_eq!(says("trial-categorized", &looked), format!("trial 3 hardly learns: growth {growth}"));
+    assert_eq!(
+        says("trial-categorized", &looked),
+        format!("trial 3 hardly learns: growth {growth}")
+    );
 }

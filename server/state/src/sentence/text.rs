@@ -21,7 +21,8 @@ pub(super) const fn epoch(epoch: Epoch) -> u64 {
 /// Means of sums over rows.
 pub(super) fn means(sums: &Sums) -> String {
     let accuracy = sums.accuracy();
-    let accuracy = shown(accuracy.as_ref(), |share| format!(", accuracy {}", figures::metric(*share)));
+    let accuracy =
+        shown(accuracy.as_ref(), |share| format!(", accuracy {}", figures::metric(*share)));
     format!("mean loss {}{accuracy}", figures::metric(sums.mean_loss()))
 }
 

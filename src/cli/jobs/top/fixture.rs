@@ -51,7 +51,8 @@ pub(super) fn detail(job: u64) -> Detail {
     };
     let event = |position: u64, kind: &str, text: &str, event: Value| -> EventView {
         let at = 1_795_223_834_000_u64 + position * 1000;
-        let event = json!({"position": position, "at": at, "kind": kind, "text": text, "event": event});
+        let event =
+            json!({"position": position, "at": at, "kind": kind, "text": text, "event": event});
         serde_json::from_value(event).unwrap()
     };
     Detail {
@@ -62,8 +63,18 @@ pub(super) fn detail(job: u64) -> Detail {
         ],
         events: vec![
             event(9, "of-an-older-server", "", json!({"job": job})),
-            event(8, "trial-stopped", "trial 0 was stopped by the search: place 2 of 2", json!({"job": job, "trial": 0, "why": "place 2 of 2"})),
-            event(2, "job-submitted", "job 1 `digits` was submitted", json!({"job": job, "spec": {"name": "digits"}})),
+            event(
+                8,
+                "trial-stopped",
+                "trial 0 was stopped by the search: place 2 of 2",
+                json!({"job": job, "trial": 0, "why": "place 2 of 2"}),
+            ),
+            event(
+                2,
+                "job-submitted",
+                "job 1 `digits` was submitted",
+                json!({"job": job, "spec": {"name": "digits"}}),
+            ),
         ],
         problem: None,
     }

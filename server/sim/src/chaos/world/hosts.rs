@@ -9,7 +9,8 @@ use sojourn_client_core::{
     Action, CallError, Event, Micros, ReportError, UnitError, UploadError, Uploaded,
 };
 use sojourn_core::{Answer, Command, ReplyTo};
-use sojourn_protocol::{api::HeartbeatRequest, 
+use sojourn_protocol::{
+    api::HeartbeatRequest,
     error::ApiError,
     ids::{JobId, LeaseId, TrialId},
     manifest::DataSplit,
@@ -96,7 +97,11 @@ impl World {
             Action::Beat => {
                 let request = host.agent.heartbeat_request(&host.disk);
                 let (holding, reported) = (request.holding, request.reported);
-                let call = |to| Command::Heartbeat { to, host: id, request: HeartbeatRequest::new(holding, reported) };
+                let call = |to| Command::Heartbeat {
+                    to,
+                    host: id,
+                    request: HeartbeatRequest::new(holding, reported),
+                };
                 self.call(index, Call::Beat, CALL_TIMEOUT, call);
             }
             Action::Report(lease) => match host.report(lease).cloned() {

@@ -12,7 +12,8 @@ use crate::{
 };
 use sojourn_client_core::AskId;
 use sojourn_core::{Answer, Command, ReplyTo, UnitKey};
-use sojourn_protocol::{api::HeartbeatRequest, 
+use sojourn_protocol::{
+    api::HeartbeatRequest,
     digest::Digest,
     error::Retry,
     ids::{HostId, LeaseId},
@@ -94,7 +95,11 @@ impl Run<'_> {
             Call::Beat => {
                 let Some(request) = host.heartbeat_request(now) else { return Ok(()) };
                 let (holding, reported) = (request.holding, request.reported);
-                self.apply(Command::Heartbeat { to: NOBODY, host: id, request: HeartbeatRequest::new(holding, reported) })?;
+                self.apply(Command::Heartbeat {
+                    to: NOBODY,
+                    host: id,
+                    request: HeartbeatRequest::new(holding, reported),
+                })?;
             }
             Call::Release(call) => {
                 let (leases, reason) = (**call).clone();
