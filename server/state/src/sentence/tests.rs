@@ -41,7 +41,7 @@ fn a_grant_names_the_unit_the_host_and_the_reason() {
 fn events_are_sentences_with_means_and_epochs_from_1() {
     let sums = json!({"rows": 40, "loss": 20.0, "correct": 30});
     let blob = json!({"sha256": "0".repeat(64), "bytes": 1});
-    let end = json!({"epoch": 0, "shard": 0, "batch": 3});
+    let end = json!({"epoch": 0, "shard": 0, "batch": 3, "step": 3});
     let trained =
         json!({"base": 0, "checkpoint": blob, "end": end, "sums": sums, "train_micros": 5});
     let failure = json!({"kind": "non-finite", "message": "the loss is NaN\nmore"});
@@ -168,12 +168,15 @@ fn decisions_of_a_search_say_why_and_who_asked() {
 fn another_space_names_its_dimensions() {
     let spread = json!({"range": {"spread": "log_uniform", "low": 1e-5, "high": 0.1}});
     let optimizer = json!({
-        "name": "adamw", "lr": spread, "beta1": {"fixed": 0.9}, "beta2": {"fixed": 0.999}, "eps": {"fixed": 1e-8},
-        "weight_decay": {"fixed": 0.0},
+        "name": {"fixed": "sgd"}, "lr": spread, "momentum": {"fixed": 0.0}, "beta1": {"fixed": 0.9}, "beta2": {"fixed": 0.999},
+        "eps": {"fixed": 1e-8}, "weight_decay": {"fixed": 0.0},
+    });
+    let schedule = json!({
+        "name": "constant", "warmup": {"fixed": 0}, "every": {"fixed": 1000}, "gamma": {"fixed": 0.1}, "floor": {"fixed": 0.0},
     });
     let training = json!({
-        "epochs": 2, "batch_size": {"fixed": 8}, "loss": "cross-entropy", "optimizer": optimizer,
-        "schedule": {"name": "constant", "warmup": {"fixed": 0}}, "clip_norm": {"fixed": 0.0},
+        "epochs": 2, "batch_size": {"fixed": 8}, "loss": "cross-entropy", "optimizer": optimizer, "schedule": schedule,
+        "clip_norm": {"fixed": 0.0},
     });
     let mut fields = json!({"job": 1, "models": [], "training": training, "by": {"token": 4}});
     assert_eq!(
@@ -191,11 +194,14 @@ fn another_space_names_its_dimensions() {
 
 #[test]
 fn added_trials_are_counted_and_clones_named() {
-    let model = json!({"arch": "linear", "inputs": 2, "outputs": 2});
+    let model = json!({"arch": "mlp", "hidden": [4]});
+    let optimizer = json!({
+        "name": "adam", "lr": 0.001, "momentum": 0.0, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0,
+    });
+    let schedule =
+        json!({"name": "constant", "warmup": 0, "every": 1000, "gamma": 0.1, "floor": 0.0});
     let training = json!({
-        "epochs": 2, "batch_size": 8, "loss": "cross-entropy", "clip_norm": 0.0,
-        "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.0, "weight_decay": 0.0, "nesterov": false},
-        "schedule": {"name": "constant", "warmup": 0},
+        "epochs": 3, "batch_size": 32, "loss": "cross-entropy", "optimizer": optimizer, "schedule": schedule,
     });
     let new = json!({"model": 0, "config": {"model": model, "training": training}, "choices": {}});
     let clone = |trial: u64, epochs: u64| {
