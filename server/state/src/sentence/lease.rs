@@ -8,7 +8,7 @@ use sojourn_protocol::{
     report::{Failure, FailureKind, Outcome},
 };
 
-/// The work that a lease is for, `then` with the shards that follow: `train trial 2, epoch 1, shards 3, 5`.
+/// The work that a lease is for, `then` with the shards that follow: `train trial 2, epoch 1, shards 3 and 5`.
 pub(super) fn unit(unit: &UnitKey, then: &[ShardId]) -> String {
     match unit {
         UnitKey::Train { job: _, trial, epoch: of, shard, from } => {
