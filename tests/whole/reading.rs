@@ -168,38 +168,16 @@ impl World {
                 }],
             });
         }
-        let summary = JobView {
-            job: JobId(1),
-            name: "iris".into(),
-            state: JobState::Finished,
-            owner: None,
-            submitted_at: UnixMillis(1_000_000),
-            ended_at: Some(UnixMillis(1_061_000)),
-            metric: "valid/accuracy".into(),
-            trials: 2,
-            trials_finished: 2,
-            trials_failed: 0,
-            hops: 2,
-            hops_expected: 2,
-            evaluations: 2,
-            evaluations_expected: 2,
-            leases_live: 0,
-            leases_expired: 1,
-            leases_returned: 0,
-            speculative_leases: 0,
-            superseded: 1,
-            rejected: 0,
-            unverified: 0,
-            train_micros: 1_500_000,
-            disk_bytes: 1_500,
-            thinned: false,
-            best: trials[1].best.clone(),
-            test: None,
-            waiting: None,
-            doubts: Vec::new(),
-            time_left: None,
-            note: "the first".into(),
-        };
+        let mut summary: JobView =
+            serde_json::from_str(include_str!("../../server/page/tests/job.json")).unwrap();
+        summary.name = "iris".into();
+        summary.submitted_at = UnixMillis(1_000_000);
+        summary.ended_at = Some(UnixMillis(1_061_000));
+        (summary.hops, summary.hops_expected) = (2, 2);
+        (summary.evaluations, summary.evaluations_expected) = (2, 2);
+        (summary.superseded, summary.train_micros, summary.disk_bytes) = (1, 1_500_000, 1_500);
+        summary.best = trials[1].best.clone();
+        summary.note = "the first".into();
         Self { detail: JobDetail { summary, spec, space: None, data }, trials, histories, blobs }
     }
 
@@ -214,8 +192,9 @@ impl World {
             // Two pages, and the end.
             "/v1/jobs/1/events?after=0" => ok(json!([{
                 "position": 11, "at": 0, "kind": "trial-failed",
-                "event": { "job": 1, "trial": 0, "error": "e" },
+                "event": { "job": 1, "trial": 0, "error": "e" }, "text": "trial 0 failed: e",
             }])),
+            // A server of before writes no sentences.
             "/v1/jobs/1/events?after=11" => ok(json!([{
                 "position": 12, "at": 1, "kind": "job-cancelled", "event": { "job": 1 },
             }])),
@@ -295,7 +274,7 @@ fn jobs_and_events_print_one_line_each() {
     assert_eq!(
         printed(&server, &["events", "1"]),
         "11 1970-01-01T00:00:00.000Z trial 0 failed: e\n\
-         12 1970-01-01T00:00:00.001Z job 1 was cancelled\n"
+         12 1970-01-01T00:00:00.001Z job-cancelled job=1\n"
     );
 }
 

@@ -6,8 +6,9 @@
 //!
 //! Nothing is begun when the lease is about to end. What fails is logged and counted, and planned anew with the next round.
 //!
-//! Where the server can't be reached or refuses, or the cloud tells no prices, machines go on costing money. A process that
-//! has led goes on planning by what it heard last, buys nothing, and ends the machines for which the money ends.
+//! Machines go on costing money while the server can't be reached or refuses requests, or while the cloud gives no prices. A
+//! process that has led then keeps planning with the last known work and prices, buys nothing, and only ends machines that the
+//! budgets can't pay for.
 
 mod actions;
 
@@ -47,7 +48,7 @@ pub struct Options {
     pub holder: String,
     /// How the fleet is planned.
     pub settings: Settings,
-    /// For how long offers are taken to be those of now.
+    /// How long offers are reused before the cloud is asked for new ones.
     pub prices: Millis,
     /// Nothing is changed: it is only said what would be done.
     pub dry_run: bool,
@@ -86,7 +87,7 @@ pub struct Driver<S, C, W = Outside> {
     ledger: MachineLedger,
     memory: Memory,
     offers: Option<(UnixMillis, Offers)>,
-    /// The work that the server named last, as long as this process has led since.
+    /// The work in the server's last answer; dropped when this process stops leading, unless calls to the server fail.
     demand: Option<DemandView>,
     /// The leader as it was logged last: whether this process leads, and which other one does where that is known.
     told_leader: Option<(bool, Option<String>)>,
@@ -129,7 +130,7 @@ struct Found {
     machines: Vec<CloudMachine>,
     offers: Offers,
     demand: DemandView,
-    /// The server or the cloud didn't say all of it now: the rest is what they said last.
+    /// Some of the data is from an earlier round, because the server or the cloud didn't answer.
     is_old: bool,
 }
 
@@ -163,9 +164,9 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
     /// One round.
     pub async fn round(&mut self) -> Round {
         self.failed = Failures::default();
-        let leads = self.options.dry_run || self.leads().await;
-        let knows_demand = self.failed.server && self.demand.is_some();
-        if !leads && !knows_demand {
+        let leads = self.options.dry_run || self.renew_lease().await;
+        let may_use_old_demand = self.failed.server && self.demand.is_some();
+        if !leads && !may_use_old_demand {
             self.demand = None;
             // Another may change the fleet meanwhile: what is known of it is read anew.
             self.memory = Memory::default();
@@ -207,7 +208,7 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
         Round::Planned(Box::new(plan))
     }
 
-    /// Is the next round to be soon, as a machine that was to end costs on?
+    /// Should the next round start soon, because a machine couldn't be ended and still costs money?
     #[must_use]
     pub const fn is_urgent(&self) -> bool {
         self.failed.end
@@ -222,8 +223,8 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
         }
     }
 
-    /// Asks to lead where that is due. Is there time for a round?
-    async fn leads(&mut self) -> bool {
+    /// Requests or renews the lease where that is due. Returns whether enough of the lease is left to act.
+    async fn renew_lease(&mut self) -> bool {
         let now = self.world.now();
         if let Some(request) = self.lease.request(now) {
             match self.server.lead(&request).await {
@@ -253,7 +254,8 @@ impl<S: Server, C: Cloud, W: World> Driver<S, C, W> {
         self.told_leader = leader;
     }
 
-    /// All that a plan is made from. The server is told first what the cloud has, so that it knows what was spent.
+    /// The inputs of a plan. The cloud's machines are reported to the server before the demand is read, so that the demand
+    /// includes their cost.
     async fn find(&mut self, leads: bool) -> Option<Found> {
         let machines = within(self.cloud.machines()).await;
         let machines = machines.map_err(|error| self.cloud_failed("list machines", &error)).ok()?;

@@ -1,7 +1,7 @@
 //! The reports to the server on machines: the cloud's list against what the server knows. Pure.
 //!
-//! The server's ledger takes a machine from its first report on. A machine that a process bought and didn't report, because
-//! it ended in between, is found by its tags and reported by the next.
+//! The server knows a machine from its first report on. If a process buys a machine and stops before reporting it, the next
+//! process finds the machine by its tags and reports it.
 
 use sojourn_fleet::{
     cloud::{CloudMachine, MachineState, Offers, Pool},
@@ -60,7 +60,8 @@ impl MachineLedger {
         self.loaded
     }
 
-    /// Takes in what the server knows of this fleet's machines: those of others aren't in this one's cloud.
+    /// Loads the server's records of this fleet's machines. Other fleets' machines are left out: this fleet's cloud doesn't list
+    /// them, so they would seem to have ended.
     pub(crate) fn load(&mut self, costs: &CostsView) {
         let machines = costs.machines.iter().map(|view| &view.machine);
         let own = machines.filter(|machine| {
@@ -71,8 +72,8 @@ impl MachineLedger {
         self.loaded = true;
     }
 
-    /// The prices that are still to be asked for: those of machines on demand are listed. Machines that run come first;
-    /// one that has ended meanwhile may have been told of at a price that is too high.
+    /// The spot prices at launch that are still to be asked for; on-demand prices are in the offers. Live machines come first.
+    /// Ended machines are included because they may have been reported at too high a price.
     pub(crate) fn questions(&self, machines: &[CloudMachine]) -> Vec<Question> {
         let named = self.by_ledger_name(machines);
         let open = named.into_iter().filter(|(name, machine)| {
@@ -89,7 +90,7 @@ impl MachineLedger {
         questions.take(MAX_QUESTIONS).collect()
     }
 
-    /// The cloud's answer. Where it doesn't say it, what the offers say is the price.
+    /// Records the cloud's answer. If the cloud has no price, the current one in the offers is used.
     pub(crate) fn answer(&mut self, question: &Question, price: Option<MicroUsd>) {
         match price {
             Some(price) => {
@@ -112,7 +113,8 @@ impl MachineLedger {
             if !is_alive(machine) {
                 continue;
             }
-            // Until the cloud has said it, what was paid for it last is known to the memory or to the server.
+            // Without an exact price, the price in the memory stays; if there is none, the last reported one is set, or the
+            // current one if the cloud has none.
             let price = self.exact(&name, machine, offers).or_else(|| {
                 let known = memory.price(&name).is_some();
                 let guess = || self.reported.get(&name).map(|told| told.price);

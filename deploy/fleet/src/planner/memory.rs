@@ -19,7 +19,7 @@ use sojourn_protocol::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many looks at a fleet have to show the same before anything is bought.
+/// How many times the fleet must have been listed since the start before anything is bought.
 const LOOKS: u32 = 2;
 /// The pause of all purchases after a refusal, at first and at most.
 const REFUSED: (Millis, Millis) = (Millis::from_secs(30), Millis::from_secs(1800));
@@ -57,7 +57,8 @@ pub struct Memory {
     pub(crate) spot_back: Option<UnixMillis>,
     /// Prices of machines that weren't seen yet.
     pub(crate) prices: BTreeMap<MachineName, MicroUsd>,
-    /// Unnamed machines, by the cloud's id, with the time of the first look.
+    /// Machines whose name is missing or already taken, by the cloud's id, with the time of first sight or of the last action to
+    /// end them.
     pub(crate) nameless: BTreeMap<String, UnixMillis>,
     interruptions: u64,
 }
@@ -78,7 +79,7 @@ pub(crate) struct Known {
     pub(crate) enrolled: bool,
     /// The machine has held a unit.
     pub(crate) worked: bool,
-    /// Since when the server doesn't know it, or hasn't heard of it since its own start.
+    /// Since when the server doesn't know the machine, or knows it but hasn't heard from it since the server's own start.
     pub(crate) unheard: Option<UnixMillis>,
     /// Since when it is of no use.
     pub(crate) surplus: Option<UnixMillis>,
@@ -93,11 +94,11 @@ pub(crate) struct Known {
 pub(crate) struct Ordered {
     pub(crate) at: UnixMillis,
     pub(crate) market: Market,
-    /// The most of all pools of the order.
+    /// The highest number of vCPUs of a machine among the order's pools.
     pub(crate) vcpus: u32,
-    /// The fewest of all pools of the order.
+    /// The lowest number of slots of a machine among the order's pools.
     pub(crate) slots: u32,
-    /// The least of all pools of the order, of a slot.
+    /// The smallest memory of a slot among the order's pools, in bytes.
     pub(crate) memory: u64,
     pub(crate) price_limit: MicroUsd,
     pub(crate) job: JobId,
@@ -111,8 +112,8 @@ pub(crate) struct Ordered {
 }
 
 impl Memory {
-    /// The price of an hour of a machine, as it was when it was launched. While that of any machine isn't known, nothing is
-    /// bought. The machine may not have been seen yet.
+    /// Sets a machine's hourly price at its launch. Nothing is bought while the price of any live machine is unknown. The machine
+    /// may not have been seen at the cloud yet.
     pub fn set_price(&mut self, machine: &MachineName, price: MicroUsd) {
         if let Some(known) = self.machines.get_mut(machine) {
             known.price = Some(price);
@@ -157,8 +158,8 @@ impl Memory {
         }
     }
 
-    /// Notes the outcome of a purchase's order. [`CloudError::Away`] says nothing of the machines that aren't known to be
-    /// bought: they count as bought until they are seen, or [`visible`](crate::settings::Times::visible) is over.
+    /// Records the outcome of an order. After [`CloudError::Away`], machines whose purchase isn't confirmed count as ordered
+    /// until the cloud lists them or [`visible`](crate::settings::Times::visible) has passed.
     pub fn answered(
         &mut self,
         purchase: &Purchase,
@@ -214,7 +215,7 @@ impl Memory {
         }
     }
 
-    /// Nobody knows whether these were bought: from now on they would be seen.
+    /// Restarts the wait for machines whose purchase is unconfirmed: if bought, the cloud lists them within `visible` from now.
     fn unanswered<'a>(&mut self, names: impl Iterator<Item = &'a MachineName>, now: UnixMillis) {
         for name in names {
             if let Some(ordered) = self.ordered.get_mut(name) {
@@ -334,7 +335,8 @@ impl Memory {
         }
         let taken_back = match end {
             Some(end) => end == MachineEnd::Interrupted,
-            // The cloud doesn't say. What we have ended or drained ends by that.
+            // The cloud gives no reason: a machine that is no longer listed was interrupted, unless this fleet drained or ended
+            // it.
             None => now_is.is_none() && !by_us,
         };
         if taken_back && known.market == Market::Spot {

@@ -28,12 +28,13 @@ use std::collections::BTreeSet;
 const MAX_ORDER: u32 = 100;
 /// Orders for one kind of work in a plan, at most.
 const MAX_ORDERS: u32 = 4;
-/// Machines of a type that was never measured, while others were.
+/// While a measured type is on offer: the most machines in an order whose best type is unmeasured. An unmeasured type with so
+/// many machines, running or ordered, gets no more.
 const MAX_UNTRIED: u32 = 2;
 /// Machines that are replaced in one plan, at most.
 const MAX_REPLACED: u32 = 64;
 
-/// Buys while it goes along.
+/// The state while purchases are made: the remaining money and limits, and the orders so far.
 #[derive(Debug)]
 struct Buyer<'a, 'b> {
     situation: &'b Situation<'a>,
@@ -112,8 +113,8 @@ pub(super) fn purchase(
     (buyer.actions, buyer.notes)
 }
 
-/// Remembers what work costs now, on the best spot machine there is.
-/// Notes what each kind of work costs at best.
+/// Records the current cost of each kind of work on the best available spot offer, where a sample is due; infinity where there is
+/// no offer.
 fn note_costs(situation: &Situation<'_>, wants: &[SlotDemand<'_>], memory: &mut Memory) {
     memory.costs.forget(situation.now);
     for want in wants {
@@ -124,7 +125,7 @@ fn note_costs(situation: &Situation<'_>, wants: &[SlotDemand<'_>], memory: &mut 
         // As a rule few slots are wanted at a time, and larger machines would have some without work.
         let slots = market::fewest_slots(situation, want).min(want.buy).max(1);
         let offers = market::offers(situation, memory, want, slots, Market::Spot);
-        // What a pool asks that sells nothing is no price.
+        // The price of a pool whose last order found no capacity doesn't count: nothing can be bought at that price.
         let sells = |offer: &&Offer| {
             let record = memory.pools.get(&(Market::Spot, offer.pool.clone()));
             record.is_none_or(|record| !record.no_capacity.has_failed())
@@ -178,7 +179,8 @@ impl Buyer<'_, '_> {
         let floor = self.situation.settings.markets.floor;
         let mut missing = floor.saturating_sub(fleet.on_demand());
         for (want, unmet) in wants.iter().zip(unmet) {
-            // Spot machines that have its slots make room for them later.
+            // Slots that spot machines serve already count too: on-demand machines take over the work, and `shrink` ends the spot
+            // machines later.
             let useful = want.buy.min(missing);
             if useful == 0 || !market::any_type(self.situation, want) {
                 continue;
@@ -212,7 +214,7 @@ impl Buyer<'_, '_> {
                 return;
             }
             let job = want.job.name.clone();
-            let (market, reason) = match self.spot_or_not(want, *unmet) {
+            let (market, reason) = match self.choose_market(want, *unmet) {
                 Market::Spot => (Market::Spot, PurchaseReason::Work { job, slots: *unmet }),
                 Market::OnDemand if !markets.spot => {
                     (Market::OnDemand, PurchaseReason::Work { job, slots: *unmet })
@@ -247,8 +249,9 @@ impl Buyer<'_, '_> {
         }
     }
 
-    /// Spot machines, unless there are none, or on demand costs no more with what interruptions cost.
-    fn spot_or_not(&self, want: &SlotDemand<'_>, slots: u32) -> Market {
+    /// The market to buy on: spot, unless there is no spot offer, or the fallback to on demand is allowed and costs less,
+    /// interruptions included.
+    fn choose_market(&self, want: &SlotDemand<'_>, slots: u32) -> Market {
         let best = |market| {
             let offers = market::offers(self.situation, self.memory, want, slots, market);
             offers.first().map(|offer| offer.cost)
@@ -263,7 +266,7 @@ impl Buyer<'_, '_> {
         }
     }
 
-    /// One order. The machines of it, and the slots that they will have at least.
+    /// Places one order. Returns the number of ordered machines and the least number of slots that they will have.
     fn buy(
         &mut self,
         fleet: &Fleet<'_>,
@@ -292,7 +295,8 @@ impl Buyer<'_, '_> {
             return (0, 0);
         }
         let pools = market::of_one_order(&offers, intent.slots);
-        // Where the limits are near, the best pool alone may leave room for more machines.
+        // Near a limit, an order for the best pool alone may allow more machines: with several pools, the highest price and most
+        // vCPUs count.
         let best: Vec<&Offer> = pools.iter().copied().take(1).collect();
         let wide = self.fits(want, &pools, most, intent.slots, true);
         let narrow = self.fits(want, &best, most, intent.slots, false);
@@ -323,7 +327,8 @@ impl Buyer<'_, '_> {
         running + ordered >= to_usize(MAX_UNTRIED)
     }
 
-    /// How many machines of these offers fit; and which limit has it that they aren't as many as are of use.
+    /// How many machines of these offers the limits and budgets allow, up to the useful number; and the limit that allows fewer,
+    /// if any.
     fn fits(
         &self,
         want: &SlotDemand<'_>,

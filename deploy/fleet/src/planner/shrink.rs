@@ -40,7 +40,7 @@ pub(super) fn shrink(
     memory: &mut Memory,
 ) -> (Vec<Action>, Kept) {
     let mut actions = replaced(situation, fleet, memory);
-    let order = preference(situation, fleet, wants, memory);
+    let order = keep_order(situation, fleet, wants, memory);
     let mut reasons: BTreeMap<usize, EndReason> = BTreeMap::new();
     over_limits(situation, fleet, &order, &mut reasons);
 
@@ -52,7 +52,7 @@ pub(super) fn shrink(
     let staying: Vec<usize> =
         order.iter().copied().filter(|index| !reasons.contains_key(index)).collect();
     let mut assigned = keep(fleet, &staying, wants, &hosts);
-    let mut jobs = job_purses(situation, fleet, wants, &staying, &assigned);
+    let mut jobs = job_budgets(situation, fleet, wants, &staying, &assigned);
     let caps = caps(situation, fleet, wants, &staying, &assigned, &jobs, &hosts);
     let mut unpaid: BTreeSet<usize> = BTreeSet::new();
     if caps != hosts {
@@ -64,14 +64,14 @@ pub(super) fn shrink(
                 unpaid.insert(*index);
             }
         }
-        jobs = job_purses(situation, fleet, wants, &staying, &assigned);
+        jobs = job_budgets(situation, fleet, wants, &staying, &assigned);
     }
     for (index, shares) in staying.iter().zip(&assigned.machines) {
         let Some(machine) = fleet.machines.get(*index) else { continue };
         let reason = if unpaid.contains(index) {
             Some(EndReason::Money { limit: Limit::Job })
         } else {
-            useless(situation, machine, shares.is_empty(), wants, memory)
+            reason_to_end(situation, machine, shares.is_empty(), wants, memory)
         };
         if let Some(reason) = reason {
             reasons.insert(*index, reason);
@@ -104,7 +104,7 @@ fn replaced(situation: &Situation<'_>, fleet: &mut Fleet<'_>, memory: &mut Memor
             actions.extend(give_back(situation, fleet, index, reason, memory));
         }
     }
-    // A replacement of what is gone is a machine like others.
+    // A replacement becomes an ordinary machine once the machine that it replaces is gone or draining.
     let staying: BTreeSet<MachineName> = fleet
         .machines
         .iter()
@@ -121,10 +121,10 @@ fn replaced(situation: &Situation<'_>, fleet: &mut Fleet<'_>, memory: &mut Memor
     actions
 }
 
-/// The machines that aren't to end, those first that are kept longest: as many on demand as the owner wants, then those
-/// with units, the cheapest for their work first. Replacements of machines that are still there come last: their turn
-/// comes when those end.
-fn preference(
+/// The indices of machines that aren't draining, in the order in which they are kept: the owner's minimum on demand, then
+/// machines with units, then the others; within each group by phase, then the cheapest per row first. Beyond the minimum,
+/// replacements come last while the machines that they replace are still there.
+fn keep_order(
     situation: &Situation<'_>,
     fleet: &Fleet<'_>,
     wants: &[SlotDemand<'_>],
@@ -185,7 +185,7 @@ fn over_limits(
     order: &[usize],
     reasons: &mut BTreeMap<usize, EndReason>,
 ) {
-    // What is ending already isn't counted: else everything would go while it does.
+    // Draining machines don't count against the limits: otherwise more machines than necessary would be ended while they drain.
     let mut taken = Taken::default();
     for index in order {
         let Some(machine) = fleet.machines.get(*index) else { continue };
@@ -209,7 +209,8 @@ fn total_budget(situation: &Situation<'_>, fleet: &Fleet<'_>) -> Budget {
         spent: situation.demand.spent,
         rate: MicroUsd(0),
     };
-    // Of machines that are new the server may not have been told.
+    // The server may not know new machines yet: for these the cost since their launch is added, for others only the cost since
+    // `demand.at`.
     let new = Millis(times.interval.0.saturating_mul(4));
     for machine in &fleet.machines {
         let age = situation.now - machine.cloud.launched_at;
@@ -227,7 +228,8 @@ fn total_budget(situation: &Situation<'_>, fleet: &Fleet<'_>) -> Budget {
     budget
 }
 
-/// For how long a machine costs until it is seen at last, and can be ended.
+/// How long an ordered machine costs money before it can be ended: until it must be visible at the cloud, or until now if that is
+/// later.
 fn unseen(situation: &Situation<'_>, coming: &Coming) -> Millis {
     let visible = coming.at + situation.settings.times.visible;
     visible.max(situation.now) - coming.at
@@ -286,7 +288,7 @@ fn keep(
 }
 
 /// The budget of each job: what it has spent, and the price of an hour of the machines that are assigned to it.
-fn job_purses(
+fn job_budgets(
     situation: &Situation<'_>,
     fleet: &Fleet<'_>,
     wants: &[SlotDemand<'_>],
@@ -313,13 +315,13 @@ fn job_purses(
             let Some(budget) = job else { continue };
             let part = mul_div(machine.price.0, u64::from(share.slots), u64::from(all.max(1)));
             budget.rate += MicroUsd(part);
-            // What it cost before its first unit is shared out once it has one.
+            // Until a machine's first unit, the server charges its cost to no job, so the cost since its launch is added here.
             let since =
                 if machine.known.worked { late } else { situation.now - machine.cloud.launched_at };
             budget.spent += cost(MicroUsd(part), since);
         }
     }
-    // A job that is in the demand no more pays nothing more; what no job is known of, the first one is taken to pay.
+    // A job that is no longer in the demand is charged nothing. A machine without a known job is charged to the first job.
     let place = |job: Option<JobId>| match job {
         Some(job) => situation.demand.jobs.iter().position(|other| other.job == job),
         None => Some(0),
@@ -373,8 +375,8 @@ fn caps(
     caps
 }
 
-/// Why a machine is of no use, if it has been of none for long enough.
-fn useless(
+/// The reason to end a machine that has been unneeded or idle for long enough; none if the machine is kept.
+fn reason_to_end(
     situation: &Situation<'_>,
     machine: &Machine<'_>,
     unassigned: bool,

@@ -102,7 +102,7 @@ pub(crate) struct Host {
     pub(crate) agent: Agent,
     pub(crate) disk: Disk,
     running: BTreeMap<LeaseId, Running>,
-    /// Units that it got while the result that they go on from was on its way.
+    /// The number of units received whose base is a result of this host that isn't acknowledged yet.
     pub(crate) went_on: u64,
 }
 
@@ -239,7 +239,7 @@ impl Host {
         Some(if ends > now { ends - now } else { Millis(0) })
     }
 
-    /// The shard that a unit needs and hasn't, as it would end.
+    /// The first missing blob of a unit that is due to end, if any; the unit then waits for it.
     pub(crate) fn missing_shard(&mut self, lease: LeaseId) -> Option<Digest> {
         let unit = self.running.get_mut(&lease)?;
         let blobs = unit.lease.unit.blobs();
@@ -254,7 +254,7 @@ impl Host {
         unit.is_some_and(|unit| unit.awaits.take_if(|awaited| *awaited == shard).is_some())
     }
 
-    /// How far each unit is, and of hops the loss since it was said last.
+    /// The reported progress of each unit and, for hops, a made-up loss.
     pub(crate) fn progress(&self, now: UnixMillis) -> Vec<Event> {
         let progress = |(lease, unit): (&LeaseId, &Running)| {
             let done = batches_in(now - unit.since, self.millis_per_batch).min(unit.batches);
@@ -320,7 +320,7 @@ impl Host {
         let report = Report { lease: id, outcome };
         let checkpoint = checkpoint_of(&report);
         self.disk.outbox.insert(id, report);
-        // A part is said to be one, too.
+        // A partial result sets `continues_from` too, unlike in the real client.
         Some(ResultFacts { has_checkpoint: checkpoint.is_some(), continues_from: checkpoint })
     }
 

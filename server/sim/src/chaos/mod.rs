@@ -1,9 +1,9 @@
 //! Seeded worlds in which everything goes wrong that can.
 //!
-//! A [`World`] is one seed: hosts that crash, lag, duplicate, vanish and lie; a network that loses and
-//! repeats; a server that dies with what it had not synced; assimilators that forget. Training is a hash
-//! ([`training`]), so that "trained once, in this order" can be checked by a digest. All invariants are
-//! checked after each step; then the faults stop and everything must finish.
+//! A [`World`] is made from one seed: hosts that crash, go silent, fail and lie; a network that loses, delays and repeats
+//! messages; a server that dies and loses what it had not synced; assimilators that forget or refuse work. Training is a hash
+//! ([`training`]), so that "trained once, in this order" can be checked by a digest. All invariants are checked after each step;
+//! then the faults stop and everything must finish.
 //!
 //! | file | holds |
 //! |---|---|

@@ -53,7 +53,7 @@ pub(crate) struct HostContext<'a> {
     pub(crate) bars: Option<&'a mut Vec<Bar>>,
     /// The implementation that really trains; `None` where nothing is trained.
     pub(crate) trains: Option<&'a mut dyn Trains>,
-    /// Why nobody could.
+    /// The error of training or of the surrogate, which ends the run; `None` while there is none.
     pub(crate) broken: &'a mut Option<String>,
     /// Hosts whose clients have ended in good order at this instant.
     pub(crate) exits: &'a mut Vec<u32>,
@@ -168,7 +168,7 @@ impl Host {
         self.tick_at = None;
     }
 
-    /// All jobs have ended, or the host has: what still runs comes to nothing.
+    /// Counts the slot time up to now and aborts all running units: the run ends, or the host goes away.
     pub(crate) fn close_books(&mut self, around: &mut HostContext<'_>) {
         self.count_time(around);
         for slot in 0..self.slots.len() {

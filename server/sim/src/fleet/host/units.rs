@@ -75,7 +75,7 @@ impl Host {
         }
     }
 
-    /// A unit has come as far as it could when that was last looked at.
+    /// Handles the scheduled end of a unit's available work: the unit ends, goes on, or waits for a shard.
     pub(crate) fn ended(&mut self, slot: u32, serial: u32, around: &mut HostContext<'_>) {
         let running = self.slots.get(index(slot)).and_then(Option::as_ref);
         if running.is_none_or(|running| running.serial != serial) {
