@@ -40,7 +40,7 @@ fn a_terminal_shows_every_pane() {
         3 desk           live     0/2     it lends too little disk for any unit
         1 attic          away     0/2
      events of job 3 `digits` ──────────────────────────────────────────────────────
-    01:17:23 of-a-newer-server job=3
+    01:17:23 of-an-older-server job=3
     01:17:22 trial 0 was stopped by the search: place 2 of 2
     01:17:16 job 3 `digits` was submitted
 
@@ -67,7 +67,7 @@ fn one_job_has_the_same_panes() {
      HOST NAME           STATE    BUSY    RUNS
         2 lab            live     1/2     job 3, trial 1: train epoch 2, shard 3
      events of job 3 `digits` ──────────────────────────────────────────────────────
-    01:17:23 of-a-newer-server job=3
+    01:17:23 of-an-older-server job=3
     01:17:22 trial 0 was stopped by the search: place 2 of 2
     01:17:16 job 3 `digits` was submitted
 
@@ -97,7 +97,7 @@ fn a_small_terminal_shows_the_best_of_each() {
      hosts: 3, 2 live, 1 of 4 slots busy ───
        2 lab                live     1/2
      events of job 3 `digits` ──────────────
-    01:17:23 of-a-newer-server job=3
+    01:17:23 of-an-older-server job=3
     q quit  ↑↓ select  tab next pane  ? help
     "#);
 }
@@ -123,7 +123,7 @@ fn without_a_terminal_all_of_it_is_text() {
         3 desk                  live     0/2         -      - it lends too little disk for any unit
         1 attic                 away     0/2         -      -
      events of job 3 `digits` ──────────────────────────────────────────────────────────────────────────────────────────────
-    01:17:23 of-a-newer-server job=3
+    01:17:23 of-an-older-server job=3
     01:17:22 trial 0 was stopped by the search: place 2 of 2
     01:17:16 job 3 `digits` was submitted
     "#);
