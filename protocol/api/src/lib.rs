@@ -13,8 +13,7 @@
 //! assert_eq!(PauseJob::OPERATION.pattern, "/v1/jobs/{job}/pause");
 //! ```
 //!
-//! An endpoint is added in one place: the file of [`endpoints`] that has its kind. The server then doesn't compile its tests until a
-//! handler answers it.
+//! An endpoint is added in one place: the file of [`endpoints`] that has its kind. A test of the server fails until a handler answers it.
 
 #[macro_use]
 mod table;

@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn programs_may_send_fields_of_later_versions_and_people_may_not() {
-        let held = r#"{"lease": 1, "state": "queued", "mood": {"is": "good"}}"#;
+        let held = r#"{"lease": 1, "state": "waiting", "mood": {"is": "good"}}"#;
         let beat = format!(r#"{{"holding": [{held}], "reported": [], "weather": 3}}"#);
         let unknown = read::<HeartbeatRequest>(&beat).unwrap();
         assert_eq!(unknown, ["holding.0.mood", "weather"]);

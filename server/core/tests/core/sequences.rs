@@ -500,7 +500,8 @@ fn placement() -> impl Strategy<Value = PlacementSpec> {
             verify: verify.map(|(quorum, rate)| Verify { quorum, rate }.into()),
             replicas,
             merge_below: 900,
-            merge: (!has_default_rule).then_some(MergeSpec::of(RuleSpec::VC_ASGD)),
+            merge: (!has_default_rule)
+                .then_some(MergeSpec { rule: RuleSpec::VC_ASGD, ..MergeSpec::default() }),
             // Other arithmetic comes to other results: the server refuses such a job.
             ..PlacementSpec::new(order, reproducible || verify.is_some(), 1)
         },
