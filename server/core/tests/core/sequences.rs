@@ -496,11 +496,11 @@ fn placement() -> impl Strategy<Value = PlacementSpec> {
     ];
     let verify = prop::option::of((2u32..4, prop::sample::select(vec![300u32, 1000])));
     (prop::sample::select(orders), replicas, any::<bool>(), any::<bool>(), verify).prop_map(
-        |(order, replicas, reproducible, has_default_rule, verify)| PlacementSpec {
+        |(order, replicas, reproducible, has_vc_asgd, verify)| PlacementSpec {
             verify: verify.map(|(quorum, rate)| Verify { quorum, rate }.into()),
             replicas,
             merge_below: 900,
-            merge: (!has_default_rule)
+            merge: has_vc_asgd
                 .then_some(MergeSpec { rule: RuleSpec::VC_ASGD, ..MergeSpec::default() }),
             // Other arithmetic comes to other results: the server refuses such a job.
             ..PlacementSpec::new(order, reproducible || verify.is_some(), 1)
