@@ -72,7 +72,7 @@ pub(super) fn detail(job: u64) -> Detail {
             event(
                 2,
                 "job-submitted",
-                "job 1 `digits` was submitted",
+                &format!("job {job} `digits` was submitted"),
                 json!({"job": job, "spec": {"name": "digits"}}),
             ),
         ],
