@@ -22,7 +22,7 @@ use sojourn_protocol::{
     tokens::{TokenGrant, TokenRequest},
     view::ProgramView,
 };
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 /// The longest that an attempt of a call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -109,8 +109,7 @@ impl HttpServer {
             Servers::parse(&config.server, config.ca.is_some()).map_err(ConnectError::Address)?;
         let authorities = config.ca.as_deref().map(Authorities::read).transpose();
         let authorities = authorities.map_err(ConnectError::Authorities)?;
-        let token = secrets::read(&config.token_file)
-            .map_err(|failure| ConnectError::Token(failure.messages().join("; ")))?;
+        let token = token(&config.token_file)?;
         let http = HttpClient::new(
             servers,
             &HttpConfig {
@@ -138,6 +137,19 @@ impl HttpServer {
     {
         self.http.call(request.within(CALL_TIMEOUT), RetryPolicy::WhileBusy).await
     }
+}
+
+/// The token in a file, which a header can carry.
+fn token(path: &Path) -> Result<String, ConnectError> {
+    let token = secrets::read(path)
+        .map_err(|failure| ConnectError::Token(failure.messages().join("; ")))?;
+    if token.chars().all(|symbol| symbol.is_ascii_graphic()) {
+        return Ok(token);
+    }
+    let path = path.display();
+    Err(ConnectError::Token(format!(
+        "`{path}`: a token has no other characters than those of ASCII"
+    )))
 }
 
 /// Asks for a token that one machine enrols with.
@@ -199,5 +211,18 @@ mod tests {
         let json = serde_json::to_value(enrolment(&machine, Millis(60_000))).unwrap();
         let grant = serde_json::json!({"enrol": {"hosts": 1, "machine": "m-1"}});
         assert_eq!(json, serde_json::json!({"grant": grant, "lifetime": 60_000}));
+    }
+
+    #[test]
+    fn a_token_file_has_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, "secret\n").unwrap();
+        assert_eq!(token(&path).unwrap(), "secret");
+        for wrong in ["", "\n", "two words", "a\nb", "schlüssel", "a\u{1}b"] {
+            std::fs::write(&path, wrong).unwrap();
+            assert!(token(&path).is_err(), "{wrong:?}");
+        }
+        assert!(token(&folder.path().join("none")).is_err());
     }
 }
