@@ -1,3 +1,5 @@
+//! Each kind of event in words, from the JSON that the journal has.
+
 use super::*;
 use serde_json::{Value, json};
 use sojourn_protocol::spec::{First, Order, SharePolicy};
