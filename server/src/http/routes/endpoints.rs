@@ -1,13 +1,13 @@
 //! The handler of each endpoint. The table of endpoints (`sojourn-api`) says the rest: address, method, callers, bounds.
 
-use super::checked;
+use super::resource;
 use crate::http::{
     assimilations, blobs, changes, checkpoints, deltas, direct, error::HttpError, events, failures,
     health, hosts, jobs, json_answer::JsonAnswer, machines, metrics, openapi, programs, searches,
     shares, tokens, traffic, trials, work,
 };
 use actix_web::{
-    FromRequest, Handler, HttpResponse, Responder, Route,
+    FromRequest, Handler, HttpResponse, Resource, Responder, Route,
     middleware::{Compress, Condition},
     web::{self, JsonConfig, ServiceConfig},
 };
@@ -68,12 +68,13 @@ pub(super) fn routes(service: &mut ServiceConfig) {
             handlers.iter().map(|(operation, _)| operation.max_body).max().unwrap_or_default();
         let is_open = handlers.iter().all(|(operation, _)| operation.callers == Callers::Anyone);
         let compress = || Condition::new(COMPRESSED.contains(&pattern), Compress::default());
-        let resource = web::resource(pattern).app_data(json(limit));
-        let resource = handlers.into_iter().fold(resource, |all, (_, route)| all.route(route));
+        let handlers = handlers.into_iter().map(|(_, route)| route);
         if is_open {
-            service.service(resource.wrap(compress()));
+            let open = web::resource(pattern).app_data(json(limit));
+            service.service(handlers.fold(open, Resource::route).wrap(compress()));
         } else {
-            service.service(checked(pattern, resource).wrap(compress()));
+            let checked = resource(pattern).app_data(json(limit));
+            service.service(handlers.fold(checked, Resource::route).wrap(compress()));
         }
     }
 }

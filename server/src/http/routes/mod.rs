@@ -16,10 +16,9 @@ use sojourn_protocol::{error::ErrorKind, text::plain_line};
 /// Characters of a wrong address that an answer repeats.
 const MAX_PATH_CHARS: usize = 200;
 
-/// Checks the rights of an address's callers.
-fn checked(
+/// An address that some callers may ask: those that the tables have for this pattern.
+fn resource(
     pattern: &'static str,
-    resource: Resource,
 ) -> Resource<
     impl ServiceFactory<
         ServiceRequest,
@@ -29,7 +28,7 @@ fn checked(
         InitError = (),
     >,
 > {
-    resource.wrap(from_fn(move |request: ServiceRequest, next: Next<BoxBody>| {
+    web::resource(pattern).wrap(from_fn(move |request: ServiceRequest, next: Next<BoxBody>| {
         auth::authorize(pattern, request, next)
     }))
 }

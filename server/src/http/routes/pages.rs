@@ -1,29 +1,11 @@
 //! The pages for people, and what their buttons and scripts ask.
 
 use super::super::page::{actions, host, new_data, new_job, pages, shared, sign_in};
-use super::checked;
+use super::resource;
 use actix_web::{
-    Error, Resource,
-    body::BoxBody,
-    dev::{ServiceFactory, ServiceRequest, ServiceResponse},
     middleware::Compress,
     web::{self, FormConfig, ServiceConfig, resource as open_resource},
 };
-
-/// A page that some callers may open: those that the table of pages has for this pattern.
-fn resource(
-    pattern: &'static str,
-) -> Resource<
-    impl ServiceFactory<
-        ServiceRequest,
-        Config = (),
-        Response = ServiceResponse<BoxBody>,
-        Error = Error,
-        InitError = (),
-    >,
-> {
-    checked(pattern, open_resource(pattern))
-}
 
 /// The routes of all pages.
 pub(super) fn routes(service: &mut ServiceConfig) {
