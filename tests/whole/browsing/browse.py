@@ -71,6 +71,13 @@ class Browsing:
         assert not self.faults, (name, self.faults)
 
 
+def brought(page, part):
+    """The part of the page, where the reader sees it: a part out of sight stays as it was loaded."""
+    found = page.locator(part)
+    found.scroll_into_view_if_needed()
+    return found
+
+
 def state():
     request = urllib.request.Request(f"{URL}/v1/jobs/{JOB}", headers={"authorization": f"Bearer {TOKEN}"})
     return json.load(urllib.request.urlopen(request))
@@ -107,9 +114,9 @@ def watching(browser):
     expect(page.locator("#connection")).to_have_text("live")
     expect(page.locator("#curves canvas")).to_be_visible()
     expect(page.locator("#settings canvas")).to_be_visible()
-    expect(page.locator("#matrix table")).to_contain_text("done")
-    expect(page.locator("#gantt svg.gantt")).to_be_visible()
-    hops = page.locator("#head progress").first
+    expect(brought(page, "#matrix").locator("table")).to_contain_text("done")
+    expect(brought(page, "#gantt").locator("svg.gantt")).to_be_visible()
+    hops = brought(page, "#head").locator("progress").first
     before = int(hops.get_attribute("value"))
     page.wait_for_function("before => Number(document.querySelector('#head progress').value) > before", arg=before)
     # What the reader has opened and written stays while the page moves.
@@ -120,7 +127,7 @@ def watching(browser):
     assert page.get_by_label("Epochs in all").input_value() == "123"
     assert page.evaluate("window.same") is True
     # A curve says which trial it is.
-    over = page.locator("#curves .u-over").bounding_box()
+    over = brought(page, "#curves .u-over").bounding_box()
     for step in range(1, 40):
         page.mouse.move(over["x"] + over["width"] / 3, over["y"] + over["height"] * step / 40)
     expect(page.locator("#curves .said")).to_contain_text("trial ")
@@ -387,11 +394,11 @@ def host(browser):
     page.locator("#block summary").click()
     page.get_by_role("button", name="Block this host").click()
     expect(head.locator(".state")).to_have_text("blocked")
-    expect(page.locator("#leases")).to_contain_text("holds no leases")
+    expect(brought(page, "#leases")).to_contain_text("holds no leases")
     visit.is_sound("blocked host")
     head.get_by_role("button", name="Unblock").click()
     expect(head.locator(".state")).to_have_text("live")
-    expect(page.locator("#leases tbody tr").first).to_be_visible()
+    expect(brought(page, "#leases").locator("tbody tr").first).to_be_visible()
     expect(page.locator("#cache tbody tr").first).to_contain_text("job ")
     visit.is_sound("host")
     visit.context.close()
