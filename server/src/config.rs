@@ -7,7 +7,7 @@ use crate::{
     data_urls::DataUrl,
     journal::OpenJournal,
     network::NetworkConfig,
-    prepare_job::PrepareJob,
+    prepare_job::{DEFAULT_MAX_DATA_MEMORY, PrepareJob},
     programs::ProgramsError,
     shell::{Clock, ShellConfig, ShellError, SteadyClock},
     tls::{TlsError, TlsFiles},
@@ -57,6 +57,8 @@ pub struct ServeConfig {
     pub prepare: Option<Arc<dyn PrepareJob>>,
     /// Bytes of such files together that wait for their jobs; 0: none are taken.
     pub max_data_uploads: u64,
+    /// Bytes of memory that reading the data of one such job may take.
+    pub max_data_memory: u64,
     /// Where such jobs may have data fetched from.
     pub data_urls: Vec<DataUrl>,
     /// The folder of the programs that machines can fetch; `None`: there are none.
@@ -95,6 +97,7 @@ impl ServeConfig {
             assimilators: None,
             prepare: None,
             max_data_uploads: DEFAULT_MAX_DATA_UPLOAD_BYTES,
+            max_data_memory: DEFAULT_MAX_DATA_MEMORY,
             data_urls: Vec::new(),
             programs: None,
             webhooks: None,

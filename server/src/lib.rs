@@ -70,7 +70,10 @@ pub use network::{
     DEFAULT_ENROLMENTS_PER_ADDRESS, DEFAULT_ENROLMENTS_PER_TOKEN,
     DEFAULT_MAX_CONNECTIONS_PER_ADDRESS, NetworkConfig, PerAddress, Rate,
 };
-pub use prepare_job::{BytesRead, DataBounds, DataStep, JobFiles, PrepareJob, PreparedJob};
+pub use prepare_job::{
+    Answer, BytesRead, DEFAULT_MAX_DATA_MEMORY, DataBounds, DataStep, JobFiles, Message,
+    PrepareJob, PreparedJob, ReaderLimits, ReaderProgram, Request,
+};
 pub use server::{Server, serve};
 pub use sojourn_blobs::StoreSettings;
 pub use tls::{TlsError, TlsFiles};

@@ -5,7 +5,7 @@ use crate::{
     blob_lifecycle::BlobLifecycle,
     config::{ServeConfig, ServeError, ServeReady, Transport, url},
     data_folder::{DataFolder, DataFolderError, new_token},
-    data_uploads::DataUploads,
+    data_uploads::{DataLimits, DataUploads},
     errands,
     failure_log::FailureLog,
     http::{AppState, Sessions},
@@ -101,10 +101,11 @@ impl Server {
             (Some(_), None) => storage.beside_store(),
         };
         storage.look();
-        let (prepare, limit) =
-            (config.prepare.filter(|_| config.max_data_uploads > 0), config.max_data_uploads);
+        let prepare = config.prepare.filter(|_| config.max_data_uploads > 0);
+        let limits =
+            DataLimits { uploads: config.max_data_uploads, memory: config.max_data_memory };
         let data_uploads =
-            DataUploads::open(folder.data_uploads(), limit, config.data_urls, storage.clone());
+            DataUploads::open(folder.data_uploads(), limits, config.data_urls, storage.clone());
         let data_uploads = data_uploads.map_err(ServeError::DataUploads)?;
         let lease_term = Duration::from_millis(config.shell.core.lease_term.0);
         let uploads = Uploads::with_log(&folder.uploads(), config.disk, log.clone())?;

@@ -8,7 +8,7 @@ use crate::cli::{
     },
     lab::{completions, demo, openapi, replay, simulate},
     model::{check, export, predict, report},
-    serve::{command as serve_command, gc, migrate},
+    serve::{command as serve_command, gc, migrate, prepare},
     submit::{command as submit_command, validate},
     terminal::{
         exit::Failure,
@@ -150,6 +150,9 @@ enum Command {
     Simulate(simulate::Args),
     /// Run a search on processes that are killed meanwhile, and prove its result by a replay.
     Demo(demo::Args),
+    /// Make a job of files that a browser has sent, for the server that runs this command.
+    #[command(hide = true)]
+    Prepare,
     /// Print the OpenAPI document of the HTTP interface, which a server also serves at /v1/openapi.json.
     Openapi,
     /// Print a completion script for a shell.
@@ -249,6 +252,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Cloud(args) => cloud::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Demo(args) => demo::run(&args).await,
+        Command::Prepare => tokio::task::block_in_place(prepare::run),
         Command::Openapi => openapi::run(),
         Command::Completions(args) => completions::run::<Cli>(&args),
     }

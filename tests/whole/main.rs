@@ -16,6 +16,7 @@
 //! | `report` | the report of a job, in Chromium |
 //! | `models` | uses of an exported model |
 //! | `predicting`, `checking` | predictions and `check`, over columns by name |
+//! | `preparing` | strangers' bytes in the process that reads them for a server |
 //! | `labels` | numbers as labels, and classes with weights |
 //! | `tls` | certificates, valid and invalid |
 //! | `parts` | hops that end early |
@@ -100,6 +101,7 @@ mod parts;
 mod people;
 mod population;
 mod predicting;
+mod preparing;
 mod quotas;
 mod reading;
 #[path = "../../server/tests/support/redis.rs"]

@@ -2,7 +2,7 @@
 
 use super::{DataUpload, DataUploads};
 use crate::{
-    prepare_job::{DataBounds, DataStep},
+    prepare_job::{DataBounds, DataStep, ReaderLimits},
     storage_watch::{Coming, StorageWatch},
 };
 use parking_lot::Mutex;
@@ -38,6 +38,11 @@ struct Counted {
 impl ReadingBounds {
     pub(crate) fn new(uploads: DataUploads, upload: Arc<DataUpload>) -> Self {
         Self { uploads, upload, counted: Mutex::default() }
+    }
+
+    /// The limits of the process that reads.
+    pub(crate) fn reader_limits(&self) -> ReaderLimits {
+        self.uploads.reader_limits(&self.upload)
     }
 
     /// Why the reading was ended, if it was.

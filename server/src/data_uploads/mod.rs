@@ -16,7 +16,10 @@ pub(crate) use bounds::{ANY_BLOB, ReadingBounds};
 pub(crate) use incoming::IncomingFile;
 pub(crate) use name::path_below;
 
-use crate::{data_folder::new_token, data_urls::DataUrl, storage_watch::StorageWatch};
+use crate::{
+    data_folder::new_token, data_urls::DataUrl, prepare_job::ReaderLimits,
+    storage_watch::StorageWatch,
+};
 use parking_lot::Mutex;
 use sojourn_files::if_exists;
 use sojourn_protocol::{
@@ -52,6 +55,15 @@ fn invalid(message: impl Into<String>) -> ApiError {
     ApiError::new(ErrorKind::Invalid, message)
 }
 
+/// The operator's limits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DataLimits {
+    /// Bytes of all files together, and of what one job's data becomes.
+    pub(crate) uploads: u64,
+    /// Bytes of memory that reading one job's data may take.
+    pub(crate) memory: u64,
+}
+
 /// All uploads. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct DataUploads {
@@ -61,7 +73,7 @@ pub(crate) struct DataUploads {
 #[derive(Debug)]
 struct Shared {
     folder: PathBuf,
-    limit: u64,
+    limits: DataLimits,
     urls: Arc<[DataUrl]>,
     storage: StorageWatch,
     /// By the hash of the secret that its browser has.
@@ -103,17 +115,17 @@ pub(crate) struct DataUpload {
 }
 
 impl DataUploads {
-    /// Uploads in a folder, of which an earlier server's are removed; at most `limit` bytes together. Their jobs may have data at `urls`.
+    /// Uploads in a folder, of which an earlier server's are removed. Their jobs may have data at `urls`.
     pub(crate) fn open(
         folder: PathBuf,
-        limit: u64,
+        limits: DataLimits,
         urls: Vec<DataUrl>,
         storage: StorageWatch,
     ) -> io::Result<Self> {
         if_exists(fs::remove_dir_all(&folder))?;
         let shared = Shared {
             folder,
-            limit,
+            limits,
             urls: urls.into(),
             storage,
             known: Mutex::default(),
@@ -131,7 +143,15 @@ impl DataUploads {
 
     /// Bytes of all files together, and of what one job's data becomes.
     pub(crate) fn limit(&self) -> u64 {
-        self.shared.limit
+        self.shared.limits.uploads
+    }
+
+    /// The limits of the process that reads an upload's data.
+    pub(crate) fn reader_limits(&self, upload: &DataUpload) -> ReaderLimits {
+        let DataLimits { uploads, memory } = self.shared.limits;
+        // Files that are fetched count as what may be sent.
+        let fetched = if self.shared.urls.is_empty() { 0 } else { uploads };
+        ReaderLimits::for_data(upload.bytes().saturating_add(fetched), uploads, memory)
     }
 
     pub(crate) fn storage(&self) -> &StorageWatch {
@@ -230,7 +250,7 @@ impl DataUploads {
 
     /// Counts bytes that are about to be written.
     fn hold(&self, bytes: u64) -> Result<(), ApiError> {
-        let Shared { limit, held, storage, .. } = &*self.shared;
+        let Shared { limits: DataLimits { uploads: limit, .. }, held, storage, .. } = &*self.shared;
         storage.admit(ANY_BLOB, crate::storage_watch::Coming { spooled: bytes, stored: 0 })?;
         let add = |held: u64| held.checked_add(bytes).filter(|all| all <= limit);
         match held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
@@ -280,6 +300,11 @@ impl DataUpload {
     /// The folder of the shards that are made of them.
     pub(crate) fn shards(&self) -> PathBuf {
         self.folder.join("shards")
+    }
+
+    /// Bytes of the files that have come.
+    fn bytes(&self) -> u64 {
+        self.files.lock().values().sum()
     }
 
     /// The upload's present stage.

@@ -4,6 +4,7 @@ use super::*;
 use sojourn_blobs::FullDisk;
 
 const LIMIT: u64 = 100;
+const LIMITS: DataLimits = DataLimits { uploads: LIMIT, memory: 1 << 20 };
 const FREE: u64 = 1_000_000;
 const RESERVE: u64 = 1_000;
 
@@ -21,7 +22,7 @@ impl Files {
         let storage = StorageWatch::new(disk.clone(), folder.path(), Some(RESERVE), None);
         storage.look();
         let at = folder.path().join("data-uploads");
-        let uploads = DataUploads::open(at, LIMIT, Vec::new(), storage.clone()).unwrap();
+        let uploads = DataUploads::open(at, LIMITS, Vec::new(), storage.clone()).unwrap();
         Self { folder, disk, storage, uploads }
     }
 
@@ -162,7 +163,7 @@ fn nothing_stays_of_what_was_cut_off_ended_or_forgotten() {
 
     // The next server begins with nothing.
     let at = files.folder.path().join("data-uploads");
-    DataUploads::open(at, LIMIT, Vec::new(), files.storage.clone()).unwrap();
+    DataUploads::open(at, LIMITS, Vec::new(), files.storage.clone()).unwrap();
     assert_eq!(files.all(), [""; 0]);
 }
 

@@ -7,7 +7,6 @@ use crate::{
             journal_url::JournalArgs,
             keep_jobs::{KeepJobs, OldJobs, retention},
         },
-        submit::sent::SentJobs,
         terminal::{exit::Failure, local, log::LogArgs, output},
         token::quota::DefaultQuota,
     },
@@ -18,8 +17,8 @@ use sojourn_client::limits::Size;
 use sojourn_core::{CoreConfig, DEFAULT_MOST_ROLLED_BACK, Invariant};
 use sojourn_protocol::{error::error_chain, quotas::Quotas, time::Millis};
 use sojourn_server::{
-    DataUrl, NetworkConfig, PerAddress, ServeConfig, ServeError, ServeReady, Server, StoreSettings,
-    TlsFiles, Transport, journal::JournalError, shell::ShellError,
+    DataUrl, NetworkConfig, PerAddress, ReaderProgram, ServeConfig, ServeError, ServeReady, Server,
+    StoreSettings, TlsFiles, Transport, journal::JournalError, shell::ShellError,
 };
 use sojourn_slot::SlotConfig;
 use sojourn_workgen::PolicyName;
@@ -145,6 +144,9 @@ pub(crate) struct Args {
     /// Files of data that browsers have sent and whose jobs aren't made yet. 0: none are taken [default: 64GiB].
     #[arg(long, env = "SOJOURN_MAX_DATA_UPLOADS", value_name = "SIZE")]
     max_data_uploads: Option<Size>,
+    /// Memory that reading the data of one such job may take [default: 4GiB].
+    #[arg(long, env = "SOJOURN_MAX_DATA_MEMORY", value_name = "SIZE")]
+    max_data_memory: Option<Size>,
     /// Jobs that administrators begin on the web page may have their data fetched by this server from URLs that begin so:
     /// https://data.example.org/ or s3://bucket/sets/, several with commas between [default: none].
     #[arg(long, env = "SOJOURN_DATA_URLS", value_name = "URL", value_delimiter = ',')]
@@ -267,10 +269,16 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     if let Some(Size(bytes)) = args.max_uploads {
         config.upload_limits.all.bytes = bytes;
     }
-    config.prepare = Some(Arc::new(SentJobs));
+    let reader = ReaderProgram::own(vec!["prepare".into()]).map_err(|error| {
+        Failure::work(format!("the system doesn't say which program this is: {error}"))
+    })?;
+    config.prepare = Some(Arc::new(reader));
     config.data_urls.clone_from(&args.data_urls);
     if let Some(Size(bytes)) = args.max_data_uploads {
         config.max_data_uploads = bytes;
+    }
+    if let Some(Size(bytes)) = args.max_data_memory {
+        config.max_data_memory = bytes;
     }
     config.tls = args
         .tls_cert

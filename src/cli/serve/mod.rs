@@ -5,3 +5,4 @@ pub(crate) mod gc;
 pub(crate) mod journal_url;
 pub(crate) mod keep_jobs;
 pub(crate) mod migrate;
+pub(crate) mod prepare;

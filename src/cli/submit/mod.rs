@@ -8,7 +8,6 @@ pub(crate) mod init_weights;
 pub(crate) mod jobfile;
 pub(crate) mod prices;
 pub(crate) mod reading;
-pub(crate) mod sent;
 pub(crate) mod sharding;
 pub(crate) mod validate;
 pub(crate) mod wait;

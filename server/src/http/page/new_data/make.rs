@@ -41,6 +41,7 @@ pub(super) async fn make(
         let mut tell = |BytesRead { bytes, of }| reading.set_stage(UploadStage::Reading(bytes, of));
         let (folder, shards) = (reading.data(), reading.shards());
         let asked: Arc<dyn DataBounds> = Arc::<ReadingBounds>::clone(&bounds);
+        let limits = bounds.reader_limits();
         let files = JobFiles {
             text: &text,
             folder: &folder,
@@ -48,6 +49,7 @@ pub(super) async fn make(
             hosts,
             earlier,
             bounds: asked,
+            limits,
         };
         let prepared = prepare.prepare(files, &mut tell);
         // A format's reader may have other words for what was refused.

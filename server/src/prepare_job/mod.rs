@@ -1,5 +1,27 @@
-//! Jobs of data that a browser sends: what makes shards of its files is given to the server, as the threads that assimilate are.
+//! Jobs of data that a browser sends. Their files are strangers' bytes, so another process reads them.
+//!
+//! ```text
+//!   server: JobFiles --Request--> reader, with limits of the kernel
+//!           bounds   <--Message-- how far it is, and what it asks before each step
+//!                    --Answer---> go on, or why not
+//!           job      <--Message-- the job with its shards, or what is wrong with it
+//! ```
+//!
+//! | module | owns |
+//! |---|---|
+//! | `messages` | what the two processes say to each other |
+//! | `limits` | how much memory and time a reader may take |
+//! | `reader` | the reader's process, from its start to its end |
 
+mod limits;
+mod messages;
+mod reader;
+
+pub use limits::{DEFAULT_MAX_DATA_MEMORY, MIN_MAX_DATA_MEMORY, ReaderLimits};
+pub use messages::{Answer, Message, Request};
+pub use reader::ReaderProgram;
+
+use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
     manifest::DataManifest,
@@ -42,10 +64,13 @@ pub struct JobFiles<'a> {
     pub earlier: Vec<JobDetail>,
     /// Asked at each step of the reading.
     pub bounds: Arc<dyn DataBounds>,
+    /// Kept by the kernel, whatever the files do to the code that reads them.
+    pub limits: ReaderLimits,
 }
 
 /// A step of the reading of data, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum DataStep {
     /// Bytes of files as they were sent.
     Read(u64),
@@ -70,7 +95,7 @@ pub trait DataBounds: fmt::Debug + Send + Sync {
 }
 
 /// How far the data is read, over all passes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BytesRead {
     /// Bytes that were read.
     pub bytes: u64,
@@ -79,7 +104,7 @@ pub struct BytesRead {
 }
 
 /// A job that can be submitted once its blobs are stored.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PreparedJob {
     /// The job.
     pub spec: JobSpec,

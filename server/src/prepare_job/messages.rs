@@ -1,0 +1,45 @@
+//! The lines of JSON between the server and the process that reads a job's data. Both are the same program, so the lines carry no
+//! version.
+
+use super::{BytesRead, DataStep, PreparedJob, ReaderLimits};
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::view::{HostView, JobDetail};
+use std::path::PathBuf;
+
+/// The reader's first line of input: the files of a job. `JobFiles` says what each part is.
+#[derive(Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "`JobFiles` says what each part is")]
+pub struct Request {
+    pub text: String,
+    pub folder: PathBuf,
+    pub shards: PathBuf,
+    pub hosts: Vec<HostView>,
+    pub earlier: Vec<JobDetail>,
+    pub limits: ReaderLimits,
+}
+
+/// A line of the reader's output.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Message {
+    /// How far the data is read. There is no answer.
+    Read(BytesRead),
+    /// May it take this step? An [`Answer`] follows.
+    Step(DataStep),
+    /// May it fetch this URL? An [`Answer`] follows.
+    Url(String),
+    /// The last line: the job.
+    Made(Box<PreparedJob>),
+    /// The last line: what is wrong with the job file or its data, a text each.
+    Wrong(Vec<String>),
+}
+
+/// A further line of the reader's input: the answer to its question.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It may go on.
+    Yes,
+    /// Reading is to end, or the URL isn't to be fetched; why.
+    No(String),
+}
