@@ -134,7 +134,7 @@ fn memory_that_files_ask_for_is_bounded_by_the_kernel() {
     fs::write(folder.path().join("x.npy.zst"), packed).unwrap();
     fs::write(folder.path().join("y.npy"), array("|u1", "(2,)", 2)).unwrap();
     let text = job("train = \"x.npy.zst\"\nlabels = \"y.npy\"", MLP);
-    let few = ReaderLimits { memory: 64 * MIB, ..limits() };
+    let few = ReaderLimits { memory: 256 * MIB, ..limits() };
     let why = prepared(folder.path(), &text, few).unwrap_err().join("; ");
-    assert!(why.contains("takes more than 67 MB of memory (`--max-data-memory`)"), "{why}");
+    assert!(why.contains("takes more than 268 MB of memory (`--max-data-memory`)"), "{why}");
 }

@@ -38,7 +38,7 @@ pub enum Message {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// It may go on.
+    /// The reader may go on.
     Yes,
     /// Reading is to end, or the URL isn't to be fetched; why.
     No(String),

@@ -47,7 +47,7 @@ pub struct ReaderProgram {
 /// A reader's process, killed where it is dropped before its end.
 struct Reader {
     child: Child,
-    /// Its input.
+    /// The reader's input.
     answers: Option<ChildStdin>,
     messages: Receiver<Message>,
     errors: Option<JoinHandle<String>>,

@@ -17,8 +17,9 @@ use sojourn_client::limits::Size;
 use sojourn_core::{CoreConfig, DEFAULT_MOST_ROLLED_BACK, Invariant};
 use sojourn_protocol::{error::error_chain, quotas::Quotas, time::Millis};
 use sojourn_server::{
-    DataUrl, NetworkConfig, PerAddress, ReaderProgram, ServeConfig, ServeError, ServeReady, Server,
-    StoreSettings, TlsFiles, Transport, journal::JournalError, shell::ShellError,
+    DataUrl, MIN_MAX_DATA_MEMORY, NetworkConfig, PerAddress, ReaderProgram, ServeConfig,
+    ServeError, ServeReady, Server, StoreSettings, TlsFiles, Transport, journal::JournalError,
+    shell::ShellError,
 };
 use sojourn_slot::SlotConfig;
 use sojourn_workgen::PolicyName;
@@ -278,6 +279,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         config.max_data_uploads = bytes;
     }
     if let Some(Size(bytes)) = args.max_data_memory {
+        if bytes < MIN_MAX_DATA_MEMORY {
+            return Err(Failure::call(
+                "`--max-data-memory` is at least 256MiB: readers need so much for any data",
+            ));
+        }
         config.max_data_memory = bytes;
     }
     config.tls = args
