@@ -1,6 +1,7 @@
 //! How sizes, counts, times and shards are written for people.
 
-use crate::time::UnixMillis;
+use crate::{quantity::SaturatingFrom as _, time::UnixMillis};
+use jiff::Timestamp;
 use std::fmt::Display;
 
 /// Shards of one unit that are shown by number.
@@ -90,23 +91,11 @@ pub fn shards<T: Display>(first: T, then: &[T]) -> String {
     }
 }
 
-/// `2026-11-21T01:17:14.000Z`.
+/// `2026-11-21T01:17:14.000Z`. A later time than a [`Timestamp`] can be is shown as its last, at the end of 9999.
 #[must_use]
 pub fn timestamp(at: UnixMillis) -> String {
-    let (days, millis) = (at.0 / 86_400_000, at.0 % 86_400_000);
-    // Days to a civil date: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute) = (millis / 3_600_000, millis / 60_000 % 60);
-    let (second, milli) = (millis / 1000 % 60, millis % 1000);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+    let at = Timestamp::from_millisecond(i64::saturating_from(at.0));
+    format!("{:.3}", at.unwrap_or(Timestamp::MAX))
 }
 
 #[cfg(test)]
@@ -141,5 +130,6 @@ mod tests {
         assert_eq!(timestamp(UnixMillis(0)), "1970-01-01T00:00:00.000Z");
         assert_eq!(timestamp(UnixMillis(951_827_696_789)), "2000-02-29T12:34:56.789Z");
         assert_eq!(timestamp(UnixMillis(1_795_223_834_000)), "2026-11-21T01:17:14.000Z");
+        assert_eq!(timestamp(UnixMillis(u64::MAX)), "9999-12-30T22:00:00.999Z");
     }
 }

@@ -1,36 +1,22 @@
-//! Figures for Prometheus, and the port where they are read.
+//! Figures for Prometheus.
 
 use sojourn_fleet::{
     cloud::{CloudError, CloudMachine, MachineState},
     planner::{Outlook, Plan},
 };
 use sojourn_http::CallError;
-use sojourn_protocol::{
-    money::MicroUsd,
-    quantity::{SaturatingFrom as _, to_u64},
-    time::UnixMillis,
+use sojourn_programs::metrics::{
+    self, Collector, DescriptorEncoder, Labels, MetricWriter, TextFormat, label, millionths,
 };
+use sojourn_protocol::{quantity::to_u64, time::UnixMillis};
 use std::{
     collections::BTreeMap,
-    fmt::Write as _,
-    net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    time::timeout,
-};
-use tracing::debug;
 
-/// Bytes of a request's head that are looked at.
-const MAX_HEAD: usize = 4096;
-/// How long a reader has for its request and our answer.
-const READER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Readers at a time.
-const MAX_READERS: usize = 8;
+/// Before each name.
+const PREFIX: &str = "sojourn_fleet";
 
 /// A kind of failure, as a metric's label says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,7 +88,7 @@ pub struct Metrics {
     figures: Mutex<Figures>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Figures {
     leads: bool,
     machines: BTreeMap<(&'static str, &'static str, String), u64>,
@@ -175,116 +161,75 @@ impl Metrics {
     }
 
     /// The text that Prometheus reads.
-    #[must_use]
-    pub fn text(&self, now: UnixMillis) -> String {
-        let figures = self.lock();
-        let mut text = String::new();
-        let mut metric = |name: &str, kind: &str, help: &str, values: &[(String, String)]| {
-            // Writing into a text can't fail.
-            let _ = writeln!(text, "# HELP sojourn_fleet_{name} {help}");
-            let _ = writeln!(text, "# TYPE sojourn_fleet_{name} {kind}");
-            for (labels, value) in values {
-                let _ = writeln!(text, "sojourn_fleet_{name}{labels} {value}");
-            }
-        };
-        let one = |value: &dyn ToString| vec![(String::new(), value.to_string())];
-        let outlook = &figures.outlook;
-        metric("leads", "gauge", "Whether this process leads.", &one(&u8::from(figures.leads)));
-        let machines: Vec<_> = figures
-            .machines
-            .iter()
-            .map(|((state, market, kind), count)| {
-                let labels =
-                    format!("{{state=\"{state}\",market=\"{market}\",type=\"{}\"}}", plain(kind));
-                (labels, count.to_string())
-            })
-            .collect();
-        metric("machines", "gauge", "Machines that the cloud has.", &machines);
-        metric(
-            "ordered_machines",
-            "gauge",
-            "Machines that were ordered and aren't seen yet.",
-            &one(&outlook.ordered),
-        );
-        metric(
-            "vcpus",
-            "gauge",
-            "Virtual processors of all machines, ordered ones too.",
-            &one(&outlook.vcpus),
-        );
-        metric("wanted_slots", "gauge", "Slots that would be of use.", &one(&outlook.wanted_slots));
-        metric(
-            "working_slots",
-            "gauge",
-            "Slots of machines that have enrolled and aren't to end.",
-            &one(&outlook.working_slots),
-        );
-        metric(
-            "hourly_dollars",
-            "gauge",
-            "What an hour of all machines costs, ordered ones too.",
-            &one(&dollars(outlook.hourly)),
-        );
-        metric(
-            "spent_dollars",
-            "gauge",
-            "What all machines have cost, with what draining ones still will.",
-            &one(&dollars(outlook.spent)),
-        );
-        metric("plans_total", "counter", "Plans that were made.", &one(&figures.plans));
-        let age = figures.planned_at.map(|at| (now - at).0 / 1000);
-        let age: Vec<_> = age.iter().map(|age| (String::new(), age.to_string())).collect();
-        metric("plan_age_seconds", "gauge", "How long ago the last plan was made.", &age);
-        metric(
-            "orders_total",
-            "counter",
-            "Orders that were sent to the cloud.",
-            &one(&figures.orders),
-        );
-        metric(
-            "bought_machines_total",
-            "counter",
-            "Machines that were bought.",
-            &one(&figures.bought),
-        );
-        metric(
-            "drained_machines_total",
-            "counter",
-            "Machines that were told to give their units back.",
-            &one(&figures.drained),
-        );
-        metric(
-            "ended_machines_total",
-            "counter",
-            "Machines that the cloud was asked to end.",
-            &one(&figures.ended),
-        );
-        metric(
-            "interruptions_total",
-            "counter",
-            "Machines that the cloud took back.",
-            &one(&figures.interruptions),
-        );
-        let failures: Vec<_> = Failed::ALL
-            .iter()
-            .map(|kind| {
-                let count = figures.failures.get(kind).copied().unwrap_or(0);
-                (format!("{{kind=\"{}\"}}", kind.name()), count.to_string())
-            })
-            .collect();
-        metric(
-            "failures_total",
-            "counter",
-            "Calls of cloud and server that failed, and orders that weren't filled.",
-            &failures,
-        );
-        text
+    ///
+    /// # Errors
+    /// Where a value can't be written, which is a fault of the program.
+    pub fn text(&self, now: UnixMillis) -> Result<String, fmt::Error> {
+        let scrape = Scrape { figures: self.lock().clone(), now };
+        metrics::text(PREFIX, scrape, TextFormat::Prometheus)
     }
 }
 
-/// Dollars with all their digits.
-fn dollars(amount: MicroUsd) -> String {
-    format!("{}.{:06}", amount.0 / 1_000_000, amount.0 % 1_000_000)
+/// The figures at one moment.
+#[derive(Debug)]
+struct Scrape {
+    figures: Figures,
+    now: UnixMillis,
+}
+
+impl Collector for Scrape {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let writer = &mut MetricWriter::new(encoder);
+        self.figures.state(writer)?;
+        self.figures.outlook(writer)?;
+        self.figures.actions(writer, self.now)
+    }
+}
+
+impl Figures {
+    fn state(&self, writer: &mut MetricWriter<'_>) -> fmt::Result {
+        writer.gauge("leads", "Whether this process leads.", u32::from(self.leads))?;
+        let machines = self.machines.iter().map(|((state, market, kind), count)| {
+            let (state, market) = ((*state).to_owned(), (*market).to_owned());
+            (vec![("state", state), ("market", market), ("type", plain(kind))], *count)
+        });
+        writer.gauges("machines", "Machines that the cloud has.", machines)
+    }
+
+    fn outlook(&self, writer: &mut MetricWriter<'_>) -> fmt::Result {
+        let outlook = &self.outlook;
+        let help = "Machines that were ordered and aren't seen yet.";
+        writer.gauge("ordered_machines", help, outlook.ordered)?;
+        let help = "Virtual processors of all machines, ordered ones too.";
+        writer.gauge("vcpus", help, outlook.vcpus)?;
+        writer.gauge("wanted_slots", "Slots that would be of use.", outlook.wanted_slots)?;
+        let help = "Slots of machines that have enrolled and aren't to end.";
+        writer.gauge("working_slots", help, outlook.working_slots)?;
+        let help = "What an hour of all machines costs, ordered ones too.";
+        writer.gauge("hourly_dollars", help, millionths(outlook.hourly.0))?;
+        let help = "What all machines have cost, with what draining ones still will.";
+        writer.gauge("spent_dollars", help, millionths(outlook.spent.0))
+    }
+
+    fn actions(&self, writer: &mut MetricWriter<'_>, now: UnixMillis) -> fmt::Result {
+        writer.counter("plans", "Plans that were made.", self.plans)?;
+        let age = self.planned_at.map(|at| (Labels::new(), (now - at).0 / 1000));
+        writer.gauges("plan_age_seconds", "How long ago the last plan was made.", age)?;
+        writer.counter("orders", "Orders that were sent to the cloud.", self.orders)?;
+        writer.counter("bought_machines", "Machines that were bought.", self.bought)?;
+        let help = "Machines that were told to give their units back.";
+        writer.counter("drained_machines", help, self.drained)?;
+        let help = "Machines that the cloud was asked to end.";
+        writer.counter("ended_machines", help, self.ended)?;
+        let help = "Machines that the cloud took back.";
+        writer.counter("interruptions", help, self.interruptions)?;
+        let failures = Failed::ALL.map(|kind| {
+            let count = self.failures.get(&kind).copied().unwrap_or(0);
+            (label("kind", kind.name()), count)
+        });
+        let help = "Calls of cloud and server that failed, and orders that weren't filled.";
+        writer.counters("failures", help, failures)
+    }
 }
 
 /// A name without what a label can't hold.
@@ -292,82 +237,24 @@ fn plain(name: &str) -> String {
     name.chars().filter(|letter| !matches!(letter, '"' | '\\' | '\n')).collect()
 }
 
-/// Serves the figures until it is dropped.
-///
-/// # Errors
-/// Where the port can't be had.
-pub async fn listen(
-    address: SocketAddr,
-    metrics: Arc<Metrics>,
-    now: fn() -> UnixMillis,
-) -> std::io::Result<(SocketAddr, impl Future<Output = ()> + Send)> {
-    let listener = TcpListener::bind(address).await?;
-    let bound = listener.local_addr()?;
-    let readers = Arc::new(Semaphore::new(MAX_READERS));
-    let serve = async move {
-        loop {
-            let Ok(permit) = readers.clone().acquire_owned().await else { return };
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    let metrics = metrics.clone();
-                    tokio::spawn(async move {
-                        let answered = timeout(READER_TIMEOUT, answer(stream, &metrics, now)).await;
-                        if let Ok(Err(error)) = answered {
-                            debug!(%error, "a reader of metrics has gone");
-                        }
-                        drop(permit);
-                    });
-                }
-                // Too many open files, for one: the next may come later.
-                Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
-            }
-        }
-    };
-    Ok((bound, serve))
-}
-
-/// Answers one request: `GET /metrics`.
-async fn answer(
-    mut stream: TcpStream,
-    metrics: &Metrics,
-    now: fn() -> UnixMillis,
-) -> std::io::Result<()> {
-    let mut head = Vec::new();
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < MAX_HEAD {
-        let mut more = [0; 1024];
-        let read = stream.read(&mut more).await?;
-        if read == 0 {
-            break;
-        }
-        head.extend(more.iter().take(read));
-    }
-    let is_asked = head.starts_with(b"GET /metrics ") || head.starts_with(b"GET /metrics?");
-    let (status, body) = if is_asked {
-        ("200 OK", metrics.text(now()))
-    } else {
-        ("404 Not Found", "metrics are at /metrics\n".to_owned())
-    };
-    let length = u64::saturating_from(body.len());
-    let answer = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-    );
-    stream.write_all(answer.as_bytes()).await?;
-    stream.shutdown().await
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_protocol::machines::Market;
+    use sojourn_protocol::{machines::Market, money::MicroUsd};
+    use std::{net::SocketAddr, sync::Arc};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpStream,
+    };
 
     #[tokio::test]
     async fn figures_are_read_over_http() {
         let metrics = Arc::new(Metrics::default());
         metrics.bought(3);
         metrics.failed(Failed::Quota);
-        let now = || UnixMillis(5000);
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let (address, serve) = listen(any, metrics.clone(), now).await.unwrap();
+        let scrape = move || metrics.text(UnixMillis(5000));
+        let (address, serve) = metrics::listen(any, scrape).await.unwrap();
         let server = tokio::spawn(serve);
         let read = async |request: &str| {
             let mut stream = TcpStream::connect(address).await.unwrap();
@@ -391,7 +278,7 @@ mod tests {
         metrics.lock().machines.insert(key, 2);
         metrics.lock().planned_at = Some(UnixMillis(1000));
         metrics.lock().outlook.hourly = MicroUsd(1_250_001);
-        let text = metrics.text(UnixMillis(4000));
+        let text = metrics.text(UnixMillis(4000)).unwrap();
         assert!(text.contains(
             "sojourn_fleet_machines{state=\"running\",market=\"spot\",type=\"c6i\"} 2\n"
         ));

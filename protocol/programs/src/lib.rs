@@ -10,12 +10,15 @@
 //! | [`secrets`] | tokens: from a file, the environment or the command line |
 //! | [`trust`] | the authorities whose certificates are trusted |
 //! | [`local`] | the server of this machine |
+//! | `metrics` | metrics for Prometheus and the port where they are read, with the feature `metrics` |
 //! | `screen` | the whole terminal, with the feature `screen` |
 
 pub mod call_error;
 pub mod exit;
 pub mod local;
 pub mod log;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 pub mod output;
 #[cfg(feature = "screen")]
 pub mod screen;

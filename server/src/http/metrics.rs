@@ -1,7 +1,7 @@
 //! The metrics for Prometheus, and the middleware that times requests.
 
 use super::{App, AppState, auth::User, error::HttpError};
-use crate::metrics::{OPEN_METRICS_TYPE, PROMETHEUS_TYPE, Scrape, TextFormat};
+use crate::metrics::{PREFIX, Scrape};
 use actix_web::{
     Error, HttpRequest, HttpResponse,
     body::MessageBody,
@@ -11,6 +11,7 @@ use actix_web::{
     web,
 };
 use sojourn_core::request;
+use sojourn_programs::metrics::{TextFormat, text};
 use std::time::Instant;
 
 /// A scraper that understands OpenMetrics says so with this media type.
@@ -22,11 +23,9 @@ pub(super) async fn metrics(
     request: HttpRequest,
 ) -> Result<HttpResponse, HttpError> {
     let accept = request.headers().get(ACCEPT);
-    let (format, content_type) = match accept.and_then(|accept| accept.to_str().ok()) {
-        Some(accept) if accept.contains(OPEN_METRICS) => {
-            (TextFormat::OpenMetrics, OPEN_METRICS_TYPE)
-        }
-        _ => (TextFormat::Prometheus, PROMETHEUS_TYPE),
+    let format = match accept.and_then(|accept| accept.to_str().ok()) {
+        Some(accept) if accept.contains(OPEN_METRICS) => TextFormat::OpenMetrics,
+        _ => TextFormat::Prometheus,
     };
     // Before the core answers: it does so only when all events so far are written.
     let unwritten_events = app.shell.counts().unwritten();
@@ -39,8 +38,8 @@ pub(super) async fn metrics(
         traffic: app.traffic.totals(),
         request_times: app.request_times.clone(),
     };
-    let text = scrape.text(format).map_err(|error| HttpError::fault(&error))?;
-    Ok(HttpResponse::Ok().content_type(content_type).body(text))
+    let text = text(PREFIX, scrape, format).map_err(|error| HttpError::fault(&error))?;
+    Ok(HttpResponse::Ok().content_type(format.media_type()).body(text))
 }
 
 /// Middleware that takes the time of each request until its answer begins.

@@ -1,6 +1,5 @@
 //! The metrics of what the core counts.
 
-use super::writer::{Labels, MetricWriter, label, millionths};
 use sojourn_core::{
     Figures,
     figures::{
@@ -8,6 +7,7 @@ use sojourn_core::{
         TrialStatus, UnitKind,
     },
 };
+use sojourn_programs::metrics::{Labels, MetricWriter, label, millionths};
 use std::{fmt, time::Duration};
 
 /// A sample for each label of a kind, also where there is none of it.

@@ -1,9 +1,9 @@
 //! How long requests take, by the pattern of their route, their method and the class of their status. A request's own address is
 //! never a label: anybody can invent any number of them.
 
-use super::writer::MetricWriter;
 use parking_lot::RwLock;
 use prometheus_client::metrics::histogram::Histogram;
+use sojourn_programs::metrics::MetricWriter;
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 /// The upper ends of the buckets, in seconds. Asks for work are held open for up to a minute.

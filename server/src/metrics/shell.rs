@@ -1,8 +1,8 @@
 //! The metrics of what the server around the core counts: journal, disks, uploads, network.
 
-use super::writer::{MetricWriter, label};
 use crate::{shell::ShellCounts, storage_watch::WatchedDisk, upload_quota::Uploaded};
 use sojourn_core::Invariant;
+use sojourn_programs::metrics::{MetricWriter, label};
 use sojourn_protocol::view::{RefusalCounts, TrafficView};
 use std::fmt;
 

@@ -3,6 +3,8 @@
 //!
 //! A caller's slot is drawn by a keyed hash. Two callers share a slot with probability 1 in [`SLOTS`], and then also its rate. So
 //! nobody can make the table grow, and nobody can choose whose slot is shared.
+//!
+//! The crate `governor` 0.10 keeps an entry for each caller, and can't look whether there is one left without taking it.
 
 use parking_lot::Mutex;
 use sojourn_protocol::quantity::SaturatingFrom as _;

@@ -5,12 +5,12 @@ use crate::{
     boot, clouds,
     config::Config,
     driver::{Driver, Options, Outside, Round, UNKNOWN_LEADER, World},
-    metrics::{self, Metrics},
+    metrics::Metrics,
     server::{HttpServer, Server},
 };
 use sojourn_fleet::cloud::Cloud;
 use sojourn_http::Backoff;
-use sojourn_programs::{exit::Failure, log::FormArgs, output::line, signals};
+use sojourn_programs::{exit::Failure, log::FormArgs, metrics::listen, output::line, signals};
 use sojourn_protocol::{error::error_chain, quantity::SaturatingFrom as _, time::UnixMillis};
 use std::{
     path::PathBuf,
@@ -76,7 +76,8 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     let serving = match address {
         None => None,
         Some(address) => {
-            let listening = metrics::listen(address, metrics.clone(), now).await;
+            let metrics = metrics.clone();
+            let listening = listen(address, move || metrics.text(now())).await;
             let (bound, serve) = listening.map_err(|error| {
                 Failure::call(format!(
                     "`metrics = \"{address}\"`: {error}. Give another address, or none"

@@ -391,7 +391,9 @@ async fn machines_are_bought_with_tokens_and_in_the_ledger_to_the_millionth() {
     let state = shared.get();
     let ends: Vec<_> = state.reports.values().map(|report| report.end).collect();
     assert_eq!(ends, [Some(MachineEnd::Released); 3]);
-    assert!(driver.metrics.text(state.now).contains("sojourn_fleet_bought_machines_total 3\n"));
+    assert!(
+        driver.metrics.text(state.now).unwrap().contains("sojourn_fleet_bought_machines_total 3\n")
+    );
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! (NEP 1, and `numpy.lib.format`.) Arrays in Fortran order are refused: they would have to be held in memory to be
-//! transposed.
+//! transposed. The crate `npyz` 0.9 allocates as many bytes as a header claims, up to 4 GiB, before it reads them.
 
 use super::{Array, Body, Dtype, Encoding};
 use crate::{

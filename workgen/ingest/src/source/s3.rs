@@ -11,6 +11,7 @@ use object_store::{
     aws::{AmazonS3Builder, AmazonS3ConfigKey},
     path::Path,
 };
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use sojourn_protocol::error::root_cause;
 use std::time::Duration;
@@ -26,7 +27,8 @@ pub(super) async fn fetch(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(), CopyError> {
     let bucket = url.host_str().unwrap_or_default();
-    let key = percent_decoded(url.path().trim_start_matches('/'));
+    // What can't stand in a URL is written there as `%20`; S3 knows the key without that.
+    let key = percent_decode_str(url.path().trim_start_matches('/')).decode_utf8_lossy();
     if key.is_empty() || key.ends_with('/') {
         let reason = "it names no object: s3://BUCKET/KEY is wanted".to_owned();
         return Err(FetchError::BadUrl(reason).into());
@@ -112,27 +114,4 @@ impl Settings {
             }
         }
     }
-}
-
-/// A key as S3 knows it: what can't stand in a URL is written there as `%20`.
-fn percent_decoded(text: &str) -> String {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let hex = tail.get(..2).filter(|_| *first == b'%');
-        let byte = hex
-            .and_then(|hex| std::str::from_utf8(hex).ok())
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match byte {
-            Some(byte) => {
-                decoded.push(byte);
-                rest = tail.get(2..).unwrap_or_default();
-            }
-            None => {
-                decoded.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
 }

@@ -2,8 +2,9 @@
 //!
 //! Source: `tensorboard/plugins/hparams/api.proto`, `plugin_data.proto` and `metadata.py`.
 
-use super::{event::Events, event::seconds, protobuf::Message};
+use super::event::{Events, seconds};
 use crate::cli::{model::export::tables::hyper_parameters::HyperParameters, render::text};
+use prost::{Message, Oneof};
 use serde_json::Value;
 use sojourn_protocol::time::UnixMillis;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,42 +14,90 @@ const EXPERIMENT_TAG: &str = "_hparams_/experiment";
 const SESSION_START_TAG: &str = "_hparams_/session_start_info";
 const SESSION_END_TAG: &str = "_hparams_/session_end_info";
 
-/// Fields of `HParamsPluginData`, whose version 0 is left out.
-const DATA_EXPERIMENT: u32 = 2;
-const DATA_SESSION_START: u32 = 3;
-const DATA_SESSION_END: u32 = 4;
-/// Fields of `Experiment`.
-const EXPERIMENT_TIME_CREATED: u32 = 3;
-const EXPERIMENT_HPARAM_INFOS: u32 = 4;
-const EXPERIMENT_METRIC_INFOS: u32 = 5;
-const EXPERIMENT_NAME: u32 = 6;
-/// Fields of `HParamInfo`.
-const HPARAM_NAME: u32 = 1;
-const HPARAM_TYPE: u32 = 4;
-/// Fields of `MetricInfo` and `MetricName`.
-const METRIC_NAME: u32 = 1;
-const METRIC_DATASET: u32 = 5;
-const NAME_TAG: u32 = 2;
-/// Fields of `SessionStartInfo`, and of an entry of its map.
-const START_HPARAMS: u32 = 1;
-const START_GROUP_NAME: u32 = 4;
-const START_TIME: u32 = 5;
-const ENTRY_KEY: u32 = 1;
-const ENTRY_VALUE: u32 = 2;
-/// Fields of `google.protobuf.Value`.
-const VALUE_NUMBER: u32 = 2;
-const VALUE_TEXT: u32 = 3;
-const VALUE_SWITCH: u32 = 4;
-/// Fields of `SessionEndInfo`.
-const END_STATUS: u32 = 1;
-const END_TIME: u32 = 2;
+/// The content of the plugin's summaries. Its version 0 is left out.
+#[derive(Clone, PartialEq, Message)]
+struct PluginData(#[prost(oneof = "Data", tags = "2, 3, 4")] Option<Data>);
+
+#[derive(Clone, PartialEq, Oneof)]
+enum Data {
+    #[prost(message, tag = "2")]
+    Experiment(Experiment),
+    #[prost(message, tag = "3")]
+    SessionStart(SessionStart),
+    #[prost(message, tag = "4")]
+    SessionEnd(SessionEnd),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Experiment {
+    #[prost(double, tag = "3")]
+    time_created: f64,
+    #[prost(message, repeated, tag = "4")]
+    hparam_infos: Vec<HParamInfo>,
+    #[prost(message, repeated, tag = "5")]
+    metric_infos: Vec<MetricInfo>,
+    #[prost(string, tag = "6")]
+    name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct HParamInfo {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(int32, tag = "4")]
+    kind: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct MetricInfo {
+    #[prost(message, optional, tag = "1")]
+    name: Option<MetricName>,
+    #[prost(int32, tag = "5")]
+    dataset: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct MetricName(#[prost(string, tag = "2")] String);
+
+#[derive(Clone, PartialEq, Message)]
+struct SessionStart {
+    #[prost(btree_map = "string, message", tag = "1")]
+    hparams: BTreeMap<String, HParam>,
+    #[prost(string, tag = "4")]
+    group_name: String,
+    #[prost(double, tag = "5")]
+    start_time: f64,
+}
+
+/// `google.protobuf.Value`.
+#[derive(Clone, PartialEq, Message)]
+struct HParam(#[prost(oneof = "HParamValue", tags = "2, 3, 4")] Option<HParamValue>);
+
+#[derive(Clone, PartialEq, Oneof)]
+enum HParamValue {
+    #[prost(double, tag = "2")]
+    Number(f64),
+    #[prost(string, tag = "3")]
+    Text(String),
+    #[prost(bool, tag = "4")]
+    Switch(bool),
+}
+
+/// The status is written at zero too.
+#[derive(Clone, PartialEq, Message)]
+struct SessionEnd {
+    #[prost(int32, optional, tag = "1")]
+    status: Option<i32>,
+    #[prost(double, tag = "2")]
+    end_time: f64,
+}
 
 /// `DataType`: the type of a hyper-parameter's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    Text,
-    Switch,
-    Number,
+    Text = 1,
+    Switch = 2,
+    Number = 3,
 }
 
 impl Kind {
@@ -59,33 +108,15 @@ impl Kind {
             Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => Kind::Text,
         }
     }
-
-    const fn code(self) -> u64 {
-        match self {
-            Kind::Text => 1,
-            Kind::Switch => 2,
-            Kind::Number => 3,
-        }
-    }
 }
 
 /// `Status`: how a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     /// Neither well nor badly: its user ended it.
-    Unknown,
-    Success,
-    Failure,
-}
-
-impl Status {
-    const fn code(self) -> u64 {
-        match self {
-            Status::Unknown => 0,
-            Status::Success => 1,
-            Status::Failure => 2,
-        }
-    }
+    Unknown = 0,
+    Success = 1,
+    Failure = 2,
 }
 
 /// The types of the hyper-parameters that differ between trials, or of all where none does. Where the values of one have
@@ -116,20 +147,19 @@ pub(super) fn experiment(
     kinds: &BTreeMap<&str, Kind>,
     tags: &[String],
 ) {
-    let mut experiment = Message::new().double(EXPERIMENT_TIME_CREATED, seconds(at));
-    for (name, kind) in kinds {
-        let info = Message::new().text(HPARAM_NAME, name).whole(HPARAM_TYPE, kind.code());
-        experiment = experiment.message(EXPERIMENT_HPARAM_INFOS, info);
-    }
-    for tag in tags {
-        let name = Message::new().text(NAME_TAG, tag);
-        let dataset = if tag.starts_with("train/") { 1 } else { 2 };
-        let info = Message::new().message(METRIC_NAME, name).whole(METRIC_DATASET, dataset);
-        experiment = experiment.message(EXPERIMENT_METRIC_INFOS, info);
-    }
-    experiment = experiment.text(EXPERIMENT_NAME, name);
-    let data = Message::new().message(DATA_EXPERIMENT, experiment);
-    events.plugin(at, EXPERIMENT_TAG, PLUGIN, data);
+    let hparam_info =
+        |(name, kind): (&&str, &Kind)| HParamInfo { name: (*name).to_owned(), kind: *kind as i32 };
+    let metric_info = |tag: &String| MetricInfo {
+        name: Some(MetricName(tag.clone())),
+        dataset: if tag.starts_with("train/") { 1 } else { 2 },
+    };
+    let experiment = Experiment {
+        time_created: seconds(at),
+        hparam_infos: kinds.iter().map(hparam_info).collect(),
+        metric_infos: tags.iter().map(metric_info).collect(),
+        name: name.to_owned(),
+    };
+    put(events, at, EXPERIMENT_TAG, Data::Experiment(experiment));
 }
 
 /// The start of a trial, with its hyper-parameters.
@@ -139,26 +169,27 @@ pub(super) fn session_start(
     group: &str,
     of: &HyperParameters,
 ) {
-    let mut start = Message::new();
-    for (name, value) in of {
-        let value = match value {
-            Value::Bool(value) => Message::new().whole(VALUE_SWITCH, u64::from(*value)),
-            Value::Number(number) => {
-                Message::new().double(VALUE_NUMBER, number.as_f64().unwrap_or(f64::NAN))
-            }
-            other => Message::new().text(VALUE_TEXT, &text::value(other)),
-        };
-        let entry = Message::new().text(ENTRY_KEY, name).message(ENTRY_VALUE, value);
-        start = start.message(START_HPARAMS, entry);
-    }
-    let start = start.text(START_GROUP_NAME, group).double(START_TIME, seconds(at));
-    let data = Message::new().message(DATA_SESSION_START, start);
-    events.plugin(at, SESSION_START_TAG, PLUGIN, data);
+    let hparam = |value: &Value| {
+        HParam(Some(match value {
+            Value::Bool(value) => HParamValue::Switch(*value),
+            Value::Number(number) => HParamValue::Number(number.as_f64().unwrap_or(f64::NAN)),
+            other => HParamValue::Text(text::value(other)),
+        }))
+    };
+    let start = SessionStart {
+        hparams: of.iter().map(|(name, value)| (name.clone(), hparam(value))).collect(),
+        group_name: group.to_owned(),
+        start_time: seconds(at),
+    };
+    put(events, at, SESSION_START_TAG, Data::SessionStart(start));
 }
 
 /// The end of a trial.
 pub(super) fn session_end(events: &mut Events, at: UnixMillis, status: Status) {
-    let end = Message::new().whole(END_STATUS, status.code()).double(END_TIME, seconds(at));
-    let data = Message::new().message(DATA_SESSION_END, end);
-    events.plugin(at, SESSION_END_TAG, PLUGIN, data);
+    let end = SessionEnd { status: Some(status as i32), end_time: seconds(at) };
+    put(events, at, SESSION_END_TAG, Data::SessionEnd(end));
+}
+
+fn put(events: &mut Events, at: UnixMillis, tag: &str, data: Data) {
+    events.plugin(at, tag, PLUGIN, &PluginData(Some(data)));
 }

@@ -7,7 +7,6 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `protobuf` | the encoding of a message |
 //! | `record` | the framing of a file's records |
 //! | `event` | events and summaries |
 //! | `hparams` | the data of the HPARAMS tab |
@@ -15,12 +14,11 @@
 //! | `folder` | the files in `DIR` |
 //!
 //! The crates `tensorboard-rs` 0.5 and `tfrecord` 0.15 rest on `protobuf` 2 and `prost` 0.12, which are superseded, and write nothing for
-//! the HPARAMS tab. So the few messages are encoded here.
+//! the HPARAMS tab. So the few messages are declared here, and encoded by `prost` 0.14.
 
 mod event;
 mod folder;
 mod hparams;
-mod protobuf;
 mod record;
 mod run;
 

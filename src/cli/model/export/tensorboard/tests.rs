@@ -2,7 +2,8 @@
 
 use super::{
     TensorBoard,
-    hparams::{Kind, kinds},
+    event::Events,
+    hparams::{Kind, Status, kinds, session_end},
     run,
 };
 use crate::cli::model::export::{
@@ -11,7 +12,7 @@ use crate::cli::model::export::{
     tables::hyper_parameters::HyperParameters,
 };
 use serde_json::{Value, json};
-use sojourn_protocol::ids::JobId;
+use sojourn_protocol::{ids::JobId, time::UnixMillis};
 use std::{collections::BTreeMap, fs, path::Path};
 
 fn job(epochs: &[u32]) -> Answers {
@@ -54,6 +55,35 @@ fn each_trial_has_a_folder_with_a_safe_name() {
         assert!(run::folder_name(&trial).starts_with(safe), "{}", run::folder_name(&trial));
         assert!(!run::folder_name(&trial).contains(['/', 'ü']));
     }
+}
+
+/// The records of a file, without their framing.
+fn records(mut file: &[u8]) -> Vec<&[u8]> {
+    let mut records = Vec::new();
+    while let Some((length, rest)) = file.split_first_chunk::<8>() {
+        let end = 4 + usize::try_from(u64::from_le_bytes(*length)).unwrap();
+        records.push(&rest[4..end]);
+        file = &rest[end + 4..];
+    }
+    records
+}
+
+#[test]
+fn messages_have_the_fields_and_bytes_of_tensorboards_definitions() {
+    let at = UnixMillis(1500);
+    let time = 1.5_f64.to_le_bytes();
+    let mut events = Events::begin(at);
+    events.scalar(at, 300, "a", 1.5);
+    session_end(&mut events, at, Status::Unknown);
+    let file = events.into_bytes();
+    let first = [b"\x09", &time[..], b"\x10\0\x1a\x0dbrain.Event:2"].concat();
+    let number = 1.5_f32.to_le_bytes();
+    let scalar =
+        [b"\x09", &time[..], b"\x10\xac\x02\x2a\x0a\x0a\x08\x0a\x01a\x15", &number].concat();
+    let plugin = [b"\x0a\x07hparams\x12\x0d\x22\x0b\x08\0\x11", &time[..]].concat();
+    let tag = b"\x2a\x3a\x0a\x38\x0a\x1a_hparams_/session_end_info";
+    let end = [b"\x09", &time[..], b"\x10\0", tag, b"\x4a\x1a\x0a\x18", &plugin].concat();
+    assert_eq!(records(&file), [first, scalar, end]);
 }
 
 #[test]

@@ -9,29 +9,27 @@ use prometheus_client::{
 use std::{fmt, time::Duration};
 
 /// The labels of a sample.
-pub(super) type Labels = Vec<(&'static str, String)>;
+pub type Labels = Vec<(&'static str, String)>;
 
 /// Writes metrics, one after the other. Names come without the prefix, and counters' without `_total`.
-pub(super) struct MetricWriter<'a>(DescriptorEncoder<'a>);
+#[derive(Debug)]
+pub struct MetricWriter<'a>(DescriptorEncoder<'a>);
 
 impl<'a> MetricWriter<'a> {
-    pub(super) fn new(encoder: DescriptorEncoder<'a>) -> Self {
+    /// Writes to this encoder.
+    #[must_use]
+    pub fn new(encoder: DescriptorEncoder<'a>) -> Self {
         Self(encoder)
     }
 
     /// A gauge without labels.
-    pub(super) fn gauge(
-        &mut self,
-        name: &str,
-        help: &str,
-        value: impl EncodeGaugeValue,
-    ) -> fmt::Result {
+    pub fn gauge(&mut self, name: &str, help: &str, value: impl EncodeGaugeValue) -> fmt::Result {
         let encoder = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
         ConstGauge::new(value).encode(encoder)
     }
 
     /// A gauge with a sample for each of these labels.
-    pub(super) fn gauges<V: EncodeGaugeValue>(
+    pub fn gauges<V: EncodeGaugeValue>(
         &mut self,
         name: &str,
         help: &str,
@@ -45,7 +43,7 @@ impl<'a> MetricWriter<'a> {
     }
 
     /// A counter without labels.
-    pub(super) fn counter(
+    pub fn counter(
         &mut self,
         name: &str,
         help: &str,
@@ -56,7 +54,7 @@ impl<'a> MetricWriter<'a> {
     }
 
     /// A counter with a sample for each of these labels.
-    pub(super) fn counters<V: EncodeCounterValue>(
+    pub fn counters<V: EncodeCounterValue>(
         &mut self,
         name: &str,
         help: &str,
@@ -70,18 +68,13 @@ impl<'a> MetricWriter<'a> {
     }
 
     /// A histogram without labels.
-    pub(super) fn histogram(
-        &mut self,
-        name: &str,
-        help: &str,
-        histogram: &Histogram,
-    ) -> fmt::Result {
+    pub fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) -> fmt::Result {
         let encoder = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
         histogram.encode(encoder)
     }
 
     /// A histogram with samples for each of these labels.
-    pub(super) fn histograms<L: EncodeLabelSet>(
+    pub fn histograms<L: EncodeLabelSet>(
         &mut self,
         name: &str,
         help: &str,
@@ -96,12 +89,12 @@ impl<'a> MetricWriter<'a> {
 }
 
 /// One label.
-pub(super) fn label(name: &'static str, value: impl Into<String>) -> Labels {
+pub fn label(name: &'static str, value: impl Into<String>) -> Labels {
     vec![(name, value.into())]
 }
 
 /// Whole millionths, of a second or of a dollar, as a number of ones.
-pub(super) const fn millionths(micros: u64) -> f64 {
+pub const fn millionths(micros: u64) -> f64 {
     // Without a conversion that loses digits in silence.
     Duration::from_micros(micros).as_secs_f64()
 }
