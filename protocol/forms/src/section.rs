@@ -99,7 +99,7 @@ impl<'a> Section<'a> {
         ends.filter(|(low, high)| low <= high).or_else(|| node.wrong_type(wanted))
     }
 
-    /// Texts.
+    /// A list of texts.
     #[must_use]
     pub fn list(&self, key: &'static str) -> Option<Vec<String>> {
         let texts = self.value(key)?.list("a list of texts")?;

@@ -1,4 +1,4 @@
-//! What is read, and the messages about everything else.
+//! Tests of tables and values that are read, and of the messages about all others.
 
 use super::*;
 
@@ -114,7 +114,7 @@ fn a_text_that_is_no_toml_is_told_and_nothing_else_of_it() {
 
 #[test]
 fn after_a_hundred_problems_only_that_there_are_more_is_told() {
-    let text: String = (0..150).map(|n| format!("key{n} = 1\n")).collect();
+    let text: String = (0..150).map(|n| format!("key{n:03} = 1\n")).collect();
     let found = wrong(&text, |root| {
         root.refuse_unknown(&[], "key", |_| None);
         Some(())
