@@ -14,7 +14,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLOORS = [  # a package depends on packages of lower floors only
-    ["protocol", "protocol/files", "server/state/derive"],
+    ["protocol/files", "protocol/forms", "server/state/derive"],
+    ["protocol"],
     ["protocol/codec", "protocol/api", "client/slot", "client/shares", "client/libtorch", "deploy/fleet", "server/page"],
     ["protocol/model", "protocol/http", "deploy/ec2"],
     ["protocol/graph", "protocol/programs", "server/blobs", "workgen", "workgen/ingest", "assimilator/rules", "client/core"],

@@ -1,10 +1,11 @@
 //! `data.categories`: columns of words.
 
-use super::reader::{Node, Section};
+use super::reader::JobFileNode;
 use crate::{
     bounds::MAX_GIVEN_NAME_CHARS,
     spec::{CategoriesSpec, Coding, Columns, MAX_WORD_COLUMNS, MAX_WORDS},
 };
+use sojourn_forms::{Node, Table};
 use std::collections::BTreeSet;
 
 /// A table of columns, each with its coding. `label`: the label's column, where it is known.
@@ -76,7 +77,7 @@ fn words(node: &Node<'_>) -> Option<Vec<String>> {
 
 /// Refuses a column of words that `columns` leaves out.
 pub(super) fn fit(
-    section: &Section<'_>,
+    section: &Table<'_>,
     categories: &[CategoriesSpec],
     columns: &Columns,
 ) -> Option<()> {

@@ -4,8 +4,7 @@ use super::{
     categories,
     dimension::{self, Bounds},
     method::Method,
-    reader::{Node, Section, list},
-    vocabulary::nearest,
+    reader::JobFileNode,
 };
 use crate::{
     spec::{
@@ -14,6 +13,7 @@ use crate::{
     },
     text::{MAX_NAME_CHARS, is_plain_line, is_plain_name},
 };
+use sojourn_forms::{Node, Table, list, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 
 const LABEL: &str = "the name of the label column";
@@ -41,7 +41,7 @@ pub(super) fn name(node: &Node<'_>) -> Option<String> {
 }
 
 /// Reads `[data]`.
-pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
+pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
     let train = section
         .required("train", "a data file, a folder of them, or a URL")
         .and_then(|node| path(&node));
@@ -50,8 +50,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
     let label = match (section.optional("label"), kind) {
         (None, Some(FileKind::Image)) => section.refuse(
             "train",
-            "is one image; a folder that has a folder of images for each class is wanted"
-                .to_owned(),
+            "is one image; a folder that has a folder of images for each class is wanted",
         ),
         (Some(node), _) => label(&node).map(Some),
         // What the file is decides: images need no label, nor has text one, nor columns by name.
@@ -135,7 +134,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
 
 /// Sizes by speed are for shards that are each on one host alone.
 pub(super) fn fits(
-    root: &Section<'_>,
+    root: &Table<'_>,
     data: Option<&DataSpec>,
     placement: Option<&PlacementSpec>,
 ) -> Option<()> {
@@ -156,7 +155,7 @@ pub(super) fn fits(
 
 /// Windows of text are for users' own models alone, of which they are a key.
 pub(super) fn fits_models(
-    root: &Section<'_>,
+    root: &Table<'_>,
     models: &mut [ModelSpace],
     method: Option<Method>,
 ) -> Option<()> {
@@ -229,7 +228,7 @@ pub(super) fn known_shape(data: &DataSpec) -> Option<Option<&[u32]>> {
 
 /// The value of a key that may be left out; `None` after a problem.
 fn optional<T>(
-    section: &Section<'_>,
+    section: &Table<'_>,
     key: &str,
     read: fn(&Node<'_>) -> Option<T>,
 ) -> Option<Option<T>> {
@@ -237,7 +236,7 @@ fn optional<T>(
 }
 
 /// Refuses the keys that say nothing about files of this kind.
-fn fitting(section: &Section<'_>, kind: Option<FileKind>) -> Option<()> {
+fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
     let arrays = "names an array of an NPZ or safetensors file";
     let files = "is the file of labels beside an IDX or NPY file; here the labels are in the same \
                  file, and `label` names them";
@@ -444,7 +443,7 @@ fn split(node: &Node<'_>) -> Option<Split> {
     node.refuse(format!("is {share}; a share above 0 and below 1 is wanted, or the path of a file"))
 }
 
-fn source(section: &Section<'_>) -> Option<SourceSpec> {
+fn source(section: &Table<'_>) -> Option<SourceSpec> {
     let data = section
         .required("data", "a data file, a folder of them, or a URL")
         .and_then(|node| path(&node));

@@ -1,13 +1,11 @@
 //! A value that a search may vary: plain, a choice, a range, or normal numbers.
 
-use super::{
-    method::Method,
-    reader::{Node, Section, list},
-};
+use super::{method::Method, reader::JobFileNode};
 use crate::spec::{
     OptimizerName, Pool, Precision, Real, Sampling, Setting, Share,
     dimension::{Dimension, MAX_STEPS, Normal, Range, Spread},
 };
+use sojourn_forms::{Node, Table, list};
 
 /// A form of a dimension.
 #[derive(Clone, Copy)]
@@ -285,7 +283,7 @@ fn choice<T: Element>(values: &Node<'_>, bounds: Bounds) -> Option<Dimension<T>>
 /// A dimension whose values are numbers of a range, or normal.
 struct Numbers<'t, 'a> {
     node: &'t Node<'a>,
-    section: &'t Section<'a>,
+    section: &'t Table<'a>,
     /// The word of the form; `values` has the two numbers of it.
     word: &'t str,
     values: &'t Node<'a>,

@@ -1,7 +1,8 @@
 //! `host_shares` of `[placement]`: a policy by its word, or a table of the policy and its parameters.
 
-use super::reader::{Node, Section, optional, refuse_others};
+use super::reader::{JobFileNode, optional, refuse_others};
 use crate::spec::{Apply, First, FlowCon, Order, SharePolicy, Threshold};
+use sojourn_forms::{Node, Table};
 
 /// The keys of FlowCon's parameters.
 const OF_FLOWCON: &[&str] =
@@ -53,7 +54,7 @@ pub(super) fn read(node: &Node<'_>) -> Option<SharePolicy> {
     }
 }
 
-fn flowcon(section: &Section<'_>, defaults: FlowCon) -> Option<FlowCon> {
+fn flowcon(section: &Table<'_>, defaults: FlowCon) -> Option<FlowCon> {
     let alpha = optional(section, "alpha", defaults.alpha, Node::number);
     let threshold =
         optional(section, "threshold", defaults.threshold, |node| node.word(THRESHOLDS));

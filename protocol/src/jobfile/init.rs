@@ -3,12 +3,13 @@
 use super::{
     method::Method,
     model::{self, ARCHS},
-    reader::{Node, Section},
+    reader::JobFileNode,
 };
 use crate::{
     digest::BlobRef,
     spec::{Architecture, Init, ModelSpace, Scale, ScaleLabel},
 };
+use sojourn_forms::{Node, Table};
 
 /// The contents of a model file that an `init` names.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +35,7 @@ pub(super) struct Model {
 
 /// Reads every `[[model]]`. `shape` is the shape of a row, where `[data]` could be read.
 pub(super) fn read_all(
-    root: &Section<'_>,
+    root: &Table<'_>,
     method: Option<Method>,
     shape: Option<Option<&[u32]>>,
     open: &mut OpenModel<'_>,
@@ -111,18 +112,18 @@ pub(super) fn split(models: Vec<Model>) -> (Vec<ModelSpace>, Vec<Init>) {
 
 /// The scaling of features that goes with the models that start from files; `Some(None)` where none does. To be asked
 /// where the job says nothing of its own.
-pub(super) fn scale(root: &Section<'_>, models: &[Model]) -> Option<Option<Scale>> {
+pub(super) fn scale(root: &Table<'_>, models: &[Model]) -> Option<Option<Scale>> {
     agreed(root, models, |init| init.scale, ("features", "data.scale"))
 }
 
 /// The same of labels.
-pub(super) fn scale_label(root: &Section<'_>, models: &[Model]) -> Option<Option<ScaleLabel>> {
+pub(super) fn scale_label(root: &Table<'_>, models: &[Model]) -> Option<Option<ScaleLabel>> {
     agreed(root, models, |init| init.scale_label, ("labels", "data.scale_label"))
 }
 
 /// The scaling of `what` that all models that start from files have; else they are refused, and told of `key`.
 fn agreed<T: Copy + PartialEq>(
-    root: &Section<'_>,
+    root: &Table<'_>,
     models: &[Model],
     scaling: fn(&InitModel) -> T,
     (what, key): (&str, &str),

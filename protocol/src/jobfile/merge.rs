@@ -1,9 +1,13 @@
 //! `merge` of `[placement]`: a rule by its name, or a table of the rule and its parameters.
 
-use super::reader::{Node, Section, list, optional};
+use super::{
+    reader::{JobFileNode, optional},
+    vocabulary,
+};
 use crate::spec::{
     Alpha, MAX_ARRIVALS, MAX_LOSS_RATIO, MergeSpec, OptimizerMerge, Outer, RuleSpec, Staleness,
 };
+use sojourn_forms::{Node, Table, list};
 
 /// The rules by their words, with their defaults.
 const RULES: &[(&str, RuleSpec)] = &[
@@ -69,9 +73,11 @@ const fn keys_of(rule: RuleSpec) -> &'static [&'static str] {
 }
 
 /// Refuses the keys of others than what is called `name`.
-fn own_keys(section: &Section<'_>, name: &str, own: &[&str]) -> Option<()> {
+fn own_keys(section: &Table<'_>, name: &str, own: &[&str]) -> Option<()> {
     const OF_ALL: &[&str] = &["rule", "optimizer", "canary", "name"];
-    let others = section.known().iter().filter(|key| !own.contains(key) && !OF_ALL.contains(key));
+    let others = vocabulary::keys(section.path())
+        .iter()
+        .filter(|key| !own.contains(key) && !OF_ALL.contains(key));
     let mut mine = Some(());
     for node in others.filter_map(|key| section.optional(key)) {
         mine = node.refuse(format!("is no key of `{name}`, which has {}", list(own)));
@@ -79,7 +85,7 @@ fn own_keys(section: &Section<'_>, name: &str, own: &[&str]) -> Option<()> {
     mine
 }
 
-fn parameters(section: &Section<'_>, defaults: RuleSpec) -> Option<RuleSpec> {
+fn parameters(section: &Table<'_>, defaults: RuleSpec) -> Option<RuleSpec> {
     let weight = |default| optional(section, "staleness", default, staleness);
     let number = |key, default| optional(section, key, default, Node::number);
     let count = |key, default| {
@@ -162,7 +168,7 @@ fn outer(node: &Node<'_>) -> Option<Outer> {
 }
 
 /// Refuses a parameter out of its range, where the file gives it.
-fn in_range(node: &Node<'_>, section: &Section<'_>, rule: RuleSpec) -> Option<RuleSpec> {
+fn in_range(node: &Node<'_>, section: &Table<'_>, rule: RuleSpec) -> Option<RuleSpec> {
     let Err(fault) = rule.check() else { return Some(rule) };
     let (outermost, inner) = fault.key.split_once('.').unwrap_or((fault.key, ""));
     let place = section.optional(outermost).map(|place| {

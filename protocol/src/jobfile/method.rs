@@ -1,10 +1,8 @@
 //! `search.method`, `search.trials`.
 
-use super::{
-    reader::{Node, Section, list},
-    stopping,
-};
+use super::{reader::JobFileNode, stopping};
 use crate::spec::{Pbt, SearchMethod, Tpe};
+use sojourn_forms::{Node, Table, list};
 
 /// The search procedure's word; its own keys are read later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +53,7 @@ pub(super) fn method(search: Option<&Node<'_>>) -> Option<Method> {
 
 /// Reads the procedure. `trials`: how many there are where the file doesn't say. `epochs` are those of each trial.
 pub(super) fn read(
-    section: &Section<'_>,
+    section: &Table<'_>,
     method: Option<Method>,
     trials: Option<u32>,
     epochs: Option<u32>,
@@ -112,7 +110,7 @@ pub(super) fn read(
 }
 
 /// A key of the table that its procedure doesn't take.
-fn others<'a>(section: &Section<'a>, method: Method) -> Option<&'a str> {
+fn others<'a>(section: &Table<'a>, method: Method) -> Option<&'a str> {
     section.entries().map(|(key, _)| key).find(|key| !method.keys().contains(key))
 }
 
@@ -132,14 +130,14 @@ fn refuse_word(node: &Node<'_>) -> Option<SearchMethod> {
     name.word(METHODS).map(|_| SearchMethod::Grid)
 }
 
-fn number(section: Option<&Section<'_>>, key: &str, default: u32) -> Option<u32> {
+fn number(section: Option<&Table<'_>>, key: &str, default: u32) -> Option<u32> {
     match section.and_then(|section| section.optional(key)) {
         None => Some(default),
         Some(node) => node.integer(0, u32::MAX),
     }
 }
 
-fn fraction(section: Option<&Section<'_>>, key: &str, default: f64) -> Option<f64> {
+fn fraction(section: Option<&Table<'_>>, key: &str, default: f64) -> Option<f64> {
     match section.and_then(|section| section.optional(key)) {
         None => Some(default),
         Some(node) => node.number(),
@@ -147,7 +145,7 @@ fn fraction(section: Option<&Section<'_>>, key: &str, default: f64) -> Option<f6
 }
 
 /// `trials` of a procedure that needs it; `known` are as many as the rule of early stopping takes of itself.
-fn count(section: &Section<'_>, known: Option<u32>) -> Option<u32> {
+fn count(section: &Table<'_>, known: Option<u32>) -> Option<u32> {
     if let (None, Some(trials)) = (section.optional("trials"), known) {
         return Some(trials);
     }
@@ -155,7 +153,7 @@ fn count(section: &Section<'_>, known: Option<u32>) -> Option<u32> {
 }
 
 /// `trials` of a procedure for which it is only a bound.
-fn most(section: &Section<'_>) -> Option<u32> {
+fn most(section: &Table<'_>) -> Option<u32> {
     match section.optional("trials") {
         None => Some(DEFAULT_SUGGESTED),
         Some(node) => node.integer(1, MAX_TRIALS),

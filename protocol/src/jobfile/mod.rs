@@ -1,18 +1,15 @@
 //! `job.toml` to [`JobSpec`]: reads, fills in defaults, and refuses with line, key and nearest word.
 //!
-//! The reader walks `toml`'s spanned tables by hand instead of through `serde`, because a message
-//! that a person can act on needs the line of the value, the whole path of the key, what was there
-//! and what is wanted; and because it goes on after a problem and reports all of them at once. No
-//! I/O: the caller reads the file and puts its name before each line number.
+//! `sojourn_forms` has tables, values and problems. No I/O: the caller reads the file and puts its name before each line number.
 //!
 //! | file | reads |
 //! |---|---|
-//! | `reader` | any table and value: types, unknown keys, the collected problems |
+//! | `reader` | tables, with the keys that the vocabulary has for them |
 //! | `dimension` | a plain value, `{ choice = … }`, ranges, `{ normal = … }` |
 //! | `data`, `model`, `training`, `search`, `placement` | the tables of those names |
 //! | `merge` | `merge` of `[placement]` |
 //! | `init` | `init` of a `[[model]]` |
-//! | `vocabulary` | every key there is, and the nearest word to a mistyped one |
+//! | `vocabulary` | every key there is |
 
 mod categories;
 mod data;
@@ -31,14 +28,15 @@ mod stopping;
 mod training;
 mod vocabulary;
 
-pub use error::{JobFileError, Problem};
+pub use error::JobFileError;
 pub use init::{InitModel, OpenModel};
-pub use vocabulary::{TABLES, nearest};
+pub use sojourn_forms::{Problem, nearest};
+pub use vocabulary::TABLES;
 
 use crate::spec::{DataSpec, JobSpec, Loss, Scale, ScaleLabel};
-use reader::{Node, Problems, Section};
+use reader::JobFileNode;
+use sojourn_forms::{Node, Table};
 use std::collections::BTreeSet;
-use toml::de::DeTable;
 
 /// Reads a job file's text, whose models all start from random weights.
 ///
@@ -72,49 +70,37 @@ fn parse_for(
     given: Option<&DataSpec>,
     open: &mut OpenModel<'_>,
 ) -> Result<JobSpec, JobFileError> {
-    let problems = Problems::new(text);
-    let (root, syntax) = DeTable::parse_recoverable(text);
-    for error in &syntax {
-        let start = error.span().map_or(0, |span| span.start);
-        problems.add(start, "", &format!("no valid TOML here: {}", error.message()));
-    }
-    // Everything after a syntax error is guesswork, so that error alone is reported.
-    let spec = if syntax.is_empty() { read(root.get_ref(), &problems, given, open) } else { None };
-    match (spec, problems.into_error()) {
-        (Some(spec), None) => Ok(spec),
-        (_, Some(error)) => Err(error),
-        (None, None) => Err(JobFileError::unexplained()),
-    }
+    sojourn_forms::read(text, "can't be read as a job", |root| read(&root, given, open))
+        .map_err(JobFileError::new)
 }
 
 /// Reads all tables; `None` only after a problem was reported.
-fn read(
-    root: &DeTable<'_>,
-    problems: &Problems<'_>,
-    given: Option<&DataSpec>,
-    open: &mut OpenModel<'_>,
-) -> Option<JobSpec> {
-    let root = Section::root(root, problems);
+fn read(root: &Table<'_>, given: Option<&DataSpec>, open: &mut OpenModel<'_>) -> Option<JobSpec> {
+    root.refuse_unknown(vocabulary::keys(""), "key or table", vocabulary::elsewhere);
     let name = root.required("name", "a name for people").and_then(|node| data::name(&node));
     let seeds = root.optional("seed").map_or(Some(Seeds::One(0)), |node| Seeds::read(&node));
     let search_node = root.optional("search");
     let method = method::method(search_node.as_ref());
     let data = match given {
         Some(data) => Some(data.clone()),
-        None => root.required_section("data").and_then(|section| data::read(&section)),
+        None => root
+            .required("data", "a table `[data]`")
+            .and_then(|node| node.section())
+            .and_then(|section| data::read(&section)),
     };
     let shape = data.as_ref().and_then(data::known_shape);
-    let models = init::read_all(&root, method, shape, open);
+    let models = init::read_all(root, method, shape, open);
     let own_data = || root.optional("data").filter(|_| given.is_none());
     let says = |key: &str| own_data().and_then(|data| data.peek()?.optional(key));
     let says_scale = given.is_some() || says("scale").is_some();
-    let init_scale = models.as_deref().filter(|_| !says_scale).map(|all| init::scale(&root, all));
+    let init_scale = models.as_deref().filter(|_| !says_scale).map(|all| init::scale(root, all));
     let has_graphs = models.as_deref().is_some_and(init::has_graphs);
     // A table of which no label is said may have columns by name, and then no shape of rows: that is seen as it is read.
     let has_label = data.as_ref().is_some_and(|data| data.label.is_some());
     let image = shape.filter(|shape| shape.is_some() || has_label || !has_graphs);
     let training = root
-        .required_section("training")
+        .required("training", "a table `[training]`")
+        .and_then(|node| node.section())
         .and_then(|section| training::read(&section, method, image));
     let loss = training.as_ref().map(|training| training.loss);
     let scale_label = match (says("scale_label"), loss) {
@@ -124,7 +110,7 @@ fn read(
         (None, Some(Loss::Mse)) if has_graphs => Some(ScaleLabel::None),
         (None, Some(Loss::Mse)) => models
             .as_deref()
-            .and_then(|models| init::scale_label(&root, models))
+            .and_then(|models| init::scale_label(root, models))
             .map(|given| given.unwrap_or(ScaleLabel::Standard)),
         (None, _) => Some(ScaleLabel::None),
     };
@@ -140,8 +126,8 @@ fn read(
     let metrics = search::metrics(root.optional("metrics").as_ref(), has_graphs);
     let own = search::Own { models: has_graphs, metrics };
     let search = search::read(search_node.as_ref(), method, training.as_ref(), &own);
-    let placement = placement::read(&root);
-    data::fits(&root, data.as_ref(), placement.as_ref())?;
+    let placement = placement::read(root);
+    data::fits(root, data.as_ref(), placement.as_ref())?;
     let mut data = data?;
     if let Some(scale) = init_scale {
         data.scale = scale?.unwrap_or(Scale::None);
@@ -149,7 +135,7 @@ fn read(
     data.scale_label = scale_label?;
     let (mut models, init) = init::split(models?);
     if given.is_none() {
-        data::fits_models(&root, &mut models, method)?;
+        data::fits_models(root, &mut models, method)?;
     }
     let spec = JobSpec {
         name: name?,

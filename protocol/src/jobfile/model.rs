@@ -3,12 +3,12 @@
 use super::{
     dimension::{self, Bounds, Element},
     method::Method,
-    reader::{Node, Section},
 };
 use crate::spec::{
     CnnSpace, Dimension, GraphSpace, InitialWeights, MAX_SUM_NAME, MlpSpace, ModelSpace, Resnet,
     ResnetSpace, Setting,
 };
+use sojourn_forms::{Node, Table};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arch {
@@ -46,13 +46,13 @@ const KEYS: &[(&str, &[&str])] = &[
 
 /// The space of one `[[model]]`.
 pub(super) fn space(
-    section: Section<'_>,
+    section: Table<'_>,
     method: Option<Method>,
     shape: Option<Option<&[u32]>>,
 ) -> Option<ModelSpace> {
     let arch = section.required("arch", "`mlp`, `cnn`, `resnet` or `graph`")?.word(ARCHS)?;
     let name = ARCHS.iter().find(|(_, other)| *other == arch).map_or("", |(name, _)| *name);
-    let table = Table { section, method };
+    let table = ModelTable { section, method };
     if arch == Arch::Graph {
         return table.graph().map(ModelSpace::Graph);
     }
@@ -74,17 +74,17 @@ pub(super) fn space(
 }
 
 /// Is it a user's own model? Reports nothing.
-pub(super) fn is_graph(section: &Section<'_>) -> bool {
+pub(super) fn is_graph(section: &Table<'_>) -> bool {
     section.optional("arch").is_some_and(|arch| arch.as_string() == Some("graph"))
 }
 
 /// One `[[model]]`.
-struct Table<'a> {
-    section: Section<'a>,
+struct ModelTable<'a> {
+    section: Table<'a>,
     method: Option<Method>,
 }
 
-impl Table<'_> {
+impl ModelTable<'_> {
     fn refuse_foreign(&self, arch: &str) -> Option<()> {
         let mut mine = Some(());
         for (key, archs) in KEYS.iter().filter(|(_, archs)| !archs.contains(&arch)) {
@@ -116,7 +116,7 @@ impl Table<'_> {
         let channels = channels?;
         if channels.values().iter().any(Vec::is_empty) {
             let text = "has an empty list; a `cnn` needs at least one convolution";
-            return self.section.refuse("channels", text.to_owned());
+            return self.section.refuse("channels", text);
         }
         Some(CnnSpace {
             channels,
@@ -135,7 +135,7 @@ impl Table<'_> {
         let depth = depth?;
         if matches!(depth, Dimension::Range(_)) {
             let text = "can't be a range: it must be 9n + 2; `choice` is the way to search over it";
-            return self.section.refuse("depth", text.to_owned());
+            return self.section.refuse("depth", text);
         }
         let width = width?;
         for depth in depth.values().iter().copied() {

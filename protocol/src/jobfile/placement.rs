@@ -1,10 +1,6 @@
 //! `[placement]`.
 
-use super::{
-    host_shares, merge,
-    reader::{Node, Section},
-    residency,
-};
+use super::{host_shares, merge, reader::JobFileNode, residency};
 use crate::{
     money::MicroUsd,
     spec::{
@@ -14,6 +10,7 @@ use crate::{
     },
     time::Millis,
 };
+use sojourn_forms::{Node, Table};
 
 const ORDERS: &[(&str, OrderChoice)] =
     &[("auto", OrderChoice::Auto), ("hop", OrderChoice::Hop), ("merge", OrderChoice::Merge)];
@@ -24,7 +21,7 @@ const LOCAL_STEPS: &[(&str, LocalSteps)] =
     &[("shard", LocalSteps::Shard), ("by-speed", LocalSteps::BySpeed)];
 
 /// Reads `[placement]`; all of it may be left out.
-pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
+pub(super) fn read(root: &Table<'_>) -> Option<PlacementSpec> {
     let defaults = PlacementSpec::new(OrderChoice::Auto, true, 1);
     let Some(node) = root.optional("placement") else { return Some(defaults) };
     let section = node.section()?;
@@ -95,7 +92,7 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
     };
     match placement.check_residency() {
         Ok(()) => Some(placement),
-        Err(reason) => section.refuse("residency", reason.into()),
+        Err(reason) => section.refuse("residency", reason),
     }
 }
 

@@ -1,7 +1,8 @@
 //! `residency` of `[placement]`: a policy by its word, or a table of the policy and its parameters.
 
-use super::reader::{Node, Section, optional, refuse_others};
+use super::reader::{JobFileNode, optional, refuse_others};
 use crate::spec::{Growth, Listing, MAX_LOOKS, Rebalancing, ResidencyPolicy, Scope, SpeCon};
+use sojourn_forms::{Node, Table};
 
 const GROWTHS: &[(&str, Growth)] =
     &[("per-trial", Growth::PerTrial), ("per-look", Growth::PerLook)];
@@ -46,7 +47,7 @@ pub(super) fn read(node: &Node<'_>) -> Option<ResidencyPolicy> {
     }
 }
 
-fn specon(section: &Section<'_>) -> Option<SpeCon> {
+fn specon(section: &Table<'_>) -> Option<SpeCon> {
     let defaults = match optional(section, "reproduction", false, Node::boolean)? {
         true => SpeCon { listing: Listing::Printed, ..SpeCon::thesis() },
         false => SpeCon::default(),

@@ -3,9 +3,8 @@
 use super::{
     method::{self, Method},
     placement::amount,
-    reader::{Node, Section, list},
+    reader::JobFileNode,
     stopping,
-    vocabulary::nearest,
 };
 use crate::{
     spec::{
@@ -15,6 +14,7 @@ use crate::{
     },
     time::Millis,
 };
+use sojourn_forms::{Node, Table, list, nearest};
 use std::collections::BTreeMap;
 
 const SPREADS: &[(&str, Spread)] = &[("breadth", Spread::Breadth), ("depth", Spread::Depth)];
@@ -229,7 +229,7 @@ pub(super) fn check_constraints(search: Option<&Node<'_>>, spec: &JobSpec) -> Op
 }
 
 /// The direction of a metric for which the file says none.
-fn known_goal(section: &Section<'_>, metric: &Metric, own: &Own) -> Option<Goal> {
+fn known_goal(section: &Table<'_>, metric: &Metric, own: &Own) -> Option<Goal> {
     if let Some(goal) = own.goal(metric) {
         return Some(goal);
     }

@@ -1,7 +1,8 @@
 //! `search.stopping`.
 
-use super::reader::{Node, Section, list};
+use super::reader::JobFileNode;
 use crate::spec::{Halving, Stopping};
+use sojourn_forms::{Node, Table, list};
 
 /// The rules, each with the keys that it takes.
 const RULES: &[(&str, Rule)] = &[
@@ -61,11 +62,11 @@ pub(super) fn is_rule(word: &str) -> bool {
 }
 
 /// A key of the table that its rule doesn't take.
-fn others<'a>(section: &Section<'a>, rule: Rule) -> Option<&'a str> {
+fn others<'a>(section: &Table<'a>, rule: Rule) -> Option<&'a str> {
     section.entries().map(|(key, _)| key).find(|key| !rule.keys().contains(key))
 }
 
-fn of_rule(rule: Rule, section: Option<&Section<'_>>) -> Option<Stopping> {
+fn of_rule(rule: Rule, section: Option<&Table<'_>>) -> Option<Stopping> {
     let number = |key: &str, default: u32| match section.and_then(|section| section.optional(key)) {
         None => Some(default),
         Some(node) => node.integer(0, u32::MAX),

@@ -3,18 +3,19 @@
 use super::{
     dimension::{self, Bounds, Element, OPTIMIZERS},
     method::Method,
-    reader::{Node, Section},
+    reader::JobFileNode,
 };
 use crate::spec::{
     AugmentSpace, ClassWeights, DEFAULT_BATCH_SIZE, DecayScope, Dimension, Loss, MAX_EPOCHS,
     OptimizerName, OptimizerSpace, Precision, Sampling, ScheduleName, ScheduleSpace, TrainingSpace,
 };
+use sojourn_forms::{Node, Table};
 use std::collections::BTreeMap;
 
 /// Reads `[training]`.
 /// `shape` is the shape of a row, where `[data]` could be read.
 pub(super) fn read(
-    section: &Section<'_>,
+    section: &Table<'_>,
     method: Option<Method>,
     shape: Option<Option<&[u32]>>,
 ) -> Option<TrainingSpace> {
@@ -99,7 +100,7 @@ fn class_weights(node: &Node<'_>, loss: Option<Loss>) -> Option<ClassWeights> {
 }
 
 fn sampling(
-    section: &Section<'_>,
+    section: &Table<'_>,
     method: Option<Method>,
     loss: Option<Loss>,
 ) -> Option<Dimension<Sampling>> {
@@ -111,13 +112,13 @@ fn sampling(
 }
 
 fn label_smoothing(
-    section: &Section<'_>,
+    section: &Table<'_>,
     method: Option<Method>,
     loss: Option<Loss>,
 ) -> Option<Dimension<f64>> {
     let smoothing = number(section, "label_smoothing", Bounds::ZeroToBelowOne, method, 0.0)?;
     if loss == Some(Loss::Mse) && !smoothing.is_zero() {
-        return section.refuse("label_smoothing", NEEDS_CLASSES.to_owned());
+        return section.refuse("label_smoothing", NEEDS_CLASSES);
     }
     Some(smoothing)
 }
@@ -150,7 +151,7 @@ fn augment(
 }
 
 fn number<T: Element>(
-    section: &Section<'_>,
+    section: &Table<'_>,
     key: &str,
     bounds: Bounds,
     method: Option<Method>,

@@ -1,4 +1,4 @@
-//! Every key of a job file, and the nearest word to one that isn't there.
+//! Every key of a job file.
 
 /// The keys of each table, by the table's path (`model` for every `[[model]]`). Programs may list them; a test compares
 /// them with `docs/job-file.md`.
@@ -178,62 +178,4 @@ pub(super) fn elsewhere(key: &str) -> Option<String> {
     } else {
         format!("`{table}.{key}`")
     })
-}
-
-/// Longer words are near to none: comparing two takes time by the product of their lengths, and who is told of a near one
-/// is shown it.
-const MAX_WORD_CHARS: usize = 100;
-
-fn is_word(text: &str) -> bool {
-    text.chars().nth(MAX_WORD_CHARS).is_none()
-}
-
-/// The candidate that `word` most likely stands for, if any is near. Texts of over 100 characters aren't.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if !is_word(word) {
-        return None;
-    }
-    let word = word.to_lowercase();
-    let closeness = |candidate: &str| {
-        let candidate = candidate.to_lowercase();
-        let edits = strsim::normalized_damerau_levenshtein(&word, &candidate);
-        let contains = word.len() >= 3
-            && candidate.len() >= 3
-            && (candidate.contains(&word) || word.contains(&candidate));
-        if contains { edits.max(0.6) } else { edits }
-    };
-    candidates
-        .into_iter()
-        .filter(|candidate| is_word(candidate))
-        .map(|candidate| (closeness(candidate), candidate))
-        .filter(|(closeness, _)| *closeness >= 0.5)
-        // The first of equals wins, so that the answer doesn't depend on `max_by`'s choice.
-        .fold(None, |best: Option<(f64, &str)>, next| match best {
-            Some(best) if best.0 >= next.0 => Some(best),
-            _ => Some(next),
-        })
-        .map(|(_, candidate)| candidate)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_word_is_found_and_a_far_one_is_not() {
-        let keys = ["epochs", "batch_size", "loss"];
-        assert_eq!(nearest("epoch", keys), Some("epochs"));
-        assert_eq!(nearest("batchsize", keys), Some("batch_size"));
-        assert_eq!(nearest("Loss", keys), Some("loss"));
-        assert_eq!(nearest("zebra", keys), None);
-    }
-
-    #[test]
-    fn a_long_text_that_holds_the_word_is_not_near() {
-        let longest = format!("{}label", "x".repeat(MAX_WORD_CHARS - 5));
-        assert_eq!(nearest("label", [longest.as_str()]), Some(longest.as_str()));
-        let longer = format!("x{longest}");
-        assert_eq!(nearest("label", [longer.as_str()]), None);
-        assert_eq!(nearest(&longer, ["label"]), None);
-    }
 }

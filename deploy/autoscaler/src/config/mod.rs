@@ -4,30 +4,29 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `reader` | tables and values, and the problems of a file |
 //! | `site` | a file whose server's machine `up` makes |
+//! | `size` | sizes with their units |
 //! | `words` | what a file means, in sentences |
 
-mod reader;
 mod site;
+mod size;
 mod words;
 
-pub use reader::Problem;
 pub use site::{Filling, filled};
 pub use words::words;
 
-use reader::{Problems, Section, size, whole};
+use size::size;
 use sojourn_fleet::{
     limits::Limits,
     settings::{Markets, Settings, Times, Types},
 };
+use sojourn_forms::{Node, Problem, Section};
 use sojourn_protocol::time::Millis;
 use std::{
     fmt, fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
 };
-use toml::de::DeTable;
 
 /// Characters of a fleet's name: names of machines begin with it.
 pub const MAX_FLEET_CHARS: usize = 24;
@@ -102,9 +101,10 @@ impl fmt::Display for ConfigError {
         match self {
             Self::Unread { path, source } => write!(f, "`{}`: {source}", path.display()),
             Self::Wrong { path, problems } => {
-                for (index, Problem { line, message }) in problems.iter().enumerate() {
+                for (index, problem) in problems.iter().enumerate() {
                     let separator = if index > 0 { "\n" } else { "" };
-                    write!(f, "{separator}`{}`, line {line}: {message}", path.display())?;
+                    let line = problem.line();
+                    write!(f, "{separator}`{}`, line {line}: {problem}", path.display())?;
                 }
                 Ok(())
             }
@@ -147,25 +147,9 @@ impl Config {
     /// # Errors
     /// All that is wrong with it, in the order of its lines.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, Vec<Problem>> {
-        let problems = Problems::new(text);
-        let (root, syntax) = DeTable::parse_recoverable(text);
-        for error in &syntax {
-            let start = error.span().map_or(0, |span| span.start);
-            problems.add(start, format!("no valid TOML here: {}", error.message()));
-        }
-        let config = if syntax.is_empty() {
-            read(&Section::root(root.get_ref(), &problems), text, folder)
-        } else {
-            None
-        };
-        let found = problems.into_found();
-        match config {
-            Some(config) if found.is_empty() => Ok(config),
-            _ if found.is_empty() => {
-                Err(vec![Problem { line: 1, message: "can't be read as a fleet".to_owned() }])
-            }
-            _ => Err(found),
-        }
+        sojourn_forms::read(text, "can't be read as a fleet", |root| {
+            read(&Section::from(root), text, folder)
+        })
     }
 }
 
@@ -291,14 +275,13 @@ fn limits(table: &Section<'_>) -> Limits {
 
 fn types(table: &Section<'_>) -> Types {
     let default = Types::default();
-    let numbers = |key| table.range(key, "a range, as `[2, 16]`,", whole);
-    let bytes = |value: &toml::de::DeValue<'_>| size(value);
+    let numbers = |key| table.range(key, "a range, as `[2, 16]`,", Node::as_integer);
     Types {
         names: table.list("names").unwrap_or_default(),
         except: table.list("except").unwrap_or_default(),
         vcpus: numbers("vcpus").unwrap_or(default.vcpus),
         memory: table
-            .range("memory", "a range, as `[\"4GiB\", \"64GiB\"]`,", bytes)
+            .range("memory", "a range, as `[\"4GiB\", \"64GiB\"]`,", size)
             .unwrap_or(default.memory),
         gpus: numbers("gpus").unwrap_or(default.gpus),
         vcpus_per_slot: table.number("vcpus_per_slot", 1..=1024),

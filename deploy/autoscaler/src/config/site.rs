@@ -120,7 +120,7 @@ on_demand = { 'c7i.large' = '0.1 usd' }
         // Without that table they are wanted.
         let without = FILE.replace("[ec2.server]", "[ec2.servers]");
         let problems = Config::parse(&without, Path::new("")).unwrap_err();
-        let said: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+        let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert!(
             said.iter().any(|message| message.starts_with("`token_file` is missing")),
             "{said:?}"

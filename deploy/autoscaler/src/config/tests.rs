@@ -16,7 +16,7 @@ user_data = 'user-data.yaml'
 
 fn wrong(text: &str) -> Vec<String> {
     let problems = Config::parse(text, Path::new("/etc/sojourn")).unwrap_err();
-    problems.into_iter().map(|Problem { line, message }| format!("{line}: {message}")).collect()
+    problems.into_iter().map(|problem| format!("{}: {problem}", problem.line())).collect()
 }
 
 fn with(from: &str, to: &str) -> String {
@@ -59,10 +59,10 @@ fn all_problems_are_told_with_their_lines() {
             "1: `token_file` is missing: the file with the token of a user who may administer",
             "1: `ec2` is missing: a table `[ec2]` with the regions, images and subnets",
             "1: `flet` is no known key; did you mean `fleet`?",
-            "2: `server` is the number `5`; a text is wanted",
+            "2: `server` is a whole number (`5`); a text is wanted",
             "3: `interval` is wrong: between 5s and 2min are wanted",
             "4: `limits.machines` is missing: the most machines at a time",
-            "5: `limits.hourly` is wrong: an amount of dollars is wanted, e.g. `20 usd` or `0.35 usd`, with six decimals at most",
+            "5: `limits.hourly` is 5; an amount of dollars is wanted, e.g. `20 usd` or `0.35 usd`, with six decimals at most",
             "7: `markets.flor` is no known key; did you mean `floor`?",
         ]
     );
@@ -97,7 +97,7 @@ fn values_are_checked() {
         (
             "[ec2]",
             "[times]\nboot = '3'\n[ec2]",
-            "9: `times.boot` is wrong: a length of time up to a year is wanted, e.g. `90s`, `10min` or `2h`",
+            "9: `times.boot` is 3; a length of time up to a year is wanted, e.g. `90s`, `10min` or `2h`",
         ),
         (
             "[ec2]",
@@ -107,7 +107,7 @@ fn values_are_checked() {
         (
             "machines = 16",
             "machines = -1",
-            "6: `limits.machines` is the number `-1`; a whole number from 0 to 10000 is wanted",
+            "6: `limits.machines` is -1; a whole number from 0 to 10000 is wanted",
         ),
     ] {
         assert_eq!(wrong(&with(from, to)), [message]);

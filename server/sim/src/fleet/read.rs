@@ -10,13 +10,14 @@
 use super::{
     check,
     error::{ScenarioError, wrong},
-    lines,
+    lines::meet,
     policy::Policy,
     scenario::Scenario,
     vary::{check_rows, combinations, of_cases, of_setting, of_vary, set},
     words::{hint, unknown},
 };
 use serde::Deserialize;
+use sojourn_forms::{line_at, line_of};
 use std::fmt;
 use toml::{Table, Value};
 
@@ -110,9 +111,9 @@ pub fn read_with(text: &str, settings: &[String]) -> Result<Study, ScenarioError
                 let set = set.chain(case.keys().map(String::as_str));
                 let mut set = set.chain(overrides.iter().map(|(key, _)| key.as_str()));
                 // What the row says stands elsewhere in the file.
-                let line = match set.any(|key| lines::meet(key, &fault.path)) {
+                let line = match set.any(|key| meet(key, &fault.path)) {
                     true => None,
-                    false => lines::line_of(text, &fault.path),
+                    false => line_of(text, &fault.path),
                 };
                 let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
                 of_row(&label, &format!("{line}{}", fault.said))
@@ -169,7 +170,7 @@ fn shown(value: &Value) -> String {
 fn said(text: &str, span: Option<std::ops::Range<usize>>, message: &str) -> ScenarioError {
     let message = hint(message);
     let Some(span) = span else { return ScenarioError::Wrong(message) };
-    ScenarioError::Wrong(format!("line {}: {message}", lines::line_at(text, span.start)))
+    ScenarioError::Wrong(format!("line {}: {message}", line_at(text, span.start)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Complaints about a file's text, in the words of scenario files.
 
-use sojourn_protocol::jobfile::nearest;
+use sojourn_forms::suggestion;
 use std::collections::BTreeSet;
 
 /// The messages of `serde` and the reader of TOML, in the words of scenario files: with the nearest known word for an
@@ -18,14 +18,8 @@ pub(super) fn hint(message: &str) -> String {
 
 /// An unknown word, with the nearest known one, or all where none is near.
 pub(super) fn unknown<'a>(kind: &str, word: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let known: BTreeSet<&str> = known.collect();
-    let hint = match nearest(word, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            let known: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
-            format!("known here: {}", known.join(", "))
-        }
-    };
+    let known = Vec::from_iter(known.collect::<BTreeSet<&str>>());
+    let hint = suggestion(word, known.iter().copied(), || None, &known);
     format!("`{word}` is no known {kind}; {hint}")
 }
 
