@@ -111,8 +111,8 @@ fn the_corpora_of_the_fuzz_targets_end_no_reader() {
     assert!(made >= 20 && refused.len() >= 20, "{made} made, {} refused", refused.len());
 }
 
-/// A file of NumPy: an array of two rows of zeros.
-fn array(dtype: &str, shape: &str, bytes: usize) -> Vec<u8> {
+/// A file of NumPy: an array of two rows.
+fn array(dtype: &str, shape: &str, values: &[u8]) -> Vec<u8> {
     let mut header = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}");
     while (header.len() + 11) % 64 != 0 {
         header.push(' ');
@@ -121,18 +121,18 @@ fn array(dtype: &str, shape: &str, bytes: usize) -> Vec<u8> {
     let mut array = b"\x93NUMPY\x01\x00".to_vec();
     array.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
     array.extend(header.as_bytes());
-    array.resize(array.len() + bytes, 0);
+    array.extend(values);
     array
 }
 
 #[test]
 fn memory_that_files_ask_for_is_bounded_by_the_kernel() {
     let folder = tempfile::tempdir().unwrap();
-    let rows = array("<f4", "(2, 60000000)", 480_000_000);
+    let rows = array("<f4", "(2, 60000000)", &vec![0; 480_000_000]);
     let packed = zstd::stream::encode_all(rows.as_slice(), 1).unwrap();
     assert!(packed.len() < 100_000, "{}", packed.len());
     fs::write(folder.path().join("x.npy.zst"), packed).unwrap();
-    fs::write(folder.path().join("y.npy"), array("|u1", "(2,)", 2)).unwrap();
+    fs::write(folder.path().join("y.npy"), array("|u1", "(2,)", &[0, 1])).unwrap();
     let text = job("train = \"x.npy.zst\"\nlabels = \"y.npy\"", MLP);
     let few = ReaderLimits { memory: 256 * MIB, ..limits() };
     let why = prepared(folder.path(), &text, few).unwrap_err().join("; ");
