@@ -268,6 +268,9 @@ mod tests {
         assert!(answer.contains("\nsojourn_fleet_bought_machines_total 3\n"), "{answer}");
         assert!(answer.contains("\nsojourn_fleet_failures_total{kind=\"quota\"} 1\n"), "{answer}");
         assert!(read("GET / HTTP/1.1\r\n\r\n").await.starts_with("HTTP/1.1 404 "));
+        assert!(read("no request\r\n\r\n").await.starts_with("HTTP/1.1 400 "));
+        let long = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\n\r\n", "a".repeat(5000));
+        assert!(read(&long).await.starts_with("HTTP/1.1 431 "));
         server.abort();
     }
 
