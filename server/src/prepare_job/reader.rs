@@ -18,12 +18,12 @@ use std::{
     time::Duration,
 };
 
-/// Most bytes of a line of a reader. The longest has the words of all columns, and the places of all shards.
-const MAX_LINE: u64 = 256 << 20;
+/// Most bytes of a line of a reader. The longest has a job and its data, for which a request has 16 MiB, and the places of all shards.
+const MAX_LINE: u64 = 32 << 20;
 /// A reader that says nothing for so long is looked at: somebody may have ended it.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// Messages that wait: a reader that says more waits too.
-const MAX_WAITING: usize = 16;
+const MAX_WAITING: usize = 1;
 /// Bytes of its error output that are kept: the last ones.
 const KEPT_ERRORS: usize = 4096;
 /// Characters of an error output in the log.
@@ -175,11 +175,13 @@ impl Reader {
         bounds: &dyn DataBounds,
         tell: &mut dyn FnMut(BytesRead),
     ) -> Result<Option<Result<PreparedJob, Vec<String>>>, Vec<String>> {
+        let go_on = || bounds.admit(DataStep::Read(0)).map_err(|why| vec![why]);
         let mut outcome = None;
         loop {
             let answer = match self.messages.recv_timeout(LOOK_INTERVAL) {
                 Ok(Message::Read(read)) => {
                     tell(read);
+                    go_on()?;
                     continue;
                 }
                 Ok(Message::Step(step)) => {
@@ -197,7 +199,7 @@ impl Reader {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     // A decoder that doesn't come back asks nothing.
-                    bounds.admit(DataStep::Read(0)).map_err(|why| vec![why])?;
+                    go_on()?;
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Ok(outcome),

@@ -106,6 +106,13 @@ fn a_reader_that_asks_nothing_is_ended_too() {
 }
 
 #[test]
+fn a_reader_that_only_says_how_far_it_is_is_ended_too() {
+    let script = "while :; do echo '{\"read\":{\"bytes\":1,\"of\":2}}'; done";
+    let (job, _, _folder) = outcome(script, 0);
+    assert_eq!(job.unwrap_err(), ["somebody has ended it"]);
+}
+
+#[test]
 fn a_crash_is_a_refusal_that_says_why() {
     for (script, wanted) in [
         ("kill -SEGV $$", "signal 11"),
