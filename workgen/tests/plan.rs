@@ -177,6 +177,27 @@ fn hops_that_take_no_time_are_in_the_order_of_their_visits() {
     assert_eq!(wrong, Err(ScheduleError::Visit(of_one(0), 1)));
 }
 
+/// A visit that takes no time passes nobody: the next begins where it ends.
+#[test]
+fn annealing_keeps_a_fixed_order_of_hops_that_take_no_time() {
+    let problem = Problem {
+        trials: vec![PlanTrial {
+            open: vec![0, 1, 3],
+            order: vec![0, 1, 3, 1, 0, 2, 4, 3],
+            epochs_after: 1,
+            work: vec![0, 0, 0, 1, 0],
+            ..PlanTrial::default()
+        }],
+        machines: vec![Machine { latency: 1, ..Machine::default() }; 2],
+        holders: [0, 1, 0, 1, 0].map(|machine| Some(vec![machine])).to_vec(),
+        ..Problem::default()
+    };
+    for seed in 0..50 {
+        let schedule = plan(PlannerName::Rollout, &problem, seed, 20).unwrap();
+        assert_eq!(schedule.check(&problem), Ok(()), "seed {seed}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

@@ -109,12 +109,7 @@ impl Graph {
             hops,
         };
         let mut last: Vec<u32> = (count..count + trials + machines).map(id).collect();
-        let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by_key(|hop| {
-            let step = &schedule.steps[*hop];
-            (step.start, step.end, step.epoch)
-        });
-        for hop in order {
+        for (hop, _) in schedule.in_turn(shop.problem) {
             let chains =
                 [graph.hops[hop].trial as usize, trials + graph.hops[hop].machine as usize];
             for (chain, line) in chains.into_iter().enumerate() {

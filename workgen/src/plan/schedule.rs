@@ -72,6 +72,23 @@ impl Schedule {
         Self { steps, makespan }
     }
 
+    /// The steps with their indices, each behind all that it follows in its trial or on its machine: of those that begin
+    /// at one instant the hops that take no time come first, those of a trial in its order.
+    pub(super) fn in_turn(&self, problem: &Problem) -> Vec<(usize, Step)> {
+        let shards = problem.holders.len();
+        let visit = |step: &Step| {
+            let trial = problem.trials.get(step.trial as usize)?;
+            let before = step
+                .epoch
+                .checked_sub(1)
+                .map_or(0, |whole| trial.open.len() + whole as usize * shards);
+            trial.order.iter().skip(before).position(|shard| *shard == step.shard)
+        };
+        let mut steps: Vec<(usize, Step)> = self.steps.iter().copied().enumerate().collect();
+        steps.sort_by_key(|(_, step)| (step.start, step.end, step.epoch, visit(step)));
+        steps
+    }
+
     /// Is every hop there once, on a machine that may train it and for its time, epochs and fixed visits in their
     /// order, and no trial and no machine busy twice at a time?
     ///
@@ -103,18 +120,7 @@ impl Schedule {
                 return Err(ScheduleError::Order(*step));
             }
         }
-        // Hops that take no time come before others that begin with them, those of a trial in its order.
-        let visit = |step: &Step| {
-            let trial = problem.trials.get(step.trial as usize)?;
-            let before = step
-                .epoch
-                .checked_sub(1)
-                .map_or(0, |whole| trial.open.len() + whole as usize * shards);
-            trial.order.iter().skip(before).position(|shard| *shard == step.shard)
-        };
-        let mut steps = self.steps.clone();
-        steps.sort_by_key(|step| (step.start, step.end, step.epoch, visit(step)));
-        for step in steps {
+        for (_, step) in self.in_turn(problem) {
             let unknown = ScheduleError::Unknown(step);
             let trial = step.trial as usize;
             let hop = step.epoch as usize * shards + step.shard as usize;
