@@ -17,14 +17,14 @@ FLOORS = [  # a package depends on packages of lower floors only
     ["protocol/files", "protocol/forms", "server/state/derive"],
     ["protocol"],
     ["protocol/codec", "protocol/api", "client/slot", "client/shares", "client/libtorch", "deploy/fleet", "server/page"],
-    ["protocol/model", "protocol/http", "deploy/ec2"],
+    ["protocol/model", "protocol/http", "deploy/ec2", "deploy/fleet/fake"],
     ["protocol/graph", "protocol/programs", "server/blobs", "workgen", "workgen/ingest", "assimilator/rules", "client/core"],
     ["server/state", "client", "client/trainer"],
     ["server/scheduling"],
     ["server/core"],
     ["server", "server/sim", "assimilator", "client/daemon"],
     [".", "fuzz/targets", "deploy/autoscaler"],
-    ["benches/grown", "fuzz"],
+    ["benches/grown", "fuzz", "examples/studies"],
 ]
 
 

@@ -17,13 +17,13 @@ import kept  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "examples" / "shares"
-STUDY = ROOT / "target" / "release" / "examples" / "shares_study"
+STUDY = [ROOT / "target" / "release" / "sojourn-studies", "shares"]
 
 HEAD = """# Sharing a host, and moving between hosts
 
 {mark}
 
-`make -C examples shares` runs `server/sim/examples/shares_study`, keeps its [results](results) and writes this page from them, figures, tables
+`make -C examples shares` runs `examples/studies`, keeps its [results](results) and writes this page from them, figures, tables
 and sentences; changes by hand are lost. The text is in `examples/scripts/shares.py`.
 
 Two questions about trials that share machines. **FlowCon** asks how much of a host's processor each of its trials should have: one whose loss
@@ -34,7 +34,7 @@ guesses from how the loss falls that a trial has converged, and moves it out of 
 **Sojourn's hosts share equally unless a job [says otherwise](../../docs/scheduling.md#shares-of-a-host), and its trials
 stay on no host unless a job [says so](../../docs/scheduling.md#trials-that-stay-on-a-host).** This page says what the two would change.
 
-**The model** is fluid: a host has capacity 1, which its trials divide without loss (`server/sim/src/fluid`). A trial is an arrival, an amount
+**The model** is fluid: a host has capacity 1, which its trials divide without loss (`examples/studies/src/fluid`). A trial is an arrival, an amount
 of work, and a loss that falls as 0.02 + 0.98 exp(-k f) once the part f of the work is done, reported each second with a noise of 0.01. The k
 are read off the thesis' curves: 5.25 (a variational autoencoder), 11.5 (gated recurrent units), 19.6 (a bidirectional recurrent network). The planners are the
 ones of `client/shares` and `workgen/src/residency`. Seeds 1 to {seeds}. All changes are in percent of the same trials with the same
@@ -270,7 +270,7 @@ that is on [a page of its own](MACHINES.md).
 
 
 def run(seeds):
-    command = [STUDY, *(["--seeds", str(seeds)] if seeds else [])]
+    command = [*STUDY, *(["--seeds", str(seeds)] if seeds else [])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"shares: {done.stderr.strip()}")

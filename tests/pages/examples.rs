@@ -10,12 +10,10 @@
 //! | script | compiled; `results` runs those that write pages |
 
 use crate::page::{ROOT, files, is};
-use sojourn_autoscaler::{
-    config::Config,
-    simulate::{self, Args},
-};
+use sojourn_autoscaler::config::Config;
 use sojourn_protocol::jobfile;
 use sojourn_sim::fleet;
+use sojourn_studies::spot;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -37,7 +35,9 @@ enum Kind {
 
 /// The files, each with its kind. A file of no known kind ends the test.
 fn all() -> Vec<(PathBuf, String, Kind)> {
-    let paths = files("examples", &|path| is(path, "toml"));
+    // The package of the studies is no example: it has tests of its own.
+    let is_example = |path: &Path| is(path, "toml") && !path.starts_with("examples/studies");
+    let paths = files("examples", &is_example);
     paths
         .into_iter()
         .map(|path| {
@@ -162,10 +162,10 @@ fn every_simulation_of_a_spot_fleet_is_run() {
         let file = here.path().join("small.toml");
         fs::write(&file, simulation.to_string()).unwrap();
         let (seeds, rate) = (Some(1), Some(0.1));
-        let args = Args { file, seeds, seed: None, rate, json: true, quick: true };
+        let args = spot::Args { file, seeds, seed: None, rate, json: true, quick: true };
         let loaded =
-            simulate::load(&args).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        simulate::run(&loaded).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            spot::load(&args).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        spot::run(&loaded).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 }
 

@@ -13,12 +13,12 @@ use sojourn_autoscaler::{
     metrics::Metrics,
     server::HttpServer,
 };
+use sojourn_fake_cloud::{
+    CapacityConfig, CloudConfig, FakeClient, FakeCloud, Happens, InterruptionConfig, PoolConfig,
+    Prices, World, WorldConfig,
+};
 use sojourn_fleet::{
     cloud::{Cloud, CloudError, CloudMachine, Filled, InstanceType, Offers, Order, Pool},
-    fake::{
-        CapacityConfig, CloudConfig, FakeClient, FakeCloud, Happens, InterruptionConfig,
-        PoolConfig, Prices, World, WorldConfig,
-    },
     limits::Limits,
     planner::Action,
     settings::{Settings, Times},

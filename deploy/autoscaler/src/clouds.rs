@@ -63,6 +63,37 @@ mod ec2 {
 #[cfg(not(feature = "ec2"))]
 mod ec2 {
     use super::{BTreeMap, Cloud, CloudsError, Config};
+    use sojourn_fleet::cloud::{CloudError, CloudMachine, Filled, Offers, Order, Pool};
+    use sojourn_protocol::{money::MicroUsd, time::UnixMillis};
+
+    /// The cloud of a program that was built without one: there is none to call.
+    enum NoCloud {}
+
+    impl Cloud for NoCloud {
+        async fn offers(&self) -> Result<Offers, CloudError> {
+            match *self {}
+        }
+
+        async fn spot_price_at(
+            &self,
+            _: &Pool,
+            _: UnixMillis,
+        ) -> Result<Option<MicroUsd>, CloudError> {
+            match *self {}
+        }
+
+        async fn machines(&self) -> Result<Vec<CloudMachine>, CloudError> {
+            match *self {}
+        }
+
+        async fn buy(&self, _: &Order) -> Result<Filled, CloudError> {
+            match *self {}
+        }
+
+        async fn end(&self, _: &str, _: &[String]) -> Result<(), CloudError> {
+            match *self {}
+        }
+    }
 
     pub(super) fn check(_: &Config) -> Result<(), CloudsError> {
         Ok(())
@@ -72,8 +103,7 @@ mod ec2 {
         _: &Config,
         _: BTreeMap<String, String>,
     ) -> Result<impl Cloud + use<>, CloudsError> {
-        let none: Result<sojourn_fleet::fake::FakeClient, _> = Err(CloudsError::NotBuilt);
-        none
+        Err::<NoCloud, _>(CloudsError::NotBuilt)
     }
 }
 

@@ -18,7 +18,6 @@
 //! | `round` | what the server is told of machines; pure |
 //! | [`driver`] | one round: asks, plans, carries out |
 //! | [`metrics`] | figures for Prometheus |
-//! | [`simulate`] | a fleet on a made-up cloud in virtual time, beside other ways to run a search |
 //! | [`cli`] | the commands |
 
 pub mod boot;
@@ -30,4 +29,3 @@ mod leader;
 pub mod metrics;
 mod round;
 pub mod server;
-pub mod simulate;

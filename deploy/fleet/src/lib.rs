@@ -8,10 +8,8 @@
 //! | [`limits`] | what a fleet may have and cost at most |
 //! | [`settings`] | what its owner chooses |
 //! | [`planner`] | what to do now, and why |
-//! | [`fake`] | a made-up cloud in virtual time |
 
 pub mod cloud;
-pub mod fake;
 pub mod limits;
 pub mod planner;
 pub mod settings;

@@ -4,13 +4,11 @@
 //! |---|---|
 //! | [`chaos`] | is every promise kept, whatever goes wrong? |
 //! | [`fleet`] | how long does it take, and what does it cost? |
-//! | [`fluid`] | what does it change how trials share a host, and where they are? |
 
 mod call;
 pub mod chaos;
 mod corruption;
 pub mod fleet;
-pub mod fluid;
 mod liveness;
 #[cfg(feature = "milp")]
 pub mod milp;

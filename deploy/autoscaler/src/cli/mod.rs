@@ -17,10 +17,7 @@ mod status;
 #[cfg(feature = "ec2")]
 mod up;
 
-use crate::{
-    config::{Config, ConfigError},
-    simulate,
-};
+use crate::config::{Config, ConfigError};
 use clap::{Parser, Subcommand};
 use sojourn_programs::{exit::Failure, log::FormArgs};
 use std::path::Path;
@@ -73,8 +70,6 @@ enum Command {
     /// server's disk and go with it.
     #[cfg(feature = "ec2")]
     Down(down::Args),
-    /// Run a search on a made-up cloud in virtual time, and compare what it costs with other ways to run it.
-    Simulate(simulate::Args),
 }
 
 impl Cli {
@@ -102,12 +97,6 @@ impl Cli {
             Command::Up(args) => up::run(&args).await,
             #[cfg(feature = "ec2")]
             Command::Down(args) => down::run(&args).await,
-            Command::Simulate(args) => {
-                // It has a runtime of its own, and computes for minutes.
-                let simulation = simulate::load(&args).map_err(Failure::call)?;
-                let run = tokio::task::spawn_blocking(move || simulate::run(&simulation)).await;
-                run.map_err(|error| error.to_string()).flatten().map_err(Failure::work)
-            }
         }
     }
 }
