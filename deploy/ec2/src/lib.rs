@@ -51,6 +51,7 @@ pub use site::{
 };
 pub use user_data::{MAX_USER_DATA, UserData, UserDataError};
 
+use async_trait::async_trait;
 pub use aws_config::SdkConfig;
 use futures::future::try_join_all;
 use region::Region;
@@ -156,6 +157,7 @@ impl Ec2 {
     }
 }
 
+#[async_trait]
 impl Cloud for Ec2 {
     async fn offers(&self) -> Result<Offers, CloudError> {
         let now = now();

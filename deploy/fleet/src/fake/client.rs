@@ -2,6 +2,7 @@
 
 use super::cloud::FakeCloud;
 use crate::cloud::{Cloud, CloudError, CloudMachine, Filled, Offers, Order, Pool};
+use async_trait::async_trait;
 use sojourn_protocol::{money::MicroUsd, time::UnixMillis};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -38,6 +39,7 @@ impl std::fmt::Debug for FakeClient {
     }
 }
 
+#[async_trait]
 impl Cloud for FakeClient {
     async fn offers(&self) -> Result<Offers, CloudError> {
         self.lock().offers(self.now())
