@@ -286,7 +286,7 @@ fn driver(site: &Site, cloud: &LocalCloud, name: &str) -> Driver<HttpServer, Loc
         token.display()
     );
     std::fs::write(&file, text).unwrap();
-    let config = Config::read(&file).unwrap();
+    let config = Config::read(&file, &[]).unwrap();
     let options = Options {
         fleet: "local".into(),
         holder: name.into(),
