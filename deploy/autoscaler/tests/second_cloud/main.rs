@@ -134,13 +134,14 @@ async fn a_fleet_is_removed() {
     let haze = Haze::named("haze");
     for (name, region) in [("night-1", "bay-1"), ("night-2", "fen-1")] {
         let enrolment_token = "token".to_owned();
-        let filled = haze.cloud.buy(&Order {
+        let order = Order {
             machines: vec![NewMachine { name: name.parse().unwrap(), enrolment_token }],
             market: Market::OnDemand,
             pools: vec![pool(region)],
             price_limit: MicroUsd(100_000),
-        });
-        assert_eq!(filled.await.unwrap().bought.len(), 1);
+        };
+        let filled = haze.cloud.buy(&order).await.unwrap();
+        assert_eq!(filled.bought.len(), 1);
     }
     let folder = folder(FILE);
     call(&folder, &["remove", "--preview"], &[&haze]).await.unwrap();
