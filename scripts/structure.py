@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Fails where modules of a package import each other in a cycle, a package depends on one of its own floor or above, one that
-hears of events passes over those that it doesn't name, or a documentation comment begins with a word that names nothing.
+hears of events passes over those that it doesn't name, a documentation comment begins with a word that names nothing, or a cloud is
+named outside of its package.
 
 Reads the tracked files of the checkout and runs nothing of it. Production code only. A parent module that
 re-exports its children, and the root of a package, count as no imports. The floors are those of ARCHITECTURE.md.
@@ -17,8 +18,8 @@ FLOORS = [  # a package depends on packages of lower floors only
     ["protocol/files", "protocol/forms", "server/state/derive"],
     ["protocol"],
     ["protocol/codec", "protocol/api", "client/slot", "client/shares", "client/libtorch", "deploy/fleet", "server/page"],
-    ["protocol/model", "protocol/http", "deploy/ec2", "deploy/fleet/fake"],
-    ["protocol/graph", "protocol/programs", "server/blobs", "workgen", "workgen/ingest", "assimilator/rules", "client/core"],
+    ["protocol/model", "protocol/http", "deploy/clouds", "deploy/fleet/fake"],
+    ["protocol/graph", "protocol/programs", "server/blobs", "workgen", "workgen/ingest", "assimilator/rules", "client/core", "deploy/ec2"],
     ["server/state", "client", "client/trainer"],
     ["server/scheduling"],
     ["server/core"],
@@ -230,9 +231,26 @@ def misbegun():
             begins = not text
 
 
+# Only the packages of clouds name one, and the program that lists them.
+WITHOUT_CLOUDS = ("deploy/autoscaler/src/", "deploy/fleet/src/", "deploy/clouds/src/")
+LISTS_CLOUDS = "deploy/autoscaler/src/main.rs"
+NAMES_CLOUD = re.compile(r"ec2|(?<![a-z])aws(?![a-z])", re.I)
+
+
+def named_clouds():
+    """Lines that name a cloud where any cloud is meant."""
+    for path in tracked("*.rs"):
+        if not path.startswith(WITHOUT_CLOUDS) or path == LISTS_CLOUDS:
+            continue
+        for number, line in enumerate((ROOT / path).read_text(encoding="utf-8").splitlines(), start=1):
+            found = NAMES_CLOUD.search(line)
+            if found:
+                yield f"{path}:{number}: `{found.group()}` is named, and any cloud is meant: its package says it"
+
+
 def main():
     sys.setrecursionlimit(10_000)
-    faults = [*cycles(), *arrows_up(), *passed_over(), *misbegun()]
+    faults = [*cycles(), *arrows_up(), *passed_over(), *misbegun(), *named_clouds()]
     for fault in faults:
         print(f"structure: {fault}", file=sys.stderr)
     sys.exit(1 if faults else 0)

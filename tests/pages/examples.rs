@@ -172,7 +172,7 @@ fn every_simulation_of_a_spot_fleet_is_run() {
 #[test]
 fn every_configuration_of_the_autoscaler_is_read() {
     for (path, _) in of_kind(&Kind::Autoscaler) {
-        let config = Config::read(&Path::new(ROOT).join(&path));
+        let config = Config::read(&Path::new(ROOT).join(&path), &[]);
         config.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 }

@@ -6,6 +6,7 @@ use crate::{
     site::{Process, Site, program, spawn},
     support::{Answer, FakeServer},
 };
+use async_trait::async_trait;
 use serde_json::Value;
 use sojourn_autoscaler::{
     config::Config,
@@ -125,6 +126,7 @@ impl LocalCloud {
     }
 }
 
+#[async_trait]
 impl Cloud for LocalCloud {
     async fn offers(&self) -> Result<Offers, CloudError> {
         self.fake.offers().await
@@ -284,7 +286,7 @@ fn driver(site: &Site, cloud: &LocalCloud, name: &str) -> Driver<HttpServer, Loc
         token.display()
     );
     std::fs::write(&file, text).unwrap();
-    let config = Config::read(&file).unwrap();
+    let config = Config::read(&file, &[]).unwrap();
     let options = Options {
         fleet: "local".into(),
         holder: name.into(),

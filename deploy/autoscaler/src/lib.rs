@@ -1,6 +1,7 @@
 //! Buys preemptible machines while there is work for them, as cheaply as budget and deadline allow, and gives them back.
 //!
-//! The planner is in `sojourn-fleet`; this package asks server and cloud, and carries plans out.
+//! The planner is in `sojourn-fleet`; this package asks server and cloud, and carries plans out. Clouds are known to it by the traits
+//! of `sojourn-clouds` alone: `main.rs` lists them.
 //!
 //! ```text
 //!   file --config--> driver <--demand, costs, leader--> server
@@ -11,7 +12,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`config`] | the file of a fleet |
-//! | [`clouds`] | the clouds that the program was built with |
+//! | [`clouds`] | the cloud that a file names, among those of the program |
 //! | [`server`] | what is asked of the server |
 //! | [`boot`] | what machines are told at their first start |
 //! | `leader` | the lease by which one process acts; pure |

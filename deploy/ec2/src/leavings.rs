@@ -8,6 +8,7 @@ use crate::{
     tags, template,
 };
 use aws_sdk_ec2::types::VolumeState;
+use sojourn_clouds::Goes;
 use sojourn_fleet::cloud::{CloudError, MachineState};
 use std::fmt;
 
@@ -59,15 +60,6 @@ pub struct Leaving {
     pub goes: Goes,
 }
 
-/// Whether something goes by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Goes {
-    /// The thing stays until it is removed.
-    Stays,
-    /// The thing goes with something else, or is going.
-    Itself,
-}
-
 impl LeavingKind {
     /// The kind in a word or a few, as people write it.
     #[must_use]
@@ -89,6 +81,14 @@ impl LeavingKind {
             Self::Role => "role",
             Self::Archive => "archive",
         }
+    }
+}
+
+impl From<Leaving> for sojourn_clouds::Leaving {
+    fn from(leaving: Leaving) -> Self {
+        let has_models = matches!(leaving.kind, LeavingKind::Server | LeavingKind::ServerDisk);
+        let Leaving { region, kind, id, goes } = leaving;
+        Self { region, kind: kind.word(), id, goes, has_models }
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `machines` | the machines by their tags, and their end |
 //! | `leavings` | what the fleet has in the account, and its removal |
 //! | `site` | the fleet's network, rights and server: made and removed |
+//! | `provider` | all of this behind the traits of `sojourn-clouds`: the only part that programs name |
 //! | `errors` | what EC2's error codes mean |
 //!
 //! Nothing is kept on disk. EC2 itself knows what was bought, by the tags [`FLEET_TAG`] and [`MACHINE_TAG`].
@@ -28,6 +29,7 @@ mod money;
 mod order;
 mod patterns;
 mod prices;
+mod provider;
 mod region;
 mod settings;
 mod site;
@@ -38,22 +40,24 @@ mod tokens;
 mod user_data;
 
 pub use connection::{connect, connect_in, offline};
-pub use leavings::{Goes, Leaving, LeavingKind};
+pub use leavings::{Leaving, LeavingKind};
 pub use order::MAX_POOLS;
+pub use provider::Ec2Provider;
 pub use settings::{
     Ec2Settings, FLEET_TAG, GivenTemplate, ListPrice, MACHINE_TAG, MAX_FLEET_CHARS, MAX_TAGS,
     MAX_TYPES, MAX_ZONES, Package, ROLE_TAG, RegionSettings, SERVER_ROLE, ServerSettings,
     ServerSettingsError, SettingsError,
 };
 pub use site::{
-    ADDRESS_PLACEHOLDER, Costs, PORT, Part, PartState, Placement, ServerFiles, Site, SiteError,
-    SiteServer, State,
+    ADDRESS_PLACEHOLDER, PORT, Part, PartState, Placement, ServerFiles, Site, SiteError, SiteServer,
 };
 pub use user_data::{MAX_USER_DATA, UserData, UserDataError};
 
+use async_trait::async_trait;
 pub use aws_config::SdkConfig;
 use futures::future::try_join_all;
 use region::Region;
+pub use sojourn_clouds::{Costs, Goes, State};
 use sojourn_fleet::cloud::{Cloud, CloudError, CloudMachine, Filled, Offers, Order, Pool};
 use sojourn_protocol::{money::MicroUsd, time::UnixMillis};
 use std::{
@@ -156,6 +160,7 @@ impl Ec2 {
     }
 }
 
+#[async_trait]
 impl Cloud for Ec2 {
     async fn offers(&self) -> Result<Offers, CloudError> {
         let now = now();

@@ -3,13 +3,14 @@
 //! A [`Cloud`] keeps no books of ours. What was bought is known by its tags alone, which a machine carries from its
 //! launch on, so a fleet can be read back after any crash.
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     machines::{MachineEnd, MachineName, Market},
     money::MicroUsd,
     time::UnixMillis,
 };
-use std::{collections::BTreeMap, fmt, future::Future};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 /// Machines of one type in one zone: they have one price, and one capacity.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -194,44 +195,68 @@ impl CloudError {
     }
 }
 
-/// A cloud, for one fleet: its tags are the implementation's.
+/// A cloud, for one fleet: its tags are the implementation's. Programs hold one as `Arc<dyn Cloud>`.
+#[async_trait]
 pub trait Cloud: Send + Sync {
     /// The types and prices of now, in all regions of the fleet.
     ///
     /// # Errors
     /// See [`CloudError`].
-    fn offers(&self) -> impl Future<Output = Result<Offers, CloudError>> + Send;
+    async fn offers(&self) -> Result<Offers, CloudError>;
 
     /// The price of a spot machine of the pool at a time, where that is known.
     ///
     /// # Errors
     /// See [`CloudError`].
-    fn spot_price_at(
+    async fn spot_price_at(
         &self,
         pool: &Pool,
         at: UnixMillis,
-    ) -> impl Future<Output = Result<Option<MicroUsd>, CloudError>> + Send;
+    ) -> Result<Option<MicroUsd>, CloudError>;
 
     /// All machines with the fleet's tags, in all its regions.
     ///
     /// # Errors
     /// See [`CloudError`]. None is left out in silence: where one region doesn't answer, this is an error.
-    fn machines(&self) -> impl Future<Output = Result<Vec<CloudMachine>, CloudError>> + Send;
+    async fn machines(&self) -> Result<Vec<CloudMachine>, CloudError>;
 
     /// Buys machines.
     ///
     /// # Errors
     /// [`CloudError::Away`] where nothing is known of what came of it; any other error where nothing was bought for sure.
     /// [`Filled::failure`] says why less was bought.
-    fn buy(&self, order: &Order) -> impl Future<Output = Result<Filled, CloudError>> + Send;
+    async fn buy(&self, order: &Order) -> Result<Filled, CloudError>;
 
     /// Ends machines, by the cloud's ids. One that has ended is no error.
     ///
     /// # Errors
     /// See [`CloudError`].
-    fn end(
+    async fn end(&self, region: &str, instances: &[String]) -> Result<(), CloudError>;
+}
+
+#[async_trait]
+impl<C: Cloud + ?Sized> Cloud for Arc<C> {
+    async fn offers(&self) -> Result<Offers, CloudError> {
+        (**self).offers().await
+    }
+
+    async fn spot_price_at(
         &self,
-        region: &str,
-        instances: &[String],
-    ) -> impl Future<Output = Result<(), CloudError>> + Send;
+        pool: &Pool,
+        at: UnixMillis,
+    ) -> Result<Option<MicroUsd>, CloudError> {
+        (**self).spot_price_at(pool, at).await
+    }
+
+    async fn machines(&self) -> Result<Vec<CloudMachine>, CloudError> {
+        (**self).machines().await
+    }
+
+    async fn buy(&self, order: &Order) -> Result<Filled, CloudError> {
+        (**self).buy(order).await
+    }
+
+    async fn end(&self, region: &str, instances: &[String]) -> Result<(), CloudError> {
+        (**self).end(region, instances).await
+    }
 }

@@ -1,6 +1,6 @@
 //! A table that is read key by key, and so knows its keys without a list of them.
 
-use crate::{Node, Table};
+use crate::{Node, Table, nearest};
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use std::{
 #[derive(Debug)]
 pub struct Section<'a> {
     table: Table<'a>,
-    asked: RefCell<Vec<&'static str>>,
+    asked: RefCell<Vec<&'a str>>,
     is_open: Cell<bool>,
 }
 
@@ -112,6 +112,20 @@ impl<'a> Section<'a> {
         let table = self.value(key)?.table()?;
         let numbers = table.entries();
         numbers.map(|(key, number)| Some((key.to_owned(), number.integer(1, u32::MAX)?))).collect()
+    }
+
+    /// The only table of this one that wasn't asked for, unless its name is near to a key that was: another reader's, to whom it is
+    /// left. None where there are several.
+    #[must_use]
+    pub fn foreign_table(&self) -> Option<&'a str> {
+        let mut asked = self.asked.borrow_mut();
+        let is_foreign =
+            |key: &str| !asked.contains(&key) && nearest(key, asked.iter().copied()).is_none();
+        let tables = self.table.entries().filter(|(key, node)| node.is_table() && is_foreign(key));
+        let tables: Vec<&'a str> = tables.map(|(key, _)| key).collect();
+        let &[table] = tables.as_slice() else { return None };
+        asked.push(table);
+        Some(table)
     }
 
     /// Leaves this table's unknown keys to another reader of it.

@@ -89,6 +89,24 @@ fn unknown_keys_are_told_with_the_nearest_word_another_place_or_all_words() {
 }
 
 #[test]
+fn the_only_table_that_nobody_asked_for_is_left_to_another_reader() {
+    let found = |text: &str| {
+        let mut table = None;
+        let problems = read(text, "", |root| {
+            let root = Section::from(root);
+            let _ = root.section("limits");
+            table = root.foreign_table().map(str::to_owned);
+            Some(())
+        });
+        (table, problems.err().map_or(0, |problems| problems.len()))
+    };
+    assert_eq!(found("[limits]\n[cloud]\nx = 1\n"), (Some("cloud".to_owned()), 0));
+    assert_eq!(found("[limits]\n[cloud]\n[haze]\n"), (None, 2), "which of them isn't known");
+    assert_eq!(found("[limts]\nx = 1\n"), (None, 1), "a word that is mistyped");
+    assert_eq!(found("cloud = 1\n"), (None, 1), "no table");
+}
+
+#[test]
 fn problems_of_an_absent_table_are_where_it_would_be() {
     let found = wrong_section("\nlimits = 5\n", |root| {
         root.section("limits").refuse("machines", "is missing");

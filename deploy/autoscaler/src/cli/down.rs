@@ -1,20 +1,18 @@
 //! `sojourn-autoscaler down`: removes a fleet with its server and everything else that has its tag in the account.
 
 use super::{
-    read,
+    account, failure, read,
     removal::{confirmed, until_gone},
     site as say,
 };
-use crate::clouds;
 use serde_json::json;
-use sojourn_ec2::LeavingKind;
+use sojourn_clouds::Providers;
 use sojourn_programs::{exit::Failure, output::line};
-use sojourn_protocol::error::error_chain;
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The fleet's file, with a table `[ec2.server]`.
+    /// The fleet's file, whose cloud's table has the server.
     file: PathBuf,
     /// Don't ask; programs need it.
     #[arg(long, short)]
@@ -27,26 +25,24 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) async fn run(args: &Args) -> Result<(), Failure> {
-    let config = read(&args.file)?;
-    let site = clouds::site(&config).await;
-    let site = site.map_err(|error| Failure::call(error_chain(&error)))?;
+pub(super) async fn run(args: &Args, providers: Providers<'_>) -> Result<(), Failure> {
+    let config = read(&args.file, providers)?;
+    let site = account(&config, providers)?.site().await.map_err(failure)?;
     let (fleet, region) = (&config.fleet, site.region().to_owned());
-    let found = site.leavings().await.map_err(|error| say::failure(&error))?;
+    let found = site.leavings().await.map_err(failure)?;
     let all: Vec<_> = found.iter().map(say::leaving_json).collect();
     let report = |removed: bool| json!({ "fleet": fleet, "region": region, "found": all, "removed": removed });
     if found.is_empty() {
         let nothing = format!("nothing in {region} has the tag of the fleet `{fleet}`");
         return line(&if args.json { report(false).to_string() } else { nothing });
     }
-    let disks = [LeavingKind::Server, LeavingKind::ServerDisk];
     if !args.json {
         found.iter().try_for_each(|leaving| line(&format!("  remove  {leaving}")))?;
         line(&format!(
             "As long as it is there, an hour costs about {}, and machines besides; `sojourn jobs --cost` says what jobs have cost.",
             say::hour(&site.costs())
         ))?;
-        if found.iter().any(|leaving| disks.contains(&leaving.kind)) {
+        if found.iter().any(|leaving| leaving.has_models) {
             line(
                 "THE SERVER'S DISK GOES TOO: its journal, its data and ALL MODELS. Nobody can bring them back. What you want to \
                  keep, fetch before: `sojourn export JOB --best -o best.safetensors`.",
@@ -61,7 +57,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
             "nothing was removed".to_owned()
         });
     }
-    until_gone(async || site.remove_all().await.map_err(|error| say::failure(&error))).await?;
+    until_gone(async || site.remove_all().await.map_err(failure)).await?;
     line(&if args.json {
         report(true).to_string()
     } else {

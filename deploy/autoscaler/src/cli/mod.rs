@@ -1,24 +1,22 @@
 //! The commands: what is parsed, and where it goes.
 
 mod check;
-#[cfg(feature = "ec2")]
 mod down;
-#[cfg(feature = "ec2")]
 mod removal;
-#[cfg(feature = "ec2")]
 mod removal_server;
-#[cfg(feature = "ec2")]
 mod remove;
 mod run;
 mod show;
-#[cfg(feature = "ec2")]
 mod site;
 mod status;
-#[cfg(feature = "ec2")]
 mod up;
 
-use crate::config::{Config, ConfigError};
+use crate::{
+    clouds,
+    config::{Config, ConfigError},
+};
 use clap::{Parser, Subcommand};
+use sojourn_clouds::{Account, ProviderError, Providers};
 use sojourn_programs::{exit::Failure, log::FormArgs};
 use std::path::Path;
 
@@ -56,19 +54,16 @@ enum Command {
     /// End all machines of a fleet, and remove whatever else has its tag in the account.
     ///
     /// The command says what there is, asks, and waits until nothing is left. No autoscaler of the fleet may run meanwhile.
-    #[cfg(feature = "ec2")]
     Remove(remove::Args),
     /// Make a fleet's server in the cloud, with its network, its rights and the autoscaler.
     ///
     /// The command says what it would make and what that costs, and asks. What is there already stays as it is: after a crash,
     /// the same command goes on.
-    #[cfg(feature = "ec2")]
     Up(up::Args),
     /// Remove a fleet with its server and everything else that has its tag in the account.
     ///
     /// The command says what there is, asks, and waits until nothing is left. The journal, the data and the models are on the
     /// server's disk and go with it.
-    #[cfg(feature = "ec2")]
     Down(down::Args),
 }
 
@@ -82,33 +77,43 @@ impl Cli {
         }
     }
 
-    /// Carries the command out.
+    /// Carries the command out, for a file with the table of one of these clouds.
     ///
     /// # Errors
     /// With what is to be printed.
-    pub async fn run(self) -> Result<(), Failure> {
+    pub async fn run(self, providers: Providers<'_>) -> Result<(), Failure> {
         match self.command {
-            Command::Check(args) => check::run(&args).await,
-            Command::Run(args) => run::run(&args).await,
-            Command::Status(args) => status::run(&args).await,
-            #[cfg(feature = "ec2")]
-            Command::Remove(args) => remove::run(&args).await,
-            #[cfg(feature = "ec2")]
-            Command::Up(args) => up::run(&args).await,
-            #[cfg(feature = "ec2")]
-            Command::Down(args) => down::run(&args).await,
+            Command::Check(args) => check::run(&args, providers).await,
+            Command::Run(args) => run::run(&args, providers).await,
+            Command::Status(args) => status::run(&args, providers).await,
+            Command::Remove(args) => remove::run(&args, providers).await,
+            Command::Up(args) => up::run(&args, providers).await,
+            Command::Down(args) => down::run(&args, providers).await,
         }
     }
 }
 
 /// Reads a fleet's file.
-fn read(path: &Path) -> Result<Config, Failure> {
-    Config::read(path).map_err(|error| match &error {
+fn read(path: &Path, providers: Providers<'_>) -> Result<Config, Failure> {
+    Config::read(path, providers).map_err(|error| match &error {
         ConfigError::Unread { .. } => Failure::call(error.to_string()),
         ConfigError::Wrong { .. } => {
             Failure::calls(error.to_string().lines().map(str::to_owned).collect())
         }
     })
+}
+
+/// The account that a fleet's file describes.
+fn account(config: &Config, providers: Providers<'_>) -> Result<Box<dyn Account>, Failure> {
+    clouds::account(config, providers).map_err(|error| Failure::call(error.to_string()))
+}
+
+/// A failure of a provider: the file's or the call's fault, or the cloud's.
+fn failure(error: ProviderError) -> Failure {
+    match error {
+        ProviderError::File(text) => Failure::call(text),
+        ProviderError::Work(text) => Failure::work(text),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The steps that all removals have in common: asking, and repeating until nothing is left.
 
-use sojourn_ec2::{Goes, Leaving};
+use sojourn_clouds::{Goes, Leaving};
 use sojourn_programs::exit::Failure;
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -53,14 +53,14 @@ pub(super) fn confirmed(question: &str) -> Result<bool, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_ec2::LeavingKind;
 
     fn machine() -> Leaving {
         Leaving {
             region: "eu-west-1".into(),
-            kind: LeavingKind::Machine,
+            kind: "machine",
             id: "i-1".into(),
             goes: Goes::Stays,
+            has_models: false,
         }
     }
 

@@ -100,7 +100,7 @@ impl<S: Server, W: World> RemovalServer<S, W> {
     }
 
     /// Tells the server which machines have ended: they cost no more. What can't be told now is told with a later pass.
-    pub(super) async fn report(&mut self, cloud: &impl Cloud) {
+    pub(super) async fn report(&mut self, cloud: &dyn Cloud) {
         if self.is_away {
             return;
         }
@@ -110,7 +110,7 @@ impl<S: Server, W: World> RemovalServer<S, W> {
     }
 
     /// The same at the end, when no pass follows.
-    pub(super) async fn report_last(&mut self, cloud: &impl Cloud) {
+    pub(super) async fn report_last(&mut self, cloud: &dyn Cloud) {
         if let Err(error) = self.try_report(cloud).await {
             warn!(
                 error = %error_chain(&error),
@@ -120,7 +120,7 @@ impl<S: Server, W: World> RemovalServer<S, W> {
         }
     }
 
-    async fn try_report(&mut self, cloud: &impl Cloud) -> Result<(), ReportError> {
+    async fn try_report(&mut self, cloud: &dyn Cloud) -> Result<(), ReportError> {
         if !self.ledger.is_loaded() {
             self.ledger.load(&self.server.costs().await?);
         }

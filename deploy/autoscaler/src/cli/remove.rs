@@ -1,13 +1,13 @@
 //! `sojourn-autoscaler remove`: ends a fleet's machines, and removes whatever else has its tag in the account.
 
 use super::{
-    read,
+    account, failure, read,
     removal::{confirmed, until_gone},
     removal_server::RemovalServer,
     run::OUTSIDE,
 };
-use crate::{clouds, config::Config, driver::Outside, server::HttpServer};
-use sojourn_ec2::{Ec2, Leaving};
+use crate::{config::Config, driver::Outside, server::HttpServer};
+use sojourn_clouds::{Holdings, Leaving, Providers};
 use sojourn_programs::{exit::Failure, output::line};
 use sojourn_protocol::error::error_chain;
 use std::path::PathBuf;
@@ -25,11 +25,10 @@ pub(super) struct Args {
     preview: bool,
 }
 
-pub(super) async fn run(args: &Args) -> Result<(), Failure> {
-    let config = read(&args.file)?;
-    let account = clouds::account(&config).await;
-    let account = account.map_err(|error| Failure::call(error_chain(&error)))?;
-    let found = leavings(&account).await?;
+pub(super) async fn run(args: &Args, providers: Providers<'_>) -> Result<(), Failure> {
+    let config = read(&args.file, providers)?;
+    let holdings = account(&config, providers)?.open().await.map_err(failure)?;
+    let found = leavings(&*holdings).await?;
     if found.is_empty() {
         line(&if config.has_site {
             format!(
@@ -42,7 +41,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
         if !args.preview {
             // The server may have been away when a removal before ended machines.
             match HttpServer::new(&config) {
-                Ok(server) => of_server(server, &config).report_last(&account).await,
+                Ok(server) => of_server(server, &config).report_last(&*holdings).await,
                 Err(error) => warn!(error = %error_chain(&error), "the server isn't asked"),
             }
         }
@@ -57,13 +56,13 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     server.acquire().await?;
     let removed = until_gone(async || {
         server.renew().await?;
-        let found = account.remove_all().await;
+        let found = holdings.remove_all().await;
         let found = found.map_err(|error| Failure::work(error_chain(&error)))?;
-        server.report(&account).await;
+        server.report(&*holdings).await;
         Ok(found)
     });
     let removed = removed.await;
-    server.report_last(&account).await;
+    server.report_last(&*holdings).await;
     removed?;
     line("all of it is gone")
 }
@@ -72,6 +71,6 @@ fn of_server(server: HttpServer, config: &Config) -> RemovalServer<HttpServer, O
     RemovalServer::new(server, OUTSIDE, &config.fleet, config.settings.clone())
 }
 
-async fn leavings(account: &Ec2) -> Result<Vec<Leaving>, Failure> {
-    account.leavings().await.map_err(|error| Failure::work(error_chain(&error)))
+async fn leavings(holdings: &dyn Holdings) -> Result<Vec<Leaving>, Failure> {
+    holdings.leavings().await.map_err(|error| Failure::work(error_chain(&error)))
 }

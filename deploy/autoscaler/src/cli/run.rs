@@ -1,13 +1,14 @@
 //! `sojourn-autoscaler run`: rounds until a signal.
 
-use super::{read, show};
+use super::{account, failure, read, show};
 use crate::{
-    boot, clouds,
+    boot,
     config::Config,
     driver::{Driver, Options, Outside, Round, UNKNOWN_LEADER, World},
     metrics::Metrics,
     server::{HttpServer, Server},
 };
+use sojourn_clouds::Providers;
 use sojourn_fleet::cloud::Cloud;
 use sojourn_http::Backoff;
 use sojourn_programs::{exit::Failure, log::FormArgs, metrics::listen, output::line, signals};
@@ -61,14 +62,14 @@ fn seed() -> u64 {
     getrandom::u64().unwrap_or_else(|_| now().0 ^ u64::from(std::process::id()).rotate_left(32))
 }
 
-pub(super) async fn run(args: &Args) -> Result<(), Failure> {
-    let config = read(&args.file)?;
+pub(super) async fn run(args: &Args, providers: Providers<'_>) -> Result<(), Failure> {
+    let config = read(&args.file, providers)?;
     let server = HttpServer::new(&config).map_err(|error| Failure::call(error_chain(&error)))?;
     let stop = signals::requested();
     tokio::pin!(stop);
     let connected = tokio::select! {
         () = &mut stop => return Ok(()),
-        connected = connect(&config, &server, args.once) => connected?,
+        connected = connect(&config, &server, args.once, providers) => connected?,
     };
     let metrics = Arc::new(Metrics::default());
     // Beside a process that runs on, the address is taken.
@@ -113,7 +114,8 @@ pub(super) async fn connect(
     config: &Config,
     server: &HttpServer,
     once: bool,
-) -> Result<impl Cloud + use<>, Failure> {
+    providers: Providers<'_>,
+) -> Result<Arc<dyn Cloud>, Failure> {
     let interval = Duration::from_millis(config.settings.times.interval.0);
     let mut backoff = Backoff::from(Duration::from_secs(1), interval);
     let programs = loop {
@@ -128,8 +130,7 @@ pub(super) async fn connect(
     };
     let values = boot::values(&config.machine, config.settings.times.enrol, &programs);
     let values = values.map_err(|error| Failure::call(error_chain(&error)))?;
-    let cloud = clouds::connect(config, values).await;
-    cloud.map_err(|error| Failure::call(error_chain(&error)))
+    account(config, providers)?.connect(&values).await.map_err(failure)
 }
 
 /// Rounds until a signal, or `once`.

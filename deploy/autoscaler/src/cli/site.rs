@@ -2,41 +2,27 @@
 
 use crate::config::Config;
 use serde_json::{Value, json};
-use sojourn_ec2::{Costs, Leaving, PartState, SiteError, SiteServer, State};
-use sojourn_programs::exit::Failure;
-use sojourn_protocol::{error::error_chain, money::MicroUsd};
+use sojourn_clouds::{Costs, Leaving, PartState, ServerMachine, State};
+use sojourn_protocol::money::MicroUsd;
 use std::path::Path;
 
-/// A failure of a site: the file's or the call's fault, or AWS's.
-pub(super) fn failure(error: &SiteError) -> Failure {
-    let text = error_chain(error);
-    match error {
-        SiteError::Call(_)
-        | SiteError::Ended { .. }
-        | SiteError::Slow { .. }
-        | SiteError::Pack(_)
-        | SiteError::Bucket(_) => Failure::work(text),
-        _ => Failure::call(text),
-    }
-}
-
 /// The parts, one a line, with what is to be done about each.
-pub(super) fn parts(parts: &[PartState], fleet: &str) -> Vec<String> {
+pub(super) fn parts(parts: &[PartState]) -> Vec<String> {
     let line = |one: &PartState| {
         let id = one.id.as_deref().unwrap_or_default();
         match one.state {
-            State::Missing => format!("  make    {} `{}`", one.part, one.part.name(fleet)),
-            State::Unfinished => format!("  finish  {} `{}` {id}", one.part, one.part.name(fleet)),
-            State::There => format!("  keep    {} `{}` {id}", one.part, one.part.name(fleet)),
+            State::Missing => format!("  make    {} `{}`", one.part, one.name),
+            State::Unfinished => format!("  finish  {} `{}` {id}", one.part, one.name),
+            State::There => format!("  keep    {} `{}` {id}", one.part, one.name),
         }
     };
     parts.iter().map(line).collect()
 }
 
-/// The costs of the site, and what machines may cost besides.
-pub(super) fn costs(costs: &Costs, config: &Config) -> Vec<String> {
+/// The costs of the site, and what machines may cost besides. `price_key` is the key with the price of the server's machine.
+pub(super) fn costs(costs: &Costs, price_key: &str, config: &Config) -> Vec<String> {
     let server = costs.server.map_or_else(
-        || "a price that the file doesn't say (`[ec2.server] price`)".to_owned(),
+        || format!("a price that the file doesn't say (`{price_key}`)"),
         |price| price.to_string(),
     );
     let limits = &config.settings.limits;
@@ -69,16 +55,16 @@ const fn about(price: MicroUsd) -> MicroUsd {
     MicroUsd(price.0.saturating_add(500) / 1_000 * 1_000)
 }
 
-/// The server that there is now, and the next steps of its owner.
-pub(super) fn next(server: &SiteServer, region: &str, file: &Path) -> Vec<String> {
-    let (url, instance) = (server.url(), &server.instance);
+/// The server that there is now, and the next steps of its owner, who logs in by a command of the cloud.
+pub(super) fn next(server: &ServerMachine, login: &str, file: &Path) -> Vec<String> {
+    let (url, instance) = (&server.url, &server.instance);
     let file = file.display();
     vec![
         format!(
             "The server is {url}, machine {instance}. It serves some minutes after its first start."
         ),
         "Its certificate and the admin token are on that machine:".to_owned(),
-        format!("  aws ssm start-session --region {region} --target {instance}"),
+        format!("  {login}"),
         "  sudo cat /etc/sojourn/server.pem                      # copy it into server.pem here"
             .to_owned(),
         "  sudo cat /var/lib/private/sojourn-server/admin-token  # copy it into admin-token here"
@@ -93,18 +79,18 @@ pub(super) fn next(server: &SiteServer, region: &str, file: &Path) -> Vec<String
 }
 
 /// A part for programs.
-pub(super) fn part_json(one: &PartState, fleet: &str) -> Value {
+pub(super) fn part_json(one: &PartState) -> Value {
     let state = match one.state {
         State::Missing => "missing",
         State::Unfinished => "unfinished",
         State::There => "there",
     };
-    json!({ "part": one.part.to_string(), "name": one.part.name(fleet), "id": one.id, "state": state })
+    json!({ "part": one.part, "name": one.name, "id": one.id, "state": state })
 }
 
 /// A thing that is left, for programs.
 pub(super) fn leaving_json(leaving: &Leaving) -> Value {
-    json!({ "kind": leaving.kind.word(), "id": leaving.id, "region": leaving.region })
+    json!({ "kind": leaving.kind, "id": leaving.id, "region": leaving.region })
 }
 
 /// Costs for programs, in millionths of a dollar.
@@ -118,39 +104,48 @@ pub(super) fn costs_json(costs: &Costs) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_ec2::Part;
 
     #[test]
     fn parts_say_what_is_done_about_them() {
-        let part =
-            |part, id: Option<&str>, state| PartState { part, id: id.map(str::to_owned), state };
+        let part = |part: &str, name: &str, id: Option<&str>, state| PartState {
+            part: part.to_owned(),
+            name: name.to_owned(),
+            id: id.map(str::to_owned),
+            state,
+        };
         let all = [
-            part(Part::Network, Some("vpc-1"), State::There),
-            part(Part::Subnet { zone: "eu-west-1a".to_owned() }, None, State::Missing),
-            part(Part::ServerGroup, Some("sg-1"), State::Unfinished),
+            part("network", "sojourn-night", Some("vpc-1"), State::There),
+            part("subnet in eu-west-1a", "sojourn-night", None, State::Missing),
+            part(
+                "security group of the server",
+                "sojourn-night-server",
+                Some("sg-1"),
+                State::Unfinished,
+            ),
         ];
         assert_eq!(
-            parts(&all, "night"),
+            parts(&all),
             [
                 "  keep    network `sojourn-night` vpc-1",
                 "  make    subnet in eu-west-1a `sojourn-night`",
                 "  finish  security group of the server `sojourn-night-server` sg-1",
             ]
         );
-        let json = part_json(&all[1], "night");
+        let json = part_json(&all[1]);
         assert_eq!((&json["state"], &json["id"]), (&json!("missing"), &Value::Null));
     }
 
     #[test]
     fn a_price_that_is_not_known_is_said() {
-        let text = "fleet = 'night'\n[limits]\nmachines = 16\nhourly = '2 usd'\n[ec2]\n[ec2.server]\nallowed = []\n";
-        let config = Config::parse(text, Path::new("")).unwrap();
+        let text = "fleet = 'night'\nserver = 'https://server'\ntoken_file = 'token'\n\
+                    [limits]\nmachines = 16\nhourly = '2 usd'\n[cloud]\n";
+        let config = Config::parse(text, Path::new(""), &[]).unwrap();
         let known = Costs {
             server: Some(MicroUsd(20_000)),
             disk: MicroUsd(5_000),
             address: MicroUsd(5_000),
         };
-        let lines = costs(&known, &config);
+        let lines = costs(&known, "[cloud.server] price", &config);
         assert!(
             lines[0].starts_with(
                 "An hour costs about $0.03, a month $21.90: the server's machine $0.02,"
@@ -161,8 +156,8 @@ mod tests {
             lines[1].ends_with("16 of them, at most $2.00 an hour, without a limit in all."),
             "{lines:?}"
         );
-        let lines = costs(&Costs { server: None, ..known }, &config);
+        let lines = costs(&Costs { server: None, ..known }, "[cloud.server] price", &config);
         assert!(lines[0].contains("about $0.01 without the server's machine"), "{lines:?}");
-        assert!(lines[0].contains("`[ec2.server] price`"), "{lines:?}");
+        assert!(lines[0].contains("`[cloud.server] price`"), "{lines:?}");
     }
 }

@@ -4,6 +4,7 @@ use super::{read, run};
 use crate::server::{HttpServer, Server as _};
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use serde_json::json;
+use sojourn_clouds::Providers;
 use sojourn_fleet::{
     cloud::{Cloud as _, Offers},
     settings::Settings,
@@ -32,13 +33,13 @@ pub(super) struct Args {
     all: bool,
 }
 
-pub(super) async fn run(args: &Args) -> Result<(), Failure> {
-    let config = read(&args.file)?;
+pub(super) async fn run(args: &Args, providers: Providers<'_>) -> Result<(), Failure> {
+    let config = read(&args.file, providers)?;
     let server = HttpServer::new(&config).map_err(|error| Failure::call(error_chain(&error)))?;
     let costs = server.costs().await?;
     let demand = server.demand().await?;
     // Machines and costs are worth showing where the cloud can't be asked.
-    let offers = match run::connect(&config, &server, true).await {
+    let offers = match run::connect(&config, &server, true, providers).await {
         Ok(cloud) => cloud.offers().await.map_err(|error| error_chain(&error)),
         Err(failure) => Err(failure.messages().join("; ")),
     };

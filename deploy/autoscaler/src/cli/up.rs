@@ -1,20 +1,19 @@
 //! `sojourn-autoscaler up`: makes a fleet's server in the cloud, with its network, its rights and the autoscaler.
 
-use super::{read, removal::confirmed, site as say};
-use crate::{
-    clouds,
-    config::{Config, Filling, filled},
-};
+use super::{account, failure, read, removal::confirmed, site as say};
+use crate::config::filled;
 use serde_json::json;
-use sojourn_ec2::{ADDRESS_PLACEHOLDER, PORT, PartState, Placement, ServerFiles, State};
+use sojourn_clouds::{PartState, Providers, Site, State};
 use sojourn_programs::{exit::Failure, output::line};
-use sojourn_protocol::error::error_chain;
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 use toml_edit::{DocumentMut, TomlError};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The fleet's file, with a table `[ec2.server]`.
+    /// The fleet's file, whose cloud's table has the server.
     file: PathBuf,
     /// Don't ask; programs need it.
     #[arg(long, short)]
@@ -27,33 +26,23 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// The files that go to the server's machine, as far as they are known before anything is made.
-struct Files {
-    /// The fleet's file as its owner wrote it.
-    fleet: DocumentMut,
-    /// The owner's own user data for the fleet's machines.
-    user_data: Option<String>,
-}
-
-pub(super) async fn run(args: &Args) -> Result<(), Failure> {
-    let config = read(&args.file)?;
-    let site = clouds::site(&config).await;
-    let site = site.map_err(|error| Failure::call(error_chain(&error)))?;
-    site.check().map_err(|error| say::failure(&error))?;
-    let files = files(args, &config)?;
+pub(super) async fn run(args: &Args, providers: Providers<'_>) -> Result<(), Failure> {
+    let config = read(&args.file, providers)?;
+    let site = account(&config, providers)?.site().await.map_err(failure)?;
+    site.check().map_err(failure)?;
+    let file = file(&args.file, &*site)?;
     let (fleet, region, costs) = (&config.fleet, site.region().to_owned(), site.costs());
-    let found = site.look().await.map_err(|error| say::failure(&error))?;
+    let found = site.look().await.map_err(failure)?;
     let complete = found.iter().all(|one| one.state == State::There);
     if !args.json {
         line(&format!("fleet `{fleet}` in {region}"))?;
-        say::parts(&found, fleet).iter().try_for_each(|text| line(text))?;
-        say::costs(&costs, &config).iter().try_for_each(|text| line(text))?;
+        say::parts(&found).iter().try_for_each(|text| line(text))?;
+        say::costs(&costs, site.price_key(), &config).iter().try_for_each(|text| line(text))?;
     }
     let todo = found.iter().filter(|one| one.state != State::There).count();
     let goes_on = complete
         || (!args.preview && (args.yes || confirmed(&format!("make or finish {todo} of them?"))?));
-    let parts =
-        |parts: &[_]| parts.iter().map(|one| say::part_json(one, fleet)).collect::<Vec<_>>();
+    let parts = |parts: &[_]| parts.iter().map(say::part_json).collect::<Vec<_>>();
     let report = json!({ "fleet": fleet, "region": region, "costs": say::costs_json(&costs) });
     let with = |key: &str, value| {
         let mut report = report.clone();
@@ -69,22 +58,19 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
         return line("nothing was made");
     }
     let mut made = vec![];
-    let server = site.up(
-        |placement| sent(files, placement),
-        |one| {
-            if one.state != State::There && !args.json {
-                let id = one.id.as_deref().unwrap_or_default();
-                // Where nobody reads any more, the work goes on.
-                let _ = line(&format!("  there   {} {id}", one.part));
-            }
-            made.push(PartState { state: State::There, ..one });
-        },
-    );
-    let server = server.await.map_err(|error| say::failure(&error))?;
+    let mut seen = |one: PartState| {
+        if one.state != State::There && !args.json {
+            let id = one.id.as_deref().unwrap_or_default();
+            // Where nobody reads any more, the work goes on.
+            let _ = line(&format!("  there   {} {id}", one.part));
+        }
+        made.push(PartState { state: State::There, ..one });
+    };
+    let server = site.up(&file, &mut seen).await.map_err(failure)?;
     if args.json {
         let mut report = with("parts", parts(&made).into());
         if let Some(report) = report.as_object_mut() {
-            let server = json!({ "url": server.url(), "instance": server.instance, "address": server.address });
+            let server = json!({ "url": server.url, "instance": server.instance, "address": server.address });
             report.insert("server".to_owned(), server);
         }
         return line(&report.to_string());
@@ -94,37 +80,14 @@ pub(super) async fn run(args: &Args) -> Result<(), Failure> {
     } else {
         "The fleet is up."
     })?;
-    say::next(&server, &region, &args.file).iter().try_for_each(|text| line(text))
+    say::next(&server, &site.login(&server), &args.file).iter().try_for_each(|text| line(text))
 }
 
-/// Reads what goes to the server's machine.
-fn files(args: &Args, config: &Config) -> Result<Files, Failure> {
-    let unread = |path: &PathBuf| {
-        let path = path.display().to_string();
-        move |error: std::io::Error| Failure::call(format!("`{path}`: {error}"))
-    };
-    let text = fs::read_to_string(&args.file).map_err(unread(&args.file))?;
-    let given = |file: &toml::Table| file.get("ec2")?.as_table()?.get("user_data").cloned();
-    let has_own = text.parse::<toml::Table>().ok().as_ref().and_then(given).is_some();
-    // Resolved from the folder of the file.
-    let path =
-        config.ec2.as_ref().and_then(|ec2| ec2.get("user_data")?.as_str().map(PathBuf::from));
-    let user_data = match path.filter(|_| has_own) {
-        Some(path) => Some(fs::read_to_string(&path).map_err(unread(&path))?),
-        None => None,
-    };
-    let wrong = |error| Failure::call(format!("`{}`: {error}", args.file.display()));
-    let fleet: DocumentMut = text.parse().map_err(|error: TomlError| wrong(error))?;
-    Ok(Files { fleet, user_data })
-}
-
-fn sent(files: Files, placement: &Placement) -> ServerFiles {
-    let with = Filling {
-        server: &format!("https://{ADDRESS_PLACEHOLDER}:{PORT}"),
-        region: &placement.region,
-        subnets: &placement.subnets,
-        security_groups: &placement.security_groups,
-        sends_user_data: files.user_data.is_some(),
-    };
-    ServerFiles { fleet: filled(files.fleet, &with), user_data: files.user_data }
+/// The fleet's file as the server's machine gets it, but for the table of its cloud.
+fn file(path: &Path, site: &dyn Site) -> Result<String, Failure> {
+    let wrong =
+        |error: &dyn std::error::Error| Failure::call(format!("`{}`: {error}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let file: DocumentMut = text.parse().map_err(|error: TomlError| wrong(&error))?;
+    Ok(filled(file, &site.server_address(), &site.defaults()))
 }

@@ -4,18 +4,22 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `cloud` | the table of the file's cloud |
 //! | `site` | a file whose server's machine `up` makes |
 //! | `size` | sizes with their units |
 //! | `words` | what a file means, in sentences |
 
+mod cloud;
 mod site;
 mod size;
 mod words;
 
-pub use site::{Filling, filled};
+pub use cloud::CloudTable;
+pub use site::filled;
 pub use words::words;
 
 use size::size;
+use sojourn_clouds::Providers;
 use sojourn_fleet::{
     limits::Limits,
     settings::{Markets, Settings, Times, Types},
@@ -58,8 +62,8 @@ pub struct Config {
     pub machine: MachineConfig,
     /// Whether `up` makes the server's machine: what the file doesn't say is as on that machine.
     pub has_site: bool,
-    /// The table `[ec2]`, which its package reads; none where the file has none.
-    pub ec2: Option<toml::Table>,
+    /// The table of the file's cloud.
+    pub cloud: CloudTable,
 }
 
 /// The settings that machines are told at their first start, by the placeholders of their user data.
@@ -122,11 +126,11 @@ impl std::error::Error for ConfigError {
 }
 
 impl Config {
-    /// Reads a file. The environment's token file goes over the file's.
+    /// Reads a file, which has the table of one of these clouds. The environment's token file goes over the file's.
     ///
     /// # Errors
     /// Where it can't be read, and with all that is wrong with it.
-    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+    pub fn read(path: &Path, providers: Providers<'_>) -> Result<Self, ConfigError> {
         let unread = |source| ConfigError::Unread { path: path.to_owned(), source };
         let bytes = fs::metadata(path).map_err(unread)?.len();
         if bytes > MAX_BYTES {
@@ -134,7 +138,7 @@ impl Config {
         }
         let text = fs::read_to_string(path).map_err(unread)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let mut config = Self::parse(&text, folder)
+        let mut config = Self::parse(&text, folder, providers)
             .map_err(|problems| ConfigError::Wrong { path: path.to_owned(), problems })?;
         if let Some(file) = std::env::var_os(TOKEN_FILE_VARIABLE).filter(|file| !file.is_empty()) {
             config.token_file = file.into();
@@ -142,30 +146,35 @@ impl Config {
         Ok(config)
     }
 
-    /// Reads a file's text.
+    /// Reads a file's text. The only table that is known to nobody is taken for that of a cloud without which the program was built.
     ///
     /// # Errors
     /// All that is wrong with it, in the order of its lines.
-    pub fn parse(text: &str, folder: &Path) -> Result<Self, Vec<Problem>> {
+    pub fn parse(
+        text: &str,
+        folder: &Path,
+        providers: Providers<'_>,
+    ) -> Result<Self, Vec<Problem>> {
         sojourn_forms::read(text, "can't be read as a fleet", |root| {
-            read(&Section::from(root), text, folder)
+            read(&Section::from(root), text, folder, providers)
         })
     }
 }
 
 /// Reads all tables; none only after a problem was reported.
-fn read(root: &Section<'_>, text: &str, folder: &Path) -> Option<Config> {
+fn read(root: &Section<'_>, text: &str, folder: &Path, providers: Providers<'_>) -> Option<Config> {
     let fleet = root.required("fleet", "the fleet's name, as `fleet = \"team\"`");
     let fleet = fleet.filter(|name| is_name(root, name));
-    let ec2 = root.section("ec2");
-    ec2.is_read_elsewhere();
-    let has_site = ec2.has("server");
+    // The same text, as the table that a provider takes.
+    let file: toml::Table = text.parse().unwrap_or_default();
+    let present = cloud::present(root, providers);
+    let defaults = cloud::defaults(&present, &file);
     let at = |path: &str| folder.join(path);
     let ca = root.text("ca").map(at);
-    let (server, token_file, ca) = if has_site {
-        let of_site = ca.or_else(|| (!root.has("server")).then(|| site::CA.into()));
-        let token_file = root.text("token_file").unwrap_or(site::TOKEN_FILE);
-        (root.text("server").or(Some(site::SERVER)), Some(token_file), of_site)
+    let (server, token_file, ca) = if let Some(of_site) = defaults {
+        let ca = ca.or_else(|| (!root.has("server")).then(|| of_site.ca.into()));
+        let token_file = root.text("token_file").unwrap_or(of_site.token_file);
+        (root.text("server").or(Some(of_site.server)), Some(token_file), ca)
     } else {
         let server = "the server's address, as `https://sojourn.example.org`";
         let server = root.required("server", server);
@@ -208,14 +217,7 @@ fn read(root: &Section<'_>, text: &str, folder: &Path) -> Option<Config> {
         root.refuse("interval", "is wrong: between 5s and 2min are wanted");
     }
     let machine = machine(&root.section("machine"), server, ca.as_ref(), folder);
-    if !ec2.is_there() {
-        root.refuse("ec2", "is missing: a table `[ec2]` with the regions, images and subnets");
-    }
-    // The same text, as the table that another package takes.
-    let ec2 = text.parse::<toml::Table>().ok().and_then(|mut file| match file.remove("ec2") {
-        Some(toml::Value::Table(table)) => Some(of_this_file(table, fleet, folder)),
-        _ => None,
-    });
+    let name = cloud::name(root, &present, providers);
     Some(Config {
         fleet: fleet?.to_owned(),
         server: server?.to_owned(),
@@ -225,28 +227,13 @@ fn read(root: &Section<'_>, text: &str, folder: &Path) -> Option<Config> {
         prices,
         settings,
         machine: machine?,
-        has_site,
-        ec2,
+        has_site: defaults.is_some(),
+        cloud: CloudTable {
+            table: cloud::table(file, name.as_deref()?)?,
+            name: name?,
+            folder: folder.to_owned(),
+        },
     })
-}
-
-/// The table `[ec2]` with what its package can't know: the fleet's name, and the folder of the file.
-fn of_this_file(mut table: toml::Table, fleet: Option<&str>, folder: &Path) -> toml::Table {
-    let text = |text: &str| toml::Value::String(text.to_owned());
-    table.entry("fleet").or_insert_with(|| text(fleet.unwrap_or_default()));
-    let whole = |path: &mut toml::Value| {
-        if let toml::Value::String(path) = path
-            && let Some(whole) = folder.join(&*path).to_str()
-        {
-            whole.clone_into(path);
-        }
-    };
-    table.get_mut("user_data").into_iter().for_each(whole);
-    if let Some(toml::Value::Table(server)) = table.get_mut("server") {
-        server.get_mut("dist").into_iter().for_each(whole);
-        table.entry("user_data").or_insert_with(|| text(site::USER_DATA));
-    }
-    table
 }
 
 fn is_name(root: &Section<'_>, name: &str) -> bool {
@@ -350,6 +337,3 @@ fn machine(
         server: own.or(server)?.to_owned(),
     })
 }
-
-#[cfg(test)]
-mod tests;

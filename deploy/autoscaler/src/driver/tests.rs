@@ -1,6 +1,7 @@
 //! Rounds against a server in memory and a small cloud that is written by hand: crashes, two leaders, lost answers.
 
 use super::*;
+use async_trait::async_trait;
 use sojourn_fleet::{
     cloud::{Bought, Filled, InstanceType, MachineState, Order, Pool, Quote},
     limits::Limits,
@@ -276,6 +277,7 @@ impl Server for Shared {
     }
 }
 
+#[async_trait]
 impl Cloud for Shared {
     async fn offers(&self) -> Result<Offers, CloudError> {
         let mut offers = Offers::default();

@@ -1,6 +1,6 @@
 //! The account and region of a site: clients, names and tags, and what is known of the parts on the way.
 
-use super::plan::{Part, State};
+use super::plan::Part;
 use crate::{
     connection,
     errors::{Failure, Meaning},
@@ -10,6 +10,7 @@ use crate::{
 };
 use aws_config::{Region, SdkConfig};
 use aws_sdk_ec2::types::{Filter, ResourceType, TagSpecification};
+use sojourn_clouds::State;
 use std::{
     collections::BTreeMap,
     time::{Duration, Instant},

@@ -32,7 +32,7 @@ mod server;
 
 pub use boot::{ADDRESS_PLACEHOLDER, ServerFiles};
 pub use error::SiteError;
-pub use plan::{Costs, PORT, Part, PartState, State};
+pub use plan::{PORT, Part, PartState};
 
 use crate::{
     connection,
@@ -42,6 +42,7 @@ use crate::{
 };
 use account::{Account, Known, Visit};
 use aws_config::SdkConfig;
+use sojourn_clouds::{Costs, State};
 use std::sync::Arc;
 
 /// The site of a fleet in an account.

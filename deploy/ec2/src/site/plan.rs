@@ -1,6 +1,7 @@
 //! The parts of a fleet's site, in the order in which they are made. Pure: nothing is asked of a cloud here.
 
 use crate::settings::Ec2Settings;
+use sojourn_clouds::{Costs, MONTH_HOURS, State};
 use sojourn_protocol::money::MicroUsd;
 use std::{collections::BTreeSet, fmt};
 
@@ -12,8 +13,6 @@ pub const PORT: u16 = 8642;
 const DISK_MONTH: MicroUsd = MicroUsd(80_000);
 /// The price of an hour of a public address.
 const ADDRESS_HOUR: MicroUsd = MicroUsd(5_000);
-/// Hours of a month.
-const MONTH_HOURS: u64 = 730;
 /// Subnets with 4,096 addresses that the network has room for.
 const BLOCKS: u8 = 16;
 
@@ -84,17 +83,6 @@ impl fmt::Display for Part {
     }
 }
 
-/// How a part was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
-    /// The part isn't there.
-    Missing,
-    /// The part is there, and isn't as it should be.
-    Unfinished,
-    /// The part is there as it should be.
-    There,
-}
-
 /// A part, and how it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartState {
@@ -136,32 +124,7 @@ pub(super) fn free_block(taken: &BTreeSet<String>) -> Option<String> {
     blocks.into_iter().find(|block| !taken.contains(block))
 }
 
-/// The costs of a site while it is up, without machines: list prices, about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Costs {
-    /// An hour of the server's machine; none where the file has no price for its type.
-    pub server: Option<MicroUsd>,
-    /// An hour of its disk.
-    pub disk: MicroUsd,
-    /// An hour of its public address.
-    pub address: MicroUsd,
-}
-
-impl Costs {
-    /// An hour of all whose price is known.
-    #[must_use]
-    pub fn hour(&self) -> MicroUsd {
-        let server = self.server.map_or(0, |price| price.0);
-        MicroUsd(server.saturating_add(self.disk.0).saturating_add(self.address.0))
-    }
-
-    /// A month of it.
-    #[must_use]
-    pub fn month(&self) -> MicroUsd {
-        MicroUsd(self.hour().0.saturating_mul(MONTH_HOURS))
-    }
-}
-
+/// The costs of a site whose machine has this price and a disk of this size.
 pub(super) fn costs(server: Option<MicroUsd>, disk_gib: u32) -> Costs {
     let disk = DISK_MONTH.0.saturating_mul(disk_gib.into()) / MONTH_HOURS;
     Costs { server, disk: MicroUsd(disk), address: ADDRESS_HOUR }

@@ -5,11 +5,12 @@
 use super::{SiteError, account::Account, bucket, plan::Part};
 use crate::{
     errors::{Failure, Meaning},
-    leavings::{Goes, Leaving, LeavingKind, volume_goes},
+    leavings::{Leaving, LeavingKind, volume_goes},
     region::filter,
     settings::{ROLE_TAG, SERVER_ROLE},
 };
 use aws_sdk_ec2::types::{InstanceStateName, NetworkInterfaceStatus};
+use sojourn_clouds::Goes;
 
 /// All that the site has, in the order in which it goes.
 pub(super) async fn of(account: &Account) -> Result<Vec<Leaving>, SiteError> {

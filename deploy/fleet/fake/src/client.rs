@@ -1,6 +1,7 @@
 //! The made-up cloud behind the trait that programs buy by, with a clock that is passed in.
 
 use super::cloud::FakeCloud;
+use async_trait::async_trait;
 use sojourn_fleet::cloud::{Cloud, CloudError, CloudMachine, Filled, Offers, Order, Pool};
 use sojourn_protocol::{money::MicroUsd, time::UnixMillis};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,6 +39,7 @@ impl std::fmt::Debug for FakeClient {
     }
 }
 
+#[async_trait]
 impl Cloud for FakeClient {
     async fn offers(&self) -> Result<Offers, CloudError> {
         self.lock().offers(self.now())

@@ -1,6 +1,7 @@
 //! A removal beside a server that has just started, is led by others, or is away.
 
 use super::*;
+use async_trait::async_trait;
 use sojourn_fleet::{
     cloud::{CloudMachine, Filled, InstanceType, MachineState, Order, Pool, Quote},
     limits::Limits,
@@ -148,6 +149,7 @@ fn pool() -> Pool {
     Pool { region: "eu-1".into(), zone: "eu-1a".into(), instance_type: "c.xlarge".into() }
 }
 
+#[async_trait]
 impl Cloud for Shared {
     async fn offers(&self) -> Result<Offers, CloudError> {
         if self.edit().offers_fail {

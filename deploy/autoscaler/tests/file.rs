@@ -1,7 +1,22 @@
 //! Files that are read, and what is said of those that can't be.
 
-use super::*;
+#![cfg(feature = "ec2")]
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
+use sojourn_autoscaler::{
+    clouds,
+    config::{Config, words},
+};
+use sojourn_clouds::Provider;
+use sojourn_ec2::Ec2Provider;
+use sojourn_fleet::{
+    limits::Limits,
+    settings::{Markets, Settings, Times},
+};
 use sojourn_protocol::money::MicroUsd;
+use std::path::Path;
+
+const CLOUDS: &[&dyn Provider] = &[&Ec2Provider];
 
 const SMALLEST: &str = "fleet = 'team'
 server = 'https://sojourn.example.org'
@@ -15,7 +30,7 @@ user_data = 'user-data.yaml'
 ";
 
 fn wrong(text: &str) -> Vec<String> {
-    let problems = Config::parse(text, Path::new("/etc/sojourn")).unwrap_err();
+    let problems = Config::parse(text, Path::new("/etc/sojourn"), CLOUDS).unwrap_err();
     problems.into_iter().map(|problem| format!("{}: {problem}", problem.line())).collect()
 }
 
@@ -26,22 +41,22 @@ fn with(from: &str, to: &str) -> String {
 
 #[test]
 fn the_smallest_file_has_the_defaults() {
-    let config = Config::parse(SMALLEST, Path::new("/etc/sojourn")).unwrap();
+    let config = Config::parse(SMALLEST, Path::new("/etc/sojourn"), CLOUDS).unwrap();
     let mut settings =
         Settings::new(Limits { machines: 16, vcpus: None, hourly: None, total: None, job: None });
     settings.prefix = "team".to_owned();
     assert_eq!(config.settings, settings);
     assert_eq!(config.token_file, Path::new("/etc/sojourn/admin-token"));
     assert_eq!(config.machine.server, "https://sojourn.example.org");
-    let ec2 = config.ec2.unwrap();
-    assert_eq!(ec2["user_data"].as_str(), Some("/etc/sojourn/user-data.yaml"));
-    assert_eq!(ec2["fleet"].as_str(), Some("team"));
+    assert_eq!((config.cloud.name.as_str(), config.has_site), ("ec2", false));
+    assert_eq!(config.cloud.table["user_data"].as_str(), Some("user-data.yaml"));
+    assert_eq!(config.cloud.folder, Path::new("/etc/sojourn"));
 }
 
 #[test]
 fn the_example_says_all_of_it() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/autoscaler.toml");
-    let config = Config::read(&path).unwrap();
+    let config = Config::read(&path, CLOUDS).unwrap();
     assert_eq!(config.settings.limits.hourly, Some(MicroUsd(5_000_000)));
     // What the page says of each key is what it is by default: the example changes few of them.
     assert_eq!(config.settings.times, Times::default());
@@ -125,7 +140,7 @@ fn a_file_is_told_in_words() {
         "machines = 16",
         "machines = 16\nhourly = '3 usd'\ntotal = '50 usd'\n[types]\nvcpus = [2, 16]",
     );
-    let config = Config::parse(&text, Path::new("")).unwrap();
+    let config = Config::parse(&text, Path::new(""), CLOUDS).unwrap();
     let words = words(&config);
     assert_eq!(words[1], "At a time it has at most 16 machines and $3.00 an hour.");
     assert_eq!(words[2], "In all it spends at most $50.00.");
@@ -133,4 +148,40 @@ fn a_file_is_told_in_words() {
         words[3],
         "Types that the cloud offers with 2 to 16 virtual processors are bought; a machine has one slot, or one for each GPU."
     );
+}
+
+const WITH_SERVER: &str = "fleet = 'night'
+
+[limits]
+machines = 16
+
+[ec2]
+types = ['c7i.*']
+
+[ec2.server]
+allowed = ['192.0.2.7/32']
+
+[ec2.regions.eu-west-1]
+image = 'ami-1'
+";
+
+#[test]
+fn a_file_with_a_server_needs_none_of_what_up_knows() {
+    let config = Config::parse(WITH_SERVER, Path::new("/home/me"), CLOUDS).unwrap();
+    assert!(config.has_site);
+    assert_eq!(config.server, "https://127.0.0.1:8642");
+    assert_eq!(config.token_file, Path::new("/etc/sojourn/autoscaler-token"));
+    assert_eq!(config.ca.as_deref(), Some(Path::new("/etc/sojourn/server.pem")));
+    // Without that table they are wanted.
+    let told = wrong(&WITH_SERVER.replace("[ec2.server]", "[ec2.servers]"));
+    assert!(told.iter().any(|message| message.contains("`token_file` is missing")), "{told:?}");
+}
+
+#[test]
+fn the_file_of_the_page_is_one_for_up() {
+    let page = include_str!("../../../docs/operate/aws.md");
+    let block = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let config = Config::parse(block, Path::new(""), CLOUDS).unwrap();
+    assert!(config.has_site);
+    clouds::account(&config, CLOUDS).map(drop).unwrap();
 }
