@@ -3,8 +3,8 @@
 hears of events passes over those that it doesn't name, a documentation comment begins with a word that names nothing, or a cloud is
 named outside of its package.
 
-Reads the tracked files of the checkout and runs nothing of it. Production code only. A parent module that
-re-exports its children, and the root of a package, count as no imports. The floors are those of ARCHITECTURE.md.
+Reads the files of the checkout that git doesn't ignore, and runs nothing of it. Production code only. A parent module that
+re-exports its children, and the root of a package, count as no imports. The floors are those in ARCHITECTURE.md's table of packages.
 """
 
 import collections
@@ -14,23 +14,12 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FLOORS = [  # a package depends on packages of lower floors only
-    ["protocol/files", "protocol/forms", "server/state/derive"],
-    ["protocol"],
-    ["protocol/codec", "protocol/api", "client/slot", "client/shares", "client/libtorch", "deploy/fleet", "server/page"],
-    ["protocol/model", "protocol/http", "deploy/clouds", "deploy/fleet/fake"],
-    ["protocol/graph", "protocol/programs", "server/blobs", "workgen", "workgen/ingest", "assimilator/rules", "client/core", "deploy/ec2"],
-    ["server/state", "client", "client/trainer"],
-    ["server/scheduling"],
-    ["server/core"],
-    ["server", "server/sim", "assimilator", "client/daemon"],
-    [".", "fuzz/targets", "deploy/autoscaler"],
-    ["benches/grown", "fuzz", "examples/studies"],
-]
 
 
 def tracked(pattern):
-    listed = subprocess.run(["git", "ls-files", pattern], cwd=ROOT, check=True, capture_output=True, text=True)
+    """The files that are in git, and new ones that could be."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", pattern]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return [path for path in listed.stdout.splitlines() if (ROOT / path).is_file()]
 
 
@@ -158,8 +147,13 @@ def cycles():
             yield f"{package}: a cycle of {len(circle)} folders: " + ", ".join(folder for (folder,) in circle)
 
 
+ROW = re.compile(r"^\| (\d+) \| `([^`]+)` \| `([^`]+)` \|", re.M)
+
+
 def arrows_up():
-    floors = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
+    rows = ROW.findall((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    floors = {folder: int(floor) for floor, _, folder in rows}
+    told = {folder: name for _, name, folder in rows}
     names, depends = {}, {}
     for path in tracked("*Cargo.toml"):
         text = (ROOT / path).read_text(encoding="utf-8")
@@ -169,12 +163,14 @@ def arrows_up():
         if name:
             names[name.group(1)] = package
             depends[package] = re.findall(r"^(sojourn[\w-]*)", body.group(1) if body else "", re.M)
+    for name, package in sorted(names.items()):
+        if told.get(package) != name:
+            yield f"{package}: the table of packages in ARCHITECTURE.md has no row with `{name}` and `{package}`"
+    for folder in sorted(set(told) - set(depends)):
+        yield f"{folder}: ARCHITECTURE.md has a package there, and there is none"
     for package, others in sorted(depends.items()):
-        if package not in floors:
-            yield f"{package} has no floor in scripts/structure.py"
-            continue
         for other in (names[name] for name in others if name in names):
-            if floors.get(other, 0) >= floors[package]:
+            if package in floors and floors.get(other, 0) >= floors[package]:
                 yield f"{package} depends on {other}, which isn't below it"
 
 
@@ -231,19 +227,21 @@ def misbegun():
             begins = not text
 
 
-# Only the packages of clouds name one, and the program that lists them.
+# Only the packages of clouds name one, and the program that lists them, each behind a feature of its name.
 WITHOUT_CLOUDS = ("deploy/autoscaler/src/", "deploy/fleet/src/", "deploy/clouds/src/")
 LISTS_CLOUDS = "deploy/autoscaler/src/main.rs"
-NAMES_CLOUD = re.compile(r"ec2|(?<![a-z])aws(?![a-z])", re.I)
+OTHER_NAMES = [r"(?<![a-z])aws(?![a-z])"]
 
 
 def named_clouds():
     """Lines that name a cloud where any cloud is meant."""
+    features = re.findall(r'#\[cfg\(feature = "([\w-]+)"\)\]', (ROOT / LISTS_CLOUDS).read_text(encoding="utf-8"))
+    names = re.compile("|".join([*features, *OTHER_NAMES]), re.I)
     for path in tracked("*.rs"):
         if not path.startswith(WITHOUT_CLOUDS) or path == LISTS_CLOUDS:
             continue
         for number, line in enumerate((ROOT / path).read_text(encoding="utf-8").splitlines(), start=1):
-            found = NAMES_CLOUD.search(line)
+            found = names.search(line)
             if found:
                 yield f"{path}:{number}: `{found.group()}` is named, and any cloud is meant: its package says it"
 

@@ -3,7 +3,7 @@
 use crate::{Leaving, Site, SiteDefaults};
 use async_trait::async_trait;
 use sojourn_fleet::cloud::{Cloud, CloudError};
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 use toml::Table;
 
 /// The clouds that a program was built with.
@@ -38,10 +38,12 @@ pub trait Provider: Send + Sync {
     ) -> Result<Box<dyn Account>, ProviderError>;
 }
 
-/// Why a provider didn't do what was asked. The text has all causes.
+/// Why a provider didn't do what was asked. The text has all causes. Commands exit with 2 for [`ProviderError::File`], with 1 for
+/// [`ProviderError::Work`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
-    /// The file or the call is wrong, or its owner has to change something in the account first.
+    /// The same call can't succeed: the file or the call is wrong, the provider can't do this, or its owner has to change something in
+    /// the account first.
     #[error("{0}")]
     File(String),
     /// The work failed: the same call may succeed later.
@@ -49,12 +51,14 @@ pub enum ProviderError {
     Work(String),
 }
 
-/// A fleet's account, as its table describes it. Nothing is asked of the cloud until one of the three is wanted.
+/// A fleet's account, as its table describes it. The cloud is asked nothing before [`connect`](Account::connect),
+/// [`open`](Account::open) or [`site`](Account::site).
 ///
 /// Commands await these futures where they are, so that they needn't be `Send`; those of [`Cloud`] are.
 #[async_trait(?Send)]
-pub trait Account {
-    /// The cloud for buying. `values` are those of the placeholders by which machines are told what to do at their first start.
+pub trait Account: fmt::Debug {
+    /// The cloud for buying. `values` are those of the placeholders (`{{name}}`) in the file by which machines are told what to do at their
+    /// first start. The machine's own two, `machine` and `enrolment_token`, come with each order.
     ///
     /// # Errors
     /// See [`ProviderError`].

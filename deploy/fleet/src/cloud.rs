@@ -82,8 +82,8 @@ impl fmt::Debug for NewMachine {
     }
 }
 
-/// Machines that are bought alike. A machine's name is its idempotency token together with `market` and `pools`: whoever
-/// sends the same order again buys nothing twice, and an order that was changed has another token.
+/// Machines that are bought alike. A machine's idempotency token is made of its name, `market` and `pools`: an order that is sent
+/// again has the same tokens, and buys nothing twice; an order that was changed has others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// The machines.
@@ -220,7 +220,8 @@ pub trait Cloud: Send + Sync {
     /// See [`CloudError`]. None is left out in silence: where one region doesn't answer, this is an error.
     async fn machines(&self) -> Result<Vec<CloudMachine>, CloudError>;
 
-    /// Buys machines.
+    /// Buys machines, none of them twice: the same [`Order`], sent again after an answer that was lost, gives those that were bought by
+    /// it before.
     ///
     /// # Errors
     /// [`CloudError::Away`] where nothing is known of what came of it; any other error where nothing was bought for sure.

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub(super) struct Args {
     /// The fleet's file.
     file: PathBuf,
-    /// Ask the cloud too, whether image, subnets and types are there, and which types have no list price.
+    /// Ask the cloud too, whether all that its table names is there, and which types have no list price.
     #[arg(long)]
     cloud: bool,
 }
