@@ -23,8 +23,8 @@ wheels: setup ## the command with its Python package, and the trainer, as Python
 	@python3 scripts/deploy_tools.py --checkout .
 	@scripts/wheels
 
-demo: setup ## the main job: a search over real data on machines that die (a build that compiles fast)
-	cargo build --profile demo --locked
+demo: setup ## the main job: a search over real data on machines that die (a build that compiles fast, without features that it doesn't use)
+	cargo build --profile demo --locked --no-default-features
 	@target/demo/sojourn demo
 
 test: setup ## all tests (with redis-server and iproute2, which are installed where that can be done)
@@ -60,6 +60,8 @@ lint: setup ## format, module structure, clippy, licences and bans; changes noth
 	cargo fmt --all --check
 	@python3 scripts/structure.py
 	cargo clippy $(LINTED) --all-targets --locked -- -D warnings
+	# What `make demo` builds.
+	cargo clippy -p sojourn --no-default-features --locked -- -D warnings
 	@scripts/deny check bans licenses sources
 
 verify: lint test test-deploy ## what CI runs

@@ -1,5 +1,10 @@
 //! The `sojourn` command: parses, sets up, calls. Everything else is in [`cli`].
 
+#![cfg_attr(
+    not(any(feature = "redis", feature = "screen")),
+    expect(dead_code, reason = "the screen shows it, or a journal in Redis says it")
+)]
+
 mod api_client;
 mod cli;
 mod demo;

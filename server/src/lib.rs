@@ -24,6 +24,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![cfg_attr(
+    not(feature = "redis"),
+    expect(dead_code, reason = "only journals in Redis are shared")
+)]
+
 mod assimilation;
 mod assimilators;
 mod blob_lifecycle;

@@ -8,6 +8,8 @@
 //!
 //! The daemon itself is in `sojourn-client`; what all programs share is in `sojourn-programs`. Nothing here decides about training.
 
+#![cfg_attr(not(feature = "screen"), expect(dead_code, reason = "the screen shows it"))]
+
 pub mod client;
 mod ctl;
 pub mod service;

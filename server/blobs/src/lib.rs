@@ -39,6 +39,8 @@ mod packed;
 mod prepared;
 mod probe;
 mod ranged;
+#[cfg_attr(not(feature = "object-stores"), path = "remote_absent.rs")]
+mod remote;
 mod settings;
 mod signed_urls;
 mod slot;

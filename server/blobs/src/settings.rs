@@ -54,17 +54,19 @@ impl StoreSettings {
         self
     }
 
+    #[cfg(feature = "object-stores")]
     pub(crate) const fn patience(&self) -> Duration {
         self.patience
     }
 
     /// The settings that a kind of store knows.
+    #[cfg(feature = "object-stores")]
     pub(crate) fn of<K: std::str::FromStr>(&self) -> impl Iterator<Item = (K, &str)> {
         self.words.iter().filter_map(|(word, value)| Some((word.parse().ok()?, value.as_str())))
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "object-stores"))]
 mod tests {
     use super::*;
     use object_store::{aws::AmazonS3ConfigKey, azure::AzureConfigKey};

@@ -10,12 +10,14 @@
 
 mod chain;
 mod chained;
+mod durability;
 mod encoding;
 mod error;
 mod event_job;
 mod high_water;
 mod listing;
 mod memory;
+#[cfg(feature = "redis")]
 mod redis;
 mod shared_note;
 mod sqlite;
@@ -23,12 +25,12 @@ mod storage;
 
 pub use chain::{ChainHash, Mark, Marks};
 pub use chained::ChainedJournal;
+pub use durability::{Disk, Durability, DurabilityError};
 pub use error::JournalError;
 pub use event_job::EventJob;
 pub use memory::{Fault, MemoryJournal};
-pub use redis::{
-    Disk, Durability, DurabilityError, RedisJournals, RedisSettings, RedisUrl, RedisUrlError,
-};
+#[cfg(feature = "redis")]
+pub use redis::{RedisJournals, RedisSettings, RedisUrl, RedisUrlError};
 pub use shared_note::{NOTE_INTERVAL, NoteStore};
 pub use sqlite::{SqliteJournal, SqliteStorage};
 pub use storage::{NewRow, Row, Storage, StoredSnapshot, Versions};

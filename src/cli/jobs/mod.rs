@@ -19,6 +19,7 @@ pub(crate) mod search;
 pub(crate) mod set;
 pub(crate) mod share;
 pub(crate) mod status;
+#[cfg_attr(not(feature = "screen"), path = "top/absent.rs")]
 pub(crate) mod top;
 pub(crate) mod traffic;
 pub(crate) mod trials;

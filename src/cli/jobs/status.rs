@@ -6,7 +6,7 @@ use crate::{
         jobs::{job_ref::JobRef, top, trials},
         render::{scores, text},
         submit::wait::{self, Watched},
-        terminal::{connection::Connection, exit::Failure, output, screen},
+        terminal::{connection::Connection, exit::Failure, output},
     },
 };
 use sojourn_api::endpoints;
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let job = job.find(&client).await?;
     let detail = client.call(endpoints::Job::request(job)).await?;
     if args.watch {
-        return match !args.json && screen::is_possible() {
+        return match !args.json && top::is_possible() {
             true => on_screen(&client, detail).await,
             false => in_lines(args.json, &client, job).await,
         };

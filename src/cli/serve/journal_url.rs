@@ -1,12 +1,12 @@
 //! Where a server keeps its journal, by URL.
 
-use crate::cli::terminal::{exit::Failure, secrets};
+use crate::cli::{
+    serve::{open_error::OpenError, redis},
+    terminal::{exit::Failure, secrets},
+};
 use sojourn_http::Backoff;
 use sojourn_protocol::error::error_chain;
-use sojourn_server::journal::{
-    Durability, Journal, JournalError, OpenJournal, RedisJournals, RedisSettings, RedisUrl,
-    SqliteJournal,
-};
+use sojourn_server::journal::{Durability, Journal, JournalError, OpenJournal, SqliteJournal};
 use std::{
     path::{Path, PathBuf},
     str::FromStr,
@@ -55,7 +55,7 @@ impl FromStr for Place {
                 Ok(Self::Sqlite(file.into()))
             };
         }
-        RedisUrl::of(text).map(|_| Self::Redis(text.to_owned())).map_err(|error| error.to_string())
+        redis::check(text).map(|()| Self::Redis(text.to_owned()))
     }
 }
 
@@ -89,42 +89,11 @@ impl Place {
                 Ok(Arc::new(open))
             }
             Self::Redis(url) => {
-                let url =
-                    RedisUrl::of(url).map_err(|error| OpenError::Other(error_chain(&error)))?;
                 std::fs::create_dir_all(folder).map_err(|error| {
                     OpenError::Other(format!("can't use `{}`: {error}", folder.display()))
                 })?;
-                let settings = RedisSettings {
-                    url,
-                    durability,
-                    lease: RedisSettings::DEFAULT_LEASE,
-                    note: folder.join("redis.reached"),
-                };
-                match RedisJournals::connect(settings) {
-                    Ok(journals) => Ok(Arc::new(journals)),
-                    Err(error @ JournalError::Unreachable { .. }) => {
-                        Err(OpenError::Unreachable(error))
-                    }
-                    Err(error) => Err(OpenError::Other(error_chain(&error))),
-                }
+                redis::connect(url, durability, folder)
             }
-        }
-    }
-}
-
-/// Why a journal can't be used.
-enum OpenError {
-    /// The journal's storage isn't there, perhaps not yet.
-    Unreachable(JournalError),
-    /// The journal that was asked for can't work.
-    Other(String),
-}
-
-impl From<OpenError> for Failure {
-    fn from(error: OpenError) -> Self {
-        match error {
-            OpenError::Unreachable(error) => Self::call(error_chain(&error)),
-            OpenError::Other(message) => Self::call(message),
         }
     }
 }

@@ -5,4 +5,7 @@ pub(crate) mod gc;
 pub(crate) mod journal_url;
 pub(crate) mod keep_jobs;
 pub(crate) mod migrate;
+mod open_error;
 pub(crate) mod prepare;
+#[cfg_attr(not(feature = "redis"), path = "redis_absent.rs")]
+mod redis;

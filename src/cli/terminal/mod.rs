@@ -6,4 +6,6 @@ pub(crate) mod confirm;
 pub(crate) mod connection;
 pub(crate) mod simple;
 
-pub(crate) use sojourn_programs::{exit, local, log, output, screen, secrets, signals, trust};
+#[cfg(feature = "screen")]
+pub(crate) use sojourn_programs::screen;
+pub(crate) use sojourn_programs::{exit, local, log, output, secrets, signals, trust};

@@ -5,7 +5,7 @@ use crate::{
     csv::Csv,
     error::{IngestError, Problem},
     images::{Images, is_image},
-    parquet::{self, Parquet},
+    parquet,
     progress::Progress,
     source::{Finder, SourceFile},
     table::{Reading, Table, Wanted},
@@ -59,7 +59,7 @@ pub(crate) fn open(
             return Err(part.refuse(Problem::ForTables("separator")));
         }
         let label = source.label.as_deref();
-        return Ok(Box::new(Parquet::open(finder, &source.data, parts, label, reading)?));
+        return parquet::labelled(finder, &source.data, parts, label, reading);
     }
     let Some(Kind::Arrays(kind)) = kind else {
         let (csv, found) = Csv::open(&source.data, parts, source.label.as_deref(), reading)?;

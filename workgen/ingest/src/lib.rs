@@ -32,6 +32,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![cfg_attr(
+    not(any(feature = "parquet", feature = "tokenizers")),
+    expect(dead_code, unused_imports, reason = "readers of the formats that are off use it")
+)]
+
 mod array;
 mod bounds;
 mod columns;
@@ -46,6 +51,7 @@ mod into_shards;
 mod meter;
 mod names;
 mod number;
+#[cfg_attr(not(feature = "parquet"), path = "parquet/absent.rs")]
 mod parquet;
 mod permutation;
 mod plan;

@@ -12,7 +12,6 @@ pub struct FormArgs {
 }
 
 /// How the log is written, and where traces go.
-#[cfg(feature = "traces")]
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct LogArgs {
     #[command(flatten)]
@@ -32,7 +31,6 @@ pub(super) enum LogFormat {
     Json,
 }
 
-#[cfg(feature = "traces")]
 impl LogArgs {
     /// The collector. An empty variable is as none: OpenTelemetry's specification of environment variables has it so.
     pub(super) fn collector(&self) -> Option<&str> {

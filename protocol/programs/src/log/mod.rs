@@ -8,17 +8,13 @@
 //! | `otlp.rs` | their way to the collector |
 
 mod args;
-#[cfg(feature = "traces")]
+#[cfg_attr(not(feature = "traces"), path = "otlp_absent.rs")]
 mod otlp;
 #[cfg(feature = "traces")]
 mod spans;
-#[cfg(feature = "traces")]
 mod traces;
 
-pub use args::FormArgs;
-#[cfg(feature = "traces")]
-pub use args::LogArgs;
-#[cfg(feature = "traces")]
+pub use args::{FormArgs, LogArgs};
 pub use traces::{Log, Program, start_with_traces};
 
 use crate::output;

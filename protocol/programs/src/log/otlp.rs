@@ -3,6 +3,7 @@
 //! Spans wait in a bounded queue, and those for which it has no room are lost. So a collector that is away or slow costs spans, and
 //! holds nothing up.
 
+use super::spans::Spans;
 use crate::exit::Failure;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{Protocol, WithExportConfig as _, WithHttpConfig as _};
@@ -33,7 +34,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// The spans on their way to a collector.
 #[derive(Debug)]
 pub(super) struct Export {
-    pub(super) processor: Arc<BatchSpanProcessor>,
+    processor: Arc<BatchSpanProcessor>,
 }
 
 impl Export {
@@ -63,6 +64,11 @@ impl Export {
         let mut processor = BatchSpanProcessor::builder(exporter).build();
         processor.set_resource(&resource(service));
         Ok(Self { processor: Arc::new(processor) })
+    }
+
+    /// The layer of the log that spans come through.
+    pub(super) fn spans(&self) -> Spans<BatchSpanProcessor> {
+        Spans::new(Arc::clone(&self.processor))
     }
 
     /// Sends the last spans, if the collector takes them soon.

@@ -1,11 +1,8 @@
 //! The log of a program whose traces go to a collector, where one is named.
 
-use super::{LogArgs, chosen, json, on_stderr, otlp::Export, spans::Spans, traces};
+use super::{LogArgs, chosen, json, on_stderr, otlp::Export, traces};
 use crate::exit::Failure;
-use std::{
-    io::{self, Write},
-    sync::Arc,
-};
+use std::io::{self, Write};
 use tokio::runtime::Handle;
 use tracing_subscriber::{
     Layer as _, filter::FilterExt as _, layer::SubscriberExt as _, util::SubscriberInitExt as _,
@@ -75,9 +72,7 @@ pub fn start_with_traces(
         .collector()
         .map(|collector| Export::start(collector, program.service(), runtime.clone()));
     let export = export.transpose()?;
-    let exported = export
-        .as_ref()
-        .map(|export| Spans::new(Arc::clone(&export.processor)).with_filter(traces()));
+    let exported = export.as_ref().map(|export| export.spans().with_filter(traces()));
     let kept = program
         .keep()
         .map(|keep| json(move || Kept(keep)).with_filter(filter.clone().or(traces())));

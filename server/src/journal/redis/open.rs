@@ -2,8 +2,8 @@
 //! lease is still held.
 
 use super::{
-    Disk, Durability, RedisUrl,
-    durability::Configured,
+    RedisUrl,
+    configured::Configured,
     keys::Keys,
     lease::{Holder, Lease, Taken, release, take},
     storage::{RedisStorage, check_fence},
@@ -11,7 +11,7 @@ use super::{
 use crate::{
     data_folder::new_token,
     journal::{
-        Journal, JournalError, NoteStore, OpenJournal,
+        Disk, Durability, Journal, JournalError, NoteStore, OpenJournal,
         chained::{ChainedJournal, Verify},
         high_water::{HighWaterMark, OnLoss},
         shared_note::SharedNote,

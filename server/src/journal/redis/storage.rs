@@ -3,9 +3,9 @@
 //! Each write is a script that checks the fencing token of the writer's lease, and an append also the tail. So a server
 //! that has lost its lease can't write, and what comes twice is refused. Keys: [`super::keys`].
 
-use super::{connection::RedisConnection, durability::Durability, keys::Keys, lease::Lease};
+use super::{connection::RedisConnection, keys::Keys, lease::Lease};
 use crate::journal::{
-    ChainHash, EventJob, JournalError, Mark, Marks,
+    ChainHash, Durability, EventJob, JournalError, Mark, Marks,
     storage::{NewRow, Row, Storage, StoredSnapshot, Versions},
 };
 use redis::{Script, cmd};

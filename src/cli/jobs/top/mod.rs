@@ -17,6 +17,7 @@ mod draw;
 mod fixture;
 mod keys;
 mod panes;
+mod report;
 mod view;
 
 use crate::{
@@ -32,14 +33,10 @@ use crate::{
 use ask::Asker;
 use keys::Next;
 use ratatui::crossterm::event::Event;
-use serde::Serialize;
-use sojourn_api::endpoints;
+pub(crate) use report::Args;
 use sojourn_http::CallError;
 use sojourn_programs::call_error;
-use sojourn_protocol::{
-    ids::JobId,
-    view::{HostView, JobView},
-};
+use sojourn_protocol::{ids::JobId, view::JobView};
 use std::{
     io, thread,
     time::{Duration, Instant},
@@ -58,22 +55,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// A pause is so many times as long as the round before it: who watches a large fleet takes a tenth of the server's time at most.
 const REST: u32 = 9;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// Print one JSON object with all jobs and hosts, and end.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    connection: Connection,
-}
-
-/// The answer of `--json`.
-#[derive(Debug, Serialize)]
-struct Report {
-    jobs: Vec<JobView>,
-    hosts: Vec<HostView>,
-}
-
 /// An event of the loop.
 enum News {
     /// The terminal: a key, or another size. An error where it is gone.
@@ -86,15 +67,16 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     server(&args.connection, args.json).await
 }
 
+/// Is there a terminal to show it on?
+pub(crate) fn is_possible() -> bool {
+    screen::is_possible()
+}
+
 /// Shows a server: on the whole terminal, until somebody has seen enough; where there is none, once as text; or once as JSON.
 pub(crate) async fn server(connection: &Connection, json: bool) -> Result<(), Failure> {
     let client = connection.client()?;
     if json {
-        let (jobs, hosts) = tokio::try_join!(
-            client.call(endpoints::Jobs::request()),
-            client.call(endpoints::Hosts::request())
-        )?;
-        return output::json(&Report { jobs, hosts });
+        return report::print(&client).await;
     }
     if screen::is_possible() {
         return on_screen(client, Scope::Server).await.map(drop);

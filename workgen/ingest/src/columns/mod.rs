@@ -11,6 +11,7 @@
 //! them again, and deals them out as rows of numbers are.
 
 mod data;
+#[cfg(feature = "tokenizers")]
 mod growth;
 mod joined;
 mod numbers;
@@ -19,17 +20,17 @@ mod parts;
 mod reader;
 mod table;
 mod text;
+#[cfg_attr(not(feature = "tokenizers"), path = "tokenizer_absent.rs")]
 mod tokenizer;
 mod windows;
 
 pub(crate) use data::ColumnData;
 pub use reader::{ColumnReader, ColumnRowReader, ColumnSource};
-pub(crate) use table::{ColumnRows, ColumnTable, Field, check_same};
+pub(crate) use table::{Choice, ColumnRows, ColumnTable, Field, check_same};
 
 use crate::{
     error::{IngestError, Problem},
-    format,
-    parquet::{self, Choice, NamedParquet},
+    format, parquet,
     source::{Finder, SourceFile},
 };
 use joined::JoinedRows;
@@ -80,7 +81,7 @@ pub(crate) fn open(
     } else if is_parquet {
         let choice = Choice::Job(spec.columns.as_ref());
         let hint = "; `data.columns = { use = [...] }` takes one of several";
-        (Box::new(NamedParquet::open(finder, shown, files, choice)?), hint)
+        (parquet::by_name(finder, shown, files, choice)?, hint)
     } else {
         return Ok(None);
     };

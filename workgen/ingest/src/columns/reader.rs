@@ -4,14 +4,13 @@ use super::{
     is_parquet,
     part::is_part,
     parts::Parts,
-    table::{ColumnRows, ColumnTable, Field},
+    table::{Choice, ColumnRows, ColumnTable, Field},
     text::Text,
     windows::{TokenSource as _, Windows},
 };
 use crate::{
     error::{IngestError, Place, Problem},
-    format,
-    parquet::{Choice, NamedParquet},
+    format, parquet,
     progress::Progress,
     source::{Finder, SourceFile},
 };
@@ -118,7 +117,7 @@ fn columns_by_name(
     match files.first() {
         Some(first) if is_part(first)? => Ok(Box::new(Parts::open(data, files)?)),
         Some(first) if is_parquet(first)? => {
-            Ok(Box::new(NamedParquet::open(finder, data, files, Choice::Wanted(wanted))?))
+            parquet::by_name(finder, data, files, Choice::Wanted(wanted))
         }
         _ => Err(Place::of(data).refuse(Problem::NotColumns)),
     }

@@ -3,6 +3,7 @@
 use crate::error::{IngestError, Place, Problem};
 use sojourn_protocol::{
     dtype::Dtype,
+    spec::Columns,
     text::{MAX_NAME_CHARS, plain_line},
 };
 
@@ -67,6 +68,15 @@ fn difference(columns: &[Field], wanted: &[Field]) -> Option<String> {
     }
     let missing = wanted.iter().find(|field| find(columns, &field.name).is_none());
     missing.map(|field| format!("`{}` isn't here", field.name))
+}
+
+/// The columns of a table that are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Choice<'a> {
+    /// The columns that the job chooses; all of them where it says nothing.
+    Job(Option<&'a Columns>),
+    /// The columns of these names that are there.
+    Wanted(&'a [&'a str]),
 }
 
 /// A source's rows, to be read as often as asked.

@@ -36,11 +36,11 @@ impl Text {
 
 impl TokenSource for Text {
     fn dtype(&self) -> Dtype {
-        self.tokenizer.as_ref().map_or(Dtype::U8, |tokenizer| tokenizer.dtype)
+        self.tokenizer.as_ref().map_or(Dtype::U8, Tokenizer::dtype)
     }
 
     fn values(&self) -> Option<u64> {
-        Some(self.tokenizer.as_ref().map_or(BYTES, |tokenizer| tokenizer.values))
+        Some(self.tokenizer.as_ref().map_or(BYTES, Tokenizer::values))
     }
 
     fn bytes(&self) -> u64 {
@@ -86,7 +86,7 @@ impl TextTokens<'_> {
             return Ok(count > 0);
         };
         self.held.clear();
-        let longest = tokenizer.longest_line;
+        let longest = tokenizer.longest_line();
         let mut line = stream.take(longest.saturating_add(1));
         let count = line.read_until(b'\n', &mut self.held).map_err(failed)?;
         if count == 0 {

@@ -24,12 +24,9 @@ const MAX_UNIGRAM: usize = 1000;
 /// The tokenizer of a file, which makes tokens of text.
 pub(super) struct Tokenizer {
     library: tokenizers::Tokenizer,
-    /// The type that holds all tokens.
-    pub(super) dtype: Dtype,
-    /// The number that all tokens are below.
-    pub(super) values: u64,
-    /// The most bytes of a line that becomes tokens.
-    pub(super) longest_line: u64,
+    dtype: Dtype,
+    values: u64,
+    longest_line: u64,
 }
 
 impl Tokenizer {
@@ -43,6 +40,21 @@ impl Tokenizer {
         let read = guarded(|| read(&json))
             .unwrap_or_else(|why| Err(format!("it panics over this file ({why})").into()));
         read.map_err(|error| file.refuse(bad(error)))
+    }
+
+    /// The type that holds all tokens.
+    pub(super) fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// The number that all tokens are below.
+    pub(super) fn values(&self) -> u64 {
+        self.values
+    }
+
+    /// The most bytes of a line that becomes tokens.
+    pub(super) fn longest_line(&self) -> u64 {
+        self.longest_line
     }
 
     /// Appends the tokens of a line, little-endian.

@@ -106,6 +106,8 @@ pub enum FetchError {
         text = sentence(.0)
     )]
     NoCredentials(String),
+    #[error("this program was built without S3; `make build` builds the whole")]
+    NotBuilt,
     /// The object store said no.
     #[error("{text}", text = sentence(.0))]
     Store(String),

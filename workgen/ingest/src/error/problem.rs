@@ -226,6 +226,8 @@ pub enum Problem {
     ParquetCodec(&'static str),
     #[error("the file is encrypted")]
     Encrypted,
+    #[error("this program was built without {0}; `make build` builds the whole")]
+    NotBuilt(&'static str),
     #[error(
         "no column `{name}` (`data.columns`){hint}",
         name = line(.name), hint = sentence(.hint)

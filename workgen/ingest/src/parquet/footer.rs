@@ -5,7 +5,7 @@
 //! ```
 
 use super::{
-    ENCRYPTED, MAGIC,
+    begins::{ENCRYPTED, MAGIC},
     chunks::Chunks,
     guard::guarded,
     kind::Kind,

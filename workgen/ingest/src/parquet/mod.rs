@@ -12,6 +12,7 @@
 //! The crate that decodes was written for files that others of its kind wrote. A damaged one may make it panic, or ask for
 //! memory that a number in the file says. So footers and pages are looked at first, and panics become refusals.
 
+mod begins;
 mod chunks;
 mod column;
 mod elements;
@@ -29,27 +30,29 @@ use crate::{
     error::{IngestError, Place, Problem},
     fields::{FieldSource, FieldTable, Need, same},
     source::{Finder, SourceFile},
-    table::{Reading, Wanted},
+    table::{Reading, Table, Wanted},
 };
+pub(crate) use begins::begins;
 use footer::Footer;
-pub(crate) use named::{Choice, NamedParquet};
+pub(crate) use named::by_name;
 use part::unpacked;
 use records::ParquetRecords;
 use sojourn_protocol::spec::Columns;
 
-/// The first bytes of a file.
-const MAGIC: &[u8] = b"PAR1";
-/// The same where the footer is encrypted.
-const ENCRYPTED: &[u8] = b"PARE";
-
-/// Does a file begin as one of this kind?
-pub(crate) fn begins(start: &[u8]) -> bool {
-    start.starts_with(MAGIC) || start.starts_with(ENCRYPTED)
+/// Rows of numbers and labels.
+pub(crate) fn labelled(
+    finder: &mut Finder<'_>,
+    shown: &str,
+    parts: Vec<SourceFile>,
+    label: Option<&str>,
+    reading: Reading<'_>,
+) -> Result<Box<dyn Table>, IngestError> {
+    Ok(Box::new(Parquet::open(finder, shown, parts, label, reading)?))
 }
 
 /// Columns of values.
 #[derive(Debug, Clone)]
-pub(crate) struct Parquet {
+struct Parquet {
     parts: Vec<SourceFile>,
     first: String,
     columns: Vec<String>,

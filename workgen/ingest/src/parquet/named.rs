@@ -2,7 +2,7 @@
 
 use super::{begins, column::Values, is_index, part::Part, stored::Stored, unpacked};
 use crate::{
-    columns::{ColumnRows, ColumnTable, Field, check_same},
+    columns::{Choice, ColumnRows, ColumnTable, Field, check_same},
     error::{IngestError, Place, Problem},
     fields::choose,
     source::{Finder, SourceFile},
@@ -10,24 +10,24 @@ use crate::{
 use sojourn_protocol::{
     column::{MAX_COLUMNS, MAX_ROW_ELEMENTS, check_name},
     quantity::to_usize,
-    spec::Columns,
 };
 
 /// Rows of numbers that are decoded at once. Lists and bytes are decoded row by row: one may be as large as a page.
 const BATCH: u64 = 1024;
 
-/// The columns of a file that are read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Choice<'a> {
-    /// The columns that the job chooses; all of them where it says nothing.
-    Job(Option<&'a Columns>),
-    /// The columns of these names that are there.
-    Wanted(&'a [&'a str]),
+/// Rows of columns by name.
+pub(crate) fn by_name(
+    finder: &mut Finder<'_>,
+    shown: &str,
+    files: Vec<SourceFile>,
+    choice: Choice<'_>,
+) -> Result<Box<dyn ColumnTable>, IngestError> {
+    Ok(Box::new(NamedParquet::open(finder, shown, files, choice)?))
 }
 
 /// A file, or parts with the same columns.
 #[derive(Debug)]
-pub(crate) struct NamedParquet {
+struct NamedParquet {
     shown: String,
     parts: Vec<SourceFile>,
     /// In the order of their names.
@@ -36,7 +36,7 @@ pub(crate) struct NamedParquet {
 
 impl NamedParquet {
     /// Reads the footers of `files`; packed ones are unpacked first.
-    pub(crate) fn open(
+    fn open(
         finder: &mut Finder<'_>,
         shown: &str,
         files: Vec<SourceFile>,

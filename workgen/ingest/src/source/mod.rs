@@ -15,6 +15,7 @@ mod loopback;
 mod remote;
 #[cfg(test)]
 mod remote_tests;
+#[cfg_attr(not(feature = "s3"), path = "s3_absent.rs")]
 mod s3;
 mod spool;
 

@@ -11,6 +11,7 @@ mod hops;
 pub(super) mod hyper_parameters;
 pub(super) mod json_file;
 pub(super) mod metrics;
+#[cfg_attr(not(feature = "parquet"), path = "parquet_absent.rs")]
 pub(super) mod parquet_file;
 pub(super) mod table;
 mod trials;
