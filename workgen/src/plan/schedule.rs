@@ -85,7 +85,8 @@ impl Schedule {
             trial.order.iter().skip(before).position(|shard| *shard == step.shard)
         };
         let mut steps: Vec<(usize, Step)> = self.steps.iter().copied().enumerate().collect();
-        steps.sort_by_key(|(_, step)| (step.start, step.end, step.epoch, visit(step)));
+        // A visit is looked for in the whole order.
+        steps.sort_by_cached_key(|(_, step)| (step.start, step.end, step.epoch, visit(step)));
         steps
     }
 
