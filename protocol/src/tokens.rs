@@ -80,7 +80,8 @@ pub enum TokenGrant {
         rights: Rights,
     },
     /// A holder of the token sees the page of one job, and nothing else.
-    Share {
+    #[serde(rename = "share")]
+    PageLink {
         /// The job.
         job: JobId,
     },
@@ -91,7 +92,7 @@ impl TokenGrant {
     #[must_use]
     pub const fn shared_job(&self) -> Option<JobId> {
         match self {
-            Self::Share { job } => Some(*job),
+            Self::PageLink { job } => Some(*job),
             Self::Enrol { .. } | Self::Access { .. } => None,
         }
     }
@@ -99,9 +100,9 @@ impl TokenGrant {
 
 /// Asks for a link to a job's page that needs no user's token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ShareRequest))]
 #[serde(deny_unknown_fields)]
-pub struct ShareRequest {
+pub struct PageLinkRequest {
     /// The link's name, for people.
     #[serde(default, skip_serializing_if = "TokenLabel::is_default")]
     pub label: TokenLabel,

@@ -4,7 +4,7 @@ use crate::cli::{
     cloud,
     jobs::{
         backlog, cancel, delete, evaluate, events, extend, host_changes, hosts, job_args::JobArgs,
-        list, pause, resume, rollback, search, set, share, status, top, traffic, trials,
+        list, page_link, pause, resume, rollback, search, set, status, top, traffic, trials,
     },
     lab::{completions, demo, openapi, replay, simulate},
     model::{check, export, predict, report},
@@ -133,7 +133,8 @@ enum Command {
     /// Take trials back to before a result that can't be trusted.
     Rollback(rollback::Args),
     /// Make a link to a job's page, for whoever is to look at it without a token.
-    Share(share::Args),
+    #[command(name = "share")]
+    PageLink(page_link::Args),
     /// End a job.
     Cancel(JobArgs),
     /// Delete jobs that have ended, with their data and models.
@@ -245,7 +246,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Rollback(args) => rollback::run(&args).await,
         Command::Search(args) => search::run(&args).await,
         Command::Set(args) => set::run(&args).await,
-        Command::Share(args) => share::run(&args).await,
+        Command::PageLink(args) => page_link::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
         Command::Delete(args) => delete::run(&args).await,
         Command::Migrate(args) => migrate::run(&args).await,

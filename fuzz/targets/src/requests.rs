@@ -18,14 +18,14 @@ use sojourn_protocol::{
     quotas::TokenQuotas,
     ranges::{LeadAnswer, LeadRequest, RangeResultRequest},
     report::Report,
-    tokens::{NewToken, RevokedToken, RotatedToken, ShareRequest, TokenRequest, TokenView},
+    tokens::{NewToken, PageLinkRequest, RevokedToken, RotatedToken, TokenRequest, TokenView},
 };
 
 pub(crate) fn requests(input: &[u8]) -> bool {
     let mut taken = round_trip::<EnrolRequest>(input).is_some();
     taken |= round_trip::<TokenRequest>(input).is_some();
     taken |= round_trip::<TokenQuotas>(input).is_some();
-    taken |= round_trip::<ShareRequest>(input).is_some();
+    taken |= round_trip::<PageLinkRequest>(input).is_some();
     taken |= round_trip::<WorkRequest>(input).is_some();
     taken |= round_trip::<HeartbeatRequest>(input).is_some();
     taken |= round_trip::<ReleaseRequest>(input).is_some();

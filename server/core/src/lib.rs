@@ -86,4 +86,4 @@ pub use sojourn_state::{
     READ_VERSIONS, Record, RequestedEvaluation, State, Trust, UnitKey,
 };
 pub use submission::{PreparedSubmission, check_submission};
-pub use tokens::{MAX_SHARES, MAX_TOKENS};
+pub use tokens::{MAX_PAGE_LINKS, MAX_TOKENS};

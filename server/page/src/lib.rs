@@ -16,7 +16,7 @@
 //! | `jobs.rs` | the list of jobs |
 //! | `job/` | a job: its head, its leader board, its charts |
 //! | `compare.rs` | jobs side by side |
-//! | `share.rs`, `shared.rs` | links to a job's page, and that page for whoever has one |
+//! | `page_link.rs`, `shared.rs` | links to a job's page, and that page for whoever has one |
 //! | `new_job.rs` | a new job over the data of an earlier one |
 //! | `hosts.rs`, `host.rs` | all hosts, and one |
 //! | `failures.rs` | what went wrong on hosts |
@@ -37,8 +37,8 @@ pub mod hosts;
 pub mod job;
 pub mod jobs;
 pub mod new_job;
+pub mod page_link;
 pub mod report;
-pub mod share;
 pub mod shared;
 mod sign_in;
 mod words;

@@ -66,7 +66,7 @@ impl IssuedToken {
     pub const fn rights(&self) -> Option<Rights> {
         match self.grant {
             TokenGrant::Access { rights } => Some(rights),
-            TokenGrant::Enrol { .. } | TokenGrant::Share { .. } => None,
+            TokenGrant::Enrol { .. } | TokenGrant::PageLink { .. } => None,
         }
     }
 }
@@ -98,7 +98,7 @@ impl IssuedTokens {
     pub(super) fn machine(&self, token: TokenId) -> Option<&MachineName> {
         match &self.get(token)?.grant {
             TokenGrant::Enrol { machine, .. } => machine.as_ref(),
-            TokenGrant::Access { .. } | TokenGrant::Share { .. } => None,
+            TokenGrant::Access { .. } | TokenGrant::PageLink { .. } => None,
         }
     }
 

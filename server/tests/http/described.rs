@@ -42,6 +42,9 @@ fn parse(name: &str, example: Value) {
                 })+)+
                 "ApiError" => serde_json::from_value::<ApiError>(example).map(|_| ()),
                 "Report" => serde_json::from_value::<Report>(example).map(|_| ()),
+                "ShareRequest" => {
+                    serde_json::from_value::<tokens::PageLinkRequest>(example).map(|_| ())
+                }
                 _ => panic!("`{name}` is unknown here: add it to the list"),
             }
         };
@@ -57,7 +60,7 @@ fn parse(name: &str, example: Value) {
         ranges: LeadRequest, LeadAnswer, RangeResultRequest;
         direct: DirectRequest, DirectAnswer;
         quotas: TokenQuotas;
-        tokens: TokenRequest, ShareRequest, TokenView, NewToken, RevokedToken, RotatedToken;
+        tokens: TokenRequest, TokenView, NewToken, RevokedToken, RotatedToken;
         demand: DemandView, SpeedsView;
         machines: CostsView, MachinesRequest, MachinesAnswer, DrainRequest, LeaderRequest, LeaderAnswer;
         view: ProgramView, JobView, JobDetail, TrialView, TrialHistory, HopMatrixView, EventView, HostView, HostDetail, FailureView, EvaluationView,
@@ -327,8 +330,8 @@ async fn a_client_made_from_the_document_alone_completes_a_unit() {
     let of_gone = [("host", gone["host"].clone())];
     let forgotten = described.json("forgetHost", admin, &of_gone, Body::None).await;
     assert_eq!(forgotten["name"], "two");
-    let share = Body::Json(json!({ "label": "for the review", "lifetime": 60_000 }));
-    let shared = described.json("shareJob", admin, &of_job, share).await;
+    let page_link = Body::Json(json!({ "label": "for the review", "lifetime": 60_000 }));
+    let shared = described.json("shareJob", admin, &of_job, page_link).await;
     let links = described.json("shares", admin, &of_job, Body::None).await;
     assert_eq!(links, json!([shared["token"]]));
     let of_link = [("job", job.clone()), ("token", shared["token"]["token"].clone())];

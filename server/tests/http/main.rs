@@ -25,10 +25,10 @@ mod s3;
 mod network;
 mod packed;
 mod page;
+mod page_links;
 mod seeds;
 #[path = "../../../src/serve/mod.rs"]
 mod serve;
-mod shares;
 mod storage;
 mod tokens;
 mod typed_events;

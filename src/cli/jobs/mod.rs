@@ -12,12 +12,12 @@ pub(crate) mod hosts;
 pub(crate) mod job_args;
 pub(crate) mod job_ref;
 pub(crate) mod list;
+pub(crate) mod page_link;
 pub(crate) mod pause;
 pub(crate) mod resume;
 pub(crate) mod rollback;
 pub(crate) mod search;
 pub(crate) mod set;
-pub(crate) mod share;
 pub(crate) mod status;
 #[cfg_attr(not(feature = "screen"), path = "top/absent.rs")]
 pub(crate) mod top;

@@ -59,7 +59,7 @@ fn table(tokens: &[TokenView]) -> String {
             TokenGrant::Access { rights } => {
                 (rights.name().to_owned(), "-".to_owned(), "-".to_owned())
             }
-            TokenGrant::Share { job } => {
+            TokenGrant::PageLink { job } => {
                 (format!("page of job {job}"), "-".to_owned(), "-".to_owned())
             }
         };

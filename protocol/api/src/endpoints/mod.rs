@@ -29,7 +29,7 @@ pub fn all() -> impl Iterator<Item = &'static Operation> {
         blobs::PROGRAMS,
         assimilations::ASSIMILATIONS,
         tokens::TOKENS,
-        tokens::SHARES,
+        tokens::PAGE_LINKS,
         machines::MACHINES,
         server::DOCUMENT,
         server::FAILURES,

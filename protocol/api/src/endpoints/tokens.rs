@@ -4,7 +4,7 @@ use sojourn_protocol::{
     ids::{JobId, TokenId},
     quotas::TokenQuotas,
     tokens::{
-        NewToken, RevokedToken, RotatedToken, ServerToken, ShareRequest, TokenRequest, TokenView,
+        NewToken, PageLinkRequest, RevokedToken, RotatedToken, ServerToken, TokenRequest, TokenView,
     },
 };
 
@@ -49,7 +49,7 @@ endpoints! {
 }
 
 endpoints! {
-    SHARES = "shares";
+    PAGE_LINKS = "shares";
 
     /// Every link to a job's page, without its secret.
     Shares: GET "/v1/jobs/" {job: JobId = "The job."} "/shares" for Users(Submit) {
@@ -59,7 +59,7 @@ endpoints! {
 
     /// Makes a link to a job's page: a token that opens `/share#SECRET` in a browser, and nothing else.
     ShareJob: POST "/v1/jobs/" {job: JobId = "The job."} "/shares" for Users(Submit) {
-        takes ShareRequest;
+        takes PageLinkRequest;
         answers NewToken = "The token, with its secret, which the server doesn't keep.";
         fails NotFound, Conflict;
     }

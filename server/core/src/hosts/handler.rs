@@ -69,7 +69,7 @@ impl HostHandler<'_> {
         let why = match issued.state(self.ledger.clock.now()) {
             TokenState::Valid => match &issued.grant {
                 TokenGrant::Enrol { owner, .. } => return Ok(owner.clone()),
-                TokenGrant::Access { .. } | TokenGrant::Share { .. } => {
+                TokenGrant::Access { .. } | TokenGrant::PageLink { .. } => {
                     "isn't for enrolling".to_owned()
                 }
             },

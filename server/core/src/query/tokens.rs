@@ -27,10 +27,12 @@ impl Views<'_> {
             (TokenGrant::Access { rights }, TokenState::Valid) => {
                 Some(Holder::User(issued.id, *rights))
             }
-            (TokenGrant::Share { job }, TokenState::Valid) => Some(Holder::Guest(issued.id, *job)),
+            (TokenGrant::PageLink { job }, TokenState::Valid) => {
+                Some(Holder::Guest(issued.id, *job))
+            }
             // Its maker's token was revoked, which has the same effect as if the link itself had been.
-            (TokenGrant::Share { .. }, TokenState::Revoked) => None,
-            (TokenGrant::Access { .. } | TokenGrant::Share { .. }, _) => {
+            (TokenGrant::PageLink { .. }, TokenState::Revoked) => None,
+            (TokenGrant::Access { .. } | TokenGrant::PageLink { .. }, _) => {
                 Some(Holder::Expired(issued.id))
             }
         }

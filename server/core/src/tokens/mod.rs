@@ -25,7 +25,7 @@ use sojourn_state::{By, Event, IssuedToken};
 /// Tokens in the state, at most. Beyond them, those that open nothing any more are forgotten, the earliest first.
 pub const MAX_TOKENS: usize = 10_000;
 /// Tokens that show a job's page and still do so, at most: whoever may submit can make them, and may not use up all tokens.
-pub const MAX_SHARES: usize = 1_000;
+pub const MAX_PAGE_LINKS: usize = 1_000;
 
 /// Creates, replaces and revokes tokens.
 pub(crate) struct TokenHandler<'a> {
@@ -108,7 +108,7 @@ impl TokenHandler<'_> {
             TokenGrant::Enrol { hosts, machine: Some(machine), .. } if *hosts != 1 => {
                 return Err(invalid(format!("the token of machine {machine} is for one host")));
             }
-            TokenGrant::Share { job } => self.check_share(*job, by)?,
+            TokenGrant::PageLink { job } => self.check_page_link(*job, by)?,
             TokenGrant::Enrol { .. } | TokenGrant::Access { .. } => {}
         }
         if lifetime == Some(Millis(0)) {
@@ -129,7 +129,7 @@ impl TokenHandler<'_> {
     }
 
     /// May there be another token that shows this job's page?
-    fn check_share(&self, job: JobId, by: Option<By>) -> Reply<()> {
+    fn check_page_link(&self, job: JobId, by: Option<By>) -> Reply<()> {
         let (now, state) = (self.now(), &*self.hosts.ledger.state);
         state.find_job(job)?;
         let shows = |token: &&IssuedToken| {
@@ -151,11 +151,11 @@ impl TokenHandler<'_> {
             let (limit, todo) = (limit.to_string(), "revoke one, on its job's page");
             return Err(quotas.refusal(maker, "links", &what, &limit, todo).into());
         }
-        if all < MAX_SHARES {
+        if all < MAX_PAGE_LINKS {
             return Ok(());
         }
         let message =
-            format!("there are {MAX_SHARES} links to jobs, which is the most: revoke some");
+            format!("there are {MAX_PAGE_LINKS} links to jobs, which is the most: revoke some");
         Err(Refusal::new(ErrorKind::Conflict, message))
     }
 

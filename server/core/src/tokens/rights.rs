@@ -43,7 +43,7 @@ impl Command {
             }
             Self::Delete { jobs, .. } => Subject::Jobs(jobs),
             Self::CreateToken { request, .. } => match &request.grant {
-                TokenGrant::Share { job } => Subject::Jobs(slice::from_ref(job)),
+                TokenGrant::PageLink { job } => Subject::Jobs(slice::from_ref(job)),
                 TokenGrant::Enrol { .. } | TokenGrant::Access { .. } => Subject::Server,
             },
             Self::Tick

@@ -2,7 +2,7 @@
 
 use crate::support::{Bench, HOST, JOB, data, events, request, spec};
 use sojourn_core::{
-    Answer, By, Command, Core, CoreConfig, Event, MAX_SHARES, Query, Record, ReplyTo,
+    Answer, By, Command, Core, CoreConfig, Event, MAX_PAGE_LINKS, Query, Record, ReplyTo,
 };
 use sojourn_protocol::{
     api::{NewTrial, PlacementRequest, RollbackRequest, SearchRequest, SubmitAnswer, Submitted},
@@ -84,8 +84,8 @@ fn used(bench: &mut Bench, by: By) -> QuotaUsage {
     quotas_of(bench, by).unwrap().used
 }
 
-fn share(job: JobId, name: &str, by: By) -> Command {
-    let (label, grant) = (TokenLabel::default(), TokenGrant::Share { job });
+fn page_link(job: JobId, name: &str, by: By) -> Command {
+    let (label, grant) = (TokenLabel::default(), TokenGrant::PageLink { job });
     let quotas = TokenQuotas::default();
     let request = TokenRequest { label, grant, lifetime: None, quotas };
     Command::CreateToken { to: TO, request, sha256: Digest::of(name.as_bytes()), by: Some(by) }
@@ -112,7 +112,7 @@ fn changes(job: JobId) -> Vec<Command> {
             job,
             request: RollbackRequest::Trial { trial, epochs: 0, options: Default::default() },
         },
-        share(job, &format!("link {job}"), ALICE),
+        page_link(job, &format!("link {job}"), ALICE),
         Command::Query { to: TO, query: Query::Links { job } },
         Command::RevokeToken { to: TO, token: TokenId(5), of: Some(job), by: Some(ALICE) },
         Command::Cancel { to: TO, job },
@@ -376,7 +376,7 @@ fn a_link_ends_with_the_token_that_made_it() {
     let mut bench = with_users(TokenQuotas::default());
     bench.answer(submission(data(), 1, true)).unwrap();
     for (by, name) in [(ALICE, "by alice"), (BOB, "by bob"), (By::Server, "by admin")] {
-        ask(&mut bench, by, share(JOB, name, by)).unwrap();
+        ask(&mut bench, by, page_link(JOB, name, by)).unwrap();
         assert!(opens(&mut bench, name));
     }
     let revoke = Command::RevokeToken { to: TO, token: TokenId(1), of: None, by: None };
@@ -399,23 +399,23 @@ fn links_are_bounded_for_each_token_and_those_of_all_together_stay_bounded() {
     let mut bench = with_users(TokenQuotas { links: Some(2), ..TokenQuotas::default() });
     bench.answer(submission(data(), 1, true)).unwrap();
     for n in 0..2 {
-        ask(&mut bench, ALICE, share(JOB, &format!("a{n}"), ALICE)).unwrap();
+        ask(&mut bench, ALICE, page_link(JOB, &format!("a{n}"), ALICE)).unwrap();
     }
-    let refused = ask(&mut bench, ALICE, share(JOB, "a2", ALICE)).unwrap_err();
+    let refused = ask(&mut bench, ALICE, page_link(JOB, "a2", ALICE)).unwrap_err();
     assert_eq!(
         refused.message,
         "`alice` has 2 links to pages of jobs, and its quota `links` is 2: revoke one, on its job's page; an administrator \
          raises it by `sojourn token set 1 --links N`"
     );
     assert_eq!(used(&mut bench, ALICE).links, 2);
-    ask(&mut bench, BOB, share(JOB, "of bob", BOB)).unwrap();
+    ask(&mut bench, BOB, page_link(JOB, "of bob", BOB)).unwrap();
     let revoke = Command::RevokeToken { to: TO, token: TokenId(5), of: Some(JOB), by: Some(ALICE) };
     ask(&mut bench, ALICE, revoke).unwrap();
-    ask(&mut bench, ALICE, share(JOB, "a2", ALICE)).unwrap();
-    for n in 3..MAX_SHARES {
-        ask(&mut bench, By::Server, share(JOB, &format!("s{n}"), By::Server)).unwrap();
+    ask(&mut bench, ALICE, page_link(JOB, "a2", ALICE)).unwrap();
+    for n in 3..MAX_PAGE_LINKS {
+        ask(&mut bench, By::Server, page_link(JOB, &format!("s{n}"), By::Server)).unwrap();
     }
-    let full = ask(&mut bench, By::Server, share(JOB, "more", By::Server)).unwrap_err();
+    let full = ask(&mut bench, By::Server, page_link(JOB, "more", By::Server)).unwrap_err();
     assert!(full.message.contains("there are 1000 links"), "{full}");
 }
 

@@ -2,8 +2,8 @@
 
 use crate::support::{Bench, HOST, request};
 use sojourn_core::{
-    Answer, By, Command, Core, CoreConfig, Event, Holder, JournalPosition, MAX_SHARES, MAX_TOKENS,
-    Query, Record, ReplyTo,
+    Answer, By, Command, Core, CoreConfig, Event, Holder, JournalPosition, MAX_PAGE_LINKS,
+    MAX_TOKENS, Query, Record, ReplyTo,
 };
 use sojourn_protocol::{
     digest::Digest,
@@ -248,8 +248,8 @@ fn of_as_many_tokens_as_there_may_be_those_that_have_ended_make_room() {
     assert_eq!(restored(&bench).state(), bench.core.state());
 }
 
-fn shares(job: u64) -> TokenRequest {
-    let grant = TokenGrant::Share { job: JobId(job) };
+fn page_link(job: u64) -> TokenRequest {
+    let grant = TokenGrant::PageLink { job: JobId(job) };
     TokenRequest {
         label: TokenLabel::default(),
         grant,
@@ -261,9 +261,9 @@ fn shares(job: u64) -> TokenRequest {
 #[test]
 fn a_link_shows_one_job_until_it_ends_or_is_revoked_and_the_journal_has_by_whom() {
     let mut bench = Bench::with_job(1, 1);
-    let unknown = create(&mut bench, shares(9), "x").unwrap_err();
+    let unknown = create(&mut bench, page_link(9), "x").unwrap_err();
     assert_eq!(unknown.kind, ErrorKind::NotFound, "{unknown}");
-    let request = shares(1);
+    let request = page_link(1);
     let create =
         Command::CreateToken { to: TO, request, sha256: secret("l"), by: Some(By::Server) };
     let events = bench.events(create);
@@ -289,7 +289,7 @@ fn a_link_shows_one_job_until_it_ends_or_is_revoked_and_the_journal_has_by_whom(
 #[test]
 fn a_link_ends_by_itself() {
     let mut bench = Bench::with_job(1, 1);
-    create(&mut bench, shares(1), "l").unwrap();
+    create(&mut bench, page_link(1), "l").unwrap();
     bench.now += DAY.0;
     assert_eq!(holder(&mut bench, "l"), Some(Holder::Expired(FIRST)));
 }
@@ -297,12 +297,12 @@ fn a_link_ends_by_itself() {
 #[test]
 fn links_do_not_use_up_the_tokens() {
     let mut bench = Bench::with_job(1, 1);
-    for n in 0..MAX_SHARES {
-        create(&mut bench, shares(1), &format!("l{n}")).unwrap();
+    for n in 0..MAX_PAGE_LINKS {
+        create(&mut bench, page_link(1), &format!("l{n}")).unwrap();
     }
-    let full = create(&mut bench, shares(1), "more").unwrap_err();
+    let full = create(&mut bench, page_link(1), "more").unwrap_err();
     assert!(full.message.contains("there are 1000 links"), "{full}");
     create(&mut bench, enrols("a", 1), "t").unwrap();
     revoke(&mut bench, FIRST).unwrap();
-    create(&mut bench, shares(1), "more").unwrap();
+    create(&mut bench, page_link(1), "more").unwrap();
 }

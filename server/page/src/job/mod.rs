@@ -18,7 +18,7 @@ pub use leaders::{Board, leaders};
 pub(crate) use leaders::{controls, printed};
 pub use matrix::matrix;
 
-use crate::{Viewer, events, frame, share, words};
+use crate::{Viewer, events, frame, page_link, words};
 use maud::{Markup, html};
 use sojourn_protocol::{
     figures,
@@ -42,7 +42,7 @@ pub struct Parts {
     /// The job's last events.
     pub events: Vec<EventView>,
     /// The links to its page; `None` for whoever may make none.
-    pub shares: Option<Vec<TokenView>>,
+    pub page_links: Option<Vec<TokenView>>,
 }
 
 /// A whole page.
@@ -54,7 +54,7 @@ pub fn page(job: &JobDetail, parts: &Parts, board: &Board, viewer: Viewer) -> Ma
         h1 { (job.summary.name) " " span.hint { "job " (id) } }
         section #head data-live={ "/jobs/" (id) "?part=head" } { (head(&job.summary, viewer)) }
         p.hint { "Verified: " (job.spec.placement.verified_hosts()) "." }
-        div #shares data-live={ "/jobs/" (id) "?part=shares" } { (share::links(id, parts.shares.as_deref())) }
+        div #shares data-live={ "/jobs/" (id) "?part=shares" } { (page_link::links(id, parts.page_links.as_deref())) }
         (charts(job, &trials))
         section aria-labelledby="matrix-title" {
             h2 #matrix-title { "Hops" }

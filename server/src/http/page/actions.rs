@@ -1,7 +1,7 @@
 //! The actions of the buttons of a job's page: the same requests to the core as those of `/v1`.
 
 use super::{answer, answer::PageError};
-use crate::http::{App, auth::UserBy, error::HttpError, shares, tokens};
+use crate::http::{App, auth::UserBy, error::HttpError, page_links, tokens};
 use actix_web::{
     HttpRequest, HttpResponse,
     web::{Form, Path},
@@ -9,7 +9,7 @@ use actix_web::{
 use serde::Deserialize;
 use serde_json::Value;
 use sojourn_core::request;
-use sojourn_page::share as share_page;
+use sojourn_page::page_link as link_page;
 use sojourn_protocol::{
     api::{GoOn, NewTrial, SearchRequest},
     error::ErrorKind,
@@ -17,7 +17,7 @@ use sojourn_protocol::{
     names::TokenLabel,
     spec::Choices,
     time::Millis,
-    tokens::ShareRequest,
+    tokens::PageLinkRequest,
 };
 
 /// The form that a button sends.
@@ -44,8 +44,10 @@ enum Action {
     Stop,
     Revive,
     Clone,
-    Share,
-    Unshare,
+    #[serde(rename = "share")]
+    MakeLink,
+    #[serde(rename = "unshare")]
+    RevokeLink,
 }
 
 /// Does what a button says, and leads back to the job's page.
@@ -87,8 +89,8 @@ pub(in crate::http) async fn act(
             let add = vec![NewTrial { values, from: button.trial }];
             change(&app, job, SearchRequest { add, ..SearchRequest::default() }, &by).await?;
         }
-        Action::Share => return share(&app, job, &button, &by, &request).await,
-        Action::Unshare => {
+        Action::MakeLink => return make_link(&app, job, &button, &by, &request).await,
+        Action::RevokeLink => {
             let token = button.token.ok_or_else(|| missing("token"))?;
             let revoke = request::RevokeToken { token, of: Some(job), by: Some(by.0) };
             drop(app.shell.request(by.asks(revoke)).await?);
@@ -98,7 +100,7 @@ pub(in crate::http) async fn act(
 }
 
 /// Makes a link to the job's page, and shows it, once.
-async fn share(
+async fn make_link(
     app: &App,
     job: JobId,
     button: &Button,
@@ -110,13 +112,13 @@ async fn share(
     // Without a number of days it lasts until it is revoked.
     let lifetime = button.days.filter(|days| *days > 0);
     let lifetime = lifetime.map(|days| Millis::from_secs(days.saturating_mul(24 * 3600)));
-    let asked = shares::token_request(job, ShareRequest { label, lifetime });
+    let asked = page_links::token_request(job, PageLinkRequest { label, lifetime });
     let made = tokens::issue(app, asked, by).await?;
     let address = {
         let of = request.connection_info();
         format!("{}://{}/share#{}", of.scheme(), of.host(), made.secret)
     };
-    Ok(answer::html(share_page::made(job, &made.token, &address)))
+    Ok(answer::html(link_page::made(job, &made.token, &address)))
 }
 
 async fn change(

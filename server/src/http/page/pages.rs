@@ -11,7 +11,7 @@ use serde::Deserialize;
 use sojourn_core::request;
 use sojourn_page::{
     Viewer, assets, compare as compare_page, events as event_page, hosts as host_page,
-    job as job_page, jobs as jobs_page, share as share_page,
+    job as job_page, jobs as jobs_page, page_link as link_page,
 };
 use sojourn_protocol::{
     decimal,
@@ -91,7 +91,7 @@ pub(in crate::http) async fn job(
                 hops: app.shell.request(request::GetHops { job }).await?,
                 timeline: timeline::collect(&app, &detail.summary, &last).await?,
                 events: latest(&last)?,
-                shares: shares_for(&app, &detail.summary, viewer).await?,
+                page_links: page_links_for(&app, &detail.summary, viewer).await?,
             };
             return Ok(answer::html(job_page::page(&detail, &parts, &board, viewer)));
         }
@@ -109,8 +109,8 @@ pub(in crate::http) async fn job(
         }
         Some("space") => job_page::space(changed_space(&detail().await?)?.as_deref()),
         Some("shares") => {
-            let shares = shares_for(&app, &detail().await?.summary, viewer).await?;
-            share_page::links(job, shares.as_deref())
+            let page_links = page_links_for(&app, &detail().await?.summary, viewer).await?;
+            link_page::links(job, page_links.as_deref())
         }
         Some("events") => {
             detail().await?;
@@ -131,7 +131,7 @@ fn changed_space(job: &JobDetail) -> Result<Option<String>, HttpError> {
 }
 
 /// The links to a job's page, for whoever may make some.
-async fn shares_for(
+async fn page_links_for(
     app: &App,
     job: &JobView,
     viewer: Viewer,

@@ -3,8 +3,8 @@
 use super::resource;
 use crate::http::{
     assimilations, blobs, changes, checkpoints, deltas, direct, error::HttpError, events, failures,
-    health, hosts, jobs, json_answer::JsonAnswer, machines, metrics, openapi, programs, searches,
-    shares, tokens, traffic, trials, work,
+    health, hosts, jobs, json_answer::JsonAnswer, machines, metrics, openapi, page_links, programs,
+    searches, tokens, traffic, trials, work,
 };
 use actix_web::{
     FromRequest, Handler, HttpResponse, Resource, Responder, Route,
@@ -123,9 +123,9 @@ fn handlers() -> Handlers {
         .on(endpoints::RollbackJob, jobs::rollback)
         .on(endpoints::ChangeSearch, searches::change)
         .on(endpoints::Search, searches::one)
-        .on(endpoints::ShareJob, shares::create)
-        .on(endpoints::Shares, shares::all)
-        .on(endpoints::RevokeShare, shares::revoke)
+        .on(endpoints::ShareJob, page_links::create)
+        .on(endpoints::Shares, page_links::all)
+        .on(endpoints::RevokeShare, page_links::revoke)
         .on(endpoints::Trials, trials::trials)
         .on(endpoints::Evaluate, trials::evaluate)
         .on(endpoints::Evaluations, trials::evaluations)

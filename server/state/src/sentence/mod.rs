@@ -35,7 +35,7 @@ impl Event {
             | Self::BlobDeleted { .. }
             | Self::TimeSkipped { .. } => return None,
             Self::TokenCreated { token, grant, by, .. } => match **grant {
-                TokenGrant::Share { job } => {
+                TokenGrant::PageLink { job } => {
                     format!("{} made link {token} to the page of job {job}", user(*by))
                 }
                 TokenGrant::Enrol { .. } | TokenGrant::Access { .. } => return None,

@@ -5,7 +5,7 @@ use crate::cli::{
     terminal::{connection::Connection, exit::Failure, output},
 };
 use sojourn_api::endpoints;
-use sojourn_protocol::{names::TokenLabel, time::Millis, tokens::ShareRequest};
+use sojourn_protocol::{names::TokenLabel, time::Millis, tokens::PageLinkRequest};
 
 /// A guest with the link sees the job's page as it moves, and nothing else: no buttons, no other jobs, no names of hosts. The
 /// page lists the links to it, and revokes them; so does `sojourn token revoke`.
@@ -32,7 +32,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let job = args.job.find(&client).await?;
     let label = args.label.clone().unwrap_or_default();
     let made = client
-        .call(endpoints::ShareJob::request(job, &ShareRequest { label, lifetime: args.lifetime }))
+        .call(endpoints::ShareJob::request(
+            job,
+            &PageLinkRequest { label, lifetime: args.lifetime },
+        ))
         .await?;
     if args.json {
         return output::json(&made);

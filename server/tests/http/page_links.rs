@@ -22,7 +22,7 @@ fn text(answer: &Answer) -> String {
     String::from_utf8_lossy(&answer.body).into_owned()
 }
 
-async fn share(world: &World, job: impl std::fmt::Display, token: &str) -> NewToken {
+async fn page_link(world: &World, job: impl std::fmt::Display, token: &str) -> NewToken {
     let request = json!({ "label": "for the review", "lifetime": 3_600_000 });
     world.post(&format!("/v1/jobs/{job}/shares"), token, &request).await.json()
 }
@@ -56,7 +56,7 @@ async fn a_link_shows_its_job_and_nothing_else() {
     assert_eq!(other.status, 200);
     let host = world.enrol("a-host-with-a-name").await;
     let lease = world.lease(&host.token).await;
-    let link = share(&world, job, &world.admin).await;
+    let link = page_link(&world, job, &world.admin).await;
 
     // The page at the address of the link has nothing of it: browsers keep to themselves what is behind the `#`.
     let page = send(world.address(), "GET", "/share", "", &[], b"").await;
@@ -149,14 +149,14 @@ async fn a_link_ends_when_it_is_revoked_and_the_journal_has_by_whom() {
     let submitter = user(&world, "submit").await;
     let job = world.submit_as(&submitter).await.json::<SubmitAnswer>().job;
     let reader = user(&world, "read").await;
-    let shares = format!("/v1/jobs/{job}/shares");
-    world.post(&shares, &reader, &json!({})).await.refused(ErrorKind::Forbidden);
-    world.get(&shares, &reader).await.refused(ErrorKind::Forbidden);
+    let page_links = format!("/v1/jobs/{job}/shares");
+    world.post(&page_links, &reader, &json!({})).await.refused(ErrorKind::Forbidden);
+    world.get(&page_links, &reader).await.refused(ErrorKind::Forbidden);
     world.post("/v1/jobs/9/shares", &submitter, &json!({})).await.refused(ErrorKind::NotFound);
     let year = json!({ "lifetime": 400_u64 * 24 * 3_600_000 });
-    world.post(&shares, &submitter, &year).await.refused(ErrorKind::Invalid);
-    let link = share(&world, job, &submitter).await;
-    let listed: Vec<TokenView> = world.get(&shares, &submitter).await.json();
+    world.post(&page_links, &submitter, &year).await.refused(ErrorKind::Invalid);
+    let link = page_link(&world, job, &submitter).await;
+    let listed: Vec<TokenView> = world.get(&page_links, &submitter).await.json();
     assert_eq!((listed.len(), listed[0].label.as_str()), (1, "for the review"));
     let all = text(&world.get("/v1/tokens", &world.admin).await);
     assert!(all.contains("\"share\":{\"job\":1}") && !all.contains(&link.secret), "{all}");
@@ -165,10 +165,10 @@ async fn a_link_ends_when_it_is_revoked_and_the_journal_has_by_whom() {
     let page = format!("/share/{job}");
     assert_eq!(get(&world, &page, &cookie).await.status, 200);
     // Whoever may submit revokes links of jobs, and no other token.
-    let revoke = |token: u32| format!("{shares}/{token}/revoke");
+    let revoke = |token: u32| format!("{page_links}/{token}/revoke");
     world.post(&revoke(1), &submitter, &()).await.refused(ErrorKind::NotFound);
     let number = link.token.token;
-    let revoked = world.post(&format!("{shares}/{number}/revoke"), &submitter, &()).await;
+    let revoked = world.post(&format!("{page_links}/{number}/revoke"), &submitter, &()).await;
     assert_eq!(revoked.json::<Value>()["token"]["state"], json!(TokenState::Revoked));
     let ended = get(&world, &page, &cookie).await;
     assert_eq!(ended.status, 401);

@@ -8,14 +8,14 @@ use sojourn_core::request;
 use sojourn_protocol::{
     ids::{JobId, TokenId},
     quotas::TokenQuotas,
-    tokens::{NewToken, RevokedToken, ShareRequest, TokenGrant, TokenRequest, TokenView},
+    tokens::{NewToken, PageLinkRequest, RevokedToken, TokenGrant, TokenRequest, TokenView},
 };
 
 pub(super) async fn create(
     app: App,
     by: UserBy,
     job: web::Path<JobId>,
-    Body(request): Body<ShareRequest>,
+    Body(request): Body<PageLinkRequest>,
 ) -> JsonResult<NewToken> {
     tokens::issue(&app, token_request(*job, request), &by).await.map(JsonAnswer)
 }
@@ -35,8 +35,8 @@ pub(super) async fn revoke(
 }
 
 /// The token for a link.
-pub(super) fn token_request(job: JobId, request: ShareRequest) -> TokenRequest {
-    let ShareRequest { label, lifetime } = request;
+pub(super) fn token_request(job: JobId, request: PageLinkRequest) -> TokenRequest {
+    let PageLinkRequest { label, lifetime } = request;
     let quotas = TokenQuotas::default();
-    TokenRequest { label, grant: TokenGrant::Share { job }, lifetime, quotas }
+    TokenRequest { label, grant: TokenGrant::PageLink { job }, lifetime, quotas }
 }
