@@ -24,8 +24,8 @@ pub struct TokenQuotas {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<u32>,
     /// The token's part of slot time beside other owners of jobs of the same priority, from 1 to 1,000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<u32>,
+    #[serde(rename = "share", default, skip_serializing_if = "Option::is_none")]
+    pub slot_share: Option<u32>,
 }
 
 impl TokenQuotas {
@@ -44,7 +44,7 @@ impl TokenQuotas {
             bytes: self.bytes.or(other.bytes),
             links: self.links.or(other.links),
             failures: self.failures.or(other.failures),
-            share: self.share.or(other.share),
+            slot_share: self.slot_share.or(other.slot_share),
         }
     }
 }
@@ -64,7 +64,8 @@ pub struct Quotas {
     /// Requests that may be refused in a minute.
     pub failures: u32,
     /// The part of slot time beside other owners.
-    pub share: u32,
+    #[serde(rename = "share")]
+    pub slot_share: u32,
 }
 
 impl Quotas {
@@ -76,7 +77,7 @@ impl Quotas {
         bytes: 20_000_000_000,
         links: 20,
         failures: 120,
-        share: 1,
+        slot_share: 1,
     };
 
     /// These bounds, but for those that are set.
@@ -88,7 +89,7 @@ impl Quotas {
             bytes: set.bytes.unwrap_or(self.bytes),
             links: set.links.unwrap_or(self.links),
             failures: set.failures.unwrap_or(self.failures),
-            share: set.share.unwrap_or(self.share),
+            slot_share: set.slot_share.unwrap_or(self.slot_share),
         }
     }
 }

@@ -97,8 +97,8 @@ pub struct PlacementRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
     /// The job's share of slot time beside jobs of the same priority: 1 to 1000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<u32>,
+    #[serde(rename = "share", default, skip_serializing_if = "Option::is_none")]
+    pub slot_share: Option<u32>,
     /// Hosts that may work at it at a time; 0: as many as there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_hosts: Option<u32>,

@@ -9,7 +9,7 @@ use crate::{
     money::MAX_USD,
     names::MAX_OWNER_CHARS,
     spec::{
-        MAX_CONSTRAINT_CHARS, MAX_CONSTRAINTS, MAX_HOSTS, MAX_PRIORITY, MAX_SHARE,
+        MAX_CONSTRAINT_CHARS, MAX_CONSTRAINTS, MAX_HOSTS, MAX_PRIORITY, MAX_SLOT_SHARE,
         MAX_WORD_COLUMNS, MAX_WORDS,
     },
     sum_array::{MAX_ARRAY_DIMENSIONS, MAX_ARRAY_NUMBERS},
@@ -163,7 +163,7 @@ const MONEY: Bound = Bound::leaf(Leaf::Whole(MAX_USD * 1_000_000));
 const PRIORITY: Bound =
     Bound::leaf(Leaf::Between(-(MAX_PRIORITY as i64), MAX_PRIORITY.unsigned_abs() as u64));
 /// A part of slot time beside others of the same priority.
-const SHARE: Bound = Bound::leaf(Leaf::Between(1, MAX_SHARE as u64));
+const SLOT_SHARE: Bound = Bound::leaf(Leaf::Between(1, MAX_SLOT_SHARE as u64));
 const LEASES: Bound = Bound::list(&[MAX_LEASES]);
 const LAYERS: Bound = Bound::list(&[MAX_LAYERS]);
 const SHAPE: Bound = Bound::list(&[MAX_DIMENSIONS]);
@@ -276,7 +276,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("PlacementRequest", "deadline", TIME),
     ("PlacementRequest", "max_hosts", Bound::leaf(Leaf::Whole(MAX_HOSTS as u64))),
     ("PlacementRequest", "priority", PRIORITY),
-    ("PlacementRequest", "share", SHARE),
+    ("PlacementRequest", "share", SLOT_SHARE),
     ("PlacementSpec", "budget", MONEY),
     ("PlacementSpec", "deadline", TIME),
     ("RangeDecision", "lineage", Bound::list(&[MAX_LINEAGE])),
@@ -310,7 +310,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("TokenGrant", "hosts", Bound::leaf(Leaf::Whole(MAX_TOKEN_HOSTS as u64))),
     ("TokenGrant", "owner", OWNER),
     ("TokenQuotas", "bytes", AMOUNT),
-    ("TokenQuotas", "share", SHARE),
+    ("TokenQuotas", "share", SLOT_SHARE),
     ("TokenRequest", "label", OWNER),
     ("TokenRequest", "lifetime", TIME),
     ("Trained", "train_micros", TRAIN_MICROS),

@@ -118,7 +118,8 @@ fn the_costs_of_a_graph_are_those_that_a_machine_can_have() {
 
 #[test]
 fn a_number_with_a_least_value_is_refused_below_it() {
-    let quotas = |share: u32| TokenQuotas { share: Some(share), ..TokenQuotas::default() };
+    let quotas =
+        |slot_share: u32| TokenQuotas { slot_share: Some(slot_share), ..TokenQuotas::default() };
     assert!(Bounded::new(quotas(1)).is_ok() && Bounded::new(quotas(1_000)).is_ok());
     assert_eq!(refused(quotas(0)), "`share` is 0; 1 to 1000 is taken");
     assert_eq!(refused(quotas(1_001)), "`share` is 1001; 1 to 1000 is taken");

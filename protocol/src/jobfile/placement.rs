@@ -5,7 +5,7 @@ use crate::{
     money::MicroUsd,
     spec::{
         LocalSteps, MAX_DEADLINE, MAX_HOSTS, MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_QUORUM,
-        MAX_REPLICAS, MAX_SHARE, MAX_THREADS, MIN_DEADLINE, MIN_MERGE_IN_FLIGHT, OrderChoice,
+        MAX_REPLICAS, MAX_SLOT_SHARE, MAX_THREADS, MIN_DEADLINE, MIN_MERGE_IN_FLIGHT, OrderChoice,
         PlacementSpec, Replicas, Verify, VerifyChoice, Visits,
     },
     time::Millis,
@@ -49,8 +49,9 @@ pub(super) fn read(root: &Table<'_>) -> Option<PlacementSpec> {
     let priority = section
         .optional("priority")
         .map_or(Some(defaults.priority), |node| node.integer(-MAX_PRIORITY, MAX_PRIORITY));
-    let share =
-        section.optional("share").map_or(Some(defaults.share), |node| node.integer(1, MAX_SHARE));
+    let slot_share = section
+        .optional("share")
+        .map_or(Some(defaults.slot_share), |node| node.integer(1, MAX_SLOT_SHARE));
     let max_hosts = section
         .optional("max_hosts")
         .map_or(Some(None), |node| node.integer(1, MAX_HOSTS).map(Some));
@@ -77,7 +78,7 @@ pub(super) fn read(root: &Table<'_>) -> Option<PlacementSpec> {
         threads: threads?,
         replicas: replicas?,
         priority: priority?,
-        share: share?,
+        slot_share: slot_share?,
         max_hosts: max_hosts?,
         merge: merge?,
         merge_below: merge_below?,

@@ -58,7 +58,7 @@ pub use metric::{MAX_SUM_NAME, Metric, MetricRule, OwnMetric, is_sum_name};
 pub use model::{CnnSpace, GraphSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{
     DEFAULT_MERGE_IN_FLIGHT, FIXED_VISITS_MERGE, LocalSteps, MAX_DEADLINE, MAX_HOSTS,
-    MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_REPLICAS, MAX_SHARE, MAX_THREADS, MIN_DEADLINE,
+    MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_REPLICAS, MAX_SLOT_SHARE, MAX_THREADS, MIN_DEADLINE,
     MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Visits,
 };
 pub use residency::{

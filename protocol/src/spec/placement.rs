@@ -15,8 +15,8 @@ use std::{fmt::Display, ops::RangeInclusive};
 
 /// The highest [`PlacementSpec::priority`]; the lowest is its negative.
 pub const MAX_PRIORITY: i32 = 100;
-/// The largest [`PlacementSpec::share`].
-pub const MAX_SHARE: u32 = 1000;
+/// The largest [`PlacementSpec::slot_share`].
+pub const MAX_SLOT_SHARE: u32 = 1000;
 /// The fewest [`PlacementSpec::merge_in_flight`]: with one this is hop order.
 pub const MIN_MERGE_IN_FLIGHT: u32 = 2;
 /// The most [`PlacementSpec::merge_in_flight`]: far more than a fleet has slots.
@@ -55,8 +55,8 @@ pub struct PlacementSpec {
     pub priority: i32,
     /// Among jobs of one priority that want more than there is, each gets slot time in proportion to it; at
     /// least 1.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub share: u32,
+    #[serde(rename = "share", default = "one", skip_serializing_if = "is_one")]
+    pub slot_share: u32,
     /// The most hosts that work for the job at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_hosts: Option<u32>,
@@ -141,7 +141,7 @@ impl PlacementSpec {
             within("replicas", replicas, 1..=MAX_REPLICAS)?;
         }
         within("priority", self.priority, -MAX_PRIORITY..=MAX_PRIORITY)?;
-        within("share", self.share, 1..=MAX_SHARE)?;
+        within("share", self.slot_share, 1..=MAX_SLOT_SHARE)?;
         if let Some(hosts) = self.max_hosts {
             within("max_hosts", hosts, 1..=MAX_HOSTS)?;
         }
@@ -214,7 +214,7 @@ impl PlacementSpec {
             threads,
             replicas: Replicas::default(),
             priority: 0,
-            share: 1,
+            slot_share: 1,
             max_hosts: None,
             merge: None,
             verify: None,

@@ -162,7 +162,7 @@ pub enum Command {
     Extend { to: ReplyTo, job: JobId, epochs: u32, trial: Option<TrialId> },
     /// A user, or a program of the user's, changes a job's search.
     ChangeSearch { to: ReplyTo, job: JobId, request: Box<SearchRequest>, by: By },
-    /// A user changes the priority, the share or the number of hosts of a job.
+    /// A user changes the priority, the slot share or the number of hosts of a job.
     Place { to: ReplyTo, job: JobId, placement: PlacementRequest },
     /// A user notes something about a job.
     Note { to: ReplyTo, job: JobId, note: String },

@@ -513,7 +513,7 @@ fn leases_of_several_hops_end_early_for_a_job_of_higher_priority() {
 }
 
 #[test]
-fn jobs_get_slot_time_by_their_shares() {
+fn jobs_get_slot_time_by_their_slot_shares() {
     let (first, second) = two_jobs("", "");
     assert!(first >= 22.0 && second >= 22.0, "alike: {first}, {second}");
     let (first, second) = two_jobs("", "share = 3\n");

@@ -43,7 +43,7 @@ fn takes(result: &RunResult, name: &str) -> f64 {
 /// As many trials that stay on hosts, and trials with shares, as fill all slots and a place behind each. A hop takes six seconds, and
 /// the third job has eight, each of which two hosts do: 72 seconds with its third of the slots.
 #[test]
-fn a_verified_job_gets_its_share_beside_trials_that_stay_and_trials_with_shares() {
+fn a_verified_job_gets_its_slot_share_beside_trials_that_stay_and_trials_with_cpu_shares() {
     let hosts = "[[hosts]]\ncount = 2\nslots = 2\ntflops = 0.01";
     let verify = "verify = { quorum = 2, rate = 1.0 }";
     let flowcon = "host_shares = \"flowcon\"\nthreads = 2";

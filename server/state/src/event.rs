@@ -188,7 +188,8 @@ pub enum Event {
         /// Jobs of a higher priority come first.
         priority: i32,
         /// The job's share among jobs of its priority.
-        share: u32,
+        #[serde(rename = "share")]
+        slot_share: u32,
         /// Hosts at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_hosts: Option<u32>,

@@ -266,9 +266,9 @@ impl State {
                 changes.extend([Change::Job(*job), Change::WallTime, Change::Runnable(None)]);
                 changes.extend([Change::NothingFollows(*job), Change::all_work(*job)]);
             }
-            Event::JobPlaced { job, priority, share, max_hosts, budget, deadline } => {
+            Event::JobPlaced { job, priority, slot_share, max_hosts, budget, deadline } => {
                 let placement = &mut self.known_job_mut(*job)?.spec.placement;
-                (placement.priority, placement.share) = (*priority, *share);
+                (placement.priority, placement.slot_share) = (*priority, *slot_share);
                 placement.max_hosts = *max_hosts;
                 (placement.budget, placement.deadline) = (*budget, *deadline);
                 changes.extend([Change::Job(*job), Change::Runnable(None)]);

@@ -1,4 +1,4 @@
-//! `sojourn set`: a running job's priority, share, number of machines, budget and deadline are changed, and any job's note.
+//! `sojourn set`: a running job's priority, slot share, number of machines, budget and deadline are changed, and any job's note.
 
 use crate::cli::{
     jobs::job_args::{JobArgs, note},
@@ -21,8 +21,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", group = "what", allow_negative_numbers = true)]
     priority: Option<i32>,
     /// The job's share of slot time beside jobs of the same priority: 1 to 1000.
-    #[arg(long, value_name = "N", group = "what")]
-    share: Option<u32>,
+    #[arg(long = "share", value_name = "N", group = "what")]
+    slot_share: Option<u32>,
     /// No more machines at a time; 0: as many as there are.
     #[arg(long, value_name = "N", group = "what")]
     max_hosts: Option<u32>,
@@ -40,11 +40,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let Args { priority, share, max_hosts, budget, deadline, note, job } = args;
+    let Args { priority, slot_share, max_hosts, budget, deadline, note, job } = args;
     let JobArgs { job, json, connection } = job;
     let request = PlacementRequest {
         priority: *priority,
-        share: *share,
+        slot_share: *slot_share,
         max_hosts: *max_hosts,
         budget: *budget,
         deadline: *deadline,
@@ -95,7 +95,8 @@ fn text(placement: &PlacementSpec) -> String {
         Some(1) => "1 machine at a time".to_owned(),
         Some(most) => format!("at most {most} machines at a time"),
     };
-    let mut text = format!("priority {}, share {}, {hosts}", placement.priority, placement.share);
+    let mut text =
+        format!("priority {}, share {}, {hosts}", placement.priority, placement.slot_share);
     if let Some(budget) = placement.budget {
         text.push_str(&format!(", a budget of {budget}"));
     }

@@ -64,7 +64,7 @@ fn table(tokens: &[TokenView]) -> String {
             }
         };
         let until = token.expires_at.map_or_else(|| "-".to_owned(), text::timestamp);
-        let [jobs, trials, bytes, links, failures, share] = quotas(token);
+        let [jobs, trials, bytes, links, failures, slot_share] = quotas(token);
         grid.row([
             token.token.to_string(),
             token.label.to_string(),
@@ -79,13 +79,13 @@ fn table(tokens: &[TokenView]) -> String {
             bytes,
             links,
             failures,
-            share,
+            slot_share,
         ]);
     }
     grid.text()
 }
 
-/// How much of its quotas a user's token has used, and its share of slot time.
+/// How much of its quotas a user's token has used, and its slot share.
 fn quotas(token: &TokenView) -> [String; 6] {
     let Some(QuotaView { limits, used }) = &token.quotas else {
         return [(); 6].map(|()| "-".to_owned());
@@ -97,7 +97,7 @@ fn quotas(token: &TokenView) -> [String; 6] {
         format!("{}/{}", text::bytes(used.bytes), text::bytes(limits.bytes)),
         of(used.links, limits.links),
         of(used.failures, limits.failures),
-        limits.share.to_string(),
+        limits.slot_share.to_string(),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Quotas on the command line: the flags of `sojourn token new` and `sojourn token set`, and the words of `sojourn serve --quotas`.
 
 use sojourn_client::limits::Size;
-use sojourn_protocol::{quotas::TokenQuotas, spec::MAX_SHARE};
+use sojourn_protocol::{quotas::TokenQuotas, spec::MAX_SLOT_SHARE};
 use std::str::FromStr;
 
 /// Bounds of what the jobs of a user's token may take.
@@ -23,15 +23,15 @@ pub(crate) struct QuotaArgs {
     #[arg(long, value_name = "N")]
     failures: Option<u32>,
     /// The token's part of slot time beside other owners of jobs of the same priority, 1 to 1000 [default: 1].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SHARE)))]
-    share: Option<u32>,
+    #[arg(long = "share", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SLOT_SHARE)))]
+    slot_share: Option<u32>,
 }
 
 impl QuotaArgs {
     pub(crate) fn quotas(&self) -> TokenQuotas {
-        let Self { jobs, trials, bytes, links, failures, share } = *self;
+        let Self { jobs, trials, bytes, links, failures, slot_share } = *self;
         let bytes = bytes.map(|Size(bytes)| bytes);
-        TokenQuotas { jobs, trials, bytes, links, failures, share }
+        TokenQuotas { jobs, trials, bytes, links, failures, slot_share }
     }
 }
 

@@ -42,7 +42,7 @@ fn sentence(token: &TokenView) -> String {
             figures::bytes(limits.bytes),
             figures::counted(limits.links.into(), "link"),
             figures::counted(limits.failures.into(), "refused request"),
-            limits.share
+            limits.slot_share
         ),
         None => format!("token {} may administer: only its share counts", token.token),
     }

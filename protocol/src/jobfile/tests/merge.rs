@@ -309,7 +309,7 @@ fn what_comes_past_the_reader_is_checked_too() {
         "`placement.priority` is 101; it has to be from -100 to 100"
     );
     assert_eq!(
-        refused(|placement| placement.share = 0),
+        refused(|placement| placement.slot_share = 0),
         "`placement.share` is 0; it has to be from 1 to 1000"
     );
     assert_eq!(

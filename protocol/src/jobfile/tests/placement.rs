@@ -15,7 +15,7 @@ fn a_job_says_how_it_stands_to_others() {
         format!("{SMALL}[placement]\nreplicas = 3\npriority = -5\nshare = 4\nmax_hosts = 2\n");
     let placement = parse(&text).unwrap().placement;
     assert_eq!(placement.replicas, Replicas::Fixed(3));
-    assert_eq!((placement.priority, placement.share), (-5, 4));
+    assert_eq!((placement.priority, placement.slot_share), (-5, 4));
     assert_eq!(placement.max_hosts, Some(2));
     let plain = parse(&format!("{SMALL}[placement]\nreplicas = \"demand\"\n")).unwrap();
     assert_eq!(plain, parse(SMALL).unwrap(), "which is what holds anyway");

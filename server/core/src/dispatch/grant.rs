@@ -1,4 +1,4 @@
-//! Leases for a host that asks: what is picked for its slots, and which job's share it counts towards.
+//! Leases for a host that asks: what is picked for its slots, and which job's slot share it counts towards.
 
 use super::dispatcher::Dispatcher;
 use crate::{fault::CoreFault, leases::LeaseHandler};

@@ -7,7 +7,7 @@
 //! | `delete.rs` | deletion of jobs that have ended |
 //! | `note.rs` | what a user notes about a job |
 //! | `population.rs` | population-based training: which trials go on, and which are replaced |
-//! | `placement.rs` | priority, share and number of hosts |
+//! | `placement.rs` | priority, slot share and number of hosts |
 //! | `evaluations.rs` | evaluations that users ask for |
 //! | `retention.rs` | how much of ended jobs the operator keeps |
 //! | `rollback.rs` | taking trials back to an earlier version |

@@ -1,4 +1,4 @@
-//! Changes of a running job's placement: its priority, its share, and its number of hosts.
+//! Changes of a running job's placement: its priority, its slot share, and its number of hosts.
 
 use super::JobHandler;
 use crate::reply::Reply;
@@ -6,7 +6,7 @@ use sojourn_protocol::{
     api::PlacementRequest,
     error::{ApiError, ErrorKind},
     ids::JobId,
-    spec::{MAX_HOSTS, MAX_PRIORITY, MAX_SHARE},
+    spec::{MAX_HOSTS, MAX_PRIORITY, MAX_SLOT_SHARE},
 };
 use sojourn_state::{Event, Job};
 
@@ -32,17 +32,18 @@ impl JobHandler<'_> {
 fn changed(job: &Job, request: PlacementRequest) -> Result<Option<Event>, ApiError> {
     let is = &job.spec.placement;
     let invalid = |message: String| Err(ApiError::new(ErrorKind::Invalid, message));
-    let PlacementRequest { priority, share, max_hosts, budget, deadline } = request;
+    let PlacementRequest { priority, slot_share, max_hosts, budget, deadline } = request;
     if priority.is_some_and(|priority| !(-MAX_PRIORITY..=MAX_PRIORITY).contains(&priority)) {
         return invalid(format!("a priority is -{MAX_PRIORITY} to {MAX_PRIORITY}"));
     }
-    if share.is_some_and(|share| !(1..=MAX_SHARE).contains(&share)) {
-        return invalid(format!("a share is 1 to {MAX_SHARE}"));
+    if slot_share.is_some_and(|slot_share| !(1..=MAX_SLOT_SHARE).contains(&slot_share)) {
+        return invalid(format!("a share is 1 to {MAX_SLOT_SHARE}"));
     }
     if max_hosts.is_some_and(|most| most > MAX_HOSTS) {
         return invalid(format!("a job has at most {MAX_HOSTS} hosts"));
     }
-    let (priority, share) = (priority.unwrap_or(is.priority), share.unwrap_or(is.share));
+    let (priority, slot_share) =
+        (priority.unwrap_or(is.priority), slot_share.unwrap_or(is.slot_share));
     let max_hosts = match max_hosts {
         Some(0) => None,
         Some(most) => Some(most),
@@ -50,13 +51,13 @@ fn changed(job: &Job, request: PlacementRequest) -> Result<Option<Event>, ApiErr
     };
     let (budget, deadline) = (budget.map_or(is.budget, some), deadline.map_or(is.deadline, some));
     let mut changed = is.clone();
-    (changed.priority, changed.share, changed.max_hosts) = (priority, share, max_hosts);
+    (changed.priority, changed.slot_share, changed.max_hosts) = (priority, slot_share, max_hosts);
     (changed.budget, changed.deadline) = (budget, deadline);
     if changed == *is {
         return Ok(None);
     }
     changed.check().map_err(|message| ApiError::new(ErrorKind::Invalid, message))?;
-    Ok(Some(Event::JobPlaced { job: job.id, priority, share, max_hosts, budget, deadline }))
+    Ok(Some(Event::JobPlaced { job: job.id, priority, slot_share, max_hosts, budget, deadline }))
 }
 
 /// A limit; none where it is 0.

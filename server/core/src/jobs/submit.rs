@@ -54,7 +54,7 @@ impl JobHandler<'_> {
         let event = Event::JobSubmitted { job, spec, data, key, nonce, at_end: new.at_end, by };
         let ledger = &mut self.results.ledger;
         ledger.record_submitted(event, new)?;
-        ledger.planner.keep_shares(ledger.state);
+        ledger.planner.keep_slot_shares(ledger.state);
         ledger.planner.enter_owner(ledger.state, job);
         Ok(SubmitAnswer { job, trials, submitted: Submitted::New })
     }

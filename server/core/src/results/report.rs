@@ -154,7 +154,7 @@ impl ResultHandler<'_> {
         })
     }
 
-    /// Counts the slot time of a unit towards its job's share.
+    /// Counts the slot time of a unit towards its job's slot share.
     fn charge(&mut self, lease: &Lease, outcome: &Outcome) {
         let (state, now) = (&*self.ledger.state, self.ledger.clock.now());
         match outcome {

@@ -16,7 +16,7 @@ use sojourn_protocol::{
     figures,
     ids::{HostId, JobId, TokenId},
     quotas::TokenQuotas,
-    spec::MAX_SHARE,
+    spec::MAX_SLOT_SHARE,
     time::{Millis, UnixMillis},
     tokens::{MAX_TOKEN_HOSTS, MAX_TOKEN_LIFETIME, TokenGrant, TokenRequest, TokenState},
 };
@@ -33,8 +33,8 @@ pub(crate) struct TokenHandler<'a> {
 }
 
 fn check_quotas(quotas: &TokenQuotas) -> Reply<()> {
-    if quotas.share.is_some_and(|share| !(1..=MAX_SHARE).contains(&share)) {
-        return Err(invalid(format!("a share is 1 to {MAX_SHARE}")));
+    if quotas.slot_share.is_some_and(|slot_share| !(1..=MAX_SLOT_SHARE).contains(&slot_share)) {
+        return Err(invalid(format!("a share is 1 to {MAX_SLOT_SHARE}")));
     }
     Ok(())
 }

@@ -107,7 +107,7 @@ fn an_unknown_job_is_named() {
         Event::JobPlaced {
             job,
             priority: 0,
-            share: 1,
+            slot_share: 1,
             max_hosts: None,
             budget: None,
             deadline: None,

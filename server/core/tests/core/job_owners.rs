@@ -330,7 +330,7 @@ fn quotas_are_changed_one_by_one_and_the_journal_says_by_whom() {
     let mut bench = with_users(TokenQuotas { jobs: Some(1), ..TokenQuotas::default() });
     submit(&mut bench, ALICE, 1).unwrap();
     submit(&mut bench, ALICE, 1).unwrap_err();
-    let quotas = TokenQuotas { share: Some(2), ..TokenQuotas::default() };
+    let quotas = TokenQuotas { slot_share: Some(2), ..TokenQuotas::default() };
     let set = |quotas| Command::SetQuotas { to: TO, token: TokenId(1), quotas, by: By::Server };
     let recorded = bench.events(set(quotas));
     let event = Event::TokenQuotasSet { token: TokenId(1), quotas, by: By::Server };
@@ -339,8 +339,8 @@ fn quotas_are_changed_one_by_one_and_the_journal_says_by_whom() {
     bench.events(set(TokenQuotas { jobs: Some(2), ..TokenQuotas::default() }));
     submit(&mut bench, ALICE, 1).unwrap();
     let limits = quotas_of(&mut bench, ALICE).unwrap().limits;
-    assert_eq!(limits, Quotas { jobs: 2, share: 2, ..Quotas::DEFAULT });
-    let wrong = set(TokenQuotas { share: Some(0), ..TokenQuotas::default() });
+    assert_eq!(limits, Quotas { jobs: 2, slot_share: 2, ..Quotas::DEFAULT });
+    let wrong = set(TokenQuotas { slot_share: Some(0), ..TokenQuotas::default() });
     assert_eq!(kind(bench.answer(wrong)), Some(ErrorKind::Invalid));
     let restored = Core::from_snapshot(&bench.core.snapshot().unwrap(), *bench.core.config());
     assert_eq!(restored.unwrap().state(), bench.core.state());

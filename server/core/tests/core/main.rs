@@ -51,7 +51,7 @@ mod search_changes;
 mod searches;
 mod searching;
 mod sequences;
-mod shares;
+mod slot_shares;
 mod speculation;
 mod stopping;
 mod stopping_rules;

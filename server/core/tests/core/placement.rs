@@ -1,4 +1,4 @@
-//! A running job is placed otherwise: its priority, its share, its number of hosts.
+//! A running job is placed otherwise: its priority, its slot share, its number of hosts.
 
 use crate::support::{Bench, HOST, JOB, OTHER, data_of_four, done, request};
 use sojourn_core::{Command, Core, Event, ReplyTo};
@@ -38,7 +38,7 @@ fn a_job_that_gets_a_higher_priority_is_served_first_from_then_on() {
     let placed = Event::JobPlaced {
         job: SECOND,
         priority: 5,
-        share: 1,
+        slot_share: 1,
         max_hosts: None,
         budget: None,
         deadline: None,
@@ -55,10 +55,10 @@ fn a_job_that_gets_a_higher_priority_is_served_first_from_then_on() {
 }
 
 #[test]
-fn a_larger_share_counts_from_then_on() {
+fn a_larger_slot_share_counts_from_then_on() {
     let mut bench = two_jobs();
-    let share = PlacementRequest { share: Some(3), ..PlacementRequest::default() };
-    bench.apply(place(SECOND, share));
+    let slot_share = PlacementRequest { slot_share: Some(3), ..PlacementRequest::default() };
+    bench.apply(place(SECOND, slot_share));
     let mut jobs = Vec::new();
     for _ in 0..16 {
         let lease = bench.lease(HOST);
@@ -112,12 +112,13 @@ fn replicas_are_assigned_to_the_hosts_that_remain() {
 #[test]
 fn it_is_kept_over_a_restart() {
     let mut bench = Bench::with_job(1, 1);
-    let (priority, share, max_hosts) = (Some(7), Some(2), Some(3));
-    let request = PlacementRequest { priority, share, max_hosts, ..PlacementRequest::default() };
+    let (priority, slot_share, max_hosts) = (Some(7), Some(2), Some(3));
+    let request =
+        PlacementRequest { priority, slot_share, max_hosts, ..PlacementRequest::default() };
     bench.apply(place(JOB, request));
     let again = Core::from_snapshot(&bench.core.snapshot().unwrap(), *bench.core.config()).unwrap();
     let placement = &again.state().jobs[&JOB].spec.placement;
-    assert_eq!((placement.priority, placement.share, placement.max_hosts), (7, 2, Some(3)));
+    assert_eq!((placement.priority, placement.slot_share, placement.max_hosts), (7, 2, Some(3)));
 }
 
 #[test]
@@ -127,8 +128,8 @@ fn what_cannot_be_is_refused() {
     for (request, kind) in [
         (PlacementRequest { priority: Some(101), ..none }, ErrorKind::Invalid),
         (PlacementRequest { priority: Some(i32::MIN), ..none }, ErrorKind::Invalid),
-        (PlacementRequest { share: Some(0), ..none }, ErrorKind::Invalid),
-        (PlacementRequest { share: Some(1001), ..none }, ErrorKind::Invalid),
+        (PlacementRequest { slot_share: Some(0), ..none }, ErrorKind::Invalid),
+        (PlacementRequest { slot_share: Some(1001), ..none }, ErrorKind::Invalid),
     ] {
         assert_eq!(bench.answer(place(JOB, request)).unwrap_err().kind, kind, "{request:?}");
     }

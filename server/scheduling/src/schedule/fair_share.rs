@@ -2,7 +2,7 @@
 //! its jobs.
 
 use super::{
-    owner_shares::{Owner, OwnerShares, Shareholder, owner_of},
+    owner_slot_shares::{Owner, OwnerSlotShares, SlotShareholder, owner_of},
     planner::Planner,
     scheduler::Scheduler,
 };
@@ -19,9 +19,9 @@ impl<'a> Scheduler<'a> {
         let mut jobs: Vec<&Job> = self.state.jobs.values().filter(|job| is_open(job)).collect();
         jobs.sort_by_cached_key(|job| {
             let (priority, owner) = (job.spec.placement.priority, owner_of(job));
-            let shares = self.planner.shares(priority);
-            let owner_tag = shares.map_or(0, |shares| shares.owner_tag(owner));
-            let tag = shares.map_or(0, |shares| shares.job_tag(owner, job.id));
+            let slot_shares = self.planner.slot_shares(priority);
+            let owner_tag = slot_shares.map_or(0, |slot_shares| slot_shares.owner_tag(owner));
+            let tag = slot_shares.map_or(0, |slot_shares| slot_shares.job_tag(owner, job.id));
             (Reverse(priority), owner_tag, owner, tag, job.id)
         });
         jobs
@@ -36,13 +36,13 @@ fn is_open(job: &Job) -> bool {
 impl Planner {
     /// A lease is granted to a job, for about so many microseconds of a slot.
     pub fn charge(&mut self, state: &State, job: JobId, lease: LeaseId, micros: u64) {
-        self.shares_of(state, job).give(Shareholder::of(state, job), lease, micros);
+        self.slot_shares_of(state, job).give(SlotShareholder::of(state, job), lease, micros);
     }
 
     /// A lease has ended; its unit took so many microseconds of a slot.
     pub fn settle(&mut self, state: &State, lease: &Lease, micros: u64) {
         let job = lease.unit.job();
-        self.shares_of(state, job).settle(Shareholder::of(state, job), lease.id, micros);
+        self.slot_shares_of(state, job).settle(SlotShareholder::of(state, job), lease.id, micros);
     }
 
     /// A lease ends without anything that can be used. It counts for no longer than it was held, nor for more than it
@@ -50,37 +50,41 @@ impl Planner {
     pub fn settle_held(&mut self, state: &State, lease: &Lease, now: UnixMillis) {
         let job = lease.unit.job();
         let held = (now - lease.granted_at).0.saturating_mul(1000);
-        self.shares_of(state, job).settle_held(Shareholder::of(state, job), lease.id, held);
+        self.slot_shares_of(state, job).settle_held(
+            SlotShareholder::of(state, job),
+            lease.id,
+            held,
+        );
     }
 
     /// A job gets a slot. Those that came before it in the order could not use the slot.
     pub fn pass_over_before(&mut self, state: &State, chosen: JobId) {
         let priority = state.priority(chosen);
         let owner = state.jobs.get(&chosen).and_then(owner_of);
-        let shares = self.shares_mut(priority);
-        let (tag, owner_tag) = (shares.job_tag(owner, chosen), shares.owner_tag(owner));
+        let slot_shares = self.slot_shares_mut(priority);
+        let (tag, owner_tag) = (slot_shares.job_tag(owner, chosen), slot_shares.owner_tag(owner));
         // Other owners that came before, and whether one of their jobs has units.
         let mut owners: BTreeMap<Owner, bool> = BTreeMap::new();
         let open = state.jobs.values().filter(|job| is_open(job));
         for job in open.filter(|job| job.spec.placement.priority == priority) {
             let other = owner_of(job);
             if other == owner {
-                if shares.job_tag(owner, job.id) < tag {
-                    shares.pass_over_job(owner, job.id, tag, job.supply() > 0);
+                if slot_shares.job_tag(owner, job.id) < tag {
+                    slot_shares.pass_over_job(owner, job.id, tag, job.supply() > 0);
                 }
-            } else if shares.owner_tag(other) < owner_tag {
+            } else if slot_shares.owner_tag(other) < owner_tag {
                 let has_units = owners.entry(other).or_default();
                 *has_units = *has_units || job.supply() > 0;
             }
         }
         for (other, has_units) in owners {
-            shares.pass_over_owner(other, owner_tag, has_units);
+            slot_shares.pass_over_owner(other, owner_tag, has_units);
         }
     }
 
     /// A job that stood still goes on: it isn't owed what others got meanwhile.
     pub fn enter(&mut self, state: &State, job: JobId) {
-        self.shares_of(state, job).enter_job(Shareholder::of(state, job));
+        self.slot_shares_of(state, job).enter_job(SlotShareholder::of(state, job));
         self.enter_owner(state, job);
     }
 
@@ -95,7 +99,7 @@ impl Planner {
                 && is_open(other)
         };
         if !state.jobs.values().any(is_beside) {
-            self.shares_mut(priority).enter_owner(owner);
+            self.slot_shares_mut(priority).enter_owner(owner);
         }
     }
 
@@ -104,13 +108,13 @@ impl Planner {
         if state.priority(job) != before {
             let leases = state.leases.values().filter(|lease| lease.unit.job() == job);
             let leases: Vec<LeaseId> = leases.map(|lease| lease.id).collect();
-            self.shares_mut(before).leave(Shareholder::of(state, job), &leases);
+            self.slot_shares_mut(before).leave(SlotShareholder::of(state, job), &leases);
             self.enter(state, job);
         }
     }
 
     /// Slot time of jobs of the same priority as this one.
-    fn shares_of(&mut self, state: &State, job: JobId) -> &mut OwnerShares {
-        self.shares_mut(state.priority(job))
+    fn slot_shares_of(&mut self, state: &State, job: JobId) -> &mut OwnerSlotShares {
+        self.slot_shares_mut(state.priority(job))
     }
 }

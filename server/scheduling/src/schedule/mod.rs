@@ -13,7 +13,7 @@
 //! | `homes.rs` | trials that stay on hosts: which host keeps one, and which is loaded less |
 //! | `due_plans.rs`, `offers.rs` | when plans are due, and whom work of a trial is offered to |
 //! | `batching.rs`, `epoch_budget.rs` | how many hops one lease has, and which trials may begin another epoch |
-//! | `fair_share.rs`, `shares.rs`, `owner_shares.rs` | the order in which jobs are served |
+//! | `fair_share.rs`, `slot_shares.rs`, `owner_slot_shares.rs` | the order in which jobs are served |
 //! | `placement.rs`, `preferred_class.rs` | which hosts keep a job's shards, and the class that it prefers |
 //! | `budgets.rs` | what jobs with a budget may still spend |
 //! | `priority.rs` | slots and leases that jobs of higher priority get from others |
@@ -40,7 +40,7 @@ mod hops;
 mod job_plan;
 mod locality;
 mod offers;
-mod owner_shares;
+mod owner_slot_shares;
 mod placement;
 mod plan;
 mod plan_advice;
@@ -52,7 +52,7 @@ mod preferred_class;
 mod priority;
 mod scheduler;
 mod select;
-mod shares;
+mod slot_shares;
 mod speculation;
 mod verifiers;
 

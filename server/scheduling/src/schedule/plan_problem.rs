@@ -103,8 +103,8 @@ impl PlanProblems<'_> {
 
     /// By slot: how much slower it is for this job, relative to [`NO_CONTENTION`], as other jobs have planned hops there.
     ///
-    /// While two jobs have hops for a slot, each gets its share of it. So the hops of another job count as the part of
-    /// this job's length that they take, up to that job's share.
+    /// While two jobs have hops for a slot, each gets its slot share of it. So the hops of another job count as the part of
+    /// this job's length that they take, up to that job's slot share.
     fn contention(&self, job: &Job, slots: &[Slot], problem: &Problem) -> Vec<u64> {
         let mut contention = vec![NO_CONTENTION; slots.len()];
         let planner = self.planner;
@@ -124,7 +124,9 @@ impl PlanProblems<'_> {
             let (own, theirs) = (&job.spec.placement, &other.spec.placement);
             let most = match theirs.priority.cmp(&own.priority) {
                 Ordering::Less => continue,
-                Ordering::Equal => scaled(NO_CONTENTION, theirs.share.into(), own.share.into()),
+                Ordering::Equal => {
+                    scaled(NO_CONTENTION, theirs.slot_share.into(), own.slot_share.into())
+                }
                 Ordering::Greater => MAX_PRIORITY_CONTENTION * NO_CONTENTION,
             };
             let loads: BTreeMap<(HostId, &str), u64> = planning.loads().collect();

@@ -1,6 +1,6 @@
 //! The soft state behind the choice of units: estimates, plans, fair shares, the time of the next speculation.
 
-use super::{budgets::Budgets, job_plan::JobPlan, owner_shares::OwnerShares};
+use super::{budgets::Budgets, job_plan::JobPlan, owner_slot_shares::OwnerSlotShares};
 use crate::{
     cost::{Estimates, PreferredClasses},
     memo::Memo,
@@ -35,7 +35,7 @@ pub struct Planner {
     /// Jobs that have something to train, and how often others had before.
     active_jobs: (Vec<JobId>, u64),
     /// Slot time that each owner and each job was given, by priority.
-    shares: BTreeMap<i32, OwnerShares>,
+    slot_shares: BTreeMap<i32, OwnerSlotShares>,
     /// When to look whether speculative leases are worth while.
     next_speculation: Option<UnixMillis>,
     /// When that was done last.
@@ -186,18 +186,18 @@ impl Planner {
     }
 
     /// Slot time of the jobs of a priority, if one of them was given some.
-    pub fn shares(&self, priority: i32) -> Option<&OwnerShares> {
-        self.shares.get(&priority)
+    pub fn slot_shares(&self, priority: i32) -> Option<&OwnerSlotShares> {
+        self.slot_shares.get(&priority)
     }
 
     /// The same, to count slot time.
-    pub fn shares_mut(&mut self, priority: i32) -> &mut OwnerShares {
-        self.shares.entry(priority).or_default()
+    pub fn slot_shares_mut(&mut self, priority: i32) -> &mut OwnerSlotShares {
+        self.slot_shares.entry(priority).or_default()
     }
 
     /// Forgets the slot time of jobs that don't run any more, and of owners without others.
-    pub fn keep_shares(&mut self, state: &State) {
-        self.shares.values_mut().for_each(|shares| shares.keep(state));
+    pub fn keep_slot_shares(&mut self, state: &State) {
+        self.slot_shares.values_mut().for_each(|slot_shares| slot_shares.keep(state));
     }
 
     /// When to look whether speculative leases are worth while.

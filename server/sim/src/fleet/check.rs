@@ -8,7 +8,7 @@ use super::{
     quantity::Span,
     scenario::{HostGroup, JobEntry, Placement, Scenario, ServerSpec, ShardSizes, Trace},
 };
-use sojourn_protocol::spec::{MAX_PRIORITY, MAX_SHARE};
+use sojourn_protocol::spec::{MAX_PRIORITY, MAX_SLOT_SHARE};
 
 /// The most hosts that are simulated, and the most slots of them all.
 const MAX_HOSTS: u64 = 1_000_000;
@@ -288,8 +288,8 @@ fn job(table: &Table, job: &JobEntry, hosts: u64) -> Result<(), Fault> {
     let priority = job.priority.unwrap_or(0);
     let range = -MAX_PRIORITY..=MAX_PRIORITY;
     table.want(range.contains(&priority), "priority", "must be from -100 to 100")?;
-    let share = job.share.unwrap_or(1);
-    table.want((1..=MAX_SHARE).contains(&share), "share", "must be from 1 to 1000")?;
+    let slot_share = job.slot_share.unwrap_or(1);
+    table.want((1..=MAX_SLOT_SHARE).contains(&slot_share), "share", "must be from 1 to 1000")?;
     table.want(job.max_hosts != Some(0), "max_hosts", "must be at least 1")?;
     homes(table, job, hosts)
 }

@@ -54,7 +54,7 @@ pub(crate) fn make(
     spec.search.spread = entry.spread.unwrap_or(spec.search.spread);
     let placement = &mut spec.placement;
     placement.priority = entry.priority.unwrap_or(placement.priority);
-    placement.share = entry.share.unwrap_or(placement.share);
+    placement.slot_share = entry.slot_share.unwrap_or(placement.slot_share);
     placement.max_hosts = entry.max_hosts.or(placement.max_hosts);
     placement.visits = entry.visits.or(placement.visits);
     placement.budget = entry.budget.or(placement.budget);

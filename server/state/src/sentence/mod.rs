@@ -67,11 +67,11 @@ impl Event {
             Self::JobExtended { job, trials, epochs, named: _, by } => {
                 search::extended(*job, trials, *epochs, *by)
             }
-            Self::JobPlaced { job, priority, share, max_hosts, budget, deadline } => {
+            Self::JobPlaced { job, priority, slot_share, max_hosts, budget, deadline } => {
                 let most = shown(max_hosts.as_ref(), |most| format!(", at most {most} hosts"));
                 let budget = shown(budget.as_ref(), |budget| format!(", a budget of {budget}"));
                 let end = shown(deadline.as_ref(), |time| format!(", {time} to its end"));
-                format!("job {job} has priority {priority}, share {share}{most}{budget}{end}")
+                format!("job {job} has priority {priority}, share {slot_share}{most}{budget}{end}")
             }
             Self::JobNoted { job, note } if note.is_empty() => {
                 format!("the note of job {job} was taken away")

@@ -65,7 +65,8 @@ pub struct JobEntry {
     /// The job's priority: its units are handed out before those of jobs with a lower one.
     pub priority: Option<i32>,
     /// The job's part of slot time, beside jobs of the same priority.
-    pub share: Option<u32>,
+    #[serde(rename = "share")]
+    pub slot_share: Option<u32>,
     /// The rule for whose epochs come first where there are more trials than slots.
     pub spread: Option<Spread>,
     /// The most hosts that work for it at a time.
@@ -184,7 +185,7 @@ impl Default for JobEntry {
             placement: Placement::default(),
             replicas: None,
             priority: None,
-            share: None,
+            slot_share: None,
             spread: None,
             max_hosts: None,
             order: None,

@@ -1,4 +1,4 @@
-//! Several jobs at once get slot time in fair shares, whatever their units take.
+//! Several jobs at once get slot time by their slot shares, whatever their units take.
 
 use crate::support::{Bench, data, demand, done, request, spec};
 use proptest::prelude::*;
@@ -57,9 +57,10 @@ impl Fleet {
     }
 
     /// A user who may submit, with this part of slot time.
-    fn user(&mut self, name: &str, share: u32) -> By {
+    fn user(&mut self, name: &str, slot_share: u32) -> By {
         let grant = TokenGrant::Access { rights: Rights::Submit };
-        let quotas = TokenQuotas { jobs: Some(100), share: Some(share), ..TokenQuotas::default() };
+        let quotas =
+            TokenQuotas { jobs: Some(100), slot_share: Some(slot_share), ..TokenQuotas::default() };
         let label = name.parse().unwrap();
         let request = TokenRequest { label, grant, lifetime: None, quotas };
         let sha256 = Digest::of(name.as_bytes());
@@ -231,7 +232,7 @@ fn a_job_that_was_paused_is_not_owed_what_passed_meanwhile() {
 }
 
 #[test]
-fn slot_time_goes_by_shares() {
+fn slot_time_goes_by_slot_shares() {
     let mut fleet = Fleet::new(4);
     fleet.submit_placed(9, 30, "share = 3");
     fleet.submit(9, 70);
@@ -244,7 +245,7 @@ fn slot_time_goes_by_shares() {
 }
 
 #[test]
-fn shares_hold_within_five_percent_over_a_minute() {
+fn slot_shares_hold_within_five_percent_over_a_minute() {
     let mut fleet = Fleet::new(12);
     fleet.submit_placed(24, 1_900, "share = 3");
     fleet.submit(24, 700);
@@ -321,7 +322,7 @@ fn an_owner_with_thirty_jobs_gets_as_much_as_one_with_a_single_job() {
 }
 
 #[test]
-fn slot_time_between_owners_goes_by_the_shares_of_their_tokens() {
+fn slot_time_between_owners_goes_by_the_slot_shares_of_their_tokens() {
     let mut fleet = Fleet::new(4);
     let (alice, bob) = (fleet.user("alice", 1), fleet.user("bob", 3));
     for _ in 0..5 {
@@ -423,7 +424,7 @@ fn results_are_verified_beside_a_job_whose_units_wait_in_every_slot() {
 }
 
 #[test]
-fn a_job_in_depth_gets_its_share_beside_a_job_whose_units_wait_in_every_slot() {
+fn a_job_in_depth_gets_its_slot_share_beside_a_job_whose_units_wait_in_every_slot() {
     let mut bench = Fleet::new(2).bench;
     bench.submit_with(8, EPOCHS, true, BREADTH).unwrap();
     let none = first_of(&mut bench, HostId(1), JobId(3));

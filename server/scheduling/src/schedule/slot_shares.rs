@@ -1,4 +1,4 @@
-//! Fair shares of slot time: which job gets the next slot, of all owners' jobs or of one owner's.
+//! Slot shares, kept fairly: which job gets the next slot, of all owners' jobs or of one owner's.
 //!
 //! Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, section 2) with equal weights, over many
 //! slots at once as SFQ(D) does it (Jin, Chase and Kaur, SIGMETRICS 2004). Every job has a tag: the slot
@@ -26,7 +26,7 @@ const MAX_OWED: u64 = 600_000_000;
 
 /// The slot time that each job was given, or each owner of jobs (`K`). It is soft state: after a start all begin alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FairShares<K = JobId> {
+pub(super) struct SlotShares<K = JobId> {
     /// Virtual time, in microseconds of slot time. It never goes back.
     now: u64,
     /// Each job's tag, on the same scale.
@@ -35,13 +35,13 @@ pub(super) struct FairShares<K = JobId> {
     counted: BTreeMap<LeaseId, u64>,
 }
 
-impl<K> Default for FairShares<K> {
+impl<K> Default for SlotShares<K> {
     fn default() -> Self {
         Self { now: 0, tags: BTreeMap::new(), counted: BTreeMap::new() }
     }
 }
 
-impl<K: Ord + Copy> FairShares<K> {
+impl<K: Ord + Copy> SlotShares<K> {
     /// A job's tag: the lowest is served first.
     #[must_use]
     pub(super) fn tag(&self, job: K) -> u64 {
@@ -116,36 +116,36 @@ mod tests {
 
     #[test]
     fn a_unit_counts_as_what_it_took() {
-        let mut shares = FairShares::<JobId>::default();
-        shares.give(A, LeaseId(1), 50_000);
-        assert_eq!((shares.tag(A), shares.tag(B)), (50_000, 0));
-        shares.settle(A, LeaseId(1), 80_000);
-        assert_eq!(shares.tag(A), 80_000);
-        shares.give(A, LeaseId(2), 0);
-        shares.settle(A, LeaseId(2), 0);
-        assert_eq!(shares.tag(A), 80_000 + MIN_COUNTED, "nothing is for nothing");
+        let mut slot_shares = SlotShares::<JobId>::default();
+        slot_shares.give(A, LeaseId(1), 50_000);
+        assert_eq!((slot_shares.tag(A), slot_shares.tag(B)), (50_000, 0));
+        slot_shares.settle(A, LeaseId(1), 80_000);
+        assert_eq!(slot_shares.tag(A), 80_000);
+        slot_shares.give(A, LeaseId(2), 0);
+        slot_shares.settle(A, LeaseId(2), 0);
+        assert_eq!(slot_shares.tag(A), 80_000 + MIN_COUNTED, "nothing is for nothing");
         // From before a start: nothing was counted yet.
-        shares.settle(B, LeaseId(3), 7_000);
-        assert_eq!(shares.tag(B), 80_000 + 7_000, "it begins at virtual time");
+        slot_shares.settle(B, LeaseId(3), 7_000);
+        assert_eq!(slot_shares.tag(B), 80_000 + 7_000, "it begins at virtual time");
     }
 
     #[test]
     fn what_could_not_be_used_is_not_owed() {
-        let mut shares = FairShares::<JobId>::default();
+        let mut slot_shares = SlotShares::<JobId>::default();
         let hour = 3_600_000_000;
-        shares.settle(A, LeaseId(1), 1_000);
-        shares.give(B, LeaseId(2), hour);
-        shares.give(B, LeaseId(3), hour);
-        shares.pass_over(A, hour, true);
-        assert_eq!(shares.tag(A), hour - MAX_OWED);
-        shares.pass_over(A, hour, false);
-        assert_eq!(shares.tag(A), hour);
-        shares.give(B, LeaseId(4), hour);
-        shares.enter(A);
-        assert_eq!(shares.tag(A), 2 * hour, "where the last slot was given");
-        shares.enter(B);
-        assert_eq!(shares.tag(B), 3 * hour, "what it has had stays");
-        shares.keep(|job| job == A);
-        assert_eq!(shares.tag(B), 2 * hour);
+        slot_shares.settle(A, LeaseId(1), 1_000);
+        slot_shares.give(B, LeaseId(2), hour);
+        slot_shares.give(B, LeaseId(3), hour);
+        slot_shares.pass_over(A, hour, true);
+        assert_eq!(slot_shares.tag(A), hour - MAX_OWED);
+        slot_shares.pass_over(A, hour, false);
+        assert_eq!(slot_shares.tag(A), hour);
+        slot_shares.give(B, LeaseId(4), hour);
+        slot_shares.enter(A);
+        assert_eq!(slot_shares.tag(A), 2 * hour, "where the last slot was given");
+        slot_shares.enter(B);
+        assert_eq!(slot_shares.tag(B), 3 * hour, "what it has had stays");
+        slot_shares.keep(|job| job == A);
+        assert_eq!(slot_shares.tag(B), 2 * hour);
     }
 }
