@@ -1,13 +1,13 @@
 //! Workunits: what a host is asked to do, complete in itself.
 
 use crate::{
+    cpu_shares::LeaseCpuShares,
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
     manifest::{DataSplit, Scaling, Shard},
     metrics::{Counting, is_default},
     position::Position,
     quantity::to_usize,
-    shares::LeaseShares,
     spec::MergeSpec,
     time::{Millis, UnixMillis},
 };
@@ -128,8 +128,8 @@ pub struct Lease {
     /// The exact size of the checkpoint to upload; 0 where none is.
     pub upload_bytes: u64,
     /// How its host divides its processor, where not equally.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shares: Option<LeaseShares>,
+    #[serde(rename = "shares", default, skip_serializing_if = "Option::is_none")]
+    pub cpu_shares: Option<LeaseCpuShares>,
 }
 
 /// How a result is to be merged, where it doesn't replace its trial's version (docs/internals/merging.md).

@@ -16,8 +16,8 @@ pub use failures::FailureView;
 pub use history::{HopRecord, MergeRecord, TrialHistory, Verification};
 pub use hops::{HopMatrixView, HopRow, HopState};
 pub use hosts::{
-    CachedOfJob, ClassParties, DeviceView, DoubtView, HeldView, HostDetail, HostState, HostView,
-    ShareView, SuspectResult,
+    CachedOfJob, ClassParties, CpuShareView, DeviceView, DoubtView, HeldView, HostDetail,
+    HostState, HostView, SuspectResult,
 };
 pub use over_seeds::{OverSeeds, over_seeds};
 pub use owner::{ADMIN_OWNER, JobOwner};

@@ -2,14 +2,17 @@
 
 use serde::de::Error as _;
 use sojourn_core::Record;
-use sojourn_protocol::{decimal, spec::SharePolicy, view::EventView};
+use sojourn_protocol::{decimal, spec::CpuSharePolicy, view::EventView};
 
-/// An event, as `/v1` tells it. The journal has it as `{"kind": {...}}`. `shares`: by which policy of the job hosts divide their
+/// An event, as `/v1` tells it. The journal has it as `{"kind": {...}}`. `cpu_shares`: by which policy of the job hosts divide their
 /// processors among its trials.
 ///
 /// # Errors
 /// Where it can't be serialised, which is a fault of the program.
-pub fn event_view(record: &Record, shares: SharePolicy) -> Result<EventView, serde_json::Error> {
+pub fn event_view(
+    record: &Record,
+    cpu_shares: CpuSharePolicy,
+) -> Result<EventView, serde_json::Error> {
     let value = decimal::as_text(|| serde_json::to_value(&record.event))?;
     let entry = match value {
         serde_json::Value::Object(object) => object.into_iter().next(),
@@ -25,6 +28,6 @@ pub fn event_view(record: &Record, shares: SharePolicy) -> Result<EventView, ser
         kind,
         event,
         text: record.event.sentence().unwrap_or_default(),
-        decision: record.event.decision(shares),
+        decision: record.event.decision(cpu_shares),
     })
 }

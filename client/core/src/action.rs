@@ -1,8 +1,8 @@
 //! The actions of an agent. Nothing here waits: an action starts something, whose end comes back as an event.
 
 use crate::{
+    cpu_shares::UnitCpuShare,
     event::{AskId, ReleaseReason},
-    shares::UnitShare,
     slots::SlotId,
 };
 use sojourn_protocol::{
@@ -46,8 +46,8 @@ pub enum Action {
     DeleteResult(LeaseId),
     /// Delete a blob that nobody will need any more, unless a unit in work does.
     Evict(Digest),
-    /// From now on running units have these shares of their devices, and all others equal ones.
-    SetShares(Vec<(LeaseId, UnitShare)>),
+    /// From now on running units have these CPU shares of their devices, and all others equal ones.
+    SetCpuShares(Vec<(LeaseId, UnitCpuShare)>),
     /// End the program.
     Exit,
 }

@@ -34,6 +34,7 @@ mod agent;
 mod closed;
 mod config;
 mod cooldown;
+mod cpu_shares;
 mod data_budget;
 mod delivery;
 mod demand;
@@ -43,7 +44,6 @@ pub mod lease;
 mod needs;
 mod requests;
 mod retry;
-mod shares;
 mod shutdown;
 mod slots;
 mod time;
@@ -52,6 +52,7 @@ pub use action::{Action, BlobClass, Priority, UploadStart};
 pub use agent::Agent;
 pub use closed::ClosedLeases;
 pub use config::{AgentConfig, DeviceSlots};
+pub use cpu_shares::UnitCpuShare;
 pub use delivery::Delivery;
 pub use demand::DeviceDemand;
 pub use event::{
@@ -59,6 +60,5 @@ pub use event::{
     StoredResult, TrainerState, TransferView, UnitError, UploadError, Uploaded,
 };
 pub use needs::{Need, Needs, batches_of, model_of};
-pub use shares::UnitShare;
 pub use slots::{OUT_OF_USE, SlotId};
 pub use time::Micros;

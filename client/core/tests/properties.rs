@@ -72,7 +72,7 @@ fn lease(id: u64, shards: &[u8]) -> Lease {
         heartbeat_every: Millis(1000),
         upload_bytes: 50,
         instructions: None,
-        shares: None,
+        cpu_shares: None,
     }
 }
 
@@ -285,7 +285,7 @@ impl World {
                     }
                     self.releases.push(leases);
                 }
-                Action::Evict(_) | Action::SetShares(_) => {}
+                Action::Evict(_) | Action::SetCpuShares(_) => {}
                 Action::Exit => self.exited = true,
             }
         }

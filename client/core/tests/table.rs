@@ -131,7 +131,7 @@ fn lease() -> Box<Lease> {
         heartbeat_every: Millis(1000),
         upload_bytes: 5,
         instructions: None,
-        shares: None,
+        cpu_shares: None,
     })
 }
 

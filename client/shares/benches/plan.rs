@@ -12,7 +12,7 @@ use sojourn_protocol::{
     quantity::Micros,
 };
 use sojourn_shares::{
-    Carried, Estimate, First, FlowCon, Order, Planner, Sample, SharePolicy, TrialKey,
+    Carried, CpuSharePolicy, Estimate, First, FlowCon, Order, Planner, Sample, TrialKey,
 };
 use std::{hint::black_box, time::Instant};
 
@@ -24,8 +24,8 @@ fn main() {
     let plans = size::of(20_000, 1);
     let anchor = sums(plans);
     for policy in [
-        SharePolicy::FlowCon(FlowCon::default()),
-        SharePolicy::First(First::new(Order::ShortestRemaining)),
+        CpuSharePolicy::FlowCon(FlowCon::default()),
+        CpuSharePolicy::First(First::new(Order::ShortestRemaining)),
     ] {
         let (name, value) = (policy.name(), takes(policy, plans));
         println!(
@@ -47,7 +47,7 @@ fn sample(trial: u32, second: u32) -> Sample {
 }
 
 /// Microseconds of a plan.
-fn takes(policy: SharePolicy, plans: u32) -> f64 {
+fn takes(policy: CpuSharePolicy, plans: u32) -> f64 {
     let mut planner = Planner::new(policy, 8.0);
     let members: Vec<_> = trials().map(|trial| (trial, Carried::default())).collect();
     planner.set_members(Micros::ZERO, &members);

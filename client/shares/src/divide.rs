@@ -1,4 +1,4 @@
-//! The parts of a busy processor that shares amount to.
+//! The parts of a busy processor that CPU shares amount to.
 
 /// The demand that a process has of a processor.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,6 +1,6 @@
 //! Policies by which one trial goes before the others.
 
-use crate::{member::Member, share::Share};
+use crate::{cpu_share::CpuShare, member::Member};
 use sojourn_protocol::{
     quantity::Micros,
     spec::{First, Order},
@@ -14,8 +14,8 @@ pub(crate) fn plan<'a>(policy: &First, members: impl Iterator<Item = &'a mut Mem
     let first = (0..members.len()).min_by_key(ranks);
     for (n, member) in members.iter_mut().enumerate() {
         let is_unknown = rank(policy.order, member) == Micros::MAX;
-        let share = if Some(n) == first || is_unknown { 1.0 } else { policy.least };
-        member.share = Share::between(policy.least, share);
+        let cpu_share = if Some(n) == first || is_unknown { 1.0 } else { policy.least };
+        member.cpu_share = CpuShare::between(policy.least, cpu_share);
     }
 }
 

@@ -1,11 +1,11 @@
-//! FlowCon's algorithm 1: lists by growth efficiency, then shares by it.
+//! FlowCon's algorithm 1: lists by growth efficiency, then CPU shares by it.
 
 use crate::{
+    cpu_share::CpuShare,
     efficiency::{efficiency, learns},
     member::Member,
-    share::Share,
 };
-use sojourn_protocol::{quantity::Micros, shares::List, spec::FlowCon};
+use sojourn_protocol::{cpu_shares::List, quantity::Micros, spec::FlowCon};
 
 /// Does any trial learn?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) enum Learning {
     None,
 }
 
-/// Plans the shares of all trials of a host.
+/// Plans the CPU shares of all trials of a host.
 pub(crate) fn plan<'a>(
     policy: &FlowCon,
     now: Micros,
@@ -35,24 +35,24 @@ pub(crate) fn plan<'a>(
         }
     }
     if rated.iter().all(|(member, _)| member.list == List::Completing) {
-        rated.iter_mut().for_each(|(member, _)| member.share = Share::FULL);
+        rated.iter_mut().for_each(|(member, _)| member.cpu_share = CpuShare::FULL);
         return Learning::None;
     }
     let least = least(policy, rated.len());
     let sum: f64 = rated.iter().filter_map(|(_, growth)| *growth).sum();
     for (member, growth) in rated {
-        let share = match growth {
+        let cpu_share = match growth {
             None if !member.is_known => 1.0,
             Some(growth) if sum > 0.0 && member.list != List::Watching => growth / sum,
             // It keeps what it has.
-            _ => member.share.get(),
+            _ => member.cpu_share.get(),
         };
-        member.share = Share::between(least, share);
+        member.cpu_share = CpuShare::between(least, cpu_share);
     }
     Learning::Some
 }
 
-/// The least share of each of so many trials.
+/// The least CPU share of each of so many trials.
 #[expect(clippy::cast_precision_loss, reason = "trials of one host are few")]
 fn least(policy: &FlowCon, members: usize) -> f64 {
     1.0 / (policy.beta * members as f64)

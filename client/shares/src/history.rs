@@ -1,8 +1,8 @@
 //! The latest reports of a trial, by its own running time.
 
 use sojourn_protocol::{
+    cpu_shares::{Carried, List, Window},
     quantity::Micros,
-    shares::{Carried, List, Window},
 };
 use std::collections::VecDeque;
 

@@ -1,9 +1,9 @@
 //! A trial that runs on a host.
 
-use crate::{history::History, share::Share};
+use crate::{cpu_share::CpuShare, history::History};
 use sojourn_protocol::{
+    cpu_shares::{Carried, List},
     quantity::Micros,
-    shares::{Carried, List},
 };
 
 /// An estimate of how long a trial takes on this host with all of the processor that is allowed.
@@ -19,7 +19,7 @@ pub struct Estimate {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Member {
     pub(crate) list: List,
-    pub(crate) share: Share,
+    pub(crate) cpu_share: CpuShare,
     /// When it came, or last went from list to list or could have.
     pub(crate) classified: Micros,
     /// Has it ever had a growth efficiency?
@@ -32,7 +32,7 @@ impl Member {
     pub(crate) fn new(now: Micros, window: Micros, carried: &Carried) -> Self {
         Self {
             list: carried.list,
-            share: Share::FULL,
+            cpu_share: CpuShare::FULL,
             classified: now,
             is_known: false,
             history: History::new(window, carried),

@@ -1,4 +1,4 @@
-//! Shares by pauses between batches, where the operating system can't divide the processor: each process computes for a part of the time.
+//! CPU shares by pauses between batches, where the operating system can't divide the processor: each process computes for a part of the time.
 
 use crate::divide::{Demand, divide};
 
@@ -24,7 +24,7 @@ pub struct Runner {
 /// use sojourn_shares::{Runner, paces};
 ///
 /// let runner = |weight| Runner { weight, cap: None, most: 2.0 };
-/// // A third of the share of the other, on two cores: half a core of the two that it could use.
+/// // A third of the CPU share of the other, on two cores: half a core of the two that it could use.
 /// assert_eq!(paces(2.0, &[runner(1.0), runner(3.0)]), [0.25, 1.0]);
 /// assert_eq!(paces(4.0, &[runner(1.0), runner(3.0)]), [1.0, 1.0]);
 /// let capped = Runner { cap: Some(0.5), ..runner(3.0) };

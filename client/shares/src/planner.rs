@@ -1,33 +1,33 @@
-//! The shares of one host: who runs there, and when they are planned next.
+//! The CPU shares of one host: who runs there, and when they are planned next.
 
 use crate::{
+    cpu_share::CpuShare,
     first,
     flowcon::{self, Learning},
     history::Sample,
     member::{Estimate, Member},
-    share::Share,
 };
 use sojourn_protocol::{
+    cpu_shares::{Carried, List},
     ids::{JobId, TrialId},
     quantity::Micros,
-    shares::{Carried, List},
-    spec::{First, Order, SharePolicy},
+    spec::{CpuSharePolicy, First, Order},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A trial of a job.
 pub type TrialKey = (JobId, TrialId);
 
-/// From now on a trial has this share.
+/// From now on a trial has this CPU share.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SetShare {
+pub struct SetCpuShare {
     /// The trial.
     pub trial: TrialKey,
     /// How much.
-    pub share: Share,
+    pub cpu_share: CpuShare,
 }
 
-/// Why shares are planned.
+/// Why CPU shares are planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
     /// The time has come.
@@ -39,7 +39,7 @@ enum Cause {
 /// Divides one host's processor.
 #[derive(Debug, Clone)]
 pub struct Planner {
-    policy: SharePolicy,
+    policy: CpuSharePolicy,
     /// The cores that trials may use.
     capacity: f64,
     members: BTreeMap<TrialKey, Member>,
@@ -50,7 +50,7 @@ pub struct Planner {
 impl Planner {
     /// A host on which nothing runs. `capacity`: the cores that its trials may use together, above 0.
     #[must_use]
-    pub fn new(policy: SharePolicy, capacity: f64) -> Self {
+    pub fn new(policy: CpuSharePolicy, capacity: f64) -> Self {
         let interval = policy.interval();
         Self { policy, capacity, members: BTreeMap::new(), interval, due: None }
     }
@@ -61,8 +61,8 @@ impl Planner {
     }
 
     /// Says which trials run here from now on, with what they come with (FlowCon's algorithm 2). Of those that are here already
-    /// what is known here counts. Gives the shares that change.
-    pub fn set_members(&mut self, now: Micros, trials: &[(TrialKey, Carried)]) -> Vec<SetShare> {
+    /// what is known here counts. Gives the CPU shares that change.
+    pub fn set_members(&mut self, now: Micros, trials: &[(TrialKey, Carried)]) -> Vec<SetCpuShare> {
         let present: BTreeSet<TrialKey> = trials.iter().map(|(trial, _)| *trial).collect();
         if self.members.keys().copied().eq(present.iter().copied()) {
             return Vec::new();
@@ -78,7 +78,7 @@ impl Planner {
         }
         self.interval = window;
         let mut set = self.plan(now, Cause::Members);
-        // Whoever came has to be given a share, also where it is the one that a trial begins with.
+        // Whoever came has to be given a CPU share, also where it is the one that a trial begins with.
         let told: BTreeSet<TrialKey> = set.iter().map(|set| set.trial).collect();
         set.extend(came.difference(&told).filter_map(|trial| self.set(*trial)));
         set
@@ -97,31 +97,31 @@ impl Planner {
         let before = std::mem::replace(&mut member.estimate, estimate);
         let by_rest = matches!(
             self.policy,
-            SharePolicy::First(First { order: Order::ShortestRemaining, .. })
+            CpuSharePolicy::First(First { order: Order::ShortestRemaining, .. })
         );
         if by_rest && before.remaining.is_none() && estimate.remaining.is_some() {
             self.due = Some(Micros::ZERO);
         }
     }
 
-    /// When [`Planner::run`] is to be called next; `None` while nothing runs, or shares never change.
+    /// When [`Planner::run`] is to be called next; `None` while nothing runs, or CPU shares never change.
     #[must_use]
     pub const fn due(&self) -> Option<Micros> {
         self.due
     }
 
-    /// Plans anew if that is due. Gives the shares that change.
-    pub fn run(&mut self, now: Micros) -> Vec<SetShare> {
+    /// Plans anew if that is due. Gives the CPU shares that change.
+    pub fn run(&mut self, now: Micros) -> Vec<SetCpuShare> {
         match self.due {
             Some(due) if due <= now => self.plan(now, Cause::Timer),
             _ => Vec::new(),
         }
     }
 
-    /// The share of a trial that is here.
+    /// The CPU share of a trial that is here.
     #[must_use]
-    pub fn share(&self, trial: TrialKey) -> Option<Share> {
-        self.members.get(&trial).map(|member| member.share)
+    pub fn cpu_share(&self, trial: TrialKey) -> Option<CpuShare> {
+        self.members.get(&trial).map(|member| member.cpu_share)
     }
 
     /// The list of a trial that is here.
@@ -136,16 +136,16 @@ impl Planner {
         self.members.get(&trial).map(|member| member.history.carried(member.list))
     }
 
-    fn set(&self, trial: TrialKey) -> Option<SetShare> {
-        self.share(trial).map(|share| SetShare { trial, share })
+    fn set(&self, trial: TrialKey) -> Option<SetCpuShare> {
+        self.cpu_share(trial).map(|cpu_share| SetCpuShare { trial, cpu_share })
     }
 
-    fn plan(&mut self, now: Micros, cause: Cause) -> Vec<SetShare> {
-        let before: Vec<Share> = self.members.values().map(|member| member.share).collect();
+    fn plan(&mut self, now: Micros, cause: Cause) -> Vec<SetCpuShare> {
+        let before: Vec<CpuShare> = self.members.values().map(|member| member.cpu_share).collect();
         match &self.policy {
-            SharePolicy::Equal => {}
-            SharePolicy::First(policy) => first::plan(policy, self.members.values_mut()),
-            SharePolicy::FlowCon(flowcon) => {
+            CpuSharePolicy::Equal => {}
+            CpuSharePolicy::First(policy) => first::plan(policy, self.members.values_mut()),
+            CpuSharePolicy::FlowCon(flowcon) => {
                 let members = self.members.values_mut();
                 let learning = flowcon::plan(flowcon, now, self.capacity, members);
                 self.interval = match (learning, cause) {
@@ -158,12 +158,12 @@ impl Planner {
                 };
             }
         }
-        let is_planned = self.policy != SharePolicy::Equal && !self.members.is_empty();
+        let is_planned = self.policy != CpuSharePolicy::Equal && !self.members.is_empty();
         self.due = is_planned.then(|| now + self.interval);
         let changed = self.members.iter().zip(before);
         changed
-            .filter(|((_, member), before)| member.share != *before)
-            .map(|((trial, member), _)| SetShare { trial: *trial, share: member.share })
+            .filter(|((_, member), before)| member.cpu_share != *before)
+            .map(|((trial, member), _)| SetCpuShare { trial: *trial, cpu_share: member.cpu_share })
             .collect()
     }
 }

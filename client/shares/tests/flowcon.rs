@@ -7,7 +7,7 @@ use sojourn_protocol::{
     quantity::Micros,
 };
 use sojourn_shares::{
-    Apply, Carried, Demand, Estimate, First, FlowCon, List, Order, Planner, Sample, SharePolicy,
+    Apply, Carried, CpuSharePolicy, Demand, Estimate, First, FlowCon, List, Order, Planner, Sample,
     Threshold, TrialKey, divide,
 };
 
@@ -33,13 +33,13 @@ fn sample(loss: f64) -> Sample {
 struct Host {
     planner: Planner,
     now: u64,
-    /// When shares were planned by the timer.
+    /// When CPU shares were planned by the timer.
     plans: Vec<u64>,
 }
 
 impl Host {
     fn new(policy: FlowCon, trials: &[u32]) -> Self {
-        let mut planner = Planner::new(SharePolicy::FlowCon(policy), 1.0);
+        let mut planner = Planner::new(CpuSharePolicy::FlowCon(policy), 1.0);
         let members: Vec<_> = trials.iter().map(|n| new(*n)).collect();
         planner.set_members(Micros::ZERO, &members);
         Self { planner, now: 0, plans: Vec::new() }
@@ -64,8 +64,8 @@ impl Host {
         self.planner.list(trial(n)).unwrap()
     }
 
-    fn share(&self, n: u32) -> f64 {
-        self.planner.share(trial(n)).unwrap().get()
+    fn cpu_share(&self, n: u32) -> f64 {
+        self.planner.cpu_share(trial(n)).unwrap().get()
     }
 }
 
@@ -85,12 +85,13 @@ fn a_converged_trial_leaves_three_quarters_to_one_that_learns() {
     host.run(60, &[(0, &flat)]);
     assert_eq!(host.list(0), List::Completing);
     let set = host.planner.set_members(second(60), &[new(0), new(1)]);
-    let set: Vec<(TrialKey, f64)> = set.iter().map(|set| (set.trial, set.share.get())).collect();
+    let set: Vec<(TrialKey, f64)> =
+        set.iter().map(|set| (set.trial, set.cpu_share.get())).collect();
     assert_eq!(set, [(trial(1), 1.0)], "nothing is known yet of the other");
     host.run(30, &[(0, &flat), (1, &|now| steep(now - 60))]);
-    assert_eq!((host.share(0), host.share(1)), (0.25, 1.0));
+    assert_eq!((host.cpu_share(0), host.cpu_share(1)), (0.25, 1.0));
 
-    let capped = |share| Demand { weight: 1.0, most: share };
+    let capped = |cpu_share| Demand { weight: 1.0, most: cpu_share };
     assert_eq!(divide(1.0, &[capped(0.25), capped(1.0)]), [0.25, 0.75]);
 }
 
@@ -147,13 +148,13 @@ fn arrivals_close_together_move_nobody_two_lists() {
         let members: Vec<_> = (0..=arrived).map(new).collect();
         host.planner.set_members(second(time), &members);
         assert_eq!(host.list(0), List::Watching);
-        assert_eq!(host.share(arrived), 1.0);
+        assert_eq!(host.cpu_share(arrived), 1.0);
     }
 }
 
 #[test]
 fn a_trial_without_reports_is_not_classified() {
-    let mut planner = Planner::new(SharePolicy::FlowCon(FlowCon::thesis()), 1.0);
+    let mut planner = Planner::new(CpuSharePolicy::FlowCon(FlowCon::thesis()), 1.0);
     planner.set_members(Micros::ZERO, &[new(0), new(1)]);
     for time in 1..=300 {
         planner.record(trial(0), Sample { loss: None, ..sample(0.0) });
@@ -163,7 +164,7 @@ fn a_trial_without_reports_is_not_classified() {
     }
     for n in [0, 1] {
         assert_eq!(planner.list(trial(n)), Some(List::New));
-        assert_eq!(planner.share(trial(n)).unwrap().get(), 1.0);
+        assert_eq!(planner.cpu_share(trial(n)).unwrap().get(), 1.0);
     }
 }
 
@@ -171,7 +172,7 @@ fn a_trial_without_reports_is_not_classified() {
 fn a_loss_that_is_no_number_is_no_report() {
     let mut host = Host::new(FlowCon::thesis(), &[0]);
     host.run(300, &[(0, &|_| f64::NAN)]);
-    assert_eq!((host.list(0), host.share(0)), (List::New, 1.0));
+    assert_eq!((host.list(0), host.cpu_share(0)), (List::New, 1.0));
 }
 
 #[test]
@@ -189,8 +190,8 @@ fn a_threshold_of_the_whole_trial_needs_its_length() {
     }
     host.run(60, &[(0, &falls), (1, &falls)]);
     assert_eq!((host.list(0), host.list(1)), (List::New, List::Completing));
-    // Shares go by what each sheds in a second.
-    assert!((host.share(0) - 0.5).abs() < 1e-9 && (host.share(1) - 0.5).abs() < 1e-9);
+    // CPU shares go by what each sheds in a second.
+    assert!((host.cpu_share(0) - 0.5).abs() < 1e-9 && (host.cpu_share(1) - 0.5).abs() < 1e-9);
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn a_trial_keeps_what_is_known_of_it_on_another_host() {
     };
     assert!((last.loss.unwrap() - 0.2).abs() < 1e-9 && (last.busy - 1.0).abs() < 1e-9);
 
-    let mut second_host = Planner::new(SharePolicy::FlowCon(FlowCon::thesis()), 1.0);
+    let mut second_host = Planner::new(CpuSharePolicy::FlowCon(FlowCon::thesis()), 1.0);
     second_host.set_members(second(1_000), &[(trial(0), carried), new(1)]);
     assert_eq!(second_host.list(trial(0)), Some(List::Watching));
     for time in 1_001..=1_030 {
@@ -217,8 +218,8 @@ fn a_trial_keeps_what_is_known_of_it_on_another_host() {
 
 #[test]
 fn the_first_has_all_but_what_keeps_the_others_alive() {
-    let shares = |order, estimates: [u64; 2], attained: [u64; 2]| {
-        let mut planner = Planner::new(SharePolicy::First(First::new(order)), 1.0);
+    let cpu_shares = |order, estimates: [u64; 2], attained: [u64; 2]| {
+        let mut planner = Planner::new(CpuSharePolicy::First(First::new(order)), 1.0);
         planner.set_members(Micros::ZERO, &[new(0), new(1)]);
         for n in [0, 1_u32] {
             let at = usize::try_from(n).unwrap();
@@ -227,10 +228,10 @@ fn the_first_has_all_but_what_keeps_the_others_alive() {
             planner.record(trial(n), Sample { busy: second(attained[at]), ..sample(1.0) });
         }
         planner.run(second(INTERVAL));
-        [0, 1].map(|n| planner.share(trial(n)).unwrap().get())
+        [0, 1].map(|n| planner.cpu_share(trial(n)).unwrap().get())
     };
-    assert_eq!(shares(Order::ShortestRemaining, [9, 5], [1, 2]), [0.01, 1.0]);
-    assert_eq!(shares(Order::LeastAttained, [9, 5], [1, 2]), [1.0, 0.01]);
+    assert_eq!(cpu_shares(Order::ShortestRemaining, [9, 5], [1, 2]), [0.01, 1.0]);
+    assert_eq!(cpu_shares(Order::LeastAttained, [9, 5], [1, 2]), [1.0, 0.01]);
 }
 
 #[test]
@@ -239,6 +240,6 @@ fn steep_learners_share_by_how_much_they_learn() {
     host.run(60, &[(0, &|now| steep(now / 3)), (1, &|now| 1.0 - 0.25 * (1.0 - steep(now / 3)))]);
     assert_eq!((host.list(0), host.list(1)), (List::New, List::New));
     // Four to one; no less than a quarter.
-    assert_eq!(host.share(1), 0.25);
-    assert!((host.share(0) - 0.8).abs() < 1e-9, "{}", host.share(0));
+    assert_eq!(host.cpu_share(1), 0.25);
+    assert!((host.cpu_share(0) - 0.8).abs() < 1e-9, "{}", host.cpu_share(0));
 }

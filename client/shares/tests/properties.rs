@@ -1,4 +1,4 @@
-//! Properties that hold of shares whatever trials come, go and report.
+//! Properties that hold of CPU shares whatever trials come, go and report.
 
 use proptest::prelude::*;
 use sojourn_protocol::{
@@ -6,7 +6,7 @@ use sojourn_protocol::{
     quantity::Micros,
 };
 use sojourn_shares::{
-    Apply, Carried, Demand, Estimate, First, FlowCon, List, Order, Planner, Sample, SharePolicy,
+    Apply, Carried, CpuSharePolicy, Demand, Estimate, First, FlowCon, List, Order, Planner, Sample,
     Threshold, TrialKey, divide,
 };
 use std::collections::BTreeMap;
@@ -82,11 +82,11 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn flowcon_keeps_lists_shares_and_its_timer_in_bounds(
+    fn flowcon_keeps_lists_cpu_shares_and_its_timer_in_bounds(
         policy in flowcon(),
         steps in prop::collection::vec(step(), 1..400),
     ) {
-        let mut planner = Planner::new(SharePolicy::FlowCon(policy), 2.0);
+        let mut planner = Planner::new(CpuSharePolicy::FlowCon(policy), 2.0);
         let mut now = Micros::ZERO;
         let mut seen = BTreeMap::new();
         for step in steps {
@@ -132,9 +132,9 @@ proptest! {
                     prop_assert!(now - seen.moved >= policy.interval);
                     (seen.list, seen.moved) = (list, now);
                 }
-                let share = planner.share(*trial).unwrap().get();
+                let cpu_share = planner.cpu_share(*trial).unwrap().get();
                 let least = 1.0 / (policy.beta * f64::from(members));
-                prop_assert!(share >= least.min(1.0) && share <= 1.0, "{}", share);
+                prop_assert!(cpu_share >= least.min(1.0) && cpu_share <= 1.0, "{}", cpu_share);
             }
             prop_assert_eq!(planner.due().is_some(), !seen.is_empty());
         }
@@ -145,7 +145,7 @@ proptest! {
         order in prop_oneof![Just(Order::ShortestRemaining), Just(Order::LeastAttained)],
         steps in prop::collection::vec(step(), 1..100),
     ) {
-        let mut planner = Planner::new(SharePolicy::First(First::new(order)), 1.0);
+        let mut planner = Planner::new(CpuSharePolicy::First(First::new(order)), 1.0);
         let mut now = Micros::ZERO;
         // Of the trials that are here: is their rest known?
         let mut known: BTreeMap<u32, bool> = BTreeMap::new();
@@ -175,7 +175,7 @@ proptest! {
                     });
                 }
             }
-            let full = |n: &u32| planner.share(trial(*n)).is_some_and(|share| share.get() >= 1.0);
+            let full = |n: &u32| planner.cpu_share(trial(*n)).is_some_and(|cpu_share| cpu_share.get() >= 1.0);
             let all = known.keys().filter(|n| full(n)).count();
             match order {
                 Order::LeastAttained => prop_assert_eq!(all, known.len().min(1)),
@@ -214,9 +214,9 @@ proptest! {
     }
 
     #[test]
-    fn the_same_samples_give_the_same_shares(policy in flowcon(), samples in prop::collection::vec((0..3_u32, 0.0..1.0_f64), 1..200)) {
+    fn the_same_samples_give_the_same_cpu_shares(policy in flowcon(), samples in prop::collection::vec((0..3_u32, 0.0..1.0_f64), 1..200)) {
         let run = || {
-            let mut planner = Planner::new(SharePolicy::FlowCon(policy), 1.0);
+            let mut planner = Planner::new(CpuSharePolicy::FlowCon(policy), 1.0);
             let members: Vec<_> = (0..3).map(|n| (trial(n), Carried::default())).collect();
             let mut set = planner.set_members(Micros::ZERO, &members);
             for (time, (n, loss)) in samples.iter().enumerate() {

@@ -69,8 +69,8 @@ impl Features {
         };
         let reduced = holding.iter().map(|held| Held {
             result: held.result.filter(|_| self.produced_checkpoints),
-            // Only where its lease says so: the server knows of shares.
-            share: held.share,
+            // Only where its lease says so: the server knows of CPU shares.
+            cpu_share: held.cpu_share,
             losses: held.losses.filter(|_| self.train_losses),
             usage: held.usage.filter(|_| self.unit_usage),
             ..Held::new(held.lease, reduce(held.state))

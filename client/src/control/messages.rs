@@ -7,9 +7,9 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     api::HeldState,
+    cpu_shares::HeldCpuShare,
     digest::Digest,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
-    shares::HeldShare,
     time::UnixMillis,
     usage::UnitUsage,
 };
@@ -181,10 +181,10 @@ pub struct UnitStatus {
     /// The resources that the unit takes of the machine, where it runs and its trainer has said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UnitUsage>,
-    /// The unit's share of the device's processor as planned, where its job has a policy for that, and what was seen of
+    /// The unit's CPU share as planned, where its job has a policy for that, and what was seen of
     /// its trial.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<HeldShare>,
+    #[serde(rename = "share", default, skip_serializing_if = "Option::is_none")]
+    pub cpu_share: Option<HeldCpuShare>,
 }
 
 /// The work of a unit.

@@ -6,7 +6,7 @@ use crate::{
         calls, deliver, fetch,
         run::{self, Job, Stop},
     },
-    trainers::{runner::UnitRunner, share::KeptShare, watchdog::Watchdog},
+    trainers::{cpu_share::KeptCpuShare, runner::UnitRunner, watchdog::Watchdog},
 };
 use sojourn_client_core::{
     Action, AskId, BlobClass, Needs, Priority, ReleaseReason, SlotId, UploadStart,
@@ -72,7 +72,7 @@ impl<R: UnitRunner> Driver<R> {
                 Action::Upload(lease, start) => self.upload(lease, start),
                 Action::DeleteResult(lease) => self.delete_result(lease, stopped.remove(&lease)),
                 Action::Evict(blob) => self.context.storage.cache.evict(&[blob]),
-                Action::SetShares(shares) => self.set_shares(shares),
+                Action::SetCpuShares(cpu_shares) => self.set_cpu_shares(cpu_shares),
                 Action::Exit => has_ended = true,
             }
         }
@@ -170,7 +170,7 @@ impl<R: UnitRunner> Driver<R> {
         let pinned = lease.unit.context().pinned_threads;
         let threads = pinned.unwrap_or_else(|| free.load(Ordering::Relaxed));
         let device = lease.device.clone();
-        let share = watch::Sender::new(KeptShare::EQUAL);
+        let cpu_share = watch::Sender::new(KeptCpuShare::EQUAL);
         let job = Job {
             lease,
             trainer,
@@ -178,7 +178,7 @@ impl<R: UnitRunner> Driver<R> {
             coming,
             here: comes,
             stop: stops,
-            share: share.subscribe(),
+            cpu_share: cpu_share.subscribe(),
             watchdog: Arc::clone(&watchdog),
             ended: ending,
         };
@@ -186,8 +186,17 @@ impl<R: UnitRunner> Driver<R> {
         let traced = traced!("train", self.traces.of(id), lease = id.0);
         let task = run::run(Arc::clone(&self.context), job);
         let task = self.context.spawn(traced.run(task));
-        let unit =
-            RunningUnit { task, stop, here, watchdog, ended, upload_bytes, device, threads, share };
+        let unit = RunningUnit {
+            task,
+            stop,
+            here,
+            watchdog,
+            ended,
+            upload_bytes,
+            device,
+            threads,
+            cpu_share,
+        };
         self.running.insert(id, unit);
     }
 

@@ -43,7 +43,7 @@ impl<R: UnitRunner> Driver<R> {
                 self.tell(Event::UnitEnded(lease, facts))
             }
             Message::CapsLifted => {
-                self.give_shares_again();
+                self.give_cpu_shares_again();
                 false
             }
             Message::Status(to) => {

@@ -7,9 +7,9 @@
 //! ```
 
 mod carry_out;
+mod cpu_shares;
 mod log;
 mod messages;
-mod shares;
 mod status;
 mod traces;
 mod view;
@@ -20,10 +20,10 @@ use crate::{
     executors::{deliver::UploadAttempt, run::Stop},
     message::Message,
     storage::{cache::Pin, outbox::Finished},
-    trainers::{runner::UnitRunner, share::KeptShare, watchdog::Watchdog},
+    trainers::{cpu_share::KeptCpuShare, runner::UnitRunner, watchdog::Watchdog},
 };
 use sojourn_client_core::{
-    Agent, AgentConfig, DeviceSlots, Event, Micros, OwnerEvent, StoredResult, UnitShare,
+    Agent, AgentConfig, DeviceSlots, Event, Micros, OwnerEvent, StoredResult, UnitCpuShare,
 };
 use sojourn_protocol::{digest::Digest, ids::LeaseId, inventory::Inventory, trainer::ShardArrived};
 use status::Units;
@@ -67,12 +67,12 @@ pub(crate) struct Driver<R> {
     budget_open: bool,
     /// The reason why this host gets no work, as last given by the server.
     waiting: Option<String>,
-    /// The shares of units under a policy.
-    shares: BTreeMap<LeaseId, UnitShare>,
-    shares_are_new: bool,
+    /// The CPU shares of units under a policy.
+    cpu_shares: BTreeMap<LeaseId, UnitCpuShare>,
+    cpu_shares_are_new: bool,
     /// The units among which the processor was divided last, and whether any was under a policy then.
     shared_by: Vec<LeaseId>,
-    has_shares: bool,
+    has_cpu_shares: bool,
 }
 
 #[derive(Debug)]
@@ -93,7 +93,7 @@ struct RunningUnit {
     /// The device that it is on, and the threads of its trainer.
     device: String,
     threads: u32,
-    share: watch::Sender<KeptShare>,
+    cpu_share: watch::Sender<KeptCpuShare>,
 }
 
 /// The state in which the driver starts.
@@ -140,10 +140,10 @@ impl<R: UnitRunner> Driver<R> {
             out_of_use: 0,
             budget_open: true,
             waiting: None,
-            shares: BTreeMap::new(),
-            shares_are_new: false,
+            cpu_shares: BTreeMap::new(),
+            cpu_shares_are_new: false,
             shared_by: Vec::new(),
-            has_shares: false,
+            has_cpu_shares: false,
         };
         for finished in start.undelivered {
             driver.traces.found(finished.report.lease);
@@ -213,7 +213,7 @@ impl<R: UnitRunner> Driver<R> {
             return false;
         }
         let has_ended = self.carry_out(actions);
-        self.keep_shares();
+        self.keep_cpu_shares();
         self.update();
         has_ended
     }

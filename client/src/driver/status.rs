@@ -80,7 +80,7 @@ impl Units {
             work: known.map(|known| known.work.clone()),
             batches_per_second: rate,
             usage,
-            share: held.share,
+            cpu_share: held.cpu_share,
         }
     }
 }

@@ -126,7 +126,7 @@ mod tests {
             renew_by,
             heartbeat_every,
             upload_bytes,
-            shares: None,
+            cpu_shares: None,
             device,
             instructions,
         }

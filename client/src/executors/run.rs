@@ -8,10 +8,10 @@ use crate::{
     message::{EndedUnit, Message},
     storage::{folder::ScratchDir, outbox::Finished},
     trainers::{
+        cpu_share::{KeptCpuShare, UnitPace},
         devices::Device,
         pool::Trainer,
         runner::{RunnerError, UnitRunner},
-        share::{KeptShare, UnitPace},
         watchdog::Watchdog,
     },
 };
@@ -58,8 +58,8 @@ pub(crate) struct Job<R> {
     /// Says that one of those is here.
     pub(crate) here: UnboundedReceiver<ShardArrived>,
     pub(crate) stop: watch::Receiver<Stop>,
-    /// The unit's share of the processor, as it is kept.
-    pub(crate) share: watch::Receiver<KeptShare>,
+    /// The unit's CPU share, as it is kept.
+    pub(crate) cpu_share: watch::Receiver<KeptCpuShare>,
     pub(crate) watchdog: Arc<Watchdog>,
     /// Dropped once nothing of it is left.
     pub(crate) ended: oneshot::Sender<()>,
@@ -87,9 +87,9 @@ impl RunError {
 
 /// Runs the unit.
 pub(crate) async fn run<R: UnitRunner>(context: Arc<Context<R>>, job: Job<R>) {
-    let Job { lease, trainer, files, coming, here, stop, share, watchdog, ended } = job;
+    let Job { lease, trainer, files, coming, here, stop, cpu_share, watchdog, ended } = job;
     let mut part = PartialCheckpoint::new(&context.storage.outbox, &lease);
-    let unit_run = UnitRun { context: &context, lease: &lease, trainer, stop, share, watchdog };
+    let unit_run = UnitRun { context: &context, lease: &lease, trainer, stop, cpu_share, watchdog };
     let result = unit_run.attempt(files, coming, here, &mut part).await;
     let message = match result {
         Ok(finished) => Message::UnitEnded(Box::new(unit_run.keep(finished))),
@@ -127,7 +127,7 @@ struct UnitRun<'a, R> {
     lease: &'a Lease,
     trainer: Arc<Mutex<Trainer<R>>>,
     stop: watch::Receiver<Stop>,
-    share: watch::Receiver<KeptShare>,
+    cpu_share: watch::Receiver<KeptCpuShare>,
     watchdog: Arc<Watchdog>,
 }
 
@@ -230,11 +230,11 @@ impl<R: UnitRunner> UnitRun<'_, R> {
         device.check(&mut trainer, lease).await.map_err(no_trainer)?;
         tracing::debug!(target: UNITS, lease = lease.id.0, "unit started");
         let part_of = |end| run.part(end);
-        let mut pace = UnitPace::new(context.owner.pace(device.kind()), self.share.clone());
+        let mut pace = UnitPace::new(context.owner.pace(device.kind()), self.cpu_share.clone());
         let (to_trainer, to_watchdog) = (pace.subscribe(), pace.subscribe());
         let quota = || {
             let quota = context.trainers.enforcement.share(&context.owner.limits());
-            let kernel = u32::from(self.share.borrow().kernel) * u32::from(quota);
+            let kernel = u32::from(self.cpu_share.borrow().kernel) * u32::from(quota);
             u8::try_from(kernel.div_ceil(100)).unwrap_or(quota)
         };
         // The time until the first progress counts from now.
@@ -264,8 +264,8 @@ impl<R: UnitRunner> UnitRun<'_, R> {
             TrainerUpdate::PeakMemory(bytes) => peak_memory = Some(bytes),
             TrainerUpdate::Usage(sample) => {
                 running.took(&sample);
-                if lease.shares.is_some() {
-                    let kept = *self.share.borrow();
+                if lease.cpu_shares.is_some() {
+                    let kept = *self.cpu_share.borrow();
                     context.tell(self.usage_event(device.kind(), sample, kept));
                 }
             }
@@ -283,7 +283,7 @@ impl<R: UnitRunner> UnitRun<'_, R> {
         drop(trainer);
         drop(running);
         let outcome = match outcome {
-            // What is measured is the machine's speed, whatever its share was.
+            // What is measured is the machine's speed, whatever its CPU share was.
             Outcome::Trained(trained) => {
                 let train_micros = pace.as_equal(trained.train_micros);
                 Outcome::Trained(Trained { train_micros, ..trained })
@@ -295,7 +295,7 @@ impl<R: UnitRunner> UnitRun<'_, R> {
     }
 
     /// The event that tells of a sample.
-    fn usage_event(&self, kind: Kind, sample: UsageSample, kept: KeptShare) -> Event {
+    fn usage_event(&self, kind: Kind, sample: UsageSample, kept: KeptCpuShare) -> Event {
         let Self { context, lease, .. } = self;
         match kind {
             Kind::Cpu => {

@@ -258,7 +258,7 @@ mod tests {
     };
 
     #[test]
-    fn whoever_gives_shares_is_told_when_a_new_quota_of_all_has_lifted_those_of_slots() {
+    fn whoever_gives_cpu_shares_is_told_when_a_new_quota_of_all_has_lifted_those_of_slots() {
         let (root, group) = divided(2);
         let enforcement =
             LimitEnforcement { group: Some(Arc::new(group)), ..LimitEnforcement::none() };

@@ -159,7 +159,7 @@ fn hop_of(lease: u64, base: Base, shard: BlobRef, checkpoint: u32) -> Lease {
         renew_by: UnixMillis(0),
         heartbeat_every: Millis(60_000),
         upload_bytes: u64::from(checkpoint),
-        shares: None,
+        cpu_shares: None,
         instructions: None,
     }
 }

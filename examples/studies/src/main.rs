@@ -7,12 +7,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `search.rs` | how soon searches find a good trial, with hops and with one trial on each slot |
-//! | `shares/` | FlowCon and SpeCon in the fluid model |
+//! | `cpu_shares/` | FlowCon and SpeCon in the fluid model |
 //!
 //! The spot fleet's study is in the library, where the tests have its parts.
 
+mod cpu_shares;
 mod search;
-mod shares;
 
 use clap::{Parser, Subcommand};
 use sojourn_programs::{
@@ -39,7 +39,8 @@ enum Study {
     /// Divide processors by FlowCon, and move trials by SpeCon, in the fluid model.
     ///
     /// Prints JSON, from which `make -C examples shares` writes the page examples/shares/README.md.
-    Shares(shares::Args),
+    #[command(name = "shares")]
+    CpuShares(cpu_shares::Args),
     /// Find out how soon searches find one of the best 5 % of a space, with hops and with one trial on each slot.
     ///
     /// Prints the tables of docs/search.md: `make -C examples search`.
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
     }
     let result = match Cli::parse().study {
         Study::Spot(args) => simulate(&args),
-        Study::Shares(args) => shares::run(&args),
+        Study::CpuShares(args) => cpu_shares::run(&args),
         Study::Search(args) => search::run(&args).map(drop).map_err(|error| failed(&*error)),
     };
     result.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sojourn_protocol::quantity::Micros;
-use sojourn_shares::{Apply, First, FlowCon, Order, SharePolicy};
+use sojourn_shares::{Apply, CpuSharePolicy, First, FlowCon, Order};
 use sojourn_studies::fluid::{
     Arrivals, Curve, Exclusive, Kind, Placement, Queue, Residency, SharedHosts, SharedTrial,
     SharingRun, Work,
@@ -15,15 +15,15 @@ fn completions(run: &SharingRun) -> Vec<f64> {
 }
 
 #[test]
-fn equal_shares_give_the_times_of_the_thesis() {
-    let run = SharedHosts::one(SharePolicy::Equal).run(&SCHEDULE, 1);
+fn equal_cpu_shares_give_the_times_of_the_thesis() {
+    let run = SharedHosts::one(CpuSharePolicy::Equal).run(&SCHEDULE, 1);
     assert_eq!(completions(&run), [394.0, 240.4, 84.6]);
     assert!((run.makespan - 394.0).abs() < 1e-6);
 }
 
 #[test]
 fn flowcon_meets_the_table_of_the_thesis() {
-    let equal = SharedHosts::one(SharePolicy::Equal).run(&SCHEDULE, 1);
+    let equal = SharedHosts::one(CpuSharePolicy::Equal).run(&SCHEDULE, 1);
     let mut distance = 0.0;
     for (alpha, interval, earlier) in CELLS {
         let policy = FlowCon {
@@ -34,7 +34,7 @@ fn flowcon_meets_the_table_of_the_thesis() {
         };
         let mut mean = 0.0;
         for seed in 1..=5 {
-            let run = SharedHosts::one(SharePolicy::FlowCon(policy)).run(&SCHEDULE, seed);
+            let run = SharedHosts::one(CpuSharePolicy::FlowCon(policy)).run(&SCHEDULE, seed);
             let change = |n: usize| run.trials[n].completion / equal.trials[n].completion - 1.0;
             mean -= 100.0 * change(2) / 5.0;
             assert!(change(1) < 0.02, "the second job");
@@ -66,7 +66,7 @@ fn specon_worsens_nothing_where_trials_are_placed_well() {
         curves: vec![Curve::VAE, Curve::GRU, Curve::BIDIRECTIONAL],
     };
     let mean = |residency, of: fn(&SharingRun) -> f64| -> f64 {
-        let hosts = SharedHosts { hosts: 4, residency, ..SharedHosts::one(SharePolicy::Equal) };
+        let hosts = SharedHosts { hosts: 4, residency, ..SharedHosts::one(CpuSharePolicy::Equal) };
         (1..=10).map(|seed| of(&hosts.run(&arrivals.draw(seed), seed))).sum()
     };
     for rules in [SpeCon::thesis(), SpeCon::default()] {
@@ -90,14 +90,14 @@ fn residency() -> impl Strategy<Value = Residency> {
     ]
 }
 
-fn shares() -> impl Strategy<Value = SharePolicy> {
+fn cpu_shares() -> impl Strategy<Value = CpuSharePolicy> {
     let apply = prop_oneof![Just(Apply::Weight), Just(Apply::Cap)];
     let order = prop_oneof![Just(Order::ShortestRemaining), Just(Order::LeastAttained)];
     prop_oneof![
-        Just(SharePolicy::Equal),
-        apply.prop_map(|apply| SharePolicy::FlowCon(FlowCon { apply, ..FlowCon::thesis() })),
-        Just(SharePolicy::FlowCon(FlowCon::default())),
-        order.prop_map(|order| SharePolicy::First(First::new(order))),
+        Just(CpuSharePolicy::Equal),
+        apply.prop_map(|apply| CpuSharePolicy::FlowCon(FlowCon { apply, ..FlowCon::thesis() })),
+        Just(CpuSharePolicy::FlowCon(FlowCon::default())),
+        order.prop_map(|order| CpuSharePolicy::First(First::new(order))),
     ]
 }
 
@@ -107,14 +107,14 @@ proptest! {
     #[test]
     fn every_trial_ends_and_moves_once_of_each_kind(
         residency in residency(),
-        shares in shares(),
+        cpu_shares in cpu_shares(),
         hosts in 1..5_u32,
         trials in 1..12_u32,
         random in any::<bool>(),
         seed in any::<u64>(),
     ) {
         let placement = if random { Placement::Random } else { Placement::FewestResidents };
-        let world = SharedHosts { hosts, placement, residency, ..SharedHosts::one(shares) };
+        let world = SharedHosts { hosts, placement, residency, ..SharedHosts::one(cpu_shares) };
         let arrivals = Arrivals {
             trials,
             within: Some(100.0),
@@ -136,7 +136,7 @@ proptest! {
             }
         }
         prop_assert!(run.moves.iter().all(|moved| moved.from != moved.to));
-        let caps = matches!(shares, SharePolicy::FlowCon(FlowCon { apply: Apply::Cap, .. }));
+        let caps = matches!(cpu_shares, CpuSharePolicy::FlowCon(FlowCon { apply: Apply::Cap, .. }));
         // Weights leave nothing idle.
         prop_assert!(caps || run.used > 0.999, "{}", run.used);
         prop_assert!(run.residents.iter().all(|(_, counts)| counts.iter().sum::<usize>() <= trials.len()));

@@ -53,7 +53,7 @@ pub const DISK_RESERVES: &str = "disk-reserves";
 /// client knows of them and its inventory names none, the server asks for the inventory again.
 pub const ENGINES: &str = "engines";
 
-/// A feature of clients: they divide their processors as a lease says ([`LeaseShares`](crate::shares::LeaseShares)).
+/// A feature of clients: they divide their processors as a lease says ([`LeaseCpuShares`](crate::cpu_shares::LeaseCpuShares)).
 pub const HOST_SHARES: &str = "host-shares";
 
 /// A feature of servers: held leases say the losses of their units so far ([`Held::losses`](super::Held::losses)).

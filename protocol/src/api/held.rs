@@ -1,7 +1,7 @@
 //! Leases that a host holds, and how far each is.
 
 use crate::{
-    digest::BlobRef, ids::LeaseId, shares::HeldShare, trainer::Progress, usage::UnitUsage,
+    cpu_shares::HeldCpuShare, digest::BlobRef, ids::LeaseId, trainer::Progress, usage::UnitUsage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +18,8 @@ pub struct Held {
     #[serde(rename = "made", default, skip_serializing_if = "Option::is_none")]
     pub result: Option<BlobRef>,
     /// The unit's share of the host's processor, where the lease names a policy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<HeldShare>,
+    #[serde(rename = "share", default, skip_serializing_if = "Option::is_none")]
+    pub cpu_share: Option<HeldCpuShare>,
     /// The unit's use of the host, where the unit runs and that is measured. In heartbeats, and only for servers with the
     /// feature [`UNIT_USAGE`](super::UNIT_USAGE).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +54,7 @@ impl Held {
     /// A held lease, of which there is no more to say.
     #[must_use]
     pub const fn new(lease: LeaseId, state: HeldState) -> Self {
-        Self { lease, state, result: None, share: None, usage: None, losses: None }
+        Self { lease, state, result: None, cpu_share: None, usage: None, losses: None }
     }
 }
 

@@ -12,10 +12,10 @@
 //! | `vocabulary` | every key there is |
 
 mod categories;
+mod cpu_shares;
 mod data;
 mod dimension;
 mod error;
-mod host_shares;
 mod init;
 mod merge;
 mod method;

@@ -1,6 +1,6 @@
 //! `[placement]`.
 
-use super::{host_shares, merge, reader::JobFileNode, residency};
+use super::{cpu_shares, merge, reader::JobFileNode, residency};
 use crate::{
     money::MicroUsd,
     spec::{
@@ -66,9 +66,9 @@ pub(super) fn read(root: &Table<'_>) -> Option<PlacementSpec> {
     let budget = section.optional("budget").map_or(Some(None), |node| amount(&node).map(Some));
     let deadline =
         section.optional("deadline").map_or(Some(None), |node| deadline(&node).map(Some));
-    let host_shares = section
+    let cpu_shares = section
         .optional("host_shares")
-        .map_or(Some(defaults.host_shares), |node| host_shares::read(&node));
+        .map_or(Some(defaults.cpu_shares), |node| cpu_shares::read(&node));
     let residency = section
         .optional("residency")
         .map_or(Some(defaults.residency), |node| residency::read(&node));
@@ -88,7 +88,7 @@ pub(super) fn read(root: &Table<'_>) -> Option<PlacementSpec> {
         visits: visits?,
         budget: budget?,
         deadline: deadline?,
-        host_shares: host_shares?,
+        cpu_shares: cpu_shares?,
         residency: residency?,
     };
     match placement.check_residency() {

@@ -9,11 +9,11 @@ mod categories;
 mod check;
 mod class_weights;
 mod constraint;
+mod cpu_shares;
 pub mod data;
 pub mod dimension;
 mod distribution;
 mod graph;
-mod host_shares;
 mod job;
 mod merge;
 mod method;
@@ -35,6 +35,10 @@ pub use constraint::{
     Constraint, ConstraintError, ConstraintFault, Constraints, MAX_CONSTRAINT_CHARS,
     MAX_CONSTRAINTS,
 };
+pub use cpu_shares::{
+    Apply, BETAS, CPU_SHARE_INTERVALS, CpuSharePolicy, First, FlowCon, LEAST_WEIGHTS, MAX_ALPHA,
+    MAX_CPU_SHARE_INTERVAL, Order, Threshold,
+};
 pub use data::{
     Channels, Columns, DataSpec, FileKind, Missing, Scale, ScaleLabel, Separator, ShardSizes,
     SourceSpec, Split,
@@ -43,10 +47,6 @@ pub use dimension::Dimension;
 pub use graph::{
     ExportedGraph, Graph, GraphColumn, GraphRole, GraphTensor, InitialWeights, Real, Setting,
     Start, WINDOW,
-};
-pub use host_shares::{
-    Apply, BETAS, First, FlowCon, LEAST_WEIGHTS, MAX_ALPHA, MAX_SHARE_INTERVAL, Order,
-    SHARE_INTERVALS, SharePolicy, Threshold,
 };
 pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, SearchBudget, SearchSpec, Spread};
 pub use merge::{

@@ -4,7 +4,7 @@
 //! the same job, byte for byte, as before.
 
 use super::{
-    MAX_QUORUM, MergeSpec, ResidencyPolicy, SharePolicy, VerifyChoice, dimension::is_default,
+    CpuSharePolicy, MAX_QUORUM, MergeSpec, ResidencyPolicy, VerifyChoice, dimension::is_default,
 };
 use crate::{
     money::{MAX_USD, MicroUsd},
@@ -90,8 +90,8 @@ pub struct PlacementSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Millis>,
     /// How its trials that run on one host divide the processor.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub host_shares: SharePolicy,
+    #[serde(rename = "host_shares", default, skip_serializing_if = "is_default")]
+    pub cpu_shares: CpuSharePolicy,
     /// On which host its trials stay, and when one moves to another.
     #[serde(default, skip_serializing_if = "is_default")]
     pub residency: ResidencyPolicy,
@@ -167,7 +167,7 @@ impl PlacementSpec {
         if self.order == OrderChoice::Merge && self.has_fixed_visits() {
             return Err(FIXED_VISITS_MERGE.into());
         }
-        self.host_shares
+        self.cpu_shares
             .check()
             .map_err(|(key, wanted)| format!("`placement.host_shares.{key}` {wanted}"))?;
         self.residency
@@ -224,7 +224,7 @@ impl PlacementSpec {
             visits: None,
             budget: None,
             deadline: None,
-            host_shares: SharePolicy::Equal,
+            cpu_shares: CpuSharePolicy::Equal,
             residency: ResidencyPolicy::None,
         }
     }

@@ -1,13 +1,13 @@
 //! Hosts, as reading commands see them.
 
 use crate::{
+    cpu_shares::List,
     digest::Digest,
     engine::Engine,
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
     inventory::{Links, Measured, OfferedClass, Workload},
     metrics::is_default,
     names::OwnerName,
-    shares::List,
     time::{Millis, UnixMillis},
     usage::UnitUsage,
 };
@@ -293,25 +293,26 @@ pub struct HeldView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UnitUsage>,
     /// The unit's share of the host's processor, where it runs and its job has a policy for that (`placement.host_shares`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<ShareView>,
+    #[serde(rename = "share", default, skip_serializing_if = "Option::is_none")]
+    pub cpu_share: Option<CpuShareView>,
 }
 
 /// The share that a running unit has of its host's processor, as planned.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ShareView {
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ShareView))]
+pub struct CpuShareView {
     /// Above 0, at most 1.
-    pub share: f64,
+    #[serde(rename = "share")]
+    pub cpu_share: f64,
     /// The list that its trial is in; only of the policy that has lists, FlowCon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<List>,
 }
 
 /// `share 25 %, completing`.
-impl fmt::Display for ShareView {
+impl fmt::Display for CpuShareView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "share {:.0} %", self.share * 100.0)?;
+        write!(f, "share {:.0} %", self.cpu_share * 100.0)?;
         self.list.map_or(Ok(()), |list| write!(f, ", {}", list.name()))
     }
 }
@@ -321,10 +322,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_said_with_its_list_where_there_are_lists() {
-        let first = ShareView { share: 0.99, list: None };
+    fn a_cpu_share_is_said_with_its_list_where_there_are_lists() {
+        let first = CpuShareView { cpu_share: 0.99, list: None };
         assert_eq!(first.to_string(), "share 99 %");
-        let learns = ShareView { share: 0.25, list: Some(List::Completing) };
+        let learns = CpuShareView { cpu_share: 0.25, list: Some(List::Completing) };
         assert_eq!(learns.to_string(), "share 25 %, completing");
     }
 }

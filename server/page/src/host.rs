@@ -167,11 +167,11 @@ pub fn leases(host: &HostView) -> Markup {
     }
 }
 
-/// The resources of the host that a running unit takes, and the unit's share of the processor.
+/// The resources of the host that a running unit takes, and the unit's CPU share.
 fn taken(lease: &HeldView) -> String {
     let usage = lease.usage.map(|usage| usage.to_string());
-    let share = lease.share.map(|share| share.to_string());
-    usage.into_iter().chain(share).collect::<Vec<_>>().join("; ")
+    let cpu_share = lease.cpu_share.map(|cpu_share| cpu_share.to_string());
+    usage.into_iter().chain(cpu_share).collect::<Vec<_>>().join("; ")
 }
 
 /// How fast it is: by class of its arithmetic, and as measured by workload.

@@ -134,7 +134,7 @@ mod tests {
                 from: job.submitted_at,
                 to: job.submitted_at,
                 end: job::LeaseBarEnd::Live,
-                share: None,
+                cpu_share: None,
                 moved: None,
             }],
         };

@@ -4,7 +4,7 @@ use super::{App, JsonAnswer, JsonResult, auth::User, error::HttpError};
 use crate::event_view;
 use actix_web::web;
 use sojourn_core::{JournalPosition, Record, request};
-use sojourn_protocol::{ids::JobId, spec::SharePolicy, view::EventView};
+use sojourn_protocol::{ids::JobId, spec::CpuSharePolicy, view::EventView};
 
 /// Events in one answer, where the request says nothing.
 const DEFAULT_EVENTS: usize = 1_000;
@@ -28,13 +28,13 @@ pub(super) async fn events(
 ) -> JsonResult<Vec<EventView>> {
     // A job that isn't there is told from one without events.
     let detail = app.shell.request(request::GetJob { job: *job }).await?;
-    let shares = detail.spec.placement.host_shares;
+    let cpu_shares = detail.spec.placement.cpu_shares;
     let limit = page.limit.unwrap_or(DEFAULT_EVENTS).min(MAX_EVENTS);
     let records = app.shell.events(*job, JournalPosition(page.after), limit).await?;
-    Ok(JsonAnswer(records.iter().map(|record| view(record, shares)).collect::<Result<_, _>>()?))
+    Ok(JsonAnswer(records.iter().map(|record| view(record, cpu_shares)).collect::<Result<_, _>>()?))
 }
 
 /// An event, as an answer has it.
-pub(super) fn view(record: &Record, shares: SharePolicy) -> Result<EventView, HttpError> {
-    event_view(record, shares).map_err(|error| HttpError::fault(&error))
+pub(super) fn view(record: &Record, cpu_shares: CpuSharePolicy) -> Result<EventView, HttpError> {
+    event_view(record, cpu_shares).map_err(|error| HttpError::fault(&error))
 }

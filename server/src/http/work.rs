@@ -37,7 +37,7 @@ pub(super) async fn work(
         .is_some_and(|inventory| inventory.devices.iter().any(Device::names_no_engine));
     let JsonAnswer(mut answer) = app.answer(request::Ask { host, request }).await?;
     for lease in &mut answer.leases {
-        lease.shares = lease.shares.filter(|_| features.host_shares);
+        lease.cpu_shares = lease.cpu_shares.filter(|_| features.host_shares);
     }
     for lease in &answer.leases {
         let (job, trial) = (lease.unit.job(), lease.unit.trial());

@@ -51,7 +51,7 @@ impl Agent {
             LeaseAction::Fetch => self.fetch_first(id, turn),
             LeaseAction::FetchRest => self.fetch_rest(id, turn),
             LeaseAction::Start(lease, slot) => {
-                self.shares.begin(&lease, slot);
+                self.cpu_shares.begin(&lease, slot);
                 turn.out.push(Action::Start(lease, slot));
                 let held = self.index(id).ok().and_then(|at| self.leases.get_mut(at));
                 let Some(held) = held else { return };

@@ -14,6 +14,7 @@ use crate::{
     closed::ClosedLeases,
     config::AgentConfig,
     cooldown::Cooldown,
+    cpu_shares::CpuShares,
     data_budget::DataBudget,
     demand::DeviceDemand,
     event::{AskId, Event, OwnerEvent, StoredResult, TransferView},
@@ -21,7 +22,6 @@ use crate::{
     lease::{HeldLease, LeaseEvent, LeaseState},
     requests::Requests,
     retry::Rng,
-    shares::Shares,
     shutdown::{Mode, Notice},
     slots::Slots,
     time::Micros,
@@ -49,7 +49,7 @@ pub struct Agent {
     requests: Requests,
     cooldown: Cooldown,
     budget: DataBudget,
-    shares: Shares,
+    cpu_shares: CpuShares,
     mode: Mode,
     notice: Option<Notice>,
     /// Since when no unit is in a slot.
@@ -100,7 +100,7 @@ impl Agent {
             requests: Requests::new(),
             cooldown: Cooldown::default(),
             budget: DataBudget::default(),
-            shares: Shares::default(),
+            cpu_shares: CpuShares::default(),
             mode: Mode::Normal,
             notice: None,
             idle_since: None,
@@ -134,7 +134,7 @@ impl Agent {
         // Units say this batch by batch, or each second, and nothing is due because of it.
         let is_progress = matches!(event, Event::Progress(..) | Event::Usage(..));
         self.take(event, &mut turn);
-        let plans = self.shares.due().is_some_and(|due| due <= now);
+        let plans = self.cpu_shares.due().is_some_and(|due| due <= now);
         if !is_progress || plans {
             self.settle(&mut turn);
         }
@@ -155,7 +155,7 @@ impl Agent {
             Event::Usage(lease, sample, capacity) => {
                 let unit = self.lease(lease).and_then(HeldLease::in_slot);
                 let done = unit.map_or(0, |unit| unit.progress.done);
-                self.shares.record(lease, &sample, (done, capacity));
+                self.cpu_shares.record(lease, &sample, (done, capacity));
                 let held = self.index(lease).ok().and_then(|at| self.leases.get_mut(at));
                 if let Some(held) = held.filter(|held| held.is_in_slot()) {
                     held.losses.heard(sample.loss, done);
@@ -257,7 +257,7 @@ impl Agent {
     #[must_use]
     pub fn holding(&self, view: &impl TransferView) -> Vec<Held> {
         let held = self.leases.iter().filter_map(|lease| lease.held(view));
-        held.map(|held| self.shares.tell(held)).collect()
+        held.map(|held| self.cpu_shares.tell(held)).collect()
     }
 
     /// Acknowledged reports whose end isn't known.

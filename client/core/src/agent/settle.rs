@@ -52,8 +52,8 @@ impl Agent {
         });
         let beat = self.requests.next_beat(self.heartbeat_interval());
         let idle = self.idle_end().filter(|_| matches!(self.mode, Mode::Normal));
-        let (slots, shares) = (self.slots.next_deadline(), self.shares.due());
-        let other = [slots, shares, self.ending_deadline(), self.ask_at(), beat, idle];
+        let (slots, cpu_shares) = (self.slots.next_deadline(), self.cpu_shares.due());
+        let other = [slots, cpu_shares, self.ending_deadline(), self.ask_at(), beat, idle];
         retries.chain(other.into_iter().flatten()).filter(|at| *at > self.now).min()
     }
 
@@ -167,13 +167,13 @@ impl Agent {
         }
     }
 
-    /// Gives running units their shares.
+    /// Gives running units their CPU shares.
     fn divide<V>(&mut self, turn: &mut Turn<'_, V>) {
         let unit = |id: LeaseId| self.leases.iter().find(|lease| lease.id() == id);
         let is_running = |id: LeaseId| unit(id).and_then(HeldLease::slot).is_some();
         let is_held = |id: LeaseId| unit(id).is_some();
-        let shares = self.shares.settle(turn.now, is_running, is_held);
-        turn.out.extend(shares.map(Action::SetShares));
+        let cpu_shares = self.cpu_shares.settle(turn.now, is_running, is_held);
+        turn.out.extend(cpu_shares.map(Action::SetCpuShares));
     }
 
     fn first_ready(&self, device: usize) -> Option<LeaseId> {

@@ -46,7 +46,7 @@ pub(crate) fn lease(id: u64, shard: BlobRef, upload_bytes: u64) -> Lease {
         heartbeat_every: Millis(1000),
         upload_bytes,
         instructions: None,
-        shares: None,
+        cpu_shares: None,
     }
 }
 

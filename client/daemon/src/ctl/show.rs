@@ -67,8 +67,8 @@ fn status(status: &Status) -> String {
         if let Some(usage) = &unit.usage {
             let _ = write!(text, "; {usage}");
         }
-        if let Some(share) = share(unit) {
-            let _ = write!(text, "; {share}");
+        if let Some(cpu_share) = cpu_share(unit) {
+            let _ = write!(text, "; {cpu_share}");
         }
     }
     if let Some(stores) = status.stores.as_ref().filter(|stores| !stores.is_empty()) {
@@ -201,10 +201,10 @@ pub(super) fn pace(unit: &UnitStatus) -> Option<String> {
     Some(if rate < 99.5 { format!("{rate:.1}/s") } else { format!("{rate:.0}/s") })
 }
 
-/// A unit's share of the processor, where its job has a policy for that: `share 25 %, completing`.
-pub(super) fn share(unit: &UnitStatus) -> Option<String> {
-    let share = unit.share.as_ref()?;
-    Some(format!("share {:.0} %, {}", share.share * 100.0, share.carried.list.name()))
+/// A unit's CPU share, where its job has a policy for that: `share 25 %, completing`.
+pub(super) fn cpu_share(unit: &UnitStatus) -> Option<String> {
+    let cpu_share = unit.cpu_share.as_ref()?;
+    Some(format!("share {:.0} %, {}", cpu_share.cpu_share * 100.0, cpu_share.carried.list.name()))
 }
 
 /// How long a unit takes yet, where it moves.

@@ -8,7 +8,7 @@
 //!                                            HOME/sojourn-PID/working   cpu.max
 //! ```
 //!
-//! Where there are several slots, each has a group `slot-N` below the one of the quota, for its share.
+//! Where there are several slots, each has a group `slot-N` below the one of the quota, for its CPU share.
 //!
 //! A trainer that starts isn't slowed down, so that a small quota doesn't make it late; the memory that it then
 //! takes counts. In version 2 a group that has groups below it can't have processes too: a daemon that is alone

@@ -1,4 +1,4 @@
-//! A group for each slot below the trainers' own, by which the kernel gives slots their shares of the processor.
+//! A group for each slot below the trainers' own, by which the kernel gives slots their CPU shares.
 
 use super::{CgroupError, Control, Group, QUOTA_PERIOD, Quota, Version, write};
 use parking_lot::Mutex;

@@ -2,8 +2,8 @@
 
 use sojourn_protocol::quantity::Micros;
 use sojourn_shares::{
-    Apply, Carried, Demand, Estimate, FlowCon, Planner, Sample, SetShare, Share, SharePolicy,
-    TrialKey, divide,
+    Apply, Carried, CpuShare, CpuSharePolicy, Demand, Estimate, FlowCon, Planner, Sample,
+    SetCpuShare, TrialKey, divide,
 };
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct Running {
     carried: Carried,
-    share: Share,
+    cpu_share: CpuShare,
     /// Since the last sample, in seconds.
     span: f64,
     busy: f64,
@@ -22,7 +22,7 @@ pub(super) struct Running {
 /// A host of capacity 1.
 #[derive(Debug)]
 pub(super) struct Host {
-    policy: SharePolicy,
+    policy: CpuSharePolicy,
     planner: Planner,
     pub(super) running: BTreeMap<TrialKey, Running>,
     /// How much slower each goes for every other on the host.
@@ -30,7 +30,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(policy: SharePolicy, interference: f64) -> Self {
+    pub(super) fn new(policy: CpuSharePolicy, interference: f64) -> Self {
         Self { policy, planner: Planner::new(policy, 1.0), running: BTreeMap::new(), interference }
     }
 
@@ -40,7 +40,8 @@ impl Host {
     }
 
     pub(super) fn enter(&mut self, now: f64, trial: TrialKey, carried: Carried) {
-        let running = Running { carried, share: Share::FULL, span: 0.0, busy: 0.0, rate: 0.0 };
+        let running =
+            Running { carried, cpu_share: CpuShare::FULL, span: 0.0, busy: 0.0, rate: 0.0 };
         self.running.insert(trial, running);
         self.changed(now);
     }
@@ -65,16 +66,17 @@ impl Host {
         self.apply(&set);
     }
 
-    fn apply(&mut self, set: &[SetShare]) {
-        for SetShare { trial, share } in set {
+    fn apply(&mut self, set: &[SetCpuShare]) {
+        for SetCpuShare { trial, cpu_share } in set {
             if let Some(running) = self.running.get_mut(trial) {
-                running.share = *share;
+                running.cpu_share = *cpu_share;
             }
         }
-        let caps = matches!(self.policy, SharePolicy::FlowCon(FlowCon { apply: Apply::Cap, .. }));
-        let demands = self.running.values().map(|running| match running.share.get() {
-            share if caps => Demand { weight: 1.0, most: share },
-            share => Demand { weight: share, most: 1.0 },
+        let caps =
+            matches!(self.policy, CpuSharePolicy::FlowCon(FlowCon { apply: Apply::Cap, .. }));
+        let demands = self.running.values().map(|running| match running.cpu_share.get() {
+            cpu_share if caps => Demand { weight: 1.0, most: cpu_share },
+            cpu_share => Demand { weight: cpu_share, most: 1.0 },
         });
         let rates = divide(1.0, &demands.collect::<Vec<_>>());
         for (running, rate) in self.running.values_mut().zip(rates) {

@@ -7,7 +7,7 @@ use super::{
 };
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::seeds;
-use sojourn_shares::{Carried, SharePolicy};
+use sojourn_shares::{Carried, CpuSharePolicy};
 
 /// The hosts of a run, and the rules by which trials share them.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +15,7 @@ pub struct SharedHosts {
     /// How many hosts, each of capacity 1.
     pub hosts: u32,
     /// How a host's processor is divided.
-    pub shares: SharePolicy,
+    pub cpu_shares: CpuSharePolicy,
     /// Where a trial is put that comes.
     pub placement: Placement,
     /// The rule for which trials move later.
@@ -40,10 +40,10 @@ pub enum Placement {
 impl SharedHosts {
     /// One host, on which nobody disturbs another and trials report what they have with a noise of 0.01.
     #[must_use]
-    pub const fn one(shares: SharePolicy) -> Self {
+    pub const fn one(cpu_shares: CpuSharePolicy) -> Self {
         Self {
             hosts: 1,
-            shares,
+            cpu_shares,
             placement: Placement::FewestResidents,
             residency: Residency::Stay,
             overhead: 5.0,
@@ -58,7 +58,7 @@ impl SharedHosts {
         let mut world = World {
             world: self,
             hosts: (0..self.hosts.max(1))
-                .map(|_| Host::new(self.shares, self.interference))
+                .map(|_| Host::new(self.cpu_shares, self.interference))
                 .collect(),
             states: trials.iter().zip(0..).map(|(trial, n)| State::new(trial, n, seed)).collect(),
             chance: seeds::stream("sojourn/fluid-placement", &[seed]),

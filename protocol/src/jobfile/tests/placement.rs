@@ -4,8 +4,8 @@ use super::*;
 use crate::{
     quantity::Micros,
     spec::{
-        Apply, First, FlowCon, Growth, Listing, Order, Rebalancing, ResidencyPolicy, Scope,
-        SharePolicy, SpeCon, Threshold, Verify, VerifyChoice,
+        Apply, CpuSharePolicy, First, FlowCon, Growth, Listing, Order, Rebalancing,
+        ResidencyPolicy, Scope, SpeCon, Threshold, Verify, VerifyChoice,
     },
 };
 
@@ -116,20 +116,20 @@ fn visits_are_fixed_or_free_and_left_open_otherwise() {
 }
 
 #[test]
-fn trials_on_one_host_have_equal_shares_or_a_policy() {
-    let shares = |text: &str| {
+fn trials_on_one_host_have_equal_cpu_shares_or_a_policy() {
+    let cpu_shares = |text: &str| {
         let text = format!("{SMALL}[placement]\nhost_shares = {text}\n");
-        parse(&text).unwrap().placement.host_shares
+        parse(&text).unwrap().placement.cpu_shares
     };
-    assert_eq!(shares("\"equal\""), SharePolicy::Equal);
-    assert_eq!(shares("\"flowcon\""), SharePolicy::FlowCon(FlowCon::default()));
+    assert_eq!(cpu_shares("\"equal\""), CpuSharePolicy::Equal);
+    assert_eq!(cpu_shares("\"flowcon\""), CpuSharePolicy::FlowCon(FlowCon::default()));
     let thesis = "{ policy = \"flowcon\", alpha = 0.05, threshold = \"per-second\", absolute = true, apply = \"cap\" }";
-    assert_eq!(shares(thesis), SharePolicy::FlowCon(FlowCon::thesis()));
+    assert_eq!(cpu_shares(thesis), CpuSharePolicy::FlowCon(FlowCon::thesis()));
     let (threshold, apply) = (Threshold::PerTrial, Apply::Weight);
     let interval = Micros::from_secs(900);
     assert_eq!(
-        shares("{ policy = \"flowcon\", interval = \"15m\", beta = 4 }"),
-        SharePolicy::FlowCon(FlowCon {
+        cpu_shares("{ policy = \"flowcon\", interval = \"15m\", beta = 4 }"),
+        CpuSharePolicy::FlowCon(FlowCon {
             interval,
             beta: 4.0,
             longest_interval: interval,
@@ -139,10 +139,10 @@ fn trials_on_one_host_have_equal_shares_or_a_policy() {
         })
     );
     let first = First::new(Order::LeastAttained);
-    assert_eq!(shares("\"las\""), SharePolicy::First(first));
+    assert_eq!(cpu_shares("\"las\""), CpuSharePolicy::First(first));
     assert_eq!(
-        shares("{ policy = \"srpt\", interval = \"10s\", least = 0.1 }"),
-        SharePolicy::First(First {
+        cpu_shares("{ policy = \"srpt\", interval = \"10s\", least = 0.1 }"),
+        CpuSharePolicy::First(First {
             order: Order::ShortestRemaining,
             interval: Micros::from_secs(10),
             least: 0.1

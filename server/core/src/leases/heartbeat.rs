@@ -41,7 +41,7 @@ impl LeaseHandler<'_> {
             held.iter().any(|held| held.state.progress().is_some() && self.is_own(host, held));
         let mut slots = SlotCount { slots, running: None, busy };
         for held in held {
-            self.hear_share(host, held);
+            self.hear_cpu_share(host, held);
             self.record_losses(host, held);
             let live = self.ledger.state.leases.get(&held.lease);
             let own = live.is_some_and(|lease| lease.host == host);
@@ -60,13 +60,13 @@ impl LeaseHandler<'_> {
     }
 
     /// Keeps what the host has seen of the trial of one of its leases.
-    fn hear_share(&mut self, host: HostId, held: &Held) {
-        let Some(share) = held.share else { return };
+    fn hear_cpu_share(&mut self, host: HostId, held: &Held) {
+        let Some(cpu_share) = held.cpu_share else { return };
         let state = &*self.ledger.state;
         let live = state.leases.get(&held.lease);
         let lease = live.or_else(|| state.past.get(&held.lease).map(|past| &past.lease));
         if let Some(lease) = lease.filter(|lease| lease.host == host) {
-            self.ledger.leases.shares_mut().heard(state, lease, share);
+            self.ledger.leases.cpu_shares_mut().heard(state, lease, cpu_share);
         }
     }
 

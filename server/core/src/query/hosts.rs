@@ -2,18 +2,18 @@
 
 use super::Views;
 use sojourn_protocol::{
+    cpu_shares::HeldCpuShare,
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, ShardId},
     inventory::Device,
     quantity::{SaturatingFrom as _, to_u64},
     reason::IdleReason,
-    shares::HeldShare,
-    spec::SharePolicy,
+    spec::CpuSharePolicy,
     time::UnixMillis,
     view::{
-        CachedOfJob, ClassParties, DeviceView, HeldView, HostDetail, HostState, HostView,
-        ShareView, SuspectResult,
+        CachedOfJob, ClassParties, CpuShareView, DeviceView, HeldView, HostDetail, HostState,
+        HostView, SuspectResult,
     },
 };
 use sojourn_scheduling::{
@@ -241,15 +241,17 @@ impl Views<'_> {
             running,
             age: self.now - lease.granted_at,
             usage: told.and_then(|told| told.usage),
-            share: told.and_then(|told| told.share).map(|held| self.share_view(lease, held)),
+            cpu_share: told
+                .and_then(|told| told.cpu_share)
+                .map(|held| self.cpu_share_view(lease, held)),
         }
     }
 
-    /// The share of a running unit. Only one policy has lists.
-    fn share_view(&self, lease: &Lease, held: HeldShare) -> ShareView {
+    /// The CPU share of a running unit. Only one policy has lists.
+    fn cpu_share_view(&self, lease: &Lease, held: HeldCpuShare) -> CpuShareView {
         let job = self.state.jobs.get(&lease.unit.job());
-        let policy = job.map(|job| job.spec.placement.host_shares);
-        let has_lists = matches!(policy, Some(SharePolicy::FlowCon(_)));
-        ShareView { share: held.share, list: has_lists.then_some(held.carried.list) }
+        let policy = job.map(|job| job.spec.placement.cpu_shares);
+        let has_lists = matches!(policy, Some(CpuSharePolicy::FlowCon(_)));
+        CpuShareView { cpu_share: held.cpu_share, list: has_lists.then_some(held.carried.list) }
     }
 }

@@ -4,12 +4,12 @@ use crate::support::{Bench, HOST, OTHER, request};
 use sojourn_core::{Answer, Command, Query, ReplyTo};
 use sojourn_protocol::{
     api::{HeartbeatRequest, Held, HeldState},
+    cpu_shares::{Carried, HeldCpuShare, List},
     ids::HostId,
-    shares::{Carried, HeldShare, List},
-    spec::{First, FlowCon, Order, OrderChoice, PlacementSpec, SharePolicy},
+    spec::{CpuSharePolicy, First, FlowCon, Order, OrderChoice, PlacementSpec},
     unit::Lease,
     usage::UnitUsage,
-    view::{HeldView, ShareView},
+    view::{CpuShareView, HeldView},
 };
 
 const RUNS: HeldState = HeldState::Running { done: 1, of: 5 };
@@ -69,7 +69,7 @@ fn what_a_unit_takes_is_shown_while_it_runs() {
     assert_eq!(shown(&mut bench).usage, Some(usage(0.5)));
     beat(&mut bench, HOST, told(&lease, HeldState::Finished, 0.5));
     let view = shown(&mut bench);
-    assert_eq!((view.running, view.usage, view.share), (false, None, None));
+    assert_eq!((view.running, view.usage, view.cpu_share), (false, None, None));
 }
 
 #[test]
@@ -92,16 +92,16 @@ fn nothing_of_an_ended_lease_is_kept() {
 }
 
 #[test]
-fn a_share_is_shown_with_its_list_where_the_policy_has_lists() {
-    let first = SharePolicy::First(First::new(Order::LeastAttained));
-    let flowcon = SharePolicy::FlowCon(FlowCon::default());
-    for (host_shares, list) in [(first, None), (flowcon, Some(List::Watching))] {
+fn a_cpu_share_is_shown_with_its_list_where_the_policy_has_lists() {
+    let first = CpuSharePolicy::First(First::new(Order::LeastAttained));
+    let flowcon = CpuSharePolicy::FlowCon(FlowCon::default());
+    for (cpu_shares, list) in [(first, None), (flowcon, Some(List::Watching))] {
         let placement = PlacementSpec::new(OrderChoice::Hop, false, 1);
-        let mut bench = Bench::with_order(&PlacementSpec { host_shares, ..placement }, 1, 1);
+        let mut bench = Bench::with_order(&PlacementSpec { cpu_shares, ..placement }, 1, 1);
         let lease = bench.lease(HOST);
         let carried = Carried { list: List::Watching, ..Carried::default() };
-        let share = HeldShare { share: 0.5, carried };
-        beat(&mut bench, HOST, Held { share: Some(share), ..Held::new(lease.id, RUNS) });
-        assert_eq!(shown(&mut bench).share, Some(ShareView { share: 0.5, list }));
+        let cpu_share = HeldCpuShare { cpu_share: 0.5, carried };
+        beat(&mut bench, HOST, Held { cpu_share: Some(cpu_share), ..Held::new(lease.id, RUNS) });
+        assert_eq!(shown(&mut bench).cpu_share, Some(CpuShareView { cpu_share: 0.5, list }));
     }
 }

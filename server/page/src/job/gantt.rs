@@ -17,7 +17,7 @@ use sojourn_protocol::{
     quantity::{SaturatingFrom as _, to_u64},
     residency::MoveKind,
     time::UnixMillis,
-    view::ShareView,
+    view::CpuShareView,
 };
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -116,8 +116,8 @@ pub struct LeaseBar {
     pub to: UnixMillis,
     /// How it ended.
     pub end: LeaseBarEnd,
-    /// The share of its host's processor that it has now, where it runs and its job has a policy for that.
-    pub share: Option<ShareView>,
+    /// The CPU share that it has now, where it runs and its job has a policy for that.
+    pub cpu_share: Option<CpuShareView>,
     /// Why its trial has come to the host, where this is the first lease after a move.
     pub moved: Option<MoveKind>,
 }
@@ -269,7 +269,7 @@ fn bar_of(timeline: &Timeline, host: &str, bar: &LeaseBar, top: u64) -> Markup {
         g #{ "lease-" (bar.lease) } class={ "bar " (bar.end.class()) " colour-" (colour) } {
             title {
                 "trial " (bar.trial) ": " (bar.unit) ", on " (host) ", " (figures::duration((bar.to - bar.from).0)) ", "
-                (bar.end.words()) @if let Some(share) = bar.share { ", " (share) } @if let Some(moved) = bar.moved { ", " (moved.words()) } " (lease " (bar.lease) ")"
+                (bar.end.words()) @if let Some(cpu_share) = bar.cpu_share { ", " (cpu_share) } @if let Some(moved) = bar.moved { ", " (moved.words()) } " (lease " (bar.lease) ")"
             }
             rect x=(percent(from)) y=(top) width=(percent(width)) height=(BAR) rx="2" { }
             @if width >= LABELLED_BAR {

@@ -90,10 +90,10 @@ impl Cost<'_> {
 }
 
 impl Cost<'_> {
-    /// How many times longer a lease's unit may take for its share of the host, where the job has a policy for that.
+    /// How many times longer a lease's unit may take for its CPU share of the host, where the job has a policy for that.
     fn slowdown(&self, job: &Job, lease: &Lease) -> u64 {
         let slots = self.hosts.device(lease.host, &lease.device).map_or(1, |of| of.count);
-        let slower = job.spec.placement.host_shares.longest_slowdown(slots);
+        let slower = job.spec.placement.cpu_shares.longest_slowdown(slots);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

@@ -29,7 +29,7 @@ impl Occupancy<'_> {
                 UnitKey::Train { job, trial, .. } => self.state.trial(job, trial)?.checkpoint_bytes,
                 UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => 0,
             },
-            shares: self.leases.shares().of_lease(self.state, known),
+            cpu_shares: self.leases.cpu_shares().of_lease(self.state, known),
         })
     }
 
@@ -46,7 +46,7 @@ impl Occupancy<'_> {
             renew_by: self.now + self.cost.config.lease_term,
             heartbeat_every: self.cost.config.heartbeat_every,
             upload_bytes: provisional.base.bytes,
-            shares: self.leases.shares().of_lease(self.state, lease),
+            cpu_shares: self.leases.cpu_shares().of_lease(self.state, lease),
         })
     }
 

@@ -10,7 +10,7 @@
 //! | `continued.rs` | the hop that a host may train next while its result is uploaded |
 //! | `message.rs` | a lease as its host gets it |
 //! | `trial_losses.rs` | training losses of trials that stay on hosts |
-//! | `trial_shares.rs` | what goes with a trial whose shares of a host follow a policy |
+//! | `trial_cpu_shares.rs` | what goes with a trial whose CPU shares follow a policy |
 //! | `running_units.rs` | what hosts have said last of the units that they run, to be shown |
 
 mod bounds;
@@ -21,8 +21,8 @@ mod new_deadline;
 mod occupancy;
 mod provisional;
 mod running_units;
+mod trial_cpu_shares;
 mod trial_losses;
-mod trial_shares;
 
 pub use continued::{ContinuedTrial, ResultBefore};
 pub use deadline::{Deadline, Deadlines, StopRequest};
@@ -33,8 +33,8 @@ pub use provisional::{ProvisionalLease, ProvisionalLeases};
 use running_units::{RunningUnit, RunningUnits};
 use sojourn_protocol::{api::Held, ids::LeaseId, time::UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
+use trial_cpu_shares::TrialCpuShares;
 use trial_losses::TrialLosses;
-use trial_shares::TrialShares;
 
 /// The soft state of leases.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,7 +45,7 @@ pub struct Leases {
     overrunning: BTreeMap<LeaseId, (u32, UnixMillis)>,
     /// Leases that ran out and that their host was told to drop: what was uploaded under them is gone.
     dropped_uploads: BTreeSet<LeaseId>,
-    shares: TrialShares,
+    cpu_shares: TrialCpuShares,
     losses: TrialLosses,
     running: RunningUnits,
 }
@@ -97,14 +97,14 @@ impl Leases {
         &mut self.provisional
     }
 
-    /// The shares that go with trials whose shares of a host follow a policy.
-    pub fn shares(&self) -> &TrialShares {
-        &self.shares
+    /// The CPU shares that go with trials for which a policy sets them.
+    pub fn cpu_shares(&self) -> &TrialCpuShares {
+        &self.cpu_shares
     }
 
     /// The same, to change it.
-    pub fn shares_mut(&mut self) -> &mut TrialShares {
-        &mut self.shares
+    pub fn cpu_shares_mut(&mut self) -> &mut TrialCpuShares {
+        &mut self.cpu_shares
     }
 
     /// Training losses of trials that stay on hosts, to take in and to look at.

@@ -1,9 +1,9 @@
-//! The last reports of hosts on the units that they run: what each takes of its host, and its share of it.
+//! The last reports of hosts on the units that they run: what each takes of its host, and its CPU share.
 //!
 //! The reports are shown, and nothing is decided by them. None is journalled: after a restart they are unknown until the hosts
 //! are heard.
 
-use sojourn_protocol::{api::Held, ids::LeaseId, shares::HeldShare, usage::UnitUsage};
+use sojourn_protocol::{api::Held, cpu_shares::HeldCpuShare, ids::LeaseId, usage::UnitUsage};
 use std::collections::BTreeMap;
 
 /// The last report of a host on a unit that it runs.
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 pub struct RunningUnit {
     /// The unit's use of the host, in the last heartbeat that said so: requests for work don't.
     pub usage: Option<UnitUsage>,
-    /// The unit's share of the host's processor.
-    pub share: Option<HeldShare>,
+    /// The unit's CPU share.
+    pub cpu_share: Option<HeldCpuShare>,
 }
 
 /// Live leases whose units run, as far as their hosts have said anything of them.
@@ -24,10 +24,10 @@ impl RunningUnits {
     pub(super) fn heard(&mut self, held: &Held) {
         if held.state.progress().is_none() {
             self.end(held.lease);
-        } else if held.usage.is_some() || held.share.is_some() {
+        } else if held.usage.is_some() || held.cpu_share.is_some() {
             let unit = self.0.entry(held.lease).or_default();
             unit.usage = held.usage.or(unit.usage);
-            unit.share = held.share.or(unit.share);
+            unit.cpu_share = held.cpu_share.or(unit.cpu_share);
         }
     }
 

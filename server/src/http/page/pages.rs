@@ -17,7 +17,7 @@ use sojourn_protocol::{
     decimal,
     error::ErrorKind,
     ids::JobId,
-    spec::SharePolicy,
+    spec::CpuSharePolicy,
     tokens::TokenView,
     view::{EventView, JobDetail, JobView},
 };
@@ -178,7 +178,7 @@ fn latest(last: &LastEvents) -> Result<Vec<EventView>, HttpError> {
     last.records
         .iter()
         .skip(skipped)
-        .map(|record| events::view(record, SharePolicy::Equal))
+        .map(|record| events::view(record, CpuSharePolicy::Equal))
         .collect()
 }
 

@@ -56,10 +56,10 @@ fn timeline(job: &JobView, hosts: &[HostView], of: &LastEvents, now: UnixMillis)
                 from: UnixMillis(until.0.saturating_sub(held.age.0)),
                 to: until,
                 end: LeaseBarEnd::Live,
-                share: None,
+                cpu_share: None,
                 moved: None,
             });
-            bar.share = held.share;
+            bar.cpu_share = held.cpu_share;
         }
     }
     Timeline {
@@ -91,7 +91,7 @@ fn bars(records: &VecDeque<Arc<Record>>, until: UnixMillis) -> BTreeMap<LeaseId,
                     from: record.at,
                     to: until.max(record.at),
                     end: LeaseBarEnd::Live,
-                    share: None,
+                    cpu_share: None,
                     moved,
                 };
                 bars.insert(*lease, bar);
@@ -256,12 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_has_the_share_that_its_host_says_now() {
+    fn a_bar_has_the_cpu_share_that_its_host_says_now() {
         let now = UnixMillis(10_000_000);
         let records = last([granted(9_000_000, 12), granted(9_000_000, 13)], false);
         let timeline = timeline(&job(1_000, None), &[host()], &records, now);
-        let shares: Vec<_> = timeline.leases.iter().map(|bar| bar.share).collect();
-        assert_eq!(shares, [host().leases[0].share, None]);
+        let cpu_shares: Vec<_> = timeline.leases.iter().map(|bar| bar.cpu_share).collect();
+        assert_eq!(cpu_shares, [host().leases[0].cpu_share, None]);
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!((bar.lease, bar.host.0, bar.end), (LeaseId(12), 3, LeaseBarEnd::Live));
         assert_eq!((bar.from.0, bar.to), (10_000_000 - 1_500, now));
         assert_eq!(timeline.names[&bar.host], "lab-7");
-        assert_eq!(bar.share, host().leases[0].share);
-        assert!(bar.share.is_some(), "the example has one");
+        assert_eq!(bar.cpu_share, host().leases[0].cpu_share);
+        assert!(bar.cpu_share.is_some(), "the example has one");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use serde_json::{Value, json};
-use sojourn_protocol::spec::{First, Order, SharePolicy};
+use sojourn_protocol::spec::{CpuSharePolicy, First, Order};
 
 fn event(kind: &str, fields: &Value) -> Event {
     serde_json::from_value(json!({ (kind): fields }))
@@ -20,13 +20,13 @@ fn a_grant_names_the_unit_the_host_and_the_reason() {
         "lease": 7, "host": 4, "device": "cpu", "unit": unit, "then": [5], "base": 0, "why": "it is the first"
     });
     let granted = event("lease-granted", &granted);
-    let text = granted.decision(SharePolicy::Equal).unwrap();
+    let text = granted.decision(CpuSharePolicy::Equal).unwrap();
     assert_eq!(text, "lease 7 to host 4: train trial 2, epoch 1, shards 3 and 5: it is the first");
     assert_eq!(
         granted.sentence().unwrap(),
         "host 4 gets lease 7: train trial 2, epoch 1, shards 3 and 5 (it is the first)"
     );
-    let first = SharePolicy::First(First::new(Order::ShortestRemaining));
+    let first = CpuSharePolicy::First(First::new(Order::ShortestRemaining));
     assert_eq!(granted.decision(first).unwrap(), format!("{text}; shares: srpt"));
     let name = json!({"trial": 1, "split": "test", "epoch": 2});
     let extra = json!({
@@ -161,7 +161,7 @@ fn decisions_of_a_search_say_why_and_who_asked() {
     ] {
         assert_eq!(says(kind, &fields), expected);
         let is_decision = ["trial-continued", "trial-stopped", "search-ended"].contains(&kind);
-        let decision = event(kind, &fields).decision(SharePolicy::Equal);
+        let decision = event(kind, &fields).decision(CpuSharePolicy::Equal);
         assert_eq!(decision.is_some(), is_decision, "{kind}");
     }
 }

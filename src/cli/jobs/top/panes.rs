@@ -340,11 +340,11 @@ fn taken(host: &HostView) -> [Cell; 2] {
     [number(format!("{cores:.1}")), number(text::bytes(memory))]
 }
 
-/// The unit in a slot: `job 3, trial 1: train epoch 2, shard 3, share 25 %`. Where there is little room, without the share.
+/// The unit in a slot: `job 3, trial 1: train epoch 2, shard 3, share 25 %`. Where there is little room, without the CPU share.
 fn runs(lease: &HeldView, room: Room) -> String {
-    let share = lease.share.filter(|_| room == Room::Much);
-    let share = share.map(|share| format!(", {share}")).unwrap_or_default();
-    format!("job {}, trial {}: {}{share}", lease.job, lease.trial, lease.unit)
+    let cpu_share = lease.cpu_share.filter(|_| room == Room::Much);
+    let cpu_share = cpu_share.map(|cpu_share| format!(", {cpu_share}")).unwrap_or_default();
+    format!("job {}, trial {}: {}{cpu_share}", lease.job, lease.trial, lease.unit)
 }
 
 fn event(event: &EventView) -> Vec<Cell> {

@@ -159,7 +159,7 @@ async fn fresh(
             records.insert(trial, TrialRecord::of(&history));
         }
     }
-    let shares = detail.spec.placement.host_shares;
+    let cpu_shares = detail.spec.placement.cpu_shares;
     let mut events = Vec::new();
     let mut after = JournalPosition(known.map_or(0, |known| known.journal.last()));
     loop {
@@ -167,7 +167,7 @@ async fn fresh(
         let Some(last) = some.last() else { break };
         after = last.position;
         for record in &some {
-            events.push(event_view(record, shares)?);
+            events.push(event_view(record, cpu_shares)?);
         }
     }
     Ok(Fresh { detail, trials, records, events })

@@ -1,7 +1,7 @@
 //! Tests of the chart of leases.
 
 use super::*;
-use sojourn_protocol::shares::List;
+use sojourn_protocol::cpu_shares::List;
 
 fn bar(lease: u64, host: u64, from: u64, to: u64) -> LeaseBar {
     LeaseBar {
@@ -12,7 +12,7 @@ fn bar(lease: u64, host: u64, from: u64, to: u64) -> LeaseBar {
         from: UnixMillis(from),
         to: UnixMillis(to),
         end: LeaseBarEnd::Reported,
-        share: None,
+        cpu_share: None,
         moved: None,
     }
 }
@@ -101,10 +101,13 @@ fn a_chart_of_no_time_and_one_of_years_have_marks() {
 }
 
 #[test]
-fn a_bar_says_the_share_that_its_unit_has_now() {
-    let share = ShareView { share: 0.25, list: Some(List::Completing) };
-    let live =
-        LeaseBar { end: LeaseBarEnd::Live, share: Some(share), ..bar(1, 1, 1_050_000, 1_100_000) };
+fn a_bar_says_the_cpu_share_that_its_unit_has_now() {
+    let cpu_share = CpuShareView { cpu_share: 0.25, list: Some(List::Completing) };
+    let live = LeaseBar {
+        end: LeaseBarEnd::Live,
+        cpu_share: Some(cpu_share),
+        ..bar(1, 1, 1_050_000, 1_100_000)
+    };
     let text = gantt(&timeline(vec![live])).into_string();
     let says = "on host 1, 50 s, live, share 25 %, completing (lease 1)";
     assert!(text.contains(says), "{text}");

@@ -157,7 +157,7 @@ impl World {
             Action::Kill(lease) => host.kill(lease),
             Action::DeleteResult(lease) => host.delete_result(lease),
             Action::Evict(blob) => host.evict(&blob),
-            Action::CancelFetch(_) | Action::Unpin(_) | Action::SetShares(_) | Action::Exit => {}
+            Action::CancelFetch(_) | Action::Unpin(_) | Action::SetCpuShares(_) | Action::Exit => {}
         }
     }
 

@@ -246,7 +246,7 @@ impl Host {
                 self.upload_ends(next, around);
             }
             Action::Exit => around.exits.push(self.index),
-            Action::SetShares(_) => {}
+            Action::SetCpuShares(_) => {}
         }
     }
 

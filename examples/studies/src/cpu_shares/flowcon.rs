@@ -3,13 +3,13 @@
 use super::compared::{Compared, Spread, change, compare};
 use serde::Serialize;
 use sojourn_protocol::quantity::Micros;
-use sojourn_shares::{Apply, First, FlowCon, Order, SharePolicy, Threshold};
+use sojourn_shares::{Apply, CpuSharePolicy, First, FlowCon, Order, Threshold};
 use sojourn_studies::fluid::{
     Arrivals, Curve, Ended, SharedHosts, SharedTrial, SharingRun, Work,
     thesis::{CELLS, SCHEDULE},
 };
 
-/// The figures of the three jobs in one cell. Changes are in percent of equal shares.
+/// The figures of the three jobs in one cell. Changes are in percent of equal CPU shares.
 #[derive(Debug, Serialize)]
 pub(super) struct Cell {
     alpha: f64,
@@ -26,8 +26,8 @@ struct Schedule {
     makespan: Spread,
 }
 
-fn policy(alpha: f64, interval: u64, apply: Apply) -> SharePolicy {
-    SharePolicy::FlowCon(FlowCon {
+fn policy(alpha: f64, interval: u64, apply: Apply) -> CpuSharePolicy {
+    CpuSharePolicy::FlowCon(FlowCon {
         alpha,
         interval: Micros::from_secs(interval),
         longest_interval: Micros::from_secs(16 * interval),
@@ -42,7 +42,7 @@ fn of_job(run: &SharingRun, n: usize) -> Ended {
 
 /// The thesis' three jobs.
 pub(super) fn schedule(seeds: u64) -> Vec<Cell> {
-    let base = SharedHosts::one(SharePolicy::Equal).run(&SCHEDULE, 0);
+    let base = SharedHosts::one(CpuSharePolicy::Equal).run(&SCHEDULE, 0);
     let run = |policy| -> Schedule {
         let runs: Vec<SharingRun> =
             (1..=seeds).map(|seed| SharedHosts::one(policy).run(&SCHEDULE, seed)).collect();
@@ -66,7 +66,7 @@ pub(super) fn schedule(seeds: u64) -> Vec<Cell> {
     CELLS.iter().map(cell).collect()
 }
 
-/// A policy beside equal shares, for trials that come by chance.
+/// A policy beside equal CPU shares, for trials that come by chance.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     trials: u32,
@@ -76,16 +76,16 @@ pub(super) struct Row {
     of: Compared,
 }
 
-fn policies() -> [(&'static str, SharePolicy); 5] {
+fn policies() -> [(&'static str, CpuSharePolicy); 5] {
     let first = |order| {
         let first = First { interval: Micros::from_secs(1), ..First::new(order) };
-        SharePolicy::First(first)
+        CpuSharePolicy::First(first)
     };
     let weight = FlowCon { apply: Apply::Weight, absolute: false, ..FlowCon::thesis() };
     [
-        ("FlowCon, thesis", SharePolicy::FlowCon(FlowCon::thesis())),
-        ("FlowCon, weights", SharePolicy::FlowCon(weight)),
-        ("FlowCon, default", SharePolicy::FlowCon(FlowCon::default())),
+        ("FlowCon, thesis", CpuSharePolicy::FlowCon(FlowCon::thesis())),
+        ("FlowCon, weights", CpuSharePolicy::FlowCon(weight)),
+        ("FlowCon, default", CpuSharePolicy::FlowCon(FlowCon::default())),
         ("least attained", first(Order::LeastAttained)),
         ("shortest remaining", first(Order::ShortestRemaining)),
     ]
@@ -123,14 +123,14 @@ fn beside_equal(
     seeds: u64,
     arrivals: &Arrivals,
     interference: f64,
-    shares: SharePolicy,
+    cpu_shares: CpuSharePolicy,
 ) -> Compared {
-    let with = |shares| SharedHosts { interference, ..SharedHosts::one(shares) };
+    let with = |cpu_shares| SharedHosts { interference, ..SharedHosts::one(cpu_shares) };
     compare(
         seeds,
         |seed| arrivals.draw(seed),
-        |trials, seed| with(SharePolicy::Equal).run(trials, seed),
-        |trials, seed| with(shares).run(trials, seed),
+        |trials, seed| with(CpuSharePolicy::Equal).run(trials, seed),
+        |trials, seed| with(cpu_shares).run(trials, seed),
     )
 }
 
@@ -146,7 +146,7 @@ pub(super) struct Long {
 /// The effect on long trials of a threshold per second, beside that of one per trial.
 pub(super) fn long(seeds: u64) -> Vec<Long> {
     let long = SCHEDULE.map(|trial| SharedTrial { work: 20.0 * trial.work, ..trial });
-    let base = SharedHosts::one(SharePolicy::Equal).run(&long, 0);
+    let base = SharedHosts::one(CpuSharePolicy::Equal).run(&long, 0);
     let units = [
         ("per second", FlowCon { apply: Apply::Weight, ..FlowCon::thesis() }),
         ("per trial", FlowCon { absolute: true, ..FlowCon::default() }),
@@ -154,7 +154,7 @@ pub(super) fn long(seeds: u64) -> Vec<Long> {
     let row = |(unit, policy): (&'static str, FlowCon)| {
         assert_eq!(policy.threshold == Threshold::PerTrial, unit == "per trial");
         let runs: Vec<SharingRun> = (1..=seeds)
-            .map(|seed| SharedHosts::one(SharePolicy::FlowCon(policy)).run(&long, seed))
+            .map(|seed| SharedHosts::one(CpuSharePolicy::FlowCon(policy)).run(&long, seed))
             .collect();
         let over = |of: &dyn Fn(&SharingRun) -> f64| {
             Spread::of(&runs.iter().map(|run| change(of(run), of(&base))).collect::<Vec<_>>())

@@ -1,13 +1,14 @@
-//! `placement.host_shares`: how the trials of a job that run on one host divide its processor.
+//! CPU shares, `placement.host_shares` in a job file: how the trials of a job that run on one host divide its processor.
 
 use crate::quantity::Micros;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
 /// The times that may lie between two plans.
-pub const SHARE_INTERVALS: RangeInclusive<Micros> = Micros::from_secs(1)..=Micros::from_secs(3600);
+pub const CPU_SHARE_INTERVALS: RangeInclusive<Micros> =
+    Micros::from_secs(1)..=Micros::from_secs(3600);
 /// The longest [`FlowCon::longest_interval`].
-pub const MAX_SHARE_INTERVAL: Micros = Micros::from_secs(24 * 3600);
+pub const MAX_CPU_SHARE_INTERVAL: Micros = Micros::from_secs(24 * 3600);
 /// The largest [`FlowCon::alpha`].
 pub const MAX_ALPHA: f64 = 1000.0;
 /// The values that [`FlowCon::beta`] may have.
@@ -17,9 +18,9 @@ pub const LEAST_WEIGHTS: RangeInclusive<f64> = 0.001..=1.0;
 
 /// The policy that divides a host's processor among the trials of a job that run on it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = SharePolicy))]
 #[serde(rename_all = "lowercase")]
-pub enum SharePolicy {
+pub enum CpuSharePolicy {
     /// All have the same.
     #[default]
     Equal,
@@ -134,7 +135,7 @@ impl First {
     }
 }
 
-impl SharePolicy {
+impl CpuSharePolicy {
     /// The policy's word in a job file.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -146,7 +147,7 @@ impl SharePolicy {
         }
     }
 
-    /// Between two plans where nothing says otherwise; none where shares never change.
+    /// Between two plans where nothing says otherwise; none where CPU shares never change.
     #[must_use]
     pub const fn interval(&self) -> Micros {
         match self {
@@ -166,7 +167,7 @@ impl SharePolicy {
         }
     }
 
-    /// How many times longer than with equal shares one of `n` trials may take, at most: of shares as weights between the least of
+    /// How many times longer than with equal CPU shares one of `n` trials may take, at most: of shares as weights between the least of
     /// the policy and 1, and of shares as caps.
     #[must_use]
     pub fn longest_slowdown(&self, n: u32) -> f64 {
@@ -183,7 +184,7 @@ impl SharePolicy {
     /// The key of the first that isn't, and what it has to be.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         let interval = self.interval();
-        if *self != Self::Equal && !SHARE_INTERVALS.contains(&interval) {
+        if *self != Self::Equal && !CPU_SHARE_INTERVALS.contains(&interval) {
             return Err(("interval", "has to be from 1s to 1h".into()));
         }
         match self {
@@ -199,7 +200,7 @@ impl SharePolicy {
                 Err(("beta", range(&BETAS)))
             }
             Self::FlowCon(flowcon)
-                if !(interval..=MAX_SHARE_INTERVAL).contains(&flowcon.longest_interval) =>
+                if !(interval..=MAX_CPU_SHARE_INTERVAL).contains(&flowcon.longest_interval) =>
             {
                 Err(("longest_interval", "has to be from `interval` to 1d".into()))
             }
@@ -220,9 +221,9 @@ mod tests {
     fn a_policy_bounds_how_much_longer_a_unit_takes() {
         let (las, flowcon) = (First::new(Order::LeastAttained), FlowCon::default());
         for (policy, times) in [
-            (SharePolicy::Equal, 1.0),
-            (SharePolicy::First(las), 101.0),
-            (SharePolicy::FlowCon(flowcon), 8.0),
+            (CpuSharePolicy::Equal, 1.0),
+            (CpuSharePolicy::First(las), 101.0),
+            (CpuSharePolicy::FlowCon(flowcon), 8.0),
         ] {
             assert!((policy.longest_slowdown(4) - times).abs() < 1e-9, "{policy:?}");
         }

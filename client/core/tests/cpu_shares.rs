@@ -1,4 +1,4 @@
-//! Shares of a host's processor: who has how much, and what the server hears of it.
+//! CPU shares: who has how much, and what the server hears of it.
 
 #[path = "support/all_here.rs"]
 mod all_here;
@@ -6,15 +6,15 @@ mod support;
 
 use all_here::Disk;
 use sojourn_client_core::{
-    Action, Agent, AgentConfig, AskId, DeviceSlots, Event, Micros, ResultFacts, UnitShare,
+    Action, Agent, AgentConfig, AskId, DeviceSlots, Event, Micros, ResultFacts, UnitCpuShare,
 };
 use sojourn_protocol::{
     api::Held,
+    cpu_shares::{Carried, HeldCpuShare, LeaseCpuShares, List},
     digest::{BlobRef, Digest},
     ids::{JobId, LeaseId, TrialId},
     quantity::Bytes,
-    shares::{Carried, HeldShare, LeaseShares, List},
-    spec::{Apply, First, FlowCon, Order, SharePolicy},
+    spec::{Apply, CpuSharePolicy, First, FlowCon, Order},
     trainer::{Progress, UsageSample},
     unit::{Lease, Unit},
 };
@@ -27,7 +27,7 @@ struct Host {
     now: Micros,
     ask: AskId,
     /// As they were set last.
-    shares: BTreeMap<LeaseId, UnitShare>,
+    cpu_shares: BTreeMap<LeaseId, UnitCpuShare>,
     times_set: u32,
 }
 
@@ -35,8 +35,8 @@ impl Host {
     fn new() -> Self {
         let device = DeviceSlots { name: "cpu".into(), slots: 4 };
         let agent = Agent::new(Arc::new(AgentConfig::new(vec![device])), 7, Vec::new());
-        let (shares, now) = (BTreeMap::new(), Micros::from_secs(1));
-        let mut host = Self { agent, now, ask: AskId(0), shares, times_set: 0 };
+        let (cpu_shares, now) = (BTreeMap::new(), Micros::from_secs(1));
+        let mut host = Self { agent, now, ask: AskId(0), cpu_shares, times_set: 0 };
         let actions = host.agent.start(host.now, &Disk);
         host.take(actions);
         host
@@ -52,8 +52,8 @@ impl Host {
             match action {
                 Action::Ask(ask) => self.ask = ask,
                 Action::Fetch(blob, ..) => self.tell(Event::BlobReady(blob.sha256)),
-                Action::SetShares(shares) => {
-                    self.shares = shares.into_iter().collect();
+                Action::SetCpuShares(cpu_shares) => {
+                    self.cpu_shares = cpu_shares.into_iter().collect();
                     self.times_set += 1;
                 }
                 _ => {}
@@ -71,7 +71,7 @@ impl Host {
         );
     }
 
-    /// Each of the units computes for a second, with this loss and share of the two cores.
+    /// Each of the units computes for a second, with this loss and CPU share of the two cores.
     fn second(&mut self, units: &[(u64, f64, f64)]) {
         self.now += Micros::from_secs(1);
         for (unit, loss, rate) in units {
@@ -95,12 +95,12 @@ impl Host {
     }
 
     fn weight(&self, unit: u64) -> Option<f64> {
-        self.shares.get(&LeaseId(unit)).map(|share| share.weight)
+        self.cpu_shares.get(&LeaseId(unit)).map(|cpu_share| cpu_share.weight)
     }
 
-    fn held(&self, unit: u64) -> Option<HeldShare> {
+    fn held(&self, unit: u64) -> Option<HeldCpuShare> {
         let held: Vec<Held> = self.agent.holding(&Disk);
-        held.iter().find(|held| held.lease == LeaseId(unit)).and_then(|held| held.share)
+        held.iter().find(|held| held.lease == LeaseId(unit)).and_then(|held| held.cpu_share)
     }
 }
 
@@ -109,18 +109,18 @@ fn micros(seconds: f64) -> Micros {
     Micros((seconds * 1e6) as u64)
 }
 
-fn policy(order: Order) -> SharePolicy {
-    SharePolicy::First(First { interval: Micros::from_secs(10), ..First::new(order) })
+fn policy(order: Order) -> CpuSharePolicy {
+    CpuSharePolicy::First(First { interval: Micros::from_secs(10), ..First::new(order) })
 }
 
 /// A hop of a trial of a job.
-fn hop(id: u64, (job, trial): (u64, u32), policy: Option<SharePolicy>) -> Lease {
+fn hop(id: u64, (job, trial): (u64, u32), policy: Option<CpuSharePolicy>) -> Lease {
     let shard = BlobRef { sha256: Digest::of(b"shard"), bytes: 5 };
     let mut lease = lease(id, shard, 5);
     if let Unit::Train(hop) = &mut lease.unit {
         (hop.job, hop.trial) = (JobId(job), TrialId(trial));
     }
-    lease.shares = policy.map(|policy| LeaseShares { policy, carried: None });
+    lease.cpu_shares = policy.map(|policy| LeaseCpuShares { policy, carried: None });
     lease
 }
 
@@ -128,7 +128,7 @@ fn hop(id: u64, (job, trial): (u64, u32), policy: Option<SharePolicy>) -> Lease 
 fn units_without_a_policy_are_left_alone() {
     let mut host = Host::new();
     host.gets(hop(1, (1, 0), None));
-    host.gets(hop(2, (1, 1), Some(SharePolicy::Equal)));
+    host.gets(hop(2, (1, 1), Some(CpuSharePolicy::Equal)));
     for _ in 0..100 {
         host.second(&[(1, 1.0, 0.5), (2, 1.0, 0.5)]);
     }
@@ -148,7 +148,7 @@ fn the_trial_with_the_shortest_rest_goes_first() {
     for _ in 0..12 {
         host.second(&[(1, 1.0, 0.5), (2, 1.0, 0.5)]);
     }
-    // As weights the shares of two add up to two.
+    // As weights the CPU shares of two add up to two.
     let (first, second) = (host.weight(1).unwrap(), host.weight(2).unwrap());
     assert!((first + second - 2.0).abs() < 1e-9 && second > 90.0 * first, "{first} {second}");
     // The first is alone again, and has what there is.
@@ -191,7 +191,7 @@ fn a_job_has_no_more_of_a_host_for_its_policy() {
 #[test]
 fn what_was_seen_of_a_trial_goes_with_it() {
     let flowcon = FlowCon { interval: Micros::from_secs(5), ..FlowCon::thesis() };
-    let policy = SharePolicy::FlowCon(flowcon);
+    let policy = CpuSharePolicy::FlowCon(flowcon);
     let mut host = Host::new();
     host.gets(hop(1, (1, 0), Some(policy)));
     host.gets(hop(2, (1, 1), Some(policy)));
@@ -200,10 +200,13 @@ fn what_was_seen_of_a_trial_goes_with_it() {
         let loss = 1.0 - f64::from(second) / 40.0;
         host.second(&[(1, 0.1, 0.5), (2, loss, 0.5)]);
     }
-    let share = host.shares.get(&LeaseId(1)).unwrap();
-    assert_eq!((share.list, share.share, share.cap), (List::Completing, 0.25, Some(0.25)));
+    let cpu_share = host.cpu_shares.get(&LeaseId(1)).unwrap();
+    assert_eq!(
+        (cpu_share.list, cpu_share.cpu_share, cpu_share.cap),
+        (List::Completing, 0.25, Some(0.25))
+    );
     let held = host.held(1).unwrap();
-    assert_eq!((held.share, held.carried.list), (0.25, List::Completing));
+    assert_eq!((held.cpu_share, held.carried.list), (0.25, List::Completing));
     assert_eq!(held.carried.attained, Micros::from_secs(30));
     assert_eq!(flowcon.apply, Apply::Cap);
 
@@ -216,7 +219,7 @@ fn what_was_seen_of_a_trial_goes_with_it() {
     // Elsewhere it is the lease that says so.
     let mut other = Host::new();
     let mut lease = hop(4, (1, 0), Some(policy));
-    lease.shares = Some(LeaseShares { policy, carried: Some(held.carried) });
+    lease.cpu_shares = Some(LeaseCpuShares { policy, carried: Some(held.carried) });
     other.gets(lease);
     let carried: Carried = other.held(4).unwrap().carried;
     assert_eq!((carried.list, carried.highest), (List::Completing, Some(0.1)));
@@ -263,5 +266,5 @@ fn hops_shorter_than_an_interval_do_not_begin_planning_anew() {
     for _ in 0..25 {
         host.second(&[(100, 1.0, 0.1)]);
     }
-    assert_eq!(host.shares.get(&LeaseId(100)).map(|share| share.share), Some(1.0));
+    assert_eq!(host.cpu_shares.get(&LeaseId(100)).map(|cpu_share| cpu_share.cpu_share), Some(1.0));
 }

@@ -1,7 +1,7 @@
 //! `host_shares` of `[placement]`: a policy by its word, or a table of the policy and its parameters.
 
 use super::reader::{JobFileNode, optional, refuse_others};
-use crate::spec::{Apply, First, FlowCon, Order, SharePolicy, Threshold};
+use crate::spec::{Apply, CpuSharePolicy, First, FlowCon, Order, Threshold};
 use sojourn_forms::{Node, Table};
 
 /// The keys of FlowCon's parameters.
@@ -14,38 +14,38 @@ const THRESHOLDS: &[(&str, Threshold)] =
 const WAYS: &[(&str, Apply)] = &[("weight", Apply::Weight), ("cap", Apply::Cap)];
 
 /// The policies by their words, with their defaults.
-fn policies() -> [(&'static str, SharePolicy); 4] {
-    let first = |order| SharePolicy::First(First::new(order));
+fn policies() -> [(&'static str, CpuSharePolicy); 4] {
+    let first = |order| CpuSharePolicy::First(First::new(order));
     [
-        ("equal", SharePolicy::Equal),
-        ("flowcon", SharePolicy::FlowCon(FlowCon::default())),
+        ("equal", CpuSharePolicy::Equal),
+        ("flowcon", CpuSharePolicy::FlowCon(FlowCon::default())),
         ("srpt", first(Order::ShortestRemaining)),
         ("las", first(Order::LeastAttained)),
     ]
 }
 
 /// Reads `host_shares`.
-pub(super) fn read(node: &Node<'_>) -> Option<SharePolicy> {
+pub(super) fn read(node: &Node<'_>) -> Option<CpuSharePolicy> {
     if node.is_string() {
         return node.word(&policies());
     }
     let section = node.section()?;
     let policy = section.required("policy", "a policy such as `\"flowcon\"`")?;
     let policy = match policy.word(&policies())? {
-        SharePolicy::Equal => {
+        CpuSharePolicy::Equal => {
             refuse_others(&section, "equal", &[])?;
-            SharePolicy::Equal
+            CpuSharePolicy::Equal
         }
-        SharePolicy::FlowCon(defaults) => {
+        CpuSharePolicy::FlowCon(defaults) => {
             refuse_others(&section, "flowcon", OF_FLOWCON)?;
-            SharePolicy::FlowCon(flowcon(&section, defaults)?)
+            CpuSharePolicy::FlowCon(flowcon(&section, defaults)?)
         }
-        SharePolicy::First(defaults) => {
-            let name = SharePolicy::First(defaults).name();
+        CpuSharePolicy::First(defaults) => {
+            let name = CpuSharePolicy::First(defaults).name();
             refuse_others(&section, name, OF_FIRST)?;
             let interval = optional(&section, "interval", defaults.interval, Node::duration);
             let least = optional(&section, "least", defaults.least, Node::number);
-            SharePolicy::First(First { interval: interval?, least: least?, ..defaults })
+            CpuSharePolicy::First(First { interval: interval?, least: least?, ..defaults })
         }
     };
     match policy.check() {

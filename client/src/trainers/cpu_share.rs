@@ -1,22 +1,22 @@
-//! A running unit's share of the processor, as it is kept: by pauses between batches, or by the kernel.
+//! A running unit's CPU share, as it is kept: by pauses between batches, or by the kernel.
 
 use sojourn_protocol::{quantity::mul_div, trainer::Pace};
 use std::{convert::Infallible, time::Duration};
 use tokio::{sync::watch, time::Instant};
 
-/// How a unit's share is kept.
+/// How a unit's CPU share is kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct KeptShare {
+pub(crate) struct KeptCpuShare {
     /// The part of the owner's pace at which it computes.
     pub(crate) pace: Pace,
     /// The percentage of the time that the kernel leaves it.
     pub(crate) kernel: u8,
-    /// The part of the processor that the unit gets, as a multiple of what it would get with equal shares.
+    /// The part of the processor that the unit gets, as a multiple of what it would get with equal CPU shares.
     pub(crate) relative: f64,
 }
 
-impl KeptShare {
-    /// The share that each unit has where all have equal shares.
+impl KeptCpuShare {
+    /// The CPU share that each unit has where all have equal CPU shares.
     pub(crate) const EQUAL: Self = Self { pace: Pace::FULL, kernel: 100, relative: 1.0 };
 
     /// The unit's pace where the owner allows this one. A unit that isn't paused goes on.
@@ -27,14 +27,14 @@ impl KeptShare {
     }
 }
 
-/// The share of a unit that runs, and what that has meant for its speed.
+/// The CPU share of a unit that runs, and what that has meant for its speed.
 #[derive(Debug)]
 pub(crate) struct UnitPace {
     owner: watch::Receiver<Pace>,
-    share: watch::Receiver<KeptShare>,
+    cpu_share: watch::Receiver<KeptCpuShare>,
     pace: watch::Sender<Pace>,
-    /// The present share, since when it holds, and the time before as equal shares would have taken it.
-    kept: KeptShare,
+    /// The present CPU share, since when it holds, and the time before as equal CPU shares would have taken it.
+    kept: KeptCpuShare,
     since: Instant,
     begun: Instant,
     as_equal: Duration,
@@ -42,11 +42,14 @@ pub(crate) struct UnitPace {
 
 impl UnitPace {
     /// Of a unit that begins now.
-    pub(crate) fn new(owner: watch::Receiver<Pace>, share: watch::Receiver<KeptShare>) -> Self {
-        let kept = *share.borrow();
+    pub(crate) fn new(
+        owner: watch::Receiver<Pace>,
+        cpu_share: watch::Receiver<KeptCpuShare>,
+    ) -> Self {
+        let kept = *cpu_share.borrow();
         let pace = watch::Sender::new(kept.of(*owner.borrow()));
         let now = Instant::now();
-        Self { owner, share, pace, kept, since: now, begun: now, as_equal: Duration::ZERO }
+        Self { owner, cpu_share, pace, kept, since: now, begun: now, as_equal: Duration::ZERO }
     }
 
     /// The pace that holds at each time.
@@ -57,14 +60,14 @@ impl UnitPace {
     /// Keeps the pace for as long as this is polled.
     pub(crate) async fn keep(&mut self) -> Infallible {
         loop {
-            let kept = *self.share.borrow_and_update();
+            let kept = *self.cpu_share.borrow_and_update();
             self.pass();
             self.kept = kept;
             let pace = kept.of(*self.owner.borrow_and_update());
             self.pace.send_if_modified(|now| std::mem::replace(now, pace) != pace);
             let changed = tokio::select! {
                 changed = self.owner.changed() => changed,
-                changed = self.share.changed() => changed,
+                changed = self.cpu_share.changed() => changed,
             };
             if changed.is_err() {
                 // The driver has forgotten the unit, and is about to abort it.
@@ -80,7 +83,7 @@ impl UnitPace {
         self.since = now;
     }
 
-    /// A time of training in microseconds, as it would have been with equal shares.
+    /// A time of training in microseconds, as it would have been with equal CPU shares.
     pub(crate) fn as_equal(&mut self, micros: u64) -> u64 {
         self.pass();
         let (whole, equal) = (self.since - self.begun, self.as_equal);
@@ -101,17 +104,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_unit_has_its_share_of_the_owners_pace() {
+    async fn a_unit_has_its_cpu_share_of_the_owners_pace() {
         let owner = watch::Sender::new(percent(50));
-        let share = watch::Sender::new(KeptShare::EQUAL);
-        let mut unit = UnitPace::new(owner.subscribe(), share.subscribe());
+        let cpu_share = watch::Sender::new(KeptCpuShare::EQUAL);
+        let mut unit = UnitPace::new(owner.subscribe(), cpu_share.subscribe());
         let pace = unit.subscribe();
         let look = |unit: &mut UnitPace| {
             assert!(unit.keep().now_or_never().is_none());
             pace.borrow().get()
         };
         assert_eq!(look(&mut unit), 50);
-        share.send_replace(KeptShare { pace: percent(25), ..KeptShare::EQUAL });
+        cpu_share.send_replace(KeptCpuShare { pace: percent(25), ..KeptCpuShare::EQUAL });
         assert_eq!(look(&mut unit), 13);
         owner.send_replace(percent(1));
         assert_eq!(look(&mut unit), 1, "a small share isn't a pause");
@@ -120,13 +123,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_share_does_not_change_what_is_measured() {
+    async fn a_cpu_share_does_not_change_what_is_measured() {
         let owner = watch::Sender::new(Pace::FULL);
-        let share = watch::Sender::new(KeptShare::EQUAL);
-        let mut unit = UnitPace::new(owner.subscribe(), share.subscribe());
+        let cpu_share = watch::Sender::new(KeptCpuShare::EQUAL);
+        let mut unit = UnitPace::new(owner.subscribe(), cpu_share.subscribe());
         assert_eq!(unit.as_equal(7), 7, "no time has passed");
         advance(Duration::from_secs(10)).await;
-        share.send_replace(KeptShare { relative: 0.25, ..KeptShare::EQUAL });
+        cpu_share.send_replace(KeptCpuShare { relative: 0.25, ..KeptCpuShare::EQUAL });
         assert!(unit.keep().now_or_never().is_none());
         advance(Duration::from_secs(40)).await;
         // Fifty seconds, in which it had as much as in twenty.

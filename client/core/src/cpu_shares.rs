@@ -7,39 +7,39 @@
 use crate::{slots::SlotId, time::Micros};
 use sojourn_protocol::{
     api::Held,
+    cpu_shares::{Carried, HeldCpuShare, LeaseCpuShares, List},
     ids::{JobId, LeaseId},
-    shares::{Carried, HeldShare, LeaseShares, List},
-    spec::{Apply, SharePolicy},
+    spec::{Apply, CpuSharePolicy},
     trainer::UsageSample,
     unit::{Lease, Unit},
 };
-use sojourn_shares::{Estimate, Planner, Sample, Share, TrialKey};
+use sojourn_shares::{CpuShare, Estimate, Planner, Sample, TrialKey};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Trials of which is remembered what was seen of them here, so that their next units begin with it.
 const MAX_REMEMBERED: usize = 64;
 
-/// The share that a running unit has of its device's processor.
+/// The CPU share that a running unit has of its device's processor.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct UnitShare {
+pub struct UnitCpuShare {
     /// How much it gets beside others, where a unit without a policy has 1.
     pub weight: f64,
     /// The most that it may have of the processor that is lent, as a part of it.
     pub cap: Option<f64>,
-    /// The unit's share as planned, above 0, at most 1.
-    pub share: f64,
+    /// The unit's CPU share as planned, above 0, at most 1.
+    pub cpu_share: f64,
     /// The list that its trial is in.
     pub list: List,
 }
 
-/// The shares of all devices of a host.
+/// The CPU shares of all devices of a host.
 #[derive(Debug, Default)]
-pub(crate) struct Shares {
+pub(crate) struct CpuShares {
     /// By device and job.
     groups: BTreeMap<(usize, JobId), Group>,
     /// Of ended units that are held yet.
-    ended: BTreeMap<LeaseId, HeldShare>,
-    /// Has a unit begun since shares were set?
+    ended: BTreeMap<LeaseId, HeldCpuShare>,
+    /// Has a unit begun since CPU shares were set?
     has_begun: bool,
     /// Of trials that ran here, the latest last.
     remembered: VecDeque<(TrialKey, Carried)>,
@@ -49,7 +49,7 @@ pub(crate) struct Shares {
 #[derive(Debug)]
 struct Group {
     planner: Planner,
-    policy: SharePolicy,
+    policy: CpuSharePolicy,
     units: BTreeMap<LeaseId, TrialUnit>,
     /// Trials between two hops, and until when they count as ones that run here: with each that comes or goes planning begins anew.
     between: BTreeMap<TrialKey, (Carried, Micros)>,
@@ -68,12 +68,12 @@ struct TrialUnit {
     busy: Micros,
 }
 
-impl Shares {
+impl CpuShares {
     /// A unit has got a slot. Of jobs whose leases name no policy nothing is kept.
     pub(crate) fn begin(&mut self, lease: &Lease, slot: SlotId) {
-        let (Some(shares), Unit::Train(hop)) = (lease.shares, &lease.unit) else { return };
-        let LeaseShares { policy, carried } = shares;
-        if policy == SharePolicy::Equal {
+        let (Some(cpu_shares), Unit::Train(hop)) = (lease.cpu_shares, &lease.unit) else { return };
+        let LeaseCpuShares { policy, carried } = cpu_shares;
+        if policy == CpuSharePolicy::Equal {
             return;
         }
         let trial = (hop.job, hop.trial);
@@ -123,14 +123,14 @@ impl Shares {
         group.planner.estimate(unit.trial, unit.estimate(done, capacity));
     }
 
-    /// Plans anew where units have come or gone, or a plan is due. Gives the shares of all units under a policy where one has changed.
+    /// Plans anew where units have come or gone, or a plan is due. Gives the CPU shares of all units under a policy where one has changed.
     /// `is_running`: is the unit in a slot? `is_held`: is its lease known yet?
     pub(crate) fn settle(
         &mut self,
         now: Micros,
         is_running: impl Fn(LeaseId) -> bool,
         is_held: impl Fn(LeaseId) -> bool,
-    ) -> Option<Vec<(LeaseId, UnitShare)>> {
+    ) -> Option<Vec<(LeaseId, UnitCpuShare)>> {
         let mut has_changed = std::mem::take(&mut self.has_begun);
         for group in self.groups.values_mut() {
             for (lease, trial, held) in group.take_ended(&is_running) {
@@ -156,11 +156,11 @@ impl Shares {
     /// A held lease as the server is told of it, with what was seen of its trial.
     pub(crate) fn tell(&self, held: Held) -> Held {
         let running = self.groups.values().find_map(|group| group.held(held.lease));
-        Held { share: running.or_else(|| self.ended.get(&held.lease).copied()), ..held }
+        Held { cpu_share: running.or_else(|| self.ended.get(&held.lease).copied()), ..held }
     }
 
-    fn all(&self) -> Vec<(LeaseId, UnitShare)> {
-        self.groups.values().flat_map(Group::shares).collect()
+    fn all(&self) -> Vec<(LeaseId, UnitCpuShare)> {
+        self.groups.values().flat_map(Group::cpu_shares).collect()
     }
 }
 
@@ -173,7 +173,7 @@ fn remember(remembered: &mut VecDeque<(TrialKey, Carried)>, trial: TrialKey, car
 }
 
 impl Group {
-    /// Has a share changed, or a unit come?
+    /// Has a CPU share changed, or a unit come?
     fn plan(&mut self, now: Micros) -> bool {
         self.between.retain(|_, (_, until)| *until > now);
         let between = self.between.iter().map(|(trial, (carried, _))| (*trial, *carried));
@@ -189,7 +189,7 @@ impl Group {
     fn take_ended(
         &mut self,
         is_running: impl Fn(LeaseId) -> bool,
-    ) -> Vec<(LeaseId, TrialKey, HeldShare)> {
+    ) -> Vec<(LeaseId, TrialKey, HeldCpuShare)> {
         let ended = self.units.iter().filter(|(lease, _)| !is_running(**lease));
         let ended: Vec<_> = ended
             .filter_map(|(lease, unit)| Some((*lease, unit.trial, self.held(*lease)?)))
@@ -198,23 +198,24 @@ impl Group {
         ended
     }
 
-    fn held(&self, lease: LeaseId) -> Option<HeldShare> {
+    fn held(&self, lease: LeaseId) -> Option<HeldCpuShare> {
         let trial = self.units.get(&lease)?.trial;
-        let (share, carried) = (self.planner.share(trial)?, self.planner.carried(trial)?);
-        Some(HeldShare { share: share.get(), carried })
+        let (cpu_share, carried) = (self.planner.cpu_share(trial)?, self.planner.carried(trial)?);
+        Some(HeldCpuShare { cpu_share: cpu_share.get(), carried })
     }
 
-    /// The shares of the units. As weights they add up to as many as there are units, so that no job has more of a host for its policy.
-    fn shares(&self) -> impl Iterator<Item = (LeaseId, UnitShare)> {
-        let share = |unit: &TrialUnit| self.planner.share(unit.trial).unwrap_or(Share::FULL).get();
-        let sum: f64 = self.units.values().map(share).sum();
+    /// The CPU shares of the units. As weights they add up to as many as there are units, so that no job has more of a host for its policy.
+    fn cpu_shares(&self) -> impl Iterator<Item = (LeaseId, UnitCpuShare)> {
+        let cpu_share =
+            |unit: &TrialUnit| self.planner.cpu_share(unit.trial).unwrap_or(CpuShare::FULL).get();
+        let sum: f64 = self.units.values().map(cpu_share).sum();
         #[expect(clippy::cast_precision_loss, reason = "units of one host are few")]
         let units = self.units.len() as f64;
         self.units.iter().map(move |(lease, unit)| {
-            let share = share(unit);
-            let cap = (self.policy.apply() == Apply::Cap).then_some(share);
+            let cpu_share = cpu_share(unit);
+            let cap = (self.policy.apply() == Apply::Cap).then_some(cpu_share);
             let list = self.planner.list(unit.trial).unwrap_or_default();
-            (*lease, UnitShare { weight: share * units / sum, cap, share, list })
+            (*lease, UnitCpuShare { weight: cpu_share * units / sum, cap, cpu_share, list })
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Shares of a host's processor, in whole processes: they change when trials are trained, and nothing that comes of it.
+//! CPU shares, in whole processes: they change when trials are trained, and nothing that comes of it.
 
 use crate::{
     ctl::status,
@@ -36,13 +36,14 @@ fn trained(policy: &str, cgroup: bool) -> Vec<(Value, Value)> {
     let mut running: Process = client();
     // Of trials that begin together least attained service gives one more than the others at once.
     let least = if policy.contains("las") { 0.5 } else { 1.0 };
-    let has_share = |unit: &Value| unit["share"]["share"].as_f64().is_some_and(|of| of <= least);
-    let has_shares = |status: &Value| {
-        status["units"].as_array().is_some_and(|units| units.iter().any(has_share))
+    let has_cpu_share =
+        |unit: &Value| unit["share"]["share"].as_f64().is_some_and(|of| of <= least);
+    let has_cpu_shares = |status: &Value| {
+        status["units"].as_array().is_some_and(|units| units.iter().any(has_cpu_share))
     };
     let ended = || site.job(&job)["state"] != "running";
     if policy != "\"equal\"" {
-        let shared = poll(|| (ended() || has_shares(&status(&folder))).then_some(()));
+        let shared = poll(|| (ended() || has_cpu_shares(&status(&folder))).then_some(()));
         assert!(shared.is_some(), "{}", site.log(CLIENT));
         assert!(!ended(), "it has ended before a share changed\n{}", site.log(CLIENT));
         running.kill();

@@ -1,7 +1,7 @@
-//! Messages between a host and the server about the host's shares: the policy comes with a lease, what the trial has learned
+//! Messages between a host and the server about CPU shares: the policy comes with a lease, what the trial has learned
 //! lately goes back, and with the trial to the host on which it runs next.
 
-use crate::{quantity::Micros, spec::SharePolicy};
+use crate::{quantity::Micros, spec::CpuSharePolicy};
 use serde::{Deserialize, Serialize};
 
 /// FlowCon's lists of trials: those whose growth efficiency has been below the threshold go one list further at each look.
@@ -65,11 +65,11 @@ pub struct Carried {
 /// The shares of a lease: the job's policy, and what was seen of its trial. Only for clients with the feature
 /// [`HOST_SHARES`](crate::api::HOST_SHARES); left out where shares are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LeaseShares))]
 #[serde(deny_unknown_fields)]
-pub struct LeaseShares {
+pub struct LeaseCpuShares {
     /// The job's policy.
-    pub policy: SharePolicy,
+    pub policy: CpuSharePolicy,
     /// The trial's record from the host before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
@@ -77,10 +77,11 @@ pub struct LeaseShares {
 
 /// The share of a unit that runs, and what its host has seen of the trial. Only for leases that name a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct HeldShare {
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = HeldShare))]
+pub struct HeldCpuShare {
     /// Above 0, at most 1.
-    pub share: f64,
+    #[serde(rename = "share")]
+    pub cpu_share: f64,
     /// The trial's record, which goes with it.
     pub carried: Carried,
 }

@@ -3,7 +3,7 @@
 use super::compared::{Compared, compare};
 use serde::Serialize;
 use sojourn_protocol::quantity::Micros;
-use sojourn_shares::SharePolicy;
+use sojourn_shares::CpuSharePolicy;
 use sojourn_studies::fluid::{
     Arrivals, Curve, Exclusive, Moved, Placement, Queue, Residency, SharedHosts, SharingRun, Work,
 };
@@ -59,7 +59,7 @@ fn scenario_list() -> [Scenario; 5] {
 }
 
 fn hosts(hosts: u32, placement: Placement, residency: Residency) -> SharedHosts {
-    SharedHosts { hosts, placement, residency, ..SharedHosts::one(SharePolicy::Equal) }
+    SharedHosts { hosts, placement, residency, ..SharedHosts::one(CpuSharePolicy::Equal) }
 }
 
 const PLACEMENTS: [(&str, Placement); 2] =

@@ -1,8 +1,8 @@
-//! Gives running units their shares of the processor: by control groups where each slot has one, else by pauses between batches.
+//! Gives running units their CPU shares: by control groups where each slot has one, else by pauses between batches.
 
 use super::Driver;
-use crate::{limits::Kind, trainers::share::KeptShare};
-use sojourn_client_core::{SlotId, UnitShare};
+use crate::{limits::Kind, trainers::cpu_share::KeptCpuShare};
+use sojourn_client_core::{SlotId, UnitCpuShare};
 use sojourn_protocol::{ids::LeaseId, inventory::CPU, trainer::Pace};
 use sojourn_shares::{Demand, Runner, divide, paces};
 use std::collections::BTreeMap;
@@ -27,32 +27,32 @@ impl<R> Driver<R> {
         }
     }
 
-    /// From now on units have these shares.
-    pub(super) fn set_shares(&mut self, shares: Vec<(LeaseId, UnitShare)>) {
-        self.shares = shares.into_iter().collect();
-        for (lease, share) in &self.shares {
-            let UnitShare { share, list, .. } = share;
-            tracing::debug!(%lease, share, list = list.name(), "a unit has a share");
+    /// From now on units have these CPU shares.
+    pub(super) fn set_cpu_shares(&mut self, cpu_shares: Vec<(LeaseId, UnitCpuShare)>) {
+        self.cpu_shares = cpu_shares.into_iter().collect();
+        for (lease, cpu_share) in &self.cpu_shares {
+            let UnitCpuShare { cpu_share, list, .. } = cpu_share;
+            tracing::debug!(%lease, share = cpu_share, list = list.name(), "a unit has a share");
         }
-        self.shares_are_new = true;
+        self.cpu_shares_are_new = true;
     }
 
-    /// Gives units their shares again, of what is lent now.
-    pub(super) fn give_shares_again(&mut self) {
-        self.shares_are_new = true;
-        self.keep_shares();
+    /// Gives units their CPU shares again, of what is lent now.
+    pub(super) fn give_cpu_shares_again(&mut self) {
+        self.cpu_shares_are_new = true;
+        self.keep_cpu_shares();
     }
 
-    /// Keeps the shares of the units that run now, where they have changed or others run.
-    pub(super) fn keep_shares(&mut self) {
+    /// Keeps the CPU shares of the units that run now, where they have changed or others run.
+    pub(super) fn keep_cpu_shares(&mut self) {
         let running: Vec<LeaseId> = self.in_slots().map(|unit| unit.lease).collect();
-        let is_same = !self.shares_are_new && running == self.shared_by;
-        if is_same || (self.shares.is_empty() && !self.has_shares) {
+        let is_same = !self.cpu_shares_are_new && running == self.shared_by;
+        if is_same || (self.cpu_shares.is_empty() && !self.has_cpu_shares) {
             self.shared_by = running;
             return;
         }
-        (self.shares_are_new, self.has_shares) = (false, !self.shares.is_empty());
-        if self.shares.is_empty() {
+        (self.cpu_shares_are_new, self.has_cpu_shares) = (false, !self.cpu_shares.is_empty());
+        if self.cpu_shares.is_empty() {
             // Slots that are free now too.
             self.context.trainers.enforcement.level();
         }
@@ -61,13 +61,13 @@ impl<R> Driver<R> {
             devices.entry(unit.slot.device).or_default().push(unit);
         }
         for units in devices.into_values() {
-            self.keep_shares_of(&units);
+            self.keep_cpu_shares_of(&units);
         }
         self.shared_by = running;
     }
 
     /// Of the units of one device.
-    fn keep_shares_of(&self, units: &[InSlot]) {
+    fn keep_cpu_shares_of(&self, units: &[InSlot]) {
         let Some(kind) = units.first().map(|unit| unit.kind) else { return };
         let capacity = self.capacity(kind);
         let runners: Vec<Runner> = units.iter().map(|unit| unit.runner).collect();
@@ -94,15 +94,15 @@ impl<R> Driver<R> {
         for ((unit, part), relative) in units.iter().zip(paces(capacity, &runners)).zip(relative) {
             let percent = percent(part);
             let kept = match by_kernel {
-                true => KeptShare { pace: Pace::FULL, kernel: percent, relative },
-                false => KeptShare {
+                true => KeptCpuShare { pace: Pace::FULL, kernel: percent, relative },
+                false => KeptCpuShare {
                     pace: Pace::percent(percent).unwrap_or(Pace::FULL),
                     kernel: 100,
                     relative,
                 },
             };
             if let Some(running) = self.running.get(&unit.lease) {
-                running.share.send_if_modified(|now| std::mem::replace(now, kept) != kept);
+                running.cpu_share.send_if_modified(|now| std::mem::replace(now, kept) != kept);
             }
         }
     }
@@ -111,8 +111,9 @@ impl<R> Driver<R> {
     fn in_slots(&self) -> impl Iterator<Item = InSlot> {
         self.running.iter().filter_map(|(lease, unit)| {
             let slot = self.agent.lease(*lease)?.slot()?;
-            let share = self.shares.get(lease);
-            let (weight, cap) = share.map_or((1.0, None), |share| (share.weight, share.cap));
+            let cpu_share = self.cpu_shares.get(lease);
+            let (weight, cap) =
+                cpu_share.map_or((1.0, None), |cpu_share| (cpu_share.weight, cpu_share.cap));
             let kind = if unit.device == CPU { Kind::Cpu } else { Kind::Gpu };
             let most = match kind {
                 Kind::Cpu => f64::from(unit.threads).min(f64::from(crate::limits::cores())),
